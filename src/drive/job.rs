@@ -1,0 +1,262 @@
+//! One supervised process: started in a session of its own, heard, and ended with everything below it.
+
+use super::capture::Capture;
+use super::tree;
+use crate::engine::{Exit, signal};
+use crate::os;
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What is to be started, and how patient to be with it.
+pub struct Launch<'a> {
+    /// Program and arguments.
+    pub command: &'a [String],
+    /// Where.
+    pub dir: &'a Path,
+    /// What to add to the environment.
+    pub env: &'a [(String, String)],
+    /// What it reads; nothing if none.
+    pub stdin: Option<&'a Path>,
+    /// Where its output goes.
+    pub log: PathBuf,
+    /// How much of it is kept.
+    pub log_cap: u64,
+    /// Stopped when it takes longer than this.
+    pub timeout: Option<Duration>,
+    /// Noted when it is silent for longer than this.
+    pub silence: Option<Duration>,
+    /// Between TERM and KILL.
+    pub grace: Duration,
+    /// How long a process may outlive KILL.
+    pub survivor: Duration,
+}
+
+/// All that is known of a job that is over.
+#[derive(Debug, Default)]
+pub struct Gone {
+    /// How its first process ended.
+    pub exit: Exit,
+    /// How long that took.
+    pub ms: u64,
+    /// Bytes that it printed.
+    pub bytes: u64,
+    /// The end of what it printed.
+    pub last_text: String,
+    /// Whether it took too long.
+    pub timed_out: bool,
+    /// Processes that it had left behind.
+    pub leftovers: u32,
+    /// Processes that could not be ended.
+    pub survivors: Vec<u32>,
+    /// What went wrong with its log.
+    pub log_error: Option<io::Error>,
+}
+
+/// A process under way.
+pub struct Job {
+    pid: Pid,
+    born: Instant,
+    output: Option<OwnedFd>,
+    capture: Capture,
+    log_error: Option<io::Error>,
+    log_broken: bool,
+    heard_at: Instant,
+    silence: Option<Duration>,
+    timeout_at: Option<Instant>,
+    timed_out: bool,
+    grace: Duration,
+    survivor: Duration,
+    ended: Option<(Exit, Duration)>,
+    leftovers: u32,
+    /// When TERM has had its time; none while nothing is being ended.
+    kill_at: Option<Instant>,
+    /// When KILL has had its time; none before KILL.
+    give_up_at: Option<Instant>,
+    /// When output that nobody can have written any more is waited for no longer.
+    drained_by: Option<Instant>,
+}
+
+/// How long output may still trickle in after the last process is gone.
+const DRAIN: Duration = Duration::from_millis(250);
+/// Between two looks at processes that were sent KILL.
+const KILL_AGAIN: Duration = Duration::from_millis(2);
+
+impl Job {
+    /// Starts it.
+    pub fn start(launch: &Launch<'_>) -> io::Result<Self> {
+        let capture = Capture::new(&launch.log, launch.log_cap, signal::TAIL)?;
+        let (output, child_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        // More room means fewer turns for a chatty agent; without it everything works as well.
+        let _ = fcntl_setpipe_size(&output, 1 << 20);
+        rustix::io::ioctl_fionbio(&output, true)?;
+        let [program, arguments @ ..] = launch.command else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "no program"));
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(launch.dir);
+        command.envs(launch.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(match launch.stdin {
+            Some(path) => Stdio::from(File::open(path)?),
+            None => Stdio::null(),
+        });
+        command.stdout(child_end.try_clone()?).stderr(child_end);
+        os::in_own_session(&mut command);
+        let child = command.spawn()?;
+        let born = Instant::now();
+        Ok(Self {
+            pid: Pid::from_raw(child.id() as i32).expect("a child has a pid"),
+            born,
+            output: Some(output),
+            capture,
+            log_error: None,
+            log_broken: false,
+            heard_at: born,
+            silence: launch.silence,
+            timeout_at: launch.timeout.map(|timeout| born + timeout),
+            timed_out: false,
+            grace: launch.grace,
+            survivor: launch.survivor,
+            ended: None,
+            leftovers: 0,
+            kill_at: None,
+            give_up_at: None,
+            drained_by: None,
+        })
+    }
+
+    /// Its first process.
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get() as u32
+    }
+
+    /// What to poll.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.output.as_ref().map(AsFd::as_fd)
+    }
+
+    /// How long it has been silent.
+    pub fn silent_for(&self) -> Duration {
+        self.heard_at.elapsed()
+    }
+
+    /// Reads what has come, at most a few pieces so that others get their turn. A log that cannot be
+    /// written is noted once; the output is still read, or the agent would hang on a full pipe.
+    pub fn read(&mut self, buffer: &mut [u8], heard: &mut dyn FnMut(&[u8])) {
+        for _ in 0..8 {
+            let Some(output) = &self.output else { return };
+            match rustix::io::read(output, &mut *buffer) {
+                Ok(0) => self.output = None,
+                Ok(count) => {
+                    self.heard_at = Instant::now();
+                    if !self.log_broken {
+                        self.log_error = self.capture.write(&buffer[..count]).err();
+                        self.log_broken = self.log_error.is_some();
+                    }
+                    heard(&buffer[..count]);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => return,
+                Err(_) => self.output = None,
+            }
+        }
+    }
+
+    /// What went wrong with its log, said once.
+    pub fn take_log_error(&mut self) -> Option<io::Error> {
+        self.log_error.take()
+    }
+
+    /// Tells it, and everything below, to go. Again with `hard`: at once.
+    pub fn stop(&mut self, hard: bool) {
+        let now = Instant::now();
+        let kill_at = if hard { now } else { now + self.grace };
+        match self.kill_at {
+            Some(at) => self.kill_at = Some(at.min(kill_at)),
+            None => {
+                self.kill_at = Some(kill_at);
+                if !hard {
+                    self.terminate();
+                }
+            }
+        }
+    }
+
+    fn terminate(&self) {
+        for signal in [Signal::TERM, Signal::CONT] {
+            let _ = kill_process_group(self.pid, signal);
+            tree::signal(&[], signal);
+        }
+    }
+
+    /// Notes that its first process ended.
+    pub fn first_ended(&mut self, pid: Pid, exit: Exit) {
+        if pid == self.pid && self.ended.is_none() {
+            self.ended = Some((exit, self.born.elapsed()));
+        }
+    }
+
+    /// Does what time asks for. `empty` says that no process is left. True means that it is over.
+    pub fn turn(&mut self, empty: bool) -> bool {
+        let now = Instant::now();
+        if self.timeout_at.is_some_and(|at| at <= now) && self.ended.is_none() && !self.timed_out {
+            self.timed_out = true;
+            self.stop(false);
+        }
+        if empty {
+            // A child that somebody else reaped has no status to tell.
+            self.ended.get_or_insert((Exit::default(), now - self.born));
+            let drained_by = *self.drained_by.get_or_insert(now + DRAIN);
+            return self.output.is_none() || drained_by <= now;
+        }
+        if self.ended.is_some() && self.kill_at.is_none() {
+            self.leftovers = tree::descendants(&[]).len() as u32;
+            self.stop(false);
+        }
+        if self.kill_at.is_some_and(|at| at <= now) {
+            let give_up_at = *self.give_up_at.get_or_insert(now + self.survivor);
+            tree::signal(&[], Signal::KILL);
+            return give_up_at <= now;
+        }
+        false
+    }
+
+    /// When [`Job::turn`] must be called again at the latest.
+    pub fn next_turn(&self) -> Option<Instant> {
+        let again = self.give_up_at.map(|_| Instant::now() + KILL_AGAIN);
+        let timeout = self.timeout_at.filter(|_| self.ended.is_none() && !self.timed_out);
+        let kill = self.kill_at.filter(|_| self.give_up_at.is_none());
+        [again, timeout, kill, self.drained_by, self.silent_at()].into_iter().flatten().min()
+    }
+
+    /// When its silence is too long.
+    pub fn silent_at(&self) -> Option<Instant> {
+        Some(self.heard_at + self.silence.filter(|_| self.ended.is_none())?)
+    }
+
+    /// Stops listening for silence.
+    pub fn silence_noted(&mut self) {
+        self.silence = None;
+    }
+
+    /// Everything there is to say of it, once it is over.
+    pub fn bury(self) -> Gone {
+        let (exit, time) = self.ended.unwrap_or((Exit::default(), self.born.elapsed()));
+        let survivors = tree::descendants(&[]).into_iter().map(|pid| pid.as_raw_nonzero().get() as u32).collect();
+        Gone {
+            exit,
+            ms: time.as_millis() as u64,
+            bytes: self.capture.total(),
+            last_text: self.capture.last_text(),
+            timed_out: self.timed_out,
+            leftovers: self.leftovers,
+            survivors,
+            log_error: if self.log_broken { self.log_error } else { self.capture.finish().err() },
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a crash left behind: found again by pid and start time, session, or mark in the environment.
+
+use super::tree::start_time;
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// The variable that every process of a loop carries.
+pub const MARK: &str = "RALPH_ID";
+
+/// The mark for a loop's processes; a loop inside another's iteration carries both ids.
+pub fn mark(id: &str) -> String {
+    match std::env::var(MARK) {
+        Ok(outer) if !outer.is_empty() => format!("{outer}/{id}"),
+        _ => id.to_owned(),
+    }
+}
+
+/// Whether this process itself belongs to the loop.
+pub fn is_inside(id: &str) -> bool {
+    std::env::var(MARK).is_ok_and(|mark| mark.split('/').any(|part| part == id))
+}
+
+/// Ends everything that an earlier run of this loop left behind: TERM, grace, KILL. Returns how many
+/// there were and which outlived it.
+pub fn sweep(id: &str, process: Option<(u32, u64)>, grace: Duration, survivor: Duration) -> (usize, Vec<u32>) {
+    let found = find(id, process);
+    if found.is_empty() {
+        return (0, vec![]);
+    }
+    signal(&found, Signal::TERM);
+    let begun = Instant::now();
+    loop {
+        let left = find(id, process);
+        let late = begun.elapsed();
+        if left.is_empty() || late > grace + survivor {
+            return (found.len(), left);
+        }
+        if late > grace {
+            signal(&left, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(pids: &[u32], signal: Signal) {
+    for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+struct Seen {
+    parent: u32,
+    session: u32,
+}
+
+/// The living processes of a loop. A session's number is not given away while one of it lives, so the
+/// session of the agent tells its members even when the agent itself is gone.
+fn find(id: &str, process: Option<(u32, u64)>) -> Vec<u32> {
+    let all = processes();
+    let agent = process.map(|(pid, _)| pid);
+    let is_agent = |pid: u32| process.is_some_and(|(agent, start)| pid == agent && start_time(pid) == Some(start));
+    let agent_gone_or_ours = agent.is_none_or(|pid| !all.contains_key(&pid) || is_agent(pid));
+    let mut found: Vec<u32> = all
+        .iter()
+        .filter(|(pid, seen)| {
+            is_agent(**pid) || (agent_gone_or_ours && Some(seen.session) == agent) || is_marked(**pid, id)
+        })
+        .map(|(pid, _)| *pid)
+        .collect();
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        for (pid, _) in all.iter().filter(|(_, seen)| seen.parent == parent) {
+            if !found.contains(pid) {
+                found.push(*pid);
+            }
+        }
+        next += 1;
+    }
+    found.retain(|pid| *pid != std::process::id());
+    found
+}
+
+fn is_marked(pid: u32, id: &str) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let mark = environment.split(|byte| *byte == 0).find_map(|entry| {
+        entry.strip_prefix(MARK.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
+    });
+    mark.is_some_and(|mark| mark.split(|byte| *byte == b'/').any(|part| part == id.as_bytes()))
+}
+
+fn processes() -> BTreeMap<u32, Seen> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let fields: Vec<&str> = stat.rsplit_once(')').map_or(vec![], |(_, rest)| rest.split_whitespace().collect());
+        let [state, parent, _, session, ..] = fields[..] else { continue };
+        if matches!(state, "Z" | "X") {
+            continue;
+        }
+        if let (Ok(parent), Ok(session)) = (parent.parse(), session.parse()) {
+            all.insert(pid, Seen { parent, session });
+        }
+    }
+    all
+}

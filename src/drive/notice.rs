@@ -1,0 +1,43 @@
+//! Files that appear or change, noticed at once where the system can tell, and by the second elsewhere.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+/// Watches files and directories; says only that it is time to look.
+pub struct Notices {
+    inotify: Option<OwnedFd>,
+}
+
+impl Notices {
+    /// Opens the ears; without them the caller's slow look has to do.
+    pub fn open() -> Self {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::inotify::{CreateFlags, init};
+            Self { inotify: init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok() }
+        }
+        #[cfg(not(target_os = "linux"))]
+        Self { inotify: None }
+    }
+
+    /// Watches a file for changes, or a directory for new entries. May be repeated.
+    pub fn watch(&self, path: &Path) {
+        #[cfg(target_os = "linux")]
+        if let Some(inotify) = &self.inotify {
+            use rustix::fs::inotify::{WatchFlags, add_watch};
+            let what = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
+            let _ = add_watch(inotify, path, what);
+        }
+    }
+
+    /// What to poll.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inotify.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Forgets what was noticed; the caller looks at everything anyway.
+    pub fn clear(&self) {
+        let mut buffer = [0; 4096];
+        while let Some(Ok(1..)) = self.inotify.as_ref().map(|fd| rustix::io::read(fd, &mut buffer[..])) {}
+    }
+}

@@ -1,0 +1,72 @@
+//! The processes below this one: who they are, how they are told to go, and the proof that they went.
+
+use crate::engine::Exit;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
+use std::fs;
+
+/// Makes orphans below this process its own children, wherever the system can.
+pub fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
+        debug_assert!(false, "no subreaper: {error}");
+    }
+}
+
+/// Reaps every child that has ended. True means that there is no child left at all: with orphans
+/// adopted, that is the proof that nothing below this process is alive.
+pub fn reap(mut ended: impl FnMut(Pid, Exit)) -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) => ended(pid, exit_of(status)),
+            Ok(None) => return false,
+            Err(Errno::INTR) => {}
+            Err(_) => return true,
+        }
+    }
+}
+
+/// How a process ended, by its wait status.
+pub fn exit_of(status: WaitStatus) -> Exit {
+    Exit { code: status.exit_status(), signal: status.terminating_signal() }
+}
+
+/// Every living process below this one, parents before children, but `spared` and what is below those.
+pub fn descendants(spared: &[Pid]) -> Vec<Pid> {
+    let mut found = children(rustix::process::getpid());
+    found.retain(|pid| !spared.contains(pid));
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied() {
+        found.extend(children(pid));
+        next += 1;
+    }
+    found
+}
+
+/// Sends a signal to every process below this one; what is gone by then does not matter.
+pub fn signal(spared: &[Pid], signal: Signal) {
+    for pid in descendants(spared) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// The direct children of a process.
+pub fn children(parent: Pid) -> Vec<Pid> {
+    let tasks = format!("/proc/{}/task", parent.as_raw_nonzero());
+    let Ok(tasks) = fs::read_dir(tasks) else { return vec![] };
+    let mut found = Vec::new();
+    for task in tasks.flatten() {
+        let list = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        found.extend(list.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
+    }
+    found
+}
+
+/// The kernel's start time of a process, in ticks since boot; none if it is gone or a zombie.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything; what follows the last one is regular.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let alive = !matches!(fields.next()?, "Z" | "X");
+    fields.nth(18)?.parse().ok().filter(|_| alive)
+}

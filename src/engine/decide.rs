@@ -1,0 +1,133 @@
+//! The one place that chooses between an ending, a pause, a rest and another iteration.
+
+use super::event::{Marker, Wish};
+use super::outcome::{Limit, Outcome};
+use super::state::{Phase, State};
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// The loop is over.
+    End(Outcome),
+    /// A person wants a pause.
+    Pause,
+    /// Not before this time on the loop's clock.
+    Rest(u64),
+    /// Another iteration.
+    Run,
+}
+
+/// Chooses what comes next. The order of these tests is a contract:
+/// stop, done, blocked or waiting, fatal, limit, paused, rest, run.
+pub fn decide(state: &State) -> Next {
+    if matches!(state.wish, Wish::Stop | Wish::StopNow) {
+        return Next::End(Outcome::Stopped { by: state.wished_by.word().into() });
+    }
+    if let Some(outcome) = done(state).or_else(|| given_up(state)).or_else(|| fatal(state)) {
+        return Next::End(outcome);
+    }
+    if let Some(limit) = limit(state) {
+        let success = limit == Limit::Iterations && state.is_plain() && state.all_green();
+        return Next::End(Outcome::Limit { limit, success });
+    }
+    if matches!(state.wish, Wish::Pause | Wish::PauseNow) {
+        return Next::Pause;
+    }
+    if state.rest_until_ms > state.clock_ms {
+        return Next::Rest(state.rest_until_ms);
+    }
+    Next::Run
+}
+
+/// Done: every check green in the same iteration, and the work claimed or shown.
+fn done(state: &State) -> Option<Outcome> {
+    let proven = state.all_green() && (state.claimed() || state.shown());
+    proven.then_some(Outcome::Done { checked: !state.checks.is_empty() })
+}
+
+fn given_up(state: &State) -> Option<Outcome> {
+    let claims = &state.claims;
+    if let Some(why) = &claims.said.blocked {
+        return Some(Outcome::Blocked { why: why.clone() });
+    }
+    if claims.markers.contains(&Marker::Blocked) {
+        return Some(Outcome::Blocked { why: "BLOCKED marker".into() });
+    }
+    if let Some(code) = claims.exit_waiting {
+        return Some(Outcome::Waiting { why: format!("exit {code}") });
+    }
+    claims.markers.contains(&Marker::Wait).then(|| Outcome::Waiting { why: "WAIT marker".into() })
+}
+
+fn fatal(state: &State) -> Option<Outcome> {
+    let (class, detail) = state.fault.clone()?;
+    Some(Outcome::Fatal { class, detail })
+}
+
+fn limit(state: &State) -> Option<Limit> {
+    let limits = &state.plan.limits;
+    let reached = [
+        (Limit::Failures, limits.failures.is_some_and(|max| state.consecutive_failures >= max)),
+        (Limit::Cost, limits.cost_usd.is_some_and(|max| state.cost_usd >= max)),
+        (Limit::Time, limits.time_ms.is_some_and(|max| state.active_ms >= max)),
+        (Limit::Iterations, limits.iterations.is_some_and(|max| state.counted >= max)),
+    ];
+    reached.into_iter().find_map(|(limit, reached)| reached.then_some(limit))
+}
+
+impl State {
+    /// Whether every check of the newest iteration has run and is green. True of no checks at all:
+    /// whoever asks must ask for a claim as well.
+    pub fn all_green(&self) -> bool {
+        self.checks.iter().all(|check| check.as_ref().is_some_and(super::event::CheckReport::is_green))
+    }
+
+    /// Whether the agent gave a signal that was asked for, or the DONE marker, in the newest iteration.
+    pub fn claimed(&self) -> bool {
+        let (claims, proof) = (&self.claims, &self.plan.proof);
+        claims.said.promised
+            || (proof.pattern.is_some() && claims.said.matched)
+            || (proof.file.is_some() && claims.markers.contains(&Marker::File))
+            || claims.markers.contains(&Marker::Done)
+    }
+
+    /// Whether green checks alone show the work.
+    fn shown(&self) -> bool {
+        let proof = &self.plan.proof;
+        if proof.explicit() || self.checks.is_empty() {
+            return false;
+        }
+        match self.red_at_start {
+            Some(red) => red,
+            None => proof.fallback.is_empty(),
+        }
+    }
+
+    /// Whether nothing can finish this loop but its limit or the DONE marker.
+    pub fn is_plain(&self) -> bool {
+        let proof = &self.plan.proof;
+        !proof.explicit()
+            && proof.fallback.is_empty()
+            && (proof.checks.is_empty() || self.red_at_start == Some(false))
+    }
+
+    /// The promises that count now; the first is the one the prompt asks for.
+    pub fn promises(&self) -> Vec<String> {
+        let proof = &self.plan.proof;
+        match &proof.promise {
+            Some(promise) => vec![promise.clone()],
+            None if proof.explicit() || self.red_at_start == Some(true) => vec![],
+            None => proof.fallback.clone(),
+        }
+    }
+
+    /// Follows the decision.
+    pub(super) fn proceed(&mut self) {
+        self.phase = match decide(self) {
+            Next::End(outcome) => Phase::Ended(outcome),
+            Next::Pause => Phase::Paused,
+            Next::Rest(until_ms) => Phase::Resting { until_ms },
+            Next::Run => Phase::Running { started: false, since_ms: self.clock_ms, stop_at_ms: None },
+        };
+    }
+}

@@ -1,0 +1,26 @@
+//! What happens next? A pure state machine: it sees no clock, file, process, environment or chance,
+//! is never `async`, and cannot fail.
+//!
+//! [`State::step`] takes one [`Event`] at a time, [`State::orders`] says what must be under way now,
+//! and [`decide`] alone chooses between an ending and another iteration.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+pub mod decide;
+pub mod event;
+pub mod excerpt;
+pub mod outcome;
+pub mod plain;
+pub mod plan;
+pub mod prompt;
+pub mod signal;
+pub mod state;
+pub mod template;
+pub mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use event::{Event, Exit, Marker, Now};
+pub use outcome::{Limit, Outcome, Status};
+pub use plan::Plan;
+pub use state::{Effect, Phase, State};

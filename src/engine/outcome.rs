@@ -1,0 +1,196 @@
+//! How a loop can end: the one enum of endings, and what each means to a script.
+
+use super::event::{Fault, Verdict};
+use super::words::plural;
+use serde::{Deserialize, Serialize};
+
+/// How a loop ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The work is proven.
+    Done {
+        /// Whether checks took part in the proof.
+        checked: bool,
+    },
+    /// A limit was reached.
+    Limit {
+        /// Which.
+        limit: Limit,
+        /// A plain loop that ran to its limit with green checks did what it was asked.
+        success: bool,
+    },
+    /// Trying again would not help.
+    Fatal {
+        /// What kind of thing.
+        class: Fault,
+        /// In words.
+        detail: String,
+    },
+    /// The agent says that it cannot go on by itself.
+    Blocked {
+        /// Its words.
+        why: String,
+    },
+    /// The agent asked not to be restarted.
+    Waiting {
+        /// How it asked.
+        why: String,
+    },
+    /// A person ended it.
+    Stopped {
+        /// Through which door.
+        by: String,
+    },
+}
+
+/// What was used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Failures in a row.
+    Failures,
+    /// Dollars.
+    Cost,
+    /// Active time.
+    Time,
+    /// Iterations.
+    Iterations,
+}
+
+/// A loop in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Somebody holds its lock.
+    Running,
+    /// It rests until resumed.
+    Paused,
+    /// Proven.
+    Done,
+    /// Out of a limit, or nothing to be done by trying again.
+    Failed,
+    /// The agent needs an answer.
+    Blocked,
+    /// The agent asked not to be restarted.
+    Waiting,
+    /// A person ended it.
+    Stopped,
+    /// It has no ending, and nobody runs it.
+    Crashed,
+}
+
+impl Status {
+    /// The word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+            Self::Waiting => "waiting",
+            Self::Stopped => "stopped",
+            Self::Crashed => "crashed",
+        }
+    }
+}
+
+impl Limit {
+    /// The word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Failures => "failures",
+            Self::Cost => "cost",
+            Self::Time => "time",
+            Self::Iterations => "iterations",
+        }
+    }
+}
+
+impl Fault {
+    /// The word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NotFound => "not-found",
+            Self::Permission => "permission",
+            Self::PromptFile => "prompt-file",
+            Self::Workspace => "workspace",
+            Self::Marker => "marker",
+            Self::Survivors => "survivors",
+            Self::Disk => "disk",
+        }
+    }
+}
+
+impl Outcome {
+    /// The loop in one word.
+    pub fn status(&self) -> Status {
+        match self {
+            Self::Done { .. } | Self::Limit { success: true, .. } => Status::Done,
+            Self::Limit { .. } | Self::Fatal { .. } => Status::Failed,
+            Self::Blocked { .. } => Status::Blocked,
+            Self::Waiting { .. } => Status::Waiting,
+            Self::Stopped { .. } => Status::Stopped,
+        }
+    }
+
+    /// What a runner exits with.
+    pub fn exit_code(&self) -> i32 {
+        match self.status() {
+            Status::Done => 0,
+            Status::Blocked | Status::Waiting => 3,
+            Status::Stopped => 130,
+            _ => 1,
+        }
+    }
+
+    /// One word for scripts.
+    pub fn stop_reason(&self) -> &'static str {
+        match self {
+            Self::Done { checked: true } => "all_checks_passed",
+            Self::Done { checked: false } => "completed",
+            Self::Limit { limit: Limit::Iterations, .. } => "max_iterations",
+            Self::Limit { limit: Limit::Cost, .. } => "budget_exhausted",
+            Self::Limit { limit: Limit::Time, .. } => "timeout",
+            Self::Limit { limit: Limit::Failures, .. } => "failures",
+            Self::Fatal { .. } => "fatal",
+            Self::Blocked { .. } => "blocked",
+            Self::Waiting { .. } => "waiting",
+            Self::Stopped { .. } => "stopped",
+        }
+    }
+
+    /// The outcome as scripts read it.
+    pub fn verdict(&self) -> Verdict {
+        let (kind, why, detail) = match self {
+            Self::Done { checked: true } => ("done", "all_checks_passed", "every check is green".into()),
+            Self::Done { checked: false } => {
+                ("done", "completed", "the agent claimed it; no check was asked for".into())
+            }
+            Self::Limit { limit, success } => ("limit", limit.word(), limit.sentence(*success)),
+            Self::Fatal { class, detail } => ("fatal", class.word(), detail.clone()),
+            Self::Blocked { why } => ("blocked", why.as_str(), format!("the agent is blocked: {why}")),
+            Self::Waiting { why } => ("waiting", why.as_str(), format!("the agent asked to wait: {why}")),
+            Self::Stopped { by } => ("stopped", by.as_str(), format!("stopped by a person ({by})")),
+        };
+        Verdict { kind: kind.into(), why: why.into(), detail }
+    }
+}
+
+impl Limit {
+    fn sentence(self, success: bool) -> String {
+        match (self, success) {
+            (Self::Iterations, true) => "ran to its limit of iterations, checks green".into(),
+            (Self::Iterations, false) => "no iteration is left".into(),
+            (Self::Cost, _) => "the budget is used up".into(),
+            (Self::Time, _) => "the time is used up".into(),
+            (Self::Failures, _) => "too many failures in a row".into(),
+        }
+    }
+}
+
+/// "1 iteration", "2 iterations".
+pub fn iterations(count: u32) -> String {
+    plural(u64::from(count), "iteration")
+}

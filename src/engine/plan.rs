@@ -1,0 +1,173 @@
+//! What a loop was asked to do, complete and validated: it stands in the first line of the journal.
+//!
+//! Every semantic is data here; the engine never asks where one came from. Durations are milliseconds.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A complete, validated description of one loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What the agent is to do.
+    pub task: Task,
+    /// What proves that it is done.
+    pub proof: Proof,
+    /// Where the loop stops at the latest.
+    pub limits: Limits,
+    /// What happens between iterations.
+    pub rest: Rest,
+    /// How the agent is called.
+    pub agent: Agent,
+    /// What the prompt carries besides the task.
+    pub context: Context,
+    /// How patient ralph is with processes.
+    pub grace: Grace,
+    /// The directory in which agent and checks run.
+    pub workspace: PathBuf,
+    /// Whether another loop may use the same workspace.
+    pub share_workspace: bool,
+    /// How much of an iteration's output is kept, in bytes.
+    pub log_cap: u64,
+    /// How many bytes must be free on disk before an iteration starts.
+    pub min_free: u64,
+}
+
+/// Where the task's words come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// A short name for the work, where one was given beside a file.
+    pub title: Option<String>,
+    /// The text, if it was given as words.
+    pub text: Option<String>,
+    /// The file that holds it, re-read at every iteration. One of the two is set.
+    pub file: Option<PathBuf>,
+}
+
+/// What is asked for before a loop counts as done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// Commands that ralph itself runs; all must be green.
+    pub checks: Vec<Check>,
+    /// Whether they run once before the first iteration.
+    pub preflight: bool,
+    /// A promise asked for explicitly.
+    pub promise: Option<String>,
+    /// A pattern asked for explicitly.
+    pub pattern: Option<String>,
+    /// A file asked for explicitly.
+    pub file: Option<PathBuf>,
+    /// Promises taken when nothing explicit was asked for and the checks prove nothing;
+    /// the first is the one asked for. Empty: no promise is asked for by itself.
+    pub fallback: Vec<String>,
+}
+
+impl Proof {
+    /// Whether a signal was asked for explicitly.
+    pub fn explicit(&self) -> bool {
+        self.promise.is_some() || self.pattern.is_some() || self.file.is_some()
+    }
+}
+
+/// One command that must exit 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// Run with `sh -c` in the workspace.
+    pub command: String,
+    /// A file-name-safe word for it, unique within the plan.
+    pub slug: String,
+    /// Past this it is red.
+    pub timeout_ms: u64,
+    /// How its red output enters the next prompt.
+    pub on_fail: OnFail,
+}
+
+/// How a red check's output enters the next prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFail {
+    /// After the task.
+    #[default]
+    Append,
+    /// Before the task.
+    Prepend,
+    /// Instead of the task's text.
+    Replace,
+}
+
+/// Where the loop stops at the latest; `None` is no limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Iterations that count.
+    pub iterations: Option<u32>,
+    /// Dollars, by the agent's own report.
+    pub cost_usd: Option<f64>,
+    /// Active time of the whole loop.
+    pub time_ms: Option<u64>,
+    /// Failures in a row.
+    pub failures: Option<u32>,
+    /// Time of one iteration.
+    pub iteration_ms: Option<u64>,
+    /// Silence of one iteration.
+    pub inactivity_ms: Option<u64>,
+}
+
+/// What happens between iterations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rest {
+    /// The pause after an iteration.
+    pub delay_ms: u64,
+    /// The pause after a first failure; doubled with each further one.
+    pub backoff_ms: u64,
+    /// The longest pause after failures.
+    pub backoff_cap_ms: u64,
+}
+
+/// How the agent is called.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Agent {
+    /// What people call it.
+    pub name: String,
+    /// The program and its arguments; the prompt goes in by standard input.
+    pub command: Vec<String>,
+    /// The exit code that means "waiting: do not restart me".
+    pub exit_waiting: Option<i32>,
+    /// Whether this agent's cost can be known.
+    pub reports_cost: bool,
+}
+
+/// What the prompt carries besides the task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Context {
+    /// How much.
+    pub level: Level,
+    /// The diff's cap, in characters.
+    pub diff_chars: usize,
+    /// The cap of each red check's output, in characters.
+    pub output_chars: usize,
+    /// The prompt's template.
+    pub template: String,
+}
+
+/// How much a prompt carries besides the task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Nothing: the task byte for byte.
+    None,
+    /// The rules of the loop and the red checks, without diff and history.
+    Feedback,
+    /// Everything.
+    #[default]
+    Full,
+}
+
+/// How patient ralph is with processes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Grace {
+    /// Between TERM and KILL.
+    pub term_ms: u64,
+    /// Between a marker seen in mid-run and TERM.
+    pub marker_ms: u64,
+    /// How long a process may outlive KILL before the loop gives up.
+    pub survivor_ms: u64,
+}

@@ -1,0 +1,590 @@
+//! Where a loop stands: a fold of its journal, bounded however long the journal grows.
+
+use super::event::{Change, CheckReport, Door, Event, Exit, Fault, Marker, Notice, Now, Report, Said, Wish};
+use super::outcome::{Limit, Outcome, Status};
+use super::plan::Plan;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// How many iterations are remembered one by one.
+pub const REMEMBERED: usize = 20;
+
+/// Everything the engine knows of a loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// What was asked for; limits may have been changed since.
+    pub plan: Plan,
+    /// What is going on.
+    pub phase: Phase,
+    /// What a person wants.
+    pub wish: Wish,
+    /// Through which door the wish came.
+    pub wished_by: Door,
+    /// The number of the newest iteration; 0 is preflight.
+    pub iteration: u32,
+    /// How many iterations count against the limit.
+    pub counted: u32,
+    /// Failures since the last good exit.
+    pub consecutive_failures: u32,
+    /// Failures in all.
+    pub total_failures: u32,
+    /// Dollars known to be spent.
+    pub cost_usd: f64,
+    /// Whether an iteration did not report its cost.
+    pub cost_unknown: bool,
+    /// Monotonic time of this loop, summed over its runners.
+    pub clock_ms: u64,
+    /// The part of it that counts as work.
+    pub active_ms: u64,
+    /// Wall time of the last event.
+    pub wall_ms: i64,
+    /// Wall time at which the newest iteration began.
+    pub iteration_wall_ms: Option<i64>,
+    /// The check reports of the newest iteration.
+    pub checks: Vec<Option<CheckReport>>,
+    /// Whether preflight found a red check; none if it did not run to its end.
+    pub red_at_start: Option<bool>,
+    /// What the agent claimed in the newest iteration.
+    pub claims: Claims,
+    /// What cannot be mended by trying again.
+    pub fault: Option<(Fault, String)>,
+    /// The next iteration rests until here, on the loop's clock.
+    pub rest_until_ms: u64,
+    /// The last iterations.
+    pub recent: VecDeque<Iteration>,
+    /// What people said that no iteration has been told yet.
+    pub answers: Vec<String>,
+    /// The inbox is read up to here.
+    pub inbox_offset: u64,
+    /// The newest agent process, to be found again after a crash.
+    pub process: Option<(u32, u64)>,
+    /// Whether the ending has been written down.
+    pub finished: bool,
+}
+
+/// What is going on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Nothing has begun.
+    Waiting,
+    /// The checks of the newest iteration run.
+    Checking,
+    /// The agent runs, or is about to.
+    Running {
+        /// Whether the journal says so.
+        started: bool,
+        /// When it began, on the loop's clock.
+        since_ms: u64,
+        /// When it is stopped because a marker was seen.
+        stop_at_ms: Option<u64>,
+    },
+    /// The agent is being stopped.
+    Killing {
+        /// Why.
+        why: How,
+        /// Whether there is no grace.
+        hard: bool,
+    },
+    /// Nothing runs until a time comes.
+    Resting {
+        /// On the loop's clock.
+        until_ms: u64,
+    },
+    /// Nothing runs until a person says so.
+    Paused,
+    /// It is over.
+    Ended(Outcome),
+}
+
+/// How an iteration came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// The agent exited by itself.
+    Exited,
+    /// It took too long.
+    TimedOut,
+    /// It was silent for too long.
+    Inactive,
+    /// The done pattern matched.
+    Matched,
+    /// A marker was seen, and it did not exit by itself.
+    Marked,
+    /// The time of the whole loop was used up.
+    OutOfTime,
+    /// A person did not want to wait.
+    Stopped,
+    /// Something broke that trying again does not mend.
+    Faulted,
+    /// Ralph was killed while it ran.
+    Interrupted,
+}
+
+/// What the agent claimed in one iteration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Claims {
+    /// What its last words hold.
+    pub said: Said,
+    /// The markers seen.
+    pub markers: Vec<Marker>,
+    /// Whether it exited with the code that means waiting.
+    pub exit_waiting: Option<i32>,
+}
+
+/// One iteration, remembered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Iteration {
+    /// Its number.
+    pub number: u32,
+    /// How it came to its end.
+    pub how: How,
+    /// How its process ended.
+    pub exit: Exit,
+    /// How long it took.
+    pub ms: u64,
+    /// What it cost.
+    pub cost_usd: Option<f64>,
+    /// Whether it claimed the work.
+    pub claimed: bool,
+    /// Its check reports, in the plan's order.
+    pub checks: Vec<Option<CheckReport>>,
+}
+
+impl Iteration {
+    /// Whether the agent is to blame for this end: its own bad exit, or an overrun.
+    pub fn is_failure(&self) -> bool {
+        match self.how {
+            How::Exited => !self.exit.is_good(),
+            How::TimedOut => true,
+            _ => false,
+        }
+    }
+}
+
+/// What must be under way now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// This check.
+    Check {
+        /// Of this iteration.
+        iteration: u32,
+        /// Its place in the plan.
+        check: usize,
+    },
+    /// The agent.
+    Run {
+        /// In this iteration.
+        iteration: u32,
+    },
+    /// The end of the agent.
+    Kill {
+        /// Of this iteration.
+        iteration: u32,
+        /// Without grace.
+        hard: bool,
+    },
+    /// An alarm, on the loop's clock.
+    WakeAt(u64),
+    /// The ending's line.
+    Finish(Outcome),
+    /// The runner goes away.
+    Leave,
+}
+
+impl State {
+    /// A loop that has not begun.
+    pub fn new(plan: Plan) -> Self {
+        Self {
+            checks: vec![None; plan.proof.checks.len()],
+            plan,
+            phase: Phase::Waiting,
+            wish: Wish::Go,
+            wished_by: Door::Inbox,
+            iteration: 0,
+            counted: 0,
+            consecutive_failures: 0,
+            total_failures: 0,
+            cost_usd: 0.0,
+            cost_unknown: false,
+            clock_ms: 0,
+            active_ms: 0,
+            wall_ms: 0,
+            iteration_wall_ms: None,
+            red_at_start: None,
+            claims: Claims::default(),
+            fault: None,
+            rest_until_ms: 0,
+            recent: VecDeque::new(),
+            answers: Vec::new(),
+            inbox_offset: 0,
+            process: None,
+            finished: false,
+        }
+    }
+
+    /// Takes one event into account.
+    pub fn step(&mut self, now: Now, event: &Event) {
+        self.pass_time(now);
+        match event {
+            Event::Opened { cost_usd, .. } => self.opened(*cost_usd),
+            Event::Asked { wish, by, inbox } => {
+                self.read_inbox(*inbox);
+                self.asked(*wish, *by);
+            }
+            Event::Answered { text, inbox } => {
+                self.read_inbox(*inbox);
+                self.answers.push(text.clone());
+            }
+            Event::Changed { limit, inbox } => {
+                self.read_inbox(*inbox);
+                self.changed(limit);
+            }
+            Event::Checked { iteration, check, report } => self.checked(*iteration, *check, report),
+            Event::Started { iteration } => self.started(*iteration),
+            Event::Spawned { iteration, pid, start_time } if *iteration == self.iteration => {
+                self.process = Some((*pid, *start_time));
+            }
+            Event::Noticed { iteration, notice } => self.noticed(*iteration, *notice),
+            Event::Ended { iteration, report } => self.agent_ended(*iteration, report),
+            Event::Faulted { class, detail } => self.faulted(*class, detail),
+            Event::Woke => self.woke(),
+            Event::Finished { .. } => self.finished = matches!(self.phase, Phase::Ended(_)),
+            Event::Spawned { .. } | Event::Unknown => {}
+        }
+        // What has not begun yet is decided anew: a limit may have been reached, or a wish have come.
+        if matches!(self.phase, Phase::Resting { .. } | Phase::Running { started: false, .. }) {
+            self.proceed();
+        }
+    }
+
+    /// What must be under way now, by the state alone.
+    pub fn orders(&self) -> Vec<Effect> {
+        let iteration = self.iteration;
+        match &self.phase {
+            Phase::Waiting => vec![],
+            Phase::Checking => self
+                .checks
+                .iter()
+                .position(Option::is_none)
+                .map(|check| Effect::Check { iteration, check })
+                .into_iter()
+                .collect(),
+            Phase::Running { started, .. } => {
+                let number = if *started { iteration } else { iteration + 1 };
+                let mut orders = vec![Effect::Run { iteration: number }];
+                orders.extend(self.deadlines().map(|(at, _)| at).min().map(Effect::WakeAt));
+                orders
+            }
+            Phase::Killing { hard, .. } => vec![Effect::Kill { iteration, hard: *hard }],
+            Phase::Resting { until_ms } => {
+                let out_of_time = self.out_of_time_at().unwrap_or(u64::MAX);
+                vec![Effect::WakeAt(out_of_time.min(*until_ms))]
+            }
+            Phase::Paused => vec![Effect::Leave],
+            Phase::Ended(_) if self.finished => vec![Effect::Leave],
+            Phase::Ended(outcome) => vec![Effect::Finish(outcome.clone())],
+        }
+    }
+
+    /// The loop in one word, given whether somebody holds its lock.
+    pub fn status(&self, held: bool) -> Status {
+        match &self.phase {
+            Phase::Ended(outcome) => outcome.status(),
+            Phase::Paused => Status::Paused,
+            _ if held => Status::Running,
+            _ => Status::Crashed,
+        }
+    }
+
+    /// How it ended, if it did.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        match &self.phase {
+            Phase::Ended(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// Dollars spent, or none if nobody knows.
+    pub fn known_cost(&self) -> Option<f64> {
+        (!self.cost_unknown).then_some(self.cost_usd)
+    }
+
+    fn pass_time(&mut self, now: Now) {
+        self.clock_ms = self.clock_ms.saturating_add(now.delta_ms);
+        self.wall_ms = now.wall_ms;
+        if !matches!(self.phase, Phase::Waiting | Phase::Paused | Phase::Ended(_)) {
+            self.active_ms = self.active_ms.saturating_add(now.delta_ms);
+        }
+    }
+
+    fn read_inbox(&mut self, offset: Option<u64>) {
+        self.inbox_offset = self.inbox_offset.max(offset.unwrap_or(0));
+    }
+
+    fn opened(&mut self, cost_usd: Option<f64>) {
+        match self.phase {
+            Phase::Waiting if self.plan.proof.preflight => self.begin_checks(),
+            Phase::Waiting => self.proceed(),
+            // Nothing is adopted: what an earlier runner had started was swept before this event.
+            Phase::Running { started: true, .. } | Phase::Killing { .. } => {
+                self.remember(How::Interrupted, &Report { cost_usd, ..Report::default() });
+                self.judge_iteration();
+            }
+            // A check that was cut short says nothing, and the others may have seen other files.
+            Phase::Checking => self.begin_checks(),
+            _ => {}
+        }
+    }
+
+    fn asked(&mut self, wish: Wish, by: Door) {
+        // A verb that asks for less than there is already does not press.
+        let pressed = self.wish.is_now() && (wish.is_now() || by != Door::Inbox);
+        let wish = escalate(self.wish, wish, by);
+        self.wish = wish;
+        self.wished_by = by;
+        match &mut self.phase {
+            Phase::Running { started: true, .. } if wish.is_now() => self.kill(How::Stopped),
+            // Asked once more while the agent is being stopped: no more grace.
+            Phase::Killing { hard, .. } if wish.is_now() => *hard |= pressed,
+            Phase::Checking if wish.is_now() => self.proceed(),
+            Phase::Paused | Phase::Ended(_) if wish == Wish::Go => self.reopen(),
+            Phase::Paused => self.proceed(),
+            _ => {}
+        }
+    }
+
+    /// A person resumes: what had ended the loop is forgiven, what is used up is not.
+    fn reopen(&mut self) {
+        match self.phase {
+            Phase::Ended(Outcome::Done { .. }) => return,
+            Phase::Ended(Outcome::Limit { limit: Limit::Failures, .. }) => self.consecutive_failures = 0,
+            _ => {}
+        }
+        self.fault = None;
+        self.claims.said.blocked = None;
+        self.claims.exit_waiting = None;
+        self.claims.markers.retain(|marker| !matches!(marker, Marker::Blocked | Marker::Wait));
+        self.rest_until_ms = 0;
+        self.finished = false;
+        let due = self.iteration > 0 || self.plan.proof.preflight;
+        if due && self.checks.iter().any(Option::is_none) {
+            self.begin_checks();
+        } else {
+            self.proceed();
+        }
+    }
+
+    fn changed(&mut self, change: &Change) {
+        let limits = &mut self.plan.limits;
+        match change {
+            Change::MaxIterations(value) => limits.iterations = *value,
+            Change::MaxCost(value) => limits.cost_usd = *value,
+            Change::MaxTime(value) => limits.time_ms = *value,
+            Change::MaxFailures(value) => limits.failures = *value,
+        }
+    }
+
+    fn begin_checks(&mut self) {
+        self.checks = vec![None; self.plan.proof.checks.len()];
+        if self.checks.is_empty() {
+            self.proceed();
+        } else {
+            self.phase = Phase::Checking;
+        }
+    }
+
+    fn checked(&mut self, iteration: u32, check: usize, report: &CheckReport) {
+        let expected = self.checks.iter().position(Option::is_none);
+        if self.phase != Phase::Checking || iteration != self.iteration || expected != Some(check) {
+            return;
+        }
+        self.checks[check] = Some(report.clone());
+        if let Some(last) = self.recent.back_mut().filter(|last| last.number == iteration) {
+            last.checks.clone_from(&self.checks);
+        }
+        if check + 1 == self.checks.len() {
+            if iteration == 0 && self.plan.proof.preflight {
+                self.red_at_start = Some(!self.all_green());
+            }
+            self.proceed();
+        }
+    }
+
+    fn started(&mut self, iteration: u32) {
+        if matches!(self.phase, Phase::Running { started: false, .. }) && iteration == self.iteration + 1 {
+            self.iteration = iteration;
+            self.phase = Phase::Running { started: true, since_ms: self.clock_ms, stop_at_ms: None };
+            self.counted += 1;
+            self.iteration_wall_ms = Some(self.wall_ms);
+            self.checks = vec![None; self.plan.proof.checks.len()];
+            self.claims = Claims::default();
+            self.answers.clear();
+            self.process = None;
+        }
+    }
+
+    fn noticed(&mut self, iteration: u32, notice: Notice) {
+        if iteration != self.iteration {
+            return;
+        }
+        if let Notice::Marker(marker) = notice
+            && !self.claims.markers.contains(&marker)
+        {
+            self.claims.markers.push(marker);
+        }
+        match (&mut self.phase, notice) {
+            (Phase::Running { started: true, .. }, Notice::Pattern) => {
+                self.claims.said.matched = true;
+                self.kill(How::Matched);
+            }
+            (Phase::Running { started: true, .. }, Notice::Silence) => self.kill(How::Inactive),
+            (Phase::Running { started: true, stop_at_ms, .. }, Notice::Marker(_)) => {
+                stop_at_ms.get_or_insert(self.clock_ms.saturating_add(self.plan.grace.marker_ms));
+            }
+            (Phase::Resting { .. } | Phase::Running { started: false, .. }, Notice::Marker(_)) => self.judge_claim(),
+            _ => {}
+        }
+    }
+
+    fn agent_ended(&mut self, iteration: u32, report: &Report) {
+        let how = match self.phase {
+            _ if iteration != self.iteration => return,
+            Phase::Running { started: true, .. } => How::Exited,
+            Phase::Killing { why, .. } => why,
+            _ => return,
+        };
+        let matched = self.claims.said.matched;
+        self.claims.said = report.said.clone();
+        self.claims.said.matched |= matched;
+        self.claims.markers.extend(&report.markers);
+        self.claims.markers.sort_unstable();
+        self.claims.markers.dedup();
+        let waiting = self.plan.agent.exit_waiting;
+        if how == How::Exited && waiting.is_some() && report.exit.code == waiting {
+            self.claims.exit_waiting = waiting;
+        }
+        if !report.survivors.is_empty() {
+            let pids: Vec<String> = report.survivors.iter().map(u32::to_string).collect();
+            let detail = format!("processes outlived KILL: {}", pids.join(", "));
+            self.fault = Some((Fault::Survivors, detail));
+        }
+        self.remember(how, report);
+        self.judge_iteration();
+    }
+
+    /// Writes the newest iteration into the books.
+    fn remember(&mut self, how: How, report: &Report) {
+        let iteration = Iteration {
+            number: self.iteration,
+            how,
+            exit: report.exit,
+            ms: report.ms,
+            cost_usd: report.cost_usd,
+            claimed: self.claimed(),
+            checks: self.checks.clone(),
+        };
+        match report.cost_usd {
+            Some(usd) => self.cost_usd += usd,
+            None => self.cost_unknown = true,
+        }
+        let failed = iteration.is_failure() && self.claims.exit_waiting.is_none();
+        let mut rest_ms = self.plan.rest.delay_ms;
+        if failed {
+            self.total_failures += 1;
+            self.consecutive_failures += 1;
+            rest_ms = rest_ms.max(self.backoff_ms());
+        } else if matches!(how, How::Exited | How::Matched | How::Marked) {
+            self.consecutive_failures = 0;
+        }
+        self.rest_until_ms = self.clock_ms.saturating_add(rest_ms);
+        if self.recent.len() == REMEMBERED {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(iteration);
+    }
+
+    fn judge_iteration(&mut self) {
+        if self.wish.is_now() || self.fault.is_some() {
+            self.proceed();
+        } else {
+            self.begin_checks();
+        }
+    }
+
+    /// A claim between iterations is judged by checks that have run.
+    fn judge_claim(&mut self) {
+        if self.checks.iter().any(Option::is_none) {
+            self.begin_checks();
+        } else {
+            self.proceed();
+        }
+    }
+
+    fn backoff_ms(&self) -> u64 {
+        let doublings = self.consecutive_failures.saturating_sub(1).min(40);
+        let rest = &self.plan.rest;
+        rest.backoff_ms.saturating_mul(1 << doublings).min(rest.backoff_cap_ms)
+    }
+
+    fn faulted(&mut self, class: Fault, detail: &str) {
+        if matches!(self.phase, Phase::Ended(_)) {
+            return;
+        }
+        self.fault = Some((class, detail.to_owned()));
+        match self.phase {
+            Phase::Running { started: true, .. } if self.process.is_some() => self.kill(How::Faulted),
+            // It was written down as begun, and then could not be started.
+            Phase::Running { started: true, .. } => {
+                self.remember(How::Faulted, &Report { cost_usd: Some(0.0), ..Report::default() });
+                self.proceed();
+            }
+            Phase::Killing { .. } => {}
+            _ => self.proceed(),
+        }
+    }
+
+    fn woke(&mut self) {
+        let due = self.deadlines().filter(|(at, _)| *at <= self.clock_ms).min_by_key(|(at, _)| *at);
+        if let Some((_, why)) = due {
+            self.kill(why);
+        }
+    }
+
+    fn kill(&mut self, why: How) {
+        self.phase = Phase::Killing { why, hard: false };
+    }
+
+    /// When the running agent is stopped, and why.
+    fn deadlines(&self) -> impl Iterator<Item = (u64, How)> {
+        let (since, marked) = match self.phase {
+            Phase::Running { started: true, since_ms, stop_at_ms } => (Some(since_ms), stop_at_ms),
+            _ => (None, None),
+        };
+        let limits = &self.plan.limits;
+        let iteration = since.zip(limits.iteration_ms).map(|(since, ms)| (since.saturating_add(ms), How::TimedOut));
+        let time = since.and(self.out_of_time_at()).map(|at| (at, How::OutOfTime));
+        let marked = marked.map(|at| (at, How::Marked));
+        [marked, time, iteration].into_iter().flatten()
+    }
+
+    /// When the loop's time is used up if work goes on without a break; or when it was.
+    fn out_of_time_at(&self) -> Option<u64> {
+        let idle = self.clock_ms.saturating_sub(self.active_ms);
+        Some(self.plan.limits.time_ms?.saturating_add(idle))
+    }
+}
+
+/// A second signal of the same kind means: now. A pause does not take back a stop.
+fn escalate(before: Wish, asked: Wish, by: Door) -> Wish {
+    let again = by != Door::Inbox;
+    match (before, asked) {
+        (Wish::Stop, Wish::Stop) if again => Wish::StopNow,
+        (Wish::Pause, Wish::Pause) if again => Wish::PauseNow,
+        (Wish::Stop, Wish::PauseNow) => Wish::StopNow,
+        (Wish::StopNow, Wish::Stop | Wish::Pause | Wish::PauseNow) | (Wish::Stop | Wish::PauseNow, Wish::Pause) => {
+            before
+        }
+        _ => asked,
+    }
+}

@@ -1,0 +1,113 @@
+//! The prompt template's little language: `{{name}}` is a value, `{{#name}}…{{/name}}` stands only
+//! where that value is not empty.
+
+/// Fills a template. A name that is not known is left as it stands; [`unknown`] finds it beforehand.
+pub fn fill(template: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
+    let mut out = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, tag, after)) = next_tag(rest) {
+        out.push_str(before);
+        rest = after;
+        match tag.strip_prefix('#') {
+            Some(name) => {
+                let (inside, outside) = split_at_close(after, name);
+                if value(name).is_none_or(|value| !value.is_empty()) {
+                    out.push_str(&fill(inside, value));
+                }
+                rest = outside;
+            }
+            None => match value(tag) {
+                Some(value) => out.push_str(&value),
+                None => out.extend(["{{", tag, "}}"]),
+            },
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The first thing in a template that cannot be filled: an unknown name, or a section that is not closed.
+pub fn unknown(template: &str, names: &[&str]) -> Option<String> {
+    let mut open = Vec::new();
+    let mut rest = template;
+    while let Some((_, tag, after)) = next_tag(rest) {
+        rest = after;
+        let name = tag.trim_start_matches(['#', '/']);
+        let closes = tag.starts_with('/');
+        if !names.contains(&name) || (closes && open.pop() != Some(name)) {
+            return Some(format!("{{{{{tag}}}}}"));
+        }
+        if tag.starts_with('#') {
+            open.push(name);
+        }
+    }
+    open.pop().map(|name| format!("{{{{#{name}}}}}"))
+}
+
+fn split_at_close<'a>(text: &'a str, name: &str) -> (&'a str, &'a str) {
+    let mut rest = text;
+    while let Some((before, tag, after)) = next_tag(rest) {
+        if tag.strip_prefix('/') == Some(name) {
+            return (&text[..text.len() - rest.len() + before.len()], after);
+        }
+        rest = after;
+    }
+    (text, "")
+}
+
+fn next_tag(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once("{{")?;
+    let (tag, after) = rest.split_once("}}")?;
+    Some((before, tag.trim(), after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(name: &str) -> Option<String> {
+        match name {
+            "a" => Some("A".into()),
+            "empty" => Some(String::new()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn values_and_sections_are_filled() {
+        for (template, text) in [
+            ("plain", "plain"),
+            ("{{a}}!", "A!"),
+            ("{{ a }}", "A"),
+            ("[{{#a}}x{{a}}{{/a}}]", "[xA]"),
+            ("[{{#empty}}x{{/empty}}]", "[]"),
+            ("[{{#a}}{{#empty}}x{{/empty}}y{{/a}}]", "[y]"),
+            ("{{b}} {{", "{{b}} {{"),
+            ("{{#a}}open", "open"),
+            ("{{ #empty }}x{{b}}{{ /empty }}y", "y"),
+        ] {
+            assert_eq!(fill(template, &values), text, "{template}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_not_filled_again() {
+        let sneaky = |_: &str| Some("{{a}}".to_owned());
+        assert_eq!(fill("{{x}}", &sneaky), "{{a}}");
+    }
+
+    #[test]
+    fn what_cannot_be_filled_is_found() {
+        let names = ["a", "empty"];
+        for (template, found) in [
+            ("{{a}} {{#empty}}{{a}}{{/empty}}", None),
+            ("{{b}}", Some("{{b}}")),
+            ("{{#b}}{{/b}}", Some("{{#b}}")),
+            ("{{#a}}", Some("{{#a}}")),
+            ("{{/a}}", Some("{{/a}}")),
+            ("{{#a}}{{#empty}}{{/a}}{{/empty}}", Some("{{/a}}")),
+        ] {
+            assert_eq!(unknown(template, &names).as_deref(), found, "{template}");
+        }
+    }
+}

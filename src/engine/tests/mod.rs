@@ -1,0 +1,11 @@
+//! The engine's tests: its rules one by one, then worlds of random events.
+
+mod crashes;
+mod kit;
+mod limits;
+mod prompts;
+mod rules;
+mod signals;
+mod texts;
+mod wishes;
+//mod worlds;

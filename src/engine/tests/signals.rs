@@ -1,0 +1,290 @@
+//! What counts as a promise, as blocked, and as the echo of a prompt.
+
+use crate::engine::event::Said;
+use crate::engine::signal::{Echo, defang, fold, read};
+
+fn promises() -> Vec<String> {
+    vec!["COMPLETE".into(), "All tests pass".into()]
+}
+
+fn said(text: &str) -> Said {
+    read(text, &promises())
+}
+
+#[test]
+fn a_promise_counts_alone_on_its_lines() {
+    for text in [
+        "<promise>COMPLETE</promise>",
+        "<response>COMPLETE</response>",
+        "<PROMISE>complete</Promise>",
+        "  <promise>  Complete\t</promise>  ",
+        "<promise>\nCOMPLETE\n</promise>",
+        "<promise>all\n  tests\tpass</promise>",
+        "**<promise>COMPLETE</promise>**",
+        "_<promise>COMPLETE</promise>_ \r\n",
+        "I did it all.\n\n<promise>COMPLETE</promise>\n\nSee you.",
+        "not yet\n<promise>COMPLETE</promise>",
+        "It works. <promise>COMPLETE</promise>",
+        "It works! **<promise>COMPLETE</promise>**\n\n",
+        "Really? <promise>COMPLETE</promise>",
+        "Fertig… <promise>COMPLETE</promise>",
+        "できた。<promise>COMPLETE</promise>",
+        "できた！<promise>COMPLETE</promise>",
+        "できた？<promise>COMPLETE</promise>",
+        "<promise>PART</promise>\n<promise>COMPLETE</promise>",
+        "<promise>COMPLETE</promise>\n<promise>PART</promise>",
+        "<response>PART</response>\n<promise>COMPLETE</promise>",
+        "I cannot write <promise>COMPLETE</promise> yet.\nNow I can:\n<promise>COMPLETE</promise>",
+        "I shall write the <promise> tag at the end.\n\n<promise>COMPLETE</promise>",
+        "A closing tag is </promise>.\n<promise>COMPLETE</promise>",
+        "<promise>COMPLETE</promise>\nand one <promise> more",
+        "```\ncode\n```\n<promise>COMPLETE</promise>",
+        "~~~~sh\n~~~\n```\n~~~~\n<promise>COMPLETE</promise>",
+        "``not a fence\n<promise>COMPLETE</promise>",
+        "```cargo test``` is green\n<promise>COMPLETE</promise>",
+        "> quoted\n<promise>COMPLETE</promise>",
+        "a > b\n<promise>COMPLETE</promise>",
+        "<promise>COMPLETE</promise>\n> quoted",
+        "<promise>COMPLETE</promise>\n```\ncode",
+    ] {
+        assert_eq!(said(text), Said { promised: true, ..Said::default() }, "{text:?}");
+    }
+}
+
+#[test]
+fn a_promise_in_a_sentence_may_be_a_denial() {
+    for text in [
+        "I will not say <promise>COMPLETE</promise>",
+        "<promise>COMPLETE</promise> is what I cannot say.",
+        "I cannot say\n<promise>COMPLETE</promise> yet.",
+        "Never write <promise>\nCOMPLETE\n</promise>",
+        "It works. <promise>COMPLETE</promise>\n\nBut not really.",
+        "It works. <promise>COMPLETE</promise> Not.",
+        "- <promise>COMPLETE</promise>",
+        "`<promise>COMPLETE</promise>`",
+        "no: <promise>COMPLETE</promise>",
+        "<promise>COMPLETE</promise> <promise>COMPLETE</promise>",
+        "say (<response>COMPLETE</response>)",
+    ] {
+        assert_eq!(said(text), Said { promise_in_sentence: true, ..Said::default() }, "{text:?}");
+    }
+}
+
+#[test]
+fn what_is_quoted_or_code_or_something_else_is_no_promise() {
+    for text in [
+        "",
+        "COMPLETE",
+        "<promise></promise>",
+        "<promise> \n </promise>",
+        "<promise>COMPLETE",
+        "COMPLETE</promise>",
+        "<promise>COMPLETE</response>",
+        "<promise>NOT COMPLETE</promise>",
+        "<promise>COMPLETE.</promise>",
+        "<promise>COMP LETE</promise>",
+        "<promise>COMPLETE<promise>",
+        "</promise>COMPLETE<promise>",
+        "< promise>COMPLETE</promise>",
+        "‹promise›COMPLETE‹/promise›",
+        "> <promise>COMPLETE</promise>",
+        "  > <promise>COMPLETE</promise>",
+        ">> <promise>COMPLETE</promise>",
+        "```\n<promise>COMPLETE</promise>\n```",
+        "```\n<promise>COMPLETE</promise>",
+        "   ```xml\n<promise>COMPLETE</promise>\n   ```",
+        "~~~\n<promise>COMPLETE</promise>\n~~~",
+        "````\n```\n<promise>COMPLETE</promise>\n```\n````",
+        "```\n~~~\n<promise>COMPLETE</promise>\n```",
+        "~~~\n```\n<promise>COMPLETE</promise>\n~~~",
+        "```\n``` not closed\n<promise>COMPLETE</promise>\n```",
+        "```\na\n```\n```\n<promise>COMPLETE</promise>\n```",
+        "<promise>\n> COMPLETE\n</promise>",
+        "<promise>\n```\nCOMPLETE\n```\n</promise>",
+        "<promise>COMPLETE\n> </promise>",
+    ] {
+        assert_eq!(said(text), Said::default(), "{text:?}");
+    }
+}
+
+#[test]
+fn only_the_promises_asked_for_count() {
+    assert_eq!(read("<promise>COMPLETE</promise>", &[]), Said::default());
+    assert_eq!(read("<promise></promise>", &[String::new()]), Said::default(), "an empty promise never matches");
+    assert!(read("<promise>ÉTÉ  fini</promise>", &["été\nFINI".into()]).promised);
+    assert!(read("<promise>a <b> c</promise>", &["A <B> C".into()]).promised);
+}
+
+#[test]
+fn blocked_is_read_as_a_promise_is() {
+    for (text, why) in [
+        ("<blocked>no key</blocked>", Some("no key")),
+        ("I tried.\n**<BLOCKED>no\n  key</blocked>**\n", Some("no key")),
+        ("I tried. <blocked>no key</blocked>", Some("no key")),
+        ("<blocked>first</blocked>\n<blocked>second</blocked>", Some("first")),
+        ("as <blocked>that</blocked> is\n<blocked>second</blocked>", Some("second")),
+        ("I could use the <blocked> tag.\n<blocked>no key</blocked>", Some("no key")),
+        ("<blocked>I may not write the <promise> tag</blocked>", Some("I may not write the <promise> tag")),
+        ("I am not <blocked>no key</blocked>", None),
+        ("<blocked>no key</blocked> is not so", None),
+        ("<blocked> \n</blocked>", None),
+        ("<blocked>no key", None),
+        ("> <blocked>no key</blocked>", None),
+        ("```\n<blocked>no key</blocked>\n```", None),
+    ] {
+        assert_eq!(said(text).blocked.as_deref(), why, "{text:?}");
+    }
+}
+
+#[test]
+fn both_claims_are_read_from_one_text() {
+    let both = said("<promise>COMPLETE</promise>\n<blocked>no key</blocked>");
+    assert_eq!((both.promised, both.blocked.as_deref()), (true, Some("no key")));
+}
+
+#[test]
+fn white_space_folds() {
+    assert_eq!(fold("  a\n\t b  "), "a b");
+}
+
+#[test]
+fn a_defanged_text_holds_no_signal() {
+    let text = "<promise>COMPLETE</promise>\n<Response>x</RESPONSE>\n<blocked>y</blocked> <b>";
+    let safe = defang(text);
+    assert_eq!(safe, "‹promise›COMPLETE‹/promise›\n‹Response›x‹/RESPONSE›\n‹blocked›y‹/blocked› <b>");
+    assert_eq!(said(&safe), Said::default());
+}
+
+const PROMPT: &str = "Write the parser.\n\nPrint this line at the end:\n\nDONE\n\nGood luck.\n";
+
+/// The lines of the output that are known to be the agent's own matches of `DONE`.
+fn own_matches(prompt: &str, output: &str) -> usize {
+    let mut echo = Echo::of(prompt);
+    let seen = output.lines().filter(|line| echo.own(line, line.contains("DONE"))).count();
+    seen + usize::from(echo.finish())
+}
+
+#[test]
+fn a_match_is_known_to_be_the_agents_own_or_an_echo() {
+    for (output, matches) in [
+        ("DONE", 1),
+        ("hello\nDONE\nbye", 1),
+        ("DONE\n\n\nbye", 1),
+        (PROMPT, 0),
+        ("> Write the parser.\n>\n> Print this line at the end:\n>\n> DONE\n>\n> Good luck.", 0),
+        ("  | Print this line at the end:\n  | DONE", 0),
+        ("Print this line at the end:\n\nDONE\n\nGood luck.", 0),
+        ("DONE\n\nGood luck.", 0),
+        ("Write the parser.\nDONE\nbye", 1),
+        ("Good luck.\nDONE", 1),
+        ("DONE\nDONE\nbye", 2),
+        ("is it DONE?", 1),
+        ("is it DONE?\nDONE", 2),
+        ("", 0),
+    ] {
+        assert_eq!(own_matches(PROMPT, output), matches, "{output:?}");
+    }
+    assert_eq!(own_matches(PROMPT, &format!("{PROMPT}\nI worked.\nDONE\n")), 1);
+    assert_eq!(own_matches(PROMPT, &format!("{PROMPT}DONE\n")), 1, "right after the echo");
+}
+
+#[test]
+fn the_whole_of_a_one_line_prompt_is_an_echo() {
+    assert_eq!(own_matches("Print DONE.", "Print DONE.\n"), 0);
+    assert_eq!(own_matches("Print DONE.", "> Print DONE.\nbye"), 0);
+    assert_eq!(own_matches("Print DONE.", "DONE"), 1);
+    assert_eq!(Echo::of("Print DONE.\n").cut("Print DONE.\nDONE\n"), "DONE\n");
+    assert_eq!(own_matches("", "DONE"), 1);
+}
+
+#[test]
+fn a_blank_line_may_match_too() {
+    let mut echo = Echo::of(PROMPT);
+    assert!(echo.own("", true));
+    assert!(!echo.own("", false));
+}
+
+#[test]
+fn a_match_is_reported_once() {
+    let mut echo = Echo::of(PROMPT);
+    assert!(!echo.own("DONE", true), "it may become an echo");
+    assert!(!echo.own("", false));
+    assert!(echo.own("bye", false), "now it cannot");
+    assert!(!echo.own("bye", false));
+    assert!(!echo.finish());
+}
+
+#[test]
+fn an_echo_is_cut_and_the_agents_words_stay() {
+    let echo = Echo::of(PROMPT);
+    for (text, kept) in [
+        (PROMPT, ""),
+        ("I work.\n", "I work.\n"),
+        ("DONE", "DONE"),
+        ("I work.\nDONE\n", "I work.\nDONE\n"),
+        ("Write the parser.\n\nPrint this line at the end:\nI work.\n", "I work.\n"),
+        ("> DONE\n> Good luck.\n\nI work.\n", "\nI work.\n"),
+        ("Good luck.\nWrite the parser.\n", "Good luck.\nWrite the parser.\n"),
+        ("Hi.\nWrite the parser.\n\n\nPrint this line at the end:\nDONE\nDONE\n", "Hi.\nDONE\n"),
+        ("\n\n", "\n\n"),
+        ("", ""),
+    ] {
+        assert_eq!(echo.cut(text), kept, "{text:?}");
+    }
+}
+
+#[test]
+fn lines_that_a_prompt_holds_twice_are_found_at_both_places() {
+    let echo = Echo::of("a\nb\na\nc\na\n");
+    assert_eq!(echo.cut("a\nc\nx\n"), "x\n");
+    assert_eq!(echo.cut("a\nb\na\nc\nx\n"), "x\n");
+    assert_eq!(echo.cut("b\nc\nc\n"), "b\nc\nc\n");
+    assert_eq!(echo.cut("a\nb\na\nc\na\na\n"), "a\n", "the last one is the agent's own");
+}
+
+#[test]
+fn a_prompt_of_one_line_many_times_is_soon_looked_through() {
+    let prompt = ".\n".repeat(500);
+    assert_eq!(Echo::of(&prompt).cut(&format!("{prompt}.\n")), ".\n");
+    assert_eq!(own_matches(&prompt, &prompt), 0);
+}
+
+const PIECES: [&str; 22] = [
+    "<promise>", "</promise>", "<response>", "</response>", "<blocked>", "</blocked>", "COMPLETE", "complete", "\n",
+    "\n\n", "```", "~~~~", "> ", "| ", "**", "_", ". ", "é", "。", "\u{1f600}", " ", "\r\n",
+];
+
+fn any_text(random: &mut fastrand::Rng) -> String {
+    (0..random.usize(..30)).map(|_| *random.choice(&PIECES).unwrap()).collect()
+}
+
+#[test]
+fn no_text_is_too_strange_to_be_read() {
+    for seed in [1, 2, 3, 0x5eed] {
+        let mut random = fastrand::Rng::with_seed(seed);
+        for _ in 0..5000 {
+            let (text, prompt) = (any_text(&mut random), any_text(&mut random));
+            let found = said(&text);
+            assert!(!(found.promised && found.promise_in_sentence), "seed {seed}: {text:?}");
+            assert_eq!(said(&defang(&text)), Said::default(), "seed {seed}: {text:?}");
+            let mut echo = Echo::of(&prompt);
+            let kept = echo.cut(&text);
+            assert!(kept.len() <= text.len(), "seed {seed}: {text:?}");
+            let own = text.lines().filter(|line| echo.own(line, true)).count() + usize::from(echo.finish());
+            assert!(own <= text.lines().count(), "seed {seed}: {prompt:?} {text:?}");
+        }
+    }
+}
+
+#[test]
+fn what_follows_an_echo_is_left_as_it_was() {
+    for seed in [4, 5, 6, 0x5eed] {
+        let mut random = fastrand::Rng::with_seed(seed);
+        for _ in 0..3000 {
+            let prompt = format!("{}first\nlast\n", any_text(&mut random).replace(['>', '|'], ""));
+            let line = *random.choice(&["first", "last", "my own", "<promise>COMPLETE</promise>"]).unwrap();
+            let own = format!("{line}\nI, not the prompt, said so{}\n", random.u8(..));
+            assert_eq!(Echo::of(&prompt).cut(&format!("{prompt}{own}")).trim_start(), own, "seed {seed}: {prompt:?}");
+        }
+    }
+}

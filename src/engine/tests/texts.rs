@@ -1,0 +1,151 @@
+//! The words of endings, and the journal's lines.
+
+use super::kit::{Loop, green};
+use crate::engine::event::{Change, CheckReport, Door, Event, Exit, Fault, Marker, Notice, Report, Said, Verdict, Wish};
+use crate::engine::outcome::iterations;
+use crate::engine::{Limit, Outcome, State, Status};
+use serde_json::{from_str, to_string};
+
+#[test]
+fn every_ending_has_its_words() {
+    let limit = |limit, success| Outcome::Limit { limit, success };
+    let fatal = Outcome::Fatal { class: Fault::NotFound, detail: "no such agent".into() };
+    let table: [(Outcome, &str, i32, &str, &str, &str, &str); 11] = [
+        (Outcome::Done { checked: true }, "done", 0, "all_checks_passed", "done", "all_checks_passed", "every check is green"),
+        (
+            Outcome::Done { checked: false },
+            "done", 0, "completed", "done", "completed", "the agent claimed it; no check was asked for",
+        ),
+        (
+            limit(Limit::Iterations, true),
+            "done", 0, "max_iterations", "limit", "iterations", "ran to its limit of iterations, checks green",
+        ),
+        (limit(Limit::Iterations, false), "failed", 1, "max_iterations", "limit", "iterations", "no iteration is left"),
+        (limit(Limit::Cost, false), "failed", 1, "budget_exhausted", "limit", "cost", "the budget is used up"),
+        (limit(Limit::Time, false), "failed", 1, "timeout", "limit", "time", "the time is used up"),
+        (limit(Limit::Failures, false), "failed", 1, "failures", "limit", "failures", "too many failures in a row"),
+        (fatal, "failed", 1, "fatal", "fatal", "not-found", "no such agent"),
+        (Outcome::Blocked { why: "no key".into() }, "blocked", 3, "blocked", "blocked", "no key", "the agent is blocked: no key"),
+        (Outcome::Waiting { why: "exit 42".into() }, "waiting", 3, "waiting", "waiting", "exit 42", "the agent asked to wait: exit 42"),
+        (Outcome::Stopped { by: "Ctrl-C".into() }, "stopped", 130, "stopped", "stopped", "Ctrl-C", "stopped by a person (Ctrl-C)"),
+    ];
+    for (outcome, status, code, reason, kind, why, detail) in table {
+        assert_eq!((outcome.status().word(), outcome.exit_code(), outcome.stop_reason()), (status, code, reason));
+        assert_eq!(outcome.verdict(), Verdict { kind: kind.into(), why: why.into(), detail: detail.into() });
+    }
+}
+
+#[test]
+fn every_status_and_fault_is_spelled_as_it_is_stored() {
+    let stored = |json: String| json.trim_matches('"').to_owned();
+    use Status::{Blocked, Crashed, Done, Failed, Paused, Running, Stopped, Waiting};
+    for status in [Running, Paused, Done, Failed, Blocked, Waiting, Stopped, Crashed] {
+        assert_eq!(status.word(), stored(to_string(&status).unwrap()));
+    }
+    use Fault::{Disk, NotFound, Permission, PromptFile, Survivors, Workspace};
+    for fault in [NotFound, Permission, PromptFile, Workspace, Fault::Marker, Survivors, Disk] {
+        assert_eq!(fault.word(), stored(to_string(&fault).unwrap()));
+    }
+    for limit in [Limit::Failures, Limit::Cost, Limit::Time, Limit::Iterations] {
+        assert_eq!(limit.word(), stored(to_string(&limit).unwrap()));
+    }
+}
+
+#[test]
+fn iterations_are_counted_in_words() {
+    assert_eq!((iterations(1), iterations(2)), ("1 iteration".into(), "2 iterations".into()));
+}
+
+/// An event and its line in the journal, which later versions have to read.
+fn lines() -> Vec<(Event, &'static str)> {
+    let report = Report {
+        exit: Exit { code: None, signal: Some(9) },
+        ms: 5,
+        said: Said { promised: true, promise_in_sentence: true, matched: true, blocked: Some("x".into()) },
+        markers: vec![Marker::Done, Marker::File],
+        cost_usd: Some(0.25),
+        bytes: 7,
+        leftovers: 2,
+        survivors: vec![3],
+    };
+    vec![
+        (
+            Event::Opened { pid: 1, version: "0.1.0".into(), cost_usd: None },
+            r#"{"event":"opened","pid":1,"version":"0.1.0"}"#,
+        ),
+        (
+            Event::Asked { wish: Wish::StopNow, by: Door::Sigint, inbox: Some(7) },
+            r#"{"event":"asked","wish":"stop_now","by":"sigint","inbox":7}"#,
+        ),
+        (Event::Answered { text: "é".into(), inbox: None }, r#"{"event":"answered","text":"é"}"#),
+        (
+            Event::Changed { limit: Change::MaxIterations(None), inbox: None },
+            r#"{"event":"changed","limit":{"name":"max-iterations","value":null}}"#,
+        ),
+        (
+            Event::Changed { limit: Change::MaxCost(Some(1.5)), inbox: None },
+            r#"{"event":"changed","limit":{"name":"max-cost","value":1.5}}"#,
+        ),
+        (
+            Event::Checked { iteration: 0, check: 1, report: green() },
+            r#"{"event":"checked","iteration":0,"check":1,"report":{"exit":{"code":0},"ms":10}}"#,
+        ),
+        (
+            Event::Checked { iteration: 2, check: 0, report: CheckReport { timed_out: true, ..CheckReport::default() } },
+            r#"{"event":"checked","iteration":2,"check":0,"report":{"exit":{},"timed_out":true,"ms":0}}"#,
+        ),
+        (Event::Started { iteration: 3 }, r#"{"event":"started","iteration":3}"#),
+        (
+            Event::Spawned { iteration: 3, pid: 4, start_time: 5 },
+            r#"{"event":"spawned","iteration":3,"pid":4,"start_time":5}"#,
+        ),
+        (
+            Event::Noticed { iteration: 3, notice: Notice::Marker(Marker::Wait) },
+            r#"{"event":"noticed","iteration":3,"notice":{"marker":"wait"}}"#,
+        ),
+        (
+            Event::Noticed { iteration: 3, notice: Notice::Silence },
+            r#"{"event":"noticed","iteration":3,"notice":"silence"}"#,
+        ),
+        (
+            Event::Ended { iteration: 3, report: Report::default() },
+            r#"{"event":"ended","iteration":3,"report":{"exit":{},"ms":0,"said":{},"cost_usd":null,"bytes":0}}"#,
+        ),
+        (
+            Event::Ended { iteration: 3, report },
+            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x"},"markers":["done","file"],"cost_usd":0.25,"bytes":7,"leftovers":2,"survivors":[3]}}"#,
+        ),
+        (
+            Event::Faulted { class: Fault::PromptFile, detail: "gone".into() },
+            r#"{"event":"faulted","class":"prompt-file","detail":"gone"}"#,
+        ),
+        (Event::Woke, r#"{"event":"woke"}"#),
+        (Event::Unknown, r#"{"event":"unknown"}"#),
+    ]
+}
+
+#[test]
+fn every_event_has_its_line() {
+    for (event, line) in lines() {
+        assert_eq!(to_string(&event).unwrap(), line);
+        assert_eq!(from_str::<Event>(line).unwrap(), event);
+    }
+}
+
+#[test]
+fn the_state_can_be_stored_whatever_its_phase() {
+    let open = || Loop::new().checks(1).open();
+    for work in [
+        Loop::new(),
+        open(),
+        open().check("r"),
+        open().check("r").start().marker(Marker::Done),
+        open().check("r").start().notice(Notice::Silence),
+        open().check("r").start().exit(1).check("r"),
+        open().ask(Wish::PauseNow, Door::Inbox),
+        open().fault(),
+    ] {
+        let stored = to_string(&work.state).unwrap();
+        assert_eq!(from_str::<State>(&stored).unwrap(), work.state);
+    }
+}

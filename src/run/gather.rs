@@ -1,0 +1,119 @@
+//! What the next prompt is made of: the task read anew, what changed, and what the red checks said.
+
+use super::Runner;
+use crate::drive::git;
+use crate::engine::event::Fault;
+use crate::engine::excerpt::Excerpt;
+use crate::engine::plan::Level;
+use crate::engine::prompt::{Materials, render};
+use crate::engine::words;
+use crate::store::LoopDir;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+type Faulty<T> = Result<T, (Fault, String)>;
+
+/// The state of the repository when the loop began: taken once, found again by every later runner.
+pub fn base(dir: &LoopDir, workspace: &Path) -> Result<git::Base, String> {
+    let (scratch, path) = (dir.path().join("git"), dir.path().join("base.json"));
+    if let Ok(text) = fs::read_to_string(&path) {
+        return serde_json::from_str(&text).map_err(|_| OUTSIDE.to_owned());
+    }
+    let taken = git::Base::take(workspace, &scratch);
+    let text = match &taken {
+        Ok(Some(base)) => serde_json::to_string(base).unwrap_or_default(),
+        _ => "null".to_owned(),
+    };
+    if let Ok(mut file) = crate::store::dir::create_file(&path) {
+        let _ = io::Write::write_all(&mut file, text.as_bytes());
+    }
+    taken?.ok_or_else(|| OUTSIDE.to_owned())
+}
+
+const OUTSIDE: &str = "There is no diff: the workspace is not in a git repository.";
+
+impl Runner<'_> {
+    /// Whether an iteration can start at all.
+    pub(super) fn ready(&self) -> Faulty<()> {
+        let plan = &self.state.plan;
+        if !plan.workspace.is_dir() {
+            return Err((Fault::Workspace, format!("the workspace is gone: {}", plan.workspace.display())));
+        }
+        if let Err(error) = self.task.ensure() {
+            return Err((Fault::Workspace, format!("cannot write to the workspace: {error}")));
+        }
+        self.world.watch(self.task.path());
+        for place in [self.dir.path(), &plan.workspace] {
+            let Ok(disk) = rustix::fs::statvfs(place) else { continue };
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            if free < plan.min_free {
+                let (free, needed) = (words::bytes(free), words::bytes(plan.min_free));
+                let detail = format!("only {free} free on the disk of {}; {needed} are needed", place.display());
+                return Err((Fault::Disk, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next iteration's prompt.
+    pub(super) fn prompt(&self) -> Faulty<Vec<u8>> {
+        let plan = &self.state.plan;
+        let task = self.task_text()?;
+        if plan.context.level == Level::None {
+            return Ok(task);
+        }
+        let task = String::from_utf8_lossy(&task).into_owned();
+        let mut materials = Materials { task, red: self.red_outputs(), ..Materials::default() };
+        if plan.context.level == Level::Full {
+            match self.diff() {
+                Ok(diff) => materials.diff = diff,
+                Err(why) => materials.diff_missing = why,
+            }
+        }
+        Ok(render(&self.state, &materials).into_bytes())
+    }
+
+    fn task_text(&self) -> Faulty<Vec<u8>> {
+        let task = &self.state.plan.task;
+        let Some(path) = &task.file else { return Ok(task.text.clone().unwrap_or_default().into_bytes()) };
+        fs::read(path).map_err(|error| {
+            let what = match error.kind() {
+                io::ErrorKind::NotFound => "prompt file not found",
+                _ => "cannot read prompt file",
+            };
+            (Fault::PromptFile, format!("{what}: {}", path.display()))
+        })
+    }
+
+    fn diff(&self) -> Result<Excerpt, String> {
+        let base = self.base.as_ref().map_err(Clone::clone)?;
+        let diff = base.diff(&self.dir.path().join("git"), self.state.plan.context.diff_chars)?;
+        Ok(Excerpt::new(&diff.text, diff.dropped_chars, "later"))
+    }
+
+    fn red_outputs(&self) -> Vec<(usize, Excerpt, String)> {
+        let (plan, iteration) = (&self.state.plan, self.state.iteration);
+        let checks = plan.proof.checks.iter().zip(&self.state.checks).enumerate();
+        let red = checks.filter(|(_, (_, report))| report.as_ref().is_some_and(|report| !report.is_green()));
+        red.map(|(place, (check, _))| {
+            let log = self.dir.iteration(iteration).join(format!("check-{}.log", check.slug));
+            let max = plan.context.output_chars;
+            let (text, dropped) = tail(&log, max).unwrap_or_default();
+            let named = format!(".ralph/guardrail_{iteration}_{}.log", check.slug);
+            (place, Excerpt::tail(&text, max, dropped), named)
+        })
+        .collect()
+    }
+}
+
+/// The end of a file: as many bytes as so many characters can take, and how many came before.
+fn tail(path: &Path, max_chars: usize) -> io::Result<(String, u64)> {
+    let mut file = File::open(path)?;
+    let wanted = max_chars as u64 * 4;
+    let before = file.metadata()?.len().saturating_sub(wanted);
+    file.seek(SeekFrom::Start(before))?;
+    let mut bytes = Vec::new();
+    file.take(wanted).read_to_end(&mut bytes)?;
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), before))
+}

@@ -1,0 +1,183 @@
+//! What a person sees while a loop runs: the agent's words, ralph's lines, and one live line below.
+
+use super::stream::Stream;
+use super::{Paint, fit, line, paint};
+use crate::engine::words::{dollars, duration, of_limit};
+use crate::engine::{Event, Phase, State};
+use crate::store::Line;
+use std::io::{IsTerminal, Write, stdout};
+use std::time::{Duration, Instant};
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Style {
+    /// Everything, as it comes.
+    Full {
+        /// The agent's output too.
+        stream: bool,
+    },
+    /// The result alone.
+    Quiet,
+    /// One event a line.
+    Json,
+}
+
+/// The console of one runner.
+pub struct Console {
+    name: String,
+    style: Style,
+    terminal: bool,
+    colour: bool,
+    stream: Stream,
+    live: usize,
+    began: Instant,
+    began_active_ms: u64,
+    broken: bool,
+}
+
+/// The live line moves on this often.
+const TICK: Duration = Duration::from_secs(1);
+
+impl Console {
+    /// A console for this loop.
+    pub fn new(name: &str, style: Style) -> Self {
+        let terminal = stdout().is_terminal();
+        let colour = colours();
+        let gutter = if terminal { paint("  │ ", Paint::Dim, colour) } else { "  | ".to_owned() };
+        Self {
+            name: name.to_owned(),
+            style,
+            terminal,
+            colour,
+            stream: Stream::new(&gutter),
+            live: 0,
+            began: Instant::now(),
+            began_active_ms: 0,
+            broken: false,
+        }
+    }
+
+    /// Shows what an event means.
+    pub fn event(&mut self, line: &Line, state: &State) {
+        (self.began, self.began_active_ms) = (Instant::now(), state.active_ms);
+        match self.style {
+            Style::Json => {
+                let mut text = line.to_json();
+                text.push('\n');
+                self.write(text.as_bytes());
+            }
+            Style::Quiet => {}
+            Style::Full { .. } => {
+                let mut out = Vec::new();
+                if matches!(line.event, Event::Ended { .. } | Event::Finished { .. }) {
+                    self.stream.flush(&mut out);
+                }
+                for (words, colour) in line::lines(&line.event, state) {
+                    let head = paint(&format!("[ralph] {}:", self.name), Paint::Dim, self.colour);
+                    let words = paint(&crate::engine::plain::plain(&words), colour, self.colour);
+                    out.extend_from_slice(format!("{head} {words}\n").as_bytes());
+                }
+                self.above(&out, state, None);
+            }
+        }
+    }
+
+    /// Shows what the agent printed.
+    pub fn output(&mut self, bytes: &[u8]) {
+        if self.style == (Style::Full { stream: true }) && !self.broken {
+            let mut out = Vec::with_capacity(bytes.len() + 256);
+            self.stream.feed(bytes, &mut out);
+            if !out.is_empty() {
+                self.erase();
+                self.write(&out);
+            }
+        }
+    }
+
+    /// Renews the live line; says when to do so again.
+    pub fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration> {
+        if !self.terminal || !matches!(self.style, Style::Full { .. }) || self.broken {
+            return None;
+        }
+        self.above(b"", state, silent_for);
+        Some(TICK)
+    }
+
+    /// Says something of importance that is no event.
+    pub fn warn(&mut self, words: &str) {
+        self.erase();
+        let head = paint("ralph: warning:", Paint::Yellow, self.colour);
+        let _ = writeln!(std::io::stderr(), "{head} {words}");
+    }
+
+    /// Takes the live line away.
+    pub fn close(&mut self) {
+        self.erase();
+    }
+
+    fn above(&mut self, text: &[u8], state: &State, silent_for: Option<Duration>) {
+        self.erase();
+        self.write(text);
+        if self.terminal && !matches!(state.phase, Phase::Ended(_) | Phase::Paused | Phase::Waiting) {
+            let width = rustix::termios::tcgetwinsize(stdout()).map_or(80, |size| usize::from(size.ws_col).max(20));
+            let mut rows = Vec::new();
+            rows.extend(self.stream.unfinished().map(|text| fit(&format!("  │ {text}"), width - 1)));
+            rows.push(paint(&fit(&self.live_line(state, silent_for), width - 1), Paint::Bold, self.colour));
+            self.live = rows.len();
+            self.write(rows.join("\n").as_bytes());
+        }
+    }
+
+    /// Erases the live rows, so that what comes next stands in their place.
+    fn erase(&mut self) {
+        if self.live > 0 {
+            let up = "\x1b[1A\r\x1b[2K".repeat(self.live - 1);
+            self.live = 0;
+            self.write(format!("\r\x1b[2K{up}").as_bytes());
+        }
+    }
+
+    fn live_line(&self, state: &State, silent_for: Option<Duration>) -> String {
+        let limits = &state.plan.limits;
+        let elapsed = state.active_ms + (self.began.elapsed().as_millis() as u64);
+        let mut parts = vec![match &state.phase {
+            Phase::Checking if state.iteration == 0 => "preflight".to_owned(),
+            Phase::Checking => format!("checking iteration {}", of_limit(state.iteration, limits.iterations)),
+            Phase::Killing { .. } => format!("stopping iteration {}", state.iteration),
+            Phase::Resting { until_ms } => {
+                let left = until_ms.saturating_sub(state.clock_ms + self.began.elapsed().as_millis() as u64);
+                format!("resting {}", duration(left / 1000 * 1000 + 1000))
+            }
+            _ => format!("iteration {}", of_limit(state.iteration.max(1), limits.iterations)),
+        }];
+        parts.push(duration(elapsed / 1000 * 1000));
+        if let Some(idle) = silent_for.filter(|idle| idle.as_secs() >= 5) {
+            parts.push(format!("idle {}", duration(idle.as_secs() * 1000)));
+        }
+        match (state.known_cost(), limits.cost_usd) {
+            (Some(usd), Some(max)) => parts.push(format!("{} of {}", dollars(usd), dollars(max))),
+            (Some(usd), None) if usd > 0.0 => parts.push(dollars(usd)),
+            _ => {}
+        }
+        if let Some(max) = limits.time_ms {
+            parts.push(format!("{} left", duration(max.saturating_sub(elapsed) / 1000 * 1000)));
+        }
+        if state.consecutive_failures > 0 {
+            parts.push(format!("failures {}", of_limit(state.consecutive_failures, limits.failures)));
+        }
+        format!("▸ {} · {}", self.name, parts.join(" · "))
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if !self.broken && !bytes.is_empty() {
+            // A reader that went away must not take the loop with it.
+            let mut out = stdout().lock();
+            self.broken = out.write_all(bytes).and_then(|()| out.flush()).is_err();
+        }
+    }
+}
+
+/// Whether colours are wanted on standard output.
+pub fn colours() -> bool {
+    stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}

@@ -1,0 +1,85 @@
+//! The files for people and scripts beside the journal: `iterations.log` and `progress.md`.
+
+use crate::engine::event::CheckReport;
+use crate::engine::prompt::{how, how_red};
+use crate::engine::state::Iteration;
+use crate::engine::words::{dollars, duration, of_limit};
+use crate::engine::{Event, State};
+use crate::store::dir::append_file;
+use crate::store::{Line, LoopDir, rfc3339};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Appends a line per start, end, failure and completion.
+pub fn iterations_log(dir: &LoopDir, line: &Line, state: &State) -> io::Result<()> {
+    let limit = state.plan.limits.iterations;
+    let words = match &line.event {
+        Event::Started { iteration } => format!("[START] iteration {}", of_limit(*iteration, limit)),
+        Event::Ended { iteration, report } => {
+            let failed = state.recent.back().is_some_and(Iteration::is_failure);
+            let word = if failed { "FAIL" } else { "END" };
+            let exit = match (report.exit.code, report.exit.signal) {
+                (Some(code), _) => code.to_string(),
+                (None, signal) => signal.map_or_else(|| "none".into(), |signal| format!("signal-{signal}")),
+            };
+            format!("[{word}] iteration {iteration} exit={exit} duration={}", duration(report.ms).replace(' ', ""))
+        }
+        Event::Opened { .. } => match state.recent.back().filter(|last| {
+            last.number == state.iteration && last.how == crate::engine::state::How::Interrupted
+        }) {
+            Some(last) => format!("[END] iteration {} interrupted", last.number),
+            None => return Ok(()),
+        },
+        Event::Finished { outcome, iterations, .. } => {
+            format!("[{}] loop complete after {iterations} iterations: {}", outcome.kind.to_uppercase(), outcome.detail)
+        }
+        _ => return Ok(()),
+    };
+    let text = format!("{} {words}\n", rfc3339(line.at_ms));
+    append_file(&dir.iterations_log())?.write_all(text.as_bytes())
+}
+
+/// Writes `progress.md` anew once an iteration has its verdict.
+pub fn progress(task_dir: &Path, line: &Line, state: &State) -> io::Result<()> {
+    let judged = match &line.event {
+        Event::Ended { .. } => state.plan.proof.checks.is_empty() || state.outcome().is_some(),
+        Event::Checked { check, .. } => check + 1 == state.plan.proof.checks.len(),
+        Event::Opened { .. } => state.iteration > 0,
+        _ => false,
+    };
+    if !judged || state.iteration == 0 || !task_dir.is_dir() {
+        return Ok(());
+    }
+    fs::write(task_dir.join("progress.md"), progress_text(state))
+}
+
+fn progress_text(state: &State) -> String {
+    let mut text = String::from("# Progress\n");
+    if let Some(first) = state.recent.front().filter(|first| first.number > 1) {
+        let _ = write!(text, "\nIterations 1 to {} are not listed here.\n", first.number - 1);
+    }
+    for iteration in &state.recent {
+        let green = !iteration.checks.is_empty()
+            && iteration.checks.iter().all(|check| check.as_ref().is_some_and(CheckReport::is_green));
+        let verdict = match (iteration.checks.is_empty(), green) {
+            (true, _) if iteration.claimed => "CLAIMED",
+            (true, _) => "OPEN",
+            (false, true) => "PASS",
+            (false, false) => "FAIL",
+        };
+        let cost = iteration.cost_usd.map_or_else(|| "unknown".into(), dollars);
+        let _ = write!(text, "\n## Iteration {} — {verdict}\n\n", iteration.number);
+        let _ = write!(text, "- Agent: {}\n- Cost: {cost}\n- Duration: {}\n", how(iteration), duration(iteration.ms));
+        for (check, report) in state.plan.proof.checks.iter().zip(&iteration.checks) {
+            let verdict = match report {
+                None => "not run".into(),
+                Some(report) if report.is_green() => format!("PASS ({})", duration(report.ms)),
+                Some(report) => format!("FAIL ({}, {})", how_red(report), duration(report.ms)),
+            };
+            let _ = writeln!(text, "- Check `{}`: {verdict}", check.command);
+        }
+    }
+    text
+}

@@ -1,0 +1,134 @@
+//! What is said of an event, in plain words: one line, or none.
+
+use super::Paint;
+use crate::engine::event::{CheckReport, Door, Notice, Wish};
+use crate::engine::outcome::{Limit, iterations};
+use crate::engine::prompt::{how, how_red};
+use crate::engine::state::{How, Iteration};
+use crate::engine::words::{dollars, duration, of_limit, plural};
+use crate::engine::{Event, Marker, Outcome, Phase, State};
+
+/// The words for an event that has just been judged.
+pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
+    let one = |words: String, paint: Paint| vec![(words, paint)];
+    match event {
+        Event::Started { iteration } => {
+            let number = of_limit(*iteration, state.plan.limits.iterations);
+            one(format!("starting iteration {number}"), Paint::Bold)
+        }
+        Event::Ended { report, .. } => {
+            let mut all = Vec::new();
+            if report.leftovers > 0 {
+                let many = plural(u64::from(report.leftovers), "process").replace("processs", "processes");
+                all.push((format!("ended {many} that the agent had left behind"), Paint::Yellow));
+            }
+            all.extend(state.recent.back().map(|iteration| ended(iteration, state)));
+            all
+        }
+        Event::Checked { iteration, check, report } => one(
+            format!("{}check {}: {}", if *iteration == 0 { "preflight " } else { "" }, command(state, *check), verdict(report)),
+            if report.is_green() { Paint::Green } else { Paint::Red },
+        ),
+        Event::Noticed { notice, .. } => noticed(*notice, state).map(|words| (words, Paint::Yellow)).into_iter().collect(),
+        Event::Asked { wish, by, .. } => asked(*wish, *by, state).map(|words| (words, Paint::Yellow)).into_iter().collect(),
+        Event::Answered { .. } => one("your answer goes into the next prompt".into(), Paint::Dim),
+        Event::Changed { .. } => one("limit changed".into(), Paint::Dim),
+        Event::Faulted { detail, .. } => one(detail.clone(), Paint::Red),
+        Event::Finished { .. } => state.outcome().map(|outcome| finished(outcome, state)).into_iter().collect(),
+        Event::Opened { .. } | Event::Spawned { .. } | Event::Woke | Event::Unknown => vec![],
+    }
+}
+
+fn command(state: &State, check: usize) -> String {
+    state.plan.proof.checks.get(check).map(|check| format!("`{}`", check.command)).unwrap_or_default()
+}
+
+/// `green (210ms)`, `red (exit 1, 2.3s)`
+pub fn verdict(report: &CheckReport) -> String {
+    match report {
+        report if report.is_green() => format!("green ({})", duration(report.ms)),
+        CheckReport { timed_out: true, ms, .. } => {
+            format!("red (timeout after {}; --check-timeout allows more)", duration(*ms))
+        }
+        report => format!("red ({}, {})", how_red(report), duration(report.ms)),
+    }
+}
+
+fn ended(iteration: &Iteration, state: &State) -> (String, Paint) {
+    let number = iteration.number;
+    let exit = match (iteration.exit.code, iteration.exit.signal) {
+        (Some(code), _) => format!("exit: {code}"),
+        (None, Some(signal)) => format!("signal: {signal}"),
+        (None, None) => "not started".into(),
+    };
+    let cost = iteration.cost_usd.map(|usd| format!(", cost: {}", dollars(usd))).unwrap_or_default();
+    let time = duration(iteration.ms);
+    match iteration.how {
+        How::Exited if iteration.is_failure() => {
+            let rest = state.rest_until_ms.saturating_sub(state.clock_ms);
+            let limit = of_limit(state.consecutive_failures, state.plan.limits.failures);
+            let retry = match state.plan.limits.failures {
+                Some(max) if state.consecutive_failures >= max => String::new(),
+                _ => format!(", retrying in {} (attempt {limit})", duration(rest)),
+            };
+            (format!("iteration {number} failed ({exit}){retry}"), Paint::Red)
+        }
+        How::Exited => (format!("iteration {number} completed ({exit}, duration: {time}{cost})"), Paint::Dim),
+        How::Inactive => {
+            let after = duration(state.plan.limits.inactivity_ms.unwrap_or(0));
+            (format!("inactivity timeout ({after}), restarting"), Paint::Yellow)
+        }
+        _ => (format!("iteration {number} {} ({exit}, duration: {time}{cost})", how(iteration)), Paint::Yellow),
+    }
+}
+
+fn noticed(notice: Notice, state: &State) -> Option<String> {
+    let running = matches!(state.phase, Phase::Running { started: true, .. });
+    Some(match notice {
+        Notice::Pattern => "done pattern matched, stopping the agent".into(),
+        Notice::Silence => return None,
+        Notice::Marker(marker) => {
+            let name = match marker {
+                Marker::Done => "DONE marker",
+                Marker::Blocked => "BLOCKED marker",
+                Marker::Wait => "WAIT marker",
+                Marker::File => "the file asked for",
+            };
+            let grace = duration(state.plan.grace.marker_ms);
+            if running { format!("{name} seen; the agent has {grace} to exit") } else { format!("{name} seen") }
+        }
+    })
+}
+
+fn asked(wish: Wish, by: Door, state: &State) -> Option<String> {
+    let busy = matches!(state.phase, Phase::Running { .. } | Phase::Killing { .. } | Phase::Checking);
+    let again = if by == Door::Sigint { "; Ctrl-C again kills it now" } else { "" };
+    match (wish, state.wish) {
+        (Wish::Stop, Wish::Stop) if busy => Some(format!("stopping after this iteration{again}")),
+        (_, Wish::StopNow | Wish::PauseNow) if busy => Some("stopping the agent now".into()),
+        (Wish::Pause, Wish::Pause) if busy => Some("pausing after this iteration".into()),
+        _ => None,
+    }
+}
+
+fn finished(outcome: &Outcome, state: &State) -> (String, Paint) {
+    let count = iterations(state.iteration);
+    match outcome {
+        Outcome::Done { .. } if state.claims.said.matched => {
+            (format!("done pattern matched, loop complete after {count}"), Paint::Green)
+        }
+        Outcome::Done { .. } | Outcome::Limit { success: true, .. } => {
+            (format!("loop complete after {count}"), Paint::Green)
+        }
+        Outcome::Limit { limit: Limit::Failures, .. } => {
+            (format!("{} consecutive failures, stopping loop", state.consecutive_failures), Paint::Red)
+        }
+        Outcome::Limit { limit: Limit::Iterations, .. } => {
+            (format!("loop complete after {count}: the work is not proven"), Paint::Red)
+        }
+        other => {
+            let paint = if other.exit_code() == 1 { Paint::Red } else { Paint::Yellow };
+            (format!("loop ended after {count}: {}", other.verdict().detail), paint)
+        }
+    }
+}

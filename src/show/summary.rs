@@ -1,0 +1,65 @@
+//! The last words of a run: outcome and why, what it took, what changed, what to do next.
+
+use super::{Paint, line, paint, status};
+use crate::engine::outcome::iterations;
+use crate::engine::words::{dollars, duration};
+use crate::engine::{State, Status};
+use crate::store::Header;
+
+/// What the repository says, in words; empty outside one.
+pub type Changed = String;
+
+/// The summary of a loop that its runner has left.
+pub fn text(header: &Header, state: &State, changed: &Changed, colour: bool) -> String {
+    let mut text = format!("{}\n", headline(state, colour));
+    let mut row = |name: &str, value: &str| {
+        if !value.is_empty() {
+            text.push_str(&format!("  {} {value}\n", paint(&format!("{name:<8}"), Paint::Dim, colour)));
+        }
+    };
+    row("took", &took(state));
+    for (check, report) in state.plan.proof.checks.iter().zip(&state.checks) {
+        let (verdict, hue) = match report {
+            Some(report) if report.is_green() => (line::verdict(report), Paint::Green),
+            Some(report) => (line::verdict(report), Paint::Red),
+            None => ("not run".into(), Paint::Yellow),
+        };
+        row("check", &format!("{} {}", check.command, paint(&verdict, hue, colour)));
+    }
+    row("changed", changed);
+    row("next", &next(header, state));
+    text
+}
+
+/// The result in one line.
+pub fn headline(state: &State, colour: bool) -> String {
+    let status = state.status(false);
+    let (sign, hue) = match status {
+        Status::Done => ("✔", Paint::Green),
+        Status::Failed | Status::Crashed => ("✘", Paint::Red),
+        _ => ("■", Paint::Yellow),
+    };
+    let why = state.outcome().map(|outcome| format!(": {}", outcome.verdict().detail)).unwrap_or_default();
+    paint(&format!("{sign} {}{}", status.word(), crate::engine::plain::plain(&why)), hue, colour)
+}
+
+/// The result alone, for `--quiet`.
+pub fn result(state: &State) -> String {
+    format!("{} ({})\n", headline(state, false), took(state))
+}
+
+fn took(state: &State) -> String {
+    let cost = state.known_cost().map(dollars);
+    let cost = cost.unwrap_or_else(|| "cost unknown".into());
+    format!("{}, {}, {cost}", iterations(state.iteration), duration(state.active_ms))
+}
+
+fn next(header: &Header, state: &State) -> String {
+    let name = &header.name;
+    match (status::next_step(header, state, false), state.iteration) {
+        (Some(step), 0) => step,
+        (Some(step), _) => format!("{step} · ralph logs {name}"),
+        (None, 0) => String::new(),
+        (None, _) => format!("git diff · ralph logs {name}"),
+    }
+}

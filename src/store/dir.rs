@@ -1,0 +1,105 @@
+//! What a loop's files are called, and that nobody else may read them.
+
+use super::Result;
+use super::error::Doing;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// One loop's directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopDir {
+    path: PathBuf,
+}
+
+impl LoopDir {
+    /// This directory, named like its loop.
+    pub fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The loop's name.
+    pub fn name(&self) -> &str {
+        self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    }
+
+    /// Creates the directory, if it is not there.
+    pub fn create(&self) -> Result<()> {
+        make_dir(&self.path).doing("create", &self.path)
+    }
+
+    /// The only truth.
+    pub fn journal(&self) -> PathBuf {
+        self.path.join("journal.jsonl")
+    }
+
+    /// What was said to the loop.
+    pub fn inbox(&self) -> PathBuf {
+        self.path.join("inbox.jsonl")
+    }
+
+    /// Held by whoever may step the loop.
+    pub fn lock(&self) -> PathBuf {
+        self.path.join("lock")
+    }
+
+    /// A cache of the journal's fold.
+    pub fn state(&self) -> PathBuf {
+        self.path.join("state.json")
+    }
+
+    /// A line for each start and end, for people.
+    pub fn iterations_log(&self) -> PathBuf {
+        self.path.join("iterations.log")
+    }
+
+    /// The directory of one iteration.
+    pub fn iteration(&self, n: u32) -> PathBuf {
+        self.path.join("iterations").join(format!("{n:04}"))
+    }
+
+    /// Creates the directory of one iteration, if it is not there.
+    pub fn make_iteration(&self, n: u32) -> Result<PathBuf> {
+        let path = self.iteration(n);
+        make_dir(&path).doing("create", &path)?;
+        Ok(path)
+    }
+
+    pub(super) fn reserve(&self) -> PathBuf {
+        self.path.join("reserve")
+    }
+}
+
+/// Creates an empty file, or empties it, for its owner alone.
+pub fn create_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// Opens a file to write at its end, created for its owner alone.
+pub fn append_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// Creates a directory and those above it, for their owner alone.
+pub fn make_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a directory's names durable.
+pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}

@@ -1,0 +1,92 @@
+//! Who may step a loop: whoever holds its lock, and for as long as they live.
+//!
+//! The kernel frees the lock when the last process that shares the open file is gone, so a free lock is
+//! proof and a pid in a file is not. The file itself is never deleted: two would then hold "the" lock.
+
+use super::Result;
+use super::error::Doing;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Readers probe with a shared lock for an instant; this many of those instants fit in.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Who holds a lock; for people, never as proof.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Holder {
+    /// Their process; 0 is not known.
+    pub pid: u32,
+    /// The kernel's start time of that process.
+    pub start_time: u64,
+    /// The loop that they run.
+    pub loop_name: String,
+    /// The directory that it works in.
+    pub workspace: PathBuf,
+    /// When they took the lock.
+    pub since: String,
+}
+
+/// A lock that is held until this, and every copy that a fork made of it, is closed.
+#[derive(Debug)]
+pub struct Lock {
+    #[cfg_attr(not(test), expect(dead_code, reason = "it holds the lock by being open; closing frees it"))]
+    pub(super) file: File,
+}
+
+impl Lock {
+    /// Takes the lock at `path`, or says who holds it.
+    pub fn take(path: &Path, holder: &Holder) -> Result<Result<Self, Holder>> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut file = open(path).doing("open", path)?;
+            match file.try_lock() {
+                Ok(()) if is_at(&file, path).doing("read", path)? => {
+                    sign(&mut file, holder).doing("write", path)?;
+                    return Ok(Ok(Self { file }));
+                }
+                // The directory was archived between opening and locking: this lock guards nothing.
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                    return Ok(Err(signature(path)));
+                }
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+                Err(TryLockError::Error(e)) => return Err(e).doing("lock", path),
+            }
+        }
+    }
+}
+
+/// Who holds the lock at `path`, if anybody does.
+pub fn holder(path: &Path) -> Option<Holder> {
+    let file = File::open(path).ok()?;
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| signature(path))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    // Not emptied here: another may hold it and have signed it.
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(there) => Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+fn sign(file: &mut File, holder: &Holder) -> io::Result<()> {
+    file.set_len(0)?;
+    file.write_all(&serde_json::to_vec(holder)?)
+}
+
+/// A holder may be between locking and signing: an unreadable signature is an unknown holder.
+fn signature(path: &Path) -> Holder {
+    fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}

@@ -1,0 +1,66 @@
+//! What went wrong at the door: an error, a hint, and the exit code.
+
+use crate::{config, run, store};
+use std::fmt::Display;
+
+/// An error as a person sees it.
+#[derive(Debug)]
+pub(super) struct Failure {
+    code: i32,
+    error: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// Bad words: nothing was started, nothing is lost.
+    pub(super) fn usage(error: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code: 2, error: error.into(), hint: Some(hint.into()) }
+    }
+
+    /// Something broke.
+    pub(super) fn broken(error: impl Display) -> Self {
+        Self { code: 1, error: error.to_string(), hint: None }
+    }
+
+    /// Something broke, and this may help.
+    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Prints it, and says what to exit with.
+    pub(super) fn report(self) -> i32 {
+        eprintln!("ralph: error: {}", self.error);
+        if let Some(hint) = self.hint {
+            eprintln!("  hint: {hint}");
+        }
+        self.code
+    }
+}
+
+impl From<config::Wrong> for Failure {
+    fn from(wrong: config::Wrong) -> Self {
+        Self::usage(wrong.error, wrong.hint)
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Self {
+        let usage = !matches!(error, store::Error::Io { .. });
+        Self { code: if usage { 2 } else { 1 }, hint: error.hint(), error: error.to_string() }
+    }
+}
+
+impl From<run::Error> for Failure {
+    fn from(error: run::Error) -> Self {
+        match error {
+            run::Error::Store(error) => Self { code: 1, ..error.into() },
+            run::Error::World(error) => Self::broken(error),
+        }
+    }
+}
+
+/// Says something that is not an error.
+pub(super) fn warn(words: impl Display) {
+    eprintln!("ralph: warning: {words}");
+}

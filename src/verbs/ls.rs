@@ -1,0 +1,34 @@
+//! `ralph ls`: all loops.
+
+use super::failure::{Failure, warn};
+use crate::cli::LsWords;
+use crate::show::status::{object, table};
+use crate::store::{Home, View, holder, view_with_inbox};
+use serde_json::Value;
+
+pub(super) fn ls(words: &LsWords) -> Result<i32, Failure> {
+    let home = Home::locate()?;
+    let names = home.names()?;
+    if words.names {
+        names.iter().for_each(|name| println!("{name}"));
+        return Ok(0);
+    }
+    let mut loops: Vec<(View, bool)> = Vec::new();
+    for name in &names {
+        let dir = home.loop_dir(name);
+        match view_with_inbox(&dir) {
+            Ok(view) => loops.push((view, holder(&dir.lock()).is_some())),
+            Err(error) => warn(format!("{name}: {error}")),
+        }
+    }
+    if words.json {
+        let directory = |view: &View| home.loop_dir(&view.header.name).path().display().to_string();
+        let all = loops.iter().map(|(view, held)| object(view, *held, &directory(view)));
+        println!("{}", Value::Array(all.collect()));
+    } else if loops.is_empty() {
+        println!("no loops yet; ralph run starts one");
+    } else {
+        print!("{}", table(&loops));
+    }
+    Ok(0)
+}

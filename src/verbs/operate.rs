@@ -1,0 +1,68 @@
+//! `ralph pause` and `ralph stop`: a line in the inbox, and a word on what comes of it.
+
+use super::failure::{Failure, warn};
+use super::supervise::{Locks, run_here};
+use super::visit::Visit;
+use crate::cli::OutputWords;
+use crate::engine::Status;
+use crate::engine::event::Wish;
+use crate::store::{Message, holder, inbox, view_with_inbox};
+use std::time::{Duration, Instant};
+
+pub(super) fn pause(name: &str) -> Result<i32, Failure> {
+    let visit = Visit::as_operator(name)?;
+    match visit.status() {
+        Status::Running if visit.view.state.wish == Wish::Go => {
+            inbox::append(&visit.dir, &Message::Asked { wish: Wish::Pause })?;
+            println!("paused ralph loop for {name}; the running agent finishes first");
+            Ok(0)
+        }
+        Status::Running | Status::Paused => {
+            warn(format!("{name:?} is already paused or stopping"));
+            Ok(0)
+        }
+        status => Err(Failure::usage(
+            format!("{name:?} does not run: it is {}", status.word()),
+            format!("ralph status {name} says more"),
+        )),
+    }
+}
+
+pub(super) fn stop(name: &str) -> Result<i32, Failure> {
+    let visit = Visit::as_operator(name)?;
+    match visit.status() {
+        Status::Running => {
+            inbox::append(&visit.dir, &Message::Asked { wish: Wish::StopNow })?;
+            wait_until_gone(&visit)?;
+        }
+        Status::Paused | Status::Crashed => {
+            inbox::append(&visit.dir, &Message::Asked { wish: Wish::StopNow })?;
+            let _locks = Locks::take(&visit.home, &visit.dir, &visit.view.state.plan)?;
+            run_here(&visit.dir, OutputWords { no_stream: true, ..OutputWords::default() })?;
+        }
+        status => {
+            warn(format!("{name:?} does not run: it is {}", status.word()));
+            return Ok(0);
+        }
+    }
+    println!("stopped ralph loop for {name}");
+    Ok(0)
+}
+
+/// The agent has its grace, and then a survivor its time; a little more, and something is wrong.
+fn wait_until_gone(visit: &Visit) -> Result<(), Failure> {
+    let grace = &visit.view.state.plan.grace;
+    let patience = Duration::from_millis(grace.term_ms + grace.survivor_ms) + Duration::from_secs(10);
+    let begun = Instant::now();
+    while holder(&visit.dir.lock()).is_some() {
+        if begun.elapsed() > patience {
+            return Err(Failure::broken(format!("{:?} has not stopped yet", visit.dir.name())));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let state = view_with_inbox(&visit.dir)?.state;
+    match state.status(false) {
+        Status::Crashed => Err(Failure::broken("its runner went away without an ending")),
+        _ => Ok(()),
+    }
+}

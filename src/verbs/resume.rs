@@ -1,0 +1,55 @@
+//! `ralph resume`: a loop goes on where its journal stands.
+
+use super::failure::{Failure, warn};
+use super::supervise::{Locks, supervise};
+use super::visit::Visit;
+use crate::cli::ResumeWords;
+use crate::engine::event::{Door, Wish};
+use crate::engine::{Event, Now, Outcome, Status};
+use crate::show::status::next_step;
+use crate::store::{Message, inbox};
+
+pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
+    let name = &words.name;
+    let visit = Visit::as_operator(name)?;
+    let state = &visit.view.state;
+    if visit.held && state.wish == Wish::Go {
+        warn(format!("{name:?} is not paused"));
+        return Ok(0);
+    }
+    if state.outcome().is_some() {
+        can_go_on(&visit)?;
+    }
+    if let Some(text) = &words.answer {
+        inbox::append(&visit.dir, &Message::Answered { text: text.clone() })?;
+    }
+    if visit.held {
+        inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
+        println!("resumed ralph loop for {name}");
+        return Ok(0);
+    }
+    let locks = Locks::take(&visit.home, &visit.dir, &state.plan)?;
+    inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
+    if !words.output.json && !words.output.quiet {
+        println!("resumed ralph loop for {name}");
+    }
+    supervise(&visit.dir, locks, &state.plan, words.output)
+}
+
+/// Asks the engine itself: if it would end in the same way at once, there is something to do first.
+fn can_go_on(visit: &Visit) -> Result<(), Failure> {
+    let (name, state) = (visit.dir.name(), &visit.view.state);
+    let mut trial = state.clone();
+    trial.step(Now::default(), &Event::Asked { wish: Wish::Go, by: Door::Inbox, inbox: None });
+    match (state.status(false), trial.outcome()) {
+        (Status::Done, Some(Outcome::Done { .. })) => Err(Failure::usage(
+            format!("{name:?} is done"),
+            "start a new loop with ralph run; its name may be used again",
+        )),
+        (_, Some(Outcome::Limit { limit, .. })) => Err(Failure::usage(
+            format!("{name:?} has used up its limit ({})", limit.word()),
+            next_step(&visit.view.header, &trial, false).unwrap_or_default(),
+        )),
+        _ => Ok(()),
+    }
+}

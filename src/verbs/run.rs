@@ -1,0 +1,173 @@
+//! `ralph run`: a new loop in the foreground.
+
+use super::failure::{Failure, warn};
+use super::supervise::{Locks, supervise};
+use crate::cli::RunWords;
+use crate::config;
+use crate::drive::script;
+use crate::engine::plan::Level;
+use crate::engine::prompt::{Materials, render};
+use crate::engine::words::duration;
+use crate::engine::{Plan, State, Status};
+use crate::store::{self, Header, Home, Journal, cache, holder, valid_name};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub(super) fn run(words: &RunWords) -> Result<i32, Failure> {
+    let workspace = std::env::current_dir().and_then(std::fs::canonicalize).map_err(Failure::broken)?;
+    let plan = words.settings().plan(&words.errand(workspace, config_dir()))?;
+    if let Some(name) = words.name.as_deref().filter(|name| !valid_name(name)) {
+        return Err(store::Error::BadName { name: name.to_owned() }.into());
+    }
+    agent_exists(&plan)?;
+    checks_exist(&plan)?;
+    if words.dry_run {
+        return dry_run(&plan);
+    }
+    if plan.limits.iterations.is_none_or(|max| max > 50) {
+        warn(match plan.limits.iterations {
+            Some(_) => "high iteration count (>50) may consume significant resources",
+            None => "no limit of iterations: the loop may consume significant resources",
+        });
+    }
+    let home = Home::locate()?;
+    create(&home, words.name.as_deref(), plan, words)
+}
+
+fn create(home: &Home, name: Option<&str>, plan: Plan, words: &RunWords) -> Result<i32, Failure> {
+    let name = match name {
+        Some(name) => {
+            make_room(home, name)?;
+            name.to_owned()
+        }
+        None => home.free_name(&plan.workspace)?,
+    };
+    let dir = home.loop_dir(&name);
+    dir.create()?;
+    let locks = Locks::take(home, &dir, &plan).inspect_err(|_| {
+        // Nothing is in it yet, unless somebody else has just made it theirs.
+        let _ = std::fs::remove_file(dir.lock()).and_then(|()| std::fs::remove_dir(dir.path()));
+    })?;
+    let created_ms = jiff::Timestamp::now().as_millisecond();
+    let parent = std::env::var("RALPH_LOOP").ok().filter(|parent| valid_name(parent));
+    let header = Header { name, id: new_id()?, created_ms, parent, background: false, plan: plan.clone() };
+    drop(Journal::create(&dir, &header)?);
+    supervise(&dir, locks, &plan, words.output)
+}
+
+/// An ended loop's name may be used again; one that could go on may not.
+fn make_room(home: &Home, name: &str) -> Result<(), Failure> {
+    let dir = home.loop_dir(name);
+    if !dir.journal().exists() {
+        return Ok(());
+    }
+    let state = cache::read(&dir)?.state;
+    match state.status(holder(&dir.lock()).is_some()) {
+        Status::Running => Err(Failure::usage(
+            format!("the loop {name:?} is running"),
+            format!("choose another --name, or ralph stop {name}"),
+        )),
+        status @ (Status::Paused | Status::Crashed) => Err(Failure::usage(
+            format!("the loop {name:?} is {}, and could go on", status.word()),
+            format!("ralph resume {name}, ralph stop {name} to end it, or choose another --name"),
+        )),
+        _ => {
+            home.archive(name)?;
+            Ok(())
+        }
+    }
+}
+
+/// Where the user's own configuration lies.
+fn config_dir() -> Option<PathBuf> {
+    use etcetera::BaseStrategy;
+    etcetera::choose_base_strategy().ok().map(|base| base.config_dir().join("ralph"))
+}
+
+fn agent_exists(plan: &Plan) -> Result<(), Failure> {
+    let program = &plan.agent.command[0];
+    if let Some(file) = program.strip_prefix(config::SCRIPT) {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            Failure::usage(format!("cannot read the script {file}: {error}"), "name a file, as in --agent script:demo.script")
+        })?;
+        let parsed = script::parse(&text);
+        return parsed.map(drop).map_err(|wrong| {
+            Failure::usage(format!("{file}:{}: {}", wrong.line, wrong.message), "docs/scripted-agents.md has every step")
+        });
+    }
+    if !found(program, &plan.workspace) {
+        return Err(Failure::usage(
+            format!("the agent's command is not there: {program}"),
+            "install it, or check its name and your PATH",
+        ));
+    }
+    Ok(())
+}
+
+fn found(program: &str, workspace: &Path) -> bool {
+    if program.contains('/') {
+        return workspace.join(program).exists();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| workspace.join(dir).join(program).is_file())
+}
+
+/// A check whose first word is a bare command that nobody has would be red for ever. The shell knows
+/// its own words, so it is asked.
+fn checks_exist(plan: &Plan) -> Result<(), Failure> {
+    if !plan.proof.preflight {
+        return Ok(());
+    }
+    for check in &plan.proof.checks {
+        let first = check.command.split_whitespace().next().unwrap_or_default();
+        let bare = first.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c));
+        if !bare {
+            continue;
+        }
+        let known = Command::new("sh")
+            .args(["-c", "command -v -- \"$0\"", first])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if known.is_ok_and(|status| !status.success()) {
+            return Err(Failure::usage(
+                format!("the check {:?} cannot run: there is no command {first}", check.command),
+                "install it, correct it, or start with --no-preflight if the agent is to bring it",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn new_id() -> Result<String, Failure> {
+    let mut bytes = [0; 8];
+    std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).map_err(Failure::broken)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn dry_run(plan: &Plan) -> Result<i32, Failure> {
+    let limits = &plan.limits;
+    let never = |ms: Option<u64>| ms.map_or_else(|| "never".into(), duration);
+    println!("agent       {}", plan.agent.command.join(" "));
+    println!("workspace   {}", plan.workspace.display());
+    for check in &plan.proof.checks {
+        println!("check       {} (timeout {})", check.command, duration(check.timeout_ms));
+    }
+    println!("iterations  {}", limits.iterations.map_or_else(|| "no limit".into(), |max| format!("at most {max}")));
+    println!("failures    {}", limits.failures.map_or_else(|| "no limit".into(), |max| format!("at most {max} in a row")));
+    println!("timeouts    iteration {}, inactivity {}, all {}", never(limits.iteration_ms), never(limits.inactivity_ms), never(limits.time_ms));
+    println!("\n--- the first prompt, as it would be with no check red ---\n");
+    let task = match &plan.task.file {
+        Some(path) => String::from_utf8_lossy(&std::fs::read(path).map_err(Failure::broken)?).into_owned(),
+        None => plan.task.text.clone().unwrap_or_default(),
+    };
+    let materials = Materials { task, ..Materials::default() };
+    let prompt = render(&State::new(plan.clone()), &materials);
+    print!("{prompt}");
+    if plan.context.level == Level::None && !prompt.ends_with('\n') {
+        println!();
+    }
+    Ok(0)
+}

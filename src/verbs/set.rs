@@ -1,0 +1,38 @@
+//! `ralph set`: a limit changes, on a living loop or for its next resume.
+
+use super::failure::Failure;
+use super::visit::Visit;
+use crate::cli::SetWords;
+use crate::config::units::Span;
+use crate::engine::event::Change;
+use crate::store::{Message, inbox};
+use std::str::FromStr;
+
+pub(super) fn set(words: &SetWords) -> Result<i32, Failure> {
+    let changes = words.limits.iter().map(|word| change(word)).collect::<Result<Vec<_>, _>>()?;
+    let visit = Visit::as_operator(&words.name)?;
+    for limit in changes {
+        inbox::append(&visit.dir, &Message::Changed { limit })?;
+    }
+    println!("set {} for {}", words.limits.join(" "), words.name);
+    Ok(0)
+}
+
+fn change(word: &str) -> Result<Change, Failure> {
+    let hint = "one of max-iterations=N, max-cost=USD, max-time=D, max-failures=N; 0 is no limit";
+    let wrong = || Failure::usage(format!("{word:?} is not a limit and its value"), hint);
+    let (name, value) = word.split_once('=').ok_or_else(wrong)?;
+    Ok(match name {
+        "max-iterations" => Change::MaxIterations(parse::<u32>(value).ok_or_else(wrong)?),
+        "max-failures" => Change::MaxFailures(parse::<u32>(value).ok_or_else(wrong)?),
+        "max-cost" => Change::MaxCost(parse::<f64>(value).ok_or_else(wrong)?),
+        "max-time" => Change::MaxTime(parse::<Span>(value).ok_or_else(wrong)?.map(|span| span.0)),
+        _ => return Err(wrong()),
+    })
+}
+
+/// A value that is at least zero; zero is none.
+fn parse<T: FromStr + PartialOrd + Default>(value: &str) -> Option<Option<T>> {
+    let value: T = value.parse().ok()?;
+    (value >= T::default()).then(|| Some(value).filter(|value| *value > T::default()))
+}

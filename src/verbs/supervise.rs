@@ -1,0 +1,159 @@
+//! A runner in the foreground: warden, supervisor, console, and the last words.
+
+use super::failure::Failure;
+use crate::cli::OutputWords;
+use crate::drive::task::TaskDir;
+use crate::drive::tree::start_time;
+use crate::drive::{git, warden};
+use crate::engine::words::plural;
+use crate::engine::{Plan, State};
+use crate::run::{Left, Runner, Watch};
+use crate::show::console::{Console, Style, colours};
+use crate::show::{files, summary};
+use crate::store::{Header, Holder, Home, Journal, Line, Lock, LoopDir, cache, rfc3339};
+use std::time::Duration;
+
+/// Both locks of a loop that is about to run.
+pub(super) struct Locks {
+    _own: Lock,
+    _workspace: Option<Lock>,
+}
+
+impl Locks {
+    /// Takes them, or says who has them.
+    pub(super) fn take(home: &Home, dir: &LoopDir, plan: &Plan) -> Result<Self, Failure> {
+        let pid = std::process::id();
+        let now = jiff::Timestamp::now().as_millisecond();
+        let holder = Holder {
+            pid,
+            start_time: start_time(pid).unwrap_or(0),
+            loop_name: dir.name().to_owned(),
+            workspace: plan.workspace.clone(),
+            since: rfc3339(now),
+        };
+        let own = Lock::take(&dir.lock(), &holder)?.map_err(|other| {
+            Failure::usage(
+                format!("the loop {:?} is already running ({})", dir.name(), who(&other)),
+                format!("ralph status {0}, or ralph stop {0}", dir.name()),
+            )
+        })?;
+        let workspace = match plan.share_workspace {
+            true => None,
+            false => Some(Lock::take(&home.workspace_lock_path(&plan.workspace)?, &holder)?.map_err(|other| {
+                Failure::usage(
+                    format!("the loop {:?} already works in this workspace ({})", other.loop_name, who(&other)),
+                    "wait for it, stop it, or allow both with --share-workspace",
+                )
+            })?),
+        };
+        Ok(Self { _own: own, _workspace: workspace })
+    }
+}
+
+fn who(holder: &Holder) -> String {
+    format!("process {}, since {}", holder.pid, holder.since)
+}
+
+/// Runs a loop whose locks are held, and says what to exit with.
+pub(super) fn supervise(dir: &LoopDir, locks: Locks, plan: &Plan, output: OutputWords) -> Result<i32, Failure> {
+    let grace = Duration::from_millis(plan.grace.term_ms);
+    let left = warden::guard(|| in_own_process(dir, output), grace).map_err(Failure::broken)?;
+    // Until here the warden held them too: a free lock means an empty tree.
+    drop(locks);
+    match left {
+        warden::Left::Exited(code) => Ok(code),
+        warden::Left::Killed { signal, swept, survivors } => {
+            let mut words = format!("the supervisor was killed by signal {signal}");
+            if swept > 0 {
+                words.push_str(&format!("; {} ended with it", plural(swept as u64, "process")));
+            }
+            if !survivors.is_empty() {
+                words.push_str(&format!("; these could not be ended: {survivors:?}"));
+            }
+            Failure::broken(words).with_hint(format!("ralph resume {} goes on", dir.name())).report();
+            Ok(128 + signal)
+        }
+    }
+}
+
+fn in_own_process(dir: &LoopDir, output: OutputWords) -> i32 {
+    run_here(dir, output).unwrap_or_else(Failure::report)
+}
+
+/// Runs a loop in this process.
+pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failure> {
+    let opened = Journal::open(dir)?;
+    let style = match output {
+        OutputWords { json: true, .. } => Style::Json,
+        OutputWords { quiet: true, .. } => Style::Quiet,
+        OutputWords { no_stream, .. } => Style::Full { stream: !no_stream },
+    };
+    let task = TaskDir::of(&opened.state.plan.workspace, &opened.header.name);
+    let mut onlooker = Onlooker { dir: dir.clone(), task, console: Console::new(dir.name(), style) };
+    let left = Runner::open(dir.clone(), opened, &mut onlooker)?.run();
+    onlooker.console.close();
+    let left = left?;
+    let view = cache::read(dir)?;
+    last_words(dir, &view.header, &view.state, style);
+    Ok(match left {
+        Left::Ended(outcome) => outcome.exit_code(),
+        Left::Paused => 3,
+        Left::HungUp => 129,
+    })
+}
+
+fn last_words(dir: &LoopDir, header: &Header, state: &State, style: Style) {
+    match style {
+        Style::Json => {}
+        Style::Quiet => print!("{}", summary::result(state)),
+        Style::Full { .. } => print!("{}", summary::text(header, state, &changed(dir), colours())),
+    }
+}
+
+/// What changed since the loop began, in words.
+fn changed(dir: &LoopDir) -> String {
+    let base = std::fs::read_to_string(dir.path().join("base.json")).ok();
+    let Some(base) = base.and_then(|text| serde_json::from_str::<git::Base>(&text).ok()) else {
+        return String::new();
+    };
+    match base.changes(&dir.path().join("git")) {
+        Ok(changes) if changes.files == 0 => "nothing".into(),
+        Ok(changes) => {
+            let more = if changes.at_least { "at least " } else { "" };
+            let files = plural(u64::from(changes.files), "file");
+            let shown = 3.min(changes.paths.len());
+            let etc = if changes.files as usize > shown { ", …" } else { "" };
+            let paths = changes.paths[..shown].join(", ");
+            format!("{more}{files} +{} −{}: {paths}{etc}", changes.insertions, changes.deletions)
+        }
+        Err(error) => format!("unknown: {error}"),
+    }
+}
+
+/// Everyone who looks on.
+struct Onlooker {
+    dir: LoopDir,
+    task: TaskDir,
+    console: Console,
+}
+
+impl Watch for Onlooker {
+    fn event(&mut self, line: &Line, state: &State) {
+        // Derived files: what cannot be written is not worth a loop.
+        let _ = files::iterations_log(&self.dir, line, state);
+        let _ = files::progress(self.task.path(), line, state);
+        self.console.event(line, state);
+    }
+
+    fn output(&mut self, bytes: &[u8]) {
+        self.console.output(bytes);
+    }
+
+    fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration> {
+        self.console.tick(state, silent_for)
+    }
+
+    fn warn(&mut self, words: &str) {
+        self.console.warn(words);
+    }
+}

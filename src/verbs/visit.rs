@@ -1,0 +1,66 @@
+//! A loop that a verb is about to look at: found by name, and swept if it crashed.
+
+use super::failure::{Failure, warn};
+use crate::drive::leftover;
+use crate::engine::Status;
+use crate::engine::words::plural;
+use crate::store::{Holder, Home, Lock, LoopDir, View, holder, view_with_inbox};
+use std::time::Duration;
+
+/// A loop as it stands.
+pub(super) struct Visit {
+    pub(super) home: Home,
+    pub(super) dir: LoopDir,
+    pub(super) view: View,
+    pub(super) held: bool,
+}
+
+impl Visit {
+    /// Finds a loop. If all of its runner's processes were killed at once, what they left is ended now.
+    pub(super) fn to(name: &str) -> Result<Self, Failure> {
+        let home = Home::locate()?;
+        let dir = home.find(name)?;
+        let view = view_with_inbox(&dir)?;
+        let visit = Self { held: holder(&dir.lock()).is_some(), home, dir, view };
+        if visit.status() == Status::Crashed && !visit.is_inside() {
+            visit.sweep()?;
+        }
+        Ok(visit)
+    }
+
+    /// As [`Visit::to`], for a verb that an agent may not use on its own loop.
+    pub(super) fn as_operator(name: &str) -> Result<Self, Failure> {
+        let visit = Self::to(name)?;
+        if visit.is_inside() {
+            return Err(Failure::usage(
+                format!("this is the agent of {name:?}: it cannot steer its own loop"),
+                "an agent has ralph done and ralph blocked WHY",
+            ));
+        }
+        Ok(visit)
+    }
+
+    pub(super) fn status(&self) -> Status {
+        self.view.state.status(self.held)
+    }
+
+    fn is_inside(&self) -> bool {
+        let by_name = std::env::var("RALPH_LOOP").is_ok_and(|name| name == self.view.header.name);
+        by_name || leftover::is_inside(&self.view.header.id)
+    }
+
+    fn sweep(&self) -> Result<(), Failure> {
+        let me = Holder { pid: std::process::id(), loop_name: self.dir.name().into(), ..Holder::default() };
+        let Ok(_lock) = Lock::take(&self.dir.lock(), &me)? else { return Ok(()) };
+        let (grace, state) = (&self.view.state.plan.grace, &self.view.state);
+        let patience = [grace.term_ms, grace.survivor_ms].map(Duration::from_millis);
+        let (swept, survivors) = leftover::sweep(&self.view.header.id, state.process, patience[0], patience[1]);
+        if swept > 0 {
+            warn(format!("{:?} had crashed: ended {} that it left behind", self.dir.name(), plural(swept as u64, "process")));
+        }
+        if !survivors.is_empty() {
+            warn(format!("these processes of {:?} cannot be ended: {survivors:?}", self.dir.name()));
+        }
+        Ok(())
+    }
+}

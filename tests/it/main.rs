@@ -1,0 +1,3 @@
+//! The one integration test binary: the repository's rules, and the program from outside.
+
+mod house;
