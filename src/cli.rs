@@ -169,7 +169,6 @@ pub struct RunWords {
 
 /// What the console shows.
 #[derive(Clone, Copy, Debug, Default, Args)]
-#[expect(missing_docs, reason = "the doc comments are the help's words")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
 pub struct OutputWords {
     /// Print the result alone
@@ -201,7 +200,6 @@ pub struct ResumeWords {
 
 /// A verb that takes a loop's name.
 #[derive(Debug, Args)]
-#[expect(missing_docs, reason = "the doc comments are the help's words")]
 pub struct NameWords {
     /// The loop
     pub name: String,
@@ -209,7 +207,6 @@ pub struct NameWords {
 
 /// `ralph status`
 #[derive(Debug, Args)]
-#[expect(missing_docs, reason = "the doc comments are the help's words")]
 pub struct StatusWords {
     /// The loop
     pub name: String,
@@ -220,7 +217,6 @@ pub struct StatusWords {
 
 /// `ralph ls`
 #[derive(Debug, Args)]
-#[expect(missing_docs, reason = "the doc comments are the help's words")]
 pub struct LsWords {
     /// As a JSON array
     #[arg(long)]
@@ -232,7 +228,6 @@ pub struct LsWords {
 
 /// `ralph logs`
 #[derive(Debug, Args)]
-#[expect(missing_docs, reason = "the doc comments are the help's words")]
 pub struct LogsWords {
     /// The loop
     pub name: String,
@@ -246,7 +241,6 @@ pub struct LogsWords {
 
 /// `ralph set`
 #[derive(Debug, Args)]
-#[expect(missing_docs, reason = "the doc comments are the help's words")]
 pub struct SetWords {
     /// The loop
     pub name: String,
@@ -257,7 +251,6 @@ pub struct SetWords {
 
 /// `ralph blocked`
 #[derive(Debug, Args)]
-#[expect(missing_docs, reason = "the doc comments are the help's words")]
 pub struct BlockedWords {
     /// Why
     #[arg(required = true)]
@@ -266,7 +259,6 @@ pub struct BlockedWords {
 
 /// `ralph demo`
 #[derive(Debug, Args)]
-#[expect(missing_docs, reason = "the doc comments are the help's words")]
 pub struct DemoWords {
     /// Keep the demonstration's directory
     #[arg(long)]

@@ -158,7 +158,9 @@ impl World {
         let mut matched = false;
         job.read(&mut self.buffer, &mut |bytes| {
             matched |= scanner.as_mut().is_some_and(|scanner| scanner.feed(bytes));
-            output(bytes);
+            if matches!(key, Key::Agent(_)) {
+                output(bytes);
+            }
         });
         if matched && !self.pattern_told {
             self.pattern_told = true;

@@ -15,7 +15,7 @@ use std::path::Path;
 type Faulty<T> = Result<T, (Fault, String)>;
 
 /// The state of the repository when the loop began: taken once, found again by every later runner.
-pub fn base(dir: &LoopDir, workspace: &Path) -> Result<git::Base, String> {
+pub(super) fn base(dir: &LoopDir, workspace: &Path) -> Result<git::Base, String> {
     let (scratch, path) = (dir.path().join("git"), dir.path().join("base.json"));
     if let Ok(text) = fs::read_to_string(&path) {
         return serde_json::from_str(&text).map_err(|_| OUTSIDE.to_owned());

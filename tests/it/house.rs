@@ -46,7 +46,7 @@ const ROOT: &[&str] = &[
     "Cargo.toml",
     "LICENSE-APACHE",
     "LICENSE-MIT",
-    "README.md",
+    "README.md", "docs",
     "bench",
     "clippy.toml", // the engine's purity
     "deny.toml",

@@ -1,0 +1,323 @@
+//! The `Test` builder: a workspace, a state directory, a scripted agent, and the real binary.
+
+use serde_json::Value;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take before a test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A place of its own for one test. When it goes away, no process that carries its mark may be alive.
+pub(crate) struct Test {
+    root: TempDir,
+    mark: String,
+}
+
+impl Test {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let root = tempfile::Builder::new().prefix("ralph-test-").tempdir().expect("a temporary directory");
+        let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        for dir in ["work", "state", "home"] {
+            fs::create_dir(root.path().join(dir)).unwrap();
+        }
+        Self { root, mark }
+    }
+
+    /// With a repository in the workspace, and one commit.
+    pub(crate) fn git() -> Self {
+        let test = Self::new().file("README", "a project\n");
+        test.sh("git init -q -b main && git add -A && git commit -q -m first");
+        test
+    }
+
+    /// With a scripted agent; `--agent script:../agent.script` in the words names it.
+    pub(crate) fn script(self, text: &str) -> Self {
+        fs::write(self.root.path().join("agent.script"), text).unwrap();
+        self
+    }
+
+    /// With a file in the workspace.
+    pub(crate) fn file(self, path: &str, text: &str) -> Self {
+        self.write(path, text);
+        self
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.workspace().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// With an executable file in the workspace.
+    pub(crate) fn program(self, path: &str, text: &str) -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        self.write(path, text);
+        fs::set_permissions(self.workspace().join(path), fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.root.path().join("work")
+    }
+
+    pub(crate) fn state_dir(&self) -> PathBuf {
+        self.root.path().join("state")
+    }
+
+    pub(crate) fn loop_dir(&self, name: &str) -> PathBuf {
+        self.state_dir().join("loops").join(name)
+    }
+
+    /// A file of the workspace.
+    pub(crate) fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// A file of a loop's directory.
+    pub(crate) fn read_loop(&self, name: &str, path: &str) -> String {
+        fs::read_to_string(self.loop_dir(name).join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// A shell command in the workspace that must succeed; its output.
+    pub(crate) fn sh(&self, command: &str) -> String {
+        let done = self.command("sh").args(["-c", command]).stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(done.status.success(), "{command}: {text}{}", String::from_utf8_lossy(&done.stderr));
+        text
+    }
+
+    /// A command in the workspace, with an environment of this test alone.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.workspace()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.root.path().join("home"));
+        command.env("RALPH_STATE_DIR", self.state_dir());
+        command.env("RALPH_TEST", &self.mark);
+        command.env("GIT_CONFIG_NOSYSTEM", "1");
+        for who in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{who}_NAME"), "tester").env(format!("GIT_{who}_EMAIL"), "tester@localhost");
+        }
+        command
+    }
+
+    /// The real binary, not started yet.
+    pub(crate) fn ralph_command(&self, words: &[&str]) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_ralph"));
+        command.args(words);
+        command
+    }
+
+    /// Runs the real binary to its end.
+    pub(crate) fn ralph(&self, words: &[&str]) -> Done {
+        self.start(words).end()
+    }
+
+    /// Starts the real binary.
+    pub(crate) fn start(&self, words: &[&str]) -> Live {
+        self.start_command(self.ralph_command(words))
+    }
+
+    /// Starts a command with its output caught.
+    pub(crate) fn start_command(&self, mut command: Command) -> Live {
+        let (out, err) = (self.scratch("out"), self.scratch("err"));
+        command.stdin(Stdio::null());
+        command.stdout(fs::File::create(&out).unwrap()).stderr(fs::File::create(&err).unwrap());
+        Live { child: command.spawn().expect("the binary starts"), out, err }
+    }
+
+    fn scratch(&self, kind: &str) -> PathBuf {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        self.root.path().join(format!("{kind}-{}", COUNT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// The journal's lines, header first.
+    pub(crate) fn journal(&self, name: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.loop_dir(name).join("journal.jsonl")).unwrap_or_default();
+        text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The journal's events of one kind.
+    pub(crate) fn events(&self, name: &str, kind: &str) -> Vec<Value> {
+        self.journal(name).into_iter().filter(|line| line["event"] == kind).collect()
+    }
+
+    /// `ralph status NAME --json`.
+    pub(crate) fn status(&self, name: &str) -> Value {
+        let done = self.ralph(&["status", name, "--json"]);
+        serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done:?}"))
+    }
+
+    /// The prompt of an iteration.
+    pub(crate) fn prompt(&self, name: &str, iteration: u32) -> String {
+        self.read_loop(name, &format!("iterations/{iteration:04}/prompt.md"))
+    }
+
+    /// Living processes that carry this test's mark.
+    pub(crate) fn survivors(&self) -> Vec<u32> {
+        let mark = format!("RALPH_TEST={}", self.mark);
+        let marked = |pid: &u32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+        };
+        pids().into_iter().filter(marked).filter(|pid| alive(*pid)).collect()
+    }
+}
+
+impl Drop for Test {
+    fn drop(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(2);
+        let mut left = self.survivors();
+        while !left.is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+            left = self.survivors();
+        }
+        for pid in &left {
+            signal(*pid, "KILL");
+        }
+        assert!(left.is_empty() || std::thread::panicking(), "processes were left behind: {left:?}");
+    }
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Done {
+    /// Asserts the exit code.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "\n--- out\n{}\n--- err\n{}", self.out, self.err);
+        self
+    }
+
+    /// Asserts that standard output holds this.
+    #[track_caller]
+    pub(crate) fn says(self, words: &str) -> Self {
+        assert!(self.out.contains(words), "{words:?} is not in\n--- out\n{}\n--- err\n{}", self.out, self.err);
+        self
+    }
+
+    /// Asserts that standard error holds this.
+    #[track_caller]
+    pub(crate) fn complains(self, words: &str) -> Self {
+        assert!(self.err.contains(words), "{words:?} is not in\n--- err\n{}\n--- out\n{}", self.err, self.out);
+        self
+    }
+
+    /// The lines of `--json`.
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    }
+}
+
+/// A run under way.
+pub(crate) struct Live {
+    child: Child,
+    out: PathBuf,
+    err: PathBuf,
+}
+
+impl Live {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it printed so far.
+    pub(crate) fn out(&self) -> String {
+        text(&self.out)
+    }
+
+    /// Waits until it has printed this.
+    #[track_caller]
+    pub(crate) fn until_out(&self, words: &str) {
+        until(&format!("{words:?} in {:?}", self.out()), || self.out().contains(words));
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Done {
+        let begun = Instant::now();
+        let status: ExitStatus = loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if begun.elapsed() > PATIENCE => {
+                    let _ = self.child.kill();
+                    panic!("it does not end\n--- out\n{}\n--- err\n{}", self.out(), text(&self.err));
+                }
+                None => std::thread::sleep(Duration::from_millis(2)),
+            }
+        };
+        use std::os::unix::process::ExitStatusExt;
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        Done { code, out: text(&self.out), err: text(&self.err) }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn text(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    let _ = fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Waits until something is true.
+#[track_caller]
+pub(crate) fn until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_true() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Sends a signal by name.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let _ = Command::new("kill").args(["-s", name, &pid.to_string()]).stderr(Stdio::null()).status();
+}
+
+/// Whether a process is there and no zombie.
+pub(crate) fn alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// The parent of a process.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The direct children of a process.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    pids().into_iter().filter(|child| parent(*child) == Some(pid)).collect()
+}
+
+fn pids() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
