@@ -8,9 +8,17 @@ use std::path::PathBuf;
 
 /// Run a coding agent again and again, each time with a fresh context, until the work is proven done
 #[derive(Debug, Parser)]
-#[command(name = "ralph", version, disable_help_subcommand = false, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Flags without a verb mean `ralph run`. Exit codes: 0 done, 1 failed, 2 usage, 3 blocked, \
-waiting or paused, 130 stopped.")]
+#[command(
+    name = "ralph",
+    version,
+    disable_help_subcommand = false,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+#[command(
+    after_help = "Flags without a verb mean `ralph run`. Exit codes: 0 done, 1 failed, 2 usage, 3 blocked, \
+waiting or paused, 130 stopped."
+)]
 pub struct Words {
     /// What to do
     #[command(subcommand)]

@@ -91,10 +91,34 @@ impl Settings {
             ($($field:ident),* $(,)?) => { Self { $($field: self.$field.or(below.$field)),* } };
         }
         lay!(
-            max_iterations, max_cost, max_time, max_failures, iteration_timeout, inactivity_timeout, check,
-            check_timeout, on_fail, preflight, promise, no_promise, done_pattern, done_file, delay, backoff,
-            context, diff_chars, output_chars, exit_waiting, allow_unknown_cost, share_workspace, log_cap,
-            min_free, fallback_promises, grace_term, grace_marker, grace_survivor,
+            max_iterations,
+            max_cost,
+            max_time,
+            max_failures,
+            iteration_timeout,
+            inactivity_timeout,
+            check,
+            check_timeout,
+            on_fail,
+            preflight,
+            promise,
+            no_promise,
+            done_pattern,
+            done_file,
+            delay,
+            backoff,
+            context,
+            diff_chars,
+            output_chars,
+            exit_waiting,
+            allow_unknown_cost,
+            share_workspace,
+            log_cap,
+            min_free,
+            fallback_promises,
+            grace_term,
+            grace_marker,
+            grace_survivor,
         )
     }
 
@@ -104,7 +128,10 @@ impl Settings {
         let proof = all.proof()?;
         let agent = agent(&all, errand)?;
         if let Some(max) = all.max_cost.filter(|max| !max.is_finite() || *max < 0.0) {
-            return wrong(format!("--max-cost {max} is not an amount"), "give dollars, as in --max-cost 2.50");
+            return wrong(
+                format!("--max-cost {max} is not an amount"),
+                "give dollars, as in --max-cost 2.50",
+            );
         }
         let max_cost = all.max_cost.filter(|max| *max > 0.0);
         if max_cost.is_some() && !agent.reports_cost && all.allow_unknown_cost != Some(true) {
@@ -166,7 +193,10 @@ impl Settings {
             pattern_is_sound(pattern)?;
         }
         if let Some(promise) = self.promise.as_ref().filter(|promise| promise.trim().is_empty()) {
-            return wrong(format!("--promise {promise:?} is empty"), "give the words that the agent is to promise");
+            return wrong(
+                format!("--promise {promise:?} is empty"),
+                "give the words that the agent is to promise",
+            );
         }
         let no_promise = self.no_promise == Some(true);
         if no_promise && self.promise.is_some() {
@@ -192,9 +222,10 @@ fn pattern_is_sound(pattern: &str) -> Result<(), Wrong> {
     let Err(error) = regex::Regex::new(pattern) else { return Ok(()) };
     let words = error.to_string();
     let reason = words.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    let hint = match words.contains("look-around") {
-        true => "patterns are Rust regular expressions, which have no look-around: describe what matches instead",
-        false => "patterns are Rust regular expressions; put a backslash before . ( [ { * + ? to mean them",
+    let hint = if words.contains("look-around") {
+        "patterns are Rust regular expressions, which have no look-around: describe what matches instead"
+    } else {
+        "patterns are Rust regular expressions; put a backslash before . ( [ { * + ? to mean them"
     };
     wrong(format!("--done-pattern {pattern:?} is not a pattern: {reason}"), hint)
 }
@@ -216,7 +247,9 @@ fn task(errand: &Errand) -> Result<Task, Wrong> {
     }
     match words {
         Some(words) => text(words),
-        None if errand.workspace.join("PROMPT.md").exists() => from_file(errand, Path::new("PROMPT.md"), None),
+        None if errand.workspace.join("PROMPT.md").exists() => {
+            from_file(errand, Path::new("PROMPT.md"), None)
+        }
         None => wrong(
             "there is no task",
             "say what to do (ralph run \"fix the tests\" …), name a file with --prompt-file, or write PROMPT.md",
@@ -246,10 +279,16 @@ fn agent(all: &Settings, errand: &Errand) -> Result<Agent, Wrong> {
         (None, [_, ..]) => errand.command.clone(),
         (Some(name), []) if name.starts_with(SCRIPT) => vec![name.clone()],
         (Some(name), []) => {
-            return wrong(format!("the agent {name:?} is not known"), "give its command after --, as in -- claude -p");
+            return wrong(
+                format!("the agent {name:?} is not known"),
+                "give its command after --, as in -- claude -p",
+            );
         }
         (None, []) => {
-            return wrong("there is no agent", "give its command at the end, as in: ralph run \"…\" -- claude -p");
+            return wrong(
+                "there is no agent",
+                "give its command at the end, as in: ralph run \"…\" -- claude -p",
+            );
         }
     };
     let scripted = command[0].strip_prefix(SCRIPT);
@@ -272,7 +311,9 @@ fn prompt_template(errand: &Errand) -> Result<String, Wrong> {
     for path in own.into_iter().flatten().map(|dir| dir.join("template.md")) {
         match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return wrong(format!("cannot read {}: {error}", path.display()), "it must be a text file"),
+            Err(error) => {
+                return wrong(format!("cannot read {}: {error}", path.display()), "it must be a text file");
+            }
             Ok(text) => {
                 return match template::unknown(&text, &prompt::NAMES) {
                     None => Ok(text),

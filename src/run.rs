@@ -4,16 +4,15 @@
 //! obeyed because of it: one sync covers the end of an iteration and the start of the next.
 
 mod gather;
+mod obey;
 
-use crate::drive::job::{Gone, Job, Launch};
-use crate::drive::scan::Scanner;
+use crate::drive::job::Gone;
 use crate::drive::task::TaskDir;
-use crate::drive::{Heard, Key, World, git, leftover, script, signals, tree};
+use crate::drive::{Heard, Key, World, git, leftover, signals};
 use crate::engine::event::{CheckReport, Door, Fault, Notice, Report, Said, Wish};
 use crate::engine::{Effect, Event, Now, Outcome, Phase, State, signal, words};
 use crate::store::{self, Header, Journal, Line, LoopDir, cache, dir, inbox};
 use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Who looks on: told of everything, asked for nothing.
@@ -147,13 +146,14 @@ impl<'a> Runner<'a> {
     }
 
     fn recover(&mut self) -> Result<(), Error> {
-        let cut_short = matches!(self.state.phase, Phase::Running { started: true, .. } | Phase::Killing { .. });
+        let cut_short =
+            matches!(self.state.phase, Phase::Running { started: true, .. } | Phase::Killing { .. });
         if !matches!(self.state.phase, Phase::Waiting) {
             let grace = &self.state.plan.grace;
             let (grace, survivor) = (millis(grace.term_ms), millis(grace.survivor_ms));
             let (swept, survivors) = leftover::sweep(&self.header.id, self.state.process, grace, survivor);
             if swept > 0 {
-                self.watch.warn(&format!("ended {} left by an earlier run", words::plural(swept as u64, "process")));
+                self.watch.warn(&format!("ended {} left by an earlier run", words::processes(swept)));
             }
             if !survivors.is_empty() {
                 let detail = format!("processes of an earlier run cannot be ended: {survivors:?}");
@@ -221,7 +221,6 @@ impl<'a> Runner<'a> {
                 Heard::Signal(signals::Heard::HangUp) => return Ok(true),
                 Heard::Signal(signals::Heard::Interrupt) => self.ask(Wish::Stop, Door::Sigint)?,
                 Heard::Signal(signals::Heard::Terminate) => self.ask(Wish::Pause, Door::Sigterm)?,
-                Heard::Signal(signals::Heard::Child) => {}
                 Heard::Look => self.look()?,
                 Heard::Pattern(Key::Agent(iteration)) => {
                     self.tell(Event::Noticed { iteration, notice: Notice::Pattern })?;
@@ -229,13 +228,17 @@ impl<'a> Runner<'a> {
                 Heard::Silence(Key::Agent(iteration)) => {
                     self.tell(Event::Noticed { iteration, notice: Notice::Silence })?;
                 }
-                Heard::Pattern(_) | Heard::Silence(_) => {}
+                Heard::Signal(signals::Heard::Child) | Heard::Pattern(_) | Heard::Silence(_) => {}
                 Heard::LogError(error) => {
                     let detail = format!("cannot write the output's log: {error}");
                     self.tell(Event::Faulted { class: Fault::Disk, detail })?;
                 }
-                Heard::Gone(Key::Agent(iteration), gone, matched) => self.agent_gone(iteration, *gone, matched)?,
-                Heard::Gone(Key::Check(iteration, check), gone, _) => self.check_gone(iteration, check, &gone)?,
+                Heard::Gone(Key::Agent(iteration), gone, matched) => {
+                    self.agent_gone(iteration, *gone, matched)?
+                }
+                Heard::Gone(Key::Check(iteration, check), gone, _) => {
+                    self.check_gone(iteration, check, &gone)?
+                }
             }
         }
         if self.wake_at.is_some_and(|at| at <= Instant::now()) {
@@ -332,178 +335,6 @@ impl<'a> Runner<'a> {
             let detail = format!("processes of a check outlived KILL: {:?}", gone.survivors);
             self.tell(Event::Faulted { class: Fault::Survivors, detail })?;
         }
-        Ok(())
-    }
-
-    // ---- obey ------------------------------------------------------------------------------------
-
-    fn obey(&mut self) -> Result<Flow, Error> {
-        let orders = self.state.orders();
-        self.wake_at = None;
-        if let Some(key) = self.world.under_way() {
-            let ordered = orders.iter().any(|order| match order {
-                Effect::Run { iteration } => key == Key::Agent(*iteration),
-                Effect::Check { iteration, check } => key == Key::Check(*iteration, *check),
-                _ => false,
-            });
-            if !ordered {
-                self.world.stop(orders.iter().any(|order| matches!(order, Effect::Kill { hard: true, .. })));
-                return Ok(Flow::Wait);
-            }
-        }
-        for order in orders {
-            match order {
-                Effect::Run { .. } | Effect::Check { .. } if self.world.under_way().is_some() => {}
-                Effect::Run { iteration } => return self.begin_agent(iteration),
-                Effect::Check { iteration, check } => return self.begin_check(iteration, check),
-                Effect::Kill { .. } => {}
-                Effect::WakeAt(clock_ms) => {
-                    self.journal.sync()?;
-                    self.wake_at = Some(self.epoch + millis(clock_ms.saturating_sub(self.epoch_clock_ms)));
-                }
-                Effect::Finish(outcome) => {
-                    self.finish(&outcome)?;
-                    return Ok(Flow::Again);
-                }
-                Effect::Leave => {
-                    self.journal.sync()?;
-                    return Ok(Flow::Leave);
-                }
-            }
-        }
-        Ok(Flow::Wait)
-    }
-
-    fn begin_agent(&mut self, iteration: u32) -> Result<Flow, Error> {
-        self.look_for_markers()?;
-        if !self.state.orders().contains(&Effect::Run { iteration }) {
-            return Ok(Flow::Again);
-        }
-        if let Err((class, detail)) = self.ready() {
-            self.tell(Event::Faulted { class, detail })?;
-            return Ok(Flow::Again);
-        }
-        let prompt = match self.prompt() {
-            Ok(prompt) => prompt,
-            Err((class, detail)) => {
-                self.tell(Event::Faulted { class, detail })?;
-                return Ok(Flow::Again);
-            }
-        };
-        let path = self.dir.make_iteration(iteration)?.join("prompt.md");
-        if let Err(error) = dir::create_file(&path).and_then(|mut file| io::Write::write_all(&mut file, &prompt)) {
-            let detail = format!("cannot write {}: {error}", path.display());
-            self.tell(Event::Faulted { class: Fault::Disk, detail })?;
-            return Ok(Flow::Again);
-        }
-        self.tell(Event::Started { iteration })?;
-        if self.disk_full {
-            return Ok(Flow::Again);
-        }
-        self.journal.sync()?;
-        match self.start_agent(iteration, &path) {
-            Ok(job) => {
-                let pid = job.pid();
-                let scanner = self.scanner(&prompt);
-                self.world.begin(Key::Agent(iteration), job, scanner);
-                let start_time = tree::start_time(pid).unwrap_or(0);
-                self.tell(Event::Spawned { iteration, pid, start_time })?;
-            }
-            Err(error) => self.not_started(iteration, &error)?,
-        }
-        Ok(Flow::Again)
-    }
-
-    fn start_agent(&self, iteration: u32, prompt: &Path) -> io::Result<Job> {
-        let plan = &self.state.plan;
-        let command = script::resolve(&plan.agent.command);
-        let task_dir = self.task.path().to_string_lossy().into_owned();
-        let env = [
-            ("RALPH_LOOP", self.header.name.clone()),
-            ("RALPH_ITERATION", iteration.to_string()),
-            ("RALPH_TASK_DIR", task_dir.clone()),
-            ("TASK_FOLDER", task_dir),
-            (leftover::MARK, leftover::mark(&self.header.id)),
-        ]
-        .map(|(name, value)| (name.to_owned(), value));
-        Job::start(&Launch {
-            command: &command,
-            dir: &plan.workspace,
-            env: &env,
-            stdin: Some(prompt),
-            log: self.dir.iteration(iteration).join("output.log"),
-            log_cap: plan.log_cap,
-            timeout: None,
-            silence: plan.limits.inactivity_ms.map(millis),
-            grace: millis(plan.grace.term_ms),
-            survivor: millis(plan.grace.survivor_ms),
-        })
-    }
-
-    /// A program that is not there will not be there next time; anything else may pass.
-    fn not_started(&mut self, iteration: u32, error: &io::Error) -> Result<(), Error> {
-        let program = self.state.plan.agent.command.first().cloned().unwrap_or_default();
-        let class = match error.kind() {
-            io::ErrorKind::NotFound => Fault::NotFound,
-            io::ErrorKind::PermissionDenied => Fault::Permission,
-            _ => {
-                self.watch.warn(&format!("cannot start {program}: {error}"));
-                return self.tell(Event::Ended { iteration, report: Report::default() });
-            }
-        };
-        self.tell(Event::Faulted { class, detail: format!("cannot start {program}: {error}") })
-    }
-
-    fn begin_check(&mut self, iteration: u32, check: usize) -> Result<Flow, Error> {
-        self.journal.sync()?;
-        let plan = &self.state.plan;
-        let what = &plan.proof.checks[check];
-        let log = self.dir.make_iteration(iteration)?.join(format!("check-{}.log", what.slug));
-        let command = ["sh", "-c", &what.command].map(str::to_owned);
-        let mark = [(leftover::MARK.to_owned(), leftover::mark(&self.header.id))];
-        let started = Job::start(&Launch {
-            command: &command,
-            dir: &plan.workspace,
-            env: &mark,
-            stdin: None,
-            log,
-            log_cap: plan.log_cap,
-            timeout: Some(millis(what.timeout_ms)),
-            silence: None,
-            grace: millis(plan.grace.term_ms),
-            survivor: millis(plan.grace.survivor_ms),
-        });
-        match started {
-            Ok(job) => self.world.begin(Key::Check(iteration, check), job, None),
-            Err(error) => {
-                let detail = format!("cannot run the check `{}`: {error}", what.command);
-                let class = if plan.workspace.is_dir() { Fault::Disk } else { Fault::Workspace };
-                self.tell(Event::Faulted { class, detail })?;
-                return Ok(Flow::Again);
-            }
-        }
-        Ok(Flow::Wait)
-    }
-
-    fn scanner(&self, prompt: &[u8]) -> Option<Scanner> {
-        let pattern = self.state.plan.proof.pattern.as_deref()?;
-        let pattern = regex::Regex::new(pattern).ok()?;
-        Some(Scanner::new(pattern, &String::from_utf8_lossy(prompt)))
-    }
-
-    fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {
-        let state = &self.state;
-        self.tell(Event::Finished {
-            outcome: outcome.verdict(),
-            stop_reason: outcome.stop_reason().to_owned(),
-            success: outcome.exit_code() == 0,
-            exit_code: outcome.exit_code(),
-            iterations: state.iteration,
-            cost_usd: state.known_cost(),
-            duration_s: state.active_ms as f64 / 1000.0,
-            worktree: None,
-        })?;
-        self.journal.sync()?;
         Ok(())
     }
 

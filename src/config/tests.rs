@@ -3,7 +3,12 @@
 use super::*;
 
 fn errand() -> Errand {
-    Errand { task: Some("fix it".into()), command: vec!["agent".into()], workspace: "/nowhere".into(), ..Errand::default() }
+    Errand {
+        task: Some("fix it".into()),
+        command: vec!["agent".into()],
+        workspace: "/nowhere".into(),
+        ..Errand::default()
+    }
 }
 
 fn refused(settings: Settings, errand: &Errand) -> String {

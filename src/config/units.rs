@@ -1,7 +1,7 @@
 //! How durations, sizes and backoffs are written: `90`, `90s`, `5m`, `2h`; `64MiB`; `1s..300s`.
 
-use serde::de::{self, Deserializer, Visitor};
 use serde::Deserialize;
+use serde::de::{self, Deserializer, Visitor};
 use std::fmt;
 use std::str::FromStr;
 
@@ -26,7 +26,14 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let units = [("ms", 1.0), ("s", 1000.0), ("m", 60_000.0), ("h", 3_600_000.0), ("d", 86_400_000.0), ("", 1000.0)];
+        let units = [
+            ("ms", 1.0),
+            ("s", 1000.0),
+            ("m", 60_000.0),
+            ("h", 3_600_000.0),
+            ("d", 86_400_000.0),
+            ("", 1000.0),
+        ];
         let ms = with_unit(text, &units).ok_or("a duration reads 90, 90s, 5m or 2h")?;
         Ok(Self(ms))
     }
@@ -48,14 +55,19 @@ impl FromStr for Backoff {
     fn from_str(text: &str) -> Result<Self, String> {
         let (base, cap) = text.split_once("..").ok_or("a backoff reads 1s..300s")?;
         let backoff = Self { base: base.parse()?, cap: cap.parse()? };
-        if backoff.base.0 > backoff.cap.0 { Err("a backoff's first rest is at most its last".into()) } else { Ok(backoff) }
+        if backoff.base.0 > backoff.cap.0 {
+            Err("a backoff's first rest is at most its last".into())
+        } else {
+            Ok(backoff)
+        }
     }
 }
 
 /// The first unit that the text ends with; the empty one must come last.
 fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
     let text = text.trim();
-    let (number, factor) = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
+    let (number, factor) =
+        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
     let number: f64 = number.trim_end().parse().ok()?;
     let value = number * factor;
     // Beyond this nobody means it, and adding to a clock must stay safe.

@@ -72,7 +72,10 @@ impl Capture {
         let dropped = beyond.saturating_sub(self.half);
         if dropped > 0 {
             let (gone, kept) = (words::bytes(dropped), words::bytes(self.half));
-            write!(self.log, "\n[ralph: {gone} of output dropped here; the log keeps the first and last {kept}]\n")?;
+            write!(
+                self.log,
+                "\n[ralph: {gone} of output dropped here; the log keeps the first and last {kept}]\n"
+            )?;
         }
         ring.seek(SeekFrom::Start(start))?;
         io::copy(ring, &mut self.log)?;
@@ -140,7 +143,9 @@ mod tests {
     #[test]
     fn a_long_output_keeps_head_and_tail_and_says_what_was_dropped() {
         let said = "\n[ralph: 3 bytes of output dropped here; the log keeps the first and last 5 bytes]\n";
-        for writes in [&[&b"abcdefghijklm"[..]][..], &[b"abc", b"defg", b"hijkl", b"m"], &[b"abcdefghijkl", b"m"]] {
+        for writes in
+            [&[&b"abcdefghijklm"[..]][..], &[b"abc", b"defg", b"hijkl", b"m"], &[b"abcdefghijkl", b"m"]]
+        {
             assert_eq!(captured(10, writes), (format!("abcde{said}ijklm"), "jklm".into()));
         }
     }

@@ -176,14 +176,10 @@ impl Job {
     pub fn stop(&mut self, hard: bool) {
         let now = Instant::now();
         let kill_at = if hard { now } else { now + self.grace };
-        match self.kill_at {
-            Some(at) => self.kill_at = Some(at.min(kill_at)),
-            None => {
-                self.kill_at = Some(kill_at);
-                if !hard {
-                    self.terminate();
-                }
-            }
+        let first = self.kill_at.is_none();
+        self.kill_at = Some(self.kill_at.map_or(kill_at, |at| at.min(kill_at)));
+        if first && !hard {
+            self.terminate();
         }
     }
 
@@ -247,7 +243,8 @@ impl Job {
     /// Everything there is to say of it, once it is over.
     pub fn bury(self) -> Gone {
         let (exit, time) = self.ended.unwrap_or((Exit::default(), self.born.elapsed()));
-        let survivors = tree::descendants(&[]).into_iter().map(|pid| pid.as_raw_nonzero().get() as u32).collect();
+        let survivors =
+            tree::descendants(&[]).into_iter().map(|pid| pid.as_raw_nonzero().get() as u32).collect();
         Gone {
             exit,
             ms: time.as_millis() as u64,

@@ -24,7 +24,12 @@ pub fn is_inside(id: &str) -> bool {
 
 /// Ends everything that an earlier run of this loop left behind: TERM, grace, KILL. Returns how many
 /// there were and which outlived it.
-pub fn sweep(id: &str, process: Option<(u32, u64)>, grace: Duration, survivor: Duration) -> (usize, Vec<u32>) {
+pub fn sweep(
+    id: &str,
+    process: Option<(u32, u64)>,
+    grace: Duration,
+    survivor: Duration,
+) -> (usize, Vec<u32>) {
     let found = find(id, process);
     if found.is_empty() {
         return (0, vec![]);
@@ -60,7 +65,8 @@ struct Seen {
 fn find(id: &str, process: Option<(u32, u64)>) -> Vec<u32> {
     let all = processes();
     let agent = process.map(|(pid, _)| pid);
-    let is_agent = |pid: u32| process.is_some_and(|(agent, start)| pid == agent && start_time(pid) == Some(start));
+    let is_agent =
+        |pid: u32| process.is_some_and(|(agent, start)| pid == agent && start_time(pid) == Some(start));
     let agent_gone_or_ours = agent.is_none_or(|pid| !all.contains_key(&pid) || is_agent(pid));
     let mut found: Vec<u32> = all
         .iter()
@@ -84,18 +90,21 @@ fn find(id: &str, process: Option<(u32, u64)>) -> Vec<u32> {
 
 fn is_marked(pid: u32, id: &str) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let mark = environment.split(|byte| *byte == 0).find_map(|entry| {
-        entry.strip_prefix(MARK.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
-    });
+    let mark = environment
+        .split(|byte| *byte == 0)
+        .find_map(|entry| entry.strip_prefix(MARK.as_bytes()).and_then(|rest| rest.strip_prefix(b"=")));
     mark.is_some_and(|mark| mark.split(|byte| *byte == b'/').any(|part| part == id.as_bytes()))
 }
 
 fn processes() -> BTreeMap<u32, Seen> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let fields: Vec<&str> = stat.rsplit_once(')').map_or(vec![], |(_, rest)| rest.split_whitespace().collect());
+        let fields: Vec<&str> =
+            stat.rsplit_once(')').map_or(vec![], |(_, rest)| rest.split_whitespace().collect());
         let [state, parent, _, session, ..] = fields[..] else { continue };
         if matches!(state, "Z" | "X") {
             continue;

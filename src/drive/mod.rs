@@ -136,7 +136,8 @@ impl World {
         let noticed = {
             let output = job.and_then(Job::fd);
             let fds = self.notices.fd().into_iter().chain(self.signals.fds()).chain(output);
-            let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+            let mut fds: Vec<PollFd<'_>> =
+                fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
             let _ = poll(&mut fds, timeout.as_ref());
             self.notices.fd().is_some() && !fds[0].revents().is_empty()
         };

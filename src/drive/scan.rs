@@ -75,7 +75,10 @@ mod tests {
     fn an_echoed_prompt_does_not_match() {
         let prompt = "Do the work.\nThen print:\nAll done\n";
         assert_eq!(scan("All done", prompt, &[prompt]), (false, false));
-        assert_eq!(scan("All done", prompt, &["> Do the work.\n> Then print:\n> All done\n"]), (false, false));
+        assert_eq!(
+            scan("All done", prompt, &["> Do the work.\n> Then print:\n> All done\n"]),
+            (false, false)
+        );
         assert_eq!(scan("All done", prompt, &[prompt, "ok\nAll done\n"]), (false, true));
         assert_eq!(scan("All done", prompt, &[prompt, "ok\nAll done\nbye\n"]), (true, true));
     }

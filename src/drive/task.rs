@@ -56,7 +56,10 @@ impl TaskDir {
         fs::create_dir_all(&self.path)?;
         let ignore = self.workspace.join(".ralph/.gitignore");
         if !ignore.exists() {
-            fs::write(ignore, "# What ralph writes here is not part of the work.\n/.gitignore\n/task/\n/guardrail_*.log\n")?;
+            fs::write(
+                ignore,
+                "# What ralph writes here is not part of the work.\n/.gitignore\n/task/\n/guardrail_*.log\n",
+            )?;
         }
         Ok(())
     }
@@ -66,7 +69,9 @@ impl TaskDir {
         let mut found = Found::default();
         for (name, marker) in FILES {
             match fs::symlink_metadata(self.path.join(name)) {
-                Ok(data) if data.is_dir() => found.wrong = Some(format!("{name} is a directory: {}", self.path.display())),
+                Ok(data) if data.is_dir() => {
+                    found.wrong = Some(format!("{name} is a directory: {}", self.path.display()));
+                }
                 Ok(_) if !found.markers.contains(&marker) => found.markers.push(marker),
                 _ => {}
             }
@@ -79,7 +84,8 @@ impl TaskDir {
             found.markers.push(Marker::File);
         }
         let costs = read_some(&self.path.join(COST), COST_MAX);
-        let amounts: Vec<f64> = costs.lines().filter_map(|line| line.trim().trim_start_matches('$').parse().ok()).collect();
+        let amounts: Vec<f64> =
+            costs.lines().filter_map(|line| line.trim().trim_start_matches('$').parse().ok()).collect();
         let sane = |usd: &f64| usd.is_finite() && *usd >= 0.0;
         found.cost_usd = (!amounts.is_empty() && amounts.iter().all(sane)).then(|| amounts.iter().sum());
         found

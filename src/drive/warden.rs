@@ -65,7 +65,8 @@ fn wait_for(supervisor: Pid) -> io::Result<Exit> {
         if let Some(exit) = exit {
             return Ok(exit);
         }
-        let mut fds: Vec<PollFd<'_>> = signals.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let mut fds: Vec<PollFd<'_>> =
+            signals.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let _ = poll(&mut fds, None);
         for heard in signals.take() {
             let forward = match heard {

@@ -49,8 +49,14 @@ mod tests {
 
     #[test]
     fn a_diff_keeps_its_head_and_a_log_its_tail() {
-        assert_eq!(Excerpt::head("abcdef", 4), Excerpt { text: "abcd".into(), cut: "[2 later characters cut]".into() });
-        assert_eq!(Excerpt::tail("abcdef", 4, 0), Excerpt { text: "cdef".into(), cut: "[2 earlier characters cut]".into() });
+        assert_eq!(
+            Excerpt::head("abcdef", 4),
+            Excerpt { text: "abcd".into(), cut: "[2 later characters cut]".into() }
+        );
+        assert_eq!(
+            Excerpt::tail("abcdef", 4, 0),
+            Excerpt { text: "cdef".into(), cut: "[2 earlier characters cut]".into() }
+        );
         assert_eq!(Excerpt::tail("abcd", 4, 7).cut, "[7 earlier characters cut]");
         assert_eq!(Excerpt::tail("abcde", 4, 7).cut, "[8 earlier characters cut]");
         assert_eq!(Excerpt::head("abcd", 4).cut, "");

@@ -17,7 +17,9 @@ pub fn plain(text: &str) -> Cow<'_, str> {
             '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => skip_string(&mut chars),
             '\t' => out.push(c),
             c if c.is_control() => {}
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => out.push('\u{fffd}'),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {
+                out.push('\u{fffd}')
+            }
             c => out.push(c),
         }
     }

@@ -24,8 +24,19 @@ pub struct Materials {
 
 /// The names that a template may use.
 pub const NAMES: [&str; 13] = [
-    "task", "prepended", "appended", "iteration", "max_iterations", "limits", "done", "checks", "diff", "no_diff",
-    "history", "notes", "title",
+    "task",
+    "prepended",
+    "appended",
+    "iteration",
+    "max_iterations",
+    "limits",
+    "done",
+    "checks",
+    "diff",
+    "no_diff",
+    "history",
+    "notes",
+    "title",
 ];
 
 /// Renders the prompt of the next iteration.
@@ -71,7 +82,9 @@ fn red_outputs(state: &State, materials: &Materials, wanted: OnFail) -> String {
     let checks = &state.plan.proof.checks;
     let mut parts = Vec::new();
     for (place, output, log) in &materials.red {
-        let (Some(check), Some(Some(report))) = (checks.get(*place), state.checks.get(*place)) else { continue };
+        let (Some(check), Some(Some(report))) = (checks.get(*place), state.checks.get(*place)) else {
+            continue;
+        };
         if check.on_fail != wanted {
             continue;
         }
@@ -116,13 +129,20 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
     let proof = &state.plan.proof;
     let mut lines = Vec::new();
     if !proof.checks.is_empty() {
-        let names: Vec<String> = proof.checks.iter().map(|check| format!("`{}`", defang(&check.command))).collect();
-        let line = format!("- These checks are run for you after you exit, and all must be green: {}.", names.join(", "));
+        let names: Vec<String> =
+            proof.checks.iter().map(|check| format!("`{}`", defang(&check.command))).collect();
+        let line = format!(
+            "- These checks are run for you after you exit, and all must be green: {}.",
+            names.join(", ")
+        );
         lines.push(unmatched(line, pattern));
     }
     let mut signals = Vec::new();
     if let Some(promise) = state.promises().first() {
-        signals.push(format!("write <promise>{}</promise> alone on the last line of your final message", fold(promise)));
+        signals.push(format!(
+            "write <promise>{}</promise> alone on the last line of your final message",
+            fold(promise)
+        ));
     }
     if let Some(text) = &proof.pattern {
         signals.push(format!("print a line that matches the pattern {}", in_pieces(text, pattern)));
@@ -150,7 +170,8 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
 fn in_pieces(text: &str, pattern: Option<&Regex>) -> String {
     let chars: Vec<char> = text.chars().collect();
     let spelled = |size: usize| {
-        let pieces: Vec<String> = chars.chunks(size).map(|piece| format!("`{}`", String::from_iter(piece))).collect();
+        let pieces: Vec<String> =
+            chars.chunks(size).map(|piece| format!("`{}`", String::from_iter(piece))).collect();
         pieces.join(" followed directly by ")
     };
     let mut sizes = (1..=chars.len().div_ceil(2)).rev().map(spelled);
@@ -159,7 +180,9 @@ fn in_pieces(text: &str, pattern: Option<&Regex>) -> String {
 
 /// Breaks what the done pattern would match in borrowed text, as [`defang`] breaks tags.
 fn unmatched(text: String, pattern: Option<&Regex>) -> String {
-    let Some(pattern) = pattern.filter(|pattern| text.lines().any(|line| pattern.is_match(line))) else { return text };
+    let Some(pattern) = pattern.filter(|pattern| text.lines().any(|line| pattern.is_match(line))) else {
+        return text;
+    };
     let broken = |found: &Captures<'_>| {
         let found = &found[0];
         let middle = found.char_indices().nth(found.chars().count() / 2).map_or(0, |(at, _)| at);
@@ -218,7 +241,8 @@ pub fn how(iteration: &Iteration) -> String {
 }
 
 fn notes(state: &State) -> String {
-    let mut notes: Vec<String> = state.answers.iter().map(|text| format!("A person says: {}", defang(text))).collect();
+    let mut notes: Vec<String> =
+        state.answers.iter().map(|text| format!("A person says: {}", defang(text))).collect();
     if state.claims.said.promise_in_sentence {
         notes.push(
             "The last promise stood inside a sentence, a quotation or code, where it may be a denial: it did not count. \

@@ -338,11 +338,14 @@ impl State {
     }
 
     fn asked(&mut self, wish: Wish, by: Door) {
+        let by_signal = by != Door::Inbox;
         // A verb that asks for less than there is already does not press.
-        let pressed = self.wish.is_now() && (wish.is_now() || by != Door::Inbox);
-        let wish = escalate(self.wish, wish, by);
+        let pressed = self.wish.is_now() && (wish.is_now() || by_signal);
+        let wish = escalate(self.wish, wish, by_signal && self.wished_by != Door::Inbox);
+        if by_signal || wish != self.wish {
+            self.wished_by = by;
+        }
         self.wish = wish;
-        self.wished_by = by;
         match &mut self.phase {
             Phase::Running { started: true, .. } if wish.is_now() => self.kill(How::Stopped),
             // Asked once more while the agent is being stopped: no more grace.
@@ -442,7 +445,9 @@ impl State {
             (Phase::Running { started: true, stop_at_ms, .. }, Notice::Marker(_)) => {
                 stop_at_ms.get_or_insert(self.clock_ms.saturating_add(self.plan.grace.marker_ms));
             }
-            (Phase::Resting { .. } | Phase::Running { started: false, .. }, Notice::Marker(_)) => self.judge_claim(),
+            (Phase::Resting { .. } | Phase::Running { started: false, .. }, Notice::Marker(_)) => {
+                self.judge_claim()
+            }
             _ => {}
         }
     }
@@ -562,7 +567,8 @@ impl State {
             _ => (None, None),
         };
         let limits = &self.plan.limits;
-        let iteration = since.zip(limits.iteration_ms).map(|(since, ms)| (since.saturating_add(ms), How::TimedOut));
+        let iteration =
+            since.zip(limits.iteration_ms).map(|(since, ms)| (since.saturating_add(ms), How::TimedOut));
         let time = since.and(self.out_of_time_at()).map(|at| (at, How::OutOfTime));
         let marked = marked.map(|at| (at, How::Marked));
         [marked, time, iteration].into_iter().flatten()
@@ -575,16 +581,14 @@ impl State {
     }
 }
 
-/// A second signal of the same kind means: now. A pause does not take back a stop.
-fn escalate(before: Wish, asked: Wish, by: Door) -> Wish {
-    let again = by != Door::Inbox;
+/// A second signal means: now. A pause does not take back a stop.
+fn escalate(before: Wish, asked: Wish, second_signal: bool) -> Wish {
     match (before, asked) {
-        (Wish::Stop, Wish::Stop) if again => Wish::StopNow,
-        (Wish::Pause, Wish::Pause) if again => Wish::PauseNow,
+        (Wish::Stop, Wish::Stop | Wish::Pause) if second_signal => Wish::StopNow,
+        (Wish::Pause, Wish::Pause) if second_signal => Wish::PauseNow,
         (Wish::Stop, Wish::PauseNow) => Wish::StopNow,
-        (Wish::StopNow, Wish::Stop | Wish::Pause | Wish::PauseNow) | (Wish::Stop | Wish::PauseNow, Wish::Pause) => {
-            before
-        }
+        (Wish::StopNow, Wish::Stop | Wish::Pause | Wish::PauseNow)
+        | (Wish::Stop | Wish::PauseNow, Wish::Pause) => before,
         _ => asked,
     }
 }

@@ -25,6 +25,11 @@ pub fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
+/// `1 process`, `2 processes`.
+pub fn processes(count: usize) -> String {
+    if count == 1 { "1 process".into() } else { format!("{count} processes") }
+}
+
 /// `$0.0234` below a dollar, `$12.30` above.
 pub fn dollars(usd: f64) -> String {
     if usd.abs() < 1.0 { format!("${usd:.4}") } else { format!("${usd:.2}") }

@@ -49,7 +49,8 @@ impl Runner<'_> {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             if free < plan.min_free {
                 let (free, needed) = (words::bytes(free), words::bytes(plan.min_free));
-                let detail = format!("only {free} free on the disk of {}; {needed} are needed", place.display());
+                let detail =
+                    format!("only {free} free on the disk of {}; {needed} are needed", place.display());
                 return Err((Fault::Disk, detail));
             }
         }

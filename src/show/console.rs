@@ -119,7 +119,8 @@ impl Console {
         self.erase();
         self.write(text);
         if self.terminal && !matches!(state.phase, Phase::Ended(_) | Phase::Paused | Phase::Waiting) {
-            let width = rustix::termios::tcgetwinsize(stdout()).map_or(80, |size| usize::from(size.ws_col).max(20));
+            let width =
+                rustix::termios::tcgetwinsize(stdout()).map_or(80, |size| usize::from(size.ws_col).max(20));
             let mut rows = Vec::new();
             rows.extend(self.stream.unfinished().map(|text| fit(&format!("  │ {text}"), width - 1)));
             rows.push(paint(&fit(&self.live_line(state, silent_for), width - 1), Paint::Bold, self.colour));

@@ -24,7 +24,10 @@ pub fn iterations_log(dir: &LoopDir, line: &Line, state: &State) -> io::Result<(
                 (Some(code), _) => code.to_string(),
                 (None, signal) => signal.map_or_else(|| "none".into(), |signal| format!("signal-{signal}")),
             };
-            format!("[{word}] iteration {iteration} exit={exit} duration={}", duration(report.ms).replace(' ', ""))
+            format!(
+                "[{word}] iteration {iteration} exit={exit} duration={}",
+                duration(report.ms).replace(' ', "")
+            )
         }
         Event::Opened { .. } => match state.recent.back().filter(|last| {
             last.number == state.iteration && last.how == crate::engine::state::How::Interrupted
@@ -33,7 +36,11 @@ pub fn iterations_log(dir: &LoopDir, line: &Line, state: &State) -> io::Result<(
             None => return Ok(()),
         },
         Event::Finished { outcome, iterations, .. } => {
-            format!("[{}] loop complete after {iterations} iterations: {}", outcome.kind.to_uppercase(), outcome.detail)
+            format!(
+                "[{}] loop complete after {iterations} iterations: {}",
+                outcome.kind.to_uppercase(),
+                outcome.detail
+            )
         }
         _ => return Ok(()),
     };
@@ -71,7 +78,12 @@ fn progress_text(state: &State) -> String {
         };
         let cost = iteration.cost_usd.map_or_else(|| "unknown".into(), dollars);
         let _ = write!(text, "\n## Iteration {} — {verdict}\n\n", iteration.number);
-        let _ = write!(text, "- Agent: {}\n- Cost: {cost}\n- Duration: {}\n", how(iteration), duration(iteration.ms));
+        let _ = write!(
+            text,
+            "- Agent: {}\n- Cost: {cost}\n- Duration: {}\n",
+            how(iteration),
+            duration(iteration.ms)
+        );
         for (check, report) in state.plan.proof.checks.iter().zip(&iteration.checks) {
             let verdict = match report {
                 None => "not run".into(),

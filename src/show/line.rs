@@ -5,7 +5,7 @@ use crate::engine::event::{CheckReport, Door, Notice, Wish};
 use crate::engine::outcome::{Limit, iterations};
 use crate::engine::prompt::{how, how_red};
 use crate::engine::state::{How, Iteration};
-use crate::engine::words::{dollars, duration, of_limit, plural};
+use crate::engine::words::{dollars, duration, of_limit, processes};
 use crate::engine::{Event, Marker, Outcome, Phase, State};
 
 /// The words for an event that has just been judged.
@@ -19,22 +19,33 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
         Event::Ended { report, .. } => {
             let mut all = Vec::new();
             if report.leftovers > 0 {
-                let many = plural(u64::from(report.leftovers), "process").replace("processs", "processes");
+                let many = processes(report.leftovers as usize);
                 all.push((format!("ended {many} that the agent had left behind"), Paint::Yellow));
             }
             all.extend(state.recent.back().map(|iteration| ended(iteration, state)));
             all
         }
         Event::Checked { iteration, check, report } => one(
-            format!("{}check {}: {}", if *iteration == 0 { "preflight " } else { "" }, command(state, *check), verdict(report)),
+            format!(
+                "{}check {}: {}",
+                if *iteration == 0 { "preflight " } else { "" },
+                command(state, *check),
+                verdict(report)
+            ),
             if report.is_green() { Paint::Green } else { Paint::Red },
         ),
-        Event::Noticed { notice, .. } => noticed(*notice, state).map(|words| (words, Paint::Yellow)).into_iter().collect(),
-        Event::Asked { wish, by, .. } => asked(*wish, *by, state).map(|words| (words, Paint::Yellow)).into_iter().collect(),
+        Event::Noticed { notice, .. } => {
+            noticed(*notice, state).map(|words| (words, Paint::Yellow)).into_iter().collect()
+        }
+        Event::Asked { wish, by, .. } => {
+            asked(*wish, *by, state).map(|words| (words, Paint::Yellow)).into_iter().collect()
+        }
         Event::Answered { .. } => one("your answer goes into the next prompt".into(), Paint::Dim),
         Event::Changed { .. } => one("limit changed".into(), Paint::Dim),
         Event::Faulted { detail, .. } => one(detail.clone(), Paint::Red),
-        Event::Finished { .. } => state.outcome().map(|outcome| finished(outcome, state)).into_iter().collect(),
+        Event::Finished { .. } => {
+            state.outcome().map(|outcome| finished(outcome, state)).into_iter().collect()
+        }
         Event::Opened { .. } | Event::Spawned { .. } | Event::Woke | Event::Unknown => vec![],
     }
 }
@@ -78,7 +89,9 @@ fn ended(iteration: &Iteration, state: &State) -> (String, Paint) {
             let after = duration(state.plan.limits.inactivity_ms.unwrap_or(0));
             (format!("inactivity timeout ({after}), restarting"), Paint::Yellow)
         }
-        _ => (format!("iteration {number} {} ({exit}, duration: {time}{cost})", how(iteration)), Paint::Yellow),
+        _ => {
+            (format!("iteration {number} {} ({exit}, duration: {time}{cost})", how(iteration)), Paint::Yellow)
+        }
     }
 }
 
@@ -95,7 +108,11 @@ fn noticed(notice: Notice, state: &State) -> Option<String> {
                 Marker::File => "the file asked for",
             };
             let grace = duration(state.plan.grace.marker_ms);
-            if running { format!("{name} seen; the agent has {grace} to exit") } else { format!("{name} seen") }
+            if running {
+                format!("{name} seen; the agent has {grace} to exit")
+            } else {
+                format!("{name} seen")
+            }
         }
     })
 }

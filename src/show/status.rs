@@ -78,22 +78,30 @@ pub fn text(view: &View, held: bool) -> String {
     rows.push(("Total failures", state.total_failures.to_string()));
     rows.extend(limits.inactivity_ms.map(|ms| ("Inactivity timeout", duration(ms))));
     rows.extend(state.plan.proof.pattern.clone().map(|pattern| ("Done pattern", pattern)));
-    rows.push(("Active time", match limits.time_ms {
-        Some(max) => format!("{} of {}", duration(state.active_ms), duration(max)),
-        None => duration(state.active_ms),
-    }));
-    rows.push(("Cost", match (state.known_cost(), limits.cost_usd) {
-        (Some(usd), Some(max)) => format!("{} of {}", dollars(usd), dollars(max)),
-        (Some(usd), None) => dollars(usd),
-        (None, _) => "unknown".into(),
-    }));
+    rows.push((
+        "Active time",
+        match limits.time_ms {
+            Some(max) => format!("{} of {}", duration(state.active_ms), duration(max)),
+            None => duration(state.active_ms),
+        },
+    ));
+    rows.push((
+        "Cost",
+        match (state.known_cost(), limits.cost_usd) {
+            (Some(usd), Some(max)) => format!("{} of {}", dollars(usd), dollars(max)),
+            (Some(usd), None) => dollars(usd),
+            (None, _) => "unknown".into(),
+        },
+    ));
     for (check, report) in state.plan.proof.checks.iter().zip(&state.checks) {
-        let verdict = report.as_ref().map_or_else(|| "not run in this iteration".into(), super::line::verdict);
+        let verdict =
+            report.as_ref().map_or_else(|| "not run in this iteration".into(), super::line::verdict);
         rows.push(("Check", format!("{} — {verdict}", check.command)));
     }
     rows.push(("Workspace", state.plan.workspace.display().to_string()));
     rows.extend(next_step(header, state, held).map(|words| ("Next", words)));
-    rows.iter().map(|(name, value)| format!("{name}: {}\n", crate::engine::plain::plain(value))).collect()
+    let lines = rows.iter().map(|(name, value)| format!("{name}: {}", crate::engine::plain::plain(value)));
+    lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// What a person would do now.

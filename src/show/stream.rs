@@ -101,7 +101,10 @@ mod tests {
         assert_eq!(shown(&[b"\x1b]0;evil\x07a\x1b[2Jb\x07\n"]), "| ab\n");
         assert_eq!(shown(&[b"10%\r50%\r100%\r\n"]), "| 100%\n");
         assert_eq!(shown(&[b"bad \xff utf\n"]), "| bad \u{fffd} utf\n");
-        assert_eq!(shown(&["split é".as_bytes().split_at(7).0, "split é".as_bytes().split_at(7).1]), "| split é\n");
+        assert_eq!(
+            shown(&["split é".as_bytes().split_at(7).0, "split é".as_bytes().split_at(7).1]),
+            "| split é\n"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::engine::outcome::iterations;
 use crate::engine::words::{dollars, duration};
 use crate::engine::{State, Status};
 use crate::store::Header;
+use std::fmt::Write as _;
 
 /// What the repository says, in words; empty outside one.
 pub type Changed = String;
@@ -14,7 +15,7 @@ pub fn text(header: &Header, state: &State, changed: &Changed, colour: bool) -> 
     let mut text = format!("{}\n", headline(state, colour));
     let mut row = |name: &str, value: &str| {
         if !value.is_empty() {
-            text.push_str(&format!("  {} {value}\n", paint(&format!("{name:<8}"), Paint::Dim, colour)));
+            let _ = writeln!(text, "  {} {value}", paint(&format!("{name:<8}"), Paint::Dim, colour));
         }
     };
     row("took", &took(state));

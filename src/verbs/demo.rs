@@ -21,13 +21,25 @@ pub(super) fn demo(keep: bool) -> Result<i32, Failure> {
     fs::create_dir(&project).map_err(Failure::broken)?;
     for (name, text, mode) in PROJECT {
         let path = project.join(name);
-        fs::write(&path, text).and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode))).map_err(Failure::broken)?;
+        fs::write(&path, text)
+            .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)))
+            .map_err(Failure::broken)?;
     }
     println!("A small project with a bug, two checks, and a scripted agent that needs three tries.\n");
     for words in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "an invoice with a bug"]] {
         git(&project, words)?;
     }
-    let words = ["run", "--name", "demo", "--check", "./test.sh", "--check", "./lint.sh", "--agent", "script:../demo.script"];
+    let words = [
+        "run",
+        "--name",
+        "demo",
+        "--check",
+        "./test.sh",
+        "--check",
+        "./lint.sh",
+        "--agent",
+        "script:../demo.script",
+    ];
     println!("$ ralph {}\n", words.join(" "));
     let status = Command::new(this_program())
         .args(words)
@@ -44,7 +56,8 @@ pub(super) fn demo(keep: bool) -> Result<i32, Failure> {
 }
 
 fn git(project: &Path, words: &[&str]) -> Result<(), Failure> {
-    let identity = ["-c", "user.name=ralph demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false"];
+    let identity =
+        ["-c", "user.name=ralph demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false"];
     let done = Command::new("git")
         .args(identity)
         .args(words)
@@ -56,7 +69,9 @@ fn git(project: &Path, words: &[&str]) -> Result<(), Failure> {
     match done {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Failure::broken(format!("git {} failed: {status}", words.join(" ")))),
-        Err(error) => Err(Failure::usage(format!("cannot run git: {error}"), "the demo needs git: install it")),
+        Err(error) => {
+            Err(Failure::usage(format!("cannot run git: {error}"), "the demo needs git: install it"))
+        }
     }
 }
 

@@ -10,7 +10,9 @@ pub(super) fn ls(words: &LsWords) -> Result<i32, Failure> {
     let home = Home::locate()?;
     let names = home.names()?;
     if words.names {
-        names.iter().for_each(|name| println!("{name}"));
+        for name in names {
+            println!("{name}");
+        }
         return Ok(0);
     }
     let mut loops: Vec<(View, bool)> = Vec::new();

@@ -32,7 +32,7 @@ pub fn main(mut args: Vec<OsString>) -> ExitCode {
         Ok(words) => call(words.verb),
         Err(error) => usage(&error),
     };
-    let code = result.unwrap_or_else(|failure| failure.report());
+    let code = result.unwrap_or_else(Failure::report);
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
@@ -68,6 +68,7 @@ fn usage(error: &clap::Error) -> Result<i32, Failure> {
     let mut parts = text.split("\n\n");
     let first = parts.next().unwrap_or_default().trim_start_matches("error: ").trim();
     let tips: Vec<&str> = parts.filter_map(|part| part.trim().strip_prefix("tip: ")).collect();
-    let hint = if tips.is_empty() { "ralph help shows every verb and flag".to_owned() } else { tips.join("; ") };
+    let hint =
+        if tips.is_empty() { "ralph help shows every verb and flag".to_owned() } else { tips.join("; ") };
     Err(Failure::usage(first, hint))
 }

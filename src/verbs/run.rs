@@ -32,10 +32,10 @@ pub(super) fn run(words: &RunWords) -> Result<i32, Failure> {
         });
     }
     let home = Home::locate()?;
-    create(&home, words.name.as_deref(), plan, words)
+    create(&home, words.name.as_deref(), &plan, words)
 }
 
-fn create(home: &Home, name: Option<&str>, plan: Plan, words: &RunWords) -> Result<i32, Failure> {
+fn create(home: &Home, name: Option<&str>, plan: &Plan, words: &RunWords) -> Result<i32, Failure> {
     let name = match name {
         Some(name) => {
             make_room(home, name)?;
@@ -45,7 +45,7 @@ fn create(home: &Home, name: Option<&str>, plan: Plan, words: &RunWords) -> Resu
     };
     let dir = home.loop_dir(&name);
     dir.create()?;
-    let locks = Locks::take(home, &dir, &plan).inspect_err(|_| {
+    let locks = Locks::take(home, &dir, plan).inspect_err(|_| {
         // Nothing is in it yet, unless somebody else has just made it theirs.
         let _ = std::fs::remove_file(dir.lock()).and_then(|()| std::fs::remove_dir(dir.path()));
     })?;
@@ -53,7 +53,7 @@ fn create(home: &Home, name: Option<&str>, plan: Plan, words: &RunWords) -> Resu
     let parent = std::env::var("RALPH_LOOP").ok().filter(|parent| valid_name(parent));
     let header = Header { name, id: new_id()?, created_ms, parent, background: false, plan: plan.clone() };
     drop(Journal::create(&dir, &header)?);
-    supervise(&dir, locks, &plan, words.output)
+    supervise(&dir, locks, plan, words.output)
 }
 
 /// An ended loop's name may be used again; one that could go on may not.
@@ -89,11 +89,17 @@ fn agent_exists(plan: &Plan) -> Result<(), Failure> {
     let program = &plan.agent.command[0];
     if let Some(file) = program.strip_prefix(config::SCRIPT) {
         let text = std::fs::read_to_string(file).map_err(|error| {
-            Failure::usage(format!("cannot read the script {file}: {error}"), "name a file, as in --agent script:demo.script")
+            Failure::usage(
+                format!("cannot read the script {file}: {error}"),
+                "name a file, as in --agent script:demo.script",
+            )
         })?;
         let parsed = script::parse(&text);
         return parsed.map(drop).map_err(|wrong| {
-            Failure::usage(format!("{file}:{}: {}", wrong.line, wrong.message), "docs/scripted-agents.md has every step")
+            Failure::usage(
+                format!("{file}:{}: {}", wrong.line, wrong.message),
+                "docs/scripted-agents.md has every step",
+            )
         });
     }
     if !found(program, &plan.workspace) {
@@ -143,8 +149,10 @@ fn checks_exist(plan: &Plan) -> Result<(), Failure> {
 
 fn new_id() -> Result<String, Failure> {
     let mut bytes = [0; 8];
-    std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).map_err(Failure::broken)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .map_err(Failure::broken)?;
+    Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
 }
 
 fn dry_run(plan: &Plan) -> Result<i32, Failure> {
@@ -155,9 +163,20 @@ fn dry_run(plan: &Plan) -> Result<i32, Failure> {
     for check in &plan.proof.checks {
         println!("check       {} (timeout {})", check.command, duration(check.timeout_ms));
     }
-    println!("iterations  {}", limits.iterations.map_or_else(|| "no limit".into(), |max| format!("at most {max}")));
-    println!("failures    {}", limits.failures.map_or_else(|| "no limit".into(), |max| format!("at most {max} in a row")));
-    println!("timeouts    iteration {}, inactivity {}, all {}", never(limits.iteration_ms), never(limits.inactivity_ms), never(limits.time_ms));
+    println!(
+        "iterations  {}",
+        limits.iterations.map_or_else(|| "no limit".into(), |max| format!("at most {max}"))
+    );
+    println!(
+        "failures    {}",
+        limits.failures.map_or_else(|| "no limit".into(), |max| format!("at most {max} in a row"))
+    );
+    println!(
+        "timeouts    iteration {}, inactivity {}, all {}",
+        never(limits.iteration_ms),
+        never(limits.inactivity_ms),
+        never(limits.time_ms)
+    );
     println!("\n--- the first prompt, as it would be with no check red ---\n");
     let task = match &plan.task.file {
         Some(path) => String::from_utf8_lossy(&std::fs::read(path).map_err(Failure::broken)?).into_owned(),

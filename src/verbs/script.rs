@@ -5,8 +5,10 @@ use crate::drive::script::{Stage, parse, this_program};
 use std::path::Path;
 
 pub(super) fn play(file: &Path) -> Result<i32, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| Failure::broken(format!("{}: {error}", file.display())))?;
-    let script = parse(&text).map_err(|wrong| Failure::broken(format!("{}:{}: {}", file.display(), wrong.line, wrong.message)))?;
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::broken(format!("{}: {error}", file.display())))?;
+    let script = parse(&text)
+        .map_err(|wrong| Failure::broken(format!("{}:{}: {}", file.display(), wrong.line, wrong.message)))?;
     let number = std::env::var("RALPH_ITERATION").ok().and_then(|number| number.parse().ok());
     Ok(script.play(&Stage {
         iteration: number.unwrap_or(1),

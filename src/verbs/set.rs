@@ -23,16 +23,25 @@ fn change(word: &str) -> Result<Change, Failure> {
     let wrong = || Failure::usage(format!("{word:?} is not a limit and its value"), hint);
     let (name, value) = word.split_once('=').ok_or_else(wrong)?;
     Ok(match name {
-        "max-iterations" => Change::MaxIterations(parse::<u32>(value).ok_or_else(wrong)?),
-        "max-failures" => Change::MaxFailures(parse::<u32>(value).ok_or_else(wrong)?),
-        "max-cost" => Change::MaxCost(parse::<f64>(value).ok_or_else(wrong)?),
-        "max-time" => Change::MaxTime(parse::<Span>(value).ok_or_else(wrong)?.map(|span| span.0)),
+        "max-iterations" => Change::MaxIterations(limit::<u32>(value).ok_or_else(wrong)?.into()),
+        "max-failures" => Change::MaxFailures(limit::<u32>(value).ok_or_else(wrong)?.into()),
+        "max-cost" => Change::MaxCost(limit::<f64>(value).ok_or_else(wrong)?.into()),
+        "max-time" => {
+            Change::MaxTime(Option::<Span>::from(limit(value).ok_or_else(wrong)?).map(|span| span.0))
+        }
         _ => return Err(wrong()),
     })
 }
 
-/// A value that is at least zero; zero is none.
-fn parse<T: FromStr + PartialOrd + Default>(value: &str) -> Option<Option<T>> {
-    let value: T = value.parse().ok()?;
-    (value >= T::default()).then(|| Some(value).filter(|value| *value > T::default()))
+/// A value of at least zero; zero lifts the limit.
+struct Bound<T>(T);
+
+impl<T: PartialOrd + Default> From<Bound<T>> for Option<T> {
+    fn from(bound: Bound<T>) -> Self {
+        Some(bound.0).filter(|value| *value > T::default())
+    }
+}
+
+fn limit<T: FromStr + PartialOrd + Default>(value: &str) -> Option<Bound<T>> {
+    value.parse().ok().filter(|value| *value >= T::default()).map(Bound)
 }

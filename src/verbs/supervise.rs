@@ -5,7 +5,7 @@ use crate::cli::OutputWords;
 use crate::drive::task::TaskDir;
 use crate::drive::tree::start_time;
 use crate::drive::{git, warden};
-use crate::engine::words::plural;
+use crate::engine::words::{plural, processes};
 use crate::engine::{Plan, State};
 use crate::run::{Left, Runner, Watch};
 use crate::show::console::{Console, Style, colours};
@@ -37,16 +37,21 @@ impl Locks {
                 format!("ralph status {0}, or ralph stop {0}", dir.name()),
             )
         })?;
-        let workspace = match plan.share_workspace {
-            true => None,
-            false => Some(Lock::take(&home.workspace_lock_path(&plan.workspace)?, &holder)?.map_err(|other| {
+        if plan.share_workspace {
+            return Ok(Self { _own: own, _workspace: None });
+        }
+        let workspace =
+            Lock::take(&home.workspace_lock_path(&plan.workspace)?, &holder)?.map_err(|other| {
                 Failure::usage(
-                    format!("the loop {:?} already works in this workspace ({})", other.loop_name, who(&other)),
+                    format!(
+                        "the loop {:?} already works in this workspace ({})",
+                        other.loop_name,
+                        who(&other)
+                    ),
                     "wait for it, stop it, or allow both with --share-workspace",
                 )
-            })?),
-        };
-        Ok(Self { _own: own, _workspace: workspace })
+            })?;
+        Ok(Self { _own: own, _workspace: Some(workspace) })
     }
 }
 
@@ -55,7 +60,12 @@ fn who(holder: &Holder) -> String {
 }
 
 /// Runs a loop whose locks are held, and says what to exit with.
-pub(super) fn supervise(dir: &LoopDir, locks: Locks, plan: &Plan, output: OutputWords) -> Result<i32, Failure> {
+pub(super) fn supervise(
+    dir: &LoopDir,
+    locks: Locks,
+    plan: &Plan,
+    output: OutputWords,
+) -> Result<i32, Failure> {
     let grace = Duration::from_millis(plan.grace.term_ms);
     let left = warden::guard(|| in_own_process(dir, output), grace).map_err(Failure::broken)?;
     // Until here the warden held them too: a free lock means an empty tree.
@@ -63,14 +73,16 @@ pub(super) fn supervise(dir: &LoopDir, locks: Locks, plan: &Plan, output: Output
     match left {
         warden::Left::Exited(code) => Ok(code),
         warden::Left::Killed { signal, swept, survivors } => {
-            let mut words = format!("the supervisor was killed by signal {signal}");
+            let mut words = vec![format!("the supervisor was killed by signal {signal}")];
             if swept > 0 {
-                words.push_str(&format!("; {} ended with it", plural(swept as u64, "process")));
+                words.push(format!("{} ended with it", processes(swept)));
             }
             if !survivors.is_empty() {
-                words.push_str(&format!("; these could not be ended: {survivors:?}"));
+                words.push(format!("these could not be ended: {survivors:?}"));
             }
-            Failure::broken(words).with_hint(format!("ralph resume {} goes on", dir.name())).report();
+            Failure::broken(words.join("; "))
+                .with_hint(format!("ralph resume {} goes on", dir.name()))
+                .report();
             Ok(128 + signal)
         }
     }

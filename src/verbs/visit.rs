@@ -3,7 +3,7 @@
 use super::failure::{Failure, warn};
 use crate::drive::leftover;
 use crate::engine::Status;
-use crate::engine::words::plural;
+use crate::engine::words::processes;
 use crate::store::{Holder, Home, Lock, LoopDir, View, holder, view_with_inbox};
 use std::time::Duration;
 
@@ -54,9 +54,14 @@ impl Visit {
         let Ok(_lock) = Lock::take(&self.dir.lock(), &me)? else { return Ok(()) };
         let (grace, state) = (&self.view.state.plan.grace, &self.view.state);
         let patience = [grace.term_ms, grace.survivor_ms].map(Duration::from_millis);
-        let (swept, survivors) = leftover::sweep(&self.view.header.id, state.process, patience[0], patience[1]);
+        let (swept, survivors) =
+            leftover::sweep(&self.view.header.id, state.process, patience[0], patience[1]);
         if swept > 0 {
-            warn(format!("{:?} had crashed: ended {} that it left behind", self.dir.name(), plural(swept as u64, "process")));
+            warn(format!(
+                "{:?} had crashed: ended {} that it left behind",
+                self.dir.name(),
+                processes(swept)
+            ));
         }
         if !survivors.is_empty() {
             warn(format!("these processes of {:?} cannot be ended: {survivors:?}", self.dir.name()));

@@ -46,7 +46,8 @@ const ROOT: &[&str] = &[
     "Cargo.toml",
     "LICENSE-APACHE",
     "LICENSE-MIT",
-    "README.md", "docs",
+    "README.md",
+    "docs",
     "bench",
     "clippy.toml", // the engine's purity
     "deny.toml",

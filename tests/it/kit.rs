@@ -106,7 +106,9 @@ impl Test {
         command.env("RALPH_TEST", &self.mark);
         command.env("GIT_CONFIG_NOSYSTEM", "1");
         for who in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{who}_NAME"), "tester").env(format!("GIT_{who}_EMAIL"), "tester@localhost");
+            command
+                .env(format!("GIT_{who}_NAME"), "tester")
+                .env(format!("GIT_{who}_EMAIL"), "tester@localhost");
         }
         command
     }
@@ -144,7 +146,10 @@ impl Test {
     /// The journal's lines, header first.
     pub(crate) fn journal(&self, name: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.loop_dir(name).join("journal.jsonl")).unwrap_or_default();
-        text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'))
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     /// The journal's events of one kind.
@@ -208,20 +213,33 @@ impl Done {
     /// Asserts that standard output holds this.
     #[track_caller]
     pub(crate) fn says(self, words: &str) -> Self {
-        assert!(self.out.contains(words), "{words:?} is not in\n--- out\n{}\n--- err\n{}", self.out, self.err);
+        assert!(
+            self.out.contains(words),
+            "{words:?} is not in\n--- out\n{}\n--- err\n{}",
+            self.out,
+            self.err
+        );
         self
     }
 
     /// Asserts that standard error holds this.
     #[track_caller]
     pub(crate) fn complains(self, words: &str) -> Self {
-        assert!(self.err.contains(words), "{words:?} is not in\n--- err\n{}\n--- out\n{}", self.err, self.out);
+        assert!(
+            self.err.contains(words),
+            "{words:?} is not in\n--- err\n{}\n--- out\n{}",
+            self.err,
+            self.out
+        );
         self
     }
 
     /// The lines of `--json`.
     pub(crate) fn json_lines(&self) -> Vec<Value> {
-        self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+        self.out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect()
     }
 }
 

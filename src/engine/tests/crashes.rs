@@ -68,7 +68,6 @@ fn a_crash_elsewhere_changes_nothing() {
 
 #[test]
 fn a_crash_after_a_hurried_wish_fulfils_it() {
-
     assert!(Loop::preflight("g").start().ask(Wish::PauseNow, Door::Inbox).open().is_paused());
 }
 

@@ -11,7 +11,11 @@ pub(super) const TEMPLATE: &str = include_str!("../../../presets/prompt.md");
 pub(super) fn plan() -> Plan {
     Plan {
         task: Task { title: None, text: Some("Write the parser.".into()), file: None },
-        proof: Proof { preflight: true, fallback: vec!["COMPLETE".into(), "DONE".into()], ..Proof::default() },
+        proof: Proof {
+            preflight: true,
+            fallback: vec!["COMPLETE".into(), "DONE".into()],
+            ..Proof::default()
+        },
         limits: Limits {
             iterations: Some(25),
             failures: Some(5),
@@ -51,6 +55,9 @@ pub(super) fn green() -> CheckReport {
 pub(super) fn red() -> CheckReport {
     CheckReport { exit: Exit::code(1), timed_out: false, ms: 10 }
 }
+
+/// Something that happens to a loop.
+pub(super) type Way = fn(Loop) -> Loop;
 
 /// A loop and everything that has happened to it.
 #[derive(Clone)]
@@ -102,6 +109,7 @@ impl Loop {
 
 /// What happens, in words.
 impl Loop {
+    #[expect(clippy::needless_pass_by_value, reason = "a test reads better without borrowing")]
     pub(super) fn feed(mut self, event: Event) -> Self {
         self.state.step(Now { wall_ms: 0, delta_ms: 0 }, &event);
         self
@@ -121,7 +129,9 @@ impl Loop {
     pub(super) fn check(mut self, colours: &str) -> Self {
         for colour in colours.chars() {
             let orders = self.state.orders();
-            let [Effect::Check { iteration, check }] = orders[..] else { panic!("no check is ordered: {orders:?}") };
+            let [Effect::Check { iteration, check }] = orders[..] else {
+                panic!("no check is ordered: {orders:?}")
+            };
             let report = if colour == 'g' { green() } else { red() };
             self = self.feed(Event::Checked { iteration, check, report });
         }
@@ -131,7 +141,11 @@ impl Loop {
     /// The iteration that is ordered begins.
     pub(super) fn start(self) -> Self {
         let iteration = self.state.iteration + 1;
-        self.started_as_ordered(iteration).feed(Event::Spawned { iteration, pid: 100 + iteration, start_time: 7 })
+        self.started_as_ordered(iteration).feed(Event::Spawned {
+            iteration,
+            pid: 100 + iteration,
+            start_time: 7,
+        })
     }
 
     pub(super) fn started_as_ordered(self, iteration: u32) -> Self {

@@ -1,6 +1,6 @@
 //! Limits, failures and rests: what is counted, what is not, and when the next iteration may begin.
 
-use super::kit::Loop;
+use super::kit::{Loop, Way};
 use crate::engine::event::{Change, Door, Event, Exit, Marker, Notice, Report, Wish};
 use crate::engine::state::{How, REMEMBERED};
 use crate::engine::{Effect, Limit, Outcome, Phase};
@@ -142,7 +142,8 @@ fn a_good_exit_resets_the_count() {
 
 #[test]
 fn the_rest_doubles_with_every_failure_up_to_its_cap() {
-    let mut work = Loop::new().with(|plan| (plan.limits.failures, plan.limits.iterations) = (None, None)).open();
+    let mut work =
+        Loop::new().with(|plan| (plan.limits.failures, plan.limits.iterations) = (None, None)).open();
     let mut rests = Vec::new();
     for _ in 0..70 {
         work = work.start().exit(1);
@@ -177,7 +178,6 @@ fn a_delay_rests_after_good_exits_too_and_never_shortens_a_backoff() {
 /// Way of ending, failures in a row after two before it, failures in all.
 #[test]
 fn who_is_to_blame() {
-    type Way = fn(Loop) -> Loop;
     let ways: [(&str, Way, u32, u32); 9] = [
         ("a bad exit", |work| work.exit(1), 3, 3),
         ("a death", |work| work.end(Report::default()), 3, 3),
@@ -191,7 +191,11 @@ fn who_is_to_blame() {
     ];
     for (name, way, in_a_row, in_all) in ways {
         let work = way(Loop::new().checks(1).no_preflight().open().failures_checked(2).start());
-        assert_eq!((work.state.consecutive_failures, work.state.total_failures), (in_a_row, in_all), "{name}");
+        assert_eq!(
+            (work.state.consecutive_failures, work.state.total_failures),
+            (in_a_row, in_all),
+            "{name}"
+        );
     }
 }
 
@@ -215,7 +219,10 @@ fn the_exit_that_means_waiting_is_no_failure() {
     assert_eq!(work().notice(Notice::Silence).exit(42).state.outcome(), None, "that was our own kill");
     let unasked = Loop::new().open().start().exit(42);
     assert_eq!((unasked.state.outcome(), unasked.state.total_failures), (None, 1));
-    let killed = Loop::new().open().start().end(Report { exit: Exit { code: None, signal: Some(9) }, ..Report::default() });
+    let killed = Loop::new()
+        .open()
+        .start()
+        .end(Report { exit: Exit { code: None, signal: Some(9) }, ..Report::default() });
     assert_eq!(killed.state.outcome(), None, "no code is not the code that was not asked for");
 }
 
@@ -263,7 +270,8 @@ fn a_marker_in_mid_run_gives_the_agent_its_grace() {
 
 #[test]
 fn only_the_last_iterations_are_remembered() {
-    let work = (0..30).fold(Loop::new().with(|plan| plan.limits.iterations = None).open(), |work, _| work.start().exit(0));
+    let work = (0..30)
+        .fold(Loop::new().with(|plan| plan.limits.iterations = None).open(), |work, _| work.start().exit(0));
     let numbers: Vec<u32> = work.state.recent.iter().map(|iteration| iteration.number).collect();
     assert_eq!(numbers, (11..=30).collect::<Vec<_>>());
     assert_eq!((numbers.len(), work.state.counted), (REMEMBERED, 30));

@@ -1,6 +1,8 @@
 //! The engine's tests: its rules one by one, then worlds of random events.
 
 mod crashes;
+mod fair;
+mod harmless;
 mod kit;
 mod limits;
 mod prompts;
@@ -8,4 +10,4 @@ mod rules;
 mod signals;
 mod texts;
 mod wishes;
-//mod worlds;
+mod worlds;

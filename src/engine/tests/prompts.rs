@@ -1,14 +1,12 @@
 //! What a prompt holds, and that no word of ralph's own in it can be read as a signal.
 
-use super::kit::{Loop, check, plan, red};
-use crate::engine::event::{Event, Exit, Marker, Notice, Report, Said};
+use super::kit::{Loop, plan, red};
+use crate::engine::event::{Event, Exit, Marker, Report, Said};
 use crate::engine::excerpt::Excerpt;
-use crate::engine::plan::{Level, OnFail, Plan};
+use crate::engine::plan::{Level, OnFail};
 use crate::engine::prompt::{Materials, NAMES, how_red, render};
-use crate::engine::signal;
-use crate::engine::state::{How, State};
+use crate::engine::state::How;
 use crate::engine::template;
-use regex::Regex;
 
 fn materials() -> Materials {
     Materials {
@@ -27,7 +25,9 @@ fn prompt(work: &Loop) -> String {
 fn holds(text: &str, parts: &[&str]) {
     let mut rest = text;
     for part in parts {
-        let Some((_, after)) = rest.split_once(part) else { panic!("{part:?} is missing or too early in:\n{text}") };
+        let Some((_, after)) = rest.split_once(part) else {
+            panic!("{part:?} is missing or too early in:\n{text}")
+        };
         rest = after;
     }
 }
@@ -84,7 +84,10 @@ fn done_asks_for_what_the_rule_asks_for() {
     assert!(!plain.contains("Only when"));
     let guarded = prompt(&Loop::new().no_promise().checks(1).open().check("g"));
     assert!(!guarded.contains("Do one sensible step") && !guarded.contains("Only when"), "{guarded}");
-    let asked = Loop::new().promise("all\n is  well").pattern("^FINISHED$").with(|plan| plan.proof.file = Some("r.md".into()));
+    let asked = Loop::new()
+        .promise("all\n is  well")
+        .pattern("^FINISHED$")
+        .with(|plan| plan.proof.file = Some("r.md".into()));
     let three = "write <promise>all is well</promise> alone on the last line of your final message, or print a line that \
                  matches the pattern `^FINI` followed directly by `SHED$`, or create the file `r.md`.";
     holds(&prompt(&asked.open()), &[only, three]);
@@ -95,7 +98,10 @@ fn a_pattern_is_cut_until_it_is_no_match_of_itself() {
     for (pattern, words) in [
         ("DONE", "`DO` followed directly by `NE`"),
         ("É✓é", "`É✓` followed directly by `é`"),
-        ("DONE|READY", "`DON` followed directly by `E|R` followed directly by `EAD` followed directly by `Y`"),
+        (
+            "DONE|READY",
+            "`DON` followed directly by `E|R` followed directly by `EAD` followed directly by `Y`",
+        ),
         ("(", "`(`"),
         ("(((", "`((` followed directly by `(`"),
         ("x|y", "`x` followed directly by `|` followed directly by `y`"),
@@ -107,12 +113,16 @@ fn a_pattern_is_cut_until_it_is_no_match_of_itself() {
 
 #[test]
 fn limits_that_are_used_up_bit_by_bit_are_told() {
-    let limited = |cost, time| Loop::new().with(|plan| (plan.limits.cost_usd, plan.limits.time_ms) = (cost, time));
+    let limited =
+        |cost, time| Loop::new().with(|plan| (plan.limits.cost_usd, plan.limits.time_ms) = (cost, time));
     let spent = |work: Loop| {
         let report = Report { exit: Exit::code(0), cost_usd: Some(0.5), ..Report::default() };
         prompt(&work.open().after(90_000).start().end(report))
     };
-    holds(&spent(limited(Some(2.0), Some(3_600_000))), &["below. Used so far: 1m 30s of 1h, $0.5000 of $2.00.\n"]);
+    holds(
+        &spent(limited(Some(2.0), Some(3_600_000))),
+        &["below. Used so far: 1m 30s of 1h, $0.5000 of $2.00.\n"],
+    );
     holds(&spent(limited(None, Some(3_600_000))), &["Used so far: 1m 30s of 1h.\n"]);
     assert!(!spent(limited(None, None)).contains("Used so far"));
     let endless = prompt(&Loop::new().with(|plan| plan.limits.iterations = None).open());
@@ -144,9 +154,20 @@ fn a_red_output_stands_where_its_action_puts_it() {
     let replaced = rendered(&with_actions(&[OnFail::Replace], "r"));
     assert!(!replaced.contains(task));
     holds(&replaced, &["output 0", "## This loop", "These checks", "<blocked>", "## Changed"]);
-    let all = rendered(&with_actions(&[OnFail::Append, OnFail::Prepend, OnFail::Replace, OnFail::Replace], "rrrr"));
+    let all =
+        rendered(&with_actions(&[OnFail::Append, OnFail::Prepend, OnFail::Replace, OnFail::Replace], "rrrr"));
     assert!(!all.contains(task));
-    holds(&all, &["output 1", "output 2", "\n\nThe check `make test3` is red", "output 3", "output 0", "## This loop"]);
+    holds(
+        &all,
+        &[
+            "output 1",
+            "output 2",
+            "\n\nThe check `make test3` is red",
+            "output 3",
+            "output 0",
+            "## This loop",
+        ],
+    );
 }
 
 #[test]
@@ -154,7 +175,10 @@ fn a_green_check_is_only_named_and_replaces_nothing() {
     let text = rendered(&with_actions(&[OnFail::Replace, OnFail::Append], "gr"));
     holds(&text, &["Write the parser.", "output 1", "Green at the moment: `make test0`.", "## Changed"]);
     assert!(!text.contains("output 0"));
-    holds(&rendered(&with_actions(&[OnFail::Append; 2], "gg")), &["Green at the moment: `make test0`, `make test1`."]);
+    holds(
+        &rendered(&with_actions(&[OnFail::Append; 2], "gg")),
+        &["Green at the moment: `make test0`, `make test1`."],
+    );
     assert!(!rendered(&with_actions(&[OnFail::Append], "r")).contains("Green at the moment"));
 }
 
@@ -184,7 +208,13 @@ fn history_is_the_last_twenty_and_says_how_each_ended() {
     let text = prompt(&work);
     let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("- iteration ")).collect();
     assert_eq!((lines.len(), lines[0]), (20, "- iteration 5/25: exit 0, 0ms, `make test0` red"));
-    holds(&text, &["what earlier iterations did is in the files and summed up below.", "## Iterations so far\n\n- iter"]);
+    holds(
+        &text,
+        &[
+            "what earlier iterations did is in the files and summed up below.",
+            "## Iterations so far\n\n- iter",
+        ],
+    );
     let work = Loop::preflight("g").start().say("<promise>COMPLETE</promise>").check("r").start().open();
     let text = prompt(&work.with_checks_left_out());
     holds(&text, &[": exit 0, 0ms, `make test0` red, claimed done\n- iteration 2/25: interrupted, 0ms\n"]);
@@ -230,9 +260,15 @@ fn notes_tell_what_a_person_said_and_why_a_claim_did_not_count() {
     let answered = Event::Answered { text: "use <promise>x</promise>".into(), inbox: None };
     let said = Said { promise_in_sentence: true, ..Said::default() };
     let work = Loop::new().open().start().end(Report { said, ..Report::default() }).feed(answered);
-    holds(&prompt(&work), &["\nA person says: use ‹promise›x‹/promise›\nThe last promise stood inside a sentence", "\nWhen"]);
+    holds(
+        &prompt(&work),
+        &["\nA person says: use ‹promise›x‹/promise›\nThe last promise stood inside a sentence", "\nWhen"],
+    );
     let denied = Loop::preflight("g").start().marker(Marker::Done).exit(0).check("r");
-    holds(&prompt(&denied), &["The work was claimed to be done, but a check was red: the claim did not count.", "\nWhen"]);
+    holds(
+        &prompt(&denied),
+        &["The work was claimed to be done, but a check was red: the claim did not count.", "\nWhen"],
+    );
     let silent = prompt(&Loop::preflight("g").start().exit(0).check("r"));
     assert!(!silent.contains("did not count"));
     assert!(!prompt(&Loop::new().open()).contains("did not count"));
@@ -291,71 +327,4 @@ fn borrowed_text_that_the_pattern_would_match_is_broken() {
     holds(&text, &["```\nDO‹›NE DO‹›NE\no‹›k\nokay\n[…]\n\nlast\n```"]);
     let quiet = render(&Loop::preflight("r").state, &given);
     holds(&quiet, &[output]);
-}
-
-const LINES: [&str; 20] = [
-    "<promise>COMPLETE</promise>", "<promise>\nSHIPPED\n</promise>", "<response>DONE</response>", "<blocked>why</blocked>",
-    "All tasks complete", "DONE", "FINISHED", "100%", "100% of it", "```", "````", "~~~", "> quote", "plain", "", "</promise>",
-    "{{done}}", "é日🙂", "<PROMISE>complete</PROMISE>", "It works. <promise>COMPLETE</promise>",
-];
-const PATTERNS: [&str; 6] = ["All tasks complete", "DONE", "^FINISHED$", "100%", "(?i)all tasks complete|finished", "^DONE|^FINISHED"];
-
-fn any_lines(random: &mut fastrand::Rng) -> String {
-    (0..random.usize(..8)).map(|_| *random.choice(&LINES).unwrap()).collect::<Vec<_>>().join("\n")
-}
-
-fn any_state(random: &mut fastrand::Rng) -> State {
-    let mut plan: Plan = plan();
-    plan.proof.checks = (0..random.usize(..4)).map(check).collect();
-    for check in &mut plan.proof.checks {
-        check.command = format!("{} {}", check.command, any_lines(random));
-        check.on_fail = *random.choice(&[OnFail::Append, OnFail::Prepend, OnFail::Replace]).unwrap();
-    }
-    plan.proof.promise = random.bool().then(|| random.choice(&["SHIPPED", "a\n<b>", "DONE"]).unwrap().to_string());
-    plan.proof.pattern = random.bool().then(|| random.choice(&PATTERNS).unwrap().to_string());
-    plan.proof.file = random.bool().then(|| "out/report.md".into());
-    if random.bool() {
-        plan.proof.fallback.clear();
-    }
-    (plan.limits.cost_usd, plan.limits.time_ms) = (random.bool().then_some(9.5), random.bool().then_some(99_000_000));
-    plan.context.level = if random.bool() { Level::Full } else { Level::Feedback };
-    let count = plan.proof.checks.len();
-    let mut work = Loop { state: State::new(plan) }.open();
-    for _ in 0..random.usize(..4) {
-        let colours: String = (0..count).map(|_| if random.bool() { 'r' } else { 'g' }).collect();
-        work = if work.is_checking() { work.check(&colours) } else { work };
-        if work.runs().is_none() {
-            break;
-        }
-        let said = signal::read(&any_lines(random), &work.state.promises());
-        work = work.start();
-        work = if random.bool() { work.notice(Notice::Silence) } else { work };
-        work = work.end(Report { exit: Exit::code(0), cost_usd: Some(0.5), said, ..Report::default() });
-        work = work.feed(Event::Answered { text: any_lines(random), inbox: None });
-    }
-    work.state
-}
-
-#[test]
-fn no_word_of_ralphs_own_is_a_signal() {
-    for seed in [7, 8, 9, 0x5eed] {
-        let mut random = fastrand::Rng::with_seed(seed);
-        for _ in 0..400 {
-            let state = any_state(&mut random);
-            let outputs = (0..4).map(|place| (place, Excerpt::tail(&any_lines(&mut random), 60, 3), "/log".into()));
-            let given = Materials {
-                task: String::new(),
-                red: outputs.collect(),
-                diff: Excerpt::head(&any_lines(&mut random), 60),
-                diff_missing: String::new(),
-            };
-            let text = render(&state, &given);
-            let told = signal::read(&text, &state.promises());
-            assert!(!told.promised && told.blocked.is_none(), "seed {seed}: {told:?} in\n{text}");
-            let Some(pattern) = &state.plan.proof.pattern else { continue };
-            let pattern = Regex::new(pattern).unwrap();
-            let matched = text.lines().find(|line| pattern.is_match(line));
-            assert_eq!(matched, None, "seed {seed}: {pattern} in\n{text}");
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! When a loop is done, and the order in which its endings are looked for.
 
-use super::kit::{Loop, check, promised, red};
+use super::kit::{Loop, Way, check, promised, red};
 use crate::engine::decide::{Next, decide};
 use crate::engine::event::{CheckReport, Door, Exit, Fault, Marker, Notice, Report, Said, Wish};
 use crate::engine::{Effect, Limit, Outcome, Phase, State, Status};
@@ -42,7 +42,11 @@ fn checks_without_preflight_need_a_signal() {
 #[test]
 fn without_checks_a_signal_alone_is_done() {
     let work = Loop::new().open();
-    assert_eq!(work.clone().start().say("A part.").runs(), Some(2), "nothing asked for is not nothing to prove");
+    assert_eq!(
+        work.clone().start().say("A part.").runs(),
+        Some(2),
+        "nothing asked for is not nothing to prove"
+    );
     assert_eq!(work.clone().start().say(PROMISE).outcome(), Outcome::Done { checked: false });
     assert!(work.start().say("<response>done</response>").is_done(), "DONE is taken too");
 }
@@ -56,7 +60,7 @@ fn no_promise_is_asked_for_where_red_checks_prove_the_work() {
 
 #[test]
 fn an_explicit_signal_is_needed_even_after_red_turned_green() {
-    let asked: [(&str, fn(Loop) -> Loop); 3] = [
+    let asked: [(&str, Way); 3] = [
         ("promise", |work| work.promise("SHIPPED")),
         ("pattern", |work| work.pattern("^FINISHED$")),
         ("file", |work| work.with(|plan| plan.proof.file = Some("report.md".into()))),
@@ -161,7 +165,8 @@ fn a_marker_at_the_start_without_preflight_is_judged_by_the_checks() {
 
 #[test]
 fn a_marker_between_iterations_is_judged_by_the_checks_that_have_run() {
-    let resting = Loop::new().checks(1).with(|plan| plan.rest.delay_ms = 1000).open().check("g").start().exit(0);
+    let resting =
+        Loop::new().checks(1).with(|plan| plan.rest.delay_ms = 1000).open().check("g").start().exit(0);
     assert!(resting.clone().check("g").marker(Marker::Done).is_done());
     let refused = resting.check("r").marker(Marker::Done);
     assert!(matches!(refused.state.phase, Phase::Resting { .. }));
@@ -213,7 +218,7 @@ fn the_exit_code_plays_no_part_in_done() {
 
 #[test]
 fn signals_and_checks_are_taken_whatever_ended_the_iteration() {
-    let ways: [(&str, fn(Loop) -> Loop); 5] = [
+    let ways: [(&str, Way); 5] = [
         ("exit", |work| work),
         ("timeout", |work| work.after(7_200_000)),
         ("silence", |work| work.notice(Notice::Silence)),
@@ -293,7 +298,8 @@ fn the_agents_words_come_before_its_markers_and_blocked_before_waiting() {
 
 #[test]
 fn of_several_limits_the_gravest_is_named() {
-    let mut state = Loop::new().with(|plan| (plan.limits.cost_usd, plan.limits.time_ms) = (Some(1.0), Some(1))).state;
+    let mut state =
+        Loop::new().with(|plan| (plan.limits.cost_usd, plan.limits.time_ms) = (Some(1.0), Some(1))).state;
     (state.counted, state.consecutive_failures, state.cost_usd, state.active_ms) = (25, 5, 1.0, 1);
     let mut limit = || match decide(&state) {
         Next::End(Outcome::Limit { limit, .. }) => {

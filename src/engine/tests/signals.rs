@@ -110,7 +110,11 @@ fn what_is_quoted_or_code_or_something_else_is_no_promise() {
 #[test]
 fn only_the_promises_asked_for_count() {
     assert_eq!(read("<promise>COMPLETE</promise>", &[]), Said::default());
-    assert_eq!(read("<promise></promise>", &[String::new()]), Said::default(), "an empty promise never matches");
+    assert_eq!(
+        read("<promise></promise>", &[String::new()]),
+        Said::default(),
+        "an empty promise never matches"
+    );
     assert!(read("<promise>ÉTÉ  fini</promise>", &["été\nFINI".into()]).promised);
     assert!(read("<promise>a <b> c</promise>", &["A <B> C".into()]).promised);
 }
@@ -250,8 +254,28 @@ fn a_prompt_of_one_line_many_times_is_soon_looked_through() {
 }
 
 const PIECES: [&str; 22] = [
-    "<promise>", "</promise>", "<response>", "</response>", "<blocked>", "</blocked>", "COMPLETE", "complete", "\n",
-    "\n\n", "```", "~~~~", "> ", "| ", "**", "_", ". ", "é", "。", "\u{1f600}", " ", "\r\n",
+    "<promise>",
+    "</promise>",
+    "<response>",
+    "</response>",
+    "<blocked>",
+    "</blocked>",
+    "COMPLETE",
+    "complete",
+    "\n",
+    "\n\n",
+    "```",
+    "~~~~",
+    "> ",
+    "| ",
+    "**",
+    "_",
+    ". ",
+    "é",
+    "。",
+    "\u{1f600}",
+    " ",
+    "\r\n",
 ];
 
 fn any_text(random: &mut fastrand::Rng) -> String {
@@ -284,7 +308,11 @@ fn what_follows_an_echo_is_left_as_it_was() {
             let prompt = format!("{}first\nlast\n", any_text(&mut random).replace(['>', '|'], ""));
             let line = *random.choice(&["first", "last", "my own", "<promise>COMPLETE</promise>"]).unwrap();
             let own = format!("{line}\nI, not the prompt, said so{}\n", random.u8(..));
-            assert_eq!(Echo::of(&prompt).cut(&format!("{prompt}{own}")).trim_start(), own, "seed {seed}: {prompt:?}");
+            assert_eq!(
+                Echo::of(&prompt).cut(&format!("{prompt}{own}")).trim_start(),
+                own,
+                "seed {seed}: {prompt:?}"
+            );
         }
     }
 }

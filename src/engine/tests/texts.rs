@@ -1,7 +1,9 @@
 //! The words of endings, and the journal's lines.
 
 use super::kit::{Loop, green};
-use crate::engine::event::{Change, CheckReport, Door, Event, Exit, Fault, Marker, Notice, Report, Said, Verdict, Wish};
+use crate::engine::event::{
+    Change, CheckReport, Door, Event, Exit, Fault, Marker, Notice, Report, Said, Verdict, Wish,
+};
 use crate::engine::outcome::iterations;
 use crate::engine::{Limit, Outcome, State, Status};
 use serde_json::{from_str, to_string};
@@ -11,38 +13,107 @@ fn every_ending_has_its_words() {
     let limit = |limit, success| Outcome::Limit { limit, success };
     let fatal = Outcome::Fatal { class: Fault::NotFound, detail: "no such agent".into() };
     let table: [(Outcome, &str, i32, &str, &str, &str, &str); 11] = [
-        (Outcome::Done { checked: true }, "done", 0, "all_checks_passed", "done", "all_checks_passed", "every check is green"),
+        (
+            Outcome::Done { checked: true },
+            "done",
+            0,
+            "all_checks_passed",
+            "done",
+            "all_checks_passed",
+            "every check is green",
+        ),
         (
             Outcome::Done { checked: false },
-            "done", 0, "completed", "done", "completed", "the agent claimed it; no check was asked for",
+            "done",
+            0,
+            "completed",
+            "done",
+            "completed",
+            "the agent claimed it; no check was asked for",
         ),
         (
             limit(Limit::Iterations, true),
-            "done", 0, "max_iterations", "limit", "iterations", "ran to its limit of iterations, checks green",
+            "done",
+            0,
+            "max_iterations",
+            "limit",
+            "iterations",
+            "ran to its limit of iterations, checks green",
         ),
-        (limit(Limit::Iterations, false), "failed", 1, "max_iterations", "limit", "iterations", "no iteration is left"),
-        (limit(Limit::Cost, false), "failed", 1, "budget_exhausted", "limit", "cost", "the budget is used up"),
+        (
+            limit(Limit::Iterations, false),
+            "failed",
+            1,
+            "max_iterations",
+            "limit",
+            "iterations",
+            "no iteration is left",
+        ),
+        (
+            limit(Limit::Cost, false),
+            "failed",
+            1,
+            "budget_exhausted",
+            "limit",
+            "cost",
+            "the budget is used up",
+        ),
         (limit(Limit::Time, false), "failed", 1, "timeout", "limit", "time", "the time is used up"),
-        (limit(Limit::Failures, false), "failed", 1, "failures", "limit", "failures", "too many failures in a row"),
+        (
+            limit(Limit::Failures, false),
+            "failed",
+            1,
+            "failures",
+            "limit",
+            "failures",
+            "too many failures in a row",
+        ),
         (fatal, "failed", 1, "fatal", "fatal", "not-found", "no such agent"),
-        (Outcome::Blocked { why: "no key".into() }, "blocked", 3, "blocked", "blocked", "no key", "the agent is blocked: no key"),
-        (Outcome::Waiting { why: "exit 42".into() }, "waiting", 3, "waiting", "waiting", "exit 42", "the agent asked to wait: exit 42"),
-        (Outcome::Stopped { by: "Ctrl-C".into() }, "stopped", 130, "stopped", "stopped", "Ctrl-C", "stopped by a person (Ctrl-C)"),
+        (
+            Outcome::Blocked { why: "no key".into() },
+            "blocked",
+            3,
+            "blocked",
+            "blocked",
+            "no key",
+            "the agent is blocked: no key",
+        ),
+        (
+            Outcome::Waiting { why: "exit 42".into() },
+            "waiting",
+            3,
+            "waiting",
+            "waiting",
+            "exit 42",
+            "the agent asked to wait: exit 42",
+        ),
+        (
+            Outcome::Stopped { by: "Ctrl-C".into() },
+            "stopped",
+            130,
+            "stopped",
+            "stopped",
+            "Ctrl-C",
+            "stopped by a person (Ctrl-C)",
+        ),
     ];
     for (outcome, status, code, reason, kind, why, detail) in table {
-        assert_eq!((outcome.status().word(), outcome.exit_code(), outcome.stop_reason()), (status, code, reason));
+        assert_eq!(
+            (outcome.status().word(), outcome.exit_code(), outcome.stop_reason()),
+            (status, code, reason)
+        );
         assert_eq!(outcome.verdict(), Verdict { kind: kind.into(), why: why.into(), detail: detail.into() });
     }
 }
 
 #[test]
 fn every_status_and_fault_is_spelled_as_it_is_stored() {
-    let stored = |json: String| json.trim_matches('"').to_owned();
+    use Fault::{Disk, NotFound, Permission, PromptFile, Survivors, Workspace};
     use Status::{Blocked, Crashed, Done, Failed, Paused, Running, Stopped, Waiting};
+    let stored = |json: String| json.trim_matches('"').to_owned();
     for status in [Running, Paused, Done, Failed, Blocked, Waiting, Stopped, Crashed] {
         assert_eq!(status.word(), stored(to_string(&status).unwrap()));
     }
-    use Fault::{Disk, NotFound, Permission, PromptFile, Survivors, Workspace};
     for fault in [NotFound, Permission, PromptFile, Workspace, Fault::Marker, Survivors, Disk] {
         assert_eq!(fault.word(), stored(to_string(&fault).unwrap()));
     }
@@ -91,7 +162,11 @@ fn lines() -> Vec<(Event, &'static str)> {
             r#"{"event":"checked","iteration":0,"check":1,"report":{"exit":{"code":0},"ms":10}}"#,
         ),
         (
-            Event::Checked { iteration: 2, check: 0, report: CheckReport { timed_out: true, ..CheckReport::default() } },
+            Event::Checked {
+                iteration: 2,
+                check: 0,
+                report: CheckReport { timed_out: true, ..CheckReport::default() },
+            },
             r#"{"event":"checked","iteration":2,"check":0,"report":{"exit":{},"timed_out":true,"ms":0}}"#,
         ),
         (Event::Started { iteration: 3 }, r#"{"event":"started","iteration":3}"#),

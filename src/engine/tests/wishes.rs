@@ -125,7 +125,23 @@ fn a_hard_kill_is_not_softened() {
     assert_eq!(hard.resume().ask(Wish::StopNow, Door::Inbox).kills(), Some(true));
 }
 
-/// What was wished, what is asked then, and what is wished after it came through a verb or a signal.
+#[test]
+fn the_first_signal_after_a_verb_is_not_the_second() {
+    for (wish, by) in [(Wish::Stop, Door::Sigint), (Wish::Pause, Door::Sigterm)] {
+        let once = running().ask(wish, Door::Inbox).ask(wish, by);
+        assert_eq!(once.runs(), Some(1), "{by:?}");
+        let verb_between = once.ask(wish, Door::Inbox);
+        assert_eq!(verb_between.ask(wish, by).kills(), Some(false), "{by:?}");
+    }
+}
+
+#[test]
+fn a_pause_that_changes_nothing_does_not_rename_the_stop() {
+    let work = running().ask(Wish::Stop, Door::Sigint).ask(Wish::Pause, Door::Inbox).exit(0);
+    assert_eq!(work.outcome(), Outcome::Stopped { by: "Ctrl-C".into() });
+}
+
+/// What was wished by a signal, what is asked then, and what is wished after a verb or another signal.
 #[test]
 fn wishes_escalate_by_signal_and_a_pause_takes_no_stop_back() {
     use Wish::{Go, Pause, PauseNow, Stop, StopNow};
@@ -146,7 +162,7 @@ fn wishes_escalate_by_signal_and_a_pause_takes_no_stop_back() {
         (PauseNow, Stop, Stop, Stop),
         (PauseNow, StopNow, StopNow, StopNow),
         (Stop, Go, Go, Go),
-        (Stop, Pause, Stop, Stop),
+        (Stop, Pause, Stop, StopNow),
         (Stop, PauseNow, StopNow, StopNow),
         (Stop, Stop, Stop, StopNow),
         (Stop, StopNow, StopNow, StopNow),
@@ -158,10 +174,12 @@ fn wishes_escalate_by_signal_and_a_pause_takes_no_stop_back() {
     ] {
         for by in DOORS {
             let mut work = running();
-            work.state.wish = before;
+            (work.state.wish, work.state.wished_by) = (before, Door::Sigint);
             let expected = if by == Door::Inbox { by_verb } else { by_signal };
             let work = work.ask(asked, by);
-            assert_eq!((work.state.wish, work.state.wished_by), (expected, by), "{before:?} {asked:?} {by:?}");
+            assert_eq!(work.state.wish, expected, "{before:?} {asked:?} {by:?}");
+            let door = if expected == before && by == Door::Inbox { Door::Sigint } else { by };
+            assert_eq!(work.state.wished_by, door, "{before:?} {asked:?} {by:?}");
             assert_eq!(work.kills().is_some(), expected.is_now());
         }
     }
@@ -225,14 +243,18 @@ fn done_is_not_reopened() {
 
 #[test]
 fn a_resume_goes_on_after_every_other_ending() {
-    let blocked = Report { said: Said { blocked: Some("no key".into()), ..Said::default() }, ..Report::default() };
+    let blocked =
+        Report { said: Said { blocked: Some("no key".into()), ..Said::default() }, ..Report::default() };
     for (work, status) in [
         (running().ask(Wish::Stop, Door::Inbox).exit(0), Status::Stopped),
         (running().end(blocked), Status::Blocked),
         (running().marker(Marker::Blocked).exit(0), Status::Blocked),
         (running().marker(Marker::Wait).exit(0), Status::Waiting),
         (running().fault().exit(0), Status::Failed),
-        (Loop::new().with(|plan| plan.agent.exit_waiting = Some(42)).open().start().exit(42), Status::Waiting),
+        (
+            Loop::new().with(|plan| plan.agent.exit_waiting = Some(42)).open().start().exit(42),
+            Status::Waiting,
+        ),
     ] {
         assert_eq!(work.outcome().status(), status);
         assert_eq!(finished(work).open().resume().runs(), Some(2), "{status:?}");

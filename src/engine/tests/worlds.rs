@@ -1,0 +1,319 @@
+//! A hostile world: it says anything at any time, and the engine must keep its invariants.
+
+use super::kit::{check, green, plan, red};
+use crate::engine::event::{
+    Change, Door, Event, Exit, Fault, Marker, Notice, Now, Report, Said, Verdict, Wish,
+};
+use crate::engine::plan::Plan;
+use crate::engine::state::REMEMBERED;
+use crate::engine::{Effect, Outcome, State};
+use fastrand::Rng;
+
+pub(super) const SEEDS: [u64; 4] = [1, 2, 3, 0x5eed];
+/// Loops per seed in the hostile world, and events per loop: two million in all.
+const LOOPS: usize = 2500;
+const EVENTS: usize = 200;
+
+/// A loop's journal, printed if a test fails while it is kept.
+pub(super) struct Journal {
+    seed: u64,
+    plan: Plan,
+    pub(super) lines: Vec<(Now, Event)>,
+}
+
+impl Journal {
+    pub(super) fn new(seed: u64, plan: &Plan) -> Self {
+        Self { seed, plan: plan.clone(), lines: Vec::new() }
+    }
+
+    /// The state that this journal folds to.
+    pub(super) fn fold(&self) -> State {
+        let mut state = State::new(self.plan.clone());
+        for (now, event) in &self.lines {
+            state.step(*now, event);
+        }
+        state
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!(
+                "seed {}\n{:#?} {:?} {:?}",
+                self.seed, self.plan.proof, self.plan.limits, self.plan.rest
+            );
+            self.lines.iter().for_each(|(now, event)| eprintln!("{:>8} {event:?}", now.delta_ms));
+        }
+    }
+}
+
+pub(super) fn any_plan(random: &mut Rng) -> Plan {
+    let mut plan = plan();
+    plan.context.template.clear();
+    let proof = &mut plan.proof;
+    proof.checks = (0..random.usize(..3)).map(check).collect();
+    proof.preflight = random.bool();
+    match random.u8(..8) {
+        0 => proof.promise = Some("SHIPPED".into()),
+        1 => proof.pattern = Some("FINISHED".into()),
+        2 => proof.file = Some("report.md".into()),
+        _ => {}
+    }
+    if random.u8(..3) == 0 {
+        proof.fallback.clear();
+    }
+    let limits = &mut plan.limits;
+    limits.iterations = random.bool().then(|| random.u32(1..30));
+    limits.failures = random.bool().then(|| random.u32(1..4));
+    limits.cost_usd = (random.u8(..4) == 0).then_some(4.0);
+    limits.time_ms = (random.u8(..4) == 0).then(|| random.u64(1..100_000));
+    limits.iteration_ms = random.bool().then(|| random.u64(1..20_000));
+    plan.rest.delay_ms = random.u64(..2) * random.u64(..2000);
+    plan.agent.exit_waiting = random.bool().then_some(42);
+    plan
+}
+
+pub(super) fn any_report(random: &mut Rng) -> Report {
+    let rarely = |random: &mut Rng| random.u8(..20) == 0;
+    let marker = [Marker::Done, Marker::Blocked, Marker::Wait, Marker::File][random.usize(..4)];
+    Report {
+        exit: match random.u8(..12) {
+            0 => Exit::code(42),
+            1 => Exit { code: None, signal: Some(9) },
+            2..6 => Exit::code(1),
+            _ => Exit::code(0),
+        },
+        ms: random.u64(..9000),
+        said: Said {
+            promised: rarely(random),
+            promise_in_sentence: rarely(random),
+            matched: rarely(random),
+            blocked: rarely(random).then(|| "no key".into()),
+        },
+        markers: if rarely(random) { vec![marker] } else { vec![] },
+        cost_usd: random.bool().then_some(0.25),
+        survivors: if rarely(random) { vec![9] } else { vec![] },
+        ..Report::default()
+    }
+}
+
+/// Any event, with numbers that are true, or nearly so.
+fn any_event(random: &mut Rng, state: &State) -> Event {
+    let near = |random: &mut Rng, number: u32| match random.u8(..12) {
+        0 => number.wrapping_sub(1),
+        1 => number.wrapping_add(1),
+        2 => random.u32(..),
+        _ => number,
+    };
+    let inbox = random.bool().then(|| random.u64(..));
+    let iteration = near(random, state.iteration);
+    match random.u8(..32) {
+        0 => Event::Opened { pid: 1, version: String::new(), cost_usd: random.bool().then_some(0.5) },
+        1 | 2 => {
+            let wishes =
+                [Wish::Go, Wish::Go, Wish::Go, Wish::Pause, Wish::PauseNow, Wish::Stop, Wish::StopNow];
+            let wish = wishes[random.usize(..wishes.len())];
+            Event::Asked { wish, by: [Door::Inbox, Door::Sigint, Door::Sigterm][random.usize(..3)], inbox }
+        }
+        3 => Event::Answered { text: "yes".into(), inbox },
+        4 => {
+            let limit = match random.u8(..4) {
+                0 => Change::MaxIterations(random.bool().then(|| random.u32(..40))),
+                1 => Change::MaxCost(random.bool().then_some(2.0)),
+                2 => Change::MaxTime(random.bool().then(|| random.u64(..200_000))),
+                _ => Change::MaxFailures(random.bool().then(|| random.u32(..6))),
+            };
+            Event::Changed { limit, inbox }
+        }
+        5..12 => {
+            let expected = state.checks.iter().position(Option::is_none).unwrap_or(0) as u32;
+            let report = if random.u8(..3) == 0 { red() } else { green() };
+            Event::Checked { iteration, check: near(random, expected) as usize, report }
+        }
+        12..18 => Event::Started { iteration: near(random, state.iteration.wrapping_add(1)) },
+        18 | 19 => Event::Spawned { iteration, pid: random.u32(..), start_time: 1 },
+        20 => Event::Noticed { iteration, notice: Notice::Pattern },
+        21 => Event::Noticed { iteration, notice: Notice::Silence },
+        22 => {
+            let marker = [Marker::Done, Marker::Blocked, Marker::Wait, Marker::File][random.usize(..4)];
+            Event::Noticed { iteration, notice: Notice::Marker(marker) }
+        }
+        23..28 => Event::Ended { iteration, report: any_report(random) },
+        28 if random.u8(..4) == 0 => Event::Faulted { class: Fault::Disk, detail: "full".into() },
+        29 => finished(),
+        30 => Event::Unknown,
+        _ => Event::Woke,
+    }
+}
+
+pub(super) fn finished() -> Event {
+    Event::Finished {
+        outcome: Verdict { kind: String::new(), why: String::new(), detail: String::new() },
+        stop_reason: String::new(),
+        success: false,
+        exit_code: 1,
+        iterations: 1,
+        cost_usd: None,
+        duration_s: 0.5,
+        worktree: None,
+    }
+}
+
+/// Knows by itself, from the events alone, what must be true of a state.
+#[derive(Default)]
+struct Oracle {
+    /// The agent that lives, and whether it has a process.
+    alive: Option<(u32, bool)>,
+    started: u32,
+    highest: u32,
+    spent: f64,
+    /// The last report of each check that had been ordered, with its iteration.
+    reports: Vec<Option<(u32, bool)>>,
+}
+
+impl Oracle {
+    /// Takes the event into account as whoever obeyed these orders sees it.
+    fn hear(&mut self, orders: &[Effect], event: &Event) {
+        match event {
+            Event::Started { iteration }
+                if self.alive.is_none() && orders.contains(&Effect::Run { iteration: *iteration }) =>
+            {
+                assert!(*iteration > self.highest, "a number came again");
+                (self.alive, self.highest) = (Some((*iteration, false)), *iteration);
+                self.started += 1;
+            }
+            Event::Spawned { iteration, .. } => {
+                self.alive = self.alive.map(|(number, spawned)| (number, spawned || number == *iteration));
+            }
+            Event::Ended { iteration, report }
+                if self.alive.is_some_and(|(number, _)| number == *iteration) =>
+            {
+                self.alive = None;
+                self.spent += report.cost_usd.unwrap_or(0.0);
+            }
+            Event::Opened { cost_usd, .. } if self.alive.take().is_some() => {
+                self.spent += cost_usd.unwrap_or(0.0);
+            }
+            Event::Faulted { .. }
+                if matches!(self.alive, Some((_, false))) && matches!(orders[0], Effect::Run { .. }) =>
+            {
+                self.alive = None;
+            }
+            Event::Checked { iteration, check, report }
+                if orders.contains(&Effect::Check { iteration: *iteration, check: *check }) =>
+            {
+                self.reports.resize((check + 1).max(self.reports.len()), None);
+                self.reports[*check] = Some((*iteration, report.is_green()));
+            }
+            _ => {}
+        }
+    }
+
+    fn judge(&self, state: &State, orders: &[Effect]) {
+        assert!(state.recent.len() <= REMEMBERED);
+        assert_eq!((state.counted, state.iteration), (self.started, self.highest));
+        assert!((state.cost_usd - self.spent).abs() < 1e-9, "{} {}", state.cost_usd, self.spent);
+        assert!(state.active_ms <= state.clock_ms);
+        match (self.alive, orders) {
+            (
+                Some((number, _)),
+                [Effect::Run { iteration }] | [Effect::Run { iteration }, Effect::WakeAt(_)],
+            ) => {
+                assert_eq!(*iteration, number, "two agents");
+            }
+            (Some((number, _)), [Effect::Kill { iteration, .. }]) => assert_eq!(*iteration, number),
+            (Some(_), _) => panic!("an agent is left behind: {orders:?}"),
+            (None, [Effect::Run { iteration }]) => {
+                assert_eq!(*iteration, self.highest + 1);
+                self.nothing_stands_against_a_run(state);
+            }
+            (None, [Effect::Check { iteration, .. }]) => assert_eq!(*iteration, self.highest),
+            (None, [] | [Effect::WakeAt(_) | Effect::Finish(_) | Effect::Leave]) => {}
+            (None, _) => panic!("{orders:?}"),
+        }
+    }
+
+    fn nothing_stands_against_a_run(&self, state: &State) {
+        let limits = &state.plan.limits;
+        assert!(limits.iterations.is_none_or(|max| self.started < max));
+        assert!(limits.cost_usd.is_none_or(|max| self.spent < max));
+        assert!(limits.time_ms.is_none_or(|max| state.active_ms < max));
+        assert!(limits.failures.is_none_or(|max| state.consecutive_failures < max));
+        assert_eq!((state.wish, &state.fault), (Wish::Go, &None));
+        assert!(state.rest_until_ms <= state.clock_ms);
+    }
+
+    /// Every check of the newest iteration is green, and somebody or something says that this is the work.
+    fn judge_done(&self, state: &State) {
+        let proof = &state.plan.proof;
+        for place in 0..proof.checks.len() {
+            assert_eq!(self.reports[place], Some((self.highest, true)), "check {place}");
+        }
+        let shown = !proof.checks.is_empty() && !proof.explicit();
+        let shown = shown && state.red_at_start.unwrap_or(proof.fallback.is_empty());
+        assert!(state.claimed() || shown);
+    }
+}
+
+#[test]
+fn no_world_is_too_hostile() {
+    let mut endings = [0_usize; 6];
+    for seed in SEEDS {
+        let mut random = Rng::with_seed(seed);
+        for number in 0..LOOPS {
+            let plan = any_plan(&mut random);
+            let mut journal = Journal::new(seed, &plan);
+            let (mut state, mut oracle) = (State::new(plan), Oracle::default());
+            let mut orders = state.orders();
+            for count in 0..EVENTS {
+                let now = Now { wall_ms: random.i64(..), delta_ms: random.u64(..4) * random.u64(..500) };
+                let event = if count == 0 { opened() } else { any_event(&mut random, &state) };
+                journal.lines.push((now, event.clone()));
+                let ended = state.outcome().cloned();
+                oracle.hear(&orders, &event);
+                state.step(now, &event);
+                orders = state.orders();
+                oracle.judge(&state, &orders);
+                let resumed = matches!(event, Event::Asked { wish: Wish::Go, .. });
+                assert!(ended.is_none() || resumed || ended.as_ref() == state.outcome(), "an ending changed");
+                if let Some(outcome) = state.outcome().filter(|_| ended.is_none()) {
+                    endings[kind(outcome)] += 1;
+                    if matches!(outcome, Outcome::Done { .. }) {
+                        oracle.judge_done(&state);
+                    }
+                }
+            }
+            if number % 25 == 0 {
+                stored_and_folded(&journal, &state);
+            }
+        }
+    }
+    assert!(endings.iter().all(|count| *count > 100), "a world that does not get everywhere: {endings:?}");
+}
+
+fn kind(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Done { .. } => 0,
+        Outcome::Limit { .. } => 1,
+        Outcome::Fatal { .. } => 2,
+        Outcome::Blocked { .. } => 3,
+        Outcome::Waiting { .. } => 4,
+        Outcome::Stopped { .. } => 5,
+    }
+}
+
+/// What is stored and read again is the same, and so is what the journal folds to.
+fn stored_and_folded(journal: &Journal, state: &State) {
+    assert_eq!(&journal.fold(), state);
+    let stored = serde_json::to_string(state).unwrap();
+    assert_eq!(&serde_json::from_str::<State>(&stored).unwrap(), state);
+    for (_, event) in &journal.lines {
+        let line = serde_json::to_string(event).unwrap();
+        assert_eq!(&serde_json::from_str::<Event>(&line).unwrap(), event, "{line}");
+    }
+}
+
+pub(super) fn opened() -> Event {
+    Event::Opened { pid: 1, version: String::new(), cost_usd: None }
+}

@@ -1,0 +1,185 @@
+//! What the engine orders is put under way, and what it does not order is ended.
+
+use super::{Error, Flow, Runner, millis};
+use crate::drive::job::{Job, Launch};
+use crate::drive::scan::Scanner;
+use crate::drive::{Key, leftover, script, tree};
+use crate::engine::event::{Fault, Report};
+use crate::engine::{Effect, Event, Outcome};
+use crate::store::dir;
+use std::io;
+use std::path::Path;
+
+impl Runner<'_> {
+    pub(super) fn obey(&mut self) -> Result<Flow, Error> {
+        let orders = self.state.orders();
+        self.wake_at = None;
+        if let Some(key) = self.world.under_way() {
+            let ordered = orders.iter().any(|order| match order {
+                Effect::Run { iteration } => key == Key::Agent(*iteration),
+                Effect::Check { iteration, check } => key == Key::Check(*iteration, *check),
+                _ => false,
+            });
+            if !ordered {
+                self.world.stop(orders.iter().any(|order| matches!(order, Effect::Kill { hard: true, .. })));
+                return Ok(Flow::Wait);
+            }
+        }
+        for order in orders {
+            match order {
+                Effect::Run { .. } | Effect::Check { .. } if self.world.under_way().is_some() => {}
+                Effect::Run { iteration } => return self.begin_agent(iteration),
+                Effect::Check { iteration, check } => return self.begin_check(iteration, check),
+                Effect::Kill { .. } => {}
+                Effect::WakeAt(clock_ms) => {
+                    self.journal.sync()?;
+                    self.wake_at = Some(self.epoch + millis(clock_ms.saturating_sub(self.epoch_clock_ms)));
+                }
+                Effect::Finish(outcome) => {
+                    self.finish(&outcome)?;
+                    return Ok(Flow::Again);
+                }
+                Effect::Leave => {
+                    self.journal.sync()?;
+                    return Ok(Flow::Leave);
+                }
+            }
+        }
+        Ok(Flow::Wait)
+    }
+
+    fn begin_agent(&mut self, iteration: u32) -> Result<Flow, Error> {
+        self.look_for_markers()?;
+        if !self.state.orders().contains(&Effect::Run { iteration }) {
+            return Ok(Flow::Again);
+        }
+        if let Err((class, detail)) = self.ready() {
+            self.tell(Event::Faulted { class, detail })?;
+            return Ok(Flow::Again);
+        }
+        let prompt = match self.prompt() {
+            Ok(prompt) => prompt,
+            Err((class, detail)) => {
+                self.tell(Event::Faulted { class, detail })?;
+                return Ok(Flow::Again);
+            }
+        };
+        let path = self.dir.make_iteration(iteration)?.join("prompt.md");
+        if let Err(error) =
+            dir::create_file(&path).and_then(|mut file| io::Write::write_all(&mut file, &prompt))
+        {
+            let detail = format!("cannot write {}: {error}", path.display());
+            self.tell(Event::Faulted { class: Fault::Disk, detail })?;
+            return Ok(Flow::Again);
+        }
+        self.tell(Event::Started { iteration })?;
+        if self.disk_full {
+            return Ok(Flow::Again);
+        }
+        self.journal.sync()?;
+        match self.start_agent(iteration, &path) {
+            Ok(job) => {
+                let pid = job.pid();
+                let scanner = self.scanner(&prompt);
+                self.world.begin(Key::Agent(iteration), job, scanner);
+                let start_time = tree::start_time(pid).unwrap_or(0);
+                self.tell(Event::Spawned { iteration, pid, start_time })?;
+            }
+            Err(error) => self.not_started(iteration, &error)?,
+        }
+        Ok(Flow::Again)
+    }
+
+    fn start_agent(&self, iteration: u32, prompt: &Path) -> io::Result<Job> {
+        let plan = &self.state.plan;
+        let command = script::resolve(&plan.agent.command);
+        let task_dir = self.task.path().to_string_lossy().into_owned();
+        let env = [
+            ("RALPH_LOOP", self.header.name.clone()),
+            ("RALPH_ITERATION", iteration.to_string()),
+            ("RALPH_TASK_DIR", task_dir.clone()),
+            ("TASK_FOLDER", task_dir),
+            (leftover::MARK, leftover::mark(&self.header.id)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value));
+        Job::start(&Launch {
+            command: &command,
+            dir: &plan.workspace,
+            env: &env,
+            stdin: Some(prompt),
+            log: self.dir.iteration(iteration).join("output.log"),
+            log_cap: plan.log_cap,
+            timeout: None,
+            silence: plan.limits.inactivity_ms.map(millis),
+            grace: millis(plan.grace.term_ms),
+            survivor: millis(plan.grace.survivor_ms),
+        })
+    }
+
+    /// A program that is not there will not be there next time; anything else may pass.
+    fn not_started(&mut self, iteration: u32, error: &io::Error) -> Result<(), Error> {
+        let program = self.state.plan.agent.command.first().cloned().unwrap_or_default();
+        let class = match error.kind() {
+            io::ErrorKind::NotFound => Fault::NotFound,
+            io::ErrorKind::PermissionDenied => Fault::Permission,
+            _ => {
+                self.watch.warn(&format!("cannot start {program}: {error}"));
+                return self.tell(Event::Ended { iteration, report: Report::default() });
+            }
+        };
+        self.tell(Event::Faulted { class, detail: format!("cannot start {program}: {error}") })
+    }
+
+    fn begin_check(&mut self, iteration: u32, check: usize) -> Result<Flow, Error> {
+        self.journal.sync()?;
+        let plan = &self.state.plan;
+        let what = &plan.proof.checks[check];
+        let log = self.dir.make_iteration(iteration)?.join(format!("check-{}.log", what.slug));
+        let command = ["sh", "-c", &what.command].map(str::to_owned);
+        let mark = [(leftover::MARK.to_owned(), leftover::mark(&self.header.id))];
+        let started = Job::start(&Launch {
+            command: &command,
+            dir: &plan.workspace,
+            env: &mark,
+            stdin: None,
+            log,
+            log_cap: plan.log_cap,
+            timeout: Some(millis(what.timeout_ms)),
+            silence: None,
+            grace: millis(plan.grace.term_ms),
+            survivor: millis(plan.grace.survivor_ms),
+        });
+        match started {
+            Ok(job) => self.world.begin(Key::Check(iteration, check), job, None),
+            Err(error) => {
+                let detail = format!("cannot run the check `{}`: {error}", what.command);
+                let class = if plan.workspace.is_dir() { Fault::Disk } else { Fault::Workspace };
+                self.tell(Event::Faulted { class, detail })?;
+                return Ok(Flow::Again);
+            }
+        }
+        Ok(Flow::Wait)
+    }
+
+    fn scanner(&self, prompt: &[u8]) -> Option<Scanner> {
+        let pattern = self.state.plan.proof.pattern.as_deref()?;
+        let pattern = regex::Regex::new(pattern).ok()?;
+        Some(Scanner::new(pattern, &String::from_utf8_lossy(prompt)))
+    }
+
+    fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {
+        let state = &self.state;
+        self.tell(Event::Finished {
+            outcome: outcome.verdict(),
+            stop_reason: outcome.stop_reason().to_owned(),
+            success: outcome.exit_code() == 0,
+            exit_code: outcome.exit_code(),
+            iterations: state.iteration,
+            cost_usd: state.known_cost(),
+            duration_s: state.active_ms as f64 / 1000.0,
+            worktree: None,
+        })?;
+        self.journal.sync()?;
+        Ok(())
+    }
+}
