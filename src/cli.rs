@@ -1,6 +1,6 @@
 //! The words: what can be typed, and nothing about what it means.
 
-use crate::config::units::{Backoff, Span};
+use crate::config::units::{Backoff, Span, amount, count};
 use crate::config::{Errand, Settings};
 use crate::engine::plan::{Level, OnFail};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -101,7 +101,7 @@ pub struct RunWords {
     #[arg(long, value_name = "CMD", help_heading = "Checks")]
     pub check: Vec<String>,
     /// How long a check may take [default: 10m]
-    #[arg(long, value_name = "D", help_heading = "Checks")]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = "Checks")]
     pub check_timeout: Option<Span>,
     /// How a red check's output enters the next prompt [default: append]
     #[arg(long, value_name = "HOW", help_heading = "Checks")]
@@ -116,34 +116,35 @@ pub struct RunWords {
         long,
         visible_alias = "maximum-iterations",
         value_name = "N",
-        allow_negative_numbers = true,
+        allow_hyphen_values = true,
+        value_parser = count::<u32>,
         help_heading = "Limits"
     )]
     pub max_iterations: Option<u32>,
     /// Stop when the agent has reported so many dollars; 0 is no limit [default: 0]
-    #[arg(long, value_name = "USD", allow_negative_numbers = true, help_heading = "Limits")]
+    #[arg(long, value_name = "USD", allow_hyphen_values = true, value_parser = amount, help_heading = "Limits")]
     pub max_cost: Option<f64>,
     /// Run although nobody can tell what the agent costs
     #[arg(long, help_heading = "Limits")]
     pub allow_unknown_cost: bool,
     /// Stop after so much active time; 0 is no limit [default: 0]
-    #[arg(long, value_name = "D", allow_negative_numbers = true, help_heading = "Limits")]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = "Limits")]
     pub max_time: Option<Span>,
     /// Stop after so many failures in a row; 0 is no limit [default: 5]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u32>, help_heading = "Limits")]
     pub max_failures: Option<u32>,
     /// Stop an iteration that takes longer; 0 is never [default: 2h]
-    #[arg(long, value_name = "D", allow_negative_numbers = true, help_heading = "Limits")]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = "Limits")]
     pub iteration_timeout: Option<Span>,
     /// Stop an iteration that prints nothing for so long; 0 is never [default: 0]
-    #[arg(long, value_name = "D", allow_negative_numbers = true, help_heading = "Limits")]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = "Limits")]
     pub inactivity_timeout: Option<Span>,
 
     /// Rest between iterations [default: 0]
-    #[arg(long, value_name = "D", allow_negative_numbers = true, help_heading = "Rest")]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = "Rest")]
     pub delay: Option<Span>,
     /// Rest after failures: the first, doubled each time up to the second [default: 1s..300s]
-    #[arg(long, value_name = "BASE..CAP", help_heading = "Rest")]
+    #[arg(long, value_name = "BASE..CAP", allow_hyphen_values = true, help_heading = "Rest")]
     pub backoff: Option<Backoff>,
 
     /// A scripted agent: script:FILE
@@ -159,10 +160,10 @@ pub struct RunWords {
     #[arg(long, value_name = "LEVEL", help_heading = "Agent")]
     pub context: Option<LevelWord>,
     /// How much of the diff the prompt carries, in characters [default: 5000]
-    #[arg(long, value_name = "N", help_heading = "Agent")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<usize>, help_heading = "Agent")]
     pub diff_chars: Option<usize>,
     /// How much of each red check's output the prompt carries, in characters [default: 2000]
-    #[arg(long, value_name = "N", help_heading = "Agent")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<usize>, help_heading = "Agent")]
     pub output_chars: Option<usize>,
 
     /// Allow another loop in the same workspace

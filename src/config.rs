@@ -185,7 +185,7 @@ impl Settings {
             checks.push(Check {
                 command: command.clone(),
                 slug: free_slug(command, &checks),
-                timeout_ms: never_if_zero(self.check_timeout).unwrap_or(u64::MAX / 4),
+                timeout_ms: never_if_zero(self.check_timeout).unwrap_or(NO_TIMEOUT),
                 on_fail: self.on_fail.unwrap_or_default(),
             });
         }
@@ -302,6 +302,9 @@ fn agent(all: &Settings, errand: &Errand) -> Result<Agent, Wrong> {
         reports_cost: scripted.is_some(),
     })
 }
+
+/// A timeout so late that it never comes, and that can still be added to a clock.
+pub const NO_TIMEOUT: u64 = u64::MAX / 4;
 
 /// The prefix of a scripted agent's name.
 pub const SCRIPT: &str = "script:";

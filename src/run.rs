@@ -234,10 +234,10 @@ impl<'a> Runner<'a> {
                     self.tell(Event::Faulted { class: Fault::Disk, detail })?;
                 }
                 Heard::Gone(Key::Agent(iteration), gone, matched) => {
-                    self.agent_gone(iteration, *gone, matched)?
+                    self.agent_gone(iteration, *gone, matched)?;
                 }
                 Heard::Gone(Key::Check(iteration, check), gone, _) => {
-                    self.check_gone(iteration, check, &gone)?
+                    self.check_gone(iteration, check, &gone)?;
                 }
             }
         }
@@ -286,6 +286,7 @@ impl<'a> Runner<'a> {
 
     fn agent_gone(&mut self, iteration: u32, gone: Gone, matched: bool) -> Result<(), Error> {
         let found = self.task.look(self.state.plan.proof.file.as_deref());
+        let found_something = !found.markers.is_empty() || found.cost_usd.is_some();
         let mut said = self.read_words(iteration, &gone.last_text);
         said.matched = matched;
         said.blocked = said.blocked.or(found.blocked);
@@ -307,7 +308,9 @@ impl<'a> Runner<'a> {
         if let Some(detail) = found.wrong {
             self.tell(Event::Faulted { class: Fault::Marker, detail })?;
         }
-        self.task.file_away(&self.dir.iteration(iteration));
+        if found_something {
+            self.task.file_away(&self.dir.iteration(iteration));
+        }
         Ok(())
     }
 
@@ -325,7 +328,7 @@ impl<'a> Runner<'a> {
             return Ok(());
         }
         let slug = &self.state.plan.proof.checks[check].slug;
-        let log = self.dir.iteration(iteration).join(format!("check-{slug}.log"));
+        let log = self.dir.check_log(iteration, slug);
         if let Err(error) = self.task.publish(&log, iteration, slug) {
             self.watch.warn(&format!("cannot copy a check's output into the workspace: {error}"));
         }

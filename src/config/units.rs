@@ -63,6 +63,17 @@ impl FromStr for Backoff {
     }
 }
 
+/// A number of things.
+pub fn count<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "it is a whole number, 0 or more".into())
+}
+
+/// An amount of dollars.
+pub fn amount(text: &str) -> Result<f64, String> {
+    let usd = text.parse().ok().filter(|usd: &f64| usd.is_finite() && *usd >= 0.0);
+    usd.ok_or_else(|| "an amount in dollars reads 2.50".into())
+}
+
 /// The first unit that the text ends with; the empty one must come last.
 fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
     let text = text.trim();

@@ -63,6 +63,7 @@ pub struct Job {
     pid: Pid,
     born: Instant,
     output: Option<OwnedFd>,
+    widened: bool,
     capture: Capture,
     log_error: Option<io::Error>,
     log_broken: bool,
@@ -82,6 +83,8 @@ pub struct Job {
     drained_by: Option<Instant>,
 }
 
+/// What a pipe holds by itself.
+const PIPE: usize = 64 * 1024;
 /// How long output may still trickle in after the last process is gone.
 const DRAIN: Duration = Duration::from_millis(250);
 /// Between two looks at processes that were sent KILL.
@@ -92,8 +95,6 @@ impl Job {
     pub fn start(launch: &Launch<'_>) -> io::Result<Self> {
         let capture = Capture::new(&launch.log, launch.log_cap, signal::TAIL)?;
         let (output, child_end) = pipe_with(PipeFlags::CLOEXEC)?;
-        // More room means fewer turns for a chatty agent; without it everything works as well.
-        let _ = fcntl_setpipe_size(&output, 1 << 20);
         rustix::io::ioctl_fionbio(&output, true)?;
         let [program, arguments @ ..] = launch.command else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "no program"));
@@ -113,6 +114,7 @@ impl Job {
             pid: Pid::from_raw(child.id() as i32).expect("a child has a pid"),
             born,
             output: Some(output),
+            widened: false,
             capture,
             log_error: None,
             log_broken: false,
@@ -153,6 +155,9 @@ impl Job {
             match rustix::io::read(output, &mut *buffer) {
                 Ok(0) => self.output = None,
                 Ok(count) => {
+                    if count >= PIPE {
+                        self.widen();
+                    }
                     self.heard_at = Instant::now();
                     if !self.log_broken {
                         self.log_error = self.capture.write(&buffer[..count]).err();
@@ -164,6 +169,15 @@ impl Job {
                 Err(rustix::io::Errno::AGAIN) => return,
                 Err(_) => self.output = None,
             }
+        }
+    }
+
+    /// More room means fewer turns for a chatty agent. A quiet one does not pay for it, and where the
+    /// system refuses everything works as well.
+    fn widen(&mut self) {
+        if let Some(output) = self.output.as_ref().filter(|_| !self.widened) {
+            self.widened = true;
+            let _ = fcntl_setpipe_size(output, 1 << 20);
         }
     }
 
@@ -243,8 +257,7 @@ impl Job {
     /// Everything there is to say of it, once it is over.
     pub fn bury(self) -> Gone {
         let (exit, time) = self.ended.unwrap_or((Exit::default(), self.born.elapsed()));
-        let survivors =
-            tree::descendants(&[]).into_iter().map(|pid| pid.as_raw_nonzero().get() as u32).collect();
+        let survivors = if self.drained_by.is_some() { vec![] } else { tree::descendants(&[]) };
         Gone {
             exit,
             ms: time.as_millis() as u64,
@@ -252,7 +265,7 @@ impl Job {
             last_text: self.capture.last_text(),
             timed_out: self.timed_out,
             leftovers: self.leftovers,
-            survivors,
+            survivors: survivors.into_iter().map(|pid| pid.as_raw_nonzero().get() as u32).collect(),
             log_error: if self.log_broken { self.log_error } else { self.capture.finish().err() },
         }
     }

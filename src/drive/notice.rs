@@ -25,7 +25,8 @@ impl Notices {
         #[cfg(target_os = "linux")]
         if let Some(inotify) = &self.inotify {
             use rustix::fs::inotify::{WatchFlags, add_watch};
-            let what = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
+            let entries = WatchFlags::CREATE | WatchFlags::MOVED_TO;
+            let what = if path.is_dir() { entries } else { WatchFlags::MODIFY };
             let _ = add_watch(inotify, path, what);
         }
     }

@@ -4,6 +4,7 @@ use crate::engine::Exit;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 use std::fs;
+use std::io::Read;
 
 /// Makes orphans below this process its own children, wherever the system can.
 pub fn adopt_orphans() {
@@ -64,7 +65,10 @@ pub fn children(parent: Pid) -> Vec<Pid> {
 
 /// The kernel's start time of a process, in ticks since boot; none if it is gone or a zombie.
 pub fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut text = [0; 1024];
+    let length =
+        fs::File::open(format!("/proc/{pid}/stat")).and_then(|mut stat| stat.read(&mut text)).ok()?;
+    let stat = String::from_utf8_lossy(&text[..length]);
     // The name in parentheses may hold anything; what follows the last one is regular.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let alive = !matches!(fields.next()?, "Z" | "X");

@@ -18,7 +18,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
             '\t' => out.push(c),
             c if c.is_control() => {}
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {
-                out.push('\u{fffd}')
+                out.push('\u{fffd}');
             }
             c => out.push(c),
         }

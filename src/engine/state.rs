@@ -446,7 +446,7 @@ impl State {
                 stop_at_ms.get_or_insert(self.clock_ms.saturating_add(self.plan.grace.marker_ms));
             }
             (Phase::Resting { .. } | Phase::Running { started: false, .. }, Notice::Marker(_)) => {
-                self.judge_claim()
+                self.judge_claim();
             }
             _ => {}
         }

@@ -98,7 +98,7 @@ impl Runner<'_> {
         let checks = plan.proof.checks.iter().zip(&self.state.checks).enumerate();
         let red = checks.filter(|(_, (_, report))| report.as_ref().is_some_and(|report| !report.is_green()));
         red.map(|(place, (check, _))| {
-            let log = self.dir.iteration(iteration).join(format!("check-{}.log", check.slug));
+            let log = self.dir.check_log(iteration, &check.slug);
             let max = plan.context.output_chars;
             let (text, dropped) = tail(&log, max).unwrap_or_default();
             let named = format!(".ralph/guardrail_{iteration}_{}.log", check.slug);

@@ -32,7 +32,10 @@ impl Runner<'_> {
                 Effect::Check { iteration, check } => return self.begin_check(iteration, check),
                 Effect::Kill { .. } => {}
                 Effect::WakeAt(clock_ms) => {
-                    self.journal.sync()?;
+                    if self.world.under_way().is_none() {
+                        // Nobody knows how long a rest lasts.
+                        self.journal.sync()?;
+                    }
                     self.wake_at = Some(self.epoch + millis(clock_ms.saturating_sub(self.epoch_clock_ms)));
                 }
                 Effect::Finish(outcome) => {

@@ -1,11 +1,12 @@
 //! What a person sees while a loop runs: the agent's words, ralph's lines, and one live line below.
 
 use super::stream::Stream;
-use super::{Paint, fit, line, paint};
+use super::tail::last_lines;
+use super::{Paint, columns, fit, line, one_line, paint};
 use crate::engine::words::{dollars, duration, of_limit};
 use crate::engine::{Event, Phase, State};
-use crate::store::Line;
-use std::io::{IsTerminal, Write, stdout};
+use crate::store::{Line, LoopDir};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::{Duration, Instant};
 
 /// What is shown.
@@ -24,12 +25,16 @@ pub enum Style {
 
 /// The console of one runner.
 pub struct Console {
-    name: String,
+    dir: LoopDir,
     style: Style,
     terminal: bool,
     colour: bool,
+    gutter: String,
     stream: Stream,
-    live: usize,
+    /// What the live line says; empty while there is none.
+    words: String,
+    /// The live rows on the screen, each by its columns.
+    live: Vec<usize>,
     began: Instant,
     began_active_ms: u64,
     broken: bool,
@@ -40,17 +45,19 @@ const TICK: Duration = Duration::from_secs(1);
 
 impl Console {
     /// A console for this loop.
-    pub fn new(name: &str, style: Style) -> Self {
+    pub fn new(dir: &LoopDir, style: Style) -> Self {
         let terminal = stdout().is_terminal();
         let colour = colours();
         let gutter = if terminal { paint("  │ ", Paint::Dim, colour) } else { "  | ".to_owned() };
         Self {
-            name: name.to_owned(),
+            dir: dir.clone(),
             style,
             terminal,
             colour,
             stream: Stream::new(&gutter),
-            live: 0,
+            gutter,
+            words: String::new(),
+            live: Vec::new(),
             began: Instant::now(),
             began_active_ms: 0,
             broken: false,
@@ -59,6 +66,9 @@ impl Console {
 
     /// Shows what an event means.
     pub fn event(&mut self, line: &Line, state: &State) {
+        if let Event::Faulted { detail, .. } = &line.event {
+            self.complain("error", Paint::Red, detail);
+        }
         (self.began, self.began_active_ms) = (Instant::now(), state.active_ms);
         match self.style {
             Style::Json => {
@@ -73,13 +83,23 @@ impl Console {
                     self.stream.flush(&mut out);
                 }
                 for (words, colour) in line::lines(&line.event, state) {
-                    let head = paint(&format!("[ralph] {}:", self.name), Paint::Dim, self.colour);
-                    let words = paint(&crate::engine::plain::plain(&words), colour, self.colour);
+                    let head = paint(&format!("[ralph] {}:", self.dir.name()), Paint::Dim, self.colour);
+                    let words = paint(&one_line(&words), colour, self.colour);
                     out.extend_from_slice(format!("{head} {words}\n").as_bytes());
                 }
+                self.red_output(&line.event, state, &mut out);
                 self.above(&out, state, None);
             }
         }
+    }
+
+    /// The end of what a red check printed.
+    fn red_output(&self, event: &Event, state: &State, out: &mut Vec<u8>) {
+        let Event::Checked { iteration, check, report } = event else { return };
+        let Some(check) = state.plan.proof.checks.get(*check).filter(|_| !report.is_green()) else { return };
+        let mut stream = Stream::new(&self.gutter);
+        stream.feed(&last_lines(&self.dir.check_log(*iteration, &check.slug)), out);
+        stream.flush(out);
     }
 
     /// Shows what the agent printed.
@@ -90,6 +110,7 @@ impl Console {
             if !out.is_empty() {
                 self.erase();
                 self.write(&out);
+                self.draw();
             }
         }
     }
@@ -105,9 +126,14 @@ impl Console {
 
     /// Says something of importance that is no event.
     pub fn warn(&mut self, words: &str) {
+        self.complain("warning", Paint::Yellow, words);
+    }
+
+    fn complain(&mut self, kind: &str, hue: Paint, words: &str) {
         self.erase();
-        let head = paint("ralph: warning:", Paint::Yellow, self.colour);
-        let _ = writeln!(std::io::stderr(), "{head} {words}");
+        let colour = self.colour && stderr().is_terminal();
+        let head = paint(&format!("ralph: {kind}:"), hue, colour);
+        let _ = writeln!(stderr(), "{head} {}", one_line(words));
     }
 
     /// Takes the live line away.
@@ -118,22 +144,32 @@ impl Console {
     fn above(&mut self, text: &[u8], state: &State, silent_for: Option<Duration>) {
         self.erase();
         self.write(text);
-        if self.terminal && !matches!(state.phase, Phase::Ended(_) | Phase::Paused | Phase::Waiting) {
-            let width =
-                rustix::termios::tcgetwinsize(stdout()).map_or(80, |size| usize::from(size.ws_col).max(20));
-            let mut rows = Vec::new();
-            rows.extend(self.stream.unfinished().map(|text| fit(&format!("  │ {text}"), width - 1)));
-            rows.push(paint(&fit(&self.live_line(state, silent_for), width - 1), Paint::Bold, self.colour));
-            self.live = rows.len();
-            self.write(rows.join("\n").as_bytes());
-        }
+        let rests = matches!(state.phase, Phase::Ended(_) | Phase::Paused | Phase::Waiting);
+        self.words = if rests { String::new() } else { self.live_line(state, silent_for) };
+        self.draw();
     }
 
-    /// Erases the live rows, so that what comes next stands in their place.
+    fn draw(&mut self) {
+        if !self.terminal || self.words.is_empty() {
+            return;
+        }
+        let room = width() - 1;
+        let mut rows = Vec::new();
+        rows.extend(self.stream.unfinished().map(|text| fit(&format!("  │ {text}"), room)));
+        rows.push(fit(&self.words, room));
+        self.live = rows.iter().map(|row| columns(row)).collect();
+        let last = rows.len() - 1;
+        rows[last] = paint(&rows[last], Paint::Bold, self.colour);
+        self.write(rows.join("\n").as_bytes());
+    }
+
+    /// Erases the live rows, so that what comes next stands in their place. A terminal that became narrower
+    /// has broken them into more.
     fn erase(&mut self) {
-        if self.live > 0 {
-            let up = "\x1b[1A\r\x1b[2K".repeat(self.live - 1);
-            self.live = 0;
+        if !self.live.is_empty() {
+            let width = width();
+            let rows: usize = self.live.drain(..).map(|columns| columns.div_ceil(width).max(1)).sum();
+            let up = "\x1b[1A\r\x1b[2K".repeat(rows - 1);
             self.write(format!("\r\x1b[2K{up}").as_bytes());
         }
     }
@@ -166,7 +202,7 @@ impl Console {
         if state.consecutive_failures > 0 {
             parts.push(format!("failures {}", of_limit(state.consecutive_failures, limits.failures)));
         }
-        format!("▸ {} · {}", self.name, parts.join(" · "))
+        format!("▸ {} · {}", self.dir.name(), parts.join(" · "))
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -176,6 +212,13 @@ impl Console {
             self.broken = out.write_all(bytes).and_then(|()| out.flush()).is_err();
         }
     }
+}
+
+fn width() -> usize {
+    rustix::termios::tcgetwinsize(stdout()).map_or(80, |size| match size.ws_col {
+        0 => 80,
+        columns => usize::from(columns).max(2),
+    })
 }
 
 /// Whether colours are wanted on standard output.

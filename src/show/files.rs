@@ -5,15 +5,14 @@ use crate::engine::prompt::{how, how_red};
 use crate::engine::state::Iteration;
 use crate::engine::words::{dollars, duration, of_limit};
 use crate::engine::{Event, State};
-use crate::store::dir::append_file;
-use crate::store::{Line, LoopDir, rfc3339};
+use crate::store::{Line, rfc3339};
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
 /// Appends a line per start, end, failure and completion.
-pub fn iterations_log(dir: &LoopDir, line: &Line, state: &State) -> io::Result<()> {
+pub fn iterations_log(log: &mut File, line: &Line, state: &State) -> io::Result<()> {
     let limit = state.plan.limits.iterations;
     let words = match &line.event {
         Event::Started { iteration } => format!("[START] iteration {}", of_limit(*iteration, limit)),
@@ -45,7 +44,7 @@ pub fn iterations_log(dir: &LoopDir, line: &Line, state: &State) -> io::Result<(
         _ => return Ok(()),
     };
     let text = format!("{} {words}\n", rfc3339(line.at_ms));
-    append_file(&dir.iterations_log())?.write_all(text.as_bytes())
+    log.write_all(text.as_bytes())
 }
 
 /// Writes `progress.md` anew once an iteration has its verdict.
@@ -59,7 +58,12 @@ pub fn progress(task_dir: &Path, line: &Line, state: &State) -> io::Result<()> {
     if !judged || state.iteration == 0 || !task_dir.is_dir() {
         return Ok(());
     }
-    fs::write(task_dir.join("progress.md"), progress_text(state))
+    // Cut to its length after writing, not before: some file systems flush a file that was emptied.
+    let text = progress_text(state);
+    let mut file =
+        File::options().write(true).create(true).truncate(false).open(task_dir.join("progress.md"))?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)
 }
 
 fn progress_text(state: &State) -> String {

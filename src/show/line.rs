@@ -42,16 +42,25 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
         }
         Event::Answered { .. } => one("your answer goes into the next prompt".into(), Paint::Dim),
         Event::Changed { .. } => one("limit changed".into(), Paint::Dim),
-        Event::Faulted { detail, .. } => one(detail.clone(), Paint::Red),
-        Event::Finished { .. } => {
-            state.outcome().map(|outcome| finished(outcome, state)).into_iter().collect()
+        Event::Finished { .. } => state.outcome().map(|outcome| finished(outcome, state)).unwrap_or_default(),
+        // A fault goes to standard error, whatever the console shows.
+        Event::Opened { .. }
+        | Event::Spawned { .. }
+        | Event::Faulted { .. }
+        | Event::Woke
+        | Event::Unknown => {
+            vec![]
         }
-        Event::Opened { .. } | Event::Spawned { .. } | Event::Woke | Event::Unknown => vec![],
     }
 }
 
 fn command(state: &State, check: usize) -> String {
     state.plan.proof.checks.get(check).map(|check| format!("`{}`", check.command)).unwrap_or_default()
+}
+
+/// `60s`: a timeout as it was given, not as a time that went by.
+pub fn seconds(ms: u64) -> String {
+    if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { duration(ms) }
 }
 
 /// `green (210ms)`, `red (exit 1, 2.3s)`
@@ -80,13 +89,14 @@ fn ended(iteration: &Iteration, state: &State) -> (String, Paint) {
             let limit = of_limit(state.consecutive_failures, state.plan.limits.failures);
             let retry = match state.plan.limits.failures {
                 Some(max) if state.consecutive_failures >= max => String::new(),
+                _ if state.plan.limits.iterations.is_some_and(|max| state.counted >= max) => String::new(),
                 _ => format!(", retrying in {} (attempt {limit})", duration(rest)),
             };
             (format!("iteration {number} failed ({exit}){retry}"), Paint::Red)
         }
         How::Exited => (format!("iteration {number} completed ({exit}, duration: {time}{cost})"), Paint::Dim),
         How::Inactive => {
-            let after = duration(state.plan.limits.inactivity_ms.unwrap_or(0));
+            let after = seconds(state.plan.limits.inactivity_ms.unwrap_or(0));
             (format!("inactivity timeout ({after}), restarting"), Paint::Yellow)
         }
         _ => {
@@ -128,24 +138,23 @@ fn asked(wish: Wish, by: Door, state: &State) -> Option<String> {
     }
 }
 
-fn finished(outcome: &Outcome, state: &State) -> (String, Paint) {
+fn finished(outcome: &Outcome, state: &State) -> Vec<(String, Paint)> {
     let count = iterations(state.iteration);
+    let complete = format!("loop complete after {count}");
     match outcome {
         Outcome::Done { .. } if state.claims.said.matched => {
-            (format!("done pattern matched, loop complete after {count}"), Paint::Green)
+            vec![("done pattern matched, stopping loop".into(), Paint::Green), (complete, Paint::Green)]
         }
-        Outcome::Done { .. } | Outcome::Limit { success: true, .. } => {
-            (format!("loop complete after {count}"), Paint::Green)
-        }
+        Outcome::Done { .. } | Outcome::Limit { success: true, .. } => vec![(complete, Paint::Green)],
         Outcome::Limit { limit: Limit::Failures, .. } => {
-            (format!("{} consecutive failures, stopping loop", state.consecutive_failures), Paint::Red)
+            vec![(format!("{} consecutive failures, stopping loop", state.consecutive_failures), Paint::Red)]
         }
         Outcome::Limit { limit: Limit::Iterations, .. } => {
-            (format!("loop complete after {count}: the work is not proven"), Paint::Red)
+            vec![(complete, Paint::Red), ("the work is not proven".into(), Paint::Red)]
         }
         other => {
             let paint = if other.exit_code() == 1 { Paint::Red } else { Paint::Yellow };
-            (format!("loop ended after {count}: {}", other.verdict().detail), paint)
+            vec![(format!("loop ended after {count}: {}", other.verdict().detail), paint)]
         }
     }
 }

@@ -6,6 +6,10 @@ pub mod line;
 pub mod status;
 pub mod stream;
 pub mod summary;
+pub mod tail;
+
+use crate::engine::plain::plain;
+use std::io::{Write, stdout};
 
 /// Colour, where it helps and is wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,12 +41,77 @@ pub fn paint(text: &str, paint: Paint, on: bool) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// Text cut to so many characters, with a mark where it was cut.
+/// Prints to standard output. A reader that went away is no reason to fail.
+pub fn say(text: &str) {
+    let mut out = stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Borrowed text as part of one line: without its controls, white space folded.
+pub fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    plain(&words.join(" ")).into_owned()
+}
+
+/// Text cut to so many columns, with a mark where it was cut.
 pub fn fit(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
+    let text = text.replace('\t', " ");
+    if columns(&text) <= width {
+        return text;
     }
-    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
+    let mut left = width.saturating_sub(1);
+    let mut cut: String = text
+        .chars()
+        .map_while(|c| {
+            left = left.checked_sub(columns_of(c))?;
+            Some(c)
+        })
+        .collect();
     cut.push('…');
     cut
+}
+
+/// How many columns a terminal takes for a text.
+pub fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// Ideographs and most emoji take two. Where a terminal thinks otherwise, a row is a little short.
+fn columns_of(c: char) -> usize {
+    match c {
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff00}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{1f300}'..='\u{1faff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_never_takes_more_columns_than_there_are() {
+        for (text, width, shown) in [
+            ("short", 5, "short"),
+            ("longer", 5, "long…"),
+            ("日本語", 6, "日本語"),
+            ("日本語です", 6, "日本…"),
+            ("a\tb", 9, "a b"),
+            ("x", 0, "…"),
+        ] {
+            assert_eq!(fit(text, width), shown);
+        }
+    }
+
+    #[test]
+    fn borrowed_words_stay_on_one_line() {
+        assert_eq!(one_line("two\nlines\x1b[2J \r here"), "two lines here");
+    }
 }

@@ -76,7 +76,7 @@ pub fn text(view: &View, held: bool) -> String {
     rows.extend(resting_until(state).map(|at| ("Resting until", local(at))));
     rows.push(("Consecutive failures", state.consecutive_failures.to_string()));
     rows.push(("Total failures", state.total_failures.to_string()));
-    rows.extend(limits.inactivity_ms.map(|ms| ("Inactivity timeout", duration(ms))));
+    rows.extend(limits.inactivity_ms.map(|ms| ("Inactivity timeout", super::line::seconds(ms))));
     rows.extend(state.plan.proof.pattern.clone().map(|pattern| ("Done pattern", pattern)));
     rows.push((
         "Active time",
@@ -100,7 +100,7 @@ pub fn text(view: &View, held: bool) -> String {
     }
     rows.push(("Workspace", state.plan.workspace.display().to_string()));
     rows.extend(next_step(header, state, held).map(|words| ("Next", words)));
-    let lines = rows.iter().map(|(name, value)| format!("{name}: {}", crate::engine::plain::plain(value)));
+    let lines = rows.iter().map(|(name, value)| format!("{name}: {}", super::one_line(value)));
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 

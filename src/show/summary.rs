@@ -1,6 +1,6 @@
 //! The last words of a run: outcome and why, what it took, what changed, what to do next.
 
-use super::{Paint, line, paint, status};
+use super::{Paint, line, one_line, paint, status};
 use crate::engine::outcome::iterations;
 use crate::engine::words::{dollars, duration};
 use crate::engine::{State, Status};
@@ -25,10 +25,10 @@ pub fn text(header: &Header, state: &State, changed: &Changed, colour: bool) -> 
             Some(report) => (line::verdict(report), Paint::Red),
             None => ("not run".into(), Paint::Yellow),
         };
-        row("check", &format!("{} {}", check.command, paint(&verdict, hue, colour)));
+        row("check", &format!("{} {}", one_line(&check.command), paint(&verdict, hue, colour)));
     }
-    row("changed", changed);
-    row("next", &next(header, state));
+    row("changed", &one_line(changed));
+    row("next", &next(header, state, changed));
     text
 }
 
@@ -41,7 +41,7 @@ pub fn headline(state: &State, colour: bool) -> String {
         _ => ("■", Paint::Yellow),
     };
     let why = state.outcome().map(|outcome| format!(": {}", outcome.verdict().detail)).unwrap_or_default();
-    paint(&format!("{sign} {}{}", status.word(), crate::engine::plain::plain(&why)), hue, colour)
+    paint(&format!("{sign} {}{}", status.word(), one_line(&why)), hue, colour)
 }
 
 /// The result alone, for `--quiet`.
@@ -55,12 +55,13 @@ fn took(state: &State) -> String {
     format!("{}, {}, {cost}", iterations(state.iteration), duration(state.active_ms))
 }
 
-fn next(header: &Header, state: &State) -> String {
+fn next(header: &Header, state: &State, changed: &Changed) -> String {
     let name = &header.name;
     match (status::next_step(header, state, false), state.iteration) {
         (Some(step), 0) => step,
         (Some(step), _) => format!("{step} · ralph logs {name}"),
         (None, 0) => String::new(),
+        (None, _) if changed.is_empty() => format!("ralph logs {name}"),
         (None, _) => format!("git diff · ralph logs {name}"),
     }
 }

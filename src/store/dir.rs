@@ -64,6 +64,11 @@ impl LoopDir {
         self.path.join("iterations").join(format!("{n:04}"))
     }
 
+    /// What one check printed in one iteration.
+    pub fn check_log(&self, n: u32, slug: &str) -> PathBuf {
+        self.iteration(n).join(format!("check-{slug}.log"))
+    }
+
     /// Creates the directory of one iteration, if it is not there.
     pub fn make_iteration(&self, n: u32) -> Result<PathBuf> {
         let path = self.iteration(n);

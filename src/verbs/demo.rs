@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use crate::drive::script::this_program;
+use crate::show::say;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ pub(super) fn demo(keep: bool) -> Result<i32, Failure> {
             .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)))
             .map_err(Failure::broken)?;
     }
-    println!("A small project with a bug, two checks, and a scripted agent that needs three tries.\n");
+    say("A small project with a bug, two checks, and a scripted agent that needs three tries.\n\n");
     for words in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "an invoice with a bug"]] {
         git(&project, words)?;
     }
@@ -40,7 +41,7 @@ pub(super) fn demo(keep: bool) -> Result<i32, Failure> {
         "--agent",
         "script:../demo.script",
     ];
-    println!("$ ralph {}\n", words.join(" "));
+    say(&format!("$ ralph {}\n\n", words.join(" ")));
     let status = Command::new(this_program())
         .args(words)
         .current_dir(&project)
@@ -48,9 +49,9 @@ pub(super) fn demo(keep: bool) -> Result<i32, Failure> {
         .status()
         .map_err(Failure::broken)?;
     if keep {
-        println!("\nkept in {}", place.root.display());
+        say(&format!("\nkept in {}\n", place.root.display()));
     } else {
-        println!("\nThis was a demonstration; its directory is gone again (--keep keeps it).");
+        say("\nThis was a demonstration; its directory is gone again (--keep keeps it).\n");
     }
     Ok(status.code().unwrap_or(1))
 }

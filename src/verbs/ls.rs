@@ -2,6 +2,7 @@
 
 use super::failure::{Failure, warn};
 use crate::cli::LsWords;
+use crate::show::say;
 use crate::show::status::{object, table};
 use crate::store::{Home, View, holder, view_with_inbox};
 use serde_json::Value;
@@ -11,7 +12,7 @@ pub(super) fn ls(words: &LsWords) -> Result<i32, Failure> {
     let names = home.names()?;
     if words.names {
         for name in names {
-            println!("{name}");
+            say(&format!("{name}\n"));
         }
         return Ok(0);
     }
@@ -26,11 +27,11 @@ pub(super) fn ls(words: &LsWords) -> Result<i32, Failure> {
     if words.json {
         let directory = |view: &View| home.loop_dir(&view.header.name).path().display().to_string();
         let all = loops.iter().map(|(view, held)| object(view, *held, &directory(view)));
-        println!("{}", Value::Array(all.collect()));
+        say(&format!("{}\n", Value::Array(all.collect())));
     } else if loops.is_empty() {
-        println!("no loops yet; ralph run starts one");
+        say("no loops yet; ralph run starts one\n");
     } else {
-        print!("{}", table(&loops));
+        say(&table(&loops));
     }
     Ok(0)
 }

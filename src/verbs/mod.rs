@@ -15,8 +15,9 @@ mod supervise;
 mod visit;
 
 use crate::cli::{Verb, Words};
+use crate::show::say;
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use failure::Failure;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -28,9 +29,9 @@ pub fn main(mut args: Vec<OsString>) -> ExitCode {
     if first.is_some_and(|word| word.starts_with('-')) && !is_about_ralph {
         args.insert(1, OsStr::new("run").to_owned());
     }
-    let result = match Words::try_parse_from(args) {
+    let result = match Words::try_parse_from(&args) {
         Ok(words) => call(words.verb),
-        Err(error) => usage(&error),
+        Err(error) => usage(&error, &args),
     };
     let code = result.unwrap_or_else(Failure::report);
     ExitCode::from(u8::try_from(code).unwrap_or(1))
@@ -55,20 +56,39 @@ fn call(verb: Verb) -> Result<i32, Failure> {
 }
 
 /// Help and version are answers; the rest of what the parser says is an error with a hint.
-fn usage(error: &clap::Error) -> Result<i32, Failure> {
+fn usage(error: &clap::Error, args: &[OsString]) -> Result<i32, Failure> {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        print!("{error}");
+        say(&error.to_string());
         return Ok(0);
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         eprint!("{error}");
         return Ok(2);
     }
+    let words: Vec<_> = args.iter().skip(1).map(|word| word.to_string_lossy()).collect();
+    let verb = words.first().map(AsRef::as_ref).unwrap_or_default();
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        let hint = match suggestion(error) {
+            Some(meant) => format!("did you mean ralph {meant}? ralph help shows every verb"),
+            None => format!("for a task, say ralph run {:?}", words.join(" ")),
+        };
+        return Err(Failure::usage(format!("{verb:?} is not a verb"), hint));
+    }
     let text = error.to_string();
-    let mut parts = text.split("\n\n");
-    let first = parts.next().unwrap_or_default().trim_start_matches("error: ").trim();
-    let tips: Vec<&str> = parts.filter_map(|part| part.trim().strip_prefix("tip: ")).collect();
-    let hint =
-        if tips.is_empty() { "ralph help shows every verb and flag".to_owned() } else { tips.join("; ") };
+    let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").trim();
+    let hint = match suggestion(error) {
+        Some(meant) => format!("did you mean {meant}?"),
+        None => format!("ralph {verb} --help shows what can be given"),
+    };
     Err(Failure::usage(first, hint))
+}
+
+/// What the parser thinks was meant.
+fn suggestion(error: &clap::Error) -> Option<&str> {
+    let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    kinds.iter().find_map(|kind| match error.get(*kind)? {
+        ContextValue::String(word) => Some(word.as_str()),
+        ContextValue::Strings(words) => words.first().map(String::as_str),
+        _ => None,
+    })
 }

@@ -6,6 +6,7 @@ use super::visit::Visit;
 use crate::cli::OutputWords;
 use crate::engine::Status;
 use crate::engine::event::Wish;
+use crate::show::say;
 use crate::store::{Message, holder, inbox, view_with_inbox};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ pub(super) fn pause(name: &str) -> Result<i32, Failure> {
     match visit.status() {
         Status::Running if visit.view.state.wish == Wish::Go => {
             inbox::append(&visit.dir, &Message::Asked { wish: Wish::Pause })?;
-            println!("paused ralph loop for {name}; the running agent finishes first");
+            say(&format!("paused ralph loop for {name}\nthe running agent finishes first\n"));
             Ok(0)
         }
         Status::Running | Status::Paused => {
@@ -45,7 +46,7 @@ pub(super) fn stop(name: &str) -> Result<i32, Failure> {
             return Ok(0);
         }
     }
-    println!("stopped ralph loop for {name}");
+    say(&format!("stopped ralph loop for {name}\n"));
     Ok(0)
 }
 

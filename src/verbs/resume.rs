@@ -6,6 +6,7 @@ use super::visit::Visit;
 use crate::cli::ResumeWords;
 use crate::engine::event::{Door, Wish};
 use crate::engine::{Event, Now, Outcome, Status};
+use crate::show::say;
 use crate::show::status::next_step;
 use crate::store::{Message, inbox};
 
@@ -25,13 +26,13 @@ pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
     }
     if visit.held {
         inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
-        println!("resumed ralph loop for {name}");
+        say(&format!("resumed ralph loop for {name}\n"));
         return Ok(0);
     }
     let locks = Locks::take(&visit.home, &visit.dir, &state.plan)?;
     inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
     if !words.output.json && !words.output.quiet {
-        println!("resumed ralph loop for {name}");
+        say(&format!("resumed ralph loop for {name}\n"));
     }
     supervise(&visit.dir, locks, &state.plan, words.output)
 }

@@ -5,10 +5,10 @@ use super::supervise::{Locks, supervise};
 use crate::cli::RunWords;
 use crate::config;
 use crate::drive::script;
-use crate::engine::plan::Level;
 use crate::engine::prompt::{Materials, render};
-use crate::engine::words::duration;
+use crate::engine::words::{dollars, duration};
 use crate::engine::{Plan, State, Status};
+use crate::show::say;
 use crate::store::{self, Header, Home, Journal, cache, holder, valid_name};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ fn agent_exists(plan: &Plan) -> Result<(), Failure> {
         return parsed.map(drop).map_err(|wrong| {
             Failure::usage(
                 format!("{file}:{}: {}", wrong.line, wrong.message),
-                "docs/scripted-agents.md has every step",
+                "nothing was started; correct that line",
             )
         });
     }
@@ -156,37 +156,41 @@ fn new_id() -> Result<String, Failure> {
 }
 
 fn dry_run(plan: &Plan) -> Result<i32, Failure> {
-    let limits = &plan.limits;
-    let never = |ms: Option<u64>| ms.map_or_else(|| "never".into(), duration);
-    println!("agent       {}", plan.agent.command.join(" "));
-    println!("workspace   {}", plan.workspace.display());
-    for check in &plan.proof.checks {
-        println!("check       {} (timeout {})", check.command, duration(check.timeout_ms));
-    }
-    println!(
-        "iterations  {}",
-        limits.iterations.map_or_else(|| "no limit".into(), |max| format!("at most {max}"))
-    );
-    println!(
-        "failures    {}",
-        limits.failures.map_or_else(|| "no limit".into(), |max| format!("at most {max} in a row"))
-    );
-    println!(
-        "timeouts    iteration {}, inactivity {}, all {}",
-        never(limits.iteration_ms),
-        never(limits.inactivity_ms),
-        never(limits.time_ms)
-    );
-    println!("\n--- the first prompt, as it would be with no check red ---\n");
     let task = match &plan.task.file {
         Some(path) => String::from_utf8_lossy(&std::fs::read(path).map_err(Failure::broken)?).into_owned(),
         None => plan.task.text.clone().unwrap_or_default(),
     };
-    let materials = Materials { task, ..Materials::default() };
-    let prompt = render(&State::new(plan.clone()), &materials);
-    print!("{prompt}");
-    if plan.context.level == Level::None && !prompt.ends_with('\n') {
-        println!();
+    let prompt = render(&State::new(plan.clone()), &Materials { task, ..Materials::default() });
+    say(&format!(
+        "{}\n--- the first prompt, as it would be with no check red ---\n\n{prompt}",
+        in_words(plan)
+    ));
+    if !prompt.ends_with('\n') {
+        say("\n");
     }
     Ok(0)
+}
+
+fn in_words(plan: &Plan) -> String {
+    let limits = &plan.limits;
+    let never = |ms: Option<u64>| ms.map_or_else(|| "never".into(), duration);
+    let at_most = |max: Option<u32>| max.map_or_else(|| "no limit".into(), |max| format!("at most {max}"));
+    let mut rows =
+        vec![("agent", plan.agent.command.join(" ")), ("workspace", plan.workspace.display().to_string())];
+    let timeout = |ms: u64| Some(ms).filter(|ms| *ms < config::NO_TIMEOUT);
+    let checks = plan.proof.checks.iter();
+    rows.extend(
+        checks.map(|check| {
+            ("check", format!("{} (timeout {})", check.command, never(timeout(check.timeout_ms))))
+        }),
+    );
+    rows.push(("iterations", at_most(limits.iterations)));
+    rows.push(("failures", at_most(limits.failures) + " in a row"));
+    rows.extend(limits.cost_usd.map(|max| ("cost", format!("at most {}", dollars(max)))));
+    rows.extend(limits.time_ms.map(|max| ("time", format!("at most {}", duration(max)))));
+    rows.push((
+        "timeouts",
+        format!("iteration {}, inactivity {}", never(limits.iteration_ms), never(limits.inactivity_ms)),
+    ));
+    rows.iter().map(|(name, value)| format!("{name:<12}{value}\n")).collect()
 }

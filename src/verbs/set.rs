@@ -3,8 +3,9 @@
 use super::failure::Failure;
 use super::visit::Visit;
 use crate::cli::SetWords;
-use crate::config::units::Span;
+use crate::config::units::{Span, amount};
 use crate::engine::event::Change;
+use crate::show::say;
 use crate::store::{Message, inbox};
 use std::str::FromStr;
 
@@ -14,7 +15,7 @@ pub(super) fn set(words: &SetWords) -> Result<i32, Failure> {
     for limit in changes {
         inbox::append(&visit.dir, &Message::Changed { limit })?;
     }
-    println!("set {} for {}", words.limits.join(" "), words.name);
+    say(&format!("set {} for {}\n", words.limits.join(" "), words.name));
     Ok(0)
 }
 
@@ -25,7 +26,7 @@ fn change(word: &str) -> Result<Change, Failure> {
     Ok(match name {
         "max-iterations" => Change::MaxIterations(limit::<u32>(value).ok_or_else(wrong)?.into()),
         "max-failures" => Change::MaxFailures(limit::<u32>(value).ok_or_else(wrong)?.into()),
-        "max-cost" => Change::MaxCost(limit::<f64>(value).ok_or_else(wrong)?.into()),
+        "max-cost" => Change::MaxCost(Bound(amount(value).map_err(|_| wrong())?).into()),
         "max-time" => {
             Change::MaxTime(Option::<Span>::from(limit(value).ok_or_else(wrong)?).map(|span| span.0))
         }

@@ -3,14 +3,15 @@
 use super::failure::Failure;
 use super::visit::Visit;
 use crate::cli::StatusWords;
+use crate::show::say;
 use crate::show::status::{object, text};
 
 pub(super) fn status(words: &StatusWords) -> Result<i32, Failure> {
     let visit = Visit::to(&words.name)?;
     if words.json {
-        println!("{}", object(&visit.view, visit.held, &visit.dir.path().display().to_string()));
+        say(&format!("{}\n", object(&visit.view, visit.held, &visit.dir.path().display().to_string())));
     } else {
-        print!("{}", text(&visit.view, visit.held));
+        say(&text(&visit.view, visit.held));
     }
     Ok(0)
 }

@@ -9,8 +9,10 @@ use crate::engine::words::{plural, processes};
 use crate::engine::{Plan, State};
 use crate::run::{Left, Runner, Watch};
 use crate::show::console::{Console, Style, colours};
-use crate::show::{files, summary};
+use crate::show::{files, say, summary};
+use crate::store::dir::append_file;
 use crate::store::{Header, Holder, Home, Journal, Line, Lock, LoopDir, cache, rfc3339};
+use std::fs::File;
 use std::time::Duration;
 
 /// Both locks of a loop that is about to run.
@@ -101,7 +103,8 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
         OutputWords { no_stream, .. } => Style::Full { stream: !no_stream },
     };
     let task = TaskDir::of(&opened.state.plan.workspace, &opened.header.name);
-    let mut onlooker = Onlooker { dir: dir.clone(), task, console: Console::new(dir.name(), style) };
+    let log = append_file(&dir.iterations_log()).ok();
+    let mut onlooker = Onlooker { log, task, console: Console::new(dir, style) };
     let left = Runner::open(dir.clone(), opened, &mut onlooker)?.run();
     onlooker.console.close();
     let left = left?;
@@ -117,8 +120,8 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
 fn last_words(dir: &LoopDir, header: &Header, state: &State, style: Style) {
     match style {
         Style::Json => {}
-        Style::Quiet => print!("{}", summary::result(state)),
-        Style::Full { .. } => print!("{}", summary::text(header, state, &changed(dir), colours())),
+        Style::Quiet => say(&summary::result(state)),
+        Style::Full { .. } => say(&summary::text(header, state, &changed(dir), colours())),
     }
 }
 
@@ -144,7 +147,7 @@ fn changed(dir: &LoopDir) -> String {
 
 /// Everyone who looks on.
 struct Onlooker {
-    dir: LoopDir,
+    log: Option<File>,
     task: TaskDir,
     console: Console,
 }
@@ -152,7 +155,7 @@ struct Onlooker {
 impl Watch for Onlooker {
     fn event(&mut self, line: &Line, state: &State) {
         // Derived files: what cannot be written is not worth a loop.
-        let _ = files::iterations_log(&self.dir, line, state);
+        let _ = self.log.as_mut().map(|log| files::iterations_log(log, line, state));
         let _ = files::progress(self.task.path(), line, state);
         self.console.event(line, state);
     }
