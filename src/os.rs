@@ -28,20 +28,33 @@ pub fn fork() -> io::Result<Side> {
 /// Makes the command the leader of a session, and so of a group, of its own, with no terminal, and with
 /// the signal dispositions of a fresh process.
 pub fn in_own_session(command: &mut Command) {
-    // SAFETY: between fork and exec only two async-signal-safe calls are made, and nothing is allocated.
+    // SAFETY: between fork and exec only async-signal-safe calls are made, and nothing is allocated.
     unsafe {
         command.pre_exec(|| {
-            libc::signal(libc::SIGTTOU, libc::SIG_DFL);
+            for signal in IGNORED {
+                libc::signal(signal, libc::SIG_DFL);
+            }
             rustix::process::setsid()?;
             Ok(())
         });
     }
 }
 
-/// Lets this process write to a terminal whose foreground belongs to another group.
-pub fn ignore_terminal_stop() {
-    // SAFETY: ignoring a signal installs no handler.
-    unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
+/// What would stop or kill a supervisor for a write: to a terminal whose foreground belongs to another
+/// group, and beyond a limit of file sizes. The write's own error says enough.
+const IGNORED: [i32; 2] = [libc::SIGTTOU, libc::SIGXFSZ];
+
+/// Makes signals behave as a supervisor needs them, whatever its parent had set.
+pub fn settle_signals() {
+    // SAFETY: ignoring a signal installs no handler, and the set is initialised before it is used.
+    unsafe {
+        for signal in IGNORED {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        let mut none = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
 }
 
 fn threads() -> usize {

@@ -199,8 +199,16 @@ impl Job {
 
     fn terminate(&self) {
         for signal in [Signal::TERM, Signal::CONT] {
-            let _ = kill_process_group(self.pid, signal);
+            self.signal_all(signal);
+        }
+    }
+
+    /// Everything below is the whole of it where orphans are adopted; elsewhere its group has to do.
+    fn signal_all(&self, signal: Signal) {
+        if cfg!(target_os = "linux") {
             tree::signal(&[], signal);
+        } else {
+            let _ = kill_process_group(self.pid, signal);
         }
     }
 
@@ -230,7 +238,7 @@ impl Job {
         }
         if self.kill_at.is_some_and(|at| at <= now) {
             let give_up_at = *self.give_up_at.get_or_insert(now + self.survivor);
-            tree::signal(&[], Signal::KILL);
+            self.signal_all(Signal::KILL);
             return give_up_at <= now;
         }
         false

@@ -5,6 +5,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 use std::fs;
 use std::io::Read;
+use std::path::Path;
 
 /// Makes orphans below this process its own children, wherever the system can.
 pub fn adopt_orphans() {
@@ -57,10 +58,28 @@ pub fn children(parent: Pid) -> Vec<Pid> {
     let Ok(tasks) = fs::read_dir(tasks) else { return vec![] };
     let mut found = Vec::new();
     for task in tasks.flatten() {
-        let list = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let Ok(list) = fs::read_to_string(task.path().join("children")) else {
+            // A task that is gone, unless this kernel keeps no such list.
+            if Path::new("/proc/thread-self/children").exists() {
+                continue;
+            }
+            return children_by_scan(parent);
+        };
         found.extend(list.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
     }
     found
+}
+
+fn children_by_scan(parent: Pid) -> Vec<Pid> {
+    let parent = parent.as_raw_nonzero().get().to_string();
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let is_child = stat.rsplit_once(')')?.1.split_whitespace().nth(1)? == parent;
+        Pid::from_raw(pid).filter(|_| is_child)
+    })
+    .collect()
 }
 
 /// The kernel's start time of a process, in ticks since boot; none if it is gone or a zombie.

@@ -1,6 +1,6 @@
 //! The process that outlives the supervisor: whatever happens to it, nothing that it started stays.
 
-use super::signals::{Heard, Signals};
+use super::signals::{Heard, Signals, WARDEN_GONE};
 use super::tree;
 use crate::engine::Exit;
 use crate::os::{self, Side};
@@ -35,9 +35,9 @@ pub fn guard(work: impl FnOnce() -> i32, grace: Duration) -> io::Result<Left> {
     match os::fork()? {
         Side::Child => {
             setpgid(None, None)?;
-            os::ignore_terminal_stop();
+            os::settle_signals();
             #[cfg(target_os = "linux")]
-            rustix::process::set_parent_process_death_signal(Some(Signal::HUP))?;
+            rustix::process::set_parent_process_death_signal(Signal::from_named_raw(WARDEN_GONE))?;
             if getppid() != Some(warden) {
                 std::process::exit(129);
             }
@@ -57,7 +57,7 @@ pub fn guard(work: impl FnOnce() -> i32, grace: Duration) -> io::Result<Left> {
 }
 
 fn wait_for(supervisor: Pid) -> io::Result<Exit> {
-    let mut signals = Signals::listen()?;
+    let mut signals = Signals::listen_unless_ignored()?;
     let mut exit = None;
     loop {
         // It may have ended before anybody listened.

@@ -70,10 +70,10 @@ enum Place {
 
 /// Where a tag stands: alone or at the very end, inside a sentence, or where nothing counts.
 fn place(text: &str, tag: Range<usize>, hidden: &[Range<usize>]) -> Place {
-    if hidden.iter().any(|lines| lines.start < tag.end && tag.start < lines.end) {
+    if hidden.iter().any(|lines| lines.start.max(tag.start) < lines.end.min(tag.end)) {
         return Place::Hidden;
     }
-    let line_start = text[..tag.start].rfind('\n').map_or(0, |at| at + 1);
+    let line_start = text[..tag.start].rfind('\n').unwrap_or(0);
     let line_end = text[tag.end..].find('\n').map_or(text.len(), |at| tag.end + at);
     let before = bare(&text[line_start..tag.start]);
     let after = bare(&text[tag.end..line_end]);

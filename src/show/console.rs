@@ -1,5 +1,6 @@
 //! What a person sees while a loop runs: the agent's words, ralph's lines, and one live line below.
 
+use super::pen::Pen;
 use super::stream::Stream;
 use super::tail::last_lines;
 use super::{Paint, columns, fit, line, one_line, paint};
@@ -37,7 +38,7 @@ pub struct Console {
     live: Vec<usize>,
     began: Instant,
     began_active_ms: u64,
-    broken: bool,
+    pen: Pen,
 }
 
 /// The live line moves on this often.
@@ -60,7 +61,7 @@ impl Console {
             live: Vec::new(),
             began: Instant::now(),
             began_active_ms: 0,
-            broken: false,
+            pen: Pen::new(terminal),
         }
     }
 
@@ -104,7 +105,7 @@ impl Console {
 
     /// Shows what the agent printed.
     pub fn output(&mut self, bytes: &[u8]) {
-        if self.style == (Style::Full { stream: true }) && !self.broken {
+        if self.style == (Style::Full { stream: true }) && !self.pen.is_broken() {
             let mut out = Vec::with_capacity(bytes.len() + 256);
             self.stream.feed(bytes, &mut out);
             if !out.is_empty() {
@@ -117,7 +118,7 @@ impl Console {
 
     /// Renews the live line; says when to do so again.
     pub fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration> {
-        if !self.terminal || !matches!(self.style, Style::Full { .. }) || self.broken {
+        if !self.terminal || !matches!(self.style, Style::Full { .. }) || self.pen.is_broken() {
             return None;
         }
         self.above(b"", state, silent_for);
@@ -136,9 +137,10 @@ impl Console {
         let _ = writeln!(stderr(), "{head} {}", one_line(words));
     }
 
-    /// Takes the live line away.
+    /// Takes the live line away; nothing is shown after this.
     pub fn close(&mut self) {
         self.erase();
+        self.pen.close();
     }
 
     fn above(&mut self, text: &[u8], state: &State, silent_for: Option<Duration>) {
@@ -206,11 +208,7 @@ impl Console {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        if !self.broken && !bytes.is_empty() {
-            // A reader that went away must not take the loop with it.
-            let mut out = stdout().lock();
-            self.broken = out.write_all(bytes).and_then(|()| out.flush()).is_err();
-        }
+        self.pen.write(bytes);
     }
 }
 

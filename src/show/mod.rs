@@ -3,6 +3,7 @@
 pub mod console;
 pub mod files;
 pub mod line;
+pub mod pen;
 pub mod status;
 pub mod stream;
 pub mod summary;

@@ -6,7 +6,7 @@ use crate::drive::task::TaskDir;
 use crate::drive::tree::start_time;
 use crate::drive::{git, warden};
 use crate::engine::words::{plural, processes};
-use crate::engine::{Plan, State};
+use crate::engine::{Outcome, Plan, State};
 use crate::run::{Left, Runner, Watch};
 use crate::show::console::{Console, Style, colours};
 use crate::show::{files, say, summary};
@@ -110,6 +110,9 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     let left = left?;
     let view = cache::read(dir)?;
     last_words(dir, &view.header, &view.state, style);
+    if let Left::Ended(Outcome::Fatal { detail, .. }) = &left {
+        Failure::broken(detail).with_hint(format!("mend it, then ralph resume {}", dir.name())).report();
+    }
     Ok(match left {
         Left::Ended(outcome) => outcome.exit_code(),
         Left::Paused => 3,

@@ -1,7 +1,7 @@
 //! What counts as a promise, as blocked, and as the echo of a prompt.
 
 use crate::engine::event::Said;
-use crate::engine::signal::{Echo, defang, fold, read};
+use crate::engine::signal::{Echo, TAIL, defang, fold, read};
 
 fn promises() -> Vec<String> {
     vec!["COMPLETE".into(), "All tests pass".into()]
@@ -144,6 +144,11 @@ fn blocked_is_read_as_a_promise_is() {
 fn both_claims_are_read_from_one_text() {
     let both = said("<promise>COMPLETE</promise>\n<blocked>no key</blocked>");
     assert_eq!((both.promised, both.blocked.as_deref()), (true, Some("no key")));
+}
+
+#[test]
+fn the_last_64_kib_of_plain_text_are_read() {
+    assert_eq!(TAIL, 65_536);
 }
 
 #[test]

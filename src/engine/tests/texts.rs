@@ -5,8 +5,10 @@ use crate::engine::event::{
     Change, CheckReport, Door, Event, Exit, Fault, Marker, Notice, Report, Said, Verdict, Wish,
 };
 use crate::engine::outcome::iterations;
+use crate::engine::plain::plain;
 use crate::engine::{Limit, Outcome, State, Status};
 use serde_json::{from_str, to_string};
+use std::borrow::Cow;
 
 #[test]
 fn every_ending_has_its_words() {
@@ -120,6 +122,12 @@ fn every_status_and_fault_is_spelled_as_it_is_stored() {
     for limit in [Limit::Failures, Limit::Cost, Limit::Time, Limit::Iterations] {
         assert_eq!(limit.word(), stored(to_string(&limit).unwrap()));
     }
+}
+
+#[test]
+fn plain_text_is_not_copied() {
+    assert!(matches!(plain("no\tcontrols ~"), Cow::Borrowed("no\tcontrols ~")));
+    assert!(matches!(plain("\u{7f}"), Cow::Owned(_)));
 }
 
 #[test]
