@@ -1,6 +1,6 @@
 //! The words: what can be typed, and nothing about what it means.
 
-use crate::config::units::{Backoff, Span, amount, count};
+use crate::config::units::{Backoff, Span, amount, count, words};
 use crate::config::{Errand, Settings};
 use crate::engine::plan::{Level, OnFail};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -70,7 +70,7 @@ pub struct RunWords {
     #[arg(value_name = "TASK", help_heading = "Task")]
     pub task: Vec<String>,
     /// What to do, as one text
-    #[arg(long, value_name = "TEXT", help_heading = "Task")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = words, help_heading = "Task")]
     pub prompt: Option<String>,
     /// What to do, in a file that is read anew for every iteration [default: PROMPT.md if it exists]
     #[arg(long, visible_alias = "spec", value_name = "PATH", help_heading = "Task")]
@@ -201,7 +201,7 @@ pub struct ResumeWords {
     /// The loop
     pub name: String,
     /// Words for the agent's next prompt, such as the answer that it waits for
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = words)]
     pub answer: Option<String>,
     #[command(flatten)]
     pub output: OutputWords,

@@ -161,11 +161,16 @@ impl<'a> Runner<'a> {
             }
         }
         let cost_usd = if cut_short { self.task.look(None).cost_usd } else { None };
+        if self.state.iteration > 0 && !cut_short {
+            // A crash may have come between an iteration's end and this. What lies there besides is news.
+            self.task.file_away(&self.state.claims.markers, &self.dir.iteration(self.state.iteration));
+        }
         self.read_inbox()?;
         let (pid, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
         self.tell(Event::Opened { pid, version, cost_usd })?;
-        if self.state.iteration > 0 {
-            self.task.file_away(&self.dir.make_iteration(self.state.iteration)?);
+        if cut_short {
+            // The agent may have outlived its runner, and have said something since.
+            self.look_for_markers()?;
         }
         let _ = self.task.ensure();
         drop(dir::append_file(&self.dir.inbox()));
@@ -309,7 +314,7 @@ impl<'a> Runner<'a> {
             self.tell(Event::Faulted { class: Fault::Marker, detail })?;
         }
         if found_something {
-            self.task.file_away(&self.dir.iteration(iteration));
+            self.task.file_away(&self.state.claims.markers, &self.dir.iteration(iteration));
         }
         Ok(())
     }

@@ -68,6 +68,12 @@ pub fn count<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "it is a whole number, 0 or more".into())
 }
 
+/// A text, which may be a list whose items begin with `-`. A single such word is a flag in the wrong place.
+pub fn words(text: &str) -> Result<String, String> {
+    let is_flag = text.len() > 1 && text.starts_with('-') && !text.contains(char::is_whitespace);
+    if is_flag { Err("the text is missing before that flag".into()) } else { Ok(text.to_owned()) }
+}
+
 /// An amount of dollars.
 pub fn amount(text: &str) -> Result<f64, String> {
     let usd = text.parse().ok().filter(|usd: &f64| usd.is_finite() && *usd >= 0.0);

@@ -2,8 +2,9 @@
 
 use super::capture::private_file;
 use crate::engine::Marker;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// `.ralph/task/<name>/` of a workspace.
@@ -91,10 +92,11 @@ impl TaskDir {
         found
     }
 
-    /// Moves markers and cost into the iteration's directory, so that none counts twice. The file asked
-    /// for as a signal is the user's own and stays.
-    pub fn file_away(&self, iteration_dir: &Path) {
-        for name in FILES.iter().map(|(name, _)| *name).chain([COST]) {
+    /// Moves the cost and these markers into the iteration's directory, so that none counts twice. The file
+    /// asked for as a signal is the user's own and stays.
+    pub fn file_away(&self, judged: &[Marker], iteration_dir: &Path) {
+        let judged = FILES.iter().filter(|(_, marker)| judged.contains(marker));
+        for name in judged.map(|(name, _)| *name).chain([COST]) {
             let from = self.path.join(name);
             if fs::symlink_metadata(&from).is_ok() && move_file(&from, &iteration_dir.join(name)).is_err() {
                 // Across file systems nothing but the words matters.
@@ -123,8 +125,18 @@ impl TaskDir {
     }
 }
 
+/// Moves what an agent left into a place that its owner alone may read. Only a plain file is opened: a pipe
+/// could hang, and a link lead anywhere.
 fn move_file(from: &Path, to: &Path) -> io::Result<()> {
-    fs::rename(from, to).or_else(|_| fs::copy(from, to).and_then(|_| fs::remove_file(from)))
+    DirBuilder::new().recursive(true).mode(0o700).create(to.parent().unwrap_or(to))?;
+    let is_file = fs::symlink_metadata(from)?.is_file();
+    if is_file {
+        fs::set_permissions(from, fs::Permissions::from_mode(0o600))?;
+    }
+    match fs::rename(from, to) {
+        Err(_) if is_file => fs::copy(from, to).and_then(|_| fs::remove_file(from)),
+        renamed => renamed,
+    }
 }
 
 fn read_some(path: &Path, max: u64) -> String {

@@ -349,7 +349,7 @@ impl State {
         match &mut self.phase {
             Phase::Running { started: true, .. } if wish.is_now() => self.kill(How::Stopped),
             // Asked once more while the agent is being stopped: no more grace.
-            Phase::Killing { hard, .. } if wish.is_now() => *hard |= pressed,
+            Phase::Killing { hard, .. } => *hard |= pressed,
             Phase::Checking if wish.is_now() => self.proceed(),
             Phase::Paused | Phase::Ended(_) if wish == Wish::Go => self.reopen(),
             Phase::Paused => self.proceed(),
@@ -581,14 +581,17 @@ impl State {
     }
 }
 
-/// A second signal means: now. A pause does not take back a stop.
+/// A stop outweighs a pause, now outweighs later, and a second signal means now. Only `Go` takes back.
 fn escalate(before: Wish, asked: Wish, second_signal: bool) -> Wish {
-    match (before, asked) {
-        (Wish::Stop, Wish::Stop | Wish::Pause) if second_signal => Wish::StopNow,
-        (Wish::Pause, Wish::Pause) if second_signal => Wish::PauseNow,
-        (Wish::Stop, Wish::PauseNow) => Wish::StopNow,
-        (Wish::StopNow, Wish::Stop | Wish::Pause | Wish::PauseNow)
-        | (Wish::Stop | Wish::PauseNow, Wish::Pause) => before,
-        _ => asked,
+    if before == Wish::Go || asked == Wish::Go {
+        return asked;
+    }
+    let stop = [before, asked].iter().any(|wish| matches!(wish, Wish::Stop | Wish::StopNow));
+    let now = second_signal || before.is_now() || asked.is_now();
+    match (stop, now) {
+        (true, true) => Wish::StopNow,
+        (true, false) => Wish::Stop,
+        (false, true) => Wish::PauseNow,
+        (false, false) => Wish::Pause,
     }
 }

@@ -56,6 +56,8 @@ impl Runner<'_> {
         if !self.state.orders().contains(&Effect::Run { iteration }) {
             return Ok(Flow::Again);
         }
+        // What was there has been judged; it must not speak for the iteration that begins.
+        self.task.file_away(&self.state.claims.markers, &self.dir.iteration(self.state.iteration));
         if let Err((class, detail)) = self.ready() {
             self.tell(Event::Faulted { class, detail })?;
             return Ok(Flow::Again);
@@ -171,6 +173,8 @@ impl Runner<'_> {
     }
 
     fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {
+        // A marker that was written between iterations must not finish another loop of this name.
+        self.task.file_away(&self.state.claims.markers, &self.dir.iteration(self.state.iteration));
         let state = &self.state;
         self.tell(Event::Finished {
             outcome: outcome.verdict(),

@@ -67,9 +67,6 @@ impl Console {
 
     /// Shows what an event means.
     pub fn event(&mut self, line: &Line, state: &State) {
-        if let Event::Faulted { detail, .. } = &line.event {
-            self.complain("error", Paint::Red, detail);
-        }
         (self.began, self.began_active_ms) = (Instant::now(), state.active_ms);
         match self.style {
             Style::Json => {
@@ -99,6 +96,7 @@ impl Console {
         let Event::Checked { iteration, check, report } = event else { return };
         let Some(check) = state.plan.proof.checks.get(*check).filter(|_| !report.is_green()) else { return };
         let mut stream = Stream::new(&self.gutter);
+        stream.wrap(self.room());
         stream.feed(&last_lines(&self.dir.check_log(*iteration, &check.slug)), out);
         stream.flush(out);
     }
@@ -107,6 +105,7 @@ impl Console {
     pub fn output(&mut self, bytes: &[u8]) {
         if self.style == (Style::Full { stream: true }) && !self.pen.is_broken() {
             let mut out = Vec::with_capacity(bytes.len() + 256);
+            self.stream.wrap(self.room());
             self.stream.feed(bytes, &mut out);
             if !out.is_empty() {
                 self.erase();
@@ -127,13 +126,9 @@ impl Console {
 
     /// Says something of importance that is no event.
     pub fn warn(&mut self, words: &str) {
-        self.complain("warning", Paint::Yellow, words);
-    }
-
-    fn complain(&mut self, kind: &str, hue: Paint, words: &str) {
         self.erase();
         let colour = self.colour && stderr().is_terminal();
-        let head = paint(&format!("ralph: {kind}:"), hue, colour);
+        let head = paint("ralph: warning:", Paint::Yellow, colour);
         let _ = writeln!(stderr(), "{head} {}", one_line(words));
     }
 
@@ -141,6 +136,11 @@ impl Console {
     pub fn close(&mut self) {
         self.erase();
         self.pen.close();
+    }
+
+    /// The columns beside the gutter, and one more that stays empty.
+    fn room(&self) -> usize {
+        if self.terminal { width().saturating_sub(5).max(8) } else { usize::MAX }
     }
 
     fn above(&mut self, text: &[u8], state: &State, silent_for: Option<Duration>) {
@@ -189,7 +189,7 @@ impl Console {
             }
             _ => format!("iteration {}", of_limit(state.iteration.max(1), limits.iterations)),
         }];
-        parts.push(duration(elapsed / 1000 * 1000));
+        parts.push(whole_seconds(elapsed));
         if let Some(idle) = silent_for.filter(|idle| idle.as_secs() >= 5) {
             parts.push(format!("idle {}", duration(idle.as_secs() * 1000)));
         }
@@ -199,7 +199,7 @@ impl Console {
             _ => {}
         }
         if let Some(max) = limits.time_ms {
-            parts.push(format!("{} left", duration(max.saturating_sub(elapsed) / 1000 * 1000)));
+            parts.push(format!("{} left", whole_seconds(max.saturating_sub(elapsed))));
         }
         if state.consecutive_failures > 0 {
             parts.push(format!("failures {}", of_limit(state.consecutive_failures, limits.failures)));
@@ -210,6 +210,11 @@ impl Console {
     fn write(&mut self, bytes: &[u8]) {
         self.pen.write(bytes);
     }
+}
+
+/// A time that is renewed every second.
+fn whole_seconds(ms: u64) -> String {
+    if ms < 1000 { "0s".into() } else { duration(ms / 1000 * 1000) }
 }
 
 fn width() -> usize {

@@ -43,7 +43,7 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
         Event::Answered { .. } => one("your answer goes into the next prompt".into(), Paint::Dim),
         Event::Changed { .. } => one("limit changed".into(), Paint::Dim),
         Event::Finished { .. } => state.outcome().map(|outcome| finished(outcome, state)).unwrap_or_default(),
-        // A fault goes to standard error, whatever the console shows.
+        // A fault is the loop's ending, and is said there.
         Event::Opened { .. }
         | Event::Spawned { .. }
         | Event::Faulted { .. }

@@ -78,7 +78,7 @@ pub fn columns(text: &str) -> usize {
 }
 
 /// Ideographs and most emoji take two. Where a terminal thinks otherwise, a row is a little short.
-fn columns_of(c: char) -> usize {
+pub(crate) fn columns_of(c: char) -> usize {
     match c {
         '\u{1100}'..='\u{115f}'
         | '\u{2e80}'..='\u{a4cf}'

@@ -2,22 +2,33 @@
 //!
 //! The gutter is what keeps an agent from speaking in ralph's name: no line of its own starts without.
 
+use super::columns_of;
 use crate::engine::plain::plain;
 use memchr::memchr;
 
 /// A longer line is shown in pieces, so that a line without an end takes no memory.
 const PIECE: usize = 16 * 1024;
 
+/// The most that a tabulator takes.
+const TAB: usize = 8;
+
 /// Turns bytes into lines that are safe to show.
 pub struct Stream {
     gutter: String,
+    room: usize,
     partial: Vec<u8>,
 }
 
 impl Stream {
     /// Lines behind this gutter.
     pub fn new(gutter: &str) -> Self {
-        Self { gutter: gutter.to_owned(), partial: Vec::new() }
+        Self { gutter: gutter.to_owned(), room: usize::MAX, partial: Vec::new() }
+    }
+
+    /// Breaks lines that take more columns than these, so that a terminal does not: where it breaks a line,
+    /// the rest stands at the margin, without the gutter.
+    pub fn wrap(&mut self, room: usize) {
+        self.room = room;
     }
 
     /// Takes bytes; appends the lines that are complete by now.
@@ -59,14 +70,39 @@ impl Stream {
     }
 
     fn show(&self, line: &[u8], out: &mut Vec<u8>) {
-        out.extend_from_slice(self.gutter.as_bytes());
-        if line.iter().all(|byte| (0x20..0x7f).contains(byte)) {
-            out.extend_from_slice(line);
-        } else {
-            out.extend_from_slice(readable(line).as_bytes());
+        if line.len() <= self.room && line.iter().all(|byte| (0x20..0x7f).contains(byte)) {
+            self.row(line, out);
+            return;
         }
+        let text = readable(line);
+        let mut rest = text.as_str();
+        loop {
+            let (row, more) = split_at_column(rest, self.room);
+            self.row(row.as_bytes(), out);
+            rest = more;
+            if rest.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn row(&self, text: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(self.gutter.as_bytes());
+        out.extend_from_slice(text);
         out.push(b'\n');
     }
+}
+
+/// What fits into so many columns, and what is left. At least one character fits.
+fn split_at_column(text: &str, room: usize) -> (&str, &str) {
+    let mut column = 0;
+    for (at, c) in text.char_indices() {
+        column += if c == '\t' { TAB } else { columns_of(c) };
+        if column > room && at > 0 {
+            return text.split_at(at);
+        }
+    }
+    (text, "")
 }
 
 /// What a terminal would leave of a line: a carriage return starts it anew, controls are gone.
@@ -105,6 +141,22 @@ mod tests {
             shown(&["split é".as_bytes().split_at(7).0, "split é".as_bytes().split_at(7).1]),
             "| split é\n"
         );
+    }
+
+    #[test]
+    fn a_line_is_broken_before_a_terminal_would_break_it() {
+        let wrapped = |text: &str| {
+            let mut stream = Stream::new("| ");
+            stream.wrap(10);
+            let mut out = Vec::new();
+            stream.feed(text.as_bytes(), &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(wrapped("0123456789\n"), "| 0123456789\n");
+        assert_eq!(wrapped("0123456789[ralph] x: done\n"), "| 0123456789\n| [ralph] x:\n|  done\n");
+        assert_eq!(wrapped("日本語日本語\n"), "| 日本語日本\n| 語\n");
+        assert_eq!(wrapped("a\tb\tc\n"), "| a\tb\n| \tc\n");
+        assert_eq!(wrapped("\n"), "| \n");
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod supervise;
 mod visit;
 
 use crate::cli::{Verb, Words};
-use crate::show::say;
+use crate::show::{one_line, say};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use failure::Failure;
@@ -75,7 +75,7 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Result<i32, Failure> {
         return Err(Failure::usage(format!("{verb:?} is not a verb"), hint));
     }
     let text = error.to_string();
-    let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").trim();
+    let first = one_line(text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: "));
     let hint = match suggestion(error) {
         Some(meant) => format!("did you mean {meant}?"),
         None => format!("ralph {verb} --help shows what can be given"),

@@ -1,7 +1,7 @@
 //! `ralph run`: a new loop in the foreground.
 
 use super::failure::{Failure, warn};
-use super::supervise::{Locks, supervise};
+use super::supervise::{Locks, lock_away, supervise};
 use crate::cli::RunWords;
 use crate::config;
 use crate::drive::script;
@@ -9,7 +9,7 @@ use crate::engine::prompt::{Materials, render};
 use crate::engine::words::{dollars, duration};
 use crate::engine::{Plan, State, Status};
 use crate::show::say;
-use crate::store::{self, Header, Home, Journal, cache, holder, valid_name};
+use crate::store::{self, Header, Home, Journal, cache, valid_name};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -45,10 +45,7 @@ fn create(home: &Home, name: Option<&str>, plan: &Plan, words: &RunWords) -> Res
     };
     let dir = home.loop_dir(&name);
     dir.create()?;
-    let locks = Locks::take(home, &dir, plan).inspect_err(|_| {
-        // Nothing is in it yet, unless somebody else has just made it theirs.
-        let _ = std::fs::remove_file(dir.lock()).and_then(|()| std::fs::remove_dir(dir.path()));
-    })?;
+    let locks = Locks::take(home, &dir, plan)?;
     let created_ms = jiff::Timestamp::now().as_millisecond();
     let parent = std::env::var("RALPH_LOOP").ok().filter(|parent| valid_name(parent));
     let header = Header { name, id: new_id()?, created_ms, parent, background: false, plan: plan.clone() };
@@ -62,21 +59,21 @@ fn make_room(home: &Home, name: &str) -> Result<(), Failure> {
     if !dir.journal().exists() {
         return Ok(());
     }
-    let state = cache::read(&dir)?.state;
-    match state.status(holder(&dir.lock()).is_some()) {
-        Status::Running => Err(Failure::usage(
-            format!("the loop {name:?} is running"),
-            format!("choose another --name, or ralph stop {name}"),
-        )),
-        status @ (Status::Paused | Status::Crashed) => Err(Failure::usage(
+    // Held until it is out of the way: another may be starting under the same name right now.
+    let lock = lock_away(&dir);
+    if !dir.journal().exists() {
+        return Ok(());
+    }
+    let _lock = lock?;
+    let status = cache::read(&dir)?.state.status(false);
+    if matches!(status, Status::Paused | Status::Crashed) {
+        return Err(Failure::usage(
             format!("the loop {name:?} is {}, and could go on", status.word()),
             format!("ralph resume {name}, ralph stop {name} to end it, or choose another --name"),
-        )),
-        _ => {
-            home.archive(name)?;
-            Ok(())
-        }
+        ));
     }
+    home.archive(name)?;
+    Ok(())
 }
 
 /// Where the user's own configuration lies.
@@ -192,5 +189,6 @@ fn in_words(plan: &Plan) -> String {
         "timeouts",
         format!("iteration {}, inactivity {}", never(limits.iteration_ms), never(limits.inactivity_ms)),
     ));
-    rows.iter().map(|(name, value)| format!("{name:<12}{value}\n")).collect()
+    let rows: Vec<String> = rows.iter().map(|(name, value)| format!("{name:<12}{value}\n")).collect();
+    rows.concat()
 }

@@ -6,13 +6,14 @@ use crate::drive::task::TaskDir;
 use crate::drive::tree::start_time;
 use crate::drive::{git, warden};
 use crate::engine::words::{plural, processes};
-use crate::engine::{Outcome, Plan, State};
+use crate::engine::{Event, Outcome, Plan, State};
 use crate::run::{Left, Runner, Watch};
 use crate::show::console::{Console, Style, colours};
 use crate::show::{files, say, summary};
 use crate::store::dir::append_file;
 use crate::store::{Header, Holder, Home, Journal, Line, Lock, LoopDir, cache, rfc3339};
 use std::fs::File;
+use std::path::Path;
 use std::time::Duration;
 
 /// Both locks of a loop that is about to run.
@@ -24,26 +25,18 @@ pub(super) struct Locks {
 impl Locks {
     /// Takes them, or says who has them.
     pub(super) fn take(home: &Home, dir: &LoopDir, plan: &Plan) -> Result<Self, Failure> {
-        let pid = std::process::id();
-        let now = jiff::Timestamp::now().as_millisecond();
-        let holder = Holder {
-            pid,
-            start_time: start_time(pid).unwrap_or(0),
-            loop_name: dir.name().to_owned(),
-            workspace: plan.workspace.clone(),
-            since: rfc3339(now),
-        };
-        let own = Lock::take(&dir.lock(), &holder)?.map_err(|other| {
-            Failure::usage(
-                format!("the loop {:?} is already running ({})", dir.name(), who(&other)),
-                format!("ralph status {0}, or ralph stop {0}", dir.name()),
-            )
-        })?;
+        let holder = me(dir, &plan.workspace);
+        let own = take_own(dir, &holder)?;
         if plan.share_workspace {
             return Ok(Self { _own: own, _workspace: None });
         }
         let workspace =
             Lock::take(&home.workspace_lock_path(&plan.workspace)?, &holder)?.map_err(|other| {
+                // A directory without a journal was made for this very try, and its lock is held: nobody
+                // else can have made it theirs.
+                if !dir.journal().exists() {
+                    let _ = std::fs::remove_file(dir.lock()).and_then(|()| std::fs::remove_dir(dir.path()));
+                }
                 Failure::usage(
                     format!(
                         "the loop {:?} already works in this workspace ({})",
@@ -55,6 +48,32 @@ impl Locks {
             })?;
         Ok(Self { _own: own, _workspace: Some(workspace) })
     }
+}
+
+/// This process, as the holder of a loop's lock.
+fn me(dir: &LoopDir, workspace: &Path) -> Holder {
+    let pid = std::process::id();
+    Holder {
+        pid,
+        start_time: start_time(pid).unwrap_or(0),
+        loop_name: dir.name().to_owned(),
+        workspace: workspace.to_owned(),
+        since: rfc3339(jiff::Timestamp::now().as_millisecond()),
+    }
+}
+
+fn take_own(dir: &LoopDir, holder: &Holder) -> Result<Lock, Failure> {
+    Lock::take(&dir.lock(), holder)?.map_err(|other| {
+        Failure::usage(
+            format!("the loop {:?} is already running ({})", dir.name(), who(&other)),
+            format!("choose another name, or ralph status {0}, or ralph stop {0}", dir.name()),
+        )
+    })
+}
+
+/// Takes a loop's own lock alone, to put its directory out of the way, or says who has it.
+pub(super) fn lock_away(dir: &LoopDir) -> Result<Lock, Failure> {
+    take_own(dir, &me(dir, Path::new("")))
 }
 
 fn who(holder: &Holder) -> String {
@@ -104,7 +123,8 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     };
     let task = TaskDir::of(&opened.state.plan.workspace, &opened.header.name);
     let log = append_file(&dir.iterations_log()).ok();
-    let mut onlooker = Onlooker { log, task, console: Console::new(dir, style) };
+    let ended = opened.state.recent.back().map(|last| last.number);
+    let mut onlooker = Onlooker { log, ended, task, console: Console::new(dir, style) };
     let left = Runner::open(dir.clone(), opened, &mut onlooker)?.run();
     onlooker.console.close();
     let left = left?;
@@ -151,6 +171,8 @@ fn changed(dir: &LoopDir) -> String {
 /// Everyone who looks on.
 struct Onlooker {
     log: Option<File>,
+    /// The last iteration that had ended when this runner began.
+    ended: Option<u32>,
     task: TaskDir,
     console: Console,
 }
@@ -158,7 +180,10 @@ struct Onlooker {
 impl Watch for Onlooker {
     fn event(&mut self, line: &Line, state: &State) {
         // Derived files: what cannot be written is not worth a loop.
-        let _ = self.log.as_mut().map(|log| files::iterations_log(log, line, state));
+        let ended = state.recent.back().map(|last| last.number);
+        if !matches!(line.event, Event::Opened { .. }) || ended != self.ended {
+            let _ = self.log.as_mut().map(|log| files::iterations_log(log, line, state));
+        }
         let _ = files::progress(self.task.path(), line, state);
         self.console.event(line, state);
     }

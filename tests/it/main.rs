@@ -1,5 +1,12 @@
 //! The one integration test binary: the repository's rules, and the program from outside.
 
+mod console;
+mod crash;
+mod docs;
 mod house;
 mod kit;
+mod limits;
+mod prompt;
+mod pty;
 mod rows;
+mod words;

@@ -2,9 +2,10 @@
 
 use super::call::{self, Output, Trouble};
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,7 +27,9 @@ impl Overlay {
             let what = format!("cannot {what} in {}", scratch.display());
             move |error: io::Error| format!("{what}: {error}")
         };
-        fs::create_dir_all(scratch.join("objects")).map_err(cannot("make a directory"))?;
+        let mut private = DirBuilder::new();
+        private.recursive(true).mode(0o700);
+        private.create(scratch.join("objects")).map_err(cannot("make a directory"))?;
         // Git runs in another directory: its paths must be absolute.
         let scratch = fs::canonicalize(scratch).map_err(cannot("look"))?;
         let alternates = alternates(&git_path(top, "objects")?);

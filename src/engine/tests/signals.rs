@@ -291,7 +291,7 @@ fn any_text(random: &mut fastrand::Rng) -> String {
 fn no_text_is_too_strange_to_be_read() {
     for seed in [1, 2, 3, 0x5eed] {
         let mut random = fastrand::Rng::with_seed(seed);
-        for _ in 0..5000 {
+        for _ in 0..2000 {
             let (text, prompt) = (any_text(&mut random), any_text(&mut random));
             let found = said(&text);
             assert!(!(found.promised && found.promise_in_sentence), "seed {seed}: {text:?}");
@@ -309,7 +309,7 @@ fn no_text_is_too_strange_to_be_read() {
 fn what_follows_an_echo_is_left_as_it_was() {
     for seed in [4, 5, 6, 0x5eed] {
         let mut random = fastrand::Rng::with_seed(seed);
-        for _ in 0..3000 {
+        for _ in 0..1000 {
             let prompt = format!("{}first\nlast\n", any_text(&mut random).replace(['>', '|'], ""));
             let line = *random.choice(&["first", "last", "my own", "<promise>COMPLETE</promise>"]).unwrap();
             let own = format!("{line}\nI, not the prompt, said so{}\n", random.u8(..));

@@ -154,12 +154,12 @@ fn wishes_escalate_by_signal_and_a_pause_takes_no_stop_back() {
         (Pause, Go, Go, Go),
         (Pause, Pause, Pause, PauseNow),
         (Pause, PauseNow, PauseNow, PauseNow),
-        (Pause, Stop, Stop, Stop),
+        (Pause, Stop, Stop, StopNow),
         (Pause, StopNow, StopNow, StopNow),
         (PauseNow, Go, Go, Go),
         (PauseNow, Pause, PauseNow, PauseNow),
         (PauseNow, PauseNow, PauseNow, PauseNow),
-        (PauseNow, Stop, Stop, Stop),
+        (PauseNow, Stop, StopNow, StopNow),
         (PauseNow, StopNow, StopNow, StopNow),
         (Stop, Go, Go, Go),
         (Stop, Pause, Stop, StopNow),
@@ -201,6 +201,8 @@ fn whoever_does_not_wait_for_the_agent_does_not_wait_for_checks() {
         let killed = Loop::preflight("g").start().ask(wish, Door::Inbox).exit(143);
         assert_eq!(killed.state.status(true), status);
         assert!(killed.resume().is_checking(), "the checks that were left out are due");
+        let unchecked = Loop::new().checks(1).no_preflight().open().start().ask(wish, Door::Inbox).exit(143);
+        assert!(unchecked.resume().is_checking());
         assert_eq!(checking.resume().orders(), [Effect::Check { iteration: 0, check: 0 }]);
     }
 }

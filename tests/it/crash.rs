@@ -1,0 +1,91 @@
+//! What a kill, a crash, a full disk or another runner may do to a loop, and what it may not.
+
+mod disk;
+mod files;
+mod kill;
+mod prefixes;
+mod rivals;
+mod verbs;
+
+use crate::kit::{Live, Test, alive, until};
+use serde_json::Value;
+use std::fs;
+
+const AGENT: &str = "script:../agent.script";
+
+/// Writes `here`, then waits for `go`.
+pub(crate) const WAITS: &str = "sh touch here; until test -e go; do sleep 0.01; done\n";
+
+/// Kills without a chance to say goodbye, and without the time that another program would take.
+fn kill_now(pids: &[u32]) {
+    for pid in pids {
+        let pid = rustix::process::Pid::from_raw(*pid as i32).unwrap();
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
+
+/// The supervisor below a warden, found without looking at every process.
+fn supervisor(warden: u32) -> Option<u32> {
+    let list = fs::read_to_string(format!("/proc/{warden}/task/{warden}/children")).ok()?;
+    list.split_whitespace().next()?.parse().ok()
+}
+
+/// Kills warden and supervisor at once, and waits until they are gone. The agent stays behind.
+pub(crate) fn crash(live: Live) {
+    let mut victims = vec![live.pid()];
+    victims.extend(supervisor(live.pid()));
+    kill_now(&victims);
+    let _ = live.end();
+    until("the supervisor's end", || victims.iter().all(|pid| !alive(*pid)));
+}
+
+/// A loop called `a` whose every process of ralph's own was killed while its agent ran.
+pub(crate) fn crashed(test: &Test, words: &[&str]) {
+    let live = test.start(&[&["run", "work", "--name", "a", "--agent", AGENT], words].concat());
+    until("the agent", || test.workspace().join("here").exists());
+    until("its line", || !test.events("a", "spawned").is_empty());
+    crash(live);
+    fs::remove_file(test.workspace().join("here")).unwrap();
+}
+
+/// What must hold of every loop, however often its runners were killed.
+#[track_caller]
+fn audit(test: &Test, name: &str) {
+    let journal = test.journal(name);
+    let is = |line: &Value, event: &str| line["event"] == event;
+    let started: Vec<u64> = journal
+        .iter()
+        .filter(|line| is(line, "started"))
+        .map(|line| line["iteration"].as_u64().unwrap())
+        .collect();
+    assert_eq!(started, (1..=started.len() as u64).collect::<Vec<_>>(), "iteration numbers");
+
+    let (mut cost, mut failures, mut open) = (Some(0.0), 0, None);
+    for line in &journal {
+        let spent = match line["event"].as_str() {
+            Some("started") => {
+                assert_eq!(open, None, "an iteration without an end: {journal:#?}");
+                open = line["iteration"].as_u64();
+                continue;
+            }
+            Some("ended") => {
+                assert_eq!(open, line["iteration"].as_u64(), "an end too many: {journal:#?}");
+                failures += u64::from(line["report"]["exit"]["code"] == 1);
+                line["report"]["cost_usd"].as_f64()
+            }
+            Some("opened") if open.is_some() => line["cost_usd"].as_f64(),
+            _ => continue,
+        };
+        open = None;
+        cost = cost.zip(spent).map(|(cost, spent)| cost + spent);
+    }
+    assert_eq!(open, None, "the last iteration has no end: {journal:#?}");
+
+    let status = test.status(name);
+    assert_eq!(status["current_iteration"], started.len());
+    assert_eq!(status["cost_usd"].as_f64(), cost);
+    assert_eq!(status["total_failures"], failures);
+    let _ = fs::remove_file(test.loop_dir(name).join("state.json"));
+    assert_eq!(test.status(name), status, "from the journal alone");
+    assert_eq!(test.survivors(), [0; 0], "processes");
+}

@@ -1,0 +1,112 @@
+//! A kill -9 at every line of the journal.
+
+use super::{AGENT, audit, kill_now, supervisor};
+use crate::kit::{Live, Test, alive, until};
+use std::fs;
+
+/// Fails once, then takes a step in each iteration; two steps turn the check green.
+const SCRIPT: &str = "iteration 1\n cost 0.25\n sleep 5ms\n exit 1\niteration *\n cost 0.25\n sh echo step >> steps\n sleep 5ms\n";
+const RUN: [&str; 14] = [
+    "run",
+    "work",
+    "--name",
+    "a",
+    "--agent",
+    AGENT,
+    "--backoff",
+    "10ms..20ms",
+    "--context",
+    "feedback",
+    "--check",
+    "test $(cat steps 2>/dev/null | wc -l) -ge 2",
+    "--check",
+    "true",
+];
+
+#[derive(Clone, Copy)]
+enum Victim {
+    Supervisor,
+    Warden,
+    Both,
+}
+
+/// Kills a runner the moment the journal has so many lines, if it lives so long.
+fn kill_at(test: &Test, live: Live, lines: usize, victim: Victim) {
+    let journal = test.loop_dir("a").join("journal.jsonl");
+    let count = || fs::read_to_string(&journal).unwrap_or_default().matches('\n').count();
+    while count() < lines && alive(live.pid()) {
+        std::hint::spin_loop();
+    }
+    let (warden, supervisor) = (live.pid(), supervisor(live.pid()));
+    match (victim, supervisor) {
+        (Victim::Supervisor, Some(supervisor)) => kill_now(&[supervisor]),
+        (Victim::Both, Some(supervisor)) => kill_now(&[warden, supervisor]),
+        (Victim::Warden, _) | (_, None) => kill_now(&[warden]),
+    }
+    let _ = live.end();
+    // A supervisor that was being born, or a process between fork and exec, may still hold it.
+    let lock = fs::File::open(test.loop_dir("a").join("lock")).unwrap();
+    until("the lock", || lock.try_lock_shared().is_ok());
+}
+
+/// Resumes a loop to its end. A refusal is right where that was decided before the kill.
+#[track_caller]
+fn resume(test: &Test, ending: &str) {
+    let done = test.ralph(&["resume", "a", "--quiet"]);
+    let status = test.status("a");
+    assert_eq!(status["status"], ending, "{done:?}");
+    let code = i32::from(ending == "failed");
+    assert!(done.code == code || done.code == 2, "{done:?}");
+}
+
+/// Kills a fresh run at each line that an undisturbed one has, and looks at what the next runner makes of it.
+fn kill_at_each_line(words: &[&str], ending: &str, victim: impl Fn(usize) -> Victim) {
+    let undisturbed = Test::new().script(SCRIPT);
+    undisturbed.ralph(words).exits(i32::from(ending == "failed"));
+    audit(&undisturbed, "a");
+    for line in 1..=undisturbed.journal("a").len() {
+        let test = Test::new().script(SCRIPT);
+        kill_at(&test, test.start(words), line, victim(line));
+        resume(&test, ending);
+        audit(&test, "a");
+        assert!(ending == "done" || test.events("a", "started").len() == 2, "the limit holds");
+    }
+}
+
+#[test]
+fn a_supervisor_killed_at_any_line_is_made_good() {
+    kill_at_each_line(&RUN, "done", |_| Victim::Supervisor);
+}
+
+#[test]
+fn a_warden_killed_at_any_line_is_made_good() {
+    kill_at_each_line(&RUN, "done", |_| Victim::Warden);
+}
+
+#[test]
+fn all_of_ralph_killed_at_any_line_is_made_good() {
+    kill_at_each_line(&RUN, "done", |_| Victim::Both);
+}
+
+#[test]
+fn a_limit_holds_wherever_a_kill_falls() {
+    let words = [&RUN[..10], &["--check", "false", "-m", "2"]].concat();
+    kill_at_each_line(&words, "failed", |line| [Victim::Supervisor, Victim::Both, Victim::Warden][line % 3]);
+}
+
+#[test]
+fn a_loop_killed_again_and_again_comes_to_its_end() {
+    let test = Test::new().script(SCRIPT);
+    let mut live = test.start(&RUN);
+    let mut lines = 0;
+    while test.loop_dir("a").join("journal.jsonl").exists() && test.status("a")["status"] != "done"
+        || lines == 0
+    {
+        lines = test.journal("a").len() + 8;
+        kill_at(&test, live, lines, [Victim::Both, Victim::Supervisor][lines % 2]);
+        live = test.start(&["resume", "a", "--quiet"]);
+    }
+    let _ = live.end();
+    audit(&test, "a");
+    assert!(test.events("a", "opened").len() > 1, "it was killed");
+}

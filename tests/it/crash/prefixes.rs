@@ -1,0 +1,100 @@
+//! A journal cut off after any of its lines, and within some.
+
+use super::{AGENT, WAITS, audit};
+use crate::kit::{Test, until};
+use std::fs;
+
+/// A finished loop that failed, was blocked and answered, paused and resumed; and its journal.
+fn finished() -> (Test, String) {
+    let script = format!(
+        "iteration 1\n cost 0.25\n exit 1\niteration 2\n cost 0.25\n blocked Which port?\niteration 3\n cost 0.25\n {WAITS}\
+         iteration *\n cost 0.25\n sh echo step >> steps\n"
+    );
+    let test = Test::new().script(&script);
+    test.ralph(&[
+        "run",
+        "work",
+        "--name",
+        "a",
+        "--agent",
+        AGENT,
+        "--check",
+        "test -f steps",
+        "--backoff",
+        "10ms..20ms",
+    ])
+    .exits(3);
+    let live = test.start(&["resume", "a", "--answer", "8080"]);
+    until("the agent", || test.workspace().join("here").exists());
+    test.ralph(&["pause", "a"]).exits(0);
+    test.write("go", "");
+    live.end().exits(3);
+    test.ralph(&["resume", "a"]).exits(0);
+    audit(&test, "a");
+    let journal = test.read_loop("a", "journal.jsonl");
+    (test, journal)
+}
+
+/// Puts back the beginning of a journal, as a crash leaves it.
+fn put_back(test: &Test, journal: &str) {
+    let _ = fs::remove_file(test.workspace().join("steps"));
+    let _ = fs::remove_file(test.loop_dir("a").join("state.json"));
+    fs::write(test.loop_dir("a").join("journal.jsonl"), journal).unwrap();
+}
+
+/// Resumes until it is done: it may be blocked again on its way. What standard error said.
+#[track_caller]
+fn go_on(test: &Test, written: &str) -> String {
+    let mut complaints = String::new();
+    for _ in 0..3 {
+        let before = test.status("a");
+        let done = test.ralph(&["resume", "a", "--quiet"]);
+        complaints += &done.err;
+        if before["status"] == "done" {
+            done.exits(2).complains("is done");
+            break;
+        }
+        assert!([0, 3].contains(&done.code), "after\n{written}\n{done:?}");
+    }
+    assert_eq!(test.status("a")["status"], "done", "after\n{written}");
+    assert!(
+        test.read_loop("a", "journal.jsonl").starts_with(written.trim_end_matches(|c| c != '\n')),
+        "a line was rewritten"
+    );
+    audit(test, "a");
+    complaints
+}
+
+#[test]
+fn a_loop_goes_on_after_any_line_of_its_journal() {
+    let (test, journal) = finished();
+    let ends: Vec<usize> = journal.match_indices('\n').map(|(at, _)| at + 1).collect();
+    assert!(ends.len() > 25, "{journal}");
+    for end in ends {
+        put_back(&test, &journal[..end]);
+        let complaints = go_on(&test, &journal[..end]);
+        assert!(!complaints.contains("warning"), "{complaints}");
+    }
+}
+
+#[test]
+fn a_torn_line_is_cut_off_with_a_warning() {
+    let (test, journal) = finished();
+    let ends: Vec<usize> = journal.match_indices('\n').map(|(at, _)| at + 1).collect();
+    for (line, keep) in
+        [(1, 1), (4, 20), (5, usize::MAX), (12, 40), (ends.len() / 2, 3), (ends.len() - 3, 60)]
+    {
+        let next = &journal[ends[line - 1]..ends[line]];
+        let torn = format!("{}{}", &journal[..ends[line - 1]], &next[..keep.min(next.len() - 1)]);
+        put_back(&test, &torn);
+        // A reader passes over it, and leaves it as it is.
+        test.ralph(&["status", "a"]).exits(0);
+        assert_eq!(test.read_loop("a", "journal.jsonl"), torn);
+        let complaints = go_on(&test, &torn);
+        assert_eq!(complaints.matches("ralph: warning: ").count(), 1, "{complaints}");
+        assert!(
+            complaints.contains(&format!("cut off a last line of {} bytes", keep.min(next.len() - 1))),
+            "{complaints}"
+        );
+    }
+}

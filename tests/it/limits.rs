@@ -1,0 +1,164 @@
+//! Where a loop stops at the latest, and how it says so.
+
+mod claims;
+mod files;
+mod prompts;
+
+use crate::crash::{WAITS, crashed};
+use crate::kit::{Done, Test};
+
+const AGENT: &str = "script:../agent.script";
+
+/// Runs a loop called `a` on this script.
+fn run(test: &Test, words: &[&str]) -> Done {
+    let backoff: &[&str] = if words.contains(&"--backoff") { &[] } else { &["--backoff", "1ms..2ms"] };
+    test.ralph(&[&["run", "work", "--name", "a", "--agent", AGENT], backoff, words].concat())
+}
+
+/// Asserts how the loop called `a` ended, and after how many iterations.
+#[track_caller]
+fn ended(test: &Test, reason: &str, iterations: usize) {
+    let status = test.status("a");
+    assert_eq!(
+        (&status["stop_reason"], &status["current_iteration"]),
+        (&reason.into(), &iterations.into()),
+        "{status:#}"
+    );
+    assert_eq!(test.events("a", "started").len(), iterations);
+    assert_eq!(test.events("a", "finished").last().unwrap()["stop_reason"], reason);
+}
+
+/// The script's first iterations, then one that is killed together with ralph.
+fn killed_in(iteration: u32, others: &str) -> Test {
+    Test::new().script(&format!("iteration {iteration}\n cost 0.25\n {WAITS}{others}"))
+}
+
+#[test]
+fn the_iteration_limit_ends_a_loop() {
+    let test = Test::new().script("iteration *\n say hello\n");
+    run(&test, &["-m", "2"])
+        .exits(1)
+        .says("[ralph] a: loop complete after 2 iterations")
+        .says("the work is not proven");
+    ended(&test, "max_iterations", 2);
+    assert_eq!(test.status("a")["outcome"]["why"], "iterations");
+}
+
+#[test]
+fn the_iteration_limit_holds_across_a_crash() {
+    let test = killed_in(1, "");
+    crashed(&test, &["-m", "2"]);
+    test.ralph(&["resume", "a"]).exits(1).says("starting iteration 2/2");
+    ended(&test, "max_iterations", 2);
+}
+
+#[test]
+fn the_cost_limit_ends_a_loop() {
+    let test = Test::new().script("iteration *\n cost 0.25\n cost 0.05\n");
+    run(&test, &["--max-cost", "0.50"]).exits(1).says("the budget is used up");
+    ended(&test, "budget_exhausted", 2);
+    assert_eq!(test.status("a")["cost_usd"], 0.6);
+    test.ralph(&["resume", "a"]).exits(2).complains("ralph set a max-cost=");
+}
+
+#[test]
+fn the_cost_limit_holds_across_a_crash() {
+    let test = killed_in(2, "iteration *\n cost 0.25\n");
+    crashed(&test, &["--max-cost", "0.75"]);
+    test.ralph(&["resume", "a"]).exits(1);
+    ended(&test, "budget_exhausted", 3);
+    assert_eq!(test.status("a")["cost_usd"], 0.75);
+}
+
+#[test]
+fn the_time_limit_kills_the_running_iteration() {
+    let test = Test::new().script("iteration *\n hang\n");
+    run(&test, &["--max-time", "300ms"]).exits(1).says("the time is used up");
+    ended(&test, "timeout", 1);
+    let active = test.status("a")["active_s"].as_f64().unwrap();
+    assert!((0.3..5.0).contains(&active), "{active}");
+}
+
+#[test]
+fn the_time_limit_holds_across_a_crash() {
+    let test = killed_in(2, "iteration 1\n sleep 700ms\niteration *\n hang\n");
+    crashed(&test, &["--max-time", "2s"]);
+    let used = test.status("a")["active_s"].as_f64().unwrap();
+    assert!((0.7..2.0).contains(&used), "{used}");
+    test.ralph(&["resume", "a"]).exits(1);
+    ended(&test, "timeout", 3);
+    let last = test.events("a", "ended").last().unwrap()["report"]["ms"].as_u64().unwrap();
+    assert!(last < 1900, "only what was left: {last} ms");
+}
+
+#[test]
+fn the_failure_limit_holds_across_a_crash() {
+    let test = killed_in(3, "iteration *\n exit 1\n");
+    crashed(&test, &["--max-failures", "3", "--backoff", "1ms..2ms"]);
+    test.ralph(&["resume", "a"]).exits(1).says("3 consecutive failures, stopping loop");
+    ended(&test, "failures", 4);
+    assert_eq!(test.status("a")["total_failures"], 3, "the interrupted one is nobody's failure");
+}
+
+#[test]
+fn five_failures_in_a_row_end_a_loop_and_rests_grow() {
+    let test = Test::new().script("iteration *\n exit 3\n");
+    let done = run(&test, &["--backoff", "20ms..100ms"]).exits(1);
+    for words in ["20ms (attempt 1/5)", "40ms (attempt 2/5)", "80ms (attempt 3/5)", "100ms (attempt 4/5)"] {
+        assert!(
+            done.out.contains(&format!("failed (exit: 3), retrying in {words}")),
+            "{words}: {}",
+            done.out
+        );
+    }
+    done.says("[ralph] a: 5 consecutive failures, stopping loop");
+    ended(&test, "failures", 5);
+    let at = |event: &str| {
+        test.events("a", event).iter().map(|line| line["at_ms"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    let rests: Vec<i64> =
+        at("ended").iter().zip(&at("started")[1..]).map(|(ended, started)| started - ended).collect();
+    for (rest, least) in rests.iter().zip([20, 40, 80, 100]) {
+        // Wall time is cut to whole milliseconds at both ends; the upper bound leaves room for a busy machine.
+        assert!((least - 1..least + 2000).contains(rest), "{rests:?}");
+    }
+}
+
+#[test]
+fn a_good_exit_resets_the_count_of_failures() {
+    let test =
+        Test::new().script("iteration 3\n say good\niteration 6\n promise COMPLETE\niteration *\n exit 1\n");
+    run(&test, &["--max-failures", "3"]).exits(0);
+    ended(&test, "completed", 6);
+    let status = test.status("a");
+    assert_eq!((&status["consecutive_failures"], &status["total_failures"]), (&0.into(), &4.into()));
+}
+
+#[test]
+fn inactivity_neither_counts_as_a_failure_nor_resets_the_count() {
+    let test = Test::new().script("iteration 2\n hang\niteration *\n exit 1\n");
+    run(&test, &["--max-failures", "2", "--inactivity-timeout", "1s"])
+        .exits(1)
+        .says("[ralph] a: inactivity timeout (1s), restarting");
+    ended(&test, "failures", 3);
+    assert_eq!(test.status("a")["total_failures"], 2);
+}
+
+#[test]
+fn an_iteration_timeout_counts_as_a_failure() {
+    let test = Test::new().script("iteration *\n hang\n");
+    run(&test, &["--max-failures", "2", "--iteration-timeout", "200ms"]).exits(1);
+    ended(&test, "failures", 2);
+}
+
+#[test]
+fn no_limit_and_a_high_limit_are_warned_of() {
+    let test = Test::new().script("iteration 1\n promise COMPLETE\n");
+    run(&test, &["-m", "0"]).exits(0).complains("ralph: warning: no limit of iterations");
+    assert_eq!(test.status("a")["max_iterations"], serde_json::Value::Null);
+    run(&test, &["-m", "51"])
+        .exits(0)
+        .complains("ralph: warning: high iteration count (>50) may consume significant resources");
+    let quiet = run(&test, &["-m", "50"]).exits(0);
+    assert_eq!(quiet.err, "");
+}

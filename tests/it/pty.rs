@@ -1,0 +1,120 @@
+//! A terminal for tests: every byte that a program sends to it, and what a person would see of them.
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// A program whose output is a terminal.
+pub(crate) struct Screen {
+    child: Child,
+    controller: Arc<OwnedFd>,
+    seen: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Screen {
+    /// Starts a command on a terminal of so many columns.
+    pub(crate) fn start(mut command: Command, columns: u16) -> Self {
+        let controller =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+        grantpt(&controller).and_then(|()| unlockpt(&controller)).expect("a terminal");
+        let name = ptsname(&controller, Vec::new()).expect("a terminal's name");
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let terminal = rustix::fs::open(&name, flags, Mode::empty()).expect("a terminal");
+        let controller = Arc::new(controller);
+        resize(&controller, columns);
+        command.stdin(Stdio::null());
+        command.stdout(terminal.try_clone().unwrap()).stderr(terminal);
+        let child = command.spawn().expect("the binary starts");
+        // Only the child has the terminal now, so reading ends when it and its children are gone.
+        drop(command);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (mut source, sink) = (File::from(controller.try_clone().unwrap()), seen.clone());
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = source.read(&mut buffer) {
+                sink.lock().unwrap().extend_from_slice(&buffer[..count]);
+            }
+        });
+        Self { child, controller, seen, reader: Some(reader) }
+    }
+
+    /// Makes the terminal as wide as this.
+    pub(crate) fn resize(&self, columns: u16) {
+        resize(&self.controller, columns);
+    }
+
+    /// All that came so far.
+    pub(crate) fn seen(&self) -> String {
+        String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned()
+    }
+
+    /// Waits for the end: the exit code and all bytes.
+    pub(crate) fn end(mut self) -> (i32, Vec<u8>) {
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        self.reader.take().unwrap().join().unwrap();
+        (code, self.seen.lock().unwrap().clone())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn resize(controller: &OwnedFd, columns: u16) {
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(controller, size).expect("a terminal has a size");
+}
+
+/// Every escape sequence in some bytes, without the escape.
+pub(crate) fn escapes(text: &str) -> Vec<String> {
+    let sequence = |rest: &str| {
+        let end = rest.find(|c: char| c.is_ascii_alphabetic()).map_or(rest.len(), |at| at + 1);
+        rest[..end].to_owned()
+    };
+    text.split('\x1b').skip(1).map(sequence).collect()
+}
+
+/// The rows that a person sees at the end, on a terminal as wide as it takes.
+pub(crate) fn rows(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut rows = vec![Vec::new()];
+    let (mut row, mut column) = (0, 0);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' => {
+                row += 1;
+                rows.resize(rows.len().max(row + 1), Vec::new());
+            }
+            '\r' => column = 0,
+            '\x1b' => {
+                let mut sequence = String::new();
+                while !sequence.ends_with(|c: char| c.is_ascii_alphabetic()) {
+                    sequence.extend([chars.next().expect("a sequence ends")]);
+                }
+                match sequence.as_str() {
+                    "[1A" => row -= 1,
+                    "[2K" => rows[row].clear(),
+                    _ => assert!(sequence.ends_with('m'), "{sequence:?}"),
+                }
+            }
+            c => {
+                let cells: &mut Vec<char> = &mut rows[row];
+                cells.resize(cells.len().max(column + 1), ' ');
+                cells[column] = c;
+                column += 1;
+            }
+        }
+    }
+    rows.into_iter().map(|row| row.into_iter().collect::<String>().trim_end().to_owned()).collect()
+}

@@ -1,0 +1,400 @@
+//! What a person types: each mistake has its message, its hint and exit code 2, and leaves no trace.
+
+use crate::kit::Test;
+use std::fs;
+
+/// Every file and directory below the workspace and the state directory.
+fn traces(test: &Test) -> Vec<String> {
+    let root = test.root().display();
+    test.sh(&format!("find '{root}/work' '{root}/state' | sort")).lines().map(str::to_owned).collect()
+}
+
+/// Runs words that must be refused: with this error and this hint, and without a trace.
+#[track_caller]
+fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
+    let before = traces(test);
+    let done = test.ralph(words).exits(2);
+    let mut lines = done.err.lines();
+    let first = lines.next().unwrap_or_default();
+    assert!(
+        first.starts_with("ralph: error: ") && first.contains(error),
+        "{words:?}: {error:?} is not in\n{}",
+        done.err
+    );
+    let last = lines.last().unwrap_or_default();
+    assert!(
+        last.starts_with("  hint: ") && last.contains(hint),
+        "{words:?}: {hint:?} is not in\n{}",
+        done.err
+    );
+    assert_eq!(done.out, "", "{words:?}");
+    assert_eq!(traces(test), before, "{words:?}");
+}
+
+#[test]
+fn a_loop_needs_a_task() {
+    let test = Test::new();
+    refused(&test, &["run", "--", "true"], "there is no task", "PROMPT.md");
+    refused(&test, &["run", " ", "--", "true"], "there is no task", "--prompt-file");
+    refused(&test, &["run", "a", "--prompt", "b", "--", "true"], "TASK and --prompt", "once");
+    refused(
+        &test,
+        &["run", "--prompt", "b", "--prompt-file", "c", "--", "true"],
+        "--prompt and --prompt-file",
+        "one of the two",
+    );
+}
+
+#[test]
+fn a_prompt_file_is_a_file_that_is_there() {
+    let test = Test::new().file("folder/x", "");
+    refused(
+        &test,
+        &["run", "--prompt-file", "no.md", "--", "true"],
+        "prompt file not found: no.md",
+        "write it",
+    );
+    refused(&test, &["run", "--spec", "no.md", "--", "true"], "prompt file not found: no.md", "write it");
+    refused(
+        &test,
+        &["run", "--prompt-file", "folder", "--", "true"],
+        "cannot read prompt file: folder",
+        "directory",
+    );
+    test.write("PROMPT.md/x", "");
+    refused(&test, &["run", "--", "true"], "cannot read prompt file: PROMPT.md", "directory");
+}
+
+#[test]
+fn an_empty_prompt_file_is_allowed() {
+    let test = Test::new().file("PROMPT.md", "");
+    test.ralph(&["run", "--name", "a", "-m", "1", "--no-promise", "--context", "none", "--", "true"])
+        .exits(0);
+    assert_eq!(test.prompt("a", 1), "");
+}
+
+#[test]
+fn a_flag_that_is_none_is_refused_with_the_one_that_was_meant() {
+    let test = Test::new();
+    refused(&test, &["run", "a", "--chek", "true", "--", "true"], "'--chek'", "did you mean --check?");
+    refused(&test, &["--max-iteration", "3", "--prompt", "a"], "'--max-iteration'", "--max-iterations?");
+    refused(&test, &["run", "a", "--zzz", "--", "true"], "'--zzz'", "ralph run --help");
+    refused(&test, &["ls", "--jsn"], "'--jsn'", "did you mean --json?");
+    refused(&test, &["run", "a", "-q", "--json", "--", "true"], "--quiet", "ralph run --help");
+}
+
+#[test]
+fn a_word_that_is_no_verb_is_never_a_task() {
+    let test = Test::new();
+    refused(&test, &["fix", "the", "bug"], "\"fix\" is not a verb", "ralph run \"fix the bug\"");
+    refused(&test, &["stats"], "\"stats\" is not a verb", "ralph status");
+    refused(&test, &["puase", "a"], "\"puase\" is not a verb", "ralph pause");
+    refused(&test, &[""], "\"\" is not a verb", "ralph run");
+    let done = test.ralph(&[]).exits(2);
+    assert!(done.out.is_empty() && done.err.contains("Usage: ralph"), "{done:?}");
+}
+
+#[test]
+fn flags_without_a_verb_are_run() {
+    let test = Test::new();
+    let words = ["--prompt", "say nothing", "-m", "1", "--no-promise", "--name", "a", "--", "true"];
+    test.ralph(&words).exits(0).says("[ralph] a: starting iteration 1/1");
+    assert!(test.prompt("a", 1).starts_with("say nothing\n"));
+    test.ralph(&["-m", "1", "--no-promise", "--prompt", "- one\n- two", "--", "true"]).exits(0);
+    assert!(test.prompt("work-1", 1).starts_with("- one\n- two\n"));
+    refused(&test, &["--prompt", "-m", "5", "--", "true"], "--prompt <TEXT>", "ralph run --help");
+}
+
+#[test]
+fn a_name_is_short_and_plain() {
+    let test = Test::new();
+    let long = "x".repeat(64);
+    for name in ["Bad", "-x", "a b", "../a", "a/b", "", ".", "é", long.as_str()] {
+        let flag = format!("--name={name}");
+        refused(&test, &["run", "a", &flag, "--", "true"], "cannot be a loop's name", "a-z, 0-9");
+    }
+    refused(&test, &["status", "No Such"], "cannot be a loop's name", "a-z, 0-9");
+    refused(&test, &["status", "nosuch"], "no loop is called `nosuch`", "ralph ls");
+}
+
+#[test]
+fn limits_are_numbers_from_zero_up() {
+    let test = Test::new();
+    let count = "a whole number, 0 or more";
+    let amount = "an amount in dollars";
+    let span = "a duration reads 90, 90s, 5m or 2h";
+    for (flag, named, value, why) in [
+        ("-m", "--max-iterations", "-5", count),
+        ("-m", "--max-iterations", "abc", count),
+        ("-m", "--max-iterations", "1.5", count),
+        ("-m", "--max-iterations", "99999999999", count),
+        ("-m", "--max-iterations", "", count),
+        ("--maximum-iterations", "--max-iterations", "-1", count),
+        ("--max-failures", "--max-failures", "-1", count),
+        ("--max-failures", "--max-failures", "many", count),
+        ("--diff-chars", "--diff-chars", "-1", count),
+        ("--output-chars", "--output-chars", "x", count),
+        ("--max-cost", "--max-cost", "-1", amount),
+        ("--max-cost", "--max-cost", "abc", amount),
+        ("--max-cost", "--max-cost", "nan", amount),
+        ("--max-cost", "--max-cost", "inf", amount),
+        ("--max-time", "--max-time", "-1s", span),
+        ("--max-time", "--max-time", "-1", span),
+        ("--max-time", "--max-time", "5x", span),
+        ("--max-time", "--max-time", "", span),
+        ("--max-time", "--max-time", "1h30m", span),
+        ("--max-time", "--max-time", "--check", span),
+        ("--iteration-timeout", "--iteration-timeout", "-2h", span),
+        ("--inactivity-timeout", "--inactivity-timeout", "soon", span),
+        ("--check-timeout", "--check-timeout", "-1s", span),
+        ("--delay", "--delay", "-3", span),
+        ("--backoff", "--backoff", "5", "a backoff reads 1s..300s"),
+        ("--backoff", "--backoff", "5s..1s", "first rest is at most its last"),
+        ("--backoff", "--backoff", "-1s..1s", span),
+        ("--on-fail", "--on-fail", "explode", ""),
+        ("--context", "--context", "everything", ""),
+        ("--exit-waiting", "--exit-waiting", "x", ""),
+    ] {
+        let words = ["run", "a", flag, value, "--", "true"];
+        let hint = if why.is_empty() { "" } else { "ralph run --help" };
+        refused(&test, &words, &format!("{named} <"), hint);
+        refused(&test, &words, why, hint);
+    }
+}
+
+#[test]
+fn a_done_pattern_is_a_regular_expression_without_look_around() {
+    let test = Test::new();
+    for (pattern, why, hint) in [
+        ("(", "unclosed group", "backslash"),
+        ("[z-a]", "--done-pattern", "backslash"),
+        ("*", "--done-pattern", "backslash"),
+        ("(?=a)b", "look-around", "describe what matches instead"),
+        ("(?<!not )done", "look-around", "describe what matches instead"),
+    ] {
+        refused(&test, &["run", "a", "--done-pattern", pattern, "--", "true"], why, hint);
+    }
+}
+
+#[test]
+fn an_empty_check_is_refused() {
+    let test = Test::new();
+    for check in ["", "  ", "\n"] {
+        refused(&test, &["run", "a", "--check", check, "--", "true"], "a check is empty", "--check");
+    }
+}
+
+#[test]
+fn a_check_that_nobody_can_run_is_refused() {
+    let test = Test::new();
+    let words = ["run", "a", "--check", "nosuchcmd --flag", "--", "true"];
+    refused(&test, &words, "no command nosuchcmd", "--no-preflight");
+    // With what the agent will bring, preflight cannot be asked for.
+    let words = ["run", "a", "--no-preflight", "-m", "1", "--check", "nosuchcmd --flag", "--", "true"];
+    test.ralph(&words).exits(1).says("check `nosuchcmd --flag`: red (exit 127");
+}
+
+#[test]
+fn a_check_that_the_shell_understands_is_run() {
+    let test = Test::new().file("dir/x", "");
+    for (check, green) in [
+        ("./script", false),
+        ("dir/script --flag", false),
+        ("/no/such/script", false),
+        ("true", true),
+        (":", true),
+        ("test -d dir", true),
+        ("[ -d dir ]", true),
+        ("FOO=1 env | grep -q FOO=1", true),
+        ("cd dir && test -f x", true),
+        ("! test -f nothing", true),
+        ("(exit 0)", true),
+        ("{ true; }", true),
+        ("if true; then true; fi", true),
+        ("for i in 1 2; do true; done", true),
+        ("\"true\"", true),
+        ("$(echo true)", true),
+        ("# a comment", true),
+    ] {
+        let words = ["run", "a", "--name", "a", "-m", "1", "--no-promise", "--check", check, "--", "true"];
+        let verdict = if green { "green" } else { "red (exit 127" };
+        test.ralph(&words).exits(i32::from(!green)).says(&format!("preflight check `{check}`: {verdict}"));
+    }
+}
+
+#[test]
+fn an_agent_must_be_there_before_the_first_iteration() {
+    let test = Test::new();
+    refused(&test, &["run", "a"], "there is no agent", "-- claude -p");
+    refused(&test, &["run", "a", "--"], "there is no agent", "-- claude -p");
+    refused(&test, &["run", "a", "--", "nosuchagent", "-p"], "nosuchagent", "PATH");
+    refused(&test, &["run", "a", "--", "./nosuchagent"], "./nosuchagent", "install it");
+    refused(&test, &["run", "a", "--agent", "nosuch"], "\"nosuch\" is not known", "after --");
+    refused(
+        &test,
+        &["run", "a", "--agent", "script:x", "--", "true"],
+        "--agent and a command",
+        "one of the two",
+    );
+}
+
+#[test]
+fn a_script_is_read_before_anything_runs() {
+    let test = Test::new().file("bad.script", "iteration 1\n  say hello\n  frobnicate\n");
+    refused(&test, &["run", "a", "--agent", "script:no.script"], "no.script", "script:demo.script");
+    refused(
+        &test,
+        &["run", "a", "--agent", "script:bad.script"],
+        "bad.script:3: unknown step `frobnicate`",
+        "that line",
+    );
+}
+
+#[test]
+fn a_budget_needs_a_cost_that_can_be_known() {
+    let test = Test::new();
+    let words = ["run", "a", "--max-cost", "5", "--", "true"];
+    refused(&test, &words, "--max-cost is set, but the cost of `true`", "--allow-unknown-cost");
+    let words =
+        ["run", "a", "--max-cost", "5", "--allow-unknown-cost", "-m", "1", "--no-promise", "--", "true"];
+    test.ralph(&words).exits(0);
+}
+
+#[test]
+fn a_promise_is_asked_for_or_not() {
+    let test = Test::new();
+    let words = ["run", "a", "--promise", "X", "--no-promise", "--", "true"];
+    refused(&test, &words, "--promise and --no-promise", "one of the two");
+    for empty in ["", " \t"] {
+        refused(&test, &["run", "a", "--promise", empty, "--", "true"], "--promise", "to promise");
+    }
+}
+
+#[test]
+fn a_template_is_checked_before_anything_runs() {
+    for (text, tag) in [
+        ("{{tsk}}\n", "{{tsk}}"),
+        ("{{#diff}}never closed\n", "{{#diff}}"),
+        ("{{#diff}}{{#task}}{{/diff}}{{/task}}\n", "{{/diff}}"),
+    ] {
+        let test = Test::new().file(".ralph/template.md", text);
+        refused(&test, &["run", "a", "--", "true"], &format!(".ralph/template.md: {tag}"), "task, prepended");
+    }
+    let test = Test::new().file(".ralph/template.md/x", "");
+    refused(&test, &["run", "a", "--", "true"], ".ralph/template.md", "text file");
+}
+
+#[test]
+fn a_limit_is_set_by_name_and_value() {
+    let test = Test::new();
+    test.ralph(&["run", "a", "--name", "a", "-m", "1", "--", "true"]).exits(1);
+    for word in [
+        "max-iterations",
+        "max-iterations=x",
+        "max-iterations=-1",
+        "max-cost=inf",
+        "max-time=-1s",
+        "max=1",
+        "=1",
+    ] {
+        refused(&test, &["set", "a", word], &format!("{word:?}"), "max-iterations=N");
+    }
+    refused(&test, &["set", "a"], "LIMIT=VALUE", "ralph set --help");
+    refused(&test, &["set", "b", "max-iterations=3"], "`b`", "ralph ls");
+    refused(&test, &["logs", "a", "--iteration", "2"], "--iteration 2", "newest");
+}
+
+#[test]
+fn the_agents_verbs_need_a_loop_around_them() {
+    let test = Test::new();
+    refused(&test, &["done"], "not inside a loop", "ralph stop");
+    refused(&test, &["blocked", "why"], "not inside a loop", "ralph stop");
+    refused(&test, &["blocked"], "<WHY>", "ralph blocked --help");
+}
+
+#[test]
+fn a_dry_run_prints_the_plan_and_leaves_no_trace() {
+    let test = Test::git().file("PROMPT.md", "Mend the roof.");
+    let before = traces(&test);
+    let words = [
+        "run",
+        "--dry-run",
+        "--check",
+        "touch checked",
+        "--promise",
+        "THE ROOF HOLDS",
+        "-m",
+        "7",
+        "--max-time",
+        "1h",
+        "--",
+        "sh",
+        "-c",
+        "touch ran",
+    ];
+    let done = test.ralph(&words).exits(0);
+    assert_eq!(traces(&test), before);
+    assert_eq!(done.err, "");
+    let (plan, prompt) = done.out.split_once("--- the first prompt").expect("two parts");
+    for row in [
+        "agent       sh -c touch ran\n",
+        "check       touch checked (timeout 10m)\n",
+        "iterations  at most 7\n",
+    ] {
+        assert!(plan.contains(row), "{row:?} is not in\n{plan}");
+    }
+    assert!(plan.contains("time        at most 1h\n") && plan.contains("workspace   "), "{plan}");
+    assert!(prompt.contains("Mend the roof.\n") && prompt.contains("iteration 1 of at most 7"), "{prompt}");
+    assert!(prompt.contains("<promise>THE ROOF HOLDS</promise>"), "{prompt}");
+}
+
+#[test]
+fn every_verb_has_help_that_can_be_read() {
+    let test = Test::new();
+    let all = test.ralph(&["--help"]).exits(0).out;
+    assert_eq!(test.ralph(&["help"]).exits(0).out, all);
+    let verbs: Vec<&str> = all
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(verbs.contains(&"run") && verbs.contains(&"demo") && !all.contains("__"), "{all}");
+    for verb in verbs.into_iter().filter(|verb| *verb != "help") {
+        let done = test.ralph(&[verb, "--help"]).exits(0);
+        assert_eq!(done.err, "");
+        assert!(done.out.contains(&format!("Usage: ralph {verb}")), "{}", done.out);
+        let first = done.out.lines().next().unwrap_or_default();
+        assert!(first.starts_with(char::is_uppercase) && !first.ends_with('.'), "{verb}: {first}");
+        assert!(all.contains(first), "{verb}: {first}");
+        assert!(done.out.lines().all(|line| line.chars().count() <= 100), "{verb} is too wide\n{}", done.out);
+    }
+    let run = test.ralph(&["run", "--help"]).exits(0).out;
+    for heading in ["Task:", "Done when:", "Checks:", "Limits:", "Rest:", "Agent:", "Output:"] {
+        assert!(run.contains(&format!("\n{heading}\n")), "{heading} is not in\n{run}");
+    }
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    let version = format!("ralph {}\n", env!("CARGO_PKG_VERSION"));
+    for flag in ["--version", "-V"] {
+        assert_eq!(Test::new().ralph(&[flag]).exits(0).out, version);
+    }
+}
+
+#[test]
+fn many_iterations_are_warned_of() {
+    let test = Test::new();
+    for (limit, words) in [("51", "high iteration count (>50)"), ("0", "no limit of iterations")] {
+        let done =
+            test.ralph(&["run", "a", "-m", limit, "--", "sh", "-c", "echo '<promise>COMPLETE</promise>'"]);
+        done.exits(0).complains(&format!("ralph: warning: {words}"));
+    }
+    let done = test
+        .ralph(&["run", "a", "-m", "50", "--", "sh", "-c", "echo '<promise>COMPLETE</promise>'"])
+        .exits(0);
+    assert_eq!(done.err, "");
+    assert!(fs::read_dir(test.state_dir().join("loops")).unwrap().count() == 3);
+}
