@@ -29,6 +29,8 @@ pub struct Words {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run a loop in the foreground
+    #[command(after_help = "Durations read 90, 90s, 5m or 2h. For example:\n  \
+        ralph run \"Make the tests pass.\" --check \"cargo test\" --max-time 2h -- claude -p")]
     Run(Box<RunWords>),
     /// Go on with a paused, stopped, blocked or crashed loop
     Resume(ResumeWords),

@@ -46,14 +46,32 @@ const IGNORED: [i32; 2] = [libc::SIGTTOU, libc::SIGXFSZ];
 
 /// Makes signals behave as a supervisor needs them, whatever its parent had set.
 pub fn settle_signals() {
-    // SAFETY: ignoring a signal installs no handler, and the set is initialised before it is used.
+    for signal in IGNORED {
+        // SAFETY: ignoring a signal installs no handler.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Keeps back what a runner listens to, so that no signal is lost, or deadly, between a fork and the time
+/// when both sides listen.
+pub fn hold_signals() {
+    block(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1]);
+}
+
+/// Lets through what was kept back, by us or by the parent.
+pub fn release_signals() {
+    block(&[]);
+}
+
+fn block(signals: &[i32]) {
+    // SAFETY: the set is initialised before it is used.
     unsafe {
-        for signal in IGNORED {
-            libc::signal(signal, libc::SIG_IGN);
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in signals {
+            libc::sigaddset(&raw mut set, *signal);
         }
-        let mut none = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
     }
 }
 

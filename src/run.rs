@@ -10,7 +10,7 @@ use crate::drive::job::Gone;
 use crate::drive::task::TaskDir;
 use crate::drive::{Heard, Key, World, git, leftover, signals};
 use crate::engine::event::{CheckReport, Door, Fault, Notice, Report, Said, Wish};
-use crate::engine::{Effect, Event, Now, Outcome, Phase, State, signal, words};
+use crate::engine::{Effect, Event, Marker, Now, Outcome, Phase, State, signal, words};
 use crate::store::{self, Header, Journal, Line, LoopDir, cache, dir, inbox};
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
@@ -146,18 +146,15 @@ impl<'a> Runner<'a> {
     }
 
     fn recover(&mut self) -> Result<(), Error> {
-        let cut_short =
-            matches!(self.state.phase, Phase::Running { started: true, .. } | Phase::Killing { .. });
+        let cut_short = self.in_iteration();
+        let mut survivors = Vec::new();
         if !matches!(self.state.phase, Phase::Waiting) {
             let grace = &self.state.plan.grace;
             let (grace, survivor) = (millis(grace.term_ms), millis(grace.survivor_ms));
-            let (swept, survivors) = leftover::sweep(&self.header.id, self.state.process, grace, survivor);
+            let swept;
+            (swept, survivors) = leftover::sweep(&self.header.id, self.state.process, grace, survivor);
             if swept > 0 {
                 self.watch.warn(&format!("ended {} left by an earlier run", words::processes(swept)));
-            }
-            if !survivors.is_empty() {
-                let detail = format!("processes of an earlier run cannot be ended: {survivors:?}");
-                self.tell(Event::Faulted { class: Fault::Survivors, detail })?;
             }
         }
         let cost_usd = if cut_short { self.task.look(None).cost_usd } else { None };
@@ -171,6 +168,12 @@ impl<'a> Runner<'a> {
         if cut_short {
             // The agent may have outlived its runner, and have said something since.
             self.look_for_markers()?;
+            self.task.file_away(&self.state.claims.markers, &self.dir.iteration(self.state.iteration));
+        }
+        // After the inbox: a wish to go on forgives what had ended the loop, and this is not to be forgiven.
+        if !survivors.is_empty() {
+            let detail = format!("processes of an earlier run cannot be ended: {survivors:?}");
+            self.tell(Event::Faulted { class: Fault::Survivors, detail })?;
         }
         let _ = self.task.ensure();
         drop(dir::append_file(&self.dir.inbox()));
@@ -275,16 +278,26 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    /// Whether the journal says that an agent runs.
+    fn in_iteration(&self) -> bool {
+        matches!(self.state.phase, Phase::Running { started: true, .. } | Phase::Killing { .. })
+    }
+
     fn look_for_markers(&mut self) -> Result<(), Error> {
         let found = self.task.look(self.state.plan.proof.file.as_deref());
         if let Some(detail) = found.wrong {
             return self.tell(Event::Faulted { class: Fault::Marker, detail });
         }
         let iteration = self.state.iteration;
+        let any = found.markers.iter().any(|marker| *marker != Marker::File);
         for marker in found.markers {
             if !self.state.claims.markers.contains(&marker) {
                 self.tell(Event::Noticed { iteration, notice: Notice::Marker(marker) })?;
             }
+        }
+        // Between iterations it is judged at once, and must not count in the next one as well.
+        if any && !self.in_iteration() {
+            self.task.file_away(&self.state.claims.markers, &self.dir.iteration(iteration));
         }
         Ok(())
     }

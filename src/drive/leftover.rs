@@ -23,7 +23,7 @@ pub fn is_inside(id: &str) -> bool {
 }
 
 /// Ends everything that an earlier run of this loop left behind: TERM, grace, KILL. Returns how many
-/// there were and which outlived it.
+/// it ended and which outlived it.
 pub fn sweep(
     id: &str,
     process: Option<(u32, u64)>,
@@ -40,7 +40,7 @@ pub fn sweep(
         let left = find(id, process);
         let late = begun.elapsed();
         if left.is_empty() || late > grace + survivor {
-            return (found.len(), left);
+            return (found.len().saturating_sub(left.len()), left);
         }
         if late > grace {
             signal(&left, Signal::KILL);

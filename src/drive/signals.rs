@@ -1,5 +1,6 @@
 //! The signals that people and the system send, as bytes on pipes that can be polled.
 
+use crate::os;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::pipe;
 use std::io::{self, Read};
@@ -57,6 +58,7 @@ impl Signals {
             pipe::register(signal, write)?;
             pipes.push((heard, read));
         }
+        os::release_signals();
         Ok(Self { pipes })
     }
 

@@ -32,6 +32,7 @@ pub fn guard(work: impl FnOnce() -> i32, grace: Duration) -> io::Result<Left> {
     // Children from before, as after `sh -c 'daemon & exec ralph run …'`, are none of our business.
     let friends = tree::children(rustix::process::getpid());
     let warden = rustix::process::getpid();
+    os::hold_signals();
     match os::fork()? {
         Side::Child => {
             setpgid(None, None)?;

@@ -324,7 +324,7 @@ impl State {
 
     fn opened(&mut self, cost_usd: Option<f64>) {
         match self.phase {
-            Phase::Waiting if self.plan.proof.preflight => self.begin_checks(),
+            Phase::Waiting if self.plan.proof.preflight && self.wish == Wish::Go => self.begin_checks(),
             Phase::Waiting => self.proceed(),
             // Nothing is adopted: what an earlier runner had started was swept before this event.
             Phase::Running { started: true, .. } | Phase::Killing { .. } => {

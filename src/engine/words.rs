@@ -48,8 +48,8 @@ pub fn bytes(count: u64) -> String {
         1_048_576..1_073_741_824 => (1_048_576.0, "MiB"),
         _ => (1_073_741_824.0, "GiB"),
     };
-    let value = count as f64 / unit;
-    if value.fract() < 0.05 { format!("{value:.0} {name}") } else { format!("{value:.1} {name}") }
+    let value = format!("{:.1}", count as f64 / unit);
+    format!("{} {name}", value.strip_suffix(".0").unwrap_or(&value))
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ pub fn table(loops: &[(View, bool)]) -> String {
             state.status(*held).word().to_owned(),
             of_limit(state.iteration, state.plan.limits.iterations),
             state.known_cost().map_or_else(|| "?".into(), dollars),
-            state.plan.workspace.display().to_string(),
+            super::one_line(&state.plan.workspace.display().to_string()),
         ]);
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

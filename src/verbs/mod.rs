@@ -68,8 +68,10 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Result<i32, Failure> {
     let words: Vec<_> = args.iter().skip(1).map(|word| word.to_string_lossy()).collect();
     let verb = words.first().map(AsRef::as_ref).unwrap_or_default();
     if error.kind() == ErrorKind::InvalidSubcommand {
+        let verb = context(error, ContextKind::InvalidSubcommand).unwrap_or(verb);
         let hint = match suggestion(error) {
             Some(meant) => format!("did you mean ralph {meant}? ralph help shows every verb"),
+            None if words[0] == "help" => "ralph help shows every verb".into(),
             None => format!("for a task, say ralph run {:?}", words.join(" ")),
         };
         return Err(Failure::usage(format!("{verb:?} is not a verb"), hint));
@@ -86,9 +88,13 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Result<i32, Failure> {
 /// What the parser thinks was meant.
 fn suggestion(error: &clap::Error) -> Option<&str> {
     let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
-    kinds.iter().find_map(|kind| match error.get(*kind)? {
+    kinds.into_iter().find_map(|kind| context(error, kind))
+}
+
+fn context(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind)? {
         ContextValue::String(word) => Some(word.as_str()),
         ContextValue::Strings(words) => words.first().map(String::as_str),
         _ => None,
-    })
+    }
 }

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -132,8 +133,24 @@ impl Test {
 
     /// Starts a command with its output caught.
     pub(crate) fn start_command(&self, mut command: Command) -> Live {
-        let (out, err) = (self.scratch("out"), self.scratch("err"));
         command.stdin(Stdio::null());
+        self.launch(command)
+    }
+
+    /// Starts the real binary on a terminal of its own; none where nothing can make one.
+    pub(crate) fn start_on_terminal(&self, words: &[&str]) -> Option<Live> {
+        let words = [&[env!("CARGO_BIN_EXE_ralph")], words].concat();
+        let line = format!("exec '{}'", words.join("' '"));
+        let mut command = self.command("script");
+        command.args(["-q", "-e", "-c", &line, "/dev/null"]).stdin(Stdio::piped());
+        let known = Command::new("script").arg("--version").output();
+        known
+            .is_ok_and(|done| done.stdout.starts_with(b"script from util-linux"))
+            .then(|| self.launch(command))
+    }
+
+    fn launch(&self, mut command: Command) -> Live {
+        let (out, err) = (self.scratch("out"), self.scratch("err"));
         command.stdout(fs::File::create(&out).unwrap()).stderr(fs::File::create(&err).unwrap());
         Live { child: command.spawn().expect("the binary starts"), out, err }
     }
@@ -266,6 +283,11 @@ impl Live {
         until(&format!("{words:?} in {:?}", self.out()), || self.out().contains(words));
     }
 
+    /// Types at its terminal.
+    pub(crate) fn type_in(&self, keys: &str) {
+        self.child.stdin.as_ref().expect("a terminal").write_all(keys.as_bytes()).unwrap();
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         signal(self.pid(), name);
     }
@@ -284,7 +306,6 @@ impl Live {
                 None => std::thread::sleep(Duration::from_millis(2)),
             }
         };
-        use std::os::unix::process::ExitStatusExt;
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         Done { code, out: text(&self.out), err: text(&self.err) }
     }

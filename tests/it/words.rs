@@ -90,6 +90,7 @@ fn a_word_that_is_no_verb_is_never_a_task() {
     refused(&test, &["stats"], "\"stats\" is not a verb", "ralph status");
     refused(&test, &["puase", "a"], "\"puase\" is not a verb", "ralph pause");
     refused(&test, &[""], "\"\" is not a verb", "ralph run");
+    refused(&test, &["help", "frobnicate"], "\"frobnicate\" is not a verb", "ralph help");
     let done = test.ralph(&[]).exits(2);
     assert!(done.out.is_empty() && done.err.contains("Usage: ralph"), "{done:?}");
 }

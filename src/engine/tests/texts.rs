@@ -6,6 +6,7 @@ use crate::engine::event::{
 };
 use crate::engine::outcome::iterations;
 use crate::engine::plain::plain;
+use crate::engine::words::{bytes, processes};
 use crate::engine::{Limit, Outcome, State, Status};
 use serde_json::{from_str, to_string};
 use std::borrow::Cow;
@@ -131,7 +132,9 @@ fn plain_text_is_not_copied() {
 }
 
 #[test]
-fn iterations_are_counted_in_words() {
+fn iterations_and_processes_are_counted_in_words() {
+    assert_eq!((processes(1), processes(2)), ("1 process".into(), "2 processes".into()));
+    assert_eq!(bytes(1_048_575), "1024 KiB");
     assert_eq!((iterations(1), iterations(2)), ("1 iteration".into(), "2 iterations".into()));
 }
 

@@ -208,6 +208,15 @@ fn whoever_does_not_wait_for_the_agent_does_not_wait_for_checks() {
 }
 
 #[test]
+fn a_wish_that_came_before_the_runner_comes_before_preflight() {
+    for (wish, status) in [(Wish::Stop, Status::Stopped), (Wish::Pause, Status::Paused)] {
+        let work = Loop::new().checks(1).ask(wish, Door::Inbox).open();
+        assert_eq!(work.state.status(true), status);
+        assert!(work.resume().is_checking(), "preflight is still due");
+    }
+}
+
+#[test]
 fn a_stop_ends_a_paused_loop() {
     let paused = running().ask(Wish::Pause, Door::Inbox).exit(0);
     let stopped = paused.clone().ask(Wish::Stop, Door::Inbox);

@@ -1,0 +1,198 @@
+//! However an iteration or its runner ends, nothing that the agent started is left.
+
+use crate::kit::{Live, Test, alive, signal, until};
+
+pub(crate) const AGENT: &str = "script:../agent.script";
+
+/// Every way out of a process group, by processes that obey.
+const POLITE: &str = "
+    fork 10m
+    fork setsid 10m
+    fork daemon 10m
+    fork setsid daemon clearenv 10m
+    fork hold 10m
+    fork setsid daemon clearenv hold 10m
+";
+
+/// The same by processes that only KILL can end, and a chain that is never twice the same process.
+const DEAF: &str = "
+    ignore TERM
+    ignore HUP
+    ignore INT
+    fork ignore-term 10m
+    fork setsid ignore-term 10m
+    fork daemon ignore-term hold 10m
+    fork setsid daemon clearenv ignore-term hold 10m
+    refork 10m
+";
+
+/// The second agent looks for what the first one left.
+const LOOK_BACK: &str = "sh for pid in $(sed -n s/forked.//p ../state/loops/a/iterations/0001/output.log); \
+    do kill -0 $pid && echo $pid still lives; done";
+
+/// How an iteration is brought to its end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    AgentExits,
+    Timeout,
+    Silence,
+    CtrlCTwice,
+    TermTwice,
+    HangUp,
+    StopVerb,
+    SupervisorKilled,
+    WardenKilled,
+}
+
+/// What a script must then find: exit code, status, endings in the journal, whether iteration 1 has its end.
+struct Found {
+    code: i32,
+    status: &'static str,
+    finished: usize,
+    ended: bool,
+}
+
+impl Way {
+    fn found(self) -> Found {
+        let (code, status, finished, ended) = match self {
+            Self::AgentExits | Self::Timeout | Self::Silence => (1, "failed", 1, true),
+            Self::CtrlCTwice | Self::StopVerb => (130, "stopped", 1, true),
+            Self::TermTwice => (3, "paused", 0, true),
+            Self::HangUp => (129, "crashed", 0, false),
+            Self::SupervisorKilled | Self::WardenKilled => (137, "crashed", 0, false),
+        };
+        Found { code, status, finished, ended }
+    }
+
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Timeout => &["--iteration-timeout", "4s", "--backoff", "0..0"],
+            Self::Silence => &["--inactivity-timeout", "2s"],
+            _ => &[],
+        }
+    }
+
+    fn bring_about(self, test: &Test, live: &Live) {
+        match self {
+            Self::AgentExits | Self::Timeout | Self::Silence => {}
+            Self::CtrlCTwice => press(test, live, "INT", 2),
+            Self::TermTwice => press(test, live, "TERM", 2),
+            Self::HangUp => live.signal("HUP"),
+            Self::StopVerb => drop(test.ralph(&["stop", "a"]).exits(0).says("stopped ralph loop for a")),
+            Self::SupervisorKilled => signal(supervisor(test), "KILL"),
+            Self::WardenKilled => live.signal("KILL"),
+        }
+    }
+}
+
+/// Lets the tree grow, ends it in one way, and looks for what is left; then the loop goes on.
+fn nothing_survives(way: Way, tree: &str) {
+    let last = if way == Way::AgentExits { "" } else { "hang" };
+    let script = format!("iteration 1\n{tree}\nsay ready\n{last}\niteration *\n{LOOK_BACK}\nsay again\n");
+    let test = Test::new().script(&script);
+    let live = test.start(&[&["run", "t", "--name", "a", "--agent", AGENT, "-m", "2"], way.flags()].concat());
+    ready(&test);
+    way.bring_about(&test, &live);
+    let found = way.found();
+    live.end().exits(found.code);
+    until("the runner's end", || test.status("a")["status"] != "running");
+    assert_eq!(test.status("a")["status"], found.status);
+    nobody_lives(&test, tree.matches("fork ").count());
+    assert_eq!(test.events("a", "finished").len(), found.finished);
+    let ended = test.events("a", "ended").iter().any(|event| event["iteration"] == 1);
+    assert_eq!(ended, found.ended);
+    if found.status != "failed" {
+        // The limit is two: what was cut short has counted.
+        test.ralph(&["resume", "a"]).exits(1).says("again");
+    }
+    let second = test.read_loop("a", "iterations/0002/output.log");
+    assert!(second.ends_with("again\n") && !second.contains("still lives"), "{second}");
+    let history = test.prompt("a", 2);
+    assert_eq!(history.contains("interrupted"), found.status == "crashed", "{history}");
+    let status = test.status("a");
+    assert_eq!(
+        (&status["stop_reason"], status["current_iteration"].as_u64()),
+        (&"max_iterations".into(), Some(2))
+    );
+    assert_eq!(status["total_failures"], u32::from(way == Way::Timeout));
+}
+
+macro_rules! nothing_survives {
+    ($($name:ident: $way:ident, $tree:ident;)*) => {
+        $(#[test] fn $name() { nothing_survives(Way::$way, $tree); })*
+    };
+}
+
+nothing_survives! {
+    an_agent_that_exits_leaves_no_child: AgentExits, POLITE;
+    an_agent_that_exits_leaves_no_deaf_child: AgentExits, DEAF;
+    an_iteration_timeout_ends_the_tree: Timeout, POLITE;
+    an_iteration_timeout_ends_a_deaf_tree: Timeout, DEAF;
+    silence_ends_the_tree: Silence, POLITE;
+    silence_ends_a_deaf_tree: Silence, DEAF;
+    ctrl_c_twice_ends_the_tree: CtrlCTwice, POLITE;
+    ctrl_c_twice_ends_a_deaf_tree: CtrlCTwice, DEAF;
+    a_second_term_ends_the_tree: TermTwice, POLITE;
+    a_second_term_ends_a_deaf_tree: TermTwice, DEAF;
+    a_hang_up_ends_the_tree: HangUp, POLITE;
+    a_hang_up_ends_a_deaf_tree: HangUp, DEAF;
+    the_stop_verb_ends_the_tree: StopVerb, POLITE;
+    the_stop_verb_ends_a_deaf_tree: StopVerb, DEAF;
+    a_killed_supervisor_takes_the_tree_along: SupervisorKilled, POLITE;
+    a_killed_supervisor_takes_a_deaf_tree_along: SupervisorKilled, DEAF;
+    a_killed_warden_takes_the_tree_along: WardenKilled, POLITE;
+    a_killed_warden_takes_a_deaf_tree_along: WardenKilled, DEAF;
+}
+
+/// Waits until the first agent has said so.
+#[track_caller]
+pub(crate) fn ready(test: &Test) {
+    until("a ready agent", || output(test).lines().any(|line| line == "ready"));
+}
+
+/// What the first agent has printed so far.
+pub(crate) fn output(test: &Test) -> String {
+    std::fs::read_to_string(test.loop_dir("a").join("iterations/0001/output.log")).unwrap_or_default()
+}
+
+/// The processes that the first agent left behind, by its own words.
+pub(crate) fn forked(test: &Test) -> Vec<u32> {
+    output(test).lines().filter_map(|line| line.strip_prefix("forked ")?.parse().ok()).collect()
+}
+
+/// The newest runner of the loop.
+pub(crate) fn supervisor(test: &Test) -> u32 {
+    pid_of(test, "opened")
+}
+
+/// The newest agent of the loop.
+pub(crate) fn agent(test: &Test) -> u32 {
+    pid_of(test, "spawned")
+}
+
+fn pid_of(test: &Test, event: &str) -> u32 {
+    test.events("a", event).last().and_then(|event| event["pid"].as_u64()).expect("its pid") as u32
+}
+
+/// Sends a signal so many times, each once the one before was heard.
+pub(crate) fn press(test: &Test, live: &Live, name: &str, times: usize) {
+    let heard = test.events("a", "asked").len();
+    for time in 1..=times {
+        live.signal(name);
+        until("a heard signal", || test.events("a", "asked").len() == heard + time);
+    }
+}
+
+/// Asserts that the agent and all that it forked are gone, marked or not.
+#[track_caller]
+pub(crate) fn nobody_lives(test: &Test, forks: usize) {
+    let mut pids = forked(test);
+    assert_eq!(pids.len(), forks, "{}", output(test));
+    pids.push(test.events("a", "spawned")[0]["pid"].as_u64().unwrap() as u32);
+    pids.retain(|pid| alive(*pid));
+    assert_eq!(pids, [0; 0], "they live");
+    // A chain of processes slips through one look, and hardly through ten.
+    for _ in 0..10 {
+        assert_eq!(test.survivors(), [0; 0]);
+    }
+}

@@ -1,0 +1,175 @@
+//! What is left when the runner itself is killed, what is spared, and what nothing can end.
+
+use crate::kit::{Live, Test, alive, signal, until};
+use crate::process::{AGENT, agent, forked, nobody_lives, ready, supervisor};
+use std::fs;
+use std::path::PathBuf;
+
+#[test]
+fn what_outlives_warden_and_supervisor_is_swept_by_the_next_look() {
+    let script = "iteration 1\n fork 10m\n fork setsid daemon 10m\n fork clearenv 10m\n say ready\n hang\n";
+    let test = Test::new().script(script);
+    let live = test.start(&["run", "t", "--name", "a", "--agent", AGENT, "-m", "1"]);
+    ready(&test);
+    kill_both(&test, live);
+    let left: Vec<u32> = forked(&test).into_iter().chain([agent(&test)]).filter(|pid| alive(*pid)).collect();
+    assert_eq!(left.len(), 4, "nobody was there to end them");
+    test.ralph(&["status", "a"])
+        .exits(0)
+        .says("Status: crashed")
+        .complains("\"a\" had crashed: ended 4 processes");
+    nobody_lives(&test, 3);
+    test.ralph(&["status", "a"]).exits(0).says("Status: crashed");
+    // The one iteration that it may have was cut short, and counts.
+    test.ralph(&["resume", "a"]).exits(1);
+    assert_eq!(test.events("a", "started").len(), 1);
+    assert!(test.read_loop("a", "iterations.log").contains("iteration 1 interrupted"));
+}
+
+#[test]
+fn resume_sweeps_what_a_crash_left_before_it_starts_anything() {
+    let test = Test::new()
+        .script("iteration 1\n fork setsid daemon 10m\n say ready\n hang\niteration *\n promise COMPLETE\n");
+    let live = test.start(&["run", "t", "--name", "a", "--agent", AGENT]);
+    ready(&test);
+    kill_both(&test, live);
+    test.ralph(&["resume", "a"]).exits(0).complains("ended 2 processes");
+    nobody_lives(&test, 1);
+    assert_eq!(test.events("a", "started").len(), 2);
+}
+
+#[test]
+fn stop_starts_nothing_for_a_loop_that_was_killed_before_it_began() {
+    let test = Test::new().script("iteration *\n promise COMPLETE\n");
+    let check = "sleep 600 & echo checked >> seen; true";
+    test.ralph(&["run", "t", "--name", "a", "--agent", AGENT, "--check", check]).exits(0);
+    let seen = test.read("seen");
+    // Its journal is what a kill between its creation and its first turn leaves: the plan alone.
+    let plan = test.read_loop("a", "journal.jsonl").split_inclusive('\n').next().unwrap().to_owned();
+    fs::write(test.loop_dir("a").join("journal.jsonl"), plan).unwrap();
+    fs::remove_file(test.loop_dir("a").join("state.json")).unwrap();
+    assert_eq!(test.status("a")["status"], "crashed");
+    test.ralph(&["stop", "a"]).exits(0);
+    assert_eq!((test.status("a")["status"].as_str(), test.read("seen")), (Some("stopped"), seen));
+}
+
+/// Kills supervisor and warden so that neither gets to see the other's end.
+fn kill_both(test: &Test, live: Live) {
+    let runner = [supervisor(test), live.pid()];
+    for name in ["STOP", "KILL"] {
+        for pid in runner {
+            signal(pid, name);
+        }
+    }
+    live.end().exits(137);
+    let lock = fs::File::open(test.loop_dir("a").join("lock")).unwrap();
+    until("a free lock", || lock.try_lock_shared().is_ok());
+}
+
+/// Starts a loop by `exec` from a shell that has a child already; that child.
+fn with_friend(test: &Test) -> (Live, u32) {
+    let mut command = test.command("sh");
+    command.args(["-c", "sleep 600 & echo friend $!; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ralph")]);
+    command.args(["run", "t", "--name", "a", "--agent", AGENT, "-m", "1"]);
+    let live = test.start_command(command);
+    live.until_out("friend ");
+    live.until_out("\n");
+    let pid = live.out().lines().find_map(|line| line.strip_prefix("friend ")?.parse().ok()).unwrap();
+    (live, pid)
+}
+
+#[test]
+fn children_from_before_are_spared_at_a_normal_end() {
+    let test = Test::new().script("iteration 1\n fork setsid 10m\n say ready\n");
+    let (live, friend) = with_friend(&test);
+    live.end().exits(1);
+    nobody_lives_but(&test, friend);
+}
+
+#[test]
+fn children_from_before_are_spared_when_the_supervisor_is_killed() {
+    let test = Test::new().script("iteration 1\n fork setsid daemon 10m\n say ready\n hang\n");
+    let (live, friend) = with_friend(&test);
+    ready(&test);
+    signal(supervisor(&test), "KILL");
+    live.end().exits(137).complains("the supervisor was killed by signal 9; 2 processes ended with it");
+    nobody_lives_but(&test, friend);
+}
+
+fn nobody_lives_but(test: &Test, friend: u32) {
+    let left = test.survivors();
+    signal(friend, "KILL");
+    assert_eq!(left, [friend]);
+    until("an empty tree", || test.survivors().is_empty());
+}
+
+/// A place where even KILL does not reach a process until it is thawed.
+struct Freezer(PathBuf);
+
+impl Freezer {
+    fn of(pid: u32) -> Option<Self> {
+        let dir = PathBuf::from(format!("/sys/fs/cgroup/freezer/ralph-test-{pid}"));
+        fs::create_dir(&dir).ok()?;
+        let freezer = Self(dir);
+        freezer.write("cgroup.procs", &pid.to_string())?;
+        freezer.write("freezer.state", "FROZEN")?;
+        until("frost", || fs::read_to_string(freezer.0.join("freezer.state")).unwrap().trim() == "FROZEN");
+        Some(freezer)
+    }
+
+    fn write(&self, file: &str, text: &str) -> Option<()> {
+        fs::write(self.0.join(file), text).ok()
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        self.write("freezer.state", "THAWED");
+        until("an empty freezer", || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+/// Makes a loop that has ended less patient than the defaults, as if it had been started so.
+fn hasten(test: &Test) {
+    let path = test.loop_dir("a").join("journal.jsonl");
+    let mut journal = fs::read_to_string(&path).unwrap();
+    for (patient, hasty) in
+        [("\"term_ms\":5000", "\"term_ms\":100"), ("\"survivor_ms\":30000", "\"survivor_ms\":700")]
+    {
+        assert!(journal.contains(patient), "{journal}");
+        journal = journal.replacen(patient, hasty, 1);
+    }
+    fs::write(path, journal).unwrap();
+    let _ = fs::remove_file(test.loop_dir("a").join("state.json"));
+}
+
+#[test]
+fn a_process_that_outlives_kill_is_named_and_nothing_starts_beside_it() {
+    let script = "iteration 1\n exit 42\niteration 2\n fork setsid 10m\n say ready\n\
+         sh until test -e go; do sleep 0.02; done\niteration *\n promise COMPLETE\n";
+    let test = Test::new().script(script);
+    test.ralph(&["run", "t", "--name", "a", "--agent", AGENT]).exits(3);
+    hasten(&test);
+    let live = test.start(&["resume", "a"]);
+    live.until_out("ready");
+    let log = test.read_loop("a", "iterations/0002/output.log");
+    let pid: u32 = log.lines().find_map(|line| line.strip_prefix("forked ")?.parse().ok()).unwrap();
+    let freezer = Freezer::of(pid);
+    test.write("go", "");
+    let Some(freezer) = freezer else {
+        eprintln!("skipped: no cgroup freezer to be had");
+        live.end().exits(0);
+        return;
+    };
+    let done = live.end();
+    assert!(alive(pid), "it is frozen");
+    done.exits(1).says(&format!("processes outlived KILL: {pid}"));
+    assert_eq!(test.status("a")["outcome"]["why"], "survivors");
+    assert_eq!(test.events("a", "ended")[1]["report"]["survivors"][0], pid);
+    // It still lives, so a resume does not start anything either.
+    test.ralph(&["resume", "a"]).exits(1).says(&pid.to_string());
+    assert_eq!(test.events("a", "started").len(), 2);
+    drop(freezer);
+    until("its end", || !alive(pid));
+    test.ralph(&["resume", "a"]).exits(0);
+}

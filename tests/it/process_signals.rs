@@ -1,0 +1,173 @@
+//! One signal asks, a second one insists, and each is heard once, whoever it is sent to.
+
+use crate::kit::{Live, Test, alive, signal, until};
+use crate::process::{AGENT, nobody_lives, press, ready, supervisor};
+use std::os::unix::process::CommandExt;
+use std::time::{Duration, Instant};
+
+/// The agent works until a file says that it may finish; the next one does the work.
+const PATIENT: &str = "
+iteration 1
+  fork setsid 10m
+  say ready
+  sh until test -e go; do sleep 0.02; done
+  say finished
+iteration 2
+  write x
+";
+
+const RUN: [&str; 8] = ["run", "t", "--name", "a", "--agent", AGENT, "--check", "test -e x"];
+
+/// What is asked for once: the iteration and its checks finish, nothing new starts, and resume goes on.
+fn asked_once(send: impl Fn(&Test, &Live), code: i32, status: &str) {
+    let test = Test::new().script(PATIENT);
+    let mut command = test.ralph_command(&RUN);
+    command.process_group(0);
+    let live = test.start_command(command);
+    ready(&test);
+    send(&test, &live);
+    until("a heard signal", || !test.events("a", "asked").is_empty());
+    test.write("go", "");
+    live.end().exits(code).says("finished");
+    assert_eq!(test.events("a", "asked").len(), 1);
+    assert_eq!(test.events("a", "ended")[0]["report"]["exit"]["code"], 0);
+    assert_eq!(test.events("a", "checked").last().unwrap()["iteration"], 1);
+    assert_eq!(test.events("a", "started").len(), 1);
+    assert_eq!(test.status("a")["status"], status);
+    nobody_lives(&test, 1);
+    test.ralph(&["resume", "a"]).exits(0);
+    assert_eq!(test.status("a")["current_iteration"], 2);
+}
+
+#[test]
+fn ctrl_c_once_lets_the_iteration_finish_and_then_stops() {
+    asked_once(|_, live| live.signal("INT"), 130, "stopped");
+}
+
+#[test]
+fn ctrl_c_at_the_supervisor_stops_too() {
+    asked_once(|test, _| signal(supervisor(test), "INT"), 130, "stopped");
+}
+
+#[test]
+fn ctrl_c_at_the_whole_group_counts_once() {
+    asked_once(|test, live| drop(test.sh(&format!("kill -s INT -- -{}", live.pid()))), 130, "stopped");
+}
+
+#[test]
+fn term_once_lets_the_iteration_finish_and_then_pauses() {
+    asked_once(|_, live| live.signal("TERM"), 3, "paused");
+}
+
+#[test]
+fn term_at_the_supervisor_pauses_too() {
+    asked_once(|test, _| signal(supervisor(test), "TERM"), 3, "paused");
+}
+
+#[test]
+fn a_paused_loop_has_no_ending() {
+    let test = Test::new().script(PATIENT);
+    let live = test.start(&RUN);
+    ready(&test);
+    press(&test, &live, "TERM", 1);
+    test.write("go", "");
+    live.end().exits(3);
+    assert_eq!(test.events("a", "finished").len(), 0);
+    assert_eq!(test.status("a")["outcome"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_hang_up_at_the_supervisor_ends_the_tree_without_an_ending() {
+    let test = Test::new().script(PATIENT);
+    let live = test.start(&RUN);
+    ready(&test);
+    signal(supervisor(&test), "HUP");
+    live.end().exits(129);
+    nobody_lives(&test, 1);
+    assert_eq!(test.status("a")["status"], "crashed");
+    assert_eq!((test.events("a", "finished").len(), test.events("a", "ended").len()), (0, 0));
+}
+
+#[test]
+fn a_hang_up_that_the_parent_wants_ignored_is_ignored() {
+    let test = Test::new().script(PATIENT);
+    let mut command = test.command("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ralph")]).args(RUN);
+    let live = test.start_command(command);
+    ready(&test);
+    live.signal("HUP");
+    test.write("go", "");
+    live.end().exits(0).says("finished");
+}
+
+#[test]
+fn once_more_while_the_agent_is_being_stopped_leaves_it_no_grace() {
+    let test = Test::new().script("iteration 1\n ignore TERM\n fork ignore-term 10m\n say ready\n hang\n");
+    let live = test.start(&RUN);
+    ready(&test);
+    press(&test, &live, "INT", 2);
+    let begun = Instant::now();
+    press(&test, &live, "INT", 1);
+    live.end().exits(130);
+    assert!(begun.elapsed() < Duration::from_secs(4), "the grace is 5s: {:?}", begun.elapsed());
+    nobody_lives(&test, 1);
+}
+
+#[test]
+fn a_signal_ends_a_rest_at_once() {
+    for (name, code) in [("INT", 130), ("TERM", 3)] {
+        let test = Test::new().script("iteration *\n say ready\n");
+        let live = test.start(&[&RUN[..], &["--delay", "10m"]].concat());
+        ready(&test);
+        until("a rest", || test.status("a")["resting_until"].is_string());
+        live.signal(name);
+        live.end().exits(code);
+        assert_eq!(test.events("a", "started").len(), 1);
+    }
+}
+
+fn on_terminal(test: &Test) -> Option<Live> {
+    let live = test.start_on_terminal(&RUN);
+    if live.is_none() {
+        eprintln!("skipped: there is no `script` from util-linux to make a terminal");
+    }
+    live
+}
+
+#[test]
+fn ctrl_c_on_a_terminal_counts_once() {
+    let test = Test::new().script(PATIENT);
+    let Some(live) = on_terminal(&test) else { return };
+    ready(&test);
+    live.type_in("\x03");
+    live.until_out("stopping after this iteration; Ctrl-C again kills it now");
+    test.write("go", "");
+    live.end().exits(130).says("finished");
+    assert_eq!(test.events("a", "asked").len(), 1);
+}
+
+#[test]
+fn ctrl_c_twice_on_a_terminal_kills() {
+    let test = Test::new().script(PATIENT);
+    let Some(live) = on_terminal(&test) else { return };
+    ready(&test);
+    for count in 1..=2 {
+        live.type_in("\x03");
+        until("a heard key", || test.events("a", "asked").len() == count);
+    }
+    live.end().exits(130).says("stopped by a person (Ctrl-C)");
+    nobody_lives(&test, 1);
+}
+
+#[test]
+fn a_terminal_that_goes_away_takes_the_tree_along() {
+    let test = Test::new().script(PATIENT);
+    let Some(live) = on_terminal(&test) else { return };
+    ready(&test);
+    let supervisor = supervisor(&test);
+    live.signal("KILL");
+    until("the runner's end", || !alive(supervisor));
+    until("a free lock", || test.status("a")["status"] == "crashed");
+    nobody_lives(&test, 1);
+    assert_eq!(test.events("a", "finished").len(), 0);
+}
