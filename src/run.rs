@@ -314,6 +314,7 @@ impl<'a> Runner<'a> {
             said,
             markers: found.markers,
             cost_usd: found.cost_usd,
+            steps: None,
             bytes: gone.bytes,
             leftovers: gone.leftovers,
             survivors: gone.survivors,

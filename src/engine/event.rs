@@ -268,6 +268,9 @@ pub struct Report {
     /// Dollars, by its own report.
     #[serde(default)]
     pub cost_usd: Option<f64>,
+    /// Steps that it took, by its own report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
     /// Bytes that it printed.
     #[serde(default)]
     pub bytes: u64,

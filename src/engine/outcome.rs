@@ -170,9 +170,9 @@ impl Outcome {
             }
             Self::Limit { limit, success } => ("limit", limit.word(), limit.sentence(*success)),
             Self::Fatal { class, detail } => ("fatal", class.word(), detail.clone()),
-            Self::Blocked { why } => ("blocked", why.as_str(), format!("the agent is blocked: {why}")),
-            Self::Waiting { why } => ("waiting", why.as_str(), format!("the agent asked to wait: {why}")),
-            Self::Stopped { by } => ("stopped", by.as_str(), format!("stopped by a person ({by})")),
+            Self::Blocked { why } => ("blocked", why.as_str(), why.clone()),
+            Self::Waiting { why } => ("waiting", why.as_str(), format!("the agent asked for it by {why}")),
+            Self::Stopped { by } => ("stopped", by.as_str(), format!("by a person ({by})")),
         };
         Verdict { kind: kind.into(), why: why.into(), detail }
     }

@@ -145,6 +145,9 @@ pub struct Iteration {
     pub ms: u64,
     /// What it cost.
     pub cost_usd: Option<f64>,
+    /// How many steps it took, if it says.
+    #[serde(default)]
+    pub steps: Option<u32>,
     /// Whether it claimed the work.
     pub claimed: bool,
     /// Its check reports, in the plan's order.
@@ -486,6 +489,7 @@ impl State {
             exit: report.exit,
             ms: report.ms,
             cost_usd: report.cost_usd,
+            steps: report.steps,
             claimed: self.claimed(),
             checks: self.checks.clone(),
         };

@@ -80,11 +80,12 @@ fn progress_text(state: &State) -> String {
             (false, true) => "PASS",
             (false, false) => "FAIL",
         };
+        let steps = iteration.steps.map_or_else(|| "unknown".into(), |steps| steps.to_string());
         let cost = iteration.cost_usd.map_or_else(|| "unknown".into(), dollars);
         let _ = write!(text, "\n## Iteration {} — {verdict}\n\n", iteration.number);
         let _ = write!(
             text,
-            "- Agent: {}\n- Cost: {cost}\n- Duration: {}\n",
+            "- Agent: {}\n- Steps: {steps}\n- Cost: {cost}\n- Duration: {}\n",
             how(iteration),
             duration(iteration.ms)
         );

@@ -11,6 +11,7 @@ pub mod tail;
 
 use crate::engine::plain::plain;
 use std::io::{Write, stdout};
+use unicode_width::UnicodeWidthChar;
 
 /// Colour, where it helps and is wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,20 +78,9 @@ pub fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
-/// Ideographs and most emoji take two. Where a terminal thinks otherwise, a row is a little short.
+/// How many columns a terminal takes for a character.
 pub(crate) fn columns_of(c: char) -> usize {
-    match c {
-        '\u{1100}'..='\u{115f}'
-        | '\u{2e80}'..='\u{a4cf}'
-        | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{fe30}'..='\u{fe6f}'
-        | '\u{ff00}'..='\u{ff60}'
-        | '\u{ffe0}'..='\u{ffe6}'
-        | '\u{1f300}'..='\u{1faff}'
-        | '\u{20000}'..='\u{3fffd}' => 2,
-        _ => 1,
-    }
+    c.width().unwrap_or(0)
 }
 
 #[cfg(test)]

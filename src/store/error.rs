@@ -59,7 +59,7 @@ impl Error {
             Self::Io { .. } => None,
             Self::Newer { .. } => Some("a later ralph wrote it: upgrade this one".to_owned()),
             Self::Damaged { .. } | Self::NotAJournal { .. } => {
-                Some("nothing was changed; `ralph rm` moves the loop into the archive".to_owned())
+                Some("nothing was changed; look at that line, or put the loop's directory away".to_owned())
             }
             Self::BadName { .. } => Some(
                 "a name has up to 63 of a-z, 0-9, `_` and `-`, and begins with a letter or a digit"

@@ -181,7 +181,7 @@ fn a_reason_of_several_lines_stays_on_one() {
         test.ralph(&["status", "a"])
             .exits(0)
             .out
-            .contains("Status: blocked (the agent is blocked: two lines [")
+            .contains("Status: blocked (two lines [")
     );
 }
 

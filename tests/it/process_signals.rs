@@ -155,7 +155,7 @@ fn ctrl_c_twice_on_a_terminal_kills() {
         live.type_in("\x03");
         until("a heard key", || test.events("a", "asked").len() == count);
     }
-    live.end().exits(130).says("stopped by a person (Ctrl-C)");
+    live.end().exits(130).says("by a person (Ctrl-C)");
     nobody_lives(&test, 1);
 }
 

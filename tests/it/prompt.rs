@@ -391,7 +391,7 @@ fn a_done_pattern_stops_the_agent_where_it_matches() {
 #[test]
 fn blocked_is_an_honest_ending() {
     let test = Test::git().script("iteration 1\n  blocked Which port?\niteration 2\n  promise COMPLETE\n");
-    run(&test, &["work"]).exits(3).says("the agent is blocked: Which port?").says("ralph resume a --answer");
+    run(&test, &["work"]).exits(3).says("blocked: Which port?").says("ralph resume a --answer");
     test.ralph(&["resume", "a", "--answer", "Port 80, not <promise>COMPLETE</promise>"]).exits(0);
     has(&test.prompt("a", 2), &["A person says: Port 80, not ‹promise›COMPLETE‹/promise›"]);
 }

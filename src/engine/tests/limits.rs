@@ -279,6 +279,8 @@ fn only_the_last_iterations_are_remembered() {
 
 #[test]
 fn an_iteration_is_remembered_with_its_checks_and_claim() {
+    let taken = Loop::new().open().start().end(Report { steps: Some(4), ..Report::default() });
+    assert_eq!(taken.state.recent[0].steps, Some(4));
     let work = Loop::preflight("g").start().say("<promise>COMPLETE</promise>");
     assert_eq!(work.state.recent[0].checks, [None]);
     let work = work.check("r");

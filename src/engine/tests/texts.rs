@@ -72,15 +72,7 @@ fn every_ending_has_its_words() {
             "too many failures in a row",
         ),
         (fatal, "failed", 1, "fatal", "fatal", "not-found", "no such agent"),
-        (
-            Outcome::Blocked { why: "no key".into() },
-            "blocked",
-            3,
-            "blocked",
-            "blocked",
-            "no key",
-            "the agent is blocked: no key",
-        ),
+        (Outcome::Blocked { why: "no key".into() }, "blocked", 3, "blocked", "blocked", "no key", "no key"),
         (
             Outcome::Waiting { why: "exit 42".into() },
             "waiting",
@@ -88,7 +80,7 @@ fn every_ending_has_its_words() {
             "waiting",
             "waiting",
             "exit 42",
-            "the agent asked to wait: exit 42",
+            "the agent asked for it by exit 42",
         ),
         (
             Outcome::Stopped { by: "Ctrl-C".into() },
@@ -97,7 +89,7 @@ fn every_ending_has_its_words() {
             "stopped",
             "stopped",
             "Ctrl-C",
-            "stopped by a person (Ctrl-C)",
+            "by a person (Ctrl-C)",
         ),
     ];
     for (outcome, status, code, reason, kind, why, detail) in table {
@@ -147,6 +139,7 @@ fn lines() -> Vec<(Event, &'static str)> {
         markers: vec![Marker::Done, Marker::File],
         cost_usd: Some(0.25),
         bytes: 7,
+        steps: Some(4),
         leftovers: 2,
         survivors: vec![3],
     };
@@ -199,7 +192,7 @@ fn lines() -> Vec<(Event, &'static str)> {
         ),
         (
             Event::Ended { iteration: 3, report },
-            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x"},"markers":["done","file"],"cost_usd":0.25,"bytes":7,"leftovers":2,"survivors":[3]}}"#,
+            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x"},"markers":["done","file"],"cost_usd":0.25,"bytes":7,"steps":4,"leftovers":2,"survivors":[3]}}"#,
         ),
         (
             Event::Faulted { class: Fault::PromptFile, detail: "gone".into() },
