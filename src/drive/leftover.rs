@@ -30,21 +30,23 @@ pub fn sweep(
     grace: Duration,
     survivor: Duration,
 ) -> (usize, Vec<u32>) {
-    let found = find(id, process);
-    if found.is_empty() {
-        return (0, vec![]);
-    }
-    signal(&found, Signal::TERM);
     let begun = Instant::now();
+    let (mut told, mut empty_looks) = (Vec::new(), 0);
     loop {
         let left = find(id, process);
         let late = begun.elapsed();
-        if left.is_empty() || late > grace + survivor {
-            return (found.len().saturating_sub(left.len()), left);
+        // A look can miss what was born, or changed its program, in the middle of it: one proves nothing.
+        empty_looks = if left.is_empty() { empty_looks + 1 } else { 0 };
+        if empty_looks == 2 || late > grace + survivor {
+            return (told.len().saturating_sub(left.len()), left);
         }
+        let new: Vec<u32> = left.iter().copied().filter(|pid| !told.contains(pid)).collect();
         if late > grace {
             signal(&left, Signal::KILL);
+        } else {
+            signal(&new, Signal::TERM);
         }
+        told.extend(new);
         std::thread::sleep(Duration::from_millis(5));
     }
 }

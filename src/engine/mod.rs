@@ -14,6 +14,7 @@ pub mod plan;
 pub mod prompt;
 pub mod signal;
 pub mod state;
+mod step;
 pub mod template;
 pub mod words;
 

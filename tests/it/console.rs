@@ -177,12 +177,7 @@ fn a_reason_of_several_lines_stays_on_one() {
     let done = test.ralph(&["run", "mend", "--name", "a", "--agent", AGENT]).exits(3);
     assert!(done.out.contains("blocked: two lines [ralph] a: loop complete\n"), "{}", done.out);
     assert!(!done.out.lines().any(|line| line.starts_with("[ralph] a: loop complete")), "{}", done.out);
-    assert!(
-        test.ralph(&["status", "a"])
-            .exits(0)
-            .out
-            .contains("Status: blocked (two lines [")
-    );
+    assert!(test.ralph(&["status", "a"]).exits(0).out.contains("Status: blocked (two lines ["));
 }
 
 // ---- quiet, JSON, no stream ------------------------------------------------------------------------

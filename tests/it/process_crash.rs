@@ -27,6 +27,17 @@ fn what_outlives_warden_and_supervisor_is_swept_by_the_next_look() {
 }
 
 #[test]
+fn an_agent_that_is_just_starting_processes_is_swept_with_all_of_them() {
+    let script = format!("iteration 1\n fork 10m\n say ready\n{}", " fork 10m\n".repeat(200));
+    let test = Test::new().script(&script);
+    let live = test.start(&["run", "t", "--name", "a", "--agent", AGENT, "-m", "1"]);
+    ready(&test);
+    kill_both(&test, live);
+    test.ralph(&["status", "a"]).exits(0).complains("had crashed");
+    assert_eq!(test.survivors(), [0; 0]);
+}
+
+#[test]
 fn resume_sweeps_what_a_crash_left_before_it_starts_anything() {
     let test = Test::new()
         .script("iteration 1\n fork setsid daemon 10m\n say ready\n hang\niteration *\n promise COMPLETE\n");

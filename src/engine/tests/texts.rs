@@ -192,7 +192,7 @@ fn lines() -> Vec<(Event, &'static str)> {
         ),
         (
             Event::Ended { iteration: 3, report },
-            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x"},"markers":["done","file"],"cost_usd":0.25,"bytes":7,"steps":4,"leftovers":2,"survivors":[3]}}"#,
+            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x"},"markers":["done","file"],"cost_usd":0.25,"steps":4,"bytes":7,"leftovers":2,"survivors":[3]}}"#,
         ),
         (
             Event::Faulted { class: Fault::PromptFile, detail: "gone".into() },

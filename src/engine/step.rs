@@ -1,0 +1,308 @@
+//! How one event changes where a loop stands.
+
+use super::event::{Change, CheckReport, Door, Event, Fault, Marker, Notice, Now, Report, Wish};
+use super::outcome::{Limit, Outcome};
+use super::state::{Claims, How, Iteration, Phase, REMEMBERED, State};
+
+impl State {
+    /// Takes one event into account.
+    pub fn step(&mut self, now: Now, event: &Event) {
+        self.pass_time(now);
+        match event {
+            Event::Opened { cost_usd, .. } => self.opened(*cost_usd),
+            Event::Asked { wish, by, inbox } => {
+                self.read_inbox(*inbox);
+                self.asked(*wish, *by);
+            }
+            Event::Answered { text, inbox } => {
+                self.read_inbox(*inbox);
+                self.answers.push(text.clone());
+            }
+            Event::Changed { limit, inbox } => {
+                self.read_inbox(*inbox);
+                self.changed(limit);
+            }
+            Event::Checked { iteration, check, report } => self.checked(*iteration, *check, report),
+            Event::Started { iteration } => self.started(*iteration),
+            Event::Spawned { iteration, pid, start_time } if *iteration == self.iteration => {
+                self.process = Some((*pid, *start_time));
+            }
+            Event::Noticed { iteration, notice } => self.noticed(*iteration, *notice),
+            Event::Ended { iteration, report } => self.agent_ended(*iteration, report),
+            Event::Faulted { class, detail } => self.faulted(*class, detail),
+            Event::Woke => self.woke(),
+            Event::Finished { .. } => self.finished = matches!(self.phase, Phase::Ended(_)),
+            Event::Spawned { .. } | Event::Unknown => {}
+        }
+        // What has not begun yet is decided anew: a limit may have been reached, or a wish have come.
+        if matches!(self.phase, Phase::Resting { .. } | Phase::Running { started: false, .. }) {
+            self.proceed();
+        }
+    }
+
+    fn pass_time(&mut self, now: Now) {
+        self.clock_ms = self.clock_ms.saturating_add(now.delta_ms);
+        self.wall_ms = now.wall_ms;
+        if !matches!(self.phase, Phase::Waiting | Phase::Paused | Phase::Ended(_)) {
+            self.active_ms = self.active_ms.saturating_add(now.delta_ms);
+        }
+    }
+
+    fn read_inbox(&mut self, offset: Option<u64>) {
+        self.inbox_offset = self.inbox_offset.max(offset.unwrap_or(0));
+    }
+
+    fn opened(&mut self, cost_usd: Option<f64>) {
+        match self.phase {
+            Phase::Waiting if self.plan.proof.preflight && self.wish == Wish::Go => self.begin_checks(),
+            Phase::Waiting => self.proceed(),
+            // Nothing is adopted: what an earlier runner had started was swept before this event.
+            Phase::Running { started: true, .. } | Phase::Killing { .. } => {
+                self.remember(How::Interrupted, &Report { cost_usd, ..Report::default() });
+                self.judge_iteration();
+            }
+            // A check that was cut short says nothing, and the others may have seen other files.
+            Phase::Checking => self.begin_checks(),
+            _ => {}
+        }
+    }
+
+    fn asked(&mut self, wish: Wish, by: Door) {
+        let by_signal = by != Door::Inbox;
+        // A verb that asks for less than there is already does not press.
+        let pressed = self.wish.is_now() && (wish.is_now() || by_signal);
+        let wish = escalate(self.wish, wish, by_signal && self.wished_by != Door::Inbox);
+        if by_signal || wish != self.wish {
+            self.wished_by = by;
+        }
+        self.wish = wish;
+        match &mut self.phase {
+            Phase::Running { started: true, .. } if wish.is_now() => self.kill(How::Stopped),
+            // Asked once more while the agent is being stopped: no more grace.
+            Phase::Killing { hard, .. } => *hard |= pressed,
+            Phase::Checking if wish.is_now() => self.proceed(),
+            Phase::Paused | Phase::Ended(_) if wish == Wish::Go => self.reopen(),
+            Phase::Paused => self.proceed(),
+            _ => {}
+        }
+    }
+
+    /// A person resumes: what had ended the loop is forgiven, what is used up is not.
+    fn reopen(&mut self) {
+        match self.phase {
+            Phase::Ended(Outcome::Done { .. }) => return,
+            Phase::Ended(Outcome::Limit { limit: Limit::Failures, .. }) => self.consecutive_failures = 0,
+            _ => {}
+        }
+        self.fault = None;
+        self.claims.said.blocked = None;
+        self.claims.exit_waiting = None;
+        self.claims.markers.retain(|marker| !matches!(marker, Marker::Blocked | Marker::Wait));
+        self.rest_until_ms = 0;
+        self.finished = false;
+        let due = self.iteration > 0 || self.plan.proof.preflight;
+        if due && self.checks.iter().any(Option::is_none) {
+            self.begin_checks();
+        } else {
+            self.proceed();
+        }
+    }
+
+    fn changed(&mut self, change: &Change) {
+        let limits = &mut self.plan.limits;
+        match change {
+            Change::MaxIterations(value) => limits.iterations = *value,
+            Change::MaxCost(value) => limits.cost_usd = *value,
+            Change::MaxTime(value) => limits.time_ms = *value,
+            Change::MaxFailures(value) => limits.failures = *value,
+        }
+    }
+
+    fn begin_checks(&mut self) {
+        self.checks = vec![None; self.plan.proof.checks.len()];
+        if self.checks.is_empty() {
+            self.proceed();
+        } else {
+            self.phase = Phase::Checking;
+        }
+    }
+
+    fn checked(&mut self, iteration: u32, check: usize, report: &CheckReport) {
+        let expected = self.checks.iter().position(Option::is_none);
+        if self.phase != Phase::Checking || iteration != self.iteration || expected != Some(check) {
+            return;
+        }
+        self.checks[check] = Some(report.clone());
+        if let Some(last) = self.recent.back_mut().filter(|last| last.number == iteration) {
+            last.checks.clone_from(&self.checks);
+        }
+        if check + 1 == self.checks.len() {
+            if iteration == 0 && self.plan.proof.preflight {
+                self.red_at_start = Some(!self.all_green());
+            }
+            self.proceed();
+        }
+    }
+
+    fn started(&mut self, iteration: u32) {
+        if matches!(self.phase, Phase::Running { started: false, .. }) && iteration == self.iteration + 1 {
+            self.iteration = iteration;
+            self.phase = Phase::Running { started: true, since_ms: self.clock_ms, stop_at_ms: None };
+            self.counted += 1;
+            self.iteration_wall_ms = Some(self.wall_ms);
+            self.checks = vec![None; self.plan.proof.checks.len()];
+            self.claims = Claims::default();
+            self.answers.clear();
+            self.process = None;
+        }
+    }
+
+    fn noticed(&mut self, iteration: u32, notice: Notice) {
+        if iteration != self.iteration {
+            return;
+        }
+        if let Notice::Marker(marker) = notice
+            && !self.claims.markers.contains(&marker)
+        {
+            self.claims.markers.push(marker);
+        }
+        match (&mut self.phase, notice) {
+            (Phase::Running { started: true, .. }, Notice::Pattern) => {
+                self.claims.said.matched = true;
+                self.kill(How::Matched);
+            }
+            (Phase::Running { started: true, .. }, Notice::Silence) => self.kill(How::Inactive),
+            (Phase::Running { started: true, stop_at_ms, .. }, Notice::Marker(_)) => {
+                stop_at_ms.get_or_insert(self.clock_ms.saturating_add(self.plan.grace.marker_ms));
+            }
+            (Phase::Resting { .. } | Phase::Running { started: false, .. }, Notice::Marker(_)) => {
+                self.judge_claim();
+            }
+            _ => {}
+        }
+    }
+
+    fn agent_ended(&mut self, iteration: u32, report: &Report) {
+        let how = match self.phase {
+            _ if iteration != self.iteration => return,
+            Phase::Running { started: true, .. } => How::Exited,
+            Phase::Killing { why, .. } => why,
+            _ => return,
+        };
+        let matched = self.claims.said.matched;
+        self.claims.said = report.said.clone();
+        self.claims.said.matched |= matched;
+        self.claims.markers.extend(&report.markers);
+        self.claims.markers.sort_unstable();
+        self.claims.markers.dedup();
+        let waiting = self.plan.agent.exit_waiting;
+        if how == How::Exited && waiting.is_some() && report.exit.code == waiting {
+            self.claims.exit_waiting = waiting;
+        }
+        if !report.survivors.is_empty() {
+            let pids: Vec<String> = report.survivors.iter().map(u32::to_string).collect();
+            let detail = format!("processes outlived KILL: {}", pids.join(", "));
+            self.fault = Some((Fault::Survivors, detail));
+        }
+        self.remember(how, report);
+        self.judge_iteration();
+    }
+
+    /// Writes the newest iteration into the books.
+    fn remember(&mut self, how: How, report: &Report) {
+        let iteration = Iteration {
+            number: self.iteration,
+            how,
+            exit: report.exit,
+            ms: report.ms,
+            cost_usd: report.cost_usd,
+            steps: report.steps,
+            claimed: self.claimed(),
+            checks: self.checks.clone(),
+        };
+        match report.cost_usd {
+            Some(usd) => self.cost_usd += usd,
+            None => self.cost_unknown = true,
+        }
+        let failed = iteration.is_failure() && self.claims.exit_waiting.is_none();
+        let mut rest_ms = self.plan.rest.delay_ms;
+        if failed {
+            self.total_failures += 1;
+            self.consecutive_failures += 1;
+            rest_ms = rest_ms.max(self.backoff_ms());
+        } else if matches!(how, How::Exited | How::Matched | How::Marked) {
+            self.consecutive_failures = 0;
+        }
+        self.rest_until_ms = self.clock_ms.saturating_add(rest_ms);
+        if self.recent.len() == REMEMBERED {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(iteration);
+    }
+
+    fn judge_iteration(&mut self) {
+        if self.wish.is_now() || self.fault.is_some() {
+            self.proceed();
+        } else {
+            self.begin_checks();
+        }
+    }
+
+    /// A claim between iterations is judged by checks that have run.
+    fn judge_claim(&mut self) {
+        if self.checks.iter().any(Option::is_none) {
+            self.begin_checks();
+        } else {
+            self.proceed();
+        }
+    }
+
+    fn backoff_ms(&self) -> u64 {
+        let doublings = self.consecutive_failures.saturating_sub(1).min(40);
+        let rest = &self.plan.rest;
+        rest.backoff_ms.saturating_mul(1 << doublings).min(rest.backoff_cap_ms)
+    }
+
+    fn faulted(&mut self, class: Fault, detail: &str) {
+        if matches!(self.phase, Phase::Ended(_)) {
+            return;
+        }
+        self.fault = Some((class, detail.to_owned()));
+        match self.phase {
+            Phase::Running { started: true, .. } if self.process.is_some() => self.kill(How::Faulted),
+            // It was written down as begun, and then could not be started.
+            Phase::Running { started: true, .. } => {
+                self.remember(How::Faulted, &Report { cost_usd: Some(0.0), ..Report::default() });
+                self.proceed();
+            }
+            Phase::Killing { .. } => {}
+            _ => self.proceed(),
+        }
+    }
+
+    fn woke(&mut self) {
+        let due = self.deadlines().filter(|(at, _)| *at <= self.clock_ms).min_by_key(|(at, _)| *at);
+        if let Some((_, why)) = due {
+            self.kill(why);
+        }
+    }
+
+    fn kill(&mut self, why: How) {
+        self.phase = Phase::Killing { why, hard: false };
+    }
+}
+
+/// A stop outweighs a pause, now outweighs later, and a second signal means now. Only `Go` takes back.
+fn escalate(before: Wish, asked: Wish, second_signal: bool) -> Wish {
+    if before == Wish::Go || asked == Wish::Go {
+        return asked;
+    }
+    let stop = [before, asked].iter().any(|wish| matches!(wish, Wish::Stop | Wish::StopNow));
+    let now = second_signal || before.is_now() || asked.is_now();
+    match (stop, now) {
+        (true, true) => Wish::StopNow,
+        (true, false) => Wish::Stop,
+        (false, true) => Wish::PauseNow,
+        (false, false) => Wish::Pause,
+    }
+}
