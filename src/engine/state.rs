@@ -52,8 +52,10 @@ pub struct State {
     pub rest_until_ms: u64,
     /// The last iterations.
     pub recent: VecDeque<Iteration>,
-    /// What people said that no iteration has been told yet.
+    /// What people said, until an iteration that was told has ended.
     pub answers: Vec<String>,
+    /// How many of these the running iteration was told.
+    pub answers_told: usize,
     /// The inbox is read up to here.
     pub inbox_offset: u64,
     /// The newest agent process, to be found again after a crash.
@@ -220,6 +222,7 @@ impl State {
             rest_until_ms: 0,
             recent: VecDeque::new(),
             answers: Vec::new(),
+            answers_told: 0,
             inbox_offset: 0,
             process: None,
             finished: false,

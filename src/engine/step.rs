@@ -152,7 +152,7 @@ impl State {
             self.iteration_wall_ms = Some(self.wall_ms);
             self.checks = vec![None; self.plan.proof.checks.len()];
             self.claims = Claims::default();
-            self.answers.clear();
+            self.answers_told = self.answers.len();
             self.process = None;
         }
     }
@@ -195,6 +195,8 @@ impl State {
         self.claims.markers.extend(&report.markers);
         self.claims.markers.sort_unstable();
         self.claims.markers.dedup();
+        self.answers.drain(..self.answers_told);
+        self.answers_told = 0;
         let waiting = self.plan.agent.exit_waiting;
         if how == How::Exited && waiting.is_some() && report.exit.code == waiting {
             self.claims.exit_waiting = waiting;

@@ -323,7 +323,17 @@ fn answers_wait_for_the_next_iteration_and_are_told_once() {
     let answer = |work: Loop, text: &str| work.feed(Event::Answered { text: text.into(), inbox: None });
     let work = answer(answer(running(), "use port 80"), "be brief").exit(0);
     assert_eq!(work.state.answers, ["use port 80", "be brief"]);
-    assert!(work.start().state.answers.is_empty());
+    let told = answer(work.start(), "in mid-run").exit(0);
+    assert_eq!(told.state.answers, ["in mid-run"]);
+    assert!(told.start().exit(0).state.answers.is_empty());
+}
+
+#[test]
+fn an_answer_that_a_crash_cut_short_is_told_again() {
+    let asked = running().exit(0).feed(Event::Answered { text: "use port 80".into(), inbox: None });
+    let crashed = asked.start().open();
+    assert_eq!(crashed.state.answers, ["use port 80"]);
+    assert!(crashed.start().exit(0).state.answers.is_empty());
 }
 
 #[test]
