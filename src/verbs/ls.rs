@@ -19,8 +19,10 @@ pub(super) fn ls(words: &LsWords) -> Result<i32, Failure> {
     let mut loops: Vec<(View, bool)> = Vec::new();
     for name in &names {
         let dir = home.loop_dir(name);
+        // In this order: what a runner wrote before it let go is then in the view.
+        let held = holder(&dir.lock()).is_some();
         match view_with_inbox(&dir) {
-            Ok(view) => loops.push((view, holder(&dir.lock()).is_some())),
+            Ok(view) => loops.push((view, held)),
             Err(error) => warn(format!("{name}: {error}")),
         }
     }

@@ -2,10 +2,11 @@
 
 use super::failure::{Failure, warn};
 use crate::drive::leftover;
+use crate::drive::tree::start_time;
 use crate::engine::Status;
 use crate::engine::words::processes;
 use crate::store::{Holder, Home, Lock, LoopDir, View, holder, view_with_inbox};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A loop as it stands.
 pub(super) struct Visit {
@@ -20,8 +21,10 @@ impl Visit {
     pub(super) fn to(name: &str) -> Result<Self, Failure> {
         let home = Home::locate()?;
         let dir = home.find(name)?;
+        // In this order: what a runner wrote before it let go is then in the view.
+        let held = is_held(&dir);
         let view = view_with_inbox(&dir)?;
-        let visit = Self { held: holder(&dir.lock()).is_some(), home, dir, view };
+        let visit = Self { home, dir, view, held };
         if visit.status() == Status::Crashed && !visit.is_inside() {
             visit.sweep()?;
         }
@@ -68,4 +71,21 @@ impl Visit {
         }
         Ok(())
     }
+}
+
+/// How long the processes of a killed runner may take to die.
+const DYING: Duration = Duration::from_secs(1);
+
+/// Whether a runner lives. Where the one who took the lock is dead, those who share it are about to go:
+/// they are given the time, so that a loop that was just killed does not seem to run.
+fn is_held(dir: &LoopDir) -> bool {
+    let begun = Instant::now();
+    while let Some(holder) = holder(&dir.lock()) {
+        let dead = holder.start_time != 0 && start_time(holder.pid) != Some(holder.start_time);
+        if !dead || begun.elapsed() > DYING {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
 }
