@@ -11,7 +11,7 @@ use crate::drive::task::TaskDir;
 use crate::drive::{Heard, Key, World, git, leftover, signals};
 use crate::engine::event::{CheckReport, Door, Fault, Notice, Report, Said, Wish};
 use crate::engine::{Effect, Event, Marker, Now, Outcome, Phase, State, signal, words};
-use crate::store::{self, Header, Journal, Line, LoopDir, cache, dir, inbox};
+use crate::store::{self, Header, Journal, Line, LoopDir, Pulse, cache, dir, inbox};
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -67,6 +67,8 @@ pub struct Runner<'a> {
     state: State,
     world: World,
     task: TaskDir,
+    /// The newest prompt, and its iteration.
+    prompt: (u32, Vec<u8>),
     base: Result<git::Base, String>,
     watch: &'a mut dyn Watch,
     epoch: Instant,
@@ -74,6 +76,8 @@ pub struct Runner<'a> {
     wake_at: Option<Instant>,
     tick_at: Option<Instant>,
     saved_at: Option<Instant>,
+    pulse: Pulse,
+    beat_at: Instant,
     disk_full: bool,
 }
 
@@ -85,6 +89,8 @@ enum Flow {
 
 /// The cache is written at most this often.
 const SAVE_EVERY: Duration = Duration::from_millis(100);
+/// So much time at most is lost to a crash.
+const BEAT: Duration = Duration::from_millis(900);
 
 impl<'a> Runner<'a> {
     /// Takes up a loop where its journal stands, after sweeping what an earlier runner left behind.
@@ -96,7 +102,9 @@ impl<'a> Runner<'a> {
         let world = World::open()?;
         let task = TaskDir::of(&state.plan.workspace, &header.name);
         let base = gather::base(&dir, &state.plan.workspace);
-        let epoch_clock_ms = state.clock_ms;
+        let (reached_ms, pulse) = Pulse::open(&dir)?;
+        let lived_on = !matches!(state.phase, Phase::Waiting | Phase::Paused | Phase::Ended(_));
+        let epoch_clock_ms = if lived_on { state.clock_ms.max(reached_ms) } else { state.clock_ms };
         Ok(Self {
             dir,
             header,
@@ -104,6 +112,7 @@ impl<'a> Runner<'a> {
             state,
             world,
             task,
+            prompt: (0, Vec::new()),
             base,
             watch,
             epoch: Instant::now(),
@@ -111,6 +120,8 @@ impl<'a> Runner<'a> {
             wake_at: None,
             tick_at: None,
             saved_at: None,
+            pulse,
+            beat_at: Instant::now(),
             disk_full: false,
         })
     }
@@ -186,8 +197,12 @@ impl<'a> Runner<'a> {
 
     // ---- write and judge -------------------------------------------------------------------------
 
+    fn clock_ms(&self) -> u64 {
+        self.epoch_clock_ms + self.epoch.elapsed().as_millis() as u64
+    }
+
     fn now(&self) -> Now {
-        let clock = self.epoch_clock_ms + self.epoch.elapsed().as_millis() as u64;
+        let clock = self.clock_ms();
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Now { wall_ms: wall.as_millis() as i64, delta_ms: clock.saturating_sub(self.state.clock_ms) }
     }
@@ -265,6 +280,10 @@ impl<'a> Runner<'a> {
     }
 
     fn look(&mut self) -> Result<(), Error> {
+        if self.beat_at.elapsed() >= BEAT {
+            self.beat_at = Instant::now();
+            let _ = self.pulse.beat(self.clock_ms());
+        }
         self.read_inbox()?;
         self.look_for_markers()
     }
@@ -305,7 +324,7 @@ impl<'a> Runner<'a> {
     fn agent_gone(&mut self, iteration: u32, gone: Gone, matched: bool) -> Result<(), Error> {
         let found = self.task.look(self.state.plan.proof.file.as_deref());
         let found_something = !found.markers.is_empty() || found.cost_usd.is_some();
-        let mut said = self.read_words(iteration, &gone.last_text);
+        let mut said = self.read_words(&gone.last_text);
         said.matched = matched;
         said.blocked = said.blocked.or(found.blocked);
         let report = Report {
@@ -333,12 +352,11 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn read_words(&self, iteration: u32, text: &str) -> Said {
+    fn read_words(&self, text: &str) -> Said {
         if !text.contains('<') {
             return Said::default();
         }
-        let prompt = std::fs::read(self.dir.iteration(iteration).join("prompt.md")).unwrap_or_default();
-        let own = signal::Echo::of(&String::from_utf8_lossy(&prompt)).cut(text);
+        let own = signal::Echo::of(&String::from_utf8_lossy(&self.prompt.1)).cut(text);
         signal::read(&own, &self.state.promises())
     }
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// A log that never grows beyond its cap.
 pub struct Capture {
-    log: File,
+    /// Made with the first byte: many agents and checks say nothing.
+    log: Option<File>,
     path: PathBuf,
     /// Bytes that may go into the head, and as many into the tail.
     half: u64,
@@ -19,10 +20,9 @@ pub struct Capture {
 
 impl Capture {
     /// Opens a log for at most `cap` bytes; the last `remembered` bytes are kept in memory as well.
-    pub fn new(path: &Path, cap: u64, remembered: usize) -> io::Result<Self> {
-        let log = private_file(path)?;
+    pub fn new(path: &Path, cap: u64, remembered: usize) -> Self {
         let last = Last { bytes: Vec::new(), max: remembered };
-        Ok(Self { log, path: path.to_owned(), half: (cap / 2).max(1), total: 0, ring: None, last })
+        Self { log: None, path: path.to_owned(), half: (cap / 2).max(1), total: 0, ring: None, last }
     }
 
     /// Takes the next bytes.
@@ -31,7 +31,11 @@ impl Capture {
         if self.total < self.half {
             let room = (self.half - self.total).min(bytes.len() as u64) as usize;
             let (head, rest) = bytes.split_at(room);
-            self.log.write_all(head)?;
+            let log = match &mut self.log {
+                Some(log) => log,
+                none => none.insert(private_file(&self.path)?),
+            };
+            log.write_all(head)?;
             self.total += room as u64;
             bytes = rest;
         }
@@ -66,21 +70,21 @@ impl Capture {
 
     /// Puts the tail behind the head, and says between them what was dropped.
     pub fn finish(mut self) -> io::Result<()> {
-        let Some(ring) = &mut self.ring else { return Ok(()) };
+        let (Some(log), Some(ring)) = (&mut self.log, &mut self.ring) else { return Ok(()) };
         let beyond = self.total - self.half;
         let start = if beyond > self.half { beyond % self.half } else { 0 };
         let dropped = beyond.saturating_sub(self.half);
         if dropped > 0 {
             let (gone, kept) = (words::bytes(dropped), words::bytes(self.half));
             write!(
-                self.log,
+                log,
                 "\n[ralph: {gone} of output dropped here; the log keeps the first and last {kept}]\n"
             )?;
         }
         ring.seek(SeekFrom::Start(start))?;
-        io::copy(ring, &mut self.log)?;
+        io::copy(ring, log)?;
         ring.seek(SeekFrom::Start(0))?;
-        io::copy(&mut ring.take(start), &mut self.log)?;
+        io::copy(&mut ring.take(start), log)?;
         fs::remove_file(ring_path(&self.path))
     }
 }
@@ -123,7 +127,7 @@ mod tests {
     fn captured(cap: u64, writes: &[&[u8]]) -> (String, String) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("output.log");
-        let mut capture = Capture::new(&path, cap, 4).unwrap();
+        let mut capture = Capture::new(&path, cap, 4);
         for bytes in writes {
             capture.write(bytes).unwrap();
         }

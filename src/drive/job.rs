@@ -93,7 +93,7 @@ const KILL_AGAIN: Duration = Duration::from_millis(2);
 impl Job {
     /// Starts it.
     pub fn start(launch: &Launch<'_>) -> io::Result<Self> {
-        let capture = Capture::new(&launch.log, launch.log_cap, signal::TAIL)?;
+        let capture = Capture::new(&launch.log, launch.log_cap, signal::TAIL);
         let (output, child_end) = pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&output, true)?;
         let [program, arguments @ ..] = launch.command else {

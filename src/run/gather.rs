@@ -8,9 +8,10 @@ use crate::engine::plan::Level;
 use crate::engine::prompt::{Materials, render};
 use crate::engine::words;
 use crate::store::LoopDir;
+use crate::store::dir::create_file;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 
 type Faulty<T> = Result<T, (Fault, String)>;
 
@@ -25,8 +26,8 @@ pub(super) fn base(dir: &LoopDir, workspace: &Path) -> Result<git::Base, String>
         Ok(Some(base)) => serde_json::to_string(base).unwrap_or_default(),
         _ => "null".to_owned(),
     };
-    if let Ok(mut file) = crate::store::dir::create_file(&path) {
-        let _ = io::Write::write_all(&mut file, text.as_bytes());
+    if let Ok(mut file) = create_file(&path) {
+        let _ = file.write_all(text.as_bytes());
     }
     taken?.ok_or_else(|| OUTSIDE.to_owned())
 }
@@ -73,6 +74,24 @@ impl Runner<'_> {
             }
         }
         Ok(render(&self.state, &materials).into_bytes())
+    }
+
+    /// Puts the prompt where the agent reads it. One that is the same as the last is the same file: nothing
+    /// ever writes to it again.
+    pub(super) fn write_prompt(&mut self, iteration: u32, prompt: Vec<u8>) -> Faulty<PathBuf> {
+        let path = self.dir.iteration(iteration).join("prompt.md");
+        // A crash may have left one that no iteration was told; it may be the last one's too, so it is not
+        // written over.
+        let _ = fs::remove_file(&path);
+        let last = self.dir.iteration(self.prompt.0).join("prompt.md");
+        let same = self.prompt.0 > 0 && self.prompt.1 == prompt && fs::hard_link(last, &path).is_ok();
+        let written =
+            if same { Ok(()) } else { create_file(&path).and_then(|mut file| file.write_all(&prompt)) };
+        self.prompt = (iteration, prompt);
+        match written {
+            Ok(()) => Ok(path),
+            Err(error) => Err((Fault::Disk, format!("cannot write {}: {error}", path.display()))),
+        }
     }
 
     fn task_text(&self) -> Faulty<Vec<u8>> {

@@ -62,21 +62,15 @@ impl Runner<'_> {
             self.tell(Event::Faulted { class, detail })?;
             return Ok(Flow::Again);
         }
-        let prompt = match self.prompt() {
-            Ok(prompt) => prompt,
+        self.dir.make_iteration(iteration)?;
+        let written = self.prompt().and_then(|prompt| self.write_prompt(iteration, prompt));
+        let path = match written {
+            Ok(path) => path,
             Err((class, detail)) => {
                 self.tell(Event::Faulted { class, detail })?;
                 return Ok(Flow::Again);
             }
         };
-        let path = self.dir.make_iteration(iteration)?.join("prompt.md");
-        if let Err(error) =
-            dir::create_file(&path).and_then(|mut file| io::Write::write_all(&mut file, &prompt))
-        {
-            let detail = format!("cannot write {}: {error}", path.display());
-            self.tell(Event::Faulted { class: Fault::Disk, detail })?;
-            return Ok(Flow::Again);
-        }
         self.tell(Event::Started { iteration })?;
         if self.disk_full {
             return Ok(Flow::Again);
@@ -85,7 +79,7 @@ impl Runner<'_> {
         match self.start_agent(iteration, &path) {
             Ok(job) => {
                 let pid = job.pid();
-                let scanner = self.scanner(&prompt);
+                let scanner = self.scanner();
                 self.world.begin(Key::Agent(iteration), job, scanner);
                 let start_time = tree::start_time(pid).unwrap_or(0);
                 self.tell(Event::Spawned { iteration, pid, start_time })?;
@@ -139,20 +133,25 @@ impl Runner<'_> {
         self.journal.sync()?;
         let plan = &self.state.plan;
         let what = &plan.proof.checks[check];
-        let log = self.dir.make_iteration(iteration)?.join(format!("check-{}.log", what.slug));
+        self.dir.make_iteration(iteration)?;
+        let log = self.dir.check_log(iteration, &what.slug);
+        // There even if the check says nothing, and without what it said when a crash cut it short.
+        let emptied = dir::create_file(&log);
         let command = ["sh", "-c", &what.command].map(str::to_owned);
         let mark = [(leftover::MARK.to_owned(), leftover::mark(&self.header.id))];
-        let started = Job::start(&Launch {
-            command: &command,
-            dir: &plan.workspace,
-            env: &mark,
-            stdin: None,
-            log,
-            log_cap: plan.log_cap,
-            timeout: Some(millis(what.timeout_ms)),
-            silence: None,
-            grace: millis(plan.grace.term_ms),
-            survivor: millis(plan.grace.survivor_ms),
+        let started = emptied.and_then(|_| {
+            Job::start(&Launch {
+                command: &command,
+                dir: &plan.workspace,
+                env: &mark,
+                stdin: None,
+                log,
+                log_cap: plan.log_cap,
+                timeout: Some(millis(what.timeout_ms)),
+                silence: None,
+                grace: millis(plan.grace.term_ms),
+                survivor: millis(plan.grace.survivor_ms),
+            })
         });
         match started {
             Ok(job) => self.world.begin(Key::Check(iteration, check), job, None),
@@ -166,10 +165,10 @@ impl Runner<'_> {
         Ok(Flow::Wait)
     }
 
-    fn scanner(&self, prompt: &[u8]) -> Option<Scanner> {
+    fn scanner(&self) -> Option<Scanner> {
         let pattern = self.state.plan.proof.pattern.as_deref()?;
         let pattern = regex::Regex::new(pattern).ok()?;
-        Some(Scanner::new(pattern, &String::from_utf8_lossy(prompt)))
+        Some(Scanner::new(pattern, &String::from_utf8_lossy(&self.prompt.1)))
     }
 
     fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {

@@ -61,6 +61,11 @@ impl Lock {
     }
 }
 
+/// Who held it last, or holds it now; none if nobody ever did.
+pub fn last_holder(path: &Path) -> Option<Holder> {
+    Some(signature(path)).filter(|holder| !holder.loop_name.is_empty())
+}
+
 /// Who holds the lock at `path`, if anybody does.
 pub fn holder(path: &Path) -> Option<Holder> {
     let file = File::open(path).ok()?;

@@ -14,6 +14,7 @@ mod line;
 pub mod lock;
 mod name;
 pub mod pending;
+mod pulse;
 mod reserve;
 
 #[cfg(test)]
@@ -26,8 +27,9 @@ pub use home::{Home, valid_name};
 pub use inbox::Message;
 pub use journal::{Header, Journal, Line, Opened};
 pub use line::rfc3339;
-pub use lock::{Holder, Lock, holder};
+pub use lock::{Holder, Lock, holder, last_holder};
 pub use pending::{event_of, view_with_inbox};
+pub use pulse::Pulse;
 
 /// What can go wrong in this room is one small enum.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

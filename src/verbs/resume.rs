@@ -18,7 +18,9 @@ pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
         warn(format!("{name:?} is not paused"));
         return Ok(0);
     }
-    if state.outcome().is_some() {
+    // Killed between its decision and its last words, it has these to say before anything else.
+    let unsaid = state.outcome().is_some() && !state.finished;
+    if state.outcome().is_some() && !unsaid {
         can_go_on(&visit)?;
     }
     if let Some(text) = &words.answer {
@@ -30,6 +32,9 @@ pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
         return Ok(0);
     }
     let locks = Locks::take(&visit.home, &visit.dir, &state.plan)?;
+    if unsaid {
+        return supervise(&visit.dir, locks, &state.plan, words.output);
+    }
     inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
     if !words.output.json && !words.output.quiet {
         say(&format!("resumed ralph loop for {name}\n"));

@@ -2,6 +2,7 @@
 
 use super::failure::{Failure, warn};
 use super::supervise::{Locks, lock_away, supervise};
+use super::visit::Visit;
 use crate::cli::RunWords;
 use crate::config;
 use crate::drive::script;
@@ -9,7 +10,7 @@ use crate::engine::prompt::{Materials, render};
 use crate::engine::words::{dollars, duration};
 use crate::engine::{Plan, State, Status};
 use crate::show::say;
-use crate::store::{self, Header, Home, Journal, cache, valid_name};
+use crate::store::{self, Header, Home, Journal, cache, last_holder, valid_name};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -43,6 +44,7 @@ fn create(home: &Home, name: Option<&str>, plan: &Plan, words: &RunWords) -> Res
         }
         None => home.free_name(&plan.workspace)?,
     };
+    sweep_before(home, &plan.workspace)?;
     let dir = home.loop_dir(&name);
     dir.create()?;
     let locks = Locks::take(home, &dir, plan)?;
@@ -51,6 +53,16 @@ fn create(home: &Home, name: Option<&str>, plan: &Plan, words: &RunWords) -> Res
     let header = Header { name, id: new_id()?, created_ms, parent, background: false, plan: plan.clone() };
     drop(Journal::create(&dir, &header)?);
     supervise(&dir, locks, plan, words.output)
+}
+
+/// If everything of the last loop in this workspace was killed at once, its agent may still be at work here.
+fn sweep_before(home: &Home, workspace: &Path) -> Result<(), Failure> {
+    if let Some(last) = last_holder(&home.workspace_lock_path(workspace)?)
+        && home.find(&last.loop_name).is_ok()
+    {
+        Visit::to(&last.loop_name)?;
+    }
+    Ok(())
 }
 
 /// An ended loop's name may be used again; one that could go on may not.

@@ -345,17 +345,6 @@ pub(crate) fn alive(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// The parent of a process.
-pub(crate) fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split_whitespace().nth(1)?.parse().ok()
-}
-
-/// The direct children of a process.
-pub(crate) fn children(pid: u32) -> Vec<u32> {
-    pids().into_iter().filter(|child| parent(*child) == Some(pid)).collect()
-}
-
 fn pids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()

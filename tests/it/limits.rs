@@ -4,8 +4,8 @@ mod claims;
 mod files;
 mod prompts;
 
-use crate::crash::{WAITS, crashed};
-use crate::kit::{Done, Test};
+use crate::crash::{WAITS, crash, crashed};
+use crate::kit::{Done, Test, until};
 
 const AGENT: &str = "script:../agent.script";
 
@@ -89,6 +89,18 @@ fn the_time_limit_holds_across_a_crash() {
     ended(&test, "timeout", 3);
     let last = test.events("a", "ended").last().unwrap()["report"]["ms"].as_u64().unwrap();
     assert!(last < 1900, "only what was left: {last} ms");
+}
+
+#[test]
+fn the_time_of_an_iteration_that_a_crash_cut_short_is_not_given_back() {
+    let test = Test::new().script(&format!("iteration 1\n {WAITS}iteration *\n hang\n"));
+    let live = test.start(&["run", "work", "--name", "a", "--agent", AGENT, "--max-time", "1h"]);
+    let pulse = || std::fs::read_to_string(test.loop_dir("a").join("pulse")).unwrap_or_default();
+    until("a second of work", || pulse().trim().parse::<u64>().is_ok_and(|ms| ms >= 900));
+    crash(live);
+    test.ralph(&["set", "a", "max-time=900ms"]).exits(0);
+    test.ralph(&["resume", "a"]).exits(1).says("the time is used up");
+    ended(&test, "timeout", 1);
 }
 
 #[test]

@@ -141,6 +141,31 @@ fn a_marker_that_was_judged_counts_no_more() {
 }
 
 #[test]
+fn an_ending_that_a_kill_left_unsaid_is_said_by_resume() {
+    let test = Test::new().script("iteration *\n promise COMPLETE\n");
+    test.ralph(&["run", "x", "--name", "a", "--agent", AGENT]).exits(0);
+    let journal = test.read_loop("a", "journal.jsonl");
+    let unsaid: Vec<&str> = journal.lines().filter(|line| !line.contains("\"finished\"")).collect();
+    fs::write(test.loop_dir("a").join("journal.jsonl"), unsaid.join("\n") + "\n").unwrap();
+    fs::remove_file(test.loop_dir("a").join("state.json")).unwrap();
+    test.ralph(&["resume", "a"]).exits(0).says("loop complete after 1 iteration");
+    assert_eq!(test.events("a", "finished").len(), 1);
+    test.ralph(&["resume", "a"]).exits(2).complains("is done");
+}
+
+#[test]
+fn a_new_loop_does_not_start_beside_what_a_crash_left_in_its_workspace() {
+    let test =
+        Test::new().script(&format!("iteration *\n {WAITS}")).program("quick", "#!/bin/sh\ntest ! -e go\n");
+    crashed(&test, &[]);
+    assert!(!test.survivors().is_empty(), "the agent outlived its runner");
+    test.ralph(&["run", "x", "--name", "b", "--no-promise", "-m", "1", "--", "./quick"])
+        .exits(0)
+        .complains("\"a\" had crashed: ended");
+    assert_eq!(test.status("a")["status"], "crashed");
+}
+
+#[test]
 fn an_unknown_name_is_an_error_with_the_nearest() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     test.ralph(&["run", "x", "--name", "painter", "--agent", AGENT]).exits(0);
