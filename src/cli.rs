@@ -156,7 +156,7 @@ pub struct RunWords {
     #[arg(last = true, value_name = "CMD ARGS", help_heading = "Agent")]
     pub command: Vec<String>,
     /// The exit code by which the agent says that it waits and must not be restarted [default: 42]
-    #[arg(long, value_name = "N", help_heading = "Agent")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255), help_heading = "Agent")]
     pub exit_waiting: Option<i32>,
     /// What the prompt carries besides the task [default: full]
     #[arg(long, value_name = "LEVEL", help_heading = "Agent")]
@@ -194,6 +194,9 @@ pub struct OutputWords {
     /// Show the agent's output as it comes; this is the default
     #[arg(long, hide = true, overrides_with = "no_stream", action = ArgAction::SetTrue)]
     pub stream_agent_output: bool,
+    /// Not to be typed: there is nothing to do next.
+    #[arg(skip)]
+    pub no_next: bool,
 }
 
 /// `ralph resume`

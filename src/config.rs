@@ -240,6 +240,9 @@ fn task(errand: &Errand) -> Result<Task, Wrong> {
     }
     let text = |text| Ok(Task { title: None, text: Some(text), file: None });
     if let Some(prompt) = &errand.prompt {
+        if prompt.trim().is_empty() {
+            return wrong("--prompt is empty", "say what to do");
+        }
         return text(prompt.clone());
     }
     if let Some(path) = &errand.prompt_file {

@@ -40,11 +40,12 @@ pub fn in_own_session(command: &mut Command) {
     }
 }
 
-/// What would stop or kill a supervisor for a write: to a terminal whose foreground belongs to another
-/// group, and beyond a limit of file sizes. The write's own error says enough.
-const IGNORED: [i32; 2] = [libc::SIGTTOU, libc::SIGXFSZ];
+/// What would stop or kill a runner for a write, to a terminal whose foreground belongs to another group or
+/// beyond a limit of file sizes: the write's own error says enough. And Ctrl-Z, which would stop the warden
+/// and nothing of what it stands for: an agent has no terminal to be stopped from.
+const IGNORED: [i32; 3] = [libc::SIGTTOU, libc::SIGXFSZ, libc::SIGTSTP];
 
-/// Makes signals behave as a supervisor needs them, whatever its parent had set.
+/// Makes signals behave as a runner needs them, whatever its parent had set.
 pub fn settle_signals() {
     for signal in IGNORED {
         // SAFETY: ignoring a signal installs no handler.

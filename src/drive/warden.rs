@@ -32,11 +32,11 @@ pub fn guard(work: impl FnOnce() -> i32, grace: Duration) -> io::Result<Left> {
     // Children from before, as after `sh -c 'daemon & exec ralph run …'`, are none of our business.
     let friends = tree::children(rustix::process::getpid());
     let warden = rustix::process::getpid();
+    os::settle_signals();
     os::hold_signals();
     match os::fork()? {
         Side::Child => {
             setpgid(None, None)?;
-            os::settle_signals();
             #[cfg(target_os = "linux")]
             rustix::process::set_parent_process_death_signal(Signal::from_named_raw(WARDEN_GONE))?;
             if getppid() != Some(warden) {

@@ -241,8 +241,10 @@ pub fn how(iteration: &Iteration) -> String {
 }
 
 fn notes(state: &State) -> String {
-    let mut notes: Vec<String> =
-        state.answers.iter().map(|text| format!("A person says: {}", defang(text))).collect();
+    let question =
+        state.question.iter().map(|why| format!("An earlier iteration was blocked: {}", defang(why)));
+    let answers = state.answers.iter().map(|text| format!("A person says: {}", defang(text)));
+    let mut notes: Vec<String> = question.chain(answers).collect();
     if state.claims.said.promise_in_sentence {
         notes.push(
             "The last promise stood inside a sentence, a quotation or code, where it may be a denial: it did not count. \

@@ -52,6 +52,8 @@ pub struct State {
     pub rest_until_ms: u64,
     /// The last iterations.
     pub recent: VecDeque<Iteration>,
+    /// What a blocked agent had asked before a person resumed, until an iteration that was told has ended.
+    pub question: Option<String>,
     /// What people said, until an iteration that was told has ended.
     pub answers: Vec<String>,
     /// How many of these the running iteration was told.
@@ -221,6 +223,7 @@ impl State {
             fault: None,
             rest_until_ms: 0,
             recent: VecDeque::new(),
+            question: None,
             answers: Vec::new(),
             answers_told: 0,
             inbox_offset: 0,

@@ -95,7 +95,7 @@ impl State {
             _ => {}
         }
         self.fault = None;
-        self.claims.said.blocked = None;
+        self.question = self.claims.said.blocked.take().or(self.question.take());
         self.claims.exit_waiting = None;
         self.claims.markers.retain(|marker| !matches!(marker, Marker::Blocked | Marker::Wait));
         self.rest_until_ms = 0;
@@ -195,6 +195,7 @@ impl State {
         self.claims.markers.extend(&report.markers);
         self.claims.markers.sort_unstable();
         self.claims.markers.dedup();
+        self.question = None;
         self.answers.drain(..self.answers_told);
         self.answers_told = 0;
         let waiting = self.plan.agent.exit_waiting;

@@ -35,12 +35,23 @@ pub(super) fn base(dir: &LoopDir, workspace: &Path) -> Result<git::Base, String>
 const OUTSIDE: &str = "There is no diff: the workspace is not in a git repository.";
 
 impl Runner<'_> {
-    /// Whether an iteration can start at all.
-    pub(super) fn ready(&self) -> Faulty<()> {
+    /// Whether everything is still where it was.
+    pub(super) fn in_place(&self) -> Faulty<()> {
         let plan = &self.state.plan;
+        if self.journal.is_gone() {
+            let gone = self.dir.path().display();
+            return Err((Fault::Disk, format!("the loop's directory was deleted: {gone}")));
+        }
         if !plan.workspace.is_dir() {
             return Err((Fault::Workspace, format!("the workspace is gone: {}", plan.workspace.display())));
         }
+        Ok(())
+    }
+
+    /// Whether an iteration can start at all.
+    pub(super) fn ready(&self) -> Faulty<()> {
+        self.in_place()?;
+        let plan = &self.state.plan;
         if let Err(error) = self.task.ensure() {
             return Err((Fault::Workspace, format!("cannot write to the workspace: {error}")));
         }

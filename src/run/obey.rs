@@ -131,6 +131,10 @@ impl Runner<'_> {
 
     fn begin_check(&mut self, iteration: u32, check: usize) -> Result<Flow, Error> {
         self.journal.sync()?;
+        if let Err((class, detail)) = self.in_place() {
+            self.tell(Event::Faulted { class, detail })?;
+            return Ok(Flow::Again);
+        }
         let plan = &self.state.plan;
         let what = &plan.proof.checks[check];
         self.dir.make_iteration(iteration)?;

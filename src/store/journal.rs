@@ -6,6 +6,7 @@ use super::{LoopDir, Result, fold, reserve};
 use crate::engine::State;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 pub use super::line::{Header, Line};
@@ -146,6 +147,11 @@ impl Journal {
     /// Gives back the space put aside at the start, so that last words fit on a full disk.
     pub fn spend_reserve(&mut self) -> Result<()> {
         remove(&self.reserve).doing("remove", &self.reserve)
+    }
+
+    /// Whether somebody deleted it: what is written then, nobody will ever read.
+    pub fn is_gone(&self) -> bool {
+        self.file.metadata().is_ok_and(|data| data.nlink() == 0)
     }
 
     /// The bytes of all whole lines.

@@ -1,8 +1,11 @@
 //! `ralph demo`: a whole loop on a scripted agent, with a real repository, a real bug and real checks.
 
 use super::failure::Failure;
-use crate::drive::script::this_program;
+use super::run::run_in;
+use crate::cli::{Verb, Words};
 use crate::show::say;
+use crate::store::Home;
+use clap::Parser;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -30,30 +33,22 @@ pub(super) fn demo(keep: bool) -> Result<i32, Failure> {
     for words in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "an invoice with a bug"]] {
         git(&project, words)?;
     }
-    let words = [
-        "run",
-        "--name",
-        "demo",
-        "--check",
-        "./test.sh",
-        "--check",
-        "./lint.sh",
-        "--agent",
-        "script:../demo.script",
-    ];
-    say(&format!("$ ralph {}\n\n", words.join(" ")));
-    let status = Command::new(this_program())
-        .args(words)
-        .current_dir(&project)
-        .env("RALPH_STATE_DIR", place.root.join("state"))
-        .status()
-        .map_err(Failure::broken)?;
+    let typed = "ralph run --name demo --check ./test.sh --check ./lint.sh --agent script:../demo.script";
+    say(&format!("$ {typed}\n\n"));
+    let Ok(Words { verb: Verb::Run(mut words) }) = Words::try_parse_from(typed.split(' ')) else {
+        return Err(Failure::broken("the demonstration's own words are wrong"));
+    };
+    words.output.no_next = true;
+    let project = fs::canonicalize(project).map_err(Failure::broken)?;
+    let code = run_in(project.clone(), &Home::at(place.root.join("state")), &words)?;
     if keep {
-        say(&format!("\nkept in {}\n", place.root.display()));
+        let state = place.root.join("state");
+        let look = format!("cd '{}' && export RALPH_STATE_DIR='{}'", project.display(), state.display());
+        say(&format!("\nkept; to look at it: {look} && ralph status demo\n"));
     } else {
         say("\nThis was a demonstration; its directory is gone again (--keep keeps it).\n");
     }
-    Ok(status.code().unwrap_or(1))
+    Ok(code)
 }
 
 fn git(project: &Path, words: &[&str]) -> Result<(), Failure> {

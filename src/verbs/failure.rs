@@ -2,6 +2,7 @@
 
 use crate::{config, run, store};
 use std::fmt::Display;
+use std::io::Write;
 
 /// An error as a person sees it.
 #[derive(Debug)]
@@ -30,10 +31,8 @@ impl Failure {
 
     /// Prints it, and says what to exit with.
     pub(super) fn report(self) -> i32 {
-        eprintln!("ralph: error: {}", self.error);
-        if let Some(hint) = self.hint {
-            eprintln!("  hint: {hint}");
-        }
+        let hint = self.hint.map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
+        complain(&format!("ralph: error: {}{hint}", self.error));
         self.code
     }
 }
@@ -62,5 +61,10 @@ impl From<run::Error> for Failure {
 
 /// Says something that is not an error.
 pub(super) fn warn(words: impl Display) {
-    eprintln!("ralph: warning: {words}");
+    complain(&format!("ralph: warning: {words}"));
+}
+
+/// A standard error that cannot be written must not take anything with it.
+fn complain(words: &str) {
+    let _ = writeln!(std::io::stderr(), "{words}");
 }

@@ -20,6 +20,7 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use failure::Failure;
 use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// The whole program: words in, exit code out.
@@ -62,7 +63,7 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Result<i32, Failure> {
         return Ok(0);
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        eprint!("{error}");
+        let _ = write!(std::io::stderr(), "{error}");
         return Ok(2);
     }
     let words: Vec<_> = args.iter().skip(1).map(|word| word.to_string_lossy()).collect();

@@ -16,6 +16,10 @@ pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
     let state = &visit.view.state;
     if visit.held && state.wish == Wish::Go {
         warn(format!("{name:?} is not paused"));
+        if let Some(text) = &words.answer {
+            inbox::append(&visit.dir, &Message::Answered { text: text.clone() })?;
+            say("your words go into its next prompt\n");
+        }
         return Ok(0);
     }
     // Killed between its decision and its last words, it has these to say before anything else.

@@ -11,18 +11,25 @@ use crate::engine::words::{dollars, duration};
 use crate::engine::{Plan, State, Status};
 use crate::show::say;
 use crate::store::{self, Header, Home, Journal, cache, last_holder, valid_name};
+use rustix::fs::{Access, access};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub(super) fn run(words: &RunWords) -> Result<i32, Failure> {
     let workspace = std::env::current_dir().and_then(std::fs::canonicalize).map_err(Failure::broken)?;
+    run_in(workspace, &Home::locate()?, words)
+}
+
+/// Runs a loop in this workspace, with this state directory.
+pub(super) fn run_in(workspace: PathBuf, home: &Home, words: &RunWords) -> Result<i32, Failure> {
     let plan = words.settings().plan(&words.errand(workspace, config_dir()))?;
     if let Some(name) = words.name.as_deref().filter(|name| !valid_name(name)) {
         return Err(store::Error::BadName { name: name.to_owned() }.into());
     }
     agent_exists(&plan)?;
     checks_exist(&plan)?;
+    nothing_claimed_yet(&plan)?;
     if words.dry_run {
         return dry_run(&plan);
     }
@@ -32,8 +39,7 @@ pub(super) fn run(words: &RunWords) -> Result<i32, Failure> {
             None => "no limit of iterations: the loop may consume significant resources",
         });
     }
-    let home = Home::locate()?;
-    create(&home, words.name.as_deref(), &plan, words)
+    create(home, words.name.as_deref(), &plan, words)
 }
 
 fn create(home: &Home, name: Option<&str>, plan: &Plan, words: &RunWords) -> Result<i32, Failure> {
@@ -57,10 +63,9 @@ fn create(home: &Home, name: Option<&str>, plan: &Plan, words: &RunWords) -> Res
 
 /// If everything of the last loop in this workspace was killed at once, its agent may still be at work here.
 fn sweep_before(home: &Home, workspace: &Path) -> Result<(), Failure> {
-    if let Some(last) = last_holder(&home.workspace_lock_path(workspace)?)
-        && home.find(&last.loop_name).is_ok()
-    {
-        Visit::to(&last.loop_name)?;
+    if let Some(last) = last_holder(&home.workspace_lock_path(workspace)?) {
+        // A loop that cannot be read is no reason against another.
+        let _ = Visit::in_home(home.clone(), &last.loop_name);
     }
     Ok(())
 }
@@ -84,7 +89,8 @@ fn make_room(home: &Home, name: &str) -> Result<(), Failure> {
             format!("ralph resume {name}, ralph stop {name} to end it, or choose another --name"),
         ));
     }
-    home.archive(name)?;
+    let place = home.archive(name)?;
+    warn(format!("the loop {name:?} of before, which is {}, is now in {}", status.word(), place.display()));
     Ok(())
 }
 
@@ -111,21 +117,37 @@ fn agent_exists(plan: &Plan) -> Result<(), Failure> {
             )
         });
     }
-    if !found(program, &plan.workspace) {
-        return Err(Failure::usage(
+    match found(program, &plan.workspace) {
+        None => Err(Failure::usage(
             format!("the agent's command is not there: {program}"),
             "install it, or check its name and your PATH",
-        ));
+        )),
+        Some(path) if access(&path, Access::EXEC_OK).is_err() => Err(Failure::usage(
+            format!("the agent's command may not be run: {program}"),
+            format!("chmod +x {}", path.display()),
+        )),
+        Some(_) => Ok(()),
     }
-    Ok(())
 }
 
-fn found(program: &str, workspace: &Path) -> bool {
+fn found(program: &str, workspace: &Path) -> Option<PathBuf> {
     if program.contains('/') {
-        return workspace.join(program).exists();
+        return Some(workspace.join(program)).filter(|path| path.exists());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| workspace.join(dir).join(program).is_file())
+    let mut all = std::env::split_paths(&path).map(|dir| workspace.join(dir).join(program));
+    all.find(|path| path.is_file() && access(path, Access::EXEC_OK).is_ok())
+}
+
+/// A file that is there already would be taken for the agent's claim.
+fn nothing_claimed_yet(plan: &Plan) -> Result<(), Failure> {
+    match &plan.proof.file {
+        Some(file) if plan.workspace.join(file).exists() => Err(Failure::usage(
+            format!("--done-file {} is there already", file.display()),
+            "it is to show that the work is done: remove it, or name another",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// A check whose first word is a bare command that nobody has would be red for ever. The shell knows

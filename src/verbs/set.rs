@@ -1,6 +1,6 @@
 //! `ralph set`: a limit changes, on a living loop or for its next resume.
 
-use super::failure::Failure;
+use super::failure::{Failure, warn};
 use super::visit::Visit;
 use crate::cli::SetWords;
 use crate::config::units::{Span, amount};
@@ -12,6 +12,10 @@ use std::str::FromStr;
 pub(super) fn set(words: &SetWords) -> Result<i32, Failure> {
     let changes = words.limits.iter().map(|word| change(word)).collect::<Result<Vec<_>, _>>()?;
     let visit = Visit::as_operator(&words.name)?;
+    let plan = &visit.view.state.plan;
+    if !plan.agent.reports_cost && changes.iter().any(|change| matches!(change, Change::MaxCost(Some(_)))) {
+        warn(format!("the cost of `{}` may never be known, and then this limit never acts", plan.agent.name));
+    }
     for limit in changes {
         inbox::append(&visit.dir, &Message::Changed { limit })?;
     }

@@ -13,6 +13,7 @@ use crate::show::{files, say, summary};
 use crate::store::dir::append_file;
 use crate::store::{Header, Holder, Home, Journal, Line, Lock, LoopDir, cache, rfc3339};
 use std::fs::File;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
@@ -94,6 +95,10 @@ pub(super) fn supervise(
     match left {
         warden::Left::Exited(code) => Ok(code),
         warden::Left::Killed { signal, swept, survivors } => {
+            if std::io::stdout().is_terminal() {
+                // The live line of whoever was killed is still there.
+                say("\n");
+            }
             let mut words = vec![format!("the supervisor was killed by signal {signal}")];
             if swept > 0 {
                 words.push(format!("{} ended with it", processes(swept)));

@@ -19,7 +19,11 @@ pub(super) struct Visit {
 impl Visit {
     /// Finds a loop. If all of its runner's processes were killed at once, what they left is ended now.
     pub(super) fn to(name: &str) -> Result<Self, Failure> {
-        let home = Home::locate()?;
+        Self::in_home(Home::locate()?, name)
+    }
+
+    /// As [`Visit::to`], in this state directory.
+    pub(super) fn in_home(home: Home, name: &str) -> Result<Self, Failure> {
         let dir = home.find(name)?;
         // In this order: what a runner wrote before it let go is then in the view.
         let held = is_held(&dir);

@@ -329,6 +329,17 @@ fn answers_wait_for_the_next_iteration_and_are_told_once() {
 }
 
 #[test]
+fn the_question_of_a_blocked_agent_is_told_with_the_answer() {
+    let said = Said { blocked: Some("which port?".into()), ..Said::default() };
+    let blocked = running().end(Report { said, ..Report::default() });
+    let resumed = blocked.resume();
+    assert_eq!(resumed.state.question.as_deref(), Some("which port?"));
+    let crashed = resumed.start().open();
+    assert_eq!(crashed.state.question.as_deref(), Some("which port?"));
+    assert_eq!(crashed.start().exit(0).state.question, None);
+}
+
+#[test]
 fn an_answer_that_a_crash_cut_short_is_told_again() {
     let asked = running().exit(0).feed(Event::Answered { text: "use port 80".into(), inbox: None });
     let crashed = asked.start().open();
