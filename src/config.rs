@@ -126,6 +126,14 @@ impl Settings {
     pub fn plan(self, errand: &Errand) -> Result<Plan, Wrong> {
         let all = self.over(Self::defaults());
         let proof = all.proof()?;
+        for path in std::iter::once(&errand.workspace).chain(&proof.file) {
+            if path.to_str().is_none() {
+                return wrong(
+                    format!("the path {} is not UTF-8", path.display()),
+                    "the journal cannot hold it: rename it",
+                );
+            }
+        }
         let agent = agent(&all, errand)?;
         if let Some(max) = all.max_cost.filter(|max| !max.is_finite() || *max < 0.0) {
             return wrong(
@@ -262,10 +270,19 @@ fn task(errand: &Errand) -> Result<Task, Wrong> {
 
 fn from_file(errand: &Errand, path: &Path, title: Option<String>) -> Result<Task, Wrong> {
     let full = errand.workspace.join(path);
-    match std::fs::File::open(&full).and_then(|file| file.metadata()) {
-        Ok(data) if data.is_dir() => {
-            wrong(format!("cannot read prompt file: {}", path.display()), "it is a directory: name a file")
-        }
+    match std::fs::metadata(&full) {
+        Ok(data) if !data.is_file() => wrong(
+            format!("cannot read prompt file: {}", path.display()),
+            "it is read anew for every iteration, and must be a regular file",
+        ),
+        Ok(_) if full.to_str().is_none() => wrong(
+            format!("cannot use the prompt file: {}", path.display()),
+            "its path is not UTF-8: rename it",
+        ),
+        Ok(_) if std::fs::File::open(&full).is_err() => wrong(
+            format!("cannot read prompt file: {}", path.display()),
+            "you may not read it: see its permissions",
+        ),
         Ok(_) => Ok(Task { title, text: None, file: Some(full) }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             wrong(format!("prompt file not found: {}", path.display()), "write it, or name another file")

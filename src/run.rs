@@ -83,6 +83,7 @@ pub struct Runner<'a> {
 
 enum Flow {
     Wait,
+    HungUp,
     Again,
     Leave,
 }
@@ -127,14 +128,16 @@ impl<'a> Runner<'a> {
     }
 
     /// Runs until the loop ends, pauses, or the terminal goes away.
-    pub fn run(mut self) -> Result<Left, Error> {
+    pub fn run(mut self) -> Result<(Left, Header, State), Error> {
         let left = self.turn_until_left();
         if left.is_err() {
             // Whatever broke: nothing that was started stays.
             self.clear_world();
         }
-        let _ = cache::save(&self.dir, self.journal.len(), &self.header, &self.state);
-        left
+        if !self.journal.is_gone() {
+            let _ = cache::save(&self.dir, self.journal.len(), &self.header, &self.state);
+        }
+        Ok((left?, self.header, self.state))
     }
 
     fn turn_until_left(&mut self) -> Result<Left, Error> {
@@ -143,11 +146,11 @@ impl<'a> Runner<'a> {
             match self.obey()? {
                 Flow::Again => continue,
                 Flow::Leave => break,
+                Flow::HungUp => return Ok(self.hung_up()),
                 Flow::Wait => {}
             }
-            if self.hear()? {
-                self.clear_world();
-                return Ok(Left::HungUp);
+            if self.hear(None)? {
+                return Ok(self.hung_up());
             }
         }
         Ok(match &self.state.phase {
@@ -159,7 +162,7 @@ impl<'a> Runner<'a> {
     fn recover(&mut self) -> Result<(), Error> {
         let cut_short = self.in_iteration();
         let mut survivors = Vec::new();
-        if !matches!(self.state.phase, Phase::Waiting) {
+        if !matches!(self.state.phase, Phase::Waiting) && !leftover::booted_since(self.state.wall_ms) {
             let grace = &self.state.plan.grace;
             let (grace, survivor) = (millis(grace.term_ms), millis(grace.survivor_ms));
             let swept;
@@ -171,7 +174,7 @@ impl<'a> Runner<'a> {
         let cost_usd = if cut_short { self.task.look(None).cost_usd } else { None };
         if self.state.iteration > 0 && !cut_short {
             // A crash may have come between an iteration's end and this. What lies there besides is news.
-            self.task.file_away(&self.state.claims.markers, &self.dir.iteration(self.state.iteration));
+            self.take_markers_away()?;
         }
         self.read_inbox()?;
         let (pid, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
@@ -179,7 +182,7 @@ impl<'a> Runner<'a> {
         if cut_short {
             // The agent may have outlived its runner, and have said something since.
             self.look_for_markers()?;
-            self.task.file_away(&self.state.claims.markers, &self.dir.iteration(self.state.iteration));
+            self.take_markers_away()?;
         }
         // After the inbox: a wish to go on forgives what had ended the loop, and this is not to be forgiven.
         if !survivors.is_empty() {
@@ -235,8 +238,8 @@ impl<'a> Runner<'a> {
     // ---- hear ------------------------------------------------------------------------------------
 
     /// Waits for the world and writes down what it says. True: the terminal or the warden is gone.
-    fn hear(&mut self) -> Result<bool, Error> {
-        let until = [self.wake_at, self.tick_at].into_iter().flatten().min();
+    fn hear(&mut self, until: Option<Instant>) -> Result<bool, Error> {
+        let until = [until, self.wake_at, self.tick_at].into_iter().flatten().min();
         let watch = &mut *self.watch;
         let heard = self.world.hear(until, &mut |bytes| watch.output(bytes));
         for heard in heard {
@@ -246,10 +249,10 @@ impl<'a> Runner<'a> {
                 Heard::Signal(signals::Heard::Terminate) => self.ask(Wish::Pause, Door::Sigterm)?,
                 Heard::Look => self.look()?,
                 Heard::Pattern(Key::Agent(iteration)) => {
-                    self.tell(Event::Noticed { iteration, notice: Notice::Pattern })?;
+                    self.tell(Event::Noticed { iteration, notice: Notice::Pattern, words: None })?;
                 }
                 Heard::Silence(Key::Agent(iteration)) => {
-                    self.tell(Event::Noticed { iteration, notice: Notice::Silence })?;
+                    self.tell(Event::Noticed { iteration, notice: Notice::Silence, words: None })?;
                 }
                 Heard::Signal(signals::Heard::Child) | Heard::Pattern(_) | Heard::Silence(_) => {}
                 Heard::LogError(error) => {
@@ -311,20 +314,30 @@ impl<'a> Runner<'a> {
         let any = found.markers.iter().any(|marker| *marker != Marker::File);
         for marker in found.markers {
             if !self.state.claims.markers.contains(&marker) {
-                self.tell(Event::Noticed { iteration, notice: Notice::Marker(marker) })?;
+                let words = found.blocked.clone().filter(|_| marker == Marker::Blocked);
+                self.tell(Event::Noticed { iteration, notice: Notice::Marker(marker), words })?;
             }
         }
         // Between iterations it is judged at once, and must not count in the next one as well.
         if any && !self.in_iteration() {
-            self.task.file_away(&self.state.claims.markers, &self.dir.iteration(iteration));
+            self.take_markers_away()?;
         }
         Ok(())
+    }
+
+    /// What was judged goes into the newest iteration's directory; what stayed would speak again.
+    fn take_markers_away(&mut self) -> Result<(), Error> {
+        let dir = self.dir.iteration(self.state.iteration);
+        match self.task.file_away(&self.state.claims.markers, &dir) {
+            Ok(()) => Ok(()),
+            Err(detail) => self.tell(Event::Faulted { class: Fault::Marker, detail }),
+        }
     }
 
     fn agent_gone(&mut self, iteration: u32, gone: Gone, matched: bool) -> Result<(), Error> {
         let found = self.task.look(self.state.plan.proof.file.as_deref());
         let found_something = !found.markers.is_empty() || found.cost_usd.is_some();
-        let mut said = self.read_words(&gone.last_text);
+        let mut said = self.read_words(&gone);
         said.matched = matched;
         said.blocked = said.blocked.or(found.blocked);
         let report = Report {
@@ -347,17 +360,19 @@ impl<'a> Runner<'a> {
             self.tell(Event::Faulted { class: Fault::Marker, detail })?;
         }
         if found_something {
-            self.task.file_away(&self.state.claims.markers, &self.dir.iteration(iteration));
+            self.take_markers_away()?;
         }
         Ok(())
     }
 
-    fn read_words(&self, text: &str) -> Said {
+    fn read_words(&self, gone: &Gone) -> Said {
+        let text = &gone.last_text;
         if !text.contains('<') {
             return Said::default();
         }
         let own = signal::Echo::of(&String::from_utf8_lossy(&self.prompt.1)).cut(text);
-        signal::read(&own, &self.state.promises())
+        let read = if gone.bytes > signal::TAIL as u64 { signal::read_end } else { signal::read };
+        read(&own, &self.state.promises())
     }
 
     fn check_gone(&mut self, iteration: u32, check: usize, gone: &Gone) -> Result<(), Error> {
@@ -376,6 +391,11 @@ impl<'a> Runner<'a> {
             self.tell(Event::Faulted { class: Fault::Survivors, detail })?;
         }
         Ok(())
+    }
+
+    fn hung_up(&mut self) -> Left {
+        self.clear_world();
+        Left::HungUp
     }
 
     fn clear_world(&mut self) {

@@ -1,6 +1,7 @@
 //! An iteration's output on disk: its head and its tail in constant memory, and what was dropped.
 
 use crate::engine::words;
+use crate::os::regular;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -95,8 +96,9 @@ fn ring_path(log: &Path) -> PathBuf {
 
 /// A file that only its owner may read: agents print secrets.
 pub fn private_file(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
+    let file = regular::create(path)?;
+    file.set_len(0)?;
+    Ok(file)
 }
 
 /// The last bytes of a stream, moved only when twice as much has come.

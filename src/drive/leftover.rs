@@ -4,7 +4,7 @@ use super::tree::start_time;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The variable that every process of a loop carries.
 pub const MARK: &str = "RALPH_ID";
@@ -57,6 +57,17 @@ fn signal(pids: &[u32], signal: Signal) {
     }
 }
 
+/// Whether the machine was started after this time: then nothing from before is left.
+pub fn booted_since(wall_ms: i64) -> bool {
+    let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let Some(seconds) = uptime.split_whitespace().next().and_then(|word| word.parse().ok()) else {
+        return false;
+    };
+    let booted = SystemTime::now().checked_sub(Duration::from_secs_f64(seconds));
+    let booted = booted.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    booted.is_some_and(|at| at.as_millis() as i64 > wall_ms)
+}
+
 struct Seen {
     parent: u32,
     session: u32,
@@ -69,11 +80,16 @@ fn find(id: &str, process: Option<(u32, u64)>) -> Vec<u32> {
     let agent = process.map(|(pid, _)| pid);
     let is_agent =
         |pid: u32| process.is_some_and(|(agent, start)| pid == agent && start_time(pid) == Some(start));
+    // A session of the same number from before the agent is somebody else's.
+    let is_younger =
+        |pid: u32| process.is_some_and(|(_, start)| start_time(pid).is_some_and(|at| at >= start));
     let agent_gone_or_ours = agent.is_none_or(|pid| !all.contains_key(&pid) || is_agent(pid));
     let mut found: Vec<u32> = all
         .iter()
         .filter(|(pid, seen)| {
-            is_agent(**pid) || (agent_gone_or_ours && Some(seen.session) == agent) || is_marked(**pid, id)
+            is_agent(**pid)
+                || (agent_gone_or_ours && Some(seen.session) == agent && is_younger(**pid))
+                || is_marked(**pid, id)
         })
         .map(|(pid, _)| *pid)
         .collect();

@@ -64,6 +64,9 @@ pub struct World {
 /// Files are looked at this often even if nothing was noticed: some file systems tell nothing.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// Strays are waited for so long.
+const STRAYS: Duration = Duration::from_secs(2);
+
 impl World {
     /// Opens the ears.
     pub fn open() -> io::Result<Self> {
@@ -101,6 +104,15 @@ impl World {
     /// How long the job has been silent.
     pub fn silent_for(&self) -> Option<Duration> {
         self.job.as_ref().map(|(_, job)| job.silent_for())
+    }
+
+    /// Ends what a program that was called in between, such as git with the agent's settings, has left.
+    pub fn clear_strays(&mut self) {
+        let begun = Instant::now();
+        while self.job.is_none() && !tree::reap(|_, _| {}) && begun.elapsed() < STRAYS {
+            tree::signal(&[], rustix::process::Signal::KILL);
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Ends what is under way.

@@ -2,9 +2,12 @@
 
 use super::capture::private_file;
 use crate::engine::Marker;
+use crate::engine::plain::plain;
+use crate::engine::signal::fold;
+use crate::os::regular;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// `.ralph/task/<name>/` of a workspace.
@@ -37,6 +40,8 @@ const COST: &str = "COST";
 /// Longer words than these are no reason.
 const BLOCKED_MAX: u64 = 2000;
 const COST_MAX: u64 = 1 << 16;
+/// More than this, in dollars, is a mistake.
+const COST_SANE: f64 = 1e9;
 
 impl TaskDir {
     /// The directory of this loop in this workspace.
@@ -54,13 +59,19 @@ impl TaskDir {
         if self.path.is_dir() {
             return Ok(());
         }
-        fs::create_dir_all(&self.path)?;
-        let ignore = self.workspace.join(".ralph/.gitignore");
+        // Level by level: a workspace that is gone must not come back empty.
+        let ralph = self.workspace.join(".ralph");
+        for dir in [&ralph, &ralph.join("task"), &self.path] {
+            match fs::create_dir(dir) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        let ignore = ralph.join(".gitignore");
         if !ignore.exists() {
-            fs::write(
-                ignore,
-                "# What ralph writes here is not part of the work.\n/.gitignore\n/task/\n/guardrail_*.log\n",
-            )?;
+            let words =
+                "# What ralph writes here is not part of the work.\n/.gitignore\n/task/\n/guardrail_*.log\n";
+            regular::create(&ignore)?.write_all(words.as_bytes())?;
         }
         Ok(())
     }
@@ -78,39 +89,52 @@ impl TaskDir {
             }
         }
         if found.markers.contains(&Marker::Blocked) {
-            let words = read_some(&self.path.join("BLOCKED"), BLOCKED_MAX);
-            found.blocked = Some(words.trim().to_owned()).filter(|words| !words.is_empty());
+            let words = read_some(&self.path.join("BLOCKED"), BLOCKED_MAX).unwrap_or_default().0;
+            found.blocked = Some(plain(&fold(&words)).into_owned()).filter(|words| !words.is_empty());
         }
         if file.is_some_and(|file| self.workspace.join(file).is_file()) {
             found.markers.push(Marker::File);
         }
-        let costs = read_some(&self.path.join(COST), COST_MAX);
-        let amounts: Vec<f64> =
-            costs.lines().filter_map(|line| line.trim().trim_start_matches('$').parse().ok()).collect();
-        let sane = |usd: &f64| usd.is_finite() && *usd >= 0.0;
-        found.cost_usd = (!amounts.is_empty() && amounts.iter().all(sane)).then(|| amounts.iter().sum());
+        found.cost_usd = self.cost();
         found
     }
 
-    /// Moves the cost and these markers into the iteration's directory, so that none counts twice. The file
-    /// asked for as a signal is the user's own and stays.
-    pub fn file_away(&self, judged: &[Marker], iteration_dir: &Path) {
+    /// Dollars, a line each; none if it does not say, or says what nobody can have spent.
+    fn cost(&self) -> Option<f64> {
+        let (text, more) = read_some(&self.path.join(COST), COST_MAX)?;
+        let amounts = text.lines().filter_map(|line| line.trim().trim_start_matches('$').parse::<f64>().ok());
+        let amounts: Vec<f64> = amounts.collect();
+        let sum: f64 = amounts.iter().sum();
+        let sane = amounts.iter().all(|usd| *usd >= 0.0) && sum <= COST_SANE && !more;
+        (!amounts.is_empty() && sane).then_some(sum)
+    }
+
+    /// Takes the cost and these markers away, into the iteration's directory, so that none counts twice. The
+    /// file asked for as a signal is the user's own and stays.
+    pub fn file_away(&self, judged: &[Marker], iteration_dir: &Path) -> Result<(), String> {
         let judged = FILES.iter().filter(|(_, marker)| judged.contains(marker));
         for name in judged.map(|(name, _)| *name).chain([COST]) {
             let from = self.path.join(name);
-            if fs::symlink_metadata(&from).is_ok() && move_file(&from, &iteration_dir.join(name)).is_err() {
-                // Across file systems nothing but the words matters.
-                let _ = fs::remove_file(&from);
+            if fs::symlink_metadata(&from).is_err() {
+                continue;
             }
+            if let Some((words, _)) = read_some(&from, COST_MAX) {
+                let _ = DirBuilder::new().recursive(true).mode(0o700).create(iteration_dir);
+                let _ = private_file(&iteration_dir.join(name))
+                    .and_then(|mut file| file.write_all(words.as_bytes()));
+            }
+            fs::remove_file(&from)
+                .map_err(|error| format!("cannot take {} away: {error}", from.display()))?;
         }
+        Ok(())
     }
 
     /// Puts a check's whole output where the agent can read it; says where that is.
     pub fn publish(&self, log: &Path, iteration: u32, slug: &str) -> io::Result<String> {
         self.ensure()?;
-        let name = format!(".ralph/guardrail_{iteration}_{slug}.log");
+        let name = guardrail(iteration, slug);
         let mut to = private_file(&self.workspace.join(&name))?;
-        io::copy(&mut fs::File::open(log)?, &mut to)?;
+        io::copy(&mut regular::open(log, false)?, &mut to)?;
         Ok(name)
     }
 
@@ -125,25 +149,12 @@ impl TaskDir {
     }
 }
 
-/// Moves what an agent left into a place that its owner alone may read. Only a plain file is opened: a pipe
-/// could hang, and a link lead anywhere.
-fn move_file(from: &Path, to: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(to.parent().unwrap_or(to))?;
-    let is_file = fs::symlink_metadata(from)?.is_file();
-    if is_file {
-        fs::set_permissions(from, fs::Permissions::from_mode(0o600))?;
-    }
-    match fs::rename(from, to) {
-        Err(_) if is_file => fs::copy(from, to).and_then(|_| fs::remove_file(from)),
-        renamed => renamed,
-    }
+/// Where a check's whole output lies in the workspace.
+pub fn guardrail(iteration: u32, slug: &str) -> String {
+    format!(".ralph/guardrail_{iteration}_{slug}.log")
 }
 
-fn read_some(path: &Path, max: u64) -> String {
-    use std::io::Read;
-    let is_file = fs::symlink_metadata(path).is_ok_and(|data| data.is_file());
-    let Some(file) = is_file.then(|| fs::File::open(path).ok()).flatten() else { return String::new() };
-    let mut bytes = Vec::new();
-    let _ = file.take(max).read_to_end(&mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
+fn read_some(path: &Path, max: u64) -> Option<(String, bool)> {
+    let (bytes, more) = regular::read(path, max, false).ok()?;
+    Some((String::from_utf8_lossy(&bytes).into_owned(), more))
 }

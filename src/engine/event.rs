@@ -80,6 +80,9 @@ pub enum Event {
         iteration: u32,
         /// What was seen.
         notice: Notice,
+        /// What a BLOCKED marker says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        words: Option<String>,
     },
     /// The agent and everything that it had started are gone.
     Ended {

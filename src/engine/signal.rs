@@ -7,6 +7,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::LazyLock;
 
+/// Longer words than these are no reason.
+const WHY_MAX: usize = 2000;
+
 /// How much of a plain-text agent's output is read for signals, from its end.
 pub const TAIL: usize = 64 * 1024;
 
@@ -16,7 +19,7 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Reads an agent's final words. `promises` are the texts that count now.
 pub fn read(text: &str, promises: &[String]) -> Said {
-    let hidden = hidden_lines(text);
+    let (hidden, _) = hidden_lines(text);
     let mut said = Said::default();
     for (whole, content) in tagged(text, "promise").chain(tagged(text, "response")) {
         if !promises.iter().any(|promise| same_words(promise, content)) {
@@ -31,9 +34,19 @@ pub fn read(text: &str, promises: &[String]) -> Said {
     said.promise_in_sentence &= !said.promised;
     said.blocked = tagged(text, "blocked").find_map(|(whole, content)| {
         let why = fold(content);
-        (!why.is_empty() && place(text, whole, &hidden) == Place::Alone).then_some(why)
+        let is_said = !why.is_empty() && place(text, whole, &hidden) == Place::Alone;
+        is_said.then(|| why.chars().take(WHY_MAX).collect())
     });
     said
+}
+
+/// Reads the end of words whose beginning was cut off. If a fence is left open there, it was closed by what
+/// looks like its opening: the beginning stood inside one.
+pub fn read_end(text: &str, promises: &[String]) -> Said {
+    match hidden_lines(text).1 {
+        Some((tick, length)) => read(&format!("{}\n{text}", tick.to_string().repeat(length)), promises),
+        None => read(text, promises),
+    }
 }
 
 /// Every pair of this tag: where it stands, and what it holds. A closing tag belongs to the nearest
@@ -92,7 +105,7 @@ fn bare(text: &str) -> &str {
 }
 
 /// The ranges of lines in which nothing counts: code fences and quotations.
-fn hidden_lines(text: &str) -> Vec<Range<usize>> {
+fn hidden_lines(text: &str) -> (Vec<Range<usize>>, Option<(char, usize)>) {
     let mut hidden = Vec::new();
     let mut fence: Option<(char, usize)> = None;
     let mut start = 0;
@@ -113,7 +126,7 @@ fn hidden_lines(text: &str) -> Vec<Range<usize>> {
         }
         hidden.push(range);
     }
-    hidden
+    (hidden, fence)
 }
 
 /// Knows the lines of the prompt, so that an agent that repeats them is not taken at their word.

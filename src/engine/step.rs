@@ -4,6 +4,9 @@ use super::event::{Change, CheckReport, Door, Event, Fault, Marker, Notice, Now,
 use super::outcome::{Limit, Outcome};
 use super::state::{Claims, How, Iteration, Phase, REMEMBERED, State};
 
+/// Sums stay finite, so that a journal can hold them.
+const COST_MAX: f64 = 1e12;
+
 impl State {
     /// Takes one event into account.
     pub fn step(&mut self, now: Now, event: &Event) {
@@ -27,7 +30,7 @@ impl State {
             Event::Spawned { iteration, pid, start_time } if *iteration == self.iteration => {
                 self.process = Some((*pid, *start_time));
             }
-            Event::Noticed { iteration, notice } => self.noticed(*iteration, *notice),
+            Event::Noticed { iteration, notice, words } => self.noticed(*iteration, *notice, words.as_ref()),
             Event::Ended { iteration, report } => self.agent_ended(*iteration, report),
             Event::Faulted { class, detail } => self.faulted(*class, detail),
             Event::Woke => self.woke(),
@@ -157,9 +160,12 @@ impl State {
         }
     }
 
-    fn noticed(&mut self, iteration: u32, notice: Notice) {
+    fn noticed(&mut self, iteration: u32, notice: Notice, words: Option<&String>) {
         if iteration != self.iteration {
             return;
+        }
+        if let Some(words) = words {
+            self.claims.said.blocked = Some(words.clone());
         }
         if let Notice::Marker(marker) = notice
             && !self.claims.markers.contains(&marker)
@@ -172,7 +178,10 @@ impl State {
                 self.kill(How::Matched);
             }
             (Phase::Running { started: true, .. }, Notice::Silence) => self.kill(How::Inactive),
-            (Phase::Running { started: true, stop_at_ms, .. }, Notice::Marker(_)) => {
+            // A file that was asked for may be there from an earlier iteration: that is no sign of an end.
+            (Phase::Running { started: true, stop_at_ms, .. }, Notice::Marker(marker))
+                if marker != Marker::File =>
+            {
                 stop_at_ms.get_or_insert(self.clock_ms.saturating_add(self.plan.grace.marker_ms));
             }
             (Phase::Resting { .. } | Phase::Running { started: false, .. }, Notice::Marker(_)) => {
@@ -224,7 +233,7 @@ impl State {
             checks: self.checks.clone(),
         };
         match report.cost_usd {
-            Some(usd) => self.cost_usd += usd,
+            Some(usd) => self.cost_usd = (self.cost_usd + usd).min(COST_MAX),
             None => self.cost_unknown = true,
         }
         let failed = iteration.is_failure() && self.claims.exit_waiting.is_none();

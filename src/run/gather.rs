@@ -2,14 +2,16 @@
 
 use super::Runner;
 use crate::drive::git;
+use crate::drive::task::guardrail;
 use crate::engine::event::Fault;
 use crate::engine::excerpt::Excerpt;
 use crate::engine::plan::Level;
 use crate::engine::prompt::{Materials, render};
 use crate::engine::words;
+use crate::os::regular;
 use crate::store::LoopDir;
 use crate::store::dir::create_file;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -22,16 +24,17 @@ pub(super) fn base(dir: &LoopDir, workspace: &Path) -> Result<git::Base, String>
         return serde_json::from_str(&text).map_err(|_| OUTSIDE.to_owned());
     }
     let taken = git::Base::take(workspace, &scratch);
-    let text = match &taken {
-        Ok(Some(base)) => serde_json::to_string(base).unwrap_or_default(),
-        _ => "null".to_owned(),
-    };
-    if let Ok(mut file) = create_file(&path) {
+    let text = serde_json::to_string(&taken.as_ref().ok()).unwrap_or_default();
+    if taken.is_ok()
+        && let Ok(mut file) = create_file(&path)
+    {
         let _ = file.write_all(text.as_bytes());
     }
     taken?.ok_or_else(|| OUTSIDE.to_owned())
 }
 
+/// A prompt file beyond this is no prompt.
+const PROMPT_MAX: u64 = 16 << 20;
 const OUTSIDE: &str = "There is no diff: the workspace is not in a git repository.";
 
 impl Runner<'_> {
@@ -108,7 +111,9 @@ impl Runner<'_> {
     fn task_text(&self) -> Faulty<Vec<u8>> {
         let task = &self.state.plan.task;
         let Some(path) = &task.file else { return Ok(task.text.clone().unwrap_or_default().into_bytes()) };
-        fs::read(path).map_err(|error| {
+        let read = regular::read(path, PROMPT_MAX, true)
+            .and_then(|(bytes, more)| if more { Err(io::Error::other("it is too long")) } else { Ok(bytes) });
+        read.map_err(|error| {
             let what = match error.kind() {
                 io::ErrorKind::NotFound => "prompt file not found",
                 _ => "cannot read prompt file",
@@ -120,7 +125,18 @@ impl Runner<'_> {
     fn diff(&self) -> Result<Excerpt, String> {
         let base = self.base.as_ref().map_err(Clone::clone)?;
         let diff = base.diff(&self.dir.path().join("git"), self.state.plan.context.diff_chars)?;
-        Ok(Excerpt::new(&diff.text, diff.dropped_chars, "later"))
+        let mut excerpt = Excerpt::new(
+            &diff.text,
+            diff.dropped_chars,
+            if diff.at_least { "or more later" } else { "later" },
+        );
+        match diff.note {
+            Some(note) if excerpt.text.is_empty() => return Err(note),
+            Some(note) if excerpt.cut.is_empty() => excerpt.cut = note,
+            Some(note) => excerpt.cut = format!("{} {note}", excerpt.cut),
+            None => {}
+        }
+        Ok(excerpt)
     }
 
     fn red_outputs(&self) -> Vec<(usize, Excerpt, String)> {
@@ -131,8 +147,7 @@ impl Runner<'_> {
             let log = self.dir.check_log(iteration, &check.slug);
             let max = plan.context.output_chars;
             let (text, dropped) = tail(&log, max).unwrap_or_default();
-            let named = format!(".ralph/guardrail_{iteration}_{}.log", check.slug);
-            (place, Excerpt::tail(&text, max, dropped), named)
+            (place, Excerpt::tail(&text, max, dropped), guardrail(iteration, &check.slug))
         })
         .collect()
     }
@@ -140,8 +155,8 @@ impl Runner<'_> {
 
 /// The end of a file: as many bytes as so many characters can take, and how many came before.
 fn tail(path: &Path, max_chars: usize) -> io::Result<(String, u64)> {
-    let mut file = File::open(path)?;
-    let wanted = max_chars as u64 * 4;
+    let mut file = regular::open(path, false)?;
+    let wanted = (max_chars as u64).saturating_mul(4);
     let before = file.metadata()?.len().saturating_sub(wanted);
     file.seek(SeekFrom::Start(before))?;
     let mut bytes = Vec::new();

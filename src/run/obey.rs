@@ -9,6 +9,7 @@ use crate::engine::{Effect, Event, Outcome};
 use crate::store::dir;
 use std::io;
 use std::path::Path;
+use std::time::Instant;
 
 impl Runner<'_> {
     pub(super) fn obey(&mut self) -> Result<Flow, Error> {
@@ -57,7 +58,7 @@ impl Runner<'_> {
             return Ok(Flow::Again);
         }
         // What was there has been judged; it must not speak for the iteration that begins.
-        self.task.file_away(&self.state.claims.markers, &self.dir.iteration(self.state.iteration));
+        self.take_markers_away()?;
         if let Err((class, detail)) = self.ready() {
             self.tell(Event::Faulted { class, detail })?;
             return Ok(Flow::Again);
@@ -71,6 +72,14 @@ impl Runner<'_> {
                 return Ok(Flow::Again);
             }
         };
+        self.world.clear_strays();
+        // Git may have taken its time, and somebody have asked for something meanwhile.
+        if self.hear(Some(Instant::now()))? {
+            return Ok(Flow::HungUp);
+        }
+        if !self.state.orders().contains(&Effect::Run { iteration }) {
+            return Ok(Flow::Again);
+        }
         self.tell(Event::Started { iteration })?;
         if self.disk_full {
             return Ok(Flow::Again);
@@ -123,14 +132,18 @@ impl Runner<'_> {
             io::ErrorKind::PermissionDenied => Fault::Permission,
             _ => {
                 self.watch.warn(&format!("cannot start {program}: {error}"));
-                return self.tell(Event::Ended { iteration, report: Report::default() });
+                let report = Report { cost_usd: Some(0.0), ..Report::default() };
+                return self.tell(Event::Ended { iteration, report });
             }
         };
         self.tell(Event::Faulted { class, detail: format!("cannot start {program}: {error}") })
     }
 
     fn begin_check(&mut self, iteration: u32, check: usize) -> Result<Flow, Error> {
-        self.journal.sync()?;
+        if check == 0 {
+            // The iteration's end is durable before it is judged by anybody.
+            self.journal.sync()?;
+        }
         if let Err((class, detail)) = self.in_place() {
             self.tell(Event::Faulted { class, detail })?;
             return Ok(Flow::Again);
@@ -177,7 +190,7 @@ impl Runner<'_> {
 
     fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {
         // A marker that was written between iterations must not finish another loop of this name.
-        self.task.file_away(&self.state.claims.markers, &self.dir.iteration(self.state.iteration));
+        let _ = self.task.file_away(&self.state.claims.markers, &self.dir.iteration(self.state.iteration));
         let state = &self.state;
         self.tell(Event::Finished {
             outcome: outcome.verdict(),

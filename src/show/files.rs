@@ -1,10 +1,12 @@
 //! The files for people and scripts beside the journal: `iterations.log` and `progress.md`.
 
+use super::one_line;
 use crate::engine::event::CheckReport;
 use crate::engine::prompt::{how, how_red};
 use crate::engine::state::Iteration;
 use crate::engine::words::{dollars, duration, of_limit};
 use crate::engine::{Event, State};
+use crate::os::regular;
 use crate::store::{Line, rfc3339};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -38,7 +40,7 @@ pub fn iterations_log(log: &mut File, line: &Line, state: &State) -> io::Result<
             format!(
                 "[{}] loop complete after {iterations} iterations: {}",
                 outcome.kind.to_uppercase(),
-                outcome.detail
+                one_line(&outcome.detail)
             )
         }
         _ => return Ok(()),
@@ -60,8 +62,7 @@ pub fn progress(task_dir: &Path, line: &Line, state: &State) -> io::Result<()> {
     }
     // Cut to its length after writing, not before: some file systems flush a file that was emptied.
     let text = progress_text(state);
-    let mut file =
-        File::options().write(true).create(true).truncate(false).open(task_dir.join("progress.md"))?;
+    let mut file = regular::create(&task_dir.join("progress.md"))?;
     file.write_all(text.as_bytes())?;
     file.set_len(text.len() as u64)
 }

@@ -4,6 +4,7 @@ use super::dir::append_file;
 use super::error::Doing;
 use super::{LoopDir, Result};
 use crate::engine::event::{Change, Wish};
+use crate::os::regular;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -73,7 +74,7 @@ fn ends_torn(path: &Path) -> io::Result<bool> {
 /// left for later; one that cannot be understood is [`Message::Unknown`].
 pub fn read(dir: &LoopDir, from: u64) -> Result<Vec<(Message, u64)>> {
     let path = dir.inbox();
-    let file = match File::open(&path) {
+    let file = match regular::open(&path, false) {
         Ok(file) => file,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(e).doing("open", &path),

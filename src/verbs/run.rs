@@ -10,7 +10,7 @@ use crate::engine::prompt::{Materials, render};
 use crate::engine::words::{dollars, duration};
 use crate::engine::{Plan, State, Status};
 use crate::show::say;
-use crate::store::{self, Header, Home, Journal, cache, last_holder, valid_name};
+use crate::store::{self, Header, Home, Journal, LoopDir, cache, last_holder, valid_name};
 use rustix::fs::{Access, access};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -43,22 +43,41 @@ pub(super) fn run_in(workspace: PathBuf, home: &Home, words: &RunWords) -> Resul
 }
 
 fn create(home: &Home, name: Option<&str>, plan: &Plan, words: &RunWords) -> Result<i32, Failure> {
-    let name = match name {
+    sweep_before(home, &plan.workspace)?;
+    let (dir, locks) = match name {
         Some(name) => {
             make_room(home, name)?;
-            name.to_owned()
+            claim(home, name, plan)?
         }
-        None => home.free_name(&plan.workspace)?,
+        None => claim_free(home, plan)?,
     };
-    sweep_before(home, &plan.workspace)?;
-    let dir = home.loop_dir(&name);
-    dir.create()?;
-    let locks = Locks::take(home, &dir, plan)?;
+    let name = dir.name().to_owned();
     let created_ms = jiff::Timestamp::now().as_millisecond();
     let parent = std::env::var("RALPH_LOOP").ok().filter(|parent| valid_name(parent));
     let header = Header { name, id: new_id()?, created_ms, parent, background: false, plan: plan.clone() };
     drop(Journal::create(&dir, &header)?);
     supervise(&dir, locks, plan, words.output)
+}
+
+/// Makes a loop's directory, and takes its locks.
+fn claim(home: &Home, name: &str, plan: &Plan) -> Result<(LoopDir, Locks), Failure> {
+    let dir = home.loop_dir(name);
+    dir.create()?;
+    let locks = Locks::take(home, &dir, plan)?;
+    Ok((dir, locks))
+}
+
+/// The same with the smallest name that is free, though others may be looking for one right now.
+fn claim_free(home: &Home, plan: &Plan) -> Result<(LoopDir, Locks), Failure> {
+    let mut tries = 0;
+    loop {
+        let name = home.free_name(&plan.workspace)?;
+        match claim(home, &name, plan) {
+            Ok((dir, locks)) if !dir.journal().exists() => return Ok((dir, locks)),
+            Err(failure) if tries > 20 || !home.loop_dir(&name).path().exists() => return Err(failure),
+            _ => tries += 1,
+        }
+    }
 }
 
 /// If everything of the last loop in this workspace was killed at once, its agent may still be at work here.
@@ -90,6 +109,9 @@ fn make_room(home: &Home, name: &str) -> Result<(), Failure> {
         ));
     }
     let place = home.archive(name)?;
+    if status == Status::Done {
+        return Ok(());
+    }
     warn(format!("the loop {name:?} of before, which is {}, is now in {}", status.word(), place.display()));
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::run::{Left, Runner, Watch};
 use crate::show::console::{Console, Style, colours};
 use crate::show::{files, say, summary};
 use crate::store::dir::append_file;
-use crate::store::{Header, Holder, Home, Journal, Line, Lock, LoopDir, cache, rfc3339};
+use crate::store::{Header, Holder, Home, Journal, Line, Lock, LoopDir, rfc3339};
 use std::fs::File;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -132,9 +132,8 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     let mut onlooker = Onlooker { log, ended, task, console: Console::new(dir, style) };
     let left = Runner::open(dir.clone(), opened, &mut onlooker)?.run();
     onlooker.console.close();
-    let left = left?;
-    let view = cache::read(dir)?;
-    last_words(dir, &view.header, &view.state, style);
+    let (left, header, state) = left?;
+    last_words(dir, &header, &state, style);
     if let Left::Ended(Outcome::Fatal { detail, .. }) = &left {
         Failure::broken(detail).with_hint(format!("mend it, then ralph resume {}", dir.name())).report();
     }

@@ -29,7 +29,8 @@ impl Visit {
         let held = is_held(&dir);
         let view = view_with_inbox(&dir)?;
         let visit = Self { home, dir, view, held };
-        if visit.status() == Status::Crashed && !visit.is_inside() {
+        let rebooted = leftover::booted_since(visit.view.state.wall_ms);
+        if visit.status() == Status::Crashed && !visit.is_inside() && !rebooted {
             visit.sweep()?;
         }
         Ok(visit)

@@ -3,6 +3,7 @@
 mod console;
 mod crash;
 mod docs;
+mod hostile;
 mod house;
 mod kit;
 mod limits;

@@ -147,6 +147,11 @@ fn a_command_that_goes_away_is_fatal_at_once() {
 #[test]
 fn a_command_that_may_not_be_run_is_fatal_at_once() {
     let test = Test::new().file("agent", "#!/bin/sh\n");
+    test.ralph(&[&RUN[..], &["--", "./agent"]].concat())
+        .exits(2)
+        .complains("may not be run")
+        .complains("chmod +x");
+    let test = test.program("agent", "#!/bin/sh\nchmod -x agent\n");
     test.ralph(&[&RUN[..], &["--", "./agent"]].concat()).exits(1).says("cannot start ./agent");
     assert_eq!(test.status("a")["outcome"]["why"], "permission");
     assert_eq!(test.status("a")["total_failures"], 0);

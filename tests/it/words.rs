@@ -59,10 +59,28 @@ fn a_prompt_file_is_a_file_that_is_there() {
         &test,
         &["run", "--prompt-file", "folder", "--", "true"],
         "cannot read prompt file: folder",
-        "directory",
+        "regular file",
     );
     test.write("PROMPT.md/x", "");
-    refused(&test, &["run", "--", "true"], "cannot read prompt file: PROMPT.md", "directory");
+    refused(&test, &["run", "--", "true"], "cannot read prompt file: PROMPT.md", "regular file");
+    let stdin = ["run", "--prompt-file", "/dev/stdin", "--", "true"];
+    refused(&test, &stdin, "cannot read prompt file: /dev/stdin", "regular file");
+}
+
+#[test]
+fn a_claim_that_is_there_already_is_refused() {
+    let test = Test::new().file("report.md", "of yesterday");
+    let words = ["run", "x", "--done-file", "report.md", "--", "true"];
+    refused(&test, &words, "--done-file report.md is there already", "remove it");
+}
+
+#[test]
+fn a_path_that_the_journal_cannot_hold_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let test = Test::new();
+    let mut command = test.ralph_command(&["run", "x", "--done-file"]);
+    command.arg(std::ffi::OsStr::from_bytes(b"b\xff")).args(["--", "true"]);
+    test.start_command(command).end().exits(2).complains("is not UTF-8");
 }
 
 #[test]

@@ -147,9 +147,9 @@ fn events_of_another_iteration_are_ignored() {
         for event in [
             Event::Started { iteration },
             Event::Ended { iteration, report: Report::default() },
-            Event::Noticed { iteration, notice: Notice::Pattern },
-            Event::Noticed { iteration, notice: Notice::Silence },
-            Event::Noticed { iteration, notice: Notice::Marker(Marker::Done) },
+            Event::Noticed { iteration, notice: Notice::Pattern, words: None },
+            Event::Noticed { iteration, notice: Notice::Silence, words: None },
+            Event::Noticed { iteration, notice: Notice::Marker(Marker::Done), words: None },
             Event::Checked { iteration, check: 0, report: green() },
             Event::Spawned { iteration, pid: 9, start_time: 9 },
         ] {

@@ -55,7 +55,7 @@ impl Fair {
                 self.feed(at.saturating_sub(self.state.clock_ms), Event::Woke);
             }
             ([Effect::Run { .. }, ..], 8) => {
-                self.feed(50, Event::Noticed { iteration, notice: Notice::Silence });
+                self.feed(50, Event::Noticed { iteration, notice: Notice::Silence, words: None });
             }
             ([Effect::Run { .. } | Effect::Kill { .. }, ..], trouble) => self.end(iteration, trouble),
             ([Effect::WakeAt(at)], _) => self.feed(at.saturating_sub(self.state.clock_ms), Event::Woke),
@@ -89,7 +89,7 @@ impl Fair {
         };
         if trouble == u8::MAX && proof.pattern.is_some() && matches!(self.state.phase, Phase::Running { .. })
         {
-            self.feed(10, Event::Noticed { iteration, notice: Notice::Pattern });
+            self.feed(10, Event::Noticed { iteration, notice: Notice::Pattern, words: None });
         }
         self.feed(100, Event::Ended { iteration, report });
     }

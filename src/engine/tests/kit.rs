@@ -171,7 +171,7 @@ impl Loop {
 
     pub(super) fn notice(self, notice: Notice) -> Self {
         let iteration = self.state.iteration;
-        self.feed(Event::Noticed { iteration, notice })
+        self.feed(Event::Noticed { iteration, notice, words: None })
     }
 
     pub(super) fn marker(self, marker: Marker) -> Self {

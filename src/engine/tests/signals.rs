@@ -1,7 +1,7 @@
 //! What counts as a promise, as blocked, and as the echo of a prompt.
 
 use crate::engine::event::Said;
-use crate::engine::signal::{Echo, TAIL, defang, fold, read};
+use crate::engine::signal::{Echo, TAIL, defang, fold, read, read_end};
 
 fn promises() -> Vec<String> {
     vec!["COMPLETE".into(), "All tests pass".into()]
@@ -285,6 +285,26 @@ const PIECES: [&str; 22] = [
 
 fn any_text(random: &mut fastrand::Rng) -> String {
     (0..random.usize(..30)).map(|_| *random.choice(&PIECES).unwrap()).collect()
+}
+
+#[test]
+fn a_cut_beginning_does_not_turn_a_fence_inside_out() {
+    let promises = ["COMPLETE".to_owned()];
+    for (text, promised) in [
+        ("in a fence\n<promise>COMPLETE</promise>\n```\nnot done\n", false),
+        ("in a fence\n<promise>COMPLETE</promise>\n~~~~\nnot done\n", false),
+        ("in a fence\n```\nafter it\n<promise>COMPLETE</promise>\n", true),
+        ("no fence\n<promise>COMPLETE</promise>\n", true),
+        ("```\ncode\n```\n<promise>COMPLETE</promise>\n", true),
+    ] {
+        assert_eq!(read_end(text, &promises).promised, promised, "{text}");
+    }
+}
+
+#[test]
+fn a_long_reason_is_cut() {
+    let text = format!("<blocked>{}</blocked>", "x".repeat(5000));
+    assert_eq!(read(&text, &[]).blocked.map(|why| why.len()), Some(2000));
 }
 
 #[test]

@@ -179,11 +179,11 @@ fn lines() -> Vec<(Event, &'static str)> {
             r#"{"event":"spawned","iteration":3,"pid":4,"start_time":5}"#,
         ),
         (
-            Event::Noticed { iteration: 3, notice: Notice::Marker(Marker::Wait) },
+            Event::Noticed { iteration: 3, notice: Notice::Marker(Marker::Wait), words: None },
             r#"{"event":"noticed","iteration":3,"notice":{"marker":"wait"}}"#,
         ),
         (
-            Event::Noticed { iteration: 3, notice: Notice::Silence },
+            Event::Noticed { iteration: 3, notice: Notice::Silence, words: None },
             r#"{"event":"noticed","iteration":3,"notice":"silence"}"#,
         ),
         (

@@ -133,11 +133,11 @@ fn any_event(random: &mut Rng, state: &State) -> Event {
         }
         12..18 => Event::Started { iteration: near(random, state.iteration.wrapping_add(1)) },
         18 | 19 => Event::Spawned { iteration, pid: random.u32(..), start_time: 1 },
-        20 => Event::Noticed { iteration, notice: Notice::Pattern },
-        21 => Event::Noticed { iteration, notice: Notice::Silence },
+        20 => Event::Noticed { iteration, notice: Notice::Pattern, words: None },
+        21 => Event::Noticed { iteration, notice: Notice::Silence, words: None },
         22 => {
             let marker = [Marker::Done, Marker::Blocked, Marker::Wait, Marker::File][random.usize(..4)];
-            Event::Noticed { iteration, notice: Notice::Marker(marker) }
+            Event::Noticed { iteration, notice: Notice::Marker(marker), words: None }
         }
         23..28 => Event::Ended { iteration, report: any_report(random) },
         28 if random.u8(..4) == 0 => Event::Faulted { class: Fault::Disk, detail: "full".into() },

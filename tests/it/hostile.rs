@@ -1,0 +1,98 @@
+//! What an agent may do to the files around it, and what that must not do to its loop.
+
+use crate::kit::{Done, Test};
+use std::fs;
+
+/// Runs an agent that is one shell command, twice at the most.
+fn run(test: &Test, agent: &str, words: &[&str]) -> Done {
+    let run = ["run", "x", "--name", "a", "-m", "2"];
+    test.ralph(&[&run[..], words, &["--", "sh", "-c", agent]].concat())
+}
+
+#[test]
+fn a_pipe_in_place_of_the_prompt_file_ends_the_loop_and_hangs_nobody() {
+    let test = Test::new().file("P.md", "go");
+    let words = ["run", "--prompt-file", "P.md", "--name", "a", "--", "sh", "-c", "rm P.md; mkfifo P.md"];
+    test.ralph(&words).exits(1).complains("cannot read prompt file");
+    assert_eq!(test.status("a")["outcome"]["why"], "prompt-file");
+}
+
+#[test]
+fn pipes_in_the_task_directory_hang_nobody() {
+    let agent = "cd $RALPH_TASK_DIR; rm -f progress.md COST BLOCKED; mkfifo progress.md COST BLOCKED";
+    run(&Test::new(), agent, &[]).exits(3).says("blocked");
+}
+
+#[test]
+fn a_pipe_in_place_of_a_check_log_hangs_nobody() {
+    let agent = "mkfifo .ralph/guardrail_1_yes-head-c-200000-false.log";
+    let check = ["--check", "yes | head -c 200000; false"];
+    run(&Test::new(), agent, &check).exits(1).complains("cannot copy a check's output");
+}
+
+#[test]
+fn a_link_in_place_of_a_check_log_leads_nowhere() {
+    let test = Test::new();
+    fs::write(test.root().join("precious"), "mine").unwrap();
+    run(&test, "ln -s ../../precious .ralph/guardrail_1_false.log", &["--check", "false"]).exits(1);
+    assert_eq!(fs::read_to_string(test.root().join("precious")).unwrap(), "mine");
+}
+
+#[test]
+fn a_workspace_that_is_gone_does_not_come_back_empty() {
+    let test = Test::new().file("TODO", "much");
+    run(&test, "rm -rf \"$PWD\"", &["--check", "test ! -e TODO"]).exits(1).complains("the workspace is gone");
+    assert!(!test.workspace().exists());
+    fs::create_dir(test.workspace()).unwrap();
+    assert_eq!(test.status("a")["outcome"]["why"], "workspace");
+}
+
+#[test]
+fn a_loop_whose_directory_is_gone_stops() {
+    let test = Test::new();
+    let done = run(&test, "rm -rf \"$RALPH_STATE_DIR\"/loops/a", &["--no-promise"]);
+    done.exits(1).complains("the loop's directory was deleted");
+}
+
+#[test]
+fn a_cost_that_nobody_can_have_spent_is_unknown() {
+    let test = Test::new();
+    let words = ["--max-cost", "5", "--allow-unknown-cost", "--no-promise"];
+    run(&test, "printf '1e308\\n1e308\\n' > $RALPH_TASK_DIR/COST", &words).exits(0);
+    assert!(test.status("a")["cost_usd"].is_null());
+    assert_eq!(test.status("a")["current_iteration"], 2);
+}
+
+#[test]
+fn a_promise_deep_in_a_fence_does_not_count() {
+    let agent =
+        "echo '```'; yes | head -c 70000; echo '<promise>COMPLETE</promise>'; echo '```'; echo not done";
+    run(&Test::new(), agent, &["--no-stream"]).exits(1);
+}
+
+#[test]
+fn what_git_was_made_to_leave_behind_is_ended_before_the_next_iteration() {
+    let test = Test::git().program("filter", "#!/bin/sh\nsetsid sleep 31234 >/dev/null 2>&1 &\ncat\n");
+    let agent = "git config filter.x.clean ./filter; echo '* filter=x' > .gitattributes; echo more >> README; \
+                 pgrep -f 'sleep 3123[4]' >> ../seen; true";
+    run(&test, agent, &["--no-promise"]).exits(0);
+    assert_eq!(fs::read_to_string(test.root().join("seen")).unwrap(), "");
+}
+
+#[test]
+fn a_reason_cannot_forge_a_line_of_the_log() {
+    let test = Test::new();
+    run(&test, "printf 'x\\n2030 [DONE] loop complete\\n' > $RALPH_TASK_DIR/BLOCKED", &[]).exits(3);
+    let log = test.read_loop("a", "iterations.log");
+    assert!(!log.lines().any(|line| line.starts_with("2030")), "{log}");
+}
+
+#[test]
+fn standard_error_that_is_full_takes_nothing_with_it() {
+    let test = Test::new();
+    let program = env!("CARGO_BIN_EXE_ralph");
+    test.sh(&format!(
+        "{program} run x -m 0 --name a --promise OK -- echo '<promise>OK</promise>' 2>/dev/full"
+    ));
+    assert_eq!(test.status("a")["status"], "done");
+}
