@@ -13,7 +13,8 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The first characters: for diffs.
+    /// The first characters, as of a diff.
+    #[cfg(test)]
     pub fn head(text: &str, max_chars: usize) -> Self {
         let at = text.char_indices().nth(max_chars).map_or(text.len(), |(at, _)| at);
         Self::new(&text[..at], text[at..].chars().count() as u64, "later")

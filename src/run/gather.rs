@@ -19,7 +19,7 @@ type Faulty<T> = Result<T, (Fault, String)>;
 
 /// The state of the repository when the loop began: taken once, found again by every later runner.
 pub(super) fn base(dir: &LoopDir, workspace: &Path) -> Result<git::Base, String> {
-    let (scratch, path) = (dir.path().join("git"), dir.path().join("base.json"));
+    let (scratch, path) = (dir.scratch(), dir.base());
     if let Ok(text) = fs::read_to_string(&path) {
         return serde_json::from_str(&text).map_err(|_| OUTSIDE.to_owned());
     }
@@ -124,7 +124,7 @@ impl Runner<'_> {
 
     fn diff(&self) -> Result<Excerpt, String> {
         let base = self.base.as_ref().map_err(Clone::clone)?;
-        let diff = base.diff(&self.dir.path().join("git"), self.state.plan.context.diff_chars)?;
+        let diff = base.diff(&self.dir.scratch(), self.state.plan.context.diff_chars)?;
         let mut excerpt = Excerpt::new(
             &diff.text,
             diff.dropped_chars,

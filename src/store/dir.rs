@@ -64,6 +64,16 @@ impl LoopDir {
         self.path.join("iterations").join(format!("{n:04}"))
     }
 
+    /// The state of the repository when the loop began.
+    pub fn base(&self) -> PathBuf {
+        self.path.join("base.json")
+    }
+
+    /// Where git may keep what it needs for a diff.
+    pub fn scratch(&self) -> PathBuf {
+        self.path.join("git")
+    }
+
     /// What one check printed in one iteration.
     pub fn check_log(&self, n: u32, slug: &str) -> PathBuf {
         self.iteration(n).join(format!("check-{slug}.log"))

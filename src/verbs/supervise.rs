@@ -154,11 +154,11 @@ fn last_words(dir: &LoopDir, header: &Header, state: &State, style: Style) {
 
 /// What changed since the loop began, in words.
 fn changed(dir: &LoopDir) -> String {
-    let base = std::fs::read_to_string(dir.path().join("base.json")).ok();
+    let base = std::fs::read_to_string(dir.base()).ok();
     let Some(base) = base.and_then(|text| serde_json::from_str::<git::Base>(&text).ok()) else {
         return String::new();
     };
-    match base.changes(&dir.path().join("git")) {
+    match base.changes(&dir.scratch()) {
         Ok(changes) if changes.files == 0 => "nothing".into(),
         Ok(changes) => {
             let more = if changes.at_least { "at least " } else { "" };
