@@ -1,10 +1,11 @@
 //! What a person sees while a loop runs: the agent's words, ralph's lines, and one live line below.
 
+use super::cost::cost_of_limit;
 use super::pen::Pen;
 use super::stream::Stream;
 use super::tail::last_lines;
 use super::{Paint, columns, fit, line, one_line, paint};
-use crate::engine::words::{dollars, duration, of_limit};
+use crate::engine::words::{duration, of_limit};
 use crate::engine::{Event, Phase, State};
 use crate::store::{Line, LoopDir};
 use std::io::{IsTerminal, Write, stderr, stdout};
@@ -28,7 +29,8 @@ pub enum Style {
 pub struct Console {
     dir: LoopDir,
     style: Style,
-    terminal: bool,
+    /// Whether there is a terminal that can take a line away again.
+    lively: bool,
     colour: bool,
     gutter: String,
     stream: Stream,
@@ -38,6 +40,8 @@ pub struct Console {
     live: Vec<usize>,
     began: Instant,
     began_active_ms: u64,
+    /// Whether it was said that nobody reads.
+    warned: bool,
     pen: Pen,
 }
 
@@ -48,12 +52,12 @@ impl Console {
     /// A console for this loop.
     pub fn new(dir: &LoopDir, style: Style) -> Self {
         let terminal = stdout().is_terminal();
-        let colour = colours();
-        let gutter = if terminal { paint("  │ ", Paint::Dim, colour) } else { "  | ".to_owned() };
+        let (lively, colour) = (terminal && !is_dumb(), colours());
+        let gutter = if lively { paint("  │ ", Paint::Dim, colour) } else { "  | ".to_owned() };
         Self {
             dir: dir.clone(),
             style,
-            terminal,
+            lively,
             colour,
             stream: Stream::new(&gutter),
             gutter,
@@ -61,6 +65,7 @@ impl Console {
             live: Vec::new(),
             began: Instant::now(),
             began_active_ms: 0,
+            warned: false,
             pen: Pen::new(terminal),
         }
     }
@@ -70,9 +75,8 @@ impl Console {
         (self.began, self.began_active_ms) = (Instant::now(), state.active_ms);
         match self.style {
             Style::Json => {
-                let mut text = line.to_json();
-                text.push('\n');
-                self.write(text.as_bytes());
+                let text = format!("{{\"loop\":\"{}\",{}\n", self.dir.name(), &line.to_json()[1..]);
+                self.show(text.as_bytes());
             }
             Style::Quiet => {}
             Style::Full { .. } => {
@@ -81,43 +85,55 @@ impl Console {
                     self.stream.flush(&mut out);
                 }
                 for (words, colour) in line::lines(&line.event, state) {
-                    let head = paint(&format!("[ralph] {}:", self.dir.name()), Paint::Dim, self.colour);
-                    let words = paint(&one_line(&words), colour, self.colour);
-                    out.extend_from_slice(format!("{head} {words}\n").as_bytes());
+                    self.own_line(&words, colour, &mut out);
                 }
                 self.red_output(&line.event, state, &mut out);
                 self.above(&out, state, None);
             }
         }
+        if !matches!(state.phase, Phase::Ended(_) | Phase::Paused) {
+            self.miss_the_reader();
+        }
     }
 
-    /// The end of what a red check printed.
+    /// A line in ralph's own name.
+    fn own_line(&self, words: &str, colour: Paint, out: &mut Vec<u8>) {
+        let head = paint(&format!("[ralph] {}:", self.dir.name()), Paint::Dim, self.colour);
+        let words = paint(&one_line(words), colour, self.colour);
+        out.extend_from_slice(format!("{head} {words}\n").as_bytes());
+    }
+
+    /// The end of what a red check printed, and where the rest is.
     fn red_output(&self, event: &Event, state: &State, out: &mut Vec<u8>) {
         let Event::Checked { iteration, check, report } = event else { return };
         let Some(check) = state.plan.proof.checks.get(*check).filter(|_| !report.is_green()) else { return };
         let mut stream = Stream::new(&self.gutter);
-        stream.wrap(self.room());
-        stream.feed(&last_lines(&self.dir.check_log(*iteration, &check.slug)), out);
+        stream.wrap(room());
+        let (last, cut) = last_lines(&self.dir.check_log(*iteration, &check.slug));
+        stream.feed(&last, out);
         stream.flush(out);
+        if cut {
+            let words = format!("all of it: .ralph/guardrail_{iteration}_{}.log", check.slug);
+            self.own_line(&words, Paint::Dim, out);
+        }
     }
 
     /// Shows what the agent printed.
     pub fn output(&mut self, bytes: &[u8]) {
         if self.style == (Style::Full { stream: true }) && !self.pen.is_broken() {
             let mut out = Vec::with_capacity(bytes.len() + 256);
-            self.stream.wrap(self.room());
+            self.stream.wrap(room());
             self.stream.feed(bytes, &mut out);
             if !out.is_empty() {
-                self.erase();
-                self.write(&out);
-                self.draw();
+                self.show(&out);
+                self.miss_the_reader();
             }
         }
     }
 
     /// Renews the live line; says when to do so again.
     pub fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration> {
-        if !self.terminal || !matches!(self.style, Style::Full { .. }) || self.pen.is_broken() {
+        if !self.lively || !matches!(self.style, Style::Full { .. }) || self.pen.is_broken() {
             return None;
         }
         self.above(b"", state, silent_for);
@@ -127,9 +143,7 @@ impl Console {
     /// Says something of importance that is no event.
     pub fn warn(&mut self, words: &str) {
         self.erase();
-        let colour = self.colour && stderr().is_terminal();
-        let head = paint("ralph: warning:", Paint::Yellow, colour);
-        let _ = writeln!(stderr(), "{head} {}", one_line(words));
+        warn(words, self.colour);
     }
 
     /// Takes the live line away; nothing is shown after this.
@@ -138,42 +152,62 @@ impl Console {
         self.pen.close();
     }
 
-    /// The columns beside the gutter, and one more that stays empty.
-    fn room(&self) -> usize {
-        if self.terminal { width().saturating_sub(5).max(8) } else { usize::MAX }
-    }
-
     fn above(&mut self, text: &[u8], state: &State, silent_for: Option<Duration>) {
-        self.erase();
-        self.write(text);
         let rests = matches!(state.phase, Phase::Ended(_) | Phase::Paused | Phase::Waiting);
         self.words = if rests { String::new() } else { self.live_line(state, silent_for) };
-        self.draw();
+        self.show(text);
     }
 
-    fn draw(&mut self) {
-        if !self.terminal || self.words.is_empty() {
-            return;
+    /// Puts a text above the live rows, and these anew. Behind another's prompt there are none.
+    fn show(&mut self, text: &[u8]) {
+        let live = self.lively && in_foreground();
+        if !live {
+            self.live.clear();
         }
-        let room = width() - 1;
-        let mut rows = Vec::new();
-        rows.extend(self.stream.unfinished().map(|text| fit(&format!("  │ {text}"), room)));
-        rows.push(fit(&self.words, room));
-        self.live = rows.iter().map(|row| columns(row)).collect();
-        let last = rows.len() - 1;
-        rows[last] = paint(&rows[last], Paint::Bold, self.colour);
-        self.write(rows.join("\n").as_bytes());
+        let rows = if live { self.rows() } else { Vec::new() };
+        let columns = rows.iter().map(|row| columns(row)).collect();
+        let painted = match rows.split_last() {
+            Some((last, above)) => [above, &[paint(last, Paint::Bold, self.colour)]].concat().join("\n"),
+            None => String::new(),
+        };
+        if self.pen.write(&self.erasing(), text, &painted) {
+            self.live = columns;
+        }
     }
 
-    /// Erases the live rows, so that what comes next stands in their place. A terminal that became narrower
-    /// has broken them into more.
+    /// Says once that nobody reads.
+    fn miss_the_reader(&mut self) {
+        if self.pen.is_broken() && !std::mem::replace(&mut self.warned, true) {
+            let name = self.dir.name();
+            warn(&format!("nobody reads the output any more; the loop goes on (ralph status {name})"), false);
+        }
+    }
+
+    /// What stands below: the line that the agent has not ended yet, and the live line.
+    fn rows(&self) -> Vec<String> {
+        if self.words.is_empty() {
+            return Vec::new();
+        }
+        let room = width().unwrap_or(80) - 1;
+        let unfinished = self.stream.unfinished().map(|text| fit(&format!("  │ {text}"), room));
+        unfinished.into_iter().chain([fit(&self.words, room)]).collect()
+    }
+
     fn erase(&mut self) {
-        if !self.live.is_empty() {
-            let width = width();
-            let rows: usize = self.live.drain(..).map(|columns| columns.div_ceil(width).max(1)).sum();
-            let up = "\x1b[1A\r\x1b[2K".repeat(rows - 1);
-            self.write(format!("\r\x1b[2K{up}").as_bytes());
+        let words = std::mem::take(&mut self.words);
+        self.show(b"");
+        self.words = words;
+    }
+
+    /// What takes the live rows away, so that what comes next stands in their place. A terminal that became
+    /// narrower has broken them into more.
+    fn erasing(&self) -> String {
+        if self.live.is_empty() {
+            return String::new();
         }
+        let width = width().unwrap_or(80);
+        let rows: usize = self.live.iter().map(|columns| columns.div_ceil(width).max(1)).sum();
+        format!("\r\x1b[2K{}", "\x1b[1A\r\x1b[2K".repeat(rows - 1))
     }
 
     fn live_line(&self, state: &State, silent_for: Option<Duration>) -> String {
@@ -193,10 +227,8 @@ impl Console {
         if let Some(idle) = silent_for.filter(|idle| idle.as_secs() >= 5) {
             parts.push(format!("idle {}", duration(idle.as_secs() * 1000)));
         }
-        match (state.known_cost(), limits.cost_usd) {
-            (Some(usd), Some(max)) => parts.push(format!("{} of {}", dollars(usd), dollars(max))),
-            (Some(usd), None) if usd > 0.0 => parts.push(dollars(usd)),
-            _ => {}
+        if state.cost_usd > 0.0 || limits.cost_usd.is_some() {
+            parts.extend(cost_of_limit(state));
         }
         if let Some(max) = limits.time_ms {
             parts.push(format!("{} left", whole_seconds(max.saturating_sub(elapsed))));
@@ -206,10 +238,6 @@ impl Console {
         }
         format!("▸ {} · {}", self.dir.name(), parts.join(" · "))
     }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.pen.write(bytes);
-    }
 }
 
 /// A time that is renewed every second.
@@ -217,14 +245,36 @@ fn whole_seconds(ms: u64) -> String {
     if ms < 1000 { "0s".into() } else { duration(ms / 1000 * 1000) }
 }
 
-fn width() -> usize {
-    rustix::termios::tcgetwinsize(stdout()).map_or(80, |size| match size.ws_col {
-        0 => 80,
-        columns => usize::from(columns).max(2),
-    })
+/// The columns of the terminal, if there is one.
+fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    Some(if size.ws_col == 0 { 80 } else { usize::from(size.ws_col).max(2) })
+}
+
+/// The columns beside the gutter, and one more that stays empty.
+fn room() -> usize {
+    width().map_or(usize::MAX, |width| width.saturating_sub(5).max(8))
+}
+
+/// Whether the terminal is ours to paint on: the runner has a group of its own, and the warden, its parent,
+/// is who a shell knows. A terminal that belongs to no shell tells nothing, and is.
+fn in_foreground() -> bool {
+    let shown = rustix::termios::tcgetpgrp(stdout());
+    let ours = rustix::process::getpgid(rustix::process::getppid());
+    shown.ok().zip(ours.ok()).is_none_or(|(shown, ours)| shown == ours)
+}
+
+fn warn(words: &str, colour: bool) {
+    let head = paint("ralph: warning:", Paint::Yellow, colour && stderr().is_terminal());
+    let _ = writeln!(stderr(), "{head} {}", one_line(words));
+}
+
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// Whether colours are wanted on standard output.
 pub fn colours() -> bool {
-    stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    stdout().is_terminal() && !refused && !is_dumb()
 }

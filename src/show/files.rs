@@ -1,9 +1,9 @@
 //! The files for people and scripts beside the journal: `iterations.log` and `progress.md`.
 
+use super::line::has_failed;
 use super::one_line;
 use crate::engine::event::CheckReport;
 use crate::engine::prompt::{how, how_red};
-use crate::engine::state::Iteration;
 use crate::engine::words::{dollars, duration, of_limit};
 use crate::engine::{Event, State};
 use crate::os::regular;
@@ -19,8 +19,8 @@ pub fn iterations_log(log: &mut File, line: &Line, state: &State) -> io::Result<
     let words = match &line.event {
         Event::Started { iteration } => format!("[START] iteration {}", of_limit(*iteration, limit)),
         Event::Ended { iteration, report } => {
-            let failed = state.recent.back().is_some_and(Iteration::is_failure);
-            let word = if failed { "FAIL" } else { "END" };
+            let word =
+                if state.recent.back().is_some_and(|last| has_failed(last, state)) { "FAIL" } else { "END" };
             let exit = match (report.exit.code, report.exit.signal) {
                 (Some(code), _) => code.to_string(),
                 (None, signal) => signal.map_or_else(|| "none".into(), |signal| format!("signal-{signal}")),

@@ -1,7 +1,7 @@
 //! What is said of an event, in plain words: one line, or none.
 
-use super::Paint;
-use crate::engine::event::{CheckReport, Door, Notice, Wish};
+use super::{Paint, why};
+use crate::engine::event::{Change, CheckReport, Door, Notice, Wish};
 use crate::engine::outcome::{Limit, iterations};
 use crate::engine::prompt::{how, how_red};
 use crate::engine::state::{How, Iteration};
@@ -29,7 +29,7 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
             format!(
                 "{}check {}: {}",
                 if *iteration == 0 { "preflight " } else { "" },
-                command(state, *check),
+                check_words(state, *check),
                 verdict(report)
             ),
             if report.is_green() { Paint::Green } else { Paint::Red },
@@ -41,7 +41,7 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
             asked(*wish, *by, state).map(|words| (words, Paint::Yellow)).into_iter().collect()
         }
         Event::Answered { .. } => one("your answer goes into the next prompt".into(), Paint::Dim),
-        Event::Changed { .. } => one("limit changed".into(), Paint::Dim),
+        Event::Changed { limit, .. } => one(changed(limit), Paint::Dim),
         Event::Finished { .. } => state.outcome().map(|outcome| finished(outcome, state)).unwrap_or_default(),
         // A fault is the loop's ending, and is said there.
         Event::Opened { .. }
@@ -54,7 +54,8 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
     }
 }
 
-fn command(state: &State, check: usize) -> String {
+/// A check's command, marked as one.
+pub fn check_words(state: &State, check: usize) -> String {
     state.plan.proof.checks.get(check).map(|check| format!("`{}`", check.command)).unwrap_or_default()
 }
 
@@ -84,18 +85,15 @@ fn ended(iteration: &Iteration, state: &State) -> (String, Paint) {
     let cost = iteration.cost_usd.map(|usd| format!(", cost: {}", dollars(usd))).unwrap_or_default();
     let time = duration(iteration.ms);
     match iteration.how {
-        How::Exited if iteration.is_failure() => {
+        How::Exited if has_failed(iteration, state) => {
             let rest = state.rest_until_ms.saturating_sub(state.clock_ms);
-            let limit = of_limit(state.consecutive_failures, state.plan.limits.failures);
-            let retry = match state.plan.limits.failures {
-                Some(max) if state.consecutive_failures >= max => String::new(),
-                _ if state.plan.limits.iterations.is_some_and(|max| state.counted >= max) => String::new(),
-                _ => format!(", retrying in {} (attempt {limit})", duration(rest)),
-            };
+            let attempt = of_limit(state.consecutive_failures, state.plan.limits.failures);
+            let retry = format!(", retrying in {} (attempt {attempt})", duration(rest));
+            let retry = if goes_on(state) { retry.as_str() } else { "" };
             (format!("iteration {number} failed ({exit}){retry}"), Paint::Red)
         }
         How::Exited => (format!("iteration {number} completed ({exit}, duration: {time}{cost})"), Paint::Dim),
-        How::Inactive => {
+        How::Inactive if goes_on(state) => {
             let after = seconds(state.plan.limits.inactivity_ms.unwrap_or(0));
             (format!("inactivity timeout ({after}), restarting"), Paint::Yellow)
         }
@@ -103,6 +101,30 @@ fn ended(iteration: &Iteration, state: &State) -> (String, Paint) {
             (format!("iteration {number} {} ({exit}, duration: {time}{cost})", how(iteration)), Paint::Yellow)
         }
     }
+}
+
+/// Whether the agent is to blame: not if it asked, by its exit code, to be left alone.
+pub fn has_failed(iteration: &Iteration, state: &State) -> bool {
+    iteration.is_failure() && state.claims.exit_waiting.is_none()
+}
+
+/// Whether another iteration follows, unless the checks prove the work.
+fn goes_on(state: &State) -> bool {
+    let limits = &state.plan.limits;
+    state.wish == Wish::Go
+        && !matches!(state.phase, Phase::Ended(_) | Phase::Paused)
+        && limits.failures.is_none_or(|max| state.consecutive_failures < max)
+        && limits.iterations.is_none_or(|max| state.counted < max)
+}
+
+fn changed(limit: &Change) -> String {
+    let (name, value) = match limit {
+        Change::MaxIterations(max) => ("max-iterations", max.map(|max| max.to_string())),
+        Change::MaxFailures(max) => ("max-failures", max.map(|max| max.to_string())),
+        Change::MaxCost(max) => ("max-cost", max.map(dollars)),
+        Change::MaxTime(max) => ("max-time", max.map(duration)),
+    };
+    value.map_or_else(|| format!("{name}: no limit"), |value| format!("{name} is now {value}"))
 }
 
 fn noticed(notice: Notice, state: &State) -> Option<String> {
@@ -150,11 +172,16 @@ fn finished(outcome: &Outcome, state: &State) -> Vec<(String, Paint)> {
             vec![(format!("{} consecutive failures, stopping loop", state.consecutive_failures), Paint::Red)]
         }
         Outcome::Limit { limit: Limit::Iterations, .. } => {
-            vec![(complete, Paint::Red), ("the work is not proven".into(), Paint::Red)]
+            let why = why::missing(state).map(|why| format!(": {why}")).unwrap_or_default();
+            vec![(complete, Paint::Red), (format!("the work is not proven{why}"), Paint::Red)]
         }
+        // What broke is said below, and on standard error.
+        Outcome::Fatal { .. } => vec![(format!("loop ended after {count}"), Paint::Red)],
         other => {
             let paint = if other.exit_code() == 1 { Paint::Red } else { Paint::Yellow };
-            vec![(format!("loop ended after {count}: {}", other.verdict().detail), paint)]
+            let mut all = vec![(format!("loop ended after {count}: {}", other.verdict().detail), paint)];
+            all.extend(why::missing(state).map(|why| (format!("the work is not proven: {why}"), paint)));
+            all
         }
     }
 }

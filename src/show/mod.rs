@@ -1,6 +1,7 @@
 //! How does it look? Readers of the journal: they hold nothing that it lacks, and never stall a loop.
 
 pub mod console;
+pub mod cost;
 pub mod files;
 pub mod line;
 pub mod pen;
@@ -8,6 +9,7 @@ pub mod status;
 pub mod stream;
 pub mod summary;
 pub mod tail;
+pub mod why;
 
 use crate::engine::plain::plain;
 use std::io::{Write, stdout};

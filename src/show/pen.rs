@@ -4,9 +4,10 @@
 //! left out there, and said; the logs have all of it. A file or a pipe gets every byte, at its own pace.
 
 use crate::engine::words;
-use std::io::{Write, stdout};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
-use std::time::Duration;
+use std::io::{self, Write, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A hand that writes.
 pub struct Pen {
@@ -14,34 +15,23 @@ pub struct Pen {
     broken: bool,
 }
 
+/// A terminal, and the thread that waits for it.
 struct Terminal {
-    words: SyncSender<Vec<u8>>,
+    pieces: Sender<Vec<u8>>,
+    /// Bytes that the terminal has not taken yet.
+    waiting: Arc<AtomicUsize>,
     closed: Receiver<()>,
-    skipped: u64,
+    /// Bytes that it never will.
+    skipped: usize,
 }
 
-/// So many pieces may wait for a slow terminal.
-const WAITING: usize = 32;
-/// How long the last words may take.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// So many bytes may wait for a slow terminal.
+const WAITING: usize = 1 << 20;
 
 impl Pen {
     /// For a terminal, or for anything else.
     pub fn new(terminal: bool) -> Self {
-        let terminal = terminal.then(|| {
-            let (words, pieces) = sync_channel::<Vec<u8>>(WAITING);
-            let (closing, closed) = channel();
-            std::thread::spawn(move || {
-                for piece in pieces {
-                    if put(&piece).is_err() {
-                        break;
-                    }
-                }
-                let _ = closing.send(());
-            });
-            Terminal { words, closed, skipped: 0 }
-        });
-        Self { terminal, broken: false }
+        Self { terminal: terminal.then(|| Terminal::new(put)), broken: false }
     }
 
     /// Whether nobody reads any more.
@@ -49,37 +39,148 @@ impl Pen {
         self.broken
     }
 
-    /// Writes, or leaves out what a terminal cannot take now.
-    pub fn write(&mut self, bytes: &[u8]) {
-        if self.broken || bytes.is_empty() {
-            return;
+    /// Writes a text between what takes the old live rows away and the new ones; says whether it did.
+    pub fn write(&mut self, erase: &str, text: &[u8], live: &str) -> bool {
+        if self.broken || (erase.is_empty() && text.is_empty() && live.is_empty()) {
+            return false;
         }
-        let Some(terminal) = &mut self.terminal else {
-            // A reader that went away must not take the loop with it.
-            self.broken = put(bytes).is_err();
-            return;
+        let written = match &mut self.terminal {
+            Some(terminal) => terminal.write(erase, text, live),
+            None => put(text).map(|()| true),
         };
-        let piece = match terminal.skipped {
-            0 => bytes.to_vec(),
-            skipped => [format!("[ralph: {} not shown]\n", words::bytes(skipped)).as_bytes(), bytes].concat(),
-        };
-        match terminal.words.try_send(piece) {
-            Ok(()) => terminal.skipped = 0,
-            Err(TrySendError::Full(_)) => terminal.skipped += bytes.len() as u64,
-            Err(TrySendError::Disconnected(_)) => self.broken = true,
-        }
+        // A reader that went away must not take the loop with it.
+        self.broken = written.is_err();
+        written.unwrap_or(false)
     }
 
-    /// Gives the last words their time.
+    /// Waits until the last words are taken.
     pub fn close(&mut self) {
-        if let Some(Terminal { words, closed, .. }) = self.terminal.take() {
-            drop(words);
-            let _ = closed.recv_timeout(LAST_WORDS);
+        if let Some(terminal) = self.terminal.take() {
+            terminal.close();
         }
     }
 }
 
-fn put(bytes: &[u8]) -> std::io::Result<()> {
+impl Terminal {
+    fn new(mut put: impl FnMut(&[u8]) -> io::Result<()> + Send + 'static) -> Self {
+        let (pieces, queue) = channel::<Vec<u8>>();
+        let (closing, closed) = channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let taken = waiting.clone();
+        std::thread::spawn(move || {
+            for piece in queue {
+                if put(&piece).is_err() {
+                    break;
+                }
+                taken.fetch_sub(piece.len(), Relaxed);
+            }
+            let _ = closing.send(());
+        });
+        Self { pieces, waiting, closed, skipped: 0 }
+    }
+
+    fn write(&mut self, erase: &str, text: &[u8], live: &str) -> io::Result<bool> {
+        let waiting = self.waiting.load(Relaxed);
+        let renewed = text.is_empty() && !live.is_empty();
+        // A live line is worth nothing while others wait.
+        if waiting > 0 && (renewed || waiting + text.len() > WAITING) {
+            self.skipped += text.len();
+            return Ok(false);
+        }
+        let mark = self.mark();
+        self.send([erase.as_bytes(), mark.as_bytes(), text, live.as_bytes()].concat())?;
+        self.skipped = 0;
+        Ok(true)
+    }
+
+    fn send(&self, piece: Vec<u8>) -> io::Result<()> {
+        self.waiting.fetch_add(piece.len(), Relaxed);
+        self.pieces.send(piece).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn mark(&self) -> String {
+        match self.skipped {
+            0 => String::new(),
+            skipped => format!("[ralph: {} not shown; ralph logs has it]\n", words::bytes(skipped as u64)),
+        }
+    }
+
+    fn close(self) {
+        let _ = self.send(self.mark().into_bytes());
+        drop(self.pieces);
+        let _ = self.closed.recv();
+    }
+}
+
+fn put(bytes: &[u8]) -> io::Result<()> {
     let mut out = stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Condvar, Mutex};
+
+    /// A terminal that can be held: whether it is, what it took, and what to wait for.
+    type Held = Arc<(Mutex<(bool, Vec<u8>)>, Condvar)>;
+
+    fn terminal(held: bool) -> (Terminal, Held) {
+        let screen: Held = Arc::new((Mutex::new((held, Vec::new())), Condvar::new()));
+        let sink = screen.clone();
+        let terminal = Terminal::new(move |bytes| {
+            let guard = sink.1.wait_while(sink.0.lock().unwrap(), |(held, _)| *held);
+            guard.unwrap().1.extend_from_slice(bytes);
+            Ok(())
+        });
+        (terminal, screen)
+    }
+
+    fn release(screen: &Held) {
+        screen.0.lock().unwrap().0 = false;
+        screen.1.notify_all();
+    }
+
+    fn seen(screen: &Held) -> String {
+        String::from_utf8(screen.0.lock().unwrap().1.clone()).unwrap()
+    }
+
+    #[test]
+    fn a_held_terminal_gets_what_fits_and_is_told_of_the_rest() {
+        let (mut terminal, screen) = terminal(true);
+        let line = [&[b'x'; 1023][..], b"\n"].concat();
+        let taken = (0..2000).filter(|_| terminal.write("", &line, "").unwrap()).count();
+        assert_eq!(taken, 1024);
+        assert!(!terminal.write("", b"", "live").unwrap(), "a live line does not wait");
+        release(&screen);
+        while terminal.waiting.load(Relaxed) > 0 {
+            std::thread::yield_now();
+        }
+        assert!(terminal.write("erase ", b"after\n", "live").unwrap());
+        terminal.close();
+        let seen = seen(&screen);
+        let (lines, rest) = seen.split_at(1024 * 1024);
+        assert!(lines.lines().all(|line| line.len() == 1023));
+        assert_eq!(rest, "erase [ralph: 976 KiB not shown; ralph logs has it]\nafter\nlive");
+    }
+
+    #[test]
+    fn what_was_left_out_at_the_end_is_said_too() {
+        let (mut terminal, screen) = terminal(true);
+        assert!(terminal.write("", &vec![b'x'; 2 * WAITING], "").unwrap(), "one piece may be of any length");
+        assert!(!terminal.write("", b"lost\n", "").unwrap());
+        let closing = std::thread::spawn(|| terminal.close());
+        release(&screen);
+        closing.join().unwrap();
+        assert!(seen(&screen).ends_with("x[ralph: 5 bytes not shown; ralph logs has it]\n"));
+    }
+
+    #[test]
+    fn a_terminal_that_is_gone_is_noticed() {
+        let mut terminal = Terminal::new(|_| Err(io::ErrorKind::BrokenPipe.into()));
+        while terminal.write("", b"words\n", "").is_ok() {
+            std::thread::yield_now();
+        }
+        terminal.close();
+    }
 }

@@ -1,9 +1,14 @@
 //! Where a loop stands, for people and for scripts.
 
-use crate::engine::words::{dollars, duration, of_limit};
-use crate::engine::{Phase, State};
-use crate::store::{Header, View, rfc3339};
+use super::cost::{cost, cost_of_limit, known_cost};
+use super::line::{check_words, seconds, verdict};
+use super::{fit, one_line, why};
+use crate::engine::words::{duration, of_limit};
+use crate::engine::{Outcome, Phase, State, Status};
+use crate::store::{Home, View, rfc3339};
 use serde_json::{Value, json};
+
+pub use why::next_step;
 
 /// A loop as one JSON object.
 pub fn object(view: &View, held: bool, directory: &str) -> Value {
@@ -23,7 +28,7 @@ pub fn object(view: &View, held: bool, directory: &str) -> Value {
         "resting_until": resting_until(state).map(rfc3339),
         "consecutive_failures": state.consecutive_failures,
         "total_failures": state.total_failures,
-        "cost_usd": state.known_cost(),
+        "cost_usd": known_cost(state),
         "max_cost": state.plan.limits.cost_usd,
         "active_s": state.active_ms as f64 / 1000.0,
         "max_time": seconds(state.plan.limits.time_ms),
@@ -60,24 +65,21 @@ fn resting_until(state: &State) -> Option<i64> {
 /// A loop in a few lines.
 pub fn text(view: &View, held: bool) -> String {
     let View { header, state, .. } = view;
-    let limits = &state.plan.limits;
-    let status = state.status(held).word();
-    let status = match state.outcome() {
-        Some(outcome) => format!("{status} ({})", outcome.verdict().detail),
-        None => status.to_owned(),
-    };
+    let (limits, running) = (&state.plan.limits, state.status(held) == Status::Running);
     let mut rows = vec![
         ("Ralph Loop", header.name.clone()),
-        ("Status", status),
+        ("Status", status(state, held)),
         ("Iteration", of_limit(state.iteration, limits.iterations)),
         ("Started", local(header.created_ms)),
     ];
-    rows.extend(state.iteration_wall_ms.map(|at| ("Current iteration started", local(at))));
+    let newest = if running { "Current iteration started" } else { "Last iteration started" };
+    rows.extend(state.iteration_wall_ms.map(|at| (newest, local(at))));
     rows.extend(resting_until(state).map(|at| ("Resting until", local(at))));
     rows.push(("Consecutive failures", state.consecutive_failures.to_string()));
     rows.push(("Total failures", state.total_failures.to_string()));
-    rows.extend(limits.inactivity_ms.map(|ms| ("Inactivity timeout", super::line::seconds(ms))));
+    rows.extend(limits.inactivity_ms.map(|ms| ("Inactivity timeout", seconds(ms))));
     rows.extend(state.plan.proof.pattern.clone().map(|pattern| ("Done pattern", pattern)));
+    rows.extend(now(state).filter(|_| running).map(|words| ("Now", words)));
     rows.push((
         "Active time",
         match limits.time_ms {
@@ -85,43 +87,53 @@ pub fn text(view: &View, held: bool) -> String {
             None => duration(state.active_ms),
         },
     ));
-    rows.push((
-        "Cost",
-        match (state.known_cost(), limits.cost_usd) {
-            (Some(usd), Some(max)) => format!("{} of {}", dollars(usd), dollars(max)),
-            (Some(usd), None) => dollars(usd),
-            (None, _) => "unknown".into(),
-        },
-    ));
+    rows.push(("Cost", cost_of_limit(state).unwrap_or_else(|| "unknown".into())));
     for (check, report) in state.plan.proof.checks.iter().zip(&state.checks) {
-        let verdict =
-            report.as_ref().map_or_else(|| "not run in this iteration".into(), super::line::verdict);
+        let verdict = report.as_ref().map_or_else(|| "not run in this iteration".into(), verdict);
         rows.push(("Check", format!("{} — {verdict}", check.command)));
     }
+    rows.extend(why::missing(state).map(|words| ("Missing", words)));
+    rows.push(("Task", task(state)));
+    rows.push(("Agent", state.plan.agent.command.join(" ")));
     rows.push(("Workspace", state.plan.workspace.display().to_string()));
-    rows.extend(next_step(header, state, held).map(|words| ("Next", words)));
-    let lines = rows.iter().map(|(name, value)| format!("{name}: {}", super::one_line(value)));
+    let home = Home::locate().ok();
+    rows.extend(home.map(|home| ("Logs", home.loop_dir(&header.name).path().display().to_string())));
+    rows.extend(why::advice(header, state, held).map(|words| ("Next", words)));
+    let lines = rows.iter().map(|(name, value)| format!("{name}: {}", one_line(value)));
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// What a person would do now.
-pub fn next_step(header: &Header, state: &State, held: bool) -> Option<String> {
-    use crate::engine::{Limit, Outcome, Status};
-    let name = &header.name;
-    Some(match (state.status(held), state.outcome()) {
-        (Status::Running, _) => format!("ralph logs {name} -f"),
-        (Status::Blocked, _) => format!("ralph resume {name} --answer \"…\""),
-        (_, Some(Outcome::Limit { limit, .. })) if *limit != Limit::Failures => {
-            let key = match limit {
-                Limit::Cost => "max-cost",
-                Limit::Time => "max-time",
-                _ => "max-iterations",
-            };
-            format!("ralph set {name} {key}=…, then ralph resume {name}")
+fn status(state: &State, held: bool) -> String {
+    let word = state.status(held).word();
+    match state.outcome().map(|outcome| (outcome, outcome.verdict().detail)) {
+        Some((Outcome::Stopped { .. }, by)) => format!("{word} {by}"),
+        Some((_, why)) => format!("{word} ({why})"),
+        None => word.to_owned(),
+    }
+}
+
+/// What is under way.
+fn now(state: &State) -> Option<String> {
+    Some(match &state.phase {
+        Phase::Checking => {
+            let check = state.checks.iter().position(Option::is_none)?;
+            format!("checking {}", check_words(state, check))
         }
-        (Status::Done, _) => return None,
-        _ => format!("ralph resume {name}"),
+        Phase::Running { .. } => "the agent works".into(),
+        Phase::Killing { .. } => "stopping the agent".into(),
+        Phase::Resting { .. } => "resting".into(),
+        Phase::Waiting | Phase::Paused | Phase::Ended(_) => return None,
     })
+}
+
+/// The task in one line: its name, or how it begins, or where it stands.
+fn task(state: &State) -> String {
+    let task = &state.plan.task;
+    let first = || task.text.as_ref()?.lines().find(|line| !line.trim().is_empty());
+    match task.title.as_deref().or_else(first) {
+        Some(words) => fit(&one_line(words), 80),
+        None => task.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default(),
+    }
 }
 
 fn local(ms: i64) -> String {
@@ -139,8 +151,8 @@ pub fn table(loops: &[(View, bool)]) -> String {
             header.name.clone(),
             state.status(*held).word().to_owned(),
             of_limit(state.iteration, state.plan.limits.iterations),
-            state.known_cost().map_or_else(|| "?".into(), dollars),
-            super::one_line(&state.plan.workspace.display().to_string()),
+            cost(state).unwrap_or_else(|| "?".into()),
+            one_line(&state.plan.workspace.display().to_string()),
         ]);
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

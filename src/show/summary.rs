@@ -1,9 +1,10 @@
 //! The last words of a run: outcome and why, what it took, what changed, what to do next.
 
-use super::{Paint, line, one_line, paint, status};
+use super::cost::cost;
+use super::{Paint, line, one_line, paint, why};
 use crate::engine::outcome::iterations;
-use crate::engine::words::{dollars, duration};
-use crate::engine::{State, Status};
+use crate::engine::words::duration;
+use crate::engine::{Outcome, State, Status};
 use crate::store::Header;
 use std::fmt::Write as _;
 
@@ -27,6 +28,7 @@ pub fn text(header: &Header, state: &State, changed: &Changed, colour: bool) -> 
         };
         row("check", &format!("{} {}", one_line(&check.command), paint(&verdict, hue, colour)));
     }
+    row("missing", &one_line(&why::missing(state).unwrap_or_default()));
     row("changed", &one_line(changed));
     row("next", &next(header, state, changed));
     text
@@ -40,8 +42,12 @@ pub fn headline(state: &State, colour: bool) -> String {
         Status::Failed | Status::Crashed => ("✘", Paint::Red),
         _ => ("■", Paint::Yellow),
     };
-    let why = state.outcome().map(|outcome| format!(": {}", outcome.verdict().detail)).unwrap_or_default();
-    paint(&format!("{sign} {}{}", status.word(), one_line(&why)), hue, colour)
+    let why = match state.outcome().map(|outcome| (outcome, outcome.verdict().detail)) {
+        Some((Outcome::Stopped { .. }, by)) => format!(" {}", one_line(&by)),
+        Some((_, why)) => format!(": {}", one_line(&why)),
+        None => String::new(),
+    };
+    paint(&format!("{sign} {}{why}", status.word()), hue, colour)
 }
 
 /// The result alone, for `--quiet`.
@@ -50,18 +56,17 @@ pub fn result(state: &State) -> String {
 }
 
 fn took(state: &State) -> String {
-    let cost = state.known_cost().map(dollars);
-    let cost = cost.unwrap_or_else(|| "cost unknown".into());
+    let cost = cost(state).unwrap_or_else(|| "cost unknown".into());
     format!("{}, {}, {cost}", iterations(state.iteration), duration(state.active_ms))
 }
 
 fn next(header: &Header, state: &State, changed: &Changed) -> String {
     let name = &header.name;
-    match (status::next_step(header, state, false), state.iteration) {
+    match (why::advice(header, state, false), state.iteration) {
         (Some(step), 0) => step,
         (Some(step), _) => format!("{step} · ralph logs {name}"),
         (None, 0) => String::new(),
         (None, _) if changed.is_empty() => format!("ralph logs {name}"),
-        (None, _) => format!("git diff · ralph logs {name}"),
+        (None, _) => format!("git status · ralph logs {name}"),
     }
 }

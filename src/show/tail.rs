@@ -9,9 +9,11 @@ const LINES: usize = 8;
 /// Whatever is longer than this is not read for the console.
 const BYTES: u64 = 8 * 1024;
 
-/// The last lines of a file, as they are; none if it cannot be read.
-pub fn last_lines(path: &Path) -> Vec<u8> {
-    read_end(path).map_or_else(|_| Vec::new(), |(bytes, cut)| last_of(&bytes, cut).to_vec())
+/// The last lines of a file, as they are, and whether others stand before them; none if it cannot be read.
+pub fn last_lines(path: &Path) -> (Vec<u8>, bool) {
+    let (bytes, cut) = read_end(path).unwrap_or_default();
+    let last = last_of(&bytes, cut);
+    (last.to_vec(), cut || last.len() < bytes.trim_ascii_end().len())
 }
 
 fn read_end(path: &Path) -> io::Result<(Vec<u8>, bool)> {

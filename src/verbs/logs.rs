@@ -31,8 +31,11 @@ pub(super) fn logs(words: &LogsWords) -> Result<i32, Failure> {
         if newest > iteration && words.iteration.is_none() {
             iteration += 1;
             open = None;
+            if printer.head(visit.dir.name(), iteration).is_err() {
+                return Ok(0);
+            }
         } else if over || (words.iteration.is_some() && newest > iteration) {
-            printer.close();
+            let _ = printer.close();
             return Ok(0);
         } else {
             std::thread::sleep(Duration::from_millis(50));
@@ -43,11 +46,13 @@ pub(super) fn logs(words: &LogsWords) -> Result<i32, Failure> {
 /// Raw bytes for files and pipes; for a terminal, nothing that could reprogram it.
 struct Printer {
     stream: Option<Stream>,
+    /// Whether a line has begun and not ended.
+    within_line: bool,
 }
 
 impl Printer {
     fn new() -> Self {
-        Self { stream: io::stdout().is_terminal().then(|| Stream::new("")) }
+        Self { stream: io::stdout().is_terminal().then(|| Stream::new("")), within_line: false }
     }
 
     fn copy(&mut self, dir: &LoopDir, iteration: u32, open: &mut Option<File>) -> io::Result<()> {
@@ -60,7 +65,10 @@ impl Printer {
             let count = log.read(&mut buffer)?;
             match &mut self.stream {
                 _ if count == 0 => return out.flush(),
-                None => out.write_all(&buffer[..count])?,
+                None => {
+                    out.write_all(&buffer[..count])?;
+                    self.within_line = buffer[count - 1] != b'\n';
+                }
                 Some(stream) => {
                     let mut lines = Vec::new();
                     stream.feed(&buffer[..count], &mut lines);
@@ -70,11 +78,18 @@ impl Printer {
         }
     }
 
-    fn close(&mut self) {
+    /// Says whose output follows.
+    fn head(&mut self, name: &str, iteration: u32) -> io::Result<()> {
+        self.close()?;
+        let gap = if std::mem::take(&mut self.within_line) { "\n" } else { "" };
+        writeln!(io::stdout(), "{gap}[ralph] {name}: iteration {iteration}")
+    }
+
+    fn close(&mut self) -> io::Result<()> {
         let mut rest = Vec::new();
         if let Some(stream) = &mut self.stream {
             stream.flush(&mut rest);
         }
-        let _ = io::stdout().write_all(&rest);
+        io::stdout().write_all(&rest)
     }
 }

@@ -46,7 +46,7 @@ fn the_lines_of_a_loop_that_is_proven() {
   took     2 iterations, TIME, $1.25
   check    echo no roof; test -f roof green (TIME)
   changed  1 file +1 −0: roof
-  next     git diff · ralph logs a",
+  next     git status · ralph logs a",
     );
     assert_eq!(done.err, "");
 }
@@ -80,11 +80,116 @@ fn the_lines_of_a_loop_that_runs_out_of_iterations() {
 [ralph] a: starting iteration 2/2
 [ralph] a: iteration 2 failed (exit: 4)
 [ralph] a: loop complete after 2 iterations
-[ralph] a: the work is not proven
+[ralph] a: the work is not proven: the agent did not promise COMPLETE
 ✘ failed: no iteration is left
   took     2 iterations, TIME, cost unknown
-  next     ralph set a max-iterations=…, then ralph resume a · ralph logs a",
+  missing  the agent did not promise COMPLETE
+  next     ralph set a max-iterations=4 && ralph resume a · ralph logs a",
     );
+    test.sh(&format!("PATH={}:$PATH; ralph set a max-iterations=4 && ! ralph resume a", bin()));
+    assert_eq!(test.status("a")["current_iteration"], 4);
+}
+
+/// The directory of the binary.
+fn bin() -> String {
+    std::path::Path::new(env!("CARGO_BIN_EXE_ralph")).parent().unwrap().display().to_string()
+}
+
+#[test]
+fn an_ending_says_what_was_missing() {
+    for (last_words, flags, missing) in [
+        ("say done", "--check true", "the checks are green, but the agent did not promise COMPLETE"),
+        (
+            "say It is <promise>COMPLETE</promise> I think",
+            "--check true",
+            "the checks are green, but the promise stood inside a sentence, where it may be a denial",
+        ),
+        (
+            "promise COMPLETE",
+            "--check false --promise COMPLETE",
+            "the agent claimed it, but not every check was green",
+        ),
+        (
+            "say done",
+            "--done-pattern ^All --done-file report.md",
+            "the agent did not print a line that matches `^All` or create report.md",
+        ),
+    ] {
+        let test = Test::new().script(&format!("iteration *\n  {last_words}\n"));
+        let words =
+            [&["run", "mend", "--name", "a", "-m", "1", "--agent", AGENT][..], &split(flags)].concat();
+        test.ralph(&words)
+            .exits(1)
+            .says(&format!("[ralph] a: the work is not proven: {missing}\n"))
+            .says(&format!("\n  missing  {missing}\n"));
+        test.ralph(&["status", "a"]).exits(0).says(&format!("\nMissing: {missing}\n"));
+    }
+    let test = Test::new().script("iteration *\n  say done\n");
+    let words = ["run", "mend", "--name", "a", "-m", "1", "--check", "false", "--agent", AGENT];
+    let out = test.ralph(&words).exits(1).says("[ralph] a: the work is not proven\n").out;
+    assert!(!out.contains("missing"), "{out}");
+}
+
+fn split(words: &str) -> Vec<&str> {
+    words.split_whitespace().collect()
+}
+
+#[test]
+fn a_success_at_the_limit_needs_no_advice() {
+    let test = Test::new();
+    let words = ["run", "mend", "--name", "a", "-m", "1", "--no-promise", "--", "true"];
+    test.ralph(&words).exits(0).says("\n  next     ralph logs a\n");
+    let status = test.ralph(&["status", "a"]).exits(0).out;
+    assert!(!status.contains("Next: ") && !status.contains("Now: "), "{status}");
+}
+
+#[test]
+fn an_agent_that_waits_has_not_failed() {
+    let test = Test::new();
+    let done = test.ralph(&["run", "mend", "--name", "a", "--", "sh", "-c", "exit 42"]).exits(3);
+    lines_are(
+        &done.out,
+        "[ralph] a: starting iteration 1/25
+[ralph] a: iteration 1 completed (exit: 42, duration: TIME)
+[ralph] a: loop ended after 1 iteration: the agent asked for it by exit 42
+■ waiting: the agent asked for it by exit 42
+  took     1 iteration, TIME, cost unknown
+  next     ralph resume a · ralph logs a",
+    );
+    let log = test.read_loop("a", "iterations.log");
+    assert!(log.contains("[END] iteration 1 exit=42") && !log.contains("FAIL"), "{log}");
+}
+
+#[test]
+fn a_limit_that_changes_is_named() {
+    let test = Test::new().script("iteration 1\n  say one\n  sleep 800ms\n  promise COMPLETE\n");
+    let live = test.start(&["run", "mend", "--name", "a", "--agent", AGENT]);
+    live.until_out("  | one\n");
+    test.ralph(&["set", "a", "max-iterations=5", "max-time=2h", "max-cost=1.5", "max-failures=0"]).exits(0);
+    let heard = "[ralph] a: max-iterations is now 5
+[ralph] a: max-time is now 2h
+[ralph] a: max-cost is now $1.50
+[ralph] a: max-failures: no limit\n";
+    live.end().exits(0).says(heard);
+}
+
+#[test]
+fn what_a_loop_cost_is_said_as_far_as_it_is_known() {
+    let test = Test::new().script("iteration 1\n  cost 0.12\niteration 2\n  say nothing of it\n");
+    test.ralph(&["run", "mend", "--name", "a", "-m", "2", "--agent", AGENT])
+        .exits(1)
+        .says(", at least $0.1200\n");
+    test.ralph(&["status", "a"]).exits(0).says("\nCost: at least $0.1200\n");
+    test.ralph(&["ls"]).exits(0).says("  at least $0.1200  ");
+    assert_eq!(test.status("a")["cost_usd"], Value::Null);
+
+    let live = test.start(&["run", "mend", "--name", "b", "--", "sh", "-c", "echo ready; exec sleep 60"]);
+    live.until_out("  | ready\n");
+    test.ralph(&["status", "b"]).exits(0).says("\nCost: unknown\n");
+    assert_eq!(test.status("b")["cost_usd"], Value::Null);
+    test.ralph(&["stop", "b"]).exits(0);
+    live.end().exits(130).says("■ stopped by a person (ralph stop)\n");
+    test.ralph(&["status", "b"]).exits(0).says("\nStatus: stopped by a person (ralph stop)\n");
 }
 
 #[test]
@@ -94,6 +199,10 @@ fn the_line_of_a_silent_agent() {
     test.ralph(&words)
         .exits(0)
         .says("[ralph] a: inactivity timeout (1s), restarting\n[ralph] a: starting iteration 2/25\n");
+    let words = ["run", "mend", "--name", "b", "-m", "1", "--inactivity-timeout", "1", "--agent", AGENT];
+    let out = timeless(&test.ralph(&words).exits(1).out);
+    let line = "[ralph] b: iteration 1 stopped: it was silent for too long (signal: 15, duration: TIME)\n";
+    assert!(out.contains(line) && !out.contains("restarting"), "{out}");
 }
 
 #[test]
@@ -152,7 +261,12 @@ fn a_fatal_ending_is_an_error_on_standard_error_whatever_is_shown() {
             "ralph: error: prompt file not found: {}\n  hint: mend it, then ralph resume a\n",
             path.display()
         );
-        assert_eq!(test.ralph(&words).exits(1).err, error);
+        let done = test.ralph(&words).exits(1);
+        assert_eq!(done.err, error);
+        if flags.is_empty() {
+            assert_eq!(done.out.matches("prompt file not found").count(), 1, "{}", done.out);
+            assert!(done.out.contains("[ralph] a: loop ended after 1 iteration\n✘ failed: "), "{}", done.out);
+        }
         assert_eq!(test.status("a")["outcome"]["why"], "prompt-file");
     }
 }
@@ -167,6 +281,16 @@ fn a_red_check_shows_the_end_of_its_output() {
         (14..=20).map(|n| format!("  | line {n}")).chain(["  | last words".into()]).collect();
     assert_eq!(shown, expected);
     assert!(!done.out.contains('\x1b'));
+    let named =
+        Regex::new(r"  \| last words\n\[ralph\] a: all of it: (\.ralph/guardrail_0_.*\.log)\n").unwrap();
+    let whole = test.read(&named.captures(&done.out).expect("its name")[1]);
+    assert!(whole.starts_with("line 1\n"), "{whole}");
+    assert!(
+        !test
+            .ralph(&["run", "mend", "-m", "1", "--check", "false", "--agent", AGENT])
+            .out
+            .contains("guardrail")
+    );
 }
 
 #[test]
@@ -204,7 +328,12 @@ fn json_is_one_event_a_line_and_the_last_says_it_all() {
     assert!(
         events.iter().all(|event| event["at"].is_string() && event["at_ms"].is_i64() && event["ms"].is_u64())
     );
-    assert_eq!(events, test.journal("a")[1..], "the console and the journal say the same");
+    assert!(done.out.lines().all(|line| line.starts_with(r#"{"loop":"a","at":"#)), "{}", done.out);
+    let journal = test.journal("a").split_off(1).into_iter().map(|mut line| {
+        line["loop"] = "a".into();
+        line
+    });
+    assert!(events.iter().cloned().eq(journal), "the console and the journal say the same");
 
     let last = events.last().unwrap();
     assert_eq!(last["outcome"]["kind"], "done");
@@ -254,7 +383,11 @@ fn a_reader_that_goes_away_does_not_end_the_loop() {
         let run = format!("'{ralph}' run mend --name {name} {flags} --agent {AGENT} 2> err; echo $? > code");
         test.sh(&format!("{{ {run}; }} | head -n 0"));
         until("the loop's end", || test.workspace().join("code").exists());
-        assert_eq!((test.read("code").as_str(), test.read("err").as_str()), ("0\n", ""), "{flags}");
+        let warning = format!(
+            "ralph: warning: nobody reads the output any more; the loop goes on (ralph status {name})\n"
+        );
+        let told = if flags == "--quiet" { "" } else { &warning };
+        assert_eq!((test.read("code").as_str(), test.read("err").as_str()), ("0\n", told), "{flags}");
         assert_eq!(test.status(name)["status"], "done");
         fs::remove_file(test.workspace().join("code")).unwrap();
     }
@@ -380,6 +513,15 @@ fn status_tells_a_script_everything() {
         "Done pattern: All set",
     ];
     assert_eq!(lines[..9], expected);
+    assert_eq!(lines[9], "Now: the agent works");
+    let shown = shown.replace(&test.root().canonicalize().unwrap().display().to_string(), "ROOT");
+    let rest = shown.lines().skip_while(|line| !line.starts_with("Task: ")).collect::<Vec<_>>().join("\n");
+    let expected = "Task: ROOT/work/PROMPT.md
+Agent: script:ROOT/work/../agent.script
+Workspace: ROOT/work
+Logs: ROOT/state/loops/a
+Next: ralph logs a -f";
+    assert_eq!(rest, expected);
 
     test.ralph(&["stop", "a"]).exits(0).says("stopped ralph loop for a\n");
     live.end().exits(130);
@@ -400,9 +542,29 @@ fn status_says_until_when_a_loop_rests() {
     let status = test.status("a");
     assert_eq!(status["status"], "running");
     assert!(status["resting_until"].as_str() > status["last_iteration_started"].as_str(), "{status}");
-    test.ralph(&["status", "a"]).exits(0).says("\nResting until: ");
+    test.ralph(&["status", "a"]).exits(0).says("\nResting until: ").says("\nNow: resting\n");
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130);
+}
+
+#[test]
+fn status_says_which_check_runs_and_what_the_task_is() {
+    let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
+    let task = format!("\nMend the {}roof\nand the door", "very ".repeat(20));
+    let live = test.start(
+        &["run", &task, "--name", "a", "--check", "touch on; until test -f go; do sleep 0.01; done"]
+            .into_iter()
+            .chain(["--agent", AGENT])
+            .collect::<Vec<_>>(),
+    );
+    until("the check", || test.workspace().join("on").exists());
+    let shown = test.ralph(&["status", "a"]).exits(0).out;
+    assert!(shown.contains("\nNow: checking `touch on; until test -f go; do sleep 0.01; done`\n"), "{shown}");
+    let task = shown.lines().find_map(|line| line.strip_prefix("Task: ")).unwrap();
+    assert!(task.starts_with("Mend the very") && task.ends_with('…') && task.chars().count() == 80, "{task}");
+    test.write("go", "");
+    live.end().exits(0);
+    test.ralph(&["status", "a"]).exits(0).says("\nLast iteration started: ");
 }
 
 #[test]
@@ -443,7 +605,7 @@ fn logs_print_what_the_agent_printed() {
 
 #[test]
 fn logs_follow_a_loop_to_its_end() {
-    let script = "iteration 1\n  say one\n  sleep 500ms\n  say still one\niteration 2\n  say two\n  sleep 300ms\niteration 3\n  say three\n  promise COMPLETE\n";
+    let script = "iteration 1\n  say one\n  sleep 500ms\n  say still one\niteration 2\n  print two, and no newline\n  sleep 300ms\niteration 3\n  say three\n  promise COMPLETE\n";
     let test = Test::new().script(script);
     let live = test.start(&["run", "mend", "--name", "a", "--agent", AGENT]);
     live.until_out("  | one\n");
@@ -452,7 +614,10 @@ fn logs_follow_a_loop_to_its_end() {
     follower.until_out("still one\n");
     assert_eq!(test.status("a")["status"], "running");
     live.end().exits(0);
-    assert_eq!(follower.end().exits(0).out, "one\nstill one\ntwo\nthree\n<promise>COMPLETE</promise>\n");
+    assert_eq!(
+        follower.end().exits(0).out,
+        "one\nstill one\n[ralph] a: iteration 2\ntwo, and no newline\n[ralph] a: iteration 3\nthree\n<promise>COMPLETE</promise>\n"
+    );
     assert_eq!(first.end().exits(0).out, "one\nstill one\n");
 }
 
@@ -489,7 +654,7 @@ fn on_a_terminal_a_live_line_stands_below_and_goes_away() {
   took     1 iteration, TIME, cost unknown
   check    echo checked green (TIME)
   changed  nothing
-  next     git diff · ralph logs a";
+  next     git status · ralph logs a";
     lines_are(&rows(&bytes).join("\n"), expected);
 }
 
@@ -505,7 +670,44 @@ fn colour_is_for_terminals_that_want_it() {
     assert!(coloured(&[]));
     assert!(coloured(&[("NO_COLOR", "")]));
     assert!(!coloured(&[("NO_COLOR", "1")]));
+    let (code, bytes) = on_a_terminal(&test, &words, &[("TERM", "dumb")]);
+    assert_eq!((code, bytes.contains(&0x1b)), (0, false));
+    assert!(!String::from_utf8(bytes).unwrap().contains('▸'));
     assert!(!test.ralph(&words).out.contains('\x1b'));
+}
+
+#[test]
+fn a_loop_in_the_background_paints_no_live_line() {
+    let test = Test::new().script("iteration 1\n  say one\n  sleep 1200ms\n  say two\n  promise COMPLETE\n");
+    let ralph = format!("'{}' run mend --agent {AGENT}", env!("CARGO_BIN_EXE_ralph"));
+    for (line, painted) in [(ralph.clone(), true), (format!("set -m; {ralph} & wait $!"), false)] {
+        let mut command = test.command("setsid");
+        command.args(["--ctty", "sh", "-c", &line]);
+        let (code, bytes) = Screen::start_with_keys(command, 100).end();
+        let shown = String::from_utf8(bytes).unwrap();
+        assert_eq!(code, 0, "{shown}");
+        assert!(rows(shown.as_bytes()).contains(&"  │ one".to_owned()), "{shown:?}");
+        assert_eq!((shown.contains('▸'), shown.contains("\x1b[2K")), (painted, painted), "{line}\n{shown:?}");
+    }
+}
+
+#[test]
+fn a_terminal_that_is_held_does_not_hold_the_loop() {
+    let test = Test::new()
+        .script("iteration 1\n  say one\n  sh until test -f go; do sleep 0.01; done\n  flood 3MiB\n  say\niteration 2\n  promise COMPLETE\n");
+    let words = ["run", "mend", "--name", "a", "--agent", AGENT];
+    let screen = Screen::start(test.ralph_command(&words), 100);
+    until("a line", || screen.seen().contains("one\r\n"));
+    screen.type_in(b"\x13");
+    test.write("go", "");
+    until("the loop's end", || !test.events("a", "finished").is_empty());
+    assert!(!screen.seen().contains("starting iteration 2"));
+    screen.type_in(b"\x11");
+    let (code, bytes) = screen.end();
+    let shown = rows(&bytes).join("\n");
+    assert_eq!(code, 0);
+    assert!(Regex::new(r"\n\[ralph: .* MiB not shown; ralph logs has it\]\n").unwrap().is_match(&shown));
+    assert!(shown.contains("\n✔ done: "), "the last words come last");
 }
 
 const HOSTILE: &str = r"

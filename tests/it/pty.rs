@@ -20,7 +20,16 @@ pub(crate) struct Screen {
 
 impl Screen {
     /// Starts a command on a terminal of so many columns.
-    pub(crate) fn start(mut command: Command, columns: u16) -> Self {
+    pub(crate) fn start(command: Command, columns: u16) -> Self {
+        Self::start_with(command, columns, false)
+    }
+
+    /// As [`Screen::start`], with the terminal as its standard input too.
+    pub(crate) fn start_with_keys(command: Command, columns: u16) -> Self {
+        Self::start_with(command, columns, true)
+    }
+
+    fn start_with(mut command: Command, columns: u16, keys: bool) -> Self {
         let controller =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&controller).and_then(|()| unlockpt(&controller)).expect("a terminal");
@@ -29,7 +38,7 @@ impl Screen {
         let terminal = rustix::fs::open(&name, flags, Mode::empty()).expect("a terminal");
         let controller = Arc::new(controller);
         resize(&controller, columns);
-        command.stdin(Stdio::null());
+        command.stdin(if keys { terminal.try_clone().unwrap().into() } else { Stdio::null() });
         command.stdout(terminal.try_clone().unwrap()).stderr(terminal);
         let child = command.spawn().expect("the binary starts");
         // Only the child has the terminal now, so reading ends when it and its children are gone.
@@ -48,6 +57,11 @@ impl Screen {
     /// Makes the terminal as wide as this.
     pub(crate) fn resize(&self, columns: u16) {
         resize(&self.controller, columns);
+    }
+
+    /// Types something.
+    pub(crate) fn type_in(&self, keys: &[u8]) {
+        rustix::io::write(&self.controller, keys).expect("a terminal takes keys");
     }
 
     /// All that came so far.

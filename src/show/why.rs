@@ -1,0 +1,72 @@
+//! Why a loop came to no good end, and what a person would do about it.
+
+use crate::engine::signal::fold;
+use crate::engine::{Limit, Outcome, State, Status};
+use crate::store::Header;
+
+/// What the agent would have had to say, or what stood against its word; none if only checks were red.
+pub fn missing(state: &State) -> Option<String> {
+    match state.outcome()? {
+        Outcome::Limit { limit: Limit::Iterations | Limit::Cost | Limit::Time, success: false } => {}
+        _ => return None,
+    }
+    let (green, proof) = (state.all_green(), &state.plan.proof);
+    if state.claimed() && !green {
+        return Some("the agent claimed it, but not every check was green".into());
+    }
+    let but = if green && !proof.checks.is_empty() { "the checks are green, but " } else { "" };
+    if state.claims.said.promise_in_sentence {
+        return Some(format!("{but}the promise stood inside a sentence, where it may be a denial"));
+    }
+    let promise = state.promises().first().map(|promise| format!("promise {}", fold(promise)));
+    let pattern = proof.pattern.as_ref().map(|pattern| format!("print a line that matches `{pattern}`"));
+    let file = proof.file.as_ref().map(|file| format!("create {}", file.display()));
+    let signals: Vec<String> = [promise, pattern, file].into_iter().flatten().collect();
+    (green && !signals.is_empty()).then(|| format!("{but}the agent did not {}", signals.join(" or ")))
+}
+
+/// What a person would do now, if there is anything to be done.
+pub fn advice(header: &Header, state: &State, held: bool) -> Option<String> {
+    (state.status(held) != Status::Done).then(|| next_step(header, state, held))?
+}
+
+/// What makes a loop go on.
+pub fn next_step(header: &Header, state: &State, held: bool) -> Option<String> {
+    let name = &header.name;
+    let resume = format!("ralph resume {name}");
+    Some(match (state.status(held), state.outcome()) {
+        (Status::Running, _) => format!("ralph logs {name} -f"),
+        (Status::Blocked, _) => format!("{resume} --answer \"…\""),
+        (_, Some(Outcome::Limit { limit, .. })) => match raised(*limit, state) {
+            Some(limit) => format!("ralph set {name} {limit} && {resume}"),
+            None => resume,
+        },
+        (Status::Done, _) => return None,
+        _ => resume,
+    })
+}
+
+/// A limit that was reached, at twice its value, or at as much as there must be.
+fn raised(limit: Limit, state: &State) -> Option<String> {
+    let limits = &state.plan.limits;
+    Some(match limit {
+        Limit::Failures => return None,
+        Limit::Iterations => {
+            let max = limits.iterations?.saturating_mul(2).max(state.counted + 1);
+            format!("max-iterations={max}")
+        }
+        Limit::Cost => {
+            let cents = (limits.cost_usd?.max(state.cost_usd) * 200.0).ceil();
+            format!("max-cost={:.2}", cents / 100.0)
+        }
+        Limit::Time => {
+            let seconds = (limits.time_ms? / 500).max(state.active_ms / 1000 + 1);
+            let typed = match seconds {
+                hours if hours.is_multiple_of(3600) => format!("{}h", hours / 3600),
+                minutes if minutes.is_multiple_of(60) => format!("{}m", minutes / 60),
+                seconds => format!("{seconds}s"),
+            };
+            format!("max-time={typed}")
+        }
+    })
+}
