@@ -1,7 +1,7 @@
 //! What a person sees while a loop runs: the agent's words, ralph's lines, and one live line below.
 
 use super::cost::cost_of_limit;
-use super::pen::Pen;
+use super::pen::{Pen, Reader};
 use super::stream::Stream;
 use super::tail::last_lines;
 use super::{Paint, columns, fit, line, one_line, paint};
@@ -54,6 +54,11 @@ impl Console {
         let terminal = stdout().is_terminal();
         let (lively, colour) = (terminal && !is_dumb(), colours());
         let gutter = if lively { paint("  │ ", Paint::Dim, colour) } else { "  | ".to_owned() };
+        let reader = match style {
+            Style::Json => Reader::Events,
+            _ if terminal => Reader::Terminal,
+            _ => Reader::Pipe,
+        };
         Self {
             dir: dir.clone(),
             style,
@@ -66,7 +71,7 @@ impl Console {
             began: Instant::now(),
             began_active_ms: 0,
             warned: false,
-            pen: Pen::new(terminal),
+            pen: Pen::new(reader),
         }
     }
 

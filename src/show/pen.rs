@@ -1,37 +1,56 @@
 //! Writing to standard output without ever stalling the loop.
 //!
-//! A terminal may stop taking words for hours (Ctrl-S, a sleeping connection). What it cannot take is
-//! left out there, and said; the logs have all of it. A file or a pipe gets every byte, at its own pace.
+//! A terminal may stop taking words for hours (Ctrl-S, a sleeping connection), and so may whoever reads a
+//! pipe. What such a reader cannot take is left out, and said; the logs have all of it. A reader that is
+//! merely slow gets every byte, at its own pace, and events always wait for theirs.
 
 use crate::engine::words;
 use std::io::{self, Write, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Who reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reader {
+    /// A person at a terminal.
+    Terminal,
+    /// A file, or a program behind a pipe.
+    Pipe,
+    /// A program that needs every event.
+    Events,
+}
 
 /// A hand that writes.
 pub struct Pen {
-    terminal: Option<Terminal>,
+    queue: Option<Queue>,
     broken: bool,
 }
 
-/// A terminal, and the thread that waits for it.
-struct Terminal {
+/// What waits for the reader, and the thread that hands it over.
+struct Queue {
+    reader: Reader,
     pieces: Sender<Vec<u8>>,
-    /// Bytes that the terminal has not taken yet.
+    /// Bytes that the reader has not taken yet.
     waiting: Arc<AtomicUsize>,
     closed: Receiver<()>,
     /// Bytes that it never will.
     skipped: usize,
+    /// How much waited when the reader was last given up.
+    stalled_at: Option<usize>,
 }
 
-/// So many bytes may wait for a slow terminal.
+/// So many bytes may wait for a terminal, and for a pipe.
 const WAITING: usize = 1 << 20;
+const WAITING_IN_PIPE: usize = 4 << 20;
+/// A pipe that takes nothing for so long is not waited for.
+const STALLED: Duration = Duration::from_secs(1);
 
 impl Pen {
-    /// For a terminal, or for anything else.
-    pub fn new(terminal: bool) -> Self {
-        Self { terminal: terminal.then(|| Terminal::new(put)), broken: false }
+    /// For this reader.
+    pub fn new(reader: Reader) -> Self {
+        Self { queue: Some(Queue::new(reader, put)), broken: false }
     }
 
     /// Whether nobody reads any more.
@@ -44,9 +63,9 @@ impl Pen {
         if self.broken || (erase.is_empty() && text.is_empty() && live.is_empty()) {
             return false;
         }
-        let written = match &mut self.terminal {
-            Some(terminal) => terminal.write(erase, text, live),
-            None => put(text).map(|()| true),
+        let written = match &mut self.queue {
+            Some(queue) => queue.write(erase, text, live),
+            None => Ok(false),
         };
         // A reader that went away must not take the loop with it.
         self.broken = written.is_err();
@@ -55,14 +74,14 @@ impl Pen {
 
     /// Waits until the last words are taken.
     pub fn close(&mut self) {
-        if let Some(terminal) = self.terminal.take() {
-            terminal.close();
+        if let Some(queue) = self.queue.take() {
+            queue.close();
         }
     }
 }
 
-impl Terminal {
-    fn new(mut put: impl FnMut(&[u8]) -> io::Result<()> + Send + 'static) -> Self {
+impl Queue {
+    fn new(reader: Reader, mut put: impl FnMut(&[u8]) -> io::Result<()> + Send + 'static) -> Self {
         let (pieces, queue) = channel::<Vec<u8>>();
         let (closing, closed) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -76,14 +95,14 @@ impl Terminal {
             }
             let _ = closing.send(());
         });
-        Self { pieces, waiting, closed, skipped: 0 }
+        Self { reader, pieces, waiting, closed, skipped: 0, stalled_at: None }
     }
 
     fn write(&mut self, erase: &str, text: &[u8], live: &str) -> io::Result<bool> {
-        let waiting = self.waiting.load(Relaxed);
         let renewed = text.is_empty() && !live.is_empty();
         // A live line is worth nothing while others wait.
-        if waiting > 0 && (renewed || waiting + text.len() > WAITING) {
+        let late = renewed && self.waiting.load(Relaxed) > 0;
+        if late || (self.reader != Reader::Events && !self.has_room(text.len())) {
             self.skipped += text.len();
             return Ok(false);
         }
@@ -91,6 +110,34 @@ impl Terminal {
         self.send([erase.as_bytes(), mark.as_bytes(), text, live.as_bytes()].concat())?;
         self.skipped = 0;
         Ok(true)
+    }
+
+    /// Whether so many bytes may wait too. A slow pipe is given time; one that takes nothing is given up, and
+    /// not waited for again until it does.
+    fn has_room(&mut self, len: usize) -> bool {
+        let (limit, patience) = match self.reader {
+            Reader::Terminal => (WAITING, Duration::ZERO),
+            _ => (WAITING_IN_PIPE, STALLED),
+        };
+        let (mut least, mut since) = (usize::MAX, Instant::now());
+        loop {
+            let waiting = self.waiting.load(Relaxed);
+            if waiting == 0 || waiting + len <= limit {
+                self.stalled_at = None;
+                return true;
+            }
+            if self.stalled_at.is_some_and(|at| waiting >= at) {
+                return false;
+            }
+            if waiting < least {
+                (least, since) = (waiting, Instant::now());
+            }
+            if since.elapsed() >= patience {
+                self.stalled_at = Some(waiting);
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn send(&self, piece: Vec<u8>) -> io::Result<()> {
@@ -125,10 +172,10 @@ mod tests {
     /// A terminal that can be held: whether it is, what it took, and what to wait for.
     type Held = Arc<(Mutex<(bool, Vec<u8>)>, Condvar)>;
 
-    fn terminal(held: bool) -> (Terminal, Held) {
+    fn terminal(held: bool) -> (Queue, Held) {
         let screen: Held = Arc::new((Mutex::new((held, Vec::new())), Condvar::new()));
         let sink = screen.clone();
-        let terminal = Terminal::new(move |bytes| {
+        let terminal = Queue::new(Reader::Terminal, move |bytes| {
             let guard = sink.1.wait_while(sink.0.lock().unwrap(), |(held, _)| *held);
             guard.unwrap().1.extend_from_slice(bytes);
             Ok(())
@@ -177,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_terminal_that_is_gone_is_noticed() {
-        let mut terminal = Terminal::new(|_| Err(io::ErrorKind::BrokenPipe.into()));
+        let mut terminal = Queue::new(Reader::Terminal, |_| Err(io::ErrorKind::BrokenPipe.into()));
         while terminal.write("", b"words\n", "").is_ok() {
             std::thread::yield_now();
         }

@@ -5,7 +5,7 @@ use super::line::{check_words, seconds, verdict};
 use super::{fit, one_line, why};
 use crate::engine::words::{duration, of_limit};
 use crate::engine::{Outcome, Phase, State, Status};
-use crate::store::{Home, View, rfc3339};
+use crate::store::{View, rfc3339};
 use serde_json::{Value, json};
 
 pub use why::next_step;
@@ -63,7 +63,7 @@ fn resting_until(state: &State) -> Option<i64> {
 }
 
 /// A loop in a few lines.
-pub fn text(view: &View, held: bool) -> String {
+pub fn text(view: &View, held: bool, directory: &str) -> String {
     let View { header, state, .. } = view;
     let (limits, running) = (&state.plan.limits, state.status(held) == Status::Running);
     let mut rows = vec![
@@ -96,8 +96,7 @@ pub fn text(view: &View, held: bool) -> String {
     rows.push(("Task", task(state)));
     rows.push(("Agent", state.plan.agent.command.join(" ")));
     rows.push(("Workspace", state.plan.workspace.display().to_string()));
-    let home = Home::locate().ok();
-    rows.extend(home.map(|home| ("Logs", home.loop_dir(&header.name).path().display().to_string())));
+    rows.push(("Logs", directory.to_owned()));
     rows.extend(why::advice(header, state, held).map(|words| ("Next", words)));
     let lines = rows.iter().map(|(name, value)| format!("{name}: {}", one_line(value)));
     lines.collect::<Vec<_>>().join("\n") + "\n"

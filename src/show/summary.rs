@@ -8,11 +8,8 @@ use crate::engine::{Outcome, State, Status};
 use crate::store::Header;
 use std::fmt::Write as _;
 
-/// What the repository says, in words; empty outside one.
-pub type Changed = String;
-
 /// The summary of a loop that its runner has left.
-pub fn text(header: &Header, state: &State, changed: &Changed, colour: bool) -> String {
+pub fn text(header: &Header, state: &State, changed: &str, next: bool, colour: bool) -> String {
     let mut text = format!("{}\n", headline(state, colour));
     let mut row = |name: &str, value: &str| {
         if !value.is_empty() {
@@ -30,7 +27,9 @@ pub fn text(header: &Header, state: &State, changed: &Changed, colour: bool) -> 
     }
     row("missing", &one_line(&why::missing(state).unwrap_or_default()));
     row("changed", &one_line(changed));
-    row("next", &next(header, state, changed));
+    if next {
+        row("next", &next_step(header, state, changed));
+    }
     text
 }
 
@@ -60,7 +59,7 @@ fn took(state: &State) -> String {
     format!("{}, {}, {cost}", iterations(state.iteration), duration(state.active_ms))
 }
 
-fn next(header: &Header, state: &State, changed: &Changed) -> String {
+fn next_step(header: &Header, state: &State, changed: &str) -> String {
     let name = &header.name;
     match (why::advice(header, state, false), state.iteration) {
         (Some(step), 0) => step,

@@ -133,7 +133,7 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     let left = Runner::open(dir.clone(), opened, &mut onlooker)?.run();
     onlooker.console.close();
     let (left, header, state) = left?;
-    last_words(dir, &header, &state, style);
+    last_words(dir, &header, &state, style, !output.no_next);
     if let Left::Ended(Outcome::Fatal { detail, .. }) = &left {
         Failure::broken(detail).with_hint(format!("mend it, then ralph resume {}", dir.name())).report();
     }
@@ -144,11 +144,11 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     })
 }
 
-fn last_words(dir: &LoopDir, header: &Header, state: &State, style: Style) {
+fn last_words(dir: &LoopDir, header: &Header, state: &State, style: Style, next: bool) {
     match style {
         Style::Json => {}
         Style::Quiet => say(&summary::result(state)),
-        Style::Full { .. } => say(&summary::text(header, state, &changed(dir), colours())),
+        Style::Full { .. } => say(&summary::text(header, state, &changed(dir), next, colours())),
     }
 }
 

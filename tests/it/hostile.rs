@@ -96,3 +96,15 @@ fn standard_error_that_is_full_takes_nothing_with_it() {
     ));
     assert_eq!(test.status("a")["status"], "done");
 }
+
+#[test]
+fn a_reader_that_takes_nothing_stops_neither_limits_nor_signals() {
+    let test = Test::new().script("iteration *\n flood 20MiB\n hang\n");
+    let program = env!("CARGO_BIN_EXE_ralph");
+    let run = format!("{program} run x --name a --agent script:../agent.script --max-time 2s -m 1");
+    // The reader waits for the loop's end, and takes nothing until then.
+    let reader = "until grep -q finished ../state/loops/a/journal.jsonl; do sleep 0.05; done; tail -n 3";
+    let shown = test.sh(&format!("{run} | (sleep 0.2; {reader})"));
+    assert_eq!(test.status("a")["stop_reason"], "timeout");
+    assert!(shown.contains("took"), "{shown}");
+}
