@@ -30,12 +30,13 @@ prepare() {
         printf 'note: a tmpfs makes durable writes free; set BENCH_DIR to a directory on a disk\n'
 }
 
-# Builds bench/$1.rs and prints the path of the program.
+# Builds bench/$1.rs, with the rustc flags that follow, and prints the path of the program.
 tool() {
-    local out=$target/bench/$1
+    local out=$target/bench/$1 source=$repository/bench/$1.rs
+    shift
     mkdir -p "$target/bench"
-    if [[ ! -x $out || $repository/bench/$1.rs -nt $out ]]; then
-        rustc --edition 2024 -O -C panic=abort -o "$out" "$repository/bench/$1.rs"
+    if [[ ! -x $out || $source -nt $out ]]; then
+        rustc --edition 2024 -O -C panic=abort "$@" -o "$out" "$source"
     fi
     printf '%s\n' "$out"
 }

@@ -22,7 +22,7 @@ pub struct Launch<'a> {
     /// What to add to the environment.
     pub env: &'a [(String, String)],
     /// What it reads; nothing if none.
-    pub stdin: Option<&'a Path>,
+    pub stdin: Option<File>,
     /// Where its output goes.
     pub log: PathBuf,
     /// How much of it is kept.
@@ -92,7 +92,7 @@ const KILL_AGAIN: Duration = Duration::from_millis(2);
 
 impl Job {
     /// Starts it.
-    pub fn start(launch: &Launch<'_>) -> io::Result<Self> {
+    pub fn start(launch: Launch<'_>) -> io::Result<Self> {
         let capture = Capture::new(&launch.log, launch.log_cap, signal::TAIL);
         let (output, child_end) = pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&output, true)?;
@@ -102,10 +102,7 @@ impl Job {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(launch.dir);
         command.envs(launch.env.iter().map(|(name, value)| (name, value)));
-        command.stdin(match launch.stdin {
-            Some(path) => Stdio::from(File::open(path)?),
-            None => Stdio::null(),
-        });
+        command.stdin(launch.stdin.map_or_else(Stdio::null, Stdio::from));
         command.stdout(child_end.try_clone()?).stderr(child_end);
         os::in_own_session(&mut command);
         let child = command.spawn()?;

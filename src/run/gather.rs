@@ -10,8 +10,8 @@ use crate::engine::prompt::{Materials, render};
 use crate::engine::words;
 use crate::os::regular;
 use crate::store::LoopDir;
-use crate::store::dir::create_file;
-use std::fs;
+use crate::store::dir::{create_file, make_dir};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -90,21 +90,45 @@ impl Runner<'_> {
         Ok(render(&self.state, &materials).into_bytes())
     }
 
-    /// Puts the prompt where the agent reads it. One that is the same as the last is the same file: nothing
-    /// ever writes to it again.
-    pub(super) fn write_prompt(&mut self, iteration: u32, prompt: Vec<u8>) -> Faulty<PathBuf> {
-        let path = self.dir.iteration(iteration).join("prompt.md");
-        // A crash may have left one that no iteration was told; it may be the last one's too, so it is not
-        // written over.
-        let _ = fs::remove_file(&path);
-        let last = self.dir.iteration(self.prompt.0).join("prompt.md");
-        let same = self.prompt.0 > 0 && self.prompt.1 == prompt && fs::hard_link(last, &path).is_ok();
-        let written =
-            if same { Ok(()) } else { create_file(&path).and_then(|mut file| file.write_all(&prompt)) };
+    /// Opens the prompt for the agent to read. One that is the same as the last is read from the last one's
+    /// file, so that an iteration begins without waiting for the disk; [`Self::keep_prompt`] comes after.
+    pub(super) fn open_prompt(&mut self, iteration: u32, prompt: Vec<u8>) -> Faulty<File> {
+        let (last, text) = &self.prompt;
+        if *last > 0
+            && *text == prompt
+            && let Ok(file) = regular::open(&self.prompt_path(*last), false)
+        {
+            return Ok(file);
+        }
         self.prompt = (iteration, prompt);
-        match written {
-            Ok(()) => Ok(path),
-            Err(error) => Err((Fault::Disk, format!("cannot write {}: {error}", path.display()))),
+        let written = self.write_prompt(iteration);
+        written.map_err(|error| (Fault::Disk, format!("cannot write the prompt: {error}")))
+    }
+
+    fn prompt_path(&self, iteration: u32) -> PathBuf {
+        self.dir.iteration(iteration).join("prompt.md")
+    }
+
+    fn write_prompt(&self, iteration: u32) -> io::Result<File> {
+        let path = self.prompt_path(iteration);
+        make_dir(&self.dir.iteration(iteration))?;
+        // A crash may have left one that no iteration was told, and that may be an earlier one's too.
+        let _ = fs::remove_file(&path);
+        create_file(&path)?.write_all(&self.prompt.1)?;
+        regular::open(&path, false)
+    }
+
+    /// Makes sure that the iteration's directory has its prompt: the same file as the last one's, if it is
+    /// the same; nothing ever writes to it again.
+    pub(super) fn keep_prompt(&mut self, iteration: u32) -> io::Result<()> {
+        let last = std::mem::replace(&mut self.prompt.0, iteration);
+        if last == iteration {
+            return Ok(());
+        }
+        make_dir(&self.dir.iteration(iteration))?;
+        match fs::hard_link(self.prompt_path(last), self.prompt_path(iteration)) {
+            Ok(()) => Ok(()),
+            Err(_) => self.write_prompt(iteration).map(drop),
         }
     }
 

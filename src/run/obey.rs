@@ -7,8 +7,8 @@ use crate::drive::{Key, leftover, script, tree};
 use crate::engine::event::{Fault, Report};
 use crate::engine::{Effect, Event, Outcome};
 use crate::store::dir;
+use std::fs::File;
 use std::io;
-use std::path::Path;
 use std::time::Instant;
 
 impl Runner<'_> {
@@ -63,10 +63,8 @@ impl Runner<'_> {
             self.tell(Event::Faulted { class, detail })?;
             return Ok(Flow::Again);
         }
-        self.dir.make_iteration(iteration)?;
-        let written = self.prompt().and_then(|prompt| self.write_prompt(iteration, prompt));
-        let path = match written {
-            Ok(path) => path,
+        let prompt = match self.prompt().and_then(|prompt| self.open_prompt(iteration, prompt)) {
+            Ok(prompt) => prompt,
             Err((class, detail)) => {
                 self.tell(Event::Faulted { class, detail })?;
                 return Ok(Flow::Again);
@@ -85,20 +83,24 @@ impl Runner<'_> {
             return Ok(Flow::Again);
         }
         self.journal.sync()?;
-        match self.start_agent(iteration, &path) {
+        match self.start_agent(iteration, prompt) {
             Ok(job) => {
                 let pid = job.pid();
                 let scanner = self.scanner();
                 self.world.begin(Key::Agent(iteration), job, scanner);
                 let start_time = tree::start_time(pid).unwrap_or(0);
                 self.tell(Event::Spawned { iteration, pid, start_time })?;
+                if let Err(error) = self.keep_prompt(iteration) {
+                    let detail = format!("cannot keep the prompt: {error}");
+                    self.tell(Event::Faulted { class: Fault::Disk, detail })?;
+                }
             }
             Err(error) => self.not_started(iteration, &error)?,
         }
         Ok(Flow::Again)
     }
 
-    fn start_agent(&self, iteration: u32, prompt: &Path) -> io::Result<Job> {
+    fn start_agent(&self, iteration: u32, prompt: File) -> io::Result<Job> {
         let plan = &self.state.plan;
         let command = script::resolve(&plan.agent.command);
         let task_dir = self.task.path().to_string_lossy().into_owned();
@@ -110,7 +112,7 @@ impl Runner<'_> {
             (leftover::MARK, leftover::mark(&self.header.id)),
         ]
         .map(|(name, value)| (name.to_owned(), value));
-        Job::start(&Launch {
+        Job::start(Launch {
             command: &command,
             dir: &plan.workspace,
             env: &env,
@@ -157,7 +159,7 @@ impl Runner<'_> {
         let command = ["sh", "-c", &what.command].map(str::to_owned);
         let mark = [(leftover::MARK.to_owned(), leftover::mark(&self.header.id))];
         let started = emptied.and_then(|_| {
-            Job::start(&Launch {
+            Job::start(Launch {
                 command: &command,
                 dir: &plan.workspace,
                 env: &mark,

@@ -24,6 +24,8 @@ pub enum Reader {
 
 /// A hand that writes.
 pub struct Pen {
+    reader: Reader,
+    /// Made with the first words: whoever says nothing needs no thread, and forks faster.
     queue: Option<Queue>,
     broken: bool,
 }
@@ -50,7 +52,7 @@ const STALLED: Duration = Duration::from_secs(1);
 impl Pen {
     /// For this reader.
     pub fn new(reader: Reader) -> Self {
-        Self { queue: Some(Queue::new(reader, put)), broken: false }
+        Self { reader, queue: None, broken: false }
     }
 
     /// Whether nobody reads any more.
@@ -63,10 +65,8 @@ impl Pen {
         if self.broken || (erase.is_empty() && text.is_empty() && live.is_empty()) {
             return false;
         }
-        let written = match &mut self.queue {
-            Some(queue) => queue.write(erase, text, live),
-            None => Ok(false),
-        };
+        let queue = self.queue.get_or_insert_with(|| Queue::new(self.reader, put));
+        let written = queue.write(erase, text, live);
         // A reader that went away must not take the loop with it.
         self.broken = written.is_err();
         written.unwrap_or(false)
