@@ -495,7 +495,7 @@ fn status_tells_a_script_everything() {
         (&running["done_pattern"], &running["inactivity_timeout"]),
         (&Value::from("All set"), &Value::from(60.0))
     );
-    assert!(running["prompt_file"].as_str().unwrap().ends_with("/work/PROMPT.md"));
+    assert!(running["prompt_file"].as_str().unwrap().ends_with("/shop/PROMPT.md"));
     assert_eq!(running["directory"], test.loop_dir("a").display().to_string());
 
     let shown = test.ralph(&["status", "a"]).exits(0).out;
@@ -516,9 +516,9 @@ fn status_tells_a_script_everything() {
     assert_eq!(lines[9], "Now: the agent works");
     let shown = shown.replace(&test.root().canonicalize().unwrap().display().to_string(), "ROOT");
     let rest = shown.lines().skip_while(|line| !line.starts_with("Task: ")).collect::<Vec<_>>().join("\n");
-    let expected = "Task: ROOT/work/PROMPT.md
-Agent: script:ROOT/work/../agent.script
-Workspace: ROOT/work
+    let expected = "Task: ROOT/shop/PROMPT.md
+Agent: script:ROOT/shop/../agent.script
+Workspace: ROOT/shop
 Logs: ROOT/state/loops/a
 Next: ralph logs a -f";
     assert_eq!(rest, expected);

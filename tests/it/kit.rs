@@ -24,7 +24,7 @@ impl Test {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let root = tempfile::Builder::new().prefix("ralph-test-").tempdir().expect("a temporary directory");
         let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        for dir in ["work", "state", "home"] {
+        for dir in ["shop", "state", "home"] {
             fs::create_dir(root.path().join(dir)).unwrap();
         }
         Self { root, mark }
@@ -68,7 +68,7 @@ impl Test {
     }
 
     pub(crate) fn workspace(&self) -> PathBuf {
-        self.root.path().join("work")
+        self.root.path().join("shop")
     }
 
     pub(crate) fn state_dir(&self) -> PathBuf {

@@ -6,7 +6,7 @@ use std::fs;
 /// Every file and directory below the workspace and the state directory.
 fn traces(test: &Test) -> Vec<String> {
     let root = test.root().display();
-    test.sh(&format!("find '{root}/work' '{root}/state' | sort")).lines().map(str::to_owned).collect()
+    test.sh(&format!("find '{root}/shop' '{root}/state' | sort")).lines().map(str::to_owned).collect()
 }
 
 /// Runs words that must be refused: with this error and this hint, and without a trace.
@@ -120,7 +120,7 @@ fn flags_without_a_verb_are_run() {
     test.ralph(&words).exits(0).says("[ralph] a: starting iteration 1/1");
     assert!(test.prompt("a", 1).starts_with("say nothing\n"));
     test.ralph(&["-m", "1", "--no-promise", "--prompt", "- one\n- two", "--", "true"]).exits(0);
-    assert!(test.prompt("work-1", 1).starts_with("- one\n- two\n"));
+    assert!(test.prompt("shop-1", 1).starts_with("- one\n- two\n"));
     refused(&test, &["--prompt", "-m", "5", "--", "true"], "--prompt <TEXT>", "ralph run --help");
 }
 
