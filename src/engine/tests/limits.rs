@@ -292,3 +292,15 @@ fn an_iteration_is_remembered_with_its_checks_and_claim() {
     assert!(work.state.recent[1].checks[0].as_ref().unwrap().is_green());
     assert!(!work.state.recent[1].claimed);
 }
+
+#[test]
+fn only_a_marker_gives_the_agent_its_last_seconds() {
+    let stops_at = |marker: Marker| match Loop::new().open().start().marker(marker).state.phase {
+        Phase::Running { started: true, stop_at_ms, .. } => stop_at_ms,
+        other => panic!("{other:?}"),
+    };
+    for marker in [Marker::Done, Marker::Blocked, Marker::Wait] {
+        assert!(stops_at(marker).is_some(), "{marker:?}");
+    }
+    assert_eq!(stops_at(Marker::File), None, "it may be there from an earlier iteration");
+}
