@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long one call may take.
@@ -123,7 +123,9 @@ pub(super) fn run(command: &mut Command, cap: usize, patience: Duration) -> Resu
         }
         _ => Trouble::Failed(format!("cannot start git: {error}")),
     })?;
-    let heard = hear(&mut child, cap, deadline);
+    // Open until it is killed: git would end by itself, with a code of its own, if its reader went first.
+    let mut streams = (child.stdout.take(), child.stderr.take());
+    let heard = hear(&mut child, &mut streams, cap, deadline);
     if !matches!(heard, Ok(Heard { ended: true, .. })) {
         // Not reaped yet, so the number still belongs to this child.
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
@@ -155,8 +157,12 @@ struct Heard {
 
 /// Reads both streams until the child is gone. A helper that it leaves behind may hold them open for
 /// ever, so their end is not waited for.
-fn hear(child: &mut Child, cap: usize, deadline: Instant) -> std::io::Result<Heard> {
-    let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
+fn hear(
+    child: &mut Child,
+    (out, err): &mut (Option<ChildStdout>, Option<ChildStderr>),
+    cap: usize,
+    deadline: Instant,
+) -> std::io::Result<Heard> {
     let mut heard = Heard::default();
     let mut buffer = vec![0; 64 << 10];
     loop {
@@ -178,12 +184,12 @@ fn hear(child: &mut Child, cap: usize, deadline: Instant) -> std::io::Result<Hea
             let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
             (out.is_some() && ready.next() == Some(true), err.is_some() && ready.next() == Some(true))
         };
-        if out_ready && take(&mut out, &mut buffer, &mut heard.stdout, cap)? {
+        if out_ready && take(out, &mut buffer, &mut heard.stdout, cap)? {
             heard.cut = true;
             return Ok(heard);
         }
         if err_ready {
-            take(&mut err, &mut buffer, &mut heard.stderr, STDERR_MAX)?;
+            take(err, &mut buffer, &mut heard.stderr, STDERR_MAX)?;
         }
         if !out_ready && !err_ready && child.try_wait()?.is_some() {
             heard.ended = true;
