@@ -5,7 +5,9 @@
 
 pub mod units;
 
-use crate::engine::plan::{Agent, Check, Context, Grace, Level, Limits, OnFail, Plan, Proof, Rest, Task};
+use crate::engine::plan::{
+    Agent, Check, Context, Grace, Level, Limits, OnFail, Plan, Proof, Rest, SCRIPT, Task,
+};
 use crate::engine::{prompt, template};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -325,9 +327,6 @@ fn agent(all: &Settings, errand: &Errand) -> Result<Agent, Wrong> {
 
 /// A timeout so late that it never comes, and that can still be added to a clock.
 pub const NO_TIMEOUT: u64 = u64::MAX / 4;
-
-/// The prefix of a scripted agent's name.
-pub const SCRIPT: &str = "script:";
 
 fn prompt_template(errand: &Errand) -> Result<String, Wrong> {
     let own = [Some(errand.workspace.join(".ralph")), errand.config_dir.clone()];

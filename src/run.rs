@@ -379,9 +379,9 @@ impl<'a> Runner<'a> {
         if !self.state.orders().contains(&Effect::Check { iteration, check }) {
             return Ok(());
         }
-        let slug = &self.state.plan.proof.checks[check].slug;
-        let log = self.dir.check_log(iteration, slug);
-        if let Err(error) = self.task.publish(&log, iteration, slug) {
+        let what = &self.state.plan.proof.checks[check];
+        let log = self.dir.check_log(iteration, &what.slug);
+        if let Err(error) = self.task.publish(&log, &what.guardrail(iteration)) {
             self.watch.warn(&format!("cannot copy a check's output into the workspace: {error}"));
         }
         let report = CheckReport { exit: gone.exit, timed_out: gone.timed_out, ms: gone.ms };

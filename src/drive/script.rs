@@ -6,6 +6,7 @@ mod sleeper;
 pub use parse::{ParseError, parse};
 pub use sleeper::sleeper;
 
+use crate::engine::plan::SCRIPT;
 use rustix::process::{Signal, getpid, kill_process};
 use sleeper::Fork;
 use std::fs::{self, OpenOptions};
@@ -18,12 +19,9 @@ use std::time::Duration;
 /// The exit code of a step that could not be carried out.
 pub const TROUBLE: i32 = 97;
 
-/// The prefix of a scripted agent's name.
-pub const PREFIX: &str = "script:";
-
 /// The command behind an agent's command: a scripted agent is this program in a process of its own.
 pub fn resolve(command: &[String]) -> Vec<String> {
-    match command.first().and_then(|program| program.strip_prefix(PREFIX)) {
+    match command.first().and_then(|program| program.strip_prefix(SCRIPT)) {
         None => command.to_vec(),
         Some(file) => vec![this_program().to_string_lossy().into_owned(), "__script".into(), file.into()],
     }

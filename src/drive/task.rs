@@ -129,13 +129,11 @@ impl TaskDir {
         Ok(())
     }
 
-    /// Puts a check's whole output where the agent can read it; says where that is.
-    pub fn publish(&self, log: &Path, iteration: u32, slug: &str) -> io::Result<String> {
+    /// Puts a check's whole output where the agent can read it.
+    pub fn publish(&self, log: &Path, name: &str) -> io::Result<()> {
         self.ensure()?;
-        let name = guardrail(iteration, slug);
-        let mut to = private_file(&self.workspace.join(&name))?;
-        io::copy(&mut regular::open(log, false)?, &mut to)?;
-        Ok(name)
+        let mut to = private_file(&self.workspace.join(name))?;
+        io::copy(&mut regular::open(log, false)?, &mut to).map(drop)
     }
 
     /// Writes a marker, as `ralph done` and `ralph blocked` do from inside.
@@ -147,11 +145,6 @@ impl TaskDir {
         writeln!(file, "{words}")?;
         fs::rename(draft, path.join(name))
     }
-}
-
-/// Where a check's whole output lies in the workspace.
-pub fn guardrail(iteration: u32, slug: &str) -> String {
-    format!(".ralph/guardrail_{iteration}_{slug}.log")
 }
 
 fn read_some(path: &Path, max: u64) -> Option<(String, bool)> {

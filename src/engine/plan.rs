@@ -81,6 +81,13 @@ pub struct Check {
     pub on_fail: OnFail,
 }
 
+impl Check {
+    /// The file in the workspace that holds all it printed in an iteration.
+    pub fn guardrail(&self, iteration: u32) -> String {
+        format!(".ralph/guardrail_{iteration}_{}.log", self.slug)
+    }
+}
+
 /// How a red check's output enters the next prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -121,6 +128,9 @@ pub struct Rest {
     /// The longest pause after failures.
     pub backoff_cap_ms: u64,
 }
+
+/// What the command of a scripted agent begins with; its script follows.
+pub const SCRIPT: &str = "script:";
 
 /// How the agent is called.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,6 @@
 
 use super::Runner;
 use crate::drive::git;
-use crate::drive::task::guardrail;
 use crate::engine::event::Fault;
 use crate::engine::excerpt::Excerpt;
 use crate::engine::plan::Level;
@@ -171,7 +170,7 @@ impl Runner<'_> {
             let log = self.dir.check_log(iteration, &check.slug);
             let max = plan.context.output_chars;
             let (text, dropped) = tail(&log, max).unwrap_or_default();
-            (place, Excerpt::tail(&text, max, dropped), guardrail(iteration, &check.slug))
+            (place, Excerpt::tail(&text, max, dropped), check.guardrail(iteration))
         })
         .collect()
     }

@@ -118,7 +118,7 @@ impl Console {
         stream.feed(&last, out);
         stream.flush(out);
         if cut {
-            let words = format!("all of it: .ralph/guardrail_{iteration}_{}.log", check.slug);
+            let words = format!("all of it: {}", check.guardrail(*iteration));
             self.own_line(&words, Paint::Dim, out);
         }
     }

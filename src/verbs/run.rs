@@ -6,6 +6,7 @@ use super::visit::Visit;
 use crate::cli::RunWords;
 use crate::config;
 use crate::drive::script;
+use crate::engine::plan::SCRIPT;
 use crate::engine::prompt::{Materials, render};
 use crate::engine::words::{dollars, duration};
 use crate::engine::{Plan, State, Status};
@@ -124,7 +125,7 @@ fn config_dir() -> Option<PathBuf> {
 
 fn agent_exists(plan: &Plan) -> Result<(), Failure> {
     let program = &plan.agent.command[0];
-    if let Some(file) = program.strip_prefix(config::SCRIPT) {
+    if let Some(file) = program.strip_prefix(SCRIPT) {
         let text = std::fs::read_to_string(file).map_err(|error| {
             Failure::usage(
                 format!("cannot read the script {file}: {error}"),
