@@ -6,7 +6,7 @@
 pub mod units;
 
 use crate::engine::plan::{
-    Agent, Check, Context, Grace, Level, Limits, OnFail, Plan, Proof, Rest, SCRIPT, Task,
+    Agent, Check, Context, Grace, Level, Limits, OnFail, Plan, Proof, Rest, SCRIPT, Scm, Task,
 };
 use crate::engine::{prompt, template};
 use serde::Deserialize;
@@ -179,6 +179,8 @@ impl Settings {
                 marker_ms: all.grace_marker.unwrap_or_default().0,
                 survivor_ms: all.grace_survivor.unwrap_or_default().0,
             },
+            scm: Scm::default(),
+            notify: None,
             workspace: errand.workspace.clone(),
             share_workspace: all.share_workspace.unwrap_or(false),
             log_cap: all.log_cap.unwrap_or_default().0,
@@ -322,6 +324,7 @@ fn agent(all: &Settings, errand: &Errand) -> Result<Agent, Wrong> {
         },
         exit_waiting: all.exit_waiting,
         reports_cost: scripted.is_some(),
+        ..Agent::default()
     })
 }
 

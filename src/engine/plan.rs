@@ -3,6 +3,7 @@
 //! Every semantic is data here; the engine never asks where one came from. Durations are milliseconds.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A complete, validated description of one loop.
@@ -22,6 +23,12 @@ pub struct Plan {
     pub context: Context,
     /// How patient ralph is with processes.
     pub grace: Grace,
+    /// What is done with the work of an iteration whose checks are all green.
+    #[serde(default)]
+    pub scm: Scm,
+    /// The command that is told of every ending.
+    #[serde(default)]
+    pub notify: Option<String>,
     /// The directory in which agent and checks run.
     pub workspace: PathBuf,
     /// Whether another loop may use the same workspace.
@@ -137,12 +144,88 @@ pub const SCRIPT: &str = "script:";
 pub struct Agent {
     /// What people call it.
     pub name: String,
-    /// The program and its arguments; the prompt goes in by standard input.
+    /// The program and its arguments.
     pub command: Vec<String>,
+    /// Variables that it needs.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// How the prompt goes in.
+    #[serde(default)]
+    pub prompt: Delivery,
+    /// What it may do without asking; none where its own command says.
+    #[serde(default)]
+    pub approve: Option<Approve>,
     /// The exit code that means "waiting: do not restart me".
     pub exit_waiting: Option<i32>,
+    /// Exit codes of its own that mean more than that it failed.
+    #[serde(default)]
+    pub exits: Vec<ExitRule>,
+    /// Patterns of the lines by which it says that it was not allowed something.
+    #[serde(default)]
+    pub denied: Vec<String>,
     /// Whether this agent's cost can be known.
     pub reports_cost: bool,
+}
+
+/// How the prompt goes in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Delivery {
+    /// By standard input.
+    #[default]
+    Stdin,
+    /// As the last argument.
+    Argument,
+    /// In a file whose path is the last argument.
+    File,
+}
+
+/// What an agent may do without asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Approve {
+    /// Nothing but reading.
+    None,
+    /// Change files in the workspace.
+    Edits,
+    /// Everything.
+    All,
+}
+
+/// An exit code that says more than that the agent failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExitRule {
+    /// The code.
+    pub code: i32,
+    /// What it means.
+    pub means: Meaning,
+    /// What a person would do about it.
+    pub hint: String,
+}
+
+/// What an exit code means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Meaning {
+    /// Do not start it again.
+    Waiting,
+    /// It is not logged in.
+    Login,
+    /// It does not understand how it was called.
+    Usage,
+    /// It may not do what it must.
+    Permission,
+    /// It is out of something that comes back with time.
+    Limit,
+}
+
+/// What is done with the work of an iteration whose checks are all green.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Scm {
+    /// The program and its own words, `git` as a rule.
+    pub command: Vec<String>,
+    /// `commit`, `push` or other words for it, in order; none is nothing.
+    pub tasks: Vec<String>,
 }
 
 /// What the prompt carries besides the task.

@@ -1,7 +1,9 @@
 //! Makes plans and feeds events, so that a test reads in a few lines.
 
 use crate::engine::event::{CheckReport, Door, Event, Exit, Fault, Marker, Notice, Now, Report, Said, Wish};
-use crate::engine::plan::{Agent, Check, Context, Grace, Level, Limits, OnFail, Plan, Proof, Rest, Task};
+use crate::engine::plan::{
+    Agent, Check, Context, Grace, Level, Limits, OnFail, Plan, Proof, Rest, Scm, Task,
+};
 use crate::engine::signal;
 use crate::engine::{Effect, Limit, Outcome, Phase, State};
 
@@ -32,6 +34,8 @@ pub(super) fn plan() -> Plan {
         },
         grace: Grace { term_ms: 5000, marker_ms: 30_000, survivor_ms: 30_000 },
         workspace: "/work".into(),
+        scm: Scm::default(),
+        notify: None,
         share_workspace: false,
         log_cap: 1 << 26,
         min_free: 1 << 20,

@@ -8,7 +8,7 @@ mod lock;
 mod space;
 
 use crate::engine::event::{Door, Event, Wish};
-use crate::engine::plan::{Agent, Context, Grace, Level, Limits, Plan, Proof, Rest, Task};
+use crate::engine::plan::{Agent, Context, Grace, Level, Limits, Plan, Proof, Rest, Scm, Task};
 use crate::store::{Header, Home, Journal, Line, LoopDir};
 use std::path::{Path, PathBuf};
 
@@ -52,6 +52,8 @@ fn plan(workspace: &Path) -> Plan {
         },
         grace: Grace::default(),
         workspace: workspace.to_owned(),
+        scm: Scm::default(),
+        notify: None,
         share_workspace: false,
         log_cap: 1 << 20,
         min_free: 0,
