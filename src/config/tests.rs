@@ -1,6 +1,8 @@
 //! What words become, and which are refused.
 
 use super::*;
+use crate::engine::plan::{Approve, Delivery, OnFail};
+use serde_json::{Value, json};
 
 fn errand() -> Errand {
     Errand {
@@ -11,13 +13,25 @@ fn errand() -> Errand {
     }
 }
 
-fn refused(settings: Settings, errand: &Errand) -> String {
-    settings.plan(errand).expect_err("this must be refused").error
+/// The defaults with these flags on top.
+fn with(flags: &Value) -> Stack {
+    let mut stack = Stack::defaults();
+    stack.push(layer(Origin::Flag, flags));
+    stack
+}
+
+fn layer(origin: Origin, values: &Value) -> Layer {
+    let values = value::settle_all(keys::table(), values.as_object().unwrap(), "").unwrap();
+    Layer { origin, values }
+}
+
+fn refused(flags: &Value, errand: &Errand) -> Wrong {
+    plan(&with(flags), errand).expect_err("this must be refused")
 }
 
 #[test]
 fn the_defaults_are_those_of_the_documentation() {
-    let plan = Settings::default().plan(&errand()).unwrap();
+    let plan = plan(&Stack::defaults(), &errand()).unwrap();
     assert_eq!(plan.limits.iterations, Some(25));
     assert_eq!(plan.limits.failures, Some(5));
     assert_eq!(plan.limits.cost_usd, None);
@@ -33,46 +47,113 @@ fn the_defaults_are_those_of_the_documentation() {
 }
 
 #[test]
-fn zero_means_no_limit() {
-    let none = Settings {
-        max_iterations: Some(0),
-        max_cost: Some(0.0),
-        max_time: Some(Span(0)),
-        max_failures: Some(0),
-        iteration_timeout: Some(Span(0)),
-        ..Settings::default()
-    };
-    assert_eq!(none.plan(&errand()).unwrap().limits, Limits::default());
+fn zero_and_null_mean_no_limit() {
+    let keys = ["maxIterations", "maxCost", "maxTime", "maxFailures", "iterationTimeout"];
+    for none in [json!(0), Value::Null] {
+        let flags: serde_json::Map<_, _> = keys.iter().map(|key| ((*key).to_owned(), none.clone())).collect();
+        let plan = plan(&with(&Value::Object(flags)), &errand()).unwrap();
+        assert_eq!(plan.limits, Limits::default());
+    }
 }
 
 #[test]
 fn equal_slugs_get_a_number() {
-    let check = ["cargo test --all", "cargo  test, all", "…", "!"].map(str::to_owned).to_vec();
-    let plan = Settings { check: Some(check), ..Settings::default() }.plan(&errand()).unwrap();
+    let checks = json!({ "checks": ["cargo test --all", "cargo  test, all", "…", "!"] });
+    let plan = plan(&with(&checks), &errand()).unwrap();
     let slugs: Vec<&str> = plan.proof.checks.iter().map(|check| check.slug.as_str()).collect();
     assert_eq!(slugs, ["cargo-test-all", "cargo-test-all-2", "check", "check-2"]);
 }
 
 #[test]
 fn what_contradicts_itself_is_refused() {
-    let plain = Settings::default;
-    let both = Errand { prompt: Some("x".into()), ..errand() };
-    assert!(refused(plain(), &both).contains("TASK and --prompt"));
-    let both = Errand { task: None, prompt: Some("x".into()), prompt_file: Some("y".into()), ..errand() };
-    assert!(refused(plain(), &both).contains("--prompt and --prompt-file"));
-    let none = Errand { task: Some("  ".into()), ..errand() };
-    assert!(refused(plain(), &none).contains("no task"));
-    let none = Errand { command: vec![], ..errand() };
-    assert!(refused(plain(), &none).contains("no agent"));
-    let missing = Errand { prompt_file: Some("missing.md".into()), ..errand() };
-    assert_eq!(refused(plain(), &missing), "prompt file not found: missing.md");
-    let settings = Settings { check: Some(vec![" ".into()]), ..plain() };
-    assert!(refused(settings, &errand()).contains("empty"));
-    let settings = Settings { done_pattern: Some("(?=x)".into()), ..plain() };
-    let Wrong { error, hint } = settings.plan(&errand()).unwrap_err();
-    assert!(error.contains("--done-pattern") && hint.contains("look-around"), "{error} {hint}");
-    let settings = Settings { promise: Some("x".into()), no_promise: Some(true), ..plain() };
-    assert!(refused(settings, &errand()).contains("contradict"));
-    let settings = Settings { max_cost: Some(1.0), ..plain() };
-    assert!(settings.plan(&errand()).unwrap_err().hint.contains("--allow-unknown-cost"));
+    let error = |flags: Value, errand: &Errand| refused(&flags, errand).error;
+    assert!(error(json!({ "prompt": "x" }), &errand()).contains("TASK and --prompt"));
+    let no_task = Errand { task: None, ..errand() };
+    let both = json!({ "prompt": "x", "promptFile": "y" });
+    assert!(error(both, &no_task).contains("--prompt and --prompt-file"));
+    assert!(error(json!({}), &Errand { task: Some("  ".into()), ..errand() }).contains("no task"));
+    let missing = error(json!({ "promptFile": "missing.md" }), &no_task);
+    assert_eq!(missing, "prompt file not found: missing.md");
+    assert!(error(json!({ "checks": [" "] }), &errand()).contains("empty"));
+    let Wrong { error: words, hint } = refused(&json!({ "donePattern": "(?=x)" }), &errand());
+    assert!(words.contains("--done-pattern") && hint.contains("look-around"), "{words} {hint}");
+    let both = json!({ "promise": "x", "noPromise": true });
+    assert!(error(both, &errand()).contains("contradict"));
+    assert!(refused(&json!({ "maxCost": 1 }), &errand()).hint.contains("--allow-unknown-cost"));
+    for flag in ["agent", "model", "approve"] {
+        let value = if flag == "approve" { "all" } else { "claude" };
+        assert!(error(json!({ flag: value }), &errand()).contains(&format!("--{flag} and a command")));
+    }
+}
+
+#[test]
+fn a_higher_layer_takes_away_what_it_leaves_no_room_for() {
+    let mut stack = Stack::defaults();
+    let below = json!({
+        "noPromise": true,
+        "promptFile": "spec.md",
+        "agent": { "command": "claude", "flags": ["--verbose"] },
+        "scm": { "command": "/opt/git", "tasks": ["commit"] },
+    });
+    stack.push(layer(Origin::File("project".into()), &below));
+    stack.push(layer(
+        Origin::Flag,
+        &json!({ "promise": "x", "prompt": "words", "agent": "codex", "scm": ["push"] }),
+    ));
+    let all = Settings::of(&stack);
+    assert_eq!((all.promise.as_deref(), all.no_promise), (Some("x"), false));
+    assert_eq!((all.prompt.as_deref(), all.prompt_file), (Some("words"), None));
+    let agent = all.agent.unwrap();
+    assert_eq!((agent.name.as_deref(), agent.command.len(), agent.flags.len()), (Some("codex"), 0, 0));
+    let scm = all.scm.unwrap();
+    assert_eq!((scm.command, scm.tasks), (vec!["/opt/git".to_owned()], vec!["push".to_owned()]));
+    assert_eq!(stack.origin(&["scm", "command"]).to_string(), "project");
+    assert_eq!(*stack.origin(&["scm", "tasks"]), Origin::Flag);
+}
+
+#[test]
+fn every_preset_makes_a_command_at_every_level() {
+    let presets = agents::presets(&Default::default()).unwrap();
+    assert_eq!(presets.len(), 12);
+    for (name, preset) in presets {
+        for level in ["none", "edits", "all"] {
+            let no_command = Errand { command: vec![], ..errand() };
+            let flags = json!({ "agent": name, "approve": level });
+            let agent = plan(&with(&flags), &no_command).unwrap().agent;
+            assert_eq!(agent.command[0], preset.command[0]);
+            assert!(agent.command.ends_with(&preset.prompt_words), "{name}: {:?}", agent.command);
+            assert_eq!(agent.exit_waiting, None);
+        }
+    }
+}
+
+#[test]
+fn words_of_the_user_come_after_the_headless_ones() {
+    let flags = json!({
+        "agents": { "mine": {
+            "command": "my-agent --fast",
+            "headless": ["run"],
+            "promptWords": ["--message-file"],
+            "prompt": "file",
+            "model": "-m {model}",
+            "approve": { "all": { "words": "--yes", "env": { "MODE": "auto" } } },
+        } },
+        "agent": { "name": "mine", "flags": ["--a 'b c'", "--d"] },
+        "approve": "ALL",
+        "model": "big one",
+    });
+    let agent = plan(&with(&flags), &Errand { command: vec![], ..errand() }).unwrap().agent;
+    let words =
+        ["my-agent", "--fast", "run", "--yes", "-m", "big one", "--a", "b c", "--d", "--message-file"];
+    assert_eq!(agent.command, words);
+    assert_eq!((agent.prompt, agent.approve), (Delivery::File, Some(Approve::All)));
+    assert_eq!(agent.env.get("MODE").map(String::as_str), Some("auto"));
+}
+
+#[test]
+fn a_check_may_have_a_timeout_and_an_action_of_its_own() {
+    let checks = json!({ "guardrails": [{ "command": "a", "failAction": "REPLACE", "timeout": "1h" }, "b"] });
+    let checks = plan(&with(&checks), &errand()).unwrap().proof.checks;
+    assert_eq!((checks[0].on_fail, checks[0].timeout_ms), (OnFail::Replace, 3_600_000));
+    assert_eq!((checks[1].on_fail, checks[1].timeout_ms), (OnFail::Append, 600_000));
 }

@@ -308,8 +308,12 @@ pub struct Said {
 pub enum Fault {
     /// The agent's program is not there.
     NotFound,
-    /// It may not be run.
+    /// It may not be run, or may not do what it must.
     Permission,
+    /// The agent is not logged in.
+    Login,
+    /// The agent does not understand how it is called.
+    Usage,
     /// The prompt file is gone or unreadable.
     PromptFile,
     /// The workspace is gone.

@@ -114,6 +114,8 @@ impl Fault {
         match self {
             Self::NotFound => "not-found",
             Self::Permission => "permission",
+            Self::Login => "login",
+            Self::Usage => "usage",
             Self::PromptFile => "prompt-file",
             Self::Workspace => "workspace",
             Self::Marker => "marker",

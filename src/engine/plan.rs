@@ -2,6 +2,7 @@
 //!
 //! Every semantic is data here; the engine never asks where one came from. Durations are milliseconds.
 
+use super::event::{Exit, Fault};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -217,6 +218,36 @@ pub enum Meaning {
     Permission,
     /// It is out of something that comes back with time.
     Limit,
+}
+
+impl Agent {
+    /// What an exit code of its own means.
+    pub fn rule(&self, exit: Exit) -> Option<&ExitRule> {
+        self.exits.iter().find(|rule| Some(rule.code) == exit.code)
+    }
+}
+
+impl Meaning {
+    /// What the agent says by it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Waiting => "it waits",
+            Self::Login => "it is not logged in",
+            Self::Usage => "it did not understand how it was called",
+            Self::Permission => "it may not do what it must",
+            Self::Limit => "it is out of quota for now",
+        }
+    }
+
+    /// Whether trying again would not help, and why.
+    pub fn fault(self) -> Option<Fault> {
+        match self {
+            Self::Waiting | Self::Limit => None,
+            Self::Login => Some(Fault::Login),
+            Self::Usage => Some(Fault::Usage),
+            Self::Permission => Some(Fault::Permission),
+        }
+    }
 }
 
 /// What is done with the work of an iteration whose checks are all green.

@@ -211,6 +211,12 @@ impl State {
         if how == How::Exited && waiting.is_some() && report.exit.code == waiting {
             self.claims.exit_waiting = waiting;
         }
+        let rule = self.plan.agent.rule(report.exit).filter(|_| how == How::Exited);
+        if let Some((rule, class)) = rule.and_then(|rule| Some((rule, rule.means.fault()?))) {
+            let (name, code) = (&self.plan.agent.name, rule.code);
+            let hint = if rule.hint.is_empty() { String::new() } else { format!(": {}", rule.hint) };
+            self.fault = Some((class, format!("{name} exited with {code}: {}{hint}", rule.means.words())));
+        }
         if !report.survivors.is_empty() {
             let pids: Vec<String> = report.survivors.iter().map(u32::to_string).collect();
             let detail = format!("processes outlived KILL: {}", pids.join(", "));

@@ -104,7 +104,8 @@ impl Runner<'_> {
         written.map_err(|error| (Fault::Disk, format!("cannot write the prompt: {error}")))
     }
 
-    fn prompt_path(&self, iteration: u32) -> PathBuf {
+    /// Where an iteration's prompt is kept.
+    pub(super) fn prompt_path(&self, iteration: u32) -> PathBuf {
         self.dir.iteration(iteration).join("prompt.md")
     }
 

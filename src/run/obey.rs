@@ -5,7 +5,8 @@ use crate::drive::job::{Job, Launch};
 use crate::drive::scan::Scanner;
 use crate::drive::{Key, leftover, script, tree};
 use crate::engine::event::{Fault, Report};
-use crate::engine::{Effect, Event, Outcome};
+use crate::engine::plan::Delivery;
+use crate::engine::{Effect, Event, Outcome, words};
 use crate::store::dir;
 use std::fs::File;
 use std::io;
@@ -102,7 +103,18 @@ impl Runner<'_> {
 
     fn start_agent(&self, iteration: u32, prompt: File) -> io::Result<Job> {
         let plan = &self.state.plan;
-        let command = script::resolve(&plan.agent.command);
+        let mut command = script::resolve(&plan.agent.command);
+        let prompt = match plan.agent.prompt {
+            Delivery::Stdin => Some(prompt),
+            Delivery::Argument => {
+                command.push(String::from_utf8_lossy(&self.prompt.1).into_owned());
+                None
+            }
+            Delivery::File => {
+                command.push(self.prompt_path(self.prompt.0).display().to_string());
+                None
+            }
+        };
         let task_dir = self.task.path().to_string_lossy().into_owned();
         let env = [
             ("RALPH_LOOP", self.header.name.clone()),
@@ -112,11 +124,13 @@ impl Runner<'_> {
             (leftover::MARK, leftover::mark(&self.header.id)),
         ]
         .map(|(name, value)| (name.to_owned(), value));
+        let own = plan.agent.env.clone().into_iter();
+        let env: Vec<(String, String)> = own.chain(env).collect();
         Job::start(Launch {
             command: &command,
             dir: &plan.workspace,
             env: &env,
-            stdin: Some(prompt),
+            stdin: prompt,
             log: self.dir.iteration(iteration).join("output.log"),
             log_cap: plan.log_cap,
             timeout: None,
@@ -132,6 +146,11 @@ impl Runner<'_> {
         let class = match error.kind() {
             io::ErrorKind::NotFound => Fault::NotFound,
             io::ErrorKind::PermissionDenied => Fault::Permission,
+            io::ErrorKind::ArgumentListTooLong => {
+                let bytes = words::bytes(self.prompt.1.len() as u64);
+                let detail = format!("the prompt ({bytes}) is too long for an argument of {program}");
+                return self.tell(Event::Faulted { class: Fault::Usage, detail });
+            }
             _ => {
                 self.watch.warn(&format!("cannot start {program}: {error}"));
                 let report = Report { cost_usd: Some(0.0), ..Report::default() };

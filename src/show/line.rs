@@ -90,7 +90,9 @@ fn ended(iteration: &Iteration, state: &State) -> (String, Paint) {
             let attempt = of_limit(state.consecutive_failures, state.plan.limits.failures);
             let retry = format!(", retrying in {} (attempt {attempt})", duration(rest));
             let retry = if goes_on(state) { retry.as_str() } else { "" };
-            (format!("iteration {number} failed ({exit}){retry}"), Paint::Red)
+            let means = state.plan.agent.rule(iteration.exit).map(|rule| rule.means.words());
+            let means = means.map(|words| format!(": {words}")).unwrap_or_default();
+            (format!("iteration {number} failed ({exit}{means}){retry}"), Paint::Red)
         }
         How::Exited => (format!("iteration {number} completed ({exit}, duration: {time}{cost})"), Paint::Dim),
         How::Inactive if goes_on(state) => {

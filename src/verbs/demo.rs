@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::run::run_in;
 use crate::cli::{Verb, Words};
+use crate::config::Stack;
 use crate::show::say;
 use crate::store::Home;
 use clap::Parser;
@@ -38,9 +39,9 @@ pub(super) fn demo(keep: bool) -> Result<i32, Failure> {
     let Ok(Words { verb: Verb::Run(mut words) }) = Words::try_parse_from(typed.split(' ')) else {
         return Err(Failure::broken("the demonstration's own words are wrong"));
     };
-    words.output.no_next = true;
+    words.no_next = true;
     let project = fs::canonicalize(project).map_err(Failure::broken)?;
-    let code = run_in(project.clone(), &Home::at(place.root.join("state")), &words)?;
+    let code = run_in(project.clone(), Stack::defaults(), &Home::at(place.root.join("state")), &words)?;
     if keep {
         let state = place.root.join("state");
         let look = format!("cd '{}' && export RALPH_STATE_DIR='{}'", project.display(), state.display());

@@ -1,11 +1,14 @@
 //! Which door? One short file per verb; none contains a rule.
 
+mod config;
 mod demo;
+mod dry_run;
 mod failure;
 mod inside;
 mod logs;
 mod ls;
 mod operate;
+mod ready;
 mod resume;
 mod run;
 mod script;
@@ -50,6 +53,7 @@ fn call(verb: Verb) -> Result<i32, Failure> {
         Verb::Set(words) => set::set(&words),
         Verb::Done => inside::done(),
         Verb::Blocked(words) => inside::blocked(&words.why.join(" ")),
+        Verb::Config(words) => config::config(&words),
         Verb::Demo(words) => demo::demo(words.keep),
         Verb::Script { file } => script::play(&file),
         Verb::Sleeper { args } => Ok(crate::drive::script::sleeper(&args)),

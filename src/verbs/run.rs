@@ -1,36 +1,53 @@
 //! `ralph run`: a new loop in the foreground.
 
+use super::dry_run::dry_run;
 use super::failure::{Failure, warn};
+use super::ready::ready;
 use super::supervise::{Locks, lock_away, supervise};
 use super::visit::Visit;
-use crate::cli::RunWords;
-use crate::config;
-use crate::drive::script;
-use crate::engine::plan::SCRIPT;
-use crate::engine::prompt::{Materials, render};
-use crate::engine::words::{dollars, duration};
-use crate::engine::{Plan, State, Status};
-use crate::show::say;
+use crate::cli::{OutputWords, RunWords};
+use crate::config::{self, Places, Settings, Stack};
+use crate::engine::{Plan, Status};
 use crate::store::{self, Header, Home, Journal, LoopDir, cache, last_holder, valid_name};
-use rustix::fs::{Access, access};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 pub(super) fn run(words: &RunWords) -> Result<i32, Failure> {
-    let workspace = std::env::current_dir().and_then(std::fs::canonicalize).map_err(Failure::broken)?;
-    run_in(workspace, &Home::locate()?, words)
+    let workspace = workspace()?;
+    let stack = Stack::load(&places(workspace.clone(), words.config.clone()))?;
+    run_in(workspace, stack, &Home::locate()?, words)
 }
 
-/// Runs a loop in this workspace, with this state directory.
-pub(super) fn run_in(workspace: PathBuf, home: &Home, words: &RunWords) -> Result<i32, Failure> {
-    let plan = words.settings().plan(&words.errand(workspace, config_dir()))?;
+/// The directory in which a loop would work now.
+pub(super) fn workspace() -> Result<PathBuf, Failure> {
+    std::env::current_dir().and_then(std::fs::canonicalize).map_err(Failure::broken)
+}
+
+/// Where the settings of a workspace are looked for.
+pub(super) fn places(workspace: PathBuf, project: Option<PathBuf>) -> Places {
+    Places { workspace, user: config_dir(), project }
+}
+
+/// Runs a loop in this workspace, with these settings below its words, and this state directory.
+pub(super) fn run_in(
+    workspace: PathBuf,
+    mut stack: Stack,
+    home: &Home,
+    words: &RunWords,
+) -> Result<i32, Failure> {
+    stack.push(words.layer());
+    let plan = config::plan(&stack, &words.errand(workspace, config_dir()))?;
+    let all = Settings::of(&stack);
+    let output = OutputWords {
+        quiet: all.quiet && !words.json,
+        json: words.json,
+        no_stream: !all.stream,
+        no_next: words.no_next,
+    };
     if let Some(name) = words.name.as_deref().filter(|name| !valid_name(name)) {
         return Err(store::Error::BadName { name: name.to_owned() }.into());
     }
-    agent_exists(&plan)?;
-    checks_exist(&plan)?;
-    nothing_claimed_yet(&plan)?;
+    ready(&plan, &all.agents)?;
     if words.dry_run {
         return dry_run(&plan);
     }
@@ -40,10 +57,10 @@ pub(super) fn run_in(workspace: PathBuf, home: &Home, words: &RunWords) -> Resul
             None => "no limit of iterations: the loop may consume significant resources",
         });
     }
-    create(home, words.name.as_deref(), &plan, words)
+    create(home, words.name.as_deref(), &plan, output)
 }
 
-fn create(home: &Home, name: Option<&str>, plan: &Plan, words: &RunWords) -> Result<i32, Failure> {
+fn create(home: &Home, name: Option<&str>, plan: &Plan, output: OutputWords) -> Result<i32, Failure> {
     sweep_before(home, &plan.workspace)?;
     let (dir, locks) = match name {
         Some(name) => {
@@ -57,7 +74,7 @@ fn create(home: &Home, name: Option<&str>, plan: &Plan, words: &RunWords) -> Res
     let parent = std::env::var("RALPH_LOOP").ok().filter(|parent| valid_name(parent));
     let header = Header { name, id: new_id()?, created_ms, parent, background: false, plan: plan.clone() };
     drop(Journal::create(&dir, &header)?);
-    supervise(&dir, locks, plan, words.output)
+    supervise(&dir, locks, plan, output)
 }
 
 /// Makes a loop's directory, and takes its locks.
@@ -123,129 +140,10 @@ fn config_dir() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().map(|base| base.config_dir().join("ralph"))
 }
 
-fn agent_exists(plan: &Plan) -> Result<(), Failure> {
-    let program = &plan.agent.command[0];
-    if let Some(file) = program.strip_prefix(SCRIPT) {
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            Failure::usage(
-                format!("cannot read the script {file}: {error}"),
-                "name a file, as in --agent script:demo.script",
-            )
-        })?;
-        let parsed = script::parse(&text);
-        return parsed.map(drop).map_err(|wrong| {
-            Failure::usage(
-                format!("{file}:{}: {}", wrong.line, wrong.message),
-                "nothing was started; correct that line",
-            )
-        });
-    }
-    match found(program, &plan.workspace) {
-        None => Err(Failure::usage(
-            format!("the agent's command is not there: {program}"),
-            "install it, or check its name and your PATH",
-        )),
-        Some(path) if access(&path, Access::EXEC_OK).is_err() => Err(Failure::usage(
-            format!("the agent's command may not be run: {program}"),
-            format!("chmod +x {}", path.display()),
-        )),
-        Some(_) => Ok(()),
-    }
-}
-
-fn found(program: &str, workspace: &Path) -> Option<PathBuf> {
-    if program.contains('/') {
-        return Some(workspace.join(program)).filter(|path| path.exists());
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut all = std::env::split_paths(&path).map(|dir| workspace.join(dir).join(program));
-    all.find(|path| path.is_file() && access(path, Access::EXEC_OK).is_ok())
-}
-
-/// A file that is there already would be taken for the agent's claim.
-fn nothing_claimed_yet(plan: &Plan) -> Result<(), Failure> {
-    match &plan.proof.file {
-        Some(file) if plan.workspace.join(file).exists() => Err(Failure::usage(
-            format!("--done-file {} is there already", file.display()),
-            "it is to show that the work is done: remove it, or name another",
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// A check whose first word is a bare command that nobody has would be red for ever. The shell knows
-/// its own words, so it is asked.
-fn checks_exist(plan: &Plan) -> Result<(), Failure> {
-    if !plan.proof.preflight {
-        return Ok(());
-    }
-    for check in &plan.proof.checks {
-        let first = check.command.split_whitespace().next().unwrap_or_default();
-        let bare = first.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c));
-        if !bare {
-            continue;
-        }
-        let known = Command::new("sh")
-            .args(["-c", "command -v -- \"$0\"", first])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        if known.is_ok_and(|status| !status.success()) {
-            return Err(Failure::usage(
-                format!("the check {:?} cannot run: there is no command {first}", check.command),
-                "install it, correct it, or start with --no-preflight if the agent is to bring it",
-            ));
-        }
-    }
-    Ok(())
-}
-
 fn new_id() -> Result<String, Failure> {
     let mut bytes = [0; 8];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
         .map_err(Failure::broken)?;
     Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
-}
-
-fn dry_run(plan: &Plan) -> Result<i32, Failure> {
-    let task = match &plan.task.file {
-        Some(path) => String::from_utf8_lossy(&std::fs::read(path).map_err(Failure::broken)?).into_owned(),
-        None => plan.task.text.clone().unwrap_or_default(),
-    };
-    let prompt = render(&State::new(plan.clone()), &Materials { task, ..Materials::default() });
-    say(&format!(
-        "{}\n--- the first prompt, as it would be with no check red ---\n\n{prompt}",
-        in_words(plan)
-    ));
-    if !prompt.ends_with('\n') {
-        say("\n");
-    }
-    Ok(0)
-}
-
-fn in_words(plan: &Plan) -> String {
-    let limits = &plan.limits;
-    let never = |ms: Option<u64>| ms.map_or_else(|| "never".into(), duration);
-    let at_most = |max: Option<u32>| max.map_or_else(|| "no limit".into(), |max| format!("at most {max}"));
-    let mut rows =
-        vec![("agent", plan.agent.command.join(" ")), ("workspace", plan.workspace.display().to_string())];
-    let timeout = |ms: u64| Some(ms).filter(|ms| *ms < config::NO_TIMEOUT);
-    let checks = plan.proof.checks.iter();
-    rows.extend(
-        checks.map(|check| {
-            ("check", format!("{} (timeout {})", check.command, never(timeout(check.timeout_ms))))
-        }),
-    );
-    rows.push(("iterations", at_most(limits.iterations)));
-    rows.push(("failures", at_most(limits.failures) + " in a row"));
-    rows.extend(limits.cost_usd.map(|max| ("cost", format!("at most {}", dollars(max)))));
-    rows.extend(limits.time_ms.map(|max| ("time", format!("at most {}", duration(max)))));
-    rows.push((
-        "timeouts",
-        format!("iteration {}, inactivity {}", never(limits.iteration_ms), never(limits.inactivity_ms)),
-    ));
-    let rows: Vec<String> = rows.iter().map(|(name, value)| format!("{name:<12}{value}\n")).collect();
-    rows.concat()
 }

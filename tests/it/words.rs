@@ -80,7 +80,7 @@ fn a_path_that_the_journal_cannot_hold_is_refused() {
     let test = Test::new();
     let mut command = test.ralph_command(&["run", "x", "--done-file"]);
     command.arg(std::ffi::OsStr::from_bytes(b"b\xff")).args(["--", "true"]);
-    test.start_command(command).end().exits(2).complains("is not UTF-8");
+    test.start_command(command).end().exits(2).complains("UTF-8");
 }
 
 #[test]
@@ -244,16 +244,13 @@ fn a_check_that_the_shell_understands_is_run() {
 #[test]
 fn an_agent_must_be_there_before_the_first_iteration() {
     let test = Test::new();
-    refused(&test, &["run", "a"], "there is no agent", "-- claude -p");
-    refused(&test, &["run", "a", "--"], "there is no agent", "-- claude -p");
     refused(&test, &["run", "a", "--", "nosuchagent", "-p"], "nosuchagent", "PATH");
     refused(&test, &["run", "a", "--", "./nosuchagent"], "./nosuchagent", "install it");
-    refused(&test, &["run", "a", "--agent", "nosuch"], "\"nosuch\" is not known", "after --");
     refused(
         &test,
         &["run", "a", "--agent", "script:x", "--", "true"],
         "--agent and a command",
-        "one of the two",
+        "run as it is",
     );
 }
 

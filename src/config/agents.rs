@@ -1,0 +1,266 @@
+//! Which program is the agent, and with which words is it called? Presets are data; none has code of its own.
+
+use super::keys::{key, nearest};
+use super::layers::lay;
+use super::settings::Settings;
+use super::value::settle;
+use super::{Errand, Stack, Wrong, wrong};
+use crate::engine::plan::{Agent, Approve, Delivery, ExitRule, Meaning, SCRIPT};
+use crate::os::program;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The known agents, in the order in which they are looked for.
+macro_rules! presets {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../presets/agents/", $name, ".toml")))),*]
+    };
+}
+
+const KNOWN: [(&str, &str); 12] = presets![
+    "claude",
+    "codex",
+    "amp",
+    "gemini",
+    "opencode",
+    "copilot",
+    "cursor-agent",
+    "qwen",
+    "goose",
+    "aider",
+    "droid",
+    "pi",
+];
+
+/// How one agent's program is called and understood: a file of `presets/agents/`, or one of `agents`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "each is the setting of that name, and the table says what it does")]
+pub struct Preset {
+    pub title: String,
+    pub command: Vec<String>,
+    pub headless: Vec<String>,
+    pub prompt: Delivery,
+    pub prompt_words: Vec<String>,
+    pub model: Vec<String>,
+    pub model_hint: String,
+    pub approve: Levels,
+    pub exit: Vec<Exit>,
+    pub denied: Vec<String>,
+    pub install: String,
+    pub login: String,
+    pub version: Vec<String>,
+    pub notes: String,
+    pub tested: String,
+}
+
+/// Its own words for each level of approval.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "each is the level of that name")]
+pub struct Levels {
+    pub none: LevelWords,
+    pub edits: LevelWords,
+    pub all: LevelWords,
+}
+
+/// Words and variables.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct LevelWords {
+    pub words: Vec<String>,
+    pub env: BTreeMap<String, String>,
+}
+
+/// What one of its exit codes means.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Exit {
+    pub code: i32,
+    pub means: Meaning,
+    #[serde(default)]
+    pub hint: String,
+}
+
+/// All agents that have a name: the known ones in their order, then the user's own.
+pub fn presets(own: &BTreeMap<String, Value>) -> Result<Vec<(String, Preset)>, Wrong> {
+    let mut all: Vec<(String, Value)> =
+        KNOWN.iter().map(|(name, text)| ((*name).to_owned(), embedded(text))).collect();
+    for (name, changes) in own {
+        match all.iter_mut().find(|(known, _)| known == name) {
+            Some((_, Value::Object(known))) => lay(known, changes.as_object().unwrap_or(&Map::new())),
+            _ => all.push((name.clone(), changes.clone())),
+        }
+    }
+    let all = all.into_iter().map(|(name, value)| Ok((name.clone(), preset(&name, value)?)));
+    all.collect()
+}
+
+fn embedded(text: &str) -> Value {
+    let value: Map<String, Value> = toml::from_str(text).expect("an embedded preset is right");
+    let all =
+        settle(key("agents"), &json!({ "known": value }), "presets").expect("an embedded preset is right");
+    all["known"].clone()
+}
+
+fn preset(name: &str, value: Value) -> Result<Preset, Wrong> {
+    let place = format!("agents.{name}");
+    let preset: Preset = match serde_json::from_value(value) {
+        Ok(preset) => preset,
+        Err(error) => return wrong(format!("{place}: {error}"), "docs/presets.md shows what an agent needs"),
+    };
+    if preset.command.is_empty() {
+        return wrong(
+            format!("{place}: command is missing"),
+            "name its program, as in command = [\"my-agent\"]",
+        );
+    }
+    for pattern in &preset.denied {
+        super::pattern_is_sound(&format!("{place}.denied"), pattern)?;
+    }
+    Ok(preset)
+}
+
+/// The agent of an errand.
+pub fn agent(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Agent, Wrong> {
+    if !errand.command.is_empty() {
+        for name in ["agent", "model", "approve"].into_iter().filter(|name| stack.is_typed(name)) {
+            return wrong(
+                format!("--{name} and a command after -- are both given"),
+                "a command is run as it is: put its own words there",
+            );
+        }
+        return Ok(plain(all, errand, errand.command.clone()));
+    }
+    let words = all.agent.clone().unwrap_or_default();
+    if words.name.is_some() && !words.command.is_empty() {
+        return wrong(
+            format!("{}: name and command contradict each other", stack.name("agent")),
+            "give one of the two",
+        );
+    }
+    if let Some(script) = words.name.as_ref().filter(|name| name.starts_with(SCRIPT)) {
+        return Ok(plain(all, errand, vec![script.clone()]));
+    }
+    let presets = presets(&all.agents)?;
+    if let Some(name) = &words.name {
+        let Some((name, preset)) = presets.iter().find(|(known, _)| known == name) else {
+            return unknown(stack, name, &presets);
+        };
+        return called(stack, all, name, preset, &preset.command, &words.flags);
+    }
+    if let [program, ..] = &words.command[..] {
+        let base = program.rsplit('/').next().unwrap_or_default();
+        return match presets.iter().find(|(_, preset)| preset.command[0] == base) {
+            Some((name, preset)) => called(stack, all, name, preset, &words.command, &words.flags),
+            None => Ok(plain(all, errand, [words.command, words.flags].concat())),
+        };
+    }
+    let installed = |preset: &Preset| program::find(&preset.command[0], &errand.workspace).is_some();
+    match presets.iter().find(|(_, preset)| installed(preset)) {
+        Some((name, preset)) => called(stack, all, name, preset, &preset.command, &words.flags),
+        None => wrong(
+            "no agent is installed, and none is named",
+            format!(
+                "install one, for example with: {}; ralph doctor shows all. Or give any command after --",
+                presets[0].1.install
+            ),
+        ),
+    }
+}
+
+/// Why the program of a known agent is not there, and how to get it.
+pub fn how_to_install(program: &str, own: &BTreeMap<String, Value>) -> Option<String> {
+    let presets = presets(own).ok()?;
+    let base = Path::new(program).file_name()?.to_str()?;
+    let (_, preset) = presets.into_iter().find(|(_, preset)| preset.command[0] == base)?;
+    (!preset.install.is_empty()).then(|| match preset.login.as_str() {
+        "" => format!("install it: {}", preset.install),
+        login => format!("install it: {}; then log in: {login}", preset.install),
+    })
+}
+
+fn unknown<T>(stack: &Stack, name: &str, presets: &[(String, Preset)]) -> Result<T, Wrong> {
+    let known = || presets.iter().map(|(name, _)| name.as_str());
+    let list = known().collect::<Vec<_>>().join(", ");
+    let hint = match nearest(name, known()) {
+        Some(meant) => format!("did you mean {meant}? There are {list}, and script:FILE"),
+        None if name.contains(',') => "one agent at a time: name one".into(),
+        None => format!("there are {list}, and script:FILE; any other command goes after --"),
+    };
+    wrong(format!("{} {name:?}: there is no such agent", stack.name("agent")), hint)
+}
+
+/// A command that is run as it is, its prompt on standard input.
+fn plain(all: &Settings, errand: &Errand, command: Vec<String>) -> Agent {
+    let scripted = command[0].strip_prefix(SCRIPT);
+    Agent {
+        name: command[0].rsplit('/').next().unwrap_or_default().to_owned(),
+        exit_waiting: waiting(all, Some(WAITING)),
+        reports_cost: scripted.is_some(),
+        command: match scripted {
+            Some(file) => vec![format!("{SCRIPT}{}", errand.workspace.join(file).display())],
+            None => command,
+        },
+        ..Agent::default()
+    }
+}
+
+/// What an agent exits with that was written for a loop like this one.
+const WAITING: i32 = 42;
+
+fn waiting(all: &Settings, otherwise: Option<i32>) -> Option<i32> {
+    match all.exit_waiting {
+        Some(0) => None,
+        Some(code) => Some(code),
+        None => otherwise,
+    }
+}
+
+/// A known agent: program, headless words, approval, model, the user's flags, and the prompt's own words last.
+fn called(
+    stack: &Stack,
+    all: &Settings,
+    name: &str,
+    preset: &Preset,
+    command: &[String],
+    flags: &[String],
+) -> Result<Agent, Wrong> {
+    let level = match all.approve {
+        Approve::None => &preset.approve.none,
+        Approve::Edits => &preset.approve.edits,
+        Approve::All => &preset.approve.all,
+    };
+    let model = match &all.model {
+        Some(_) if preset.model.is_empty() => {
+            let hint = if preset.model_hint.is_empty() { "leave it out" } else { &preset.model_hint };
+            return wrong(format!("{}: {name} has no flag for a model", stack.name("model")), hint);
+        }
+        Some(model) => preset.model.iter().map(|word| word.replace("{model}", model)).collect(),
+        None => vec![],
+    };
+    let waits = preset.exit.iter().find(|exit| exit.means == Meaning::Waiting).map(|exit| exit.code);
+    Ok(Agent {
+        name: name.to_owned(),
+        command: [command, &preset.headless, &level.words, &model, flags, &preset.prompt_words].concat(),
+        env: level.env.clone(),
+        prompt: preset.prompt.clone(),
+        approve: Some(all.approve),
+        exit_waiting: waiting(all, waits),
+        exits: preset.exit.iter().map(|exit| exit.rule(preset)).collect(),
+        denied: preset.denied.clone(),
+        reports_cost: false,
+    })
+}
+
+impl Exit {
+    fn rule(&self, preset: &Preset) -> ExitRule {
+        let login = self.means == Meaning::Login && self.hint.is_empty();
+        let hint = if login { format!("log in: {}", preset.login) } else { self.hint.clone() };
+        ExitRule { code: self.code, means: self.means, hint }
+    }
+}

@@ -1,0 +1,49 @@
+//! `ralph run --dry-run`: the plan and the first prompt, and nothing is started.
+
+use super::failure::Failure;
+use crate::config;
+use crate::engine::prompt::{Materials, render};
+use crate::engine::words::{dollars, duration};
+use crate::engine::{Plan, State};
+use crate::show::say;
+
+pub(super) fn dry_run(plan: &Plan) -> Result<i32, Failure> {
+    let task = match &plan.task.file {
+        Some(path) => String::from_utf8_lossy(&std::fs::read(path).map_err(Failure::broken)?).into_owned(),
+        None => plan.task.text.clone().unwrap_or_default(),
+    };
+    let prompt = render(&State::new(plan.clone()), &Materials { task, ..Materials::default() });
+    say(&format!(
+        "{}\n--- the first prompt, as it would be with no check red ---\n\n{prompt}",
+        in_words(plan)
+    ));
+    if !prompt.ends_with('\n') {
+        say("\n");
+    }
+    Ok(0)
+}
+
+fn in_words(plan: &Plan) -> String {
+    let limits = &plan.limits;
+    let never = |ms: Option<u64>| ms.map_or_else(|| "never".into(), duration);
+    let at_most = |max: Option<u32>| max.map_or_else(|| "no limit".into(), |max| format!("at most {max}"));
+    let mut rows =
+        vec![("agent", plan.agent.command.join(" ")), ("workspace", plan.workspace.display().to_string())];
+    let timeout = |ms: u64| Some(ms).filter(|ms| *ms < config::NO_TIMEOUT);
+    let checks = plan.proof.checks.iter();
+    rows.extend(
+        checks.map(|check| {
+            ("check", format!("{} (timeout {})", check.command, never(timeout(check.timeout_ms))))
+        }),
+    );
+    rows.push(("iterations", at_most(limits.iterations)));
+    rows.push(("failures", at_most(limits.failures) + " in a row"));
+    rows.extend(limits.cost_usd.map(|max| ("cost", format!("at most {}", dollars(max)))));
+    rows.extend(limits.time_ms.map(|max| ("time", format!("at most {}", duration(max)))));
+    rows.push((
+        "timeouts",
+        format!("iteration {}, inactivity {}", never(limits.iteration_ms), never(limits.inactivity_ms)),
+    ));
+    let rows: Vec<String> = rows.iter().map(|(name, value)| format!("{name:<12}{value}\n")).collect();
+    rows.concat()
+}

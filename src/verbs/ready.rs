@@ -1,0 +1,93 @@
+//! Whether a loop could start here: its agent and its checks are there, and nothing claims the work yet.
+
+use super::failure::Failure;
+use crate::config::agents;
+use crate::drive::script;
+use crate::engine::Plan;
+use crate::engine::plan::SCRIPT;
+use crate::os::program;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+/// Whether a loop with this plan could start here.
+pub(super) fn ready(plan: &Plan, own: &BTreeMap<String, Value>) -> Result<(), Failure> {
+    agent_exists(plan, own)?;
+    checks_exist(plan)?;
+    nothing_claimed_yet(plan)
+}
+
+fn agent_exists(plan: &Plan, own: &BTreeMap<String, Value>) -> Result<(), Failure> {
+    let program = &plan.agent.command[0];
+    if let Some(file) = program.strip_prefix(SCRIPT) {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            Failure::usage(
+                format!("cannot read the script {file}: {error}"),
+                "name a file, as in --agent script:demo.script",
+            )
+        })?;
+        let parsed = script::parse(&text);
+        return parsed.map(drop).map_err(|wrong| {
+            Failure::usage(
+                format!("{file}:{}: {}", wrong.line, wrong.message),
+                "nothing was started; correct that line",
+            )
+        });
+    }
+    match program::find(program, &plan.workspace) {
+        None if plan.agent.approve.is_some() => Err(Failure::usage(
+            format!("the agent {} is not installed: there is no program {program}", plan.agent.name),
+            agents::how_to_install(program, own)
+                .unwrap_or_else(|| "install it, or check your PATH; ralph doctor shows what is there".into()),
+        )),
+        None => Err(Failure::usage(
+            format!("the agent's command is not there: {program}"),
+            agents::how_to_install(program, own)
+                .unwrap_or_else(|| "install it, or check its name and your PATH".into()),
+        )),
+        Some(path) if !program::may_run(&path) => Err(Failure::usage(
+            format!("the agent's command may not be run: {program}"),
+            format!("chmod +x {}", path.display()),
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+/// A file that is there already would be taken for the agent's claim.
+fn nothing_claimed_yet(plan: &Plan) -> Result<(), Failure> {
+    match &plan.proof.file {
+        Some(file) if plan.workspace.join(file).exists() => Err(Failure::usage(
+            format!("--done-file {} is there already", file.display()),
+            "it is to show that the work is done: remove it, or name another",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A check whose first word is a bare command that nobody has would be red for ever. The shell knows
+/// its own words, so it is asked.
+fn checks_exist(plan: &Plan) -> Result<(), Failure> {
+    if !plan.proof.preflight {
+        return Ok(());
+    }
+    for check in &plan.proof.checks {
+        let first = check.command.split_whitespace().next().unwrap_or_default();
+        let bare = first.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c));
+        if !bare {
+            continue;
+        }
+        let known = Command::new("sh")
+            .args(["-c", "command -v -- \"$0\"", first])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if known.is_ok_and(|status| !status.success()) {
+            return Err(Failure::usage(
+                format!("the check {:?} cannot run: there is no command {first}", check.command),
+                "install it, correct it, or start with --no-preflight if the agent is to bring it",
+            ));
+        }
+    }
+    Ok(())
+}
