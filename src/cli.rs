@@ -31,8 +31,11 @@ pub struct Words {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run a loop in the foreground
-    #[command(after_help = "Durations read 90, 90s, 5m or 2h. For example:\n  \
-        ralph run \"Make the tests pass.\" --check \"cargo test\" --max-time 2h -- claude -p")]
+    #[command(
+        after_help = "Flags without a value are off unless given. Durations read 90, 90s, 5m or 2h. Settings \
+        files hold the same keys:\nralph config shows what holds here. For example:\n  \
+        ralph run \"Make the tests pass.\" --check \"cargo test\" --max-time 2h -- claude -p"
+    )]
     Run(Box<RunWords>),
     /// Go on with a paused, stopped, blocked or crashed loop
     Resume(ResumeWords),

@@ -94,7 +94,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             marker_ms: all.grace_marker.0,
             survivor_ms: all.grace_survivor.0,
         },
-        scm: Scm::default(),
+        scm: all.scm.map(|scm| Scm { command: scm.command, tasks: scm.tasks }).unwrap_or_default(),
         notify: all.notify,
         workspace: errand.workspace.clone(),
         share_workspace: all.share_workspace,

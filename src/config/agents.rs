@@ -128,7 +128,7 @@ fn preset(name: &str, value: Value) -> Result<Preset, Wrong> {
 /// The agent of an errand.
 pub fn agent(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Agent, Wrong> {
     if !errand.command.is_empty() {
-        for name in ["agent", "model", "approve"].into_iter().filter(|name| stack.is_typed(name)) {
+        if let Some(name) = ["agent", "model", "approve"].into_iter().find(|name| stack.is_typed(name)) {
             return wrong(
                 format!("--{name} and a command after -- are both given"),
                 "a command is run as it is: put its own words there",
@@ -188,8 +188,8 @@ fn unknown<T>(stack: &Stack, name: &str, presets: &[(String, Preset)]) -> Result
     let known = || presets.iter().map(|(name, _)| name.as_str());
     let list = known().collect::<Vec<_>>().join(", ");
     let hint = match nearest(name, known()) {
+        _ if name.contains(',') => "one agent at a time: name one".into(),
         Some(meant) => format!("did you mean {meant}? There are {list}, and script:FILE"),
-        None if name.contains(',') => "one agent at a time: name one".into(),
         None => format!("there are {list}, and script:FILE; any other command goes after --"),
     };
     wrong(format!("{} {name:?}: there is no such agent", stack.name("agent")), hint)

@@ -85,7 +85,7 @@ impl Key {
         camel(&self.name)
     }
 
-    /// Its default in words, for people.
+    /// Its default in words, for people; none of a switch.
     pub fn default_words(&self) -> Option<String> {
         match (&self.otherwise, &self.default) {
             (Some(words), _) => Some(words.clone()),

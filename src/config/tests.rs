@@ -3,6 +3,7 @@
 use super::*;
 use crate::engine::plan::{Approve, Delivery, OnFail};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 fn errand() -> Errand {
     Errand {
@@ -113,7 +114,7 @@ fn a_higher_layer_takes_away_what_it_leaves_no_room_for() {
 
 #[test]
 fn every_preset_makes_a_command_at_every_level() {
-    let presets = agents::presets(&Default::default()).unwrap();
+    let presets = agents::presets(&BTreeMap::default()).unwrap();
     assert_eq!(presets.len(), 12);
     for (name, preset) in presets {
         for level in ["none", "edits", "all"] {

@@ -3,6 +3,7 @@
 use super::{Paint, why};
 use crate::engine::event::{Change, CheckReport, Door, Notice, Wish};
 use crate::engine::outcome::{Limit, iterations};
+use crate::engine::plan::Approve;
 use crate::engine::prompt::{how, how_red};
 use crate::engine::state::{How, Iteration};
 use crate::engine::words::{dollars, duration, of_limit, processes};
@@ -43,6 +44,10 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
         Event::Answered { .. } => one("your answer goes into the next prompt".into(), Paint::Dim),
         Event::Changed { limit, .. } => one(changed(limit), Paint::Dim),
         Event::Finished { .. } => state.outcome().map(|outcome| finished(outcome, state)).unwrap_or_default(),
+        Event::Opened { .. } if state.plan.agent.approve == Some(Approve::All) => {
+            let name = &state.plan.agent.name;
+            one(format!("{name} may do everything without asking (--approve all)"), Paint::Yellow)
+        }
         // A fault is the loop's ending, and is said there.
         Event::Opened { .. }
         | Event::Spawned { .. }

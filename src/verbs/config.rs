@@ -6,7 +6,7 @@ use crate::cli::ConfigWords;
 use crate::config::keys::{self, Key, Kind, table};
 use crate::config::{Origin, Stack, schema};
 use crate::show::say;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 pub(super) fn config(words: &ConfigWords) -> Result<i32, Failure> {
     if words.schema {
@@ -20,18 +20,22 @@ pub(super) fn config(words: &ConfigWords) -> Result<i32, Failure> {
         say(&format!("{:#}\n", Value::Object(all.collect())));
         return Ok(0);
     }
-    let (mut text, mut axis) = (String::new(), "");
+    say(&text(&rows));
+    Ok(0)
+}
+
+fn text(rows: &[Row]) -> String {
+    let (mut lines, mut axis) = (Vec::new(), "");
     let width = |of: fn(&Row) -> usize| rows.iter().map(of).filter(|width| *width < 50).max().unwrap_or(0);
     let (names, values) = (width(|row| row.name.len()), width(|row| row.shown().chars().count()));
-    for row in &rows {
+    for row in rows {
         if row.axis != axis {
             axis = row.axis;
-            text += &format!("{}# {axis}\n", if text.is_empty() { "" } else { "\n" });
+            lines.push(format!("{}# {axis}\n", if lines.is_empty() { "" } else { "\n" }));
         }
-        text += &format!("{:names$}  {:values$}  {}\n", row.name, row.shown(), row.from);
+        lines.push(format!("{:names$}  {:values$}  {}\n", row.name, row.shown(), row.from));
     }
-    say(&text);
-    Ok(0)
+    lines.concat()
 }
 
 /// One setting as it stands; of an object, one inner value.
@@ -57,53 +61,57 @@ fn rows(stack: &Stack) -> Vec<Row> {
     let merged = stack.merged();
     let mut rows = Vec::new();
     for key in table() {
-        let from = rows.len();
-        if let Some(Value::Object(inner)) = merged.get(&key.name) {
-            inside(stack, key, &mut vec![key.name.clone()], inner, &mut rows);
-        }
-        if rows.len() == from {
-            let value = merged.get(&key.name).filter(|value| !value.is_object()).cloned();
-            rows.push(row(stack, key, &[key.name.clone()], value.unwrap_or(Value::Null)));
-        }
+        let value = merged.get(&key.name).cloned().unwrap_or(Value::Null);
+        let from = origin(stack, key, &[&key.name]);
+        leaves(key.kind, &key.inner, &key.camel(), &value, &mut |path, name, value| {
+            let from = if path.is_empty() {
+                from.clone()
+            } else {
+                origin(stack, key, &[&[key.name.as_str()], path].concat())
+            };
+            let otherwise = key.otherwise.as_deref();
+            rows.push(Row { axis: &key.axis, name, value: value.clone(), from, otherwise });
+        });
     }
     rows
 }
 
-fn inside(
-    stack: &Stack,
-    key: &'static Key,
-    path: &mut Vec<String>,
-    object: &Map<String, Value>,
-    rows: &mut Vec<Row>,
-) {
-    for (name, value) in object {
-        path.push(name.clone());
-        match value {
-            Value::Object(inner) => inside(stack, key, path, inner, rows),
-            value => rows.push(row(stack, key, path, value.clone())),
-        }
-        path.pop();
-    }
-}
-
-fn row(stack: &Stack, key: &'static Key, path: &[String], value: Value) -> Row {
-    let names: Vec<&str> = path.iter().map(String::as_str).collect();
-    let from = match stack.origin(&names) {
+fn origin(stack: &Stack, key: &Key, path: &[&str]) -> String {
+    match stack.origin(path) {
         Origin::Flag => format!("--{}", key.flag().unwrap_or(&key.name)),
         other => other.to_string(),
-    };
-    Row { axis: &key.axis, name: spelled(key, path), value, from, otherwise: key.otherwise.as_deref() }
+    }
 }
 
-/// A path as files spell it; names of the user's own choice stay as they are.
-fn spelled(key: &Key, path: &[String]) -> String {
-    let mut spelled = key.camel();
-    let (mut keys, mut named_by_user) = (&key.inner[..], key.kind == Kind::Map);
-    for name in &path[1..] {
-        let inner = keys::find(keys, name).filter(|_| !named_by_user);
-        spelled = format!("{spelled}.{}", inner.map_or_else(|| name.clone(), Key::camel));
-        keys = inner.map_or(keys, |inner| &inner.inner);
-        named_by_user = false;
+/// Tells of every value inside a value: its path, its name as files spell it, and the value.
+fn leaves(
+    kind: Kind,
+    inner: &[Key],
+    name: &str,
+    value: &Value,
+    tell: &mut dyn FnMut(&[&str], String, &Value),
+) {
+    match value {
+        Value::Object(object) if !object.is_empty() => {
+            for (inside, value) in object {
+                // Names of the user's own choice stay as they are.
+                let known = keys::find(inner, inside).filter(|_| kind != Kind::Map);
+                let spelled = known.map_or_else(|| inside.clone(), Key::camel);
+                let name = format!("{name}.{spelled}");
+                let (kind, inner) = known.map_or((Kind::Object, inner), |known| (known.kind, &known.inner));
+                leaves(kind, inner, &name, value, &mut |path, name, value| {
+                    tell(&[&[inside.as_str()], path].concat(), name, value);
+                });
+            }
+        }
+        Value::Object(_) => tell(&[], name.to_owned(), &Value::Null),
+        Value::Array(items) if kind == Kind::Objects && !items.is_empty() => {
+            for (number, item) in items.iter().enumerate() {
+                leaves(Kind::Object, inner, &format!("{name}[{number}]"), item, &mut |_, name, value| {
+                    tell(&[], name, value);
+                });
+            }
+        }
+        value => tell(&[], name.to_owned(), value),
     }
-    spelled
 }

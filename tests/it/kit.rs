@@ -63,6 +63,11 @@ impl Test {
         self
     }
 
+    /// With a program of this name that is found before any other.
+    pub(crate) fn on_path(self, name: &str, text: &str) -> Self {
+        self.program(&format!("../bin/{name}"), text)
+    }
+
     pub(crate) fn root(&self) -> &Path {
         self.root.path()
     }
@@ -101,7 +106,8 @@ impl Test {
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.workspace()).env_clear();
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.root.path().join("bin").display()));
         command.env("HOME", self.root.path().join("home"));
         command.env("RALPH_STATE_DIR", self.state_dir());
         command.env("RALPH_TEST", &self.mark);

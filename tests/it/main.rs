@@ -1,5 +1,6 @@
 //! The one integration test binary: the repository's rules, and the program from outside.
 
+mod agents;
 mod console;
 mod crash;
 mod docs;
@@ -15,4 +16,5 @@ mod process_start;
 mod prompt;
 mod pty;
 mod rows;
+mod settings;
 mod words;

@@ -1,0 +1,472 @@
+//! Settings files: every key acts, layers lie over one another as documented, and what is wrong is named.
+
+use crate::kit::Test;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// An agent that only says which words and variables it was called with.
+const ECHO: &str = "#!/bin/sh\ncat > stdin.txt\nprintf '%s\\n' \"$@\" > words.txt\n";
+
+/// A key as a file may hold it, where it lands in the plan, and as what.
+const KEYS: &[(&str, &str, &str, &str)] = &[
+    ("prompt", r#""Write it.""#, "/task/text", r#""Write it.""#),
+    ("promptFile", r#""spec.md""#, "/task/file", "null"),
+    ("promise", r#""OK NOW""#, "/proof/promise", r#""OK NOW""#),
+    ("noPromise", "true", "/proof/fallback", "[]"),
+    ("donePattern", r#""^all done$""#, "/proof/pattern", r#""^all done$""#),
+    ("doneFile", r#""out.md""#, "/proof/file", r#""out.md""#),
+    ("fallbackPromises", r#"["YES"]"#, "/proof/fallback", r#"["YES"]"#),
+    ("checks", r#"["true"]"#, "/proof/checks/0/command", r#""true""#),
+    ("checkTimeout", r#""3m""#, "/proof/checks/0/timeout_ms", "180000"),
+    ("onFail", r#""PREPEND""#, "/proof/checks/0/on_fail", r#""prepend""#),
+    ("preflight", "false", "/proof/preflight", "false"),
+    ("maxIterations", "3", "/limits/iterations", "3"),
+    ("maxCost", "1.5", "/limits/cost_usd", "1.5"),
+    ("allowUnknownCost", "true", "/limits/cost_usd", "2.0"),
+    ("maxTime", r#""2h""#, "/limits/time_ms", "7200000"),
+    ("maxFailures", "9", "/limits/failures", "9"),
+    ("iterationTimeout", "90", "/limits/iteration_ms", "90000"),
+    ("inactivityTimeout", r#""5m""#, "/limits/inactivity_ms", "300000"),
+    ("delay", r#""10ms""#, "/rest/delay_ms", "10"),
+    ("backoff", r#""2s..9s""#, "/rest/backoff_cap_ms", "9000"),
+    ("agent", r#""codex""#, "/agent/name", r#""codex""#),
+    ("model", r#""big""#, "/agent/command/2", r#""big""#),
+    ("approve", r#""none""#, "/agent/approve", r#""none""#),
+    ("exitWaiting", "7", "/agent/exit_waiting", "7"),
+    ("context", r#""feedback""#, "/context/level", r#""feedback""#),
+    ("diffChars", "11", "/context/diff_chars", "11"),
+    ("outputChars", "12", "/context/output_chars", "12"),
+    ("agents", r#"{"mine": {"command": "mine"}}"#, "/agent/name", r#""mine""#),
+    ("scm", r#"["commit"]"#, "/scm/tasks/0", r#""commit""#),
+    ("shareWorkspace", "true", "/share_workspace", "true"),
+    ("notify", r#""true""#, "/notify", r#""true""#),
+    ("logCap", r#""1MiB""#, "/log_cap", "1048576"),
+    ("minFree", r#""2KiB""#, "/min_free", "2048"),
+    ("graceTerm", r#""1s""#, "/grace/term_ms", "1000"),
+    ("graceMarker", r#""2s""#, "/grace/marker_ms", "2000"),
+    ("graceSurvivor", r#""3s""#, "/grace/survivor_ms", "3000"),
+];
+
+/// What must stand beside a key so that its effect can be seen.
+fn beside(key: &str) -> Value {
+    match key {
+        "checkTimeout" | "onFail" | "scm" => json!({ "checks": ["true"] }),
+        "maxCost" => json!({ "allowUnknownCost": true }),
+        "allowUnknownCost" => json!({ "maxCost": 2.0 }),
+        "agents" => json!({ "agent": "mine" }),
+        "model" => {
+            json!({ "agents": { "claude": { "headless": [], "approve": { "edits": { "words": [] } } } } })
+        }
+        _ => json!({}),
+    }
+}
+
+#[test]
+fn every_key_of_a_settings_file_acts() {
+    let tested: BTreeSet<&str> = KEYS.iter().map(|row| row.0).chain(["quiet", "stream"]).collect();
+    let test = Test::new();
+    let config: Value = serde_json::from_str(&test.ralph(&["config", "--json"]).exits(0).out).unwrap();
+    let known: BTreeSet<&str> = config.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(known, tested, "every key is tested, and no other");
+    std::thread::scope(|scope| {
+        for row in KEYS {
+            scope.spawn(move || acts(row));
+        }
+    });
+}
+
+fn acts((key, value, place, expected): &(&str, &str, &str, &str)) {
+    let test = Test::git().file("spec.md", "a spec\n");
+    let test = ["claude", "codex", "mine"].into_iter().fold(test, |test, name| test.on_path(name, ECHO));
+    let mut settings = beside(key);
+    settings[*key] = serde_json::from_str(value).unwrap();
+    test.write(".ralph/settings.json", &settings.to_string());
+    let mut words = vec!["run", "--name", "a"];
+    words.extend((!key.starts_with("prompt")).then_some("task"));
+    // One iteration is enough to write the plan down.
+    words.extend((*key != "maxIterations").then_some(["-m", "1"]).into_iter().flatten());
+    let done = test.ralph(&words);
+    assert!(done.code < 2, "{key}: {done:?}");
+    let plan = &test.journal("a")[0]["plan"];
+    let expected: Value = serde_json::from_str(expected).unwrap();
+    let found = plan.pointer(place).cloned().unwrap_or(Value::Null);
+    if *key == "promptFile" {
+        assert!(found.as_str().unwrap().ends_with("/spec.md"), "{found}");
+    } else {
+        assert_eq!(found, expected, "{key}");
+    }
+}
+
+#[test]
+fn the_console_s_keys_act() {
+    let agent = "#!/bin/sh\ncat > /dev/null\necho words of the agent\n";
+    let out = |settings: &str, more: &[&str]| {
+        let test = Test::new().on_path("claude", agent).file(".ralph/settings.toml", settings);
+        test.ralph(&[&["run", "task", "-m", "1", "--no-promise", "--name", "a"], more].concat()).exits(0).out
+    };
+    assert!(out("", &[]).contains("words of the agent"));
+    assert!(!out("stream = false", &[]).contains("words of the agent"));
+    assert!(!out("streamAgentOutput = false", &[]).contains("words of the agent"));
+    assert!(out("stream = false", &["--stream-agent-output"]).contains("words of the agent"));
+    assert!(out("quiet = true", &[]).lines().count() <= 2);
+    assert!(out("quiet = true", &["--json"]).starts_with('{'));
+}
+
+#[test]
+fn the_example_of_the_harness_is_understood_as_it_is() {
+    let test = Test::new().on_path("claude", &format!("{ECHO}echo '<response>done</response>'\n"));
+    let test = test.program("mvnw", "#!/bin/sh\ntest -f stdin.txt || { echo 'no build yet'; exit 1; }\n");
+    test.write(
+        ".ralph/settings.json",
+        r#"{
+  "maximumIterations": 10,
+  "completionResponse": "DONE",
+  "outputTruncateChars": 5000,
+  "streamAgentOutput": true,
+  "agent": {
+    "command": "claude",
+    "flags": ["--model opus", "--no-auto-compact"]
+  },
+  "guardrails": [
+    {
+      "command": "./mvnw clean install -T 2C -q -e",
+      "failAction": "APPEND"
+    }
+  ],
+  "scm": {
+    "command": "git",
+    "tasks": ["commit", "push"]
+  }
+}"#,
+    );
+    // The tasks for git need a repository with a place to push to.
+    test.sh("git init -q -b main && git init -q --bare ../there.git && git remote add origin ../there.git");
+    test.sh("git config push.autoSetupRemote true && git add -A && git commit -q -m first");
+    test.ralph(&["--prompt", "Build it.", "--name", "a"]).exits(0).says("loop complete after 1 iteration");
+    let words: Vec<String> = test.read("words.txt").lines().map(str::to_owned).collect();
+    assert_eq!(words[0], "-p");
+    assert!(words.ends_with(&["--model", "opus", "--no-auto-compact"].map(str::to_owned)), "{words:?}");
+    assert!(test.read("stdin.txt").starts_with("Build it.\n"));
+    assert!(test.read("stdin.txt").contains("no build yet"));
+    let plan = &test.journal("a")[0]["plan"];
+    assert_eq!(plan["limits"]["iterations"], 10);
+    assert_eq!(plan["proof"]["promise"], "DONE");
+    assert_eq!(plan["context"]["output_chars"], 5000);
+    assert_eq!(test.sh("git -C ../there.git log --oneline | wc -l").trim(), "2");
+}
+
+#[test]
+fn a_section_of_another_program_s_file_is_enough() {
+    let yaml = "llm:\n  model: other\nralph_loop:\n  max_iterations: 2        # few\n  max_cost: null\n  \
+                max_time: 600\n  completion_tag: \"FIN\"\n  agent: build\n";
+    let test = Test::new().on_path("claude", ECHO).file("config.yaml", yaml);
+    test.ralph(&["run", "x", "--name", "a", "-c", "config.yaml"]).exits(1);
+    let plan = &test.journal("a")[0]["plan"];
+    assert_eq!(plan["agent"]["name"], "claude", "build means the default agent");
+    assert_eq!(plan["limits"]["iterations"], 2);
+    assert_eq!(plan["limits"]["time_ms"], 600_000);
+    assert_eq!(plan["limits"]["cost_usd"], Value::Null);
+    assert_eq!(plan["proof"]["promise"], "FIN");
+}
+
+#[test]
+fn layers_lie_over_one_another() {
+    let test = Test::new();
+    test.write(
+        "../home/.config/ralph/settings.yaml",
+        "max-iterations: 1\ndelay: 1\nmodel: u\nchecks: [a, b]\n",
+    );
+    test.write(".ralph/settings.toml", "max_iterations = 2\nbackoff = '1s..2s'\n[agent]\ncommand = 'p'\n");
+    test.write(
+        ".ralph/settings.local.json",
+        r#"{"maxIterations": 3, "checks": ["c"], "agent": {"flags": ["-l"]}}"#,
+    );
+    let config = |words: &[&str]| -> Value {
+        let all = [&["config", "--json"], words].concat();
+        serde_json::from_str(&test.ralph(&all).exits(0).out).unwrap()
+    };
+    let all = config(&[]);
+    let came = |all: &Value, key: &str| {
+        let from = all[key]["from"].as_str().unwrap_or("nowhere").rsplit('/').next().unwrap().to_owned();
+        (all[key]["value"].clone(), from)
+    };
+    assert_eq!(came(&all, "maxIterations"), (json!(3), "settings.local.json".into()));
+    assert_eq!(came(&all, "delay"), (json!(1), "settings.yaml".into()));
+    assert_eq!(came(&all, "backoff"), (json!("1s..2s"), "settings.toml".into()));
+    assert_eq!(came(&all, "maxFailures"), (json!(5), "default".into()));
+    assert_eq!(came(&all, "agent.command"), (json!(["p"]), "settings.toml".into()), "objects merge");
+    assert_eq!(came(&all, "agent.flags"), (json!(["-l"]), "settings.local.json".into()));
+    assert_eq!(came(&all, "checks[0].command"), (json!("c"), "settings.local.json".into()), "lists replace");
+    assert!(all.get("checks[1].command").is_none());
+    test.write("other.json", r#"{"backoff": "3s..4s"}"#);
+    let all = config(&["-c", "other.json"]);
+    assert_eq!(came(&all, "backoff"), (json!("3s..4s"), "other.json".into()));
+    assert_eq!(
+        came(&all, "maxIterations"),
+        (json!(3), "settings.local.json".into()),
+        "the local one still applies"
+    );
+    assert!(all.get("agent.command").is_none(), "the project's file does not");
+    test.ralph(&["config"]).exits(0).says("# Limits\nmaxIterations");
+}
+
+#[test]
+fn flags_outweigh_every_file() {
+    let settings =
+        "maxIterations = 7\npromptFile = 'spec.md'\nnoPromise = true\nchecks = ['false']\nagent = 'codex'\n";
+    let test = Test::new().file(".ralph/settings.toml", settings).file("spec.md", "x");
+    let words =
+        ["run", "the task", "--name", "a", "-m", "1", "--check", "true", "--promise", "Y", "--", "true"];
+    test.ralph(&words).exits(1);
+    let plan = &test.journal("a")[0]["plan"];
+    assert_eq!(plan["limits"]["iterations"], 1);
+    assert_eq!(plan["task"], json!({ "title": null, "text": "the task", "file": null }));
+    assert_eq!(plan["proof"]["promise"], "Y");
+    assert_eq!(plan["proof"]["checks"].as_array().unwrap().len(), 1);
+    assert_eq!(plan["proof"]["checks"][0]["command"], "true");
+    assert_eq!(plan["agent"]["name"], "true");
+}
+
+/// A settings file that is wrong, what the error names, and what the hint says.
+const WRONG: &[(&str, &str, &str, &str)] = &[
+    ("settings.json", "{ \"maxIterations\": ", "settings.json: EOF while parsing", "correct that place"),
+    ("settings.toml", "a = \n", "settings.toml: ", "correct that place"),
+    ("settings.toml", "max-time = 5\nmax-time = 6\n", "line 2", "correct that place"),
+    ("settings.yaml", "a: [1, 2\nb: }", "settings.yaml: ", "correct that place"),
+    ("settings.json", "[1]", "does not hold settings", "names and values"),
+    (
+        "settings.json",
+        r#"{"maxIterations": "ten"}"#,
+        "maxIterations must be a whole number",
+        "maxIterations: 10",
+    ),
+    ("settings.json", r#"{"maxIterations": -1}"#, "maxIterations must be", "10"),
+    ("settings.json", r#"{"max_time": "soon"}"#, "max_time must be a duration, not \"soon\"", "5m"),
+    ("settings.json", r#"{"maxCost": true}"#, "maxCost must be an amount", "2.50"),
+    ("settings.json", r#"{"preflight": "no"}"#, "preflight must be true or false", "true"),
+    ("settings.json", r#"{"promise": 5}"#, "promise must be a text, not 5", "promise"),
+    ("settings.json", r#"{"onFail": "explode"}"#, "onFail must be one of append, prepend, replace", "append"),
+    ("settings.json", r#"{"guardrails": "x"}"#, "guardrails must be a list, not \"x\"", "command"),
+    (
+        "settings.json",
+        r#"{"guardrails": [{"command": "x", "failActoin": "APPEND"}]}"#,
+        "guardrails[0].failActoin is not",
+        "failAction",
+    ),
+    (
+        "settings.json",
+        r#"{"guardrails": [{"command": 3}]}"#,
+        "guardrails[0].command must be a text",
+        "command",
+    ),
+    (
+        "settings.json",
+        r#"{"maxIteratoins": 5}"#,
+        "maxIteratoins is not a setting",
+        "did you mean maxIterations?",
+    ),
+    ("settings.json", r#"{"zebra": 5}"#, "zebra is not a setting", "ralph config"),
+    ("settings.json", r#"{"maxIterations": 5, "max_iterations": 6}"#, "is given twice", "another spelling"),
+    (
+        "settings.json",
+        r#"{"agent": {"comand": "x"}}"#,
+        "agent.comand is not a setting",
+        "did you mean command?",
+    ),
+    (
+        "settings.json",
+        r#"{"agent": {"flags": ["--a 'b"]}}"#,
+        "agent.flags[0] has a quotation without an end",
+        "close it",
+    ),
+    (
+        "settings.json",
+        r#"{"agent": {"name": "claude", "command": "x"}}"#,
+        "name and command contradict",
+        "one of the two",
+    ),
+    (
+        "settings.json",
+        r#"{"agent": "cluade"}"#,
+        "settings.json: agent \"cluade\": there is no such agent",
+        "did you mean claude?",
+    ),
+    (
+        "settings.json",
+        r#"{"agents": {"mine": {"headless": "x"}}, "agent": "mine"}"#,
+        "agents.mine: command is missing",
+        "command",
+    ),
+    ("settings.json", r#"{"agents": {"mine": 5}}"#, "agents.mine must be an object", "agents has"),
+    (
+        "settings.json",
+        r#"{"agents": {"mine": {"command": "x", "denied": ["("]}}, "agent": "mine"}"#,
+        "agents.mine.denied",
+        "regular expressions",
+    ),
+    (
+        "settings.json",
+        r#"{"promise": "x", "noPromise": true}"#,
+        "settings.json: promise and",
+        "one of the two",
+    ),
+    (
+        "settings.json",
+        r#"{"donePattern": "("}"#,
+        "settings.json: donePattern \"(\" is not a pattern",
+        "backslash",
+    ),
+    (
+        "settings.json",
+        r#"{"maxCost": 5, "agent": "claude"}"#,
+        "settings.json: maxCost is set, but the cost of `claude`",
+        "--allow-unknown-cost",
+    ),
+    ("settings.json", r#"{"scm": 5}"#, "scm must be an object or a list", "scm has"),
+    ("settings.yaml", "ralph_loop: 5\n", "ralph_loop does not hold settings", "object"),
+    (
+        "settings.yaml",
+        "ralph_loop:\n  max_iteration: 5\n",
+        "ralph_loop.max_iteration is not",
+        "did you mean maxIterations?",
+    ),
+];
+
+#[test]
+fn what_is_wrong_in_a_file_is_named() {
+    for (file, text, error, hint) in WRONG {
+        let test = Test::new().on_path("claude", ECHO).file(&format!(".ralph/{file}"), text);
+        let done = test.ralph(&["run", "x", "-m", "1"]).exits(2).complains(error);
+        let (_, given) = done.err.split_once("hint: ").unwrap_or_else(|| panic!("no hint: {done:?}"));
+        assert!(given.contains(hint), "{text}: {hint:?} is not in {given:?}");
+        assert!(done.err.contains(file) || error.contains("agents."), "{done:?}");
+        assert!(!test.state_dir().join("loops").exists(), "nothing was begun");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let test = Test::new().file("a.json", "{}").file(".ralph/b", "");
+    let refused = |words: &[&str], error: &str, hint: &str| {
+        test.ralph(&[&["run", "x"], words, &["--", "true"]].concat())
+            .exits(2)
+            .complains(error)
+            .complains(hint);
+    };
+    refused(&["-c", "DONE"], "the name does not say what it is", "--promise TEXT");
+    refused(&["-c", "missing.json"], "there is no settings file missing.json", "--promise TEXT");
+    refused(&["--settings", "."], "the name does not say", ".json");
+    test.sh("mkdir dir.json && mkfifo pipe.json && printf '\\377' > bytes.json && head -c 2000000 /dev/zero > big.json");
+    refused(&["-c", "dir.json"], "cannot read dir.json: it is not a regular file", "mend it");
+    refused(&["-c", "pipe.json"], "cannot read pipe.json", "mend it");
+    refused(&["-c", "bytes.json"], "bytes.json is not UTF-8", "UTF-8");
+    refused(&["-c", "big.json"], "big.json is too long", "1 MiB");
+    test.sh("ln -s nowhere .ralph/settings.json");
+    refused(&[], "there is no settings file .ralph/settings.json", "hint");
+    test.sh("rm .ralph/settings.json; echo '{}' > .ralph/settings.json; echo > .ralph/settings.yaml");
+    refused(&[], "there are two settings files", "keep one");
+}
+
+#[test]
+fn flags_that_contradict_are_refused() {
+    let test = Test::new().on_path("claude", ECHO);
+    for (words, error) in [
+        (&["--yolo", "--approve", "none"][..], "--approve"),
+        (&["--promise", "x", "--no-promise"], "contradict each other"),
+        (&["--prompt", "x"], "TASK and --prompt"),
+        (&["--quiet", "--json"], "--quiet"),
+        (&["--model", "m", "--", "claude"], "--model and a command"),
+        (&["--yolo", "--", "claude"], "--approve and a command"),
+        (&["--agent", "claude", "--", "claude"], "--agent and a command"),
+        (&["--approve", "most"], "most"),
+        (&["--exit-waiting", "300"], "--exit-waiting"),
+    ] {
+        test.ralph(&[&["run", "x"], words].concat()).exits(2).complains(error).complains("hint:");
+    }
+}
+
+#[test]
+fn the_schema_is_checked_in() {
+    let schema = Test::new().ralph(&["config", "--schema"]).exits(0).out;
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.schema.json");
+    if std::env::var_os("RALPH_BLESS").is_some() {
+        std::fs::write(path, &schema).unwrap();
+    }
+    let known = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        known == schema,
+        "docs/settings.schema.json is not what ralph config --schema prints: RALPH_BLESS=1 writes it"
+    );
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    for key in KEYS {
+        assert!(schema["properties"][key.0].is_object(), "{}", key.0);
+    }
+}
+
+/// The rows of the documentation's table, by the program's own help and schema.
+fn documented() -> String {
+    let test = Test::new();
+    let schema: Value = serde_json::from_str(&test.ralph(&["config", "--schema"]).exits(0).out).unwrap();
+    let help = test.ralph(&["run", "--help"]).exits(0).out;
+    let keys = test.ralph(&["config"]).exits(0).out;
+    let mut rows = vec!["| key | default | what it says |\n|---|---|---|\n".to_owned()];
+    for line in keys.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let key = line.split_whitespace().next().unwrap();
+        let entry = &schema["properties"][key];
+        let (words, otherwise) = match entry["description"].as_str().unwrap().split_once(" [default: ") {
+            Some((words, otherwise)) => (words, otherwise.trim_end_matches(']').to_owned()),
+            None => (entry["description"].as_str().unwrap(), format!("`{}`", entry["default"])),
+        };
+        let aliases: Vec<String> = schema["properties"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(_, other)| other["description"] == format!("The same as {key}"))
+            .map(|(alias, _)| format!("`{alias}`"))
+            .collect();
+        let also = if aliases.is_empty() { String::new() } else { format!(" (also {})", aliases.join(", ")) };
+        let flag: String = key
+            .chars()
+            .flat_map(|c| {
+                let dash = c.is_uppercase().then_some('-');
+                dash.into_iter().chain(c.to_lowercase())
+            })
+            .collect();
+        let flags =
+            [format!("--{flag} "), format!("--no-{flag} "), format!("--{} ", flag.trim_end_matches('s'))];
+        let only = if flags.iter().any(|flag| help.contains(flag)) { "" } else { " *File only.*" };
+        let words = words.trim_end_matches("; repeatable");
+        rows.push(format!("| `{key}`{also} | {otherwise} | {words}.{only} |\n"));
+    }
+    rows.concat()
+}
+
+#[test]
+fn the_documentation_lists_every_key() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once("cargo nextest run settings -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- end of keys -->").unwrap();
+    let right =
+        format!("{before}cargo nextest run settings -->\n\n{}\n<!-- end of keys -->{after}", documented());
+    if std::env::var_os("RALPH_BLESS").is_some() {
+        std::fs::write(path, &right).unwrap();
+    } else {
+        assert!(page == right, "the table of keys in docs/settings.md is old: RALPH_BLESS=1 writes it");
+    }
+}
+
+#[test]
+fn the_documentation_s_examples_are_settings() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.md")).unwrap();
+    let mut seen = 0;
+    for format in ["json", "toml", "yaml"] {
+        for block in page.split(&format!("```{format}\n")).skip(1) {
+            let example = block.split("```").next().unwrap();
+            let test = Test::new().file(&format!(".ralph/settings.{format}"), example);
+            test.ralph(&["config"]).exits(0).says(&format!(".ralph/settings.{format}"));
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 3);
+}
