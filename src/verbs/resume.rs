@@ -1,14 +1,17 @@
 //! `ralph resume`: a loop goes on where its journal stands.
 
 use super::failure::{Failure, warn};
+use super::run::places;
 use super::supervise::{Locks, supervise};
 use super::visit::Visit;
-use crate::cli::ResumeWords;
+use crate::cli::{OutputWords, ResumeWords};
+use crate::config::{Settings, Stack};
 use crate::engine::event::{Door, Wish};
 use crate::engine::{Event, Now, Outcome, Status};
 use crate::show::say;
 use crate::show::status::next_step;
 use crate::store::{Message, inbox};
+use std::path::Path;
 
 pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
     let name = &words.name;
@@ -35,15 +38,27 @@ pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
         say(&format!("resumed ralph loop for {name}\n"));
         return Ok(0);
     }
+    let output = as_settings_say(words.output, &state.plan.workspace);
     let locks = Locks::take(&visit.home, &visit.dir, &state.plan)?;
     if unsaid {
-        return supervise(&visit.dir, locks, &state.plan, words.output);
+        return supervise(&visit.dir, locks, &state.plan, output);
     }
     inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
-    if !words.output.json && !words.output.quiet {
+    if !output.json && !output.quiet {
         say(&format!("resumed ralph loop for {name}\n"));
     }
-    supervise(&visit.dir, locks, &state.plan, words.output)
+    supervise(&visit.dir, locks, &state.plan, output)
+}
+
+/// What the console shows is no part of a plan: today's settings say. Wrong ones are no reason not to go on.
+fn as_settings_say(output: OutputWords, workspace: &Path) -> OutputWords {
+    let Ok(stack) = Stack::load(&places(workspace.to_owned(), None)) else { return output };
+    let all = Settings::of(&stack);
+    OutputWords {
+        quiet: output.quiet || (all.quiet && !output.json),
+        no_stream: output.no_stream || !all.stream,
+        ..output
+    }
 }
 
 /// Asks the engine itself: if it would end in the same way at once, there is something to do first.

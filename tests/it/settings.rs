@@ -110,6 +110,11 @@ fn the_console_s_keys_act() {
     assert!(out("stream = false", &["--stream-agent-output"]).contains("words of the agent"));
     assert!(out("quiet = true", &[]).lines().count() <= 2);
     assert!(out("quiet = true", &["--json"]).starts_with('{'));
+    let test = Test::new().on_path("claude", agent).file(".ralph/settings.toml", "stream = false");
+    test.ralph(&["run", "task", "-m", "1", "--name", "a"]).exits(1);
+    test.ralph(&["set", "a", "max-iterations=2"]).exits(0);
+    let resumed = test.ralph(&["resume", "a"]).exits(1).says("starting iteration 2/2");
+    assert!(!resumed.out.contains("words of the agent"), "a resumed loop is shown in the same way");
 }
 
 #[test]
