@@ -249,12 +249,22 @@ fn called(
         command: [command, &preset.headless, &level.words, &model, flags, &preset.prompt_words].concat(),
         env: level.env.clone(),
         prompt: preset.prompt.clone(),
-        approve: Some(all.approve),
+        approve: held_to(preset, level, all.approve),
         exit_waiting: waiting(all, waits),
         exits: preset.exit.iter().map(|exit| exit.rule(preset)).collect(),
         denied: preset.denied.clone(),
         reports_cost: false,
     })
+}
+
+/// What an agent may really do: one that has no words for less may do everything. One that has no words at
+/// all may do whatever its own settings allow, which nobody knows here.
+fn held_to(preset: &Preset, level: &LevelWords, asked: Approve) -> Option<Approve> {
+    let levels = &preset.approve;
+    if [&levels.none, &levels.edits, &levels.all].iter().all(|level| **level == LevelWords::default()) {
+        return None;
+    }
+    Some(if *level == levels.all { Approve::All } else { asked })
 }
 
 impl Exit {

@@ -46,7 +46,7 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
         Event::Finished { .. } => state.outcome().map(|outcome| finished(outcome, state)).unwrap_or_default(),
         Event::Opened { .. } if state.plan.agent.approve == Some(Approve::All) => {
             let name = &state.plan.agent.name;
-            one(format!("{name} may do everything without asking (--approve all)"), Paint::Yellow)
+            one(format!("{name} may do everything without asking"), Paint::Yellow)
         }
         // A fault is the loop's ending, and is said there.
         Event::Opened { .. }

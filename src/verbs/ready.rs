@@ -35,13 +35,8 @@ fn agent_exists(plan: &Plan, own: &BTreeMap<String, Value>) -> Result<(), Failur
         });
     }
     match program::find(program, &plan.workspace) {
-        None if plan.agent.approve.is_some() => Err(Failure::usage(
-            format!("the agent {} is not installed: there is no program {program}", plan.agent.name),
-            agents::how_to_install(program, own)
-                .unwrap_or_else(|| "install it, or check your PATH; ralph doctor shows what is there".into()),
-        )),
         None => Err(Failure::usage(
-            format!("the agent's command is not there: {program}"),
+            format!("the agent {} is not installed: there is no program {program}", plan.agent.name),
             agents::how_to_install(program, own)
                 .unwrap_or_else(|| "install it, or check its name and your PATH".into()),
         )),
