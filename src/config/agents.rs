@@ -235,7 +235,9 @@ fn called(
         Approve::Edits => &preset.approve.edits,
         Approve::All => &preset.approve.all,
     };
-    let model = match &all.model {
+    // A model that was named below the layer that names the agent was meant for another agent.
+    let named = stack.level(&["agent", "name"]).max(stack.level(&["agent", "command"]));
+    let model = match all.model.as_ref().filter(|_| stack.level(&["model"]) >= named) {
         Some(_) if preset.model.is_empty() => {
             let hint = if preset.model_hint.is_empty() { "leave it out" } else { &preset.model_hint };
             return wrong(format!("{}: {name} has no flag for a model", stack.name("model")), hint);

@@ -98,7 +98,12 @@ impl Stack {
 
     /// Who says what holds for a key, named by its path.
     pub fn origin(&self, path: &[&str]) -> &Origin {
-        let says = |layer: &&Layer| {
+        &self.layers[self.level(path)].origin
+    }
+
+    /// How high the layer is that says what holds for a key; the defaults are 0.
+    pub fn level(&self, path: &[&str]) -> usize {
+        let says = |layer: &Layer| {
             let mut values = &layer.values;
             path.iter().enumerate().all(|(depth, name)| match values.get(*name) {
                 Some(Value::Object(inner)) if depth + 1 < path.len() => {
@@ -109,7 +114,7 @@ impl Stack {
                 None => false,
             })
         };
-        self.layers.iter().rev().find(says).map_or(&Origin::Default, |layer| &layer.origin)
+        self.layers.iter().rposition(says).unwrap_or(0)
     }
 
     /// Whether the command line said so.

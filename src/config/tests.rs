@@ -158,3 +158,16 @@ fn a_check_may_have_a_timeout_and_an_action_of_its_own() {
     assert_eq!((checks[0].on_fail, checks[0].timeout_ms), (OnFail::Replace, 3_600_000));
     assert_eq!((checks[1].on_fail, checks[1].timeout_ms), (OnFail::Append, 600_000));
 }
+
+#[test]
+fn a_model_belongs_to_the_agent_that_it_was_named_with() {
+    let mut stack = Stack::defaults();
+    stack.push(layer(Origin::File("project".into()), &json!({ "agent": "claude", "model": "opus" })));
+    let words =
+        |stack: &Stack| plan(stack, &Errand { command: vec![], ..errand() }).unwrap().agent.command.join(" ");
+    assert!(words(&stack).contains("--model opus"));
+    stack.push(layer(Origin::File("local".into()), &json!({ "agent": { "flags": ["-x"] } })));
+    assert!(words(&stack).contains("--model opus"), "the agent is the same");
+    stack.push(layer(Origin::Flag, &json!({ "agent": "codex" })));
+    assert!(!words(&stack).contains("opus"), "a model of one is none of another");
+}
