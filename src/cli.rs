@@ -1,11 +1,13 @@
 //! The words: what can be typed, and nothing about what it means.
 
 pub mod knobs;
+pub mod later;
 
 use crate::config::units::words;
 use crate::config::{Errand, Layer};
 use clap::{Args, Parser, Subcommand};
 use knobs::Knobs;
+use later::Later;
 use std::path::PathBuf;
 
 /// Run a coding agent again and again, each time with a fresh context, until the work is proven done
@@ -36,7 +38,7 @@ pub enum Verb {
         files hold the same keys:\nralph config shows what holds here. For example:\n  \
         ralph run \"Make the tests pass.\" --check \"cargo test\" --max-time 2h -- claude -p"
     )]
-    Run(Box<RunWords>),
+    Run(Box<Later<RunWords>>),
     /// Go on with a paused, stopped, blocked or crashed loop
     Resume(ResumeWords),
     /// Show where a loop stands
@@ -70,7 +72,7 @@ pub enum Verb {
     },
 }
 
-/// `ralph run`
+/// Run a loop in the foreground
 #[derive(Debug, Default, Args)]
 #[expect(missing_docs, reason = "the doc comments are the help's words")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
