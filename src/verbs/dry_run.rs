@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use crate::config;
+use crate::engine::plan::{Approve, Delivery};
 use crate::engine::prompt::{Materials, render};
 use crate::engine::words::{dollars, duration};
 use crate::engine::{Plan, State};
@@ -27,8 +28,21 @@ fn in_words(plan: &Plan) -> String {
     let limits = &plan.limits;
     let never = |ms: Option<u64>| ms.map_or_else(|| "never".into(), duration);
     let at_most = |max: Option<u32>| max.map_or_else(|| "no limit".into(), |max| format!("at most {max}"));
-    let mut rows =
-        vec![("agent", plan.agent.command.join(" ")), ("workspace", plan.workspace.display().to_string())];
+    let agent = &plan.agent;
+    let mut rows = vec![("agent", agent.command.join(" "))];
+    rows.extend(agent.env.iter().map(|(name, value)| ("", format!("with {name}={value}"))));
+    rows.extend(match agent.prompt {
+        Delivery::Stdin => None,
+        Delivery::Argument => Some(("", "and the prompt as its last argument".to_owned())),
+        Delivery::File => Some(("", "and the prompt's file as its last argument".to_owned())),
+    });
+    let approve = agent.approve.map(|level| match level {
+        Approve::None => "only read",
+        Approve::Edits => "change files",
+        Approve::All => "do everything",
+    });
+    rows.extend(approve.map(|may| ("approve", format!("it may {may} without asking"))));
+    rows.push(("workspace", plan.workspace.display().to_string()));
     let timeout = |ms: u64| Some(ms).filter(|ms| *ms < config::NO_TIMEOUT);
     let checks = plan.proof.checks.iter();
     rows.extend(
@@ -44,6 +58,8 @@ fn in_words(plan: &Plan) -> String {
         "timeouts",
         format!("iteration {}, inactivity {}", never(limits.iteration_ms), never(limits.inactivity_ms)),
     ));
+    rows.extend(plan.scm.tasks.iter().map(|task| ("scm", format!("{} {task}", plan.scm.command.join(" ")))));
+    rows.extend(plan.notify.iter().map(|command| ("notify", command.clone())));
     let rows: Vec<String> = rows.iter().map(|(name, value)| format!("{name:<12}{value}\n")).collect();
     rows.concat()
 }
