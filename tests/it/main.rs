@@ -8,6 +8,7 @@ mod hostile;
 mod house;
 mod kit;
 mod limits;
+mod presets;
 mod process;
 mod process_crash;
 mod process_markers;
