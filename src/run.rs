@@ -3,6 +3,7 @@
 //! Nothing here is policy. An event is written before it is judged, and durable before anything is
 //! obeyed because of it: one sync covers the end of an iteration and the start of the next.
 
+mod commit;
 mod gather;
 mod obey;
 
@@ -264,6 +265,9 @@ impl<'a> Runner<'a> {
                 }
                 Heard::Gone(Key::Check(iteration, check), gone, _) => {
                     self.check_gone(iteration, check, &gone)?;
+                }
+                Heard::Gone(Key::Commit(iteration, task), gone, _) => {
+                    self.task_gone(iteration, task, &gone)?;
                 }
             }
         }

@@ -1,16 +1,22 @@
-//! What changed in the workspace's repository since the loop began, seen without leaving a trace there.
+//! What changed in the workspace's repository since the loop began, seen without leaving a trace there; and,
+//! in `keep`, the one door through which ralph writes to it.
 //!
-//! Every call works on a copy of the index and writes its objects into ralph's own scratch directory, so
+//! For a diff every call works on a copy of the index and writes its objects into ralph's own scratch directory, so
 //! the user's index, HEAD, refs, working tree, stash and object database stay as they are. Two things
 //! are not seen: uncommitted edits inside a submodule, and what a clean filter of the user (git-lfs)
 //! writes elsewhere when git asks it about a modified file.
 
 mod call;
 mod head;
+mod keep;
 mod overlay;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod untracked;
+
+pub use keep::{NoTree, Order, Tree};
+pub use standing::Standing;
 
 use call::Trouble;
 use head::Head;

@@ -30,6 +30,8 @@ pub enum Key {
     Agent(u32),
     /// A check of this iteration, by its place in the plan.
     Check(u32, usize),
+    /// A task for the green work of this iteration, by its place in the plan.
+    Commit(u32, usize),
 }
 
 /// Something heard from the world.

@@ -27,7 +27,7 @@ pub fn decide(state: &State) -> Next {
         return Next::End(outcome);
     }
     if let Some(limit) = limit(state) {
-        let success = limit == Limit::Iterations && state.is_plain() && state.all_green();
+        let success = limit == Limit::Iterations && state.is_plain() && state.all_green() && state.is_kept();
         return Next::End(Outcome::Limit { limit, success });
     }
     if matches!(state.wish, Wish::Pause | Wish::PauseNow) {
@@ -40,9 +40,13 @@ pub fn decide(state: &State) -> Next {
 }
 
 /// Done: every check green in the same iteration, and the work claimed or shown.
+///
+/// Where tasks for green work were asked for, they must have been done as well. One that failed (a hook that
+/// complains, a push that is rejected) is the agent's to mend: the loop goes on, and the next prompt says what
+/// failed. Otherwise the very iteration that proves the work would lose it without a word.
 fn done(state: &State) -> Option<Outcome> {
     let proven = state.all_green() && (state.claimed() || state.shown());
-    proven.then_some(Outcome::Done { checked: !state.checks.is_empty() })
+    (proven && state.is_kept()).then_some(Outcome::Done { checked: !state.checks.is_empty() })
 }
 
 fn given_up(state: &State) -> Option<Outcome> {
@@ -64,10 +68,13 @@ fn fatal(state: &State) -> Option<Outcome> {
     Some(Outcome::Fatal { class, detail })
 }
 
+/// Failures of the agent and failures of the tasks for green work are counted apart, each in a row: an agent that
+/// exits well does not excuse a push that is never accepted.
 fn limit(state: &State) -> Option<Limit> {
     let limits = &state.plan.limits;
+    let failures = state.consecutive_failures.max(state.keeping.failures);
     let reached = [
-        (Limit::Failures, limits.failures.is_some_and(|max| state.consecutive_failures >= max)),
+        (Limit::Failures, limits.failures.is_some_and(|max| failures >= max)),
         (Limit::Cost, limits.cost_usd.is_some_and(|max| state.cost_usd >= max)),
         (Limit::Time, limits.time_ms.is_some_and(|max| state.active_ms >= max)),
         (Limit::Iterations, limits.iterations.is_some_and(|max| state.counted >= max)),

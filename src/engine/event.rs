@@ -1,5 +1,6 @@
 //! What can happen to a loop. An event is a past participle and one line of the journal.
 
+use super::keeping::TaskReport;
 use serde::{Deserialize, Serialize};
 
 /// When an event happened: the wall's time and the monotonic time since the event before it.
@@ -59,6 +60,15 @@ pub enum Event {
         check: usize,
         /// How it went.
         report: CheckReport,
+    },
+    /// A task for green work ended, or had nothing to do.
+    Committed {
+        /// Of this iteration.
+        iteration: u32,
+        /// Its place in the plan.
+        task: usize,
+        /// How it went.
+        report: TaskReport,
     },
     /// An iteration began: nothing runs before this line is durable.
     Started {
@@ -300,6 +310,9 @@ pub struct Said {
     /// It said that it is blocked, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<String>,
+    /// What it would write over the commit of its work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 /// Why trying again would not help.
@@ -339,7 +352,7 @@ pub struct Verdict {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(value: &bool) -> bool {
+pub(super) fn is_false(value: &bool) -> bool {
     !value
 }
 

@@ -8,6 +8,8 @@
 pub mod decide;
 pub mod event;
 pub mod excerpt;
+pub mod keeping;
+pub mod message;
 pub mod outcome;
 pub mod plain;
 pub mod plan;

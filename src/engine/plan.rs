@@ -259,6 +259,13 @@ pub struct Scm {
     pub tasks: Vec<String>,
 }
 
+impl Scm {
+    /// The file in the workspace that holds all that a task printed in an iteration.
+    pub fn guardrail(iteration: u32, task: usize) -> String {
+        format!(".ralph/guardrail_{iteration}_scm-{}.log", task + 1)
+    }
+}
+
 /// What the prompt carries besides the task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Context {

@@ -2,6 +2,7 @@
 
 use super::event::CheckReport;
 use super::excerpt::Excerpt;
+use super::keeping::COMMIT;
 use super::plan::{Level, OnFail};
 use super::signal::{defang, fold};
 use super::state::{How, Iteration, State};
@@ -20,6 +21,8 @@ pub struct Materials {
     pub diff_missing: String,
     /// The red checks' outputs, in the plan's order: place, output, and the file that holds all of it.
     pub red: Vec<(usize, Excerpt, String)>,
+    /// What the task that failed last printed, and the file that holds all of it.
+    pub task_output: Option<(Excerpt, String)>,
 }
 
 /// The names that a template may use.
@@ -67,7 +70,7 @@ pub fn render(state: &State, materials: &Materials) -> String {
             }
             "no_diff" if full => materials.diff_missing.clone(),
             "history" if full => unmatched(history(state), pattern),
-            "notes" => unmatched(notes(state), pattern),
+            "notes" => unmatched(notes(state, materials), pattern),
             "diff" | "no_diff" | "history" => String::new(),
             _ => return None,
         })
@@ -158,6 +161,11 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
             signals.join(", or ")
         ));
     }
+    if state.plan.scm.tasks.iter().any(|task| task == COMMIT) && !proof.checks.is_empty() {
+        let line = "- When the checks are green, your changes are committed for you. Put what they do, short and in the \
+                    imperative, as <commit>…</commit> alone on a line of your final message.";
+        lines.push(unmatched(line.into(), pattern));
+    }
     lines.push(
         "- If you cannot go on without a person, do not guess or fake: write <blocked>the reason</blocked> alone on a \
          line and exit."
@@ -240,7 +248,7 @@ pub fn how(iteration: &Iteration) -> String {
     }
 }
 
-fn notes(state: &State) -> String {
+fn notes(state: &State, materials: &Materials) -> String {
     let question =
         state.question.iter().map(|why| format!("An earlier iteration was blocked: {}", defang(why)));
     let answers = state.answers.iter().map(|text| format!("A person says: {}", defang(text)));
@@ -255,5 +263,23 @@ fn notes(state: &State) -> String {
     if state.claimed() && !state.all_green() {
         notes.push("The work was claimed to be done, but a check was red: the claim did not count.".into());
     }
+    notes.extend(failed_task(state, materials));
     notes.join("\n")
+}
+
+/// Which task failed for green work, and what it said: that is the agent's to mend.
+fn failed_task(state: &State, materials: &Materials) -> Option<String> {
+    let owed = state.keeping.owed.as_ref()?;
+    let words = defang(&fold(state.task_words(owed.task)));
+    let how = how_red(&owed.report.as_check());
+    let mut note = format!(
+        "The checks of iteration {} were green, but then `git {words}` failed ({how}), so the work does not count as \
+         done. Mend what it complains of; it is run again for you once the checks are green.",
+        owed.iteration
+    );
+    if let Some((output, log)) = &materials.task_output {
+        let output = with_cut(&output.fenced(""), &output.cut);
+        note.extend([" Its whole output: ", log, "\n\n", &output]);
+    }
+    Some(note)
 }

@@ -1,6 +1,7 @@
 //! What an agent's words mean: promises, blocked, the done pattern, and the echo of its own prompt.
 
 use super::event::Said;
+use super::plain::plain;
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,11 +11,14 @@ use std::sync::LazyLock;
 /// Longer words than these are no reason.
 const WHY_MAX: usize = 2000;
 
+/// More than this, in characters, is no commit message.
+const COMMIT_MAX: usize = 16_000;
+
 /// How much of a plain-text agent's output is read for signals, from its end.
 pub const TAIL: usize = 64 * 1024;
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)<(?P<slash>/?)(?P<name>promise|response|blocked)>").expect("a constant pattern")
+    Regex::new(r"(?i)<(?P<slash>/?)(?P<name>promise|response|blocked|commit)>").expect("a constant pattern")
 });
 
 /// Reads an agent's final words. `promises` are the texts that count now.
@@ -37,6 +41,10 @@ pub fn read(text: &str, promises: &[String]) -> Said {
         let is_said = !why.is_empty() && place(text, whole, &hidden) == Place::Alone;
         is_said.then(|| why.chars().take(WHY_MAX).collect())
     });
+    // An agent may think twice about it: its last word counts.
+    let commits =
+        tagged(text, "commit").filter(|(whole, _)| place(text, whole.clone(), &hidden) == Place::Alone);
+    said.commit = commits.last().map(|(_, content)| lines_of(content)).filter(|lines| !lines.is_empty());
     said
 }
 
@@ -67,6 +75,12 @@ fn tagged<'a>(text: &'a str, name: &'static str) -> impl Iterator<Item = (Range<
 /// The words of a promise, white space folded.
 pub fn fold(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Several lines, each without controls, and not too many.
+fn lines_of(text: &str) -> String {
+    let lines: Vec<_> = text.trim().lines().map(|line| plain(line.trim_end())).collect();
+    lines.join("\n").chars().take(COMMIT_MAX).collect::<String>().trim_end().to_owned()
 }
 
 fn same_words(promise: &str, content: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Where a loop stands: a fold of its journal, bounded however long the journal grows.
 
 use super::event::{CheckReport, Door, Exit, Fault, Marker, Said, Wish};
+use super::keeping::{Keeping, TaskReport};
 use super::outcome::{Outcome, Status};
 use super::plan::Plan;
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,9 @@ pub struct State {
     pub iteration_wall_ms: Option<i64>,
     /// The check reports of the newest iteration.
     pub checks: Vec<Option<CheckReport>>,
+    /// What became of green work.
+    #[serde(default)]
+    pub keeping: Keeping,
     /// Whether preflight found a red check; none if it did not run to its end.
     pub red_at_start: Option<bool>,
     /// What the agent claimed in the newest iteration.
@@ -74,6 +78,8 @@ pub enum Phase {
     Waiting,
     /// The checks of the newest iteration run.
     Checking,
+    /// The work of the newest iteration is green, and the tasks for it run.
+    Committing,
     /// The agent runs, or is about to.
     Running {
         /// Whether the journal says so.
@@ -156,6 +162,9 @@ pub struct Iteration {
     pub claimed: bool,
     /// Its check reports, in the plan's order.
     pub checks: Vec<Option<CheckReport>>,
+    /// How the tasks for its work went, if its checks were green.
+    #[serde(default)]
+    pub tasks: Vec<TaskReport>,
 }
 
 impl Iteration {
@@ -178,6 +187,13 @@ pub enum Effect {
         iteration: u32,
         /// Its place in the plan.
         check: usize,
+    },
+    /// This task for green work.
+    Commit {
+        /// Of this iteration.
+        iteration: u32,
+        /// Its place in the plan.
+        task: usize,
     },
     /// The agent.
     Run {
@@ -218,6 +234,7 @@ impl State {
             active_ms: 0,
             wall_ms: 0,
             iteration_wall_ms: None,
+            keeping: Keeping::default(),
             red_at_start: None,
             claims: Claims::default(),
             fault: None,
@@ -244,6 +261,9 @@ impl State {
                 .map(|check| Effect::Check { iteration, check })
                 .into_iter()
                 .collect(),
+            Phase::Committing => {
+                self.task_due().map(|task| Effect::Commit { iteration, task }).into_iter().collect()
+            }
             Phase::Running { started, .. } => {
                 let number = if *started { iteration } else { iteration + 1 };
                 let mut orders = vec![Effect::Run { iteration: number }];

@@ -26,6 +26,7 @@ impl State {
                 self.changed(limit);
             }
             Event::Checked { iteration, check, report } => self.checked(*iteration, *check, report),
+            Event::Committed { iteration, task, report } => self.committed(*iteration, *task, report),
             Event::Started { iteration } => self.started(*iteration),
             Event::Spawned { iteration, pid, start_time } if *iteration == self.iteration => {
                 self.process = Some((*pid, *start_time));
@@ -64,8 +65,9 @@ impl State {
                 self.remember(How::Interrupted, &Report { cost_usd, ..Report::default() });
                 self.judge_iteration();
             }
-            // A check that was cut short says nothing, and the others may have seen other files.
-            Phase::Checking => self.begin_checks(),
+            // A check that was cut short says nothing, and the others may have seen other files. Nor is anything
+            // committed that no check has seen.
+            Phase::Checking | Phase::Committing => self.begin_checks(),
             _ => {}
         }
     }
@@ -83,7 +85,7 @@ impl State {
             Phase::Running { started: true, .. } if wish.is_now() => self.kill(How::Stopped),
             // Asked once more while the agent is being stopped: no more grace.
             Phase::Killing { hard, .. } => *hard |= pressed,
-            Phase::Checking if wish.is_now() => self.proceed(),
+            Phase::Checking | Phase::Committing if wish.is_now() => self.proceed(),
             Phase::Paused | Phase::Ended(_) if wish == Wish::Go => self.reopen(),
             Phase::Paused => self.proceed(),
             _ => {}
@@ -94,7 +96,10 @@ impl State {
     fn reopen(&mut self) {
         match self.phase {
             Phase::Ended(Outcome::Done { .. }) => return,
-            Phase::Ended(Outcome::Limit { limit: Limit::Failures, .. }) => self.consecutive_failures = 0,
+            Phase::Ended(Outcome::Limit { limit: Limit::Failures, .. }) => {
+                self.consecutive_failures = 0;
+                self.keeping.failures = 0;
+            }
             _ => {}
         }
         self.fault = None;
@@ -103,8 +108,10 @@ impl State {
         self.claims.markers.retain(|marker| !matches!(marker, Marker::Blocked | Marker::Wait));
         self.rest_until_ms = 0;
         self.finished = false;
+        // A person may have mended what a task complained of: it is tried again, on files that checks have seen.
+        self.keeping.reports.pop_if(|last| !last.is_good());
         let due = self.iteration > 0 || self.plan.proof.preflight;
-        if due && self.checks.iter().any(Option::is_none) {
+        if due && (self.checks.iter().any(Option::is_none) || self.task_due().is_some()) {
             self.begin_checks();
         } else {
             self.proceed();
@@ -143,7 +150,7 @@ impl State {
             if iteration == 0 && self.plan.proof.preflight {
                 self.red_at_start = Some(!self.all_green());
             }
-            self.proceed();
+            self.keep_or_proceed();
         }
     }
 
@@ -154,6 +161,7 @@ impl State {
             self.counted += 1;
             self.iteration_wall_ms = Some(self.wall_ms);
             self.checks = vec![None; self.plan.proof.checks.len()];
+            self.keeping.reports.clear();
             self.claims = Claims::default();
             self.answers_told = self.answers.len();
             self.process = None;
@@ -237,6 +245,7 @@ impl State {
             steps: report.steps,
             claimed: self.claimed(),
             checks: self.checks.clone(),
+            tasks: Vec::new(),
         };
         match report.cost_usd {
             Some(usd) => self.cost_usd = (self.cost_usd + usd).min(COST_MAX),
@@ -247,7 +256,7 @@ impl State {
         if failed {
             self.total_failures += 1;
             self.consecutive_failures += 1;
-            rest_ms = rest_ms.max(self.backoff_ms());
+            rest_ms = rest_ms.max(self.backoff_ms(self.consecutive_failures));
         } else if matches!(how, How::Exited | How::Matched | How::Marked) {
             self.consecutive_failures = 0;
         }
@@ -275,8 +284,8 @@ impl State {
         }
     }
 
-    fn backoff_ms(&self) -> u64 {
-        let doublings = self.consecutive_failures.saturating_sub(1).min(40);
+    pub(super) fn backoff_ms(&self, failures: u32) -> u64 {
+        let doublings = failures.saturating_sub(1).min(40);
         let rest = &self.plan.rest;
         rest.backoff_ms.saturating_mul(1 << doublings).min(rest.backoff_cap_ms)
     }

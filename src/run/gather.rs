@@ -4,7 +4,7 @@ use super::Runner;
 use crate::drive::git;
 use crate::engine::event::Fault;
 use crate::engine::excerpt::Excerpt;
-use crate::engine::plan::Level;
+use crate::engine::plan::{Level, Scm};
 use crate::engine::prompt::{Materials, render};
 use crate::engine::words;
 use crate::os::regular;
@@ -14,7 +14,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-type Faulty<T> = Result<T, (Fault, String)>;
+pub(super) type Faulty<T> = Result<T, (Fault, String)>;
 
 /// The state of the repository when the loop began: taken once, found again by every later runner.
 pub(super) fn base(dir: &LoopDir, workspace: &Path) -> Result<git::Base, String> {
@@ -79,7 +79,12 @@ impl Runner<'_> {
             return Ok(task);
         }
         let task = String::from_utf8_lossy(&task).into_owned();
-        let mut materials = Materials { task, red: self.red_outputs(), ..Materials::default() };
+        let mut materials = Materials {
+            task,
+            red: self.red_outputs(),
+            task_output: self.task_output(),
+            ..Materials::default()
+        };
         if plan.context.level == Level::Full {
             match self.diff() {
                 Ok(diff) => materials.diff = diff,
@@ -132,7 +137,7 @@ impl Runner<'_> {
         }
     }
 
-    fn task_text(&self) -> Faulty<Vec<u8>> {
+    pub(super) fn task_text(&self) -> Faulty<Vec<u8>> {
         let task = &self.state.plan.task;
         let Some(path) = &task.file else { return Ok(task.text.clone().unwrap_or_default().into_bytes()) };
         let read = regular::read(path, PROMPT_MAX, true)
@@ -174,6 +179,15 @@ impl Runner<'_> {
             (place, Excerpt::tail(&text, max, dropped), check.guardrail(iteration))
         })
         .collect()
+    }
+}
+
+impl Runner<'_> {
+    /// What the task that failed last printed.
+    fn task_output(&self) -> Option<(Excerpt, String)> {
+        let (owed, max) = (self.state.keeping.owed.as_ref()?, self.state.plan.context.output_chars);
+        let (text, dropped) = tail(&self.dir.task_log(owed.iteration, owed.task), max).ok()?;
+        Some((Excerpt::tail(&text, max, dropped), Scm::guardrail(owed.iteration, owed.task)))
     }
 }
 

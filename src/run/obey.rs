@@ -20,6 +20,7 @@ impl Runner<'_> {
             let ordered = orders.iter().any(|order| match order {
                 Effect::Run { iteration } => key == Key::Agent(*iteration),
                 Effect::Check { iteration, check } => key == Key::Check(*iteration, *check),
+                Effect::Commit { iteration, task } => key == Key::Commit(*iteration, *task),
                 _ => false,
             });
             if !ordered {
@@ -29,9 +30,11 @@ impl Runner<'_> {
         }
         for order in orders {
             match order {
-                Effect::Run { .. } | Effect::Check { .. } if self.world.under_way().is_some() => {}
+                Effect::Run { .. } | Effect::Check { .. } | Effect::Commit { .. }
+                    if self.world.under_way().is_some() => {}
                 Effect::Run { iteration } => return self.begin_agent(iteration),
                 Effect::Check { iteration, check } => return self.begin_check(iteration, check),
+                Effect::Commit { iteration, task } => return self.begin_task(iteration, task),
                 Effect::Kill { .. } => {}
                 Effect::WakeAt(clock_ms) => {
                     if self.world.under_way().is_none() {
@@ -71,6 +74,7 @@ impl Runner<'_> {
                 return Ok(Flow::Again);
             }
         };
+        self.note_head(iteration);
         self.world.clear_strays();
         // Git may have taken its time, and somebody have asked for something meanwhile.
         if self.hear(Some(Instant::now()))? {

@@ -4,7 +4,8 @@ use super::cost::cost_of_limit;
 use super::pen::{Pen, Reader};
 use super::stream::Stream;
 use super::tail::last_lines;
-use super::{Paint, columns, fit, line, one_line, paint};
+use super::{Paint, columns, fit, kept, line, one_line, paint};
+use crate::engine::plan::Scm;
 use crate::engine::words::{duration, of_limit};
 use crate::engine::{Event, Phase, State};
 use crate::store::{Line, LoopDir};
@@ -93,6 +94,9 @@ impl Console {
                     self.own_line(&words, colour, &mut out);
                 }
                 self.red_output(&line.event, state, &mut out);
+                if let Some(words) = line::begins(&line.event, state).filter(|_| !self.lively) {
+                    self.own_line(&words, Paint::Dim, &mut out);
+                }
                 self.above(&out, state, None);
             }
         }
@@ -108,18 +112,25 @@ impl Console {
         out.extend_from_slice(format!("{head} {words}\n").as_bytes());
     }
 
-    /// The end of what a red check printed, and where the rest is.
+    /// The end of what a red check or a failed task printed, and where the rest is.
     fn red_output(&self, event: &Event, state: &State, out: &mut Vec<u8>) {
-        let Event::Checked { iteration, check, report } = event else { return };
-        let Some(check) = state.plan.proof.checks.get(*check).filter(|_| !report.is_green()) else { return };
+        let (log, guardrail) = match event {
+            Event::Checked { iteration, check, report } if !report.is_green() => {
+                let Some(check) = state.plan.proof.checks.get(*check) else { return };
+                (self.dir.check_log(*iteration, &check.slug), check.guardrail(*iteration))
+            }
+            Event::Committed { iteration, task, report } if !report.is_good() => {
+                (self.dir.task_log(*iteration, *task), Scm::guardrail(*iteration, *task))
+            }
+            _ => return,
+        };
         let mut stream = Stream::new(&self.gutter);
         stream.wrap(room());
-        let (last, cut) = last_lines(&self.dir.check_log(*iteration, &check.slug));
+        let (last, cut) = last_lines(&log);
         stream.feed(&last, out);
         stream.flush(out);
         if cut {
-            let words = format!("all of it: {}", check.guardrail(*iteration));
-            self.own_line(&words, Paint::Dim, out);
+            self.own_line(&format!("all of it: {guardrail}"), Paint::Dim, out);
         }
     }
 
@@ -219,8 +230,14 @@ impl Console {
         let limits = &state.plan.limits;
         let elapsed = state.active_ms + (self.began.elapsed().as_millis() as u64);
         let mut parts = vec![match &state.phase {
-            Phase::Checking if state.iteration == 0 => "preflight".to_owned(),
-            Phase::Checking => format!("checking iteration {}", of_limit(state.iteration, limits.iterations)),
+            Phase::Checking => checking(state),
+            Phase::Committing => {
+                format!(
+                    "iteration {}: git {}",
+                    state.iteration,
+                    kept::name(state, state.keeping.reports.len())
+                )
+            }
             Phase::Killing { .. } => format!("stopping iteration {}", state.iteration),
             Phase::Resting { until_ms } => {
                 let left = until_ms.saturating_sub(state.clock_ms + self.began.elapsed().as_millis() as u64);
@@ -243,6 +260,16 @@ impl Console {
         }
         format!("▸ {} · {}", self.dir.name(), parts.join(" · "))
     }
+}
+
+/// Which check runs.
+fn checking(state: &State) -> String {
+    let when = match state.iteration {
+        0 => "preflight".to_owned(),
+        number => format!("checking iteration {}", of_limit(number, state.plan.limits.iterations)),
+    };
+    let check = state.checks.iter().position(Option::is_none).unwrap_or(0);
+    format!("{when}: {}", fit(&one_line(&line::check_words(state, check)), 40))
 }
 
 /// A time that is renewed every second.

@@ -1,7 +1,7 @@
 //! The files for people and scripts beside the journal: `iterations.log` and `progress.md`.
 
 use super::line::has_failed;
-use super::one_line;
+use super::{kept, one_line};
 use crate::engine::event::CheckReport;
 use crate::engine::prompt::{how, how_red};
 use crate::engine::words::{dollars, duration, of_limit};
@@ -54,6 +54,7 @@ pub fn progress(task_dir: &Path, line: &Line, state: &State) -> io::Result<()> {
     let judged = match &line.event {
         Event::Ended { .. } => state.plan.proof.checks.is_empty() || state.outcome().is_some(),
         Event::Checked { check, .. } => check + 1 == state.plan.proof.checks.len(),
+        Event::Committed { .. } => true,
         Event::Opened { .. } => state.iteration > 0,
         _ => false,
     };
@@ -97,6 +98,9 @@ fn progress_text(state: &State) -> String {
                 Some(report) => format!("FAIL ({}, {})", how_red(report), duration(report.ms)),
             };
             let _ = writeln!(text, "- Check `{}`: {verdict}", check.command);
+        }
+        for (task, report) in iteration.tasks.iter().enumerate() {
+            let _ = writeln!(text, "- SCM `{}`: {}", kept::name(state, task), kept::verdict(report));
         }
     }
     text

@@ -1,9 +1,9 @@
 //! What is said of an event, in plain words: one line, or none.
 
-use super::{Paint, why};
+use super::{Paint, kept, why};
 use crate::engine::event::{Change, CheckReport, Door, Notice, Wish};
 use crate::engine::outcome::{Limit, iterations};
-use crate::engine::plan::Approve;
+use crate::engine::plan::{Approve, OnFail};
 use crate::engine::prompt::{how, how_red};
 use crate::engine::state::{How, Iteration};
 use crate::engine::words::{dollars, duration, of_limit, processes};
@@ -28,13 +28,15 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
         }
         Event::Checked { iteration, check, report } => one(
             format!(
-                "{}check {}: {}",
+                "{}check {}: {}{}",
                 if *iteration == 0 { "preflight " } else { "" },
                 check_words(state, *check),
-                verdict(report)
+                verdict(report),
+                action(state, *check).filter(|_| !report.is_green()).unwrap_or_default()
             ),
             if report.is_green() { Paint::Green } else { Paint::Red },
         ),
+        Event::Committed { task, report, .. } => vec![kept::line(state, *task, report)],
         Event::Noticed { notice, .. } => {
             noticed(*notice, state).map(|words| (words, Paint::Yellow)).into_iter().collect()
         }
@@ -62,6 +64,26 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
 /// A check's command, marked as one.
 pub fn check_words(state: &State, check: usize) -> String {
     state.plan.proof.checks.get(check).map(|check| format!("`{}`", check.command)).unwrap_or_default()
+}
+
+/// How a red check's output enters the next prompt.
+fn action(state: &State, check: usize) -> Option<String> {
+    Some(match state.plan.proof.checks.get(check)?.on_fail {
+        OnFail::Append => " (append)".into(),
+        OnFail::Prepend => " (prepend)".into(),
+        OnFail::Replace => " (replace)".into(),
+    })
+}
+
+/// The check that begins now that this event has been judged.
+pub fn begins(event: &Event, state: &State) -> Option<String> {
+    let next = match event {
+        Event::Checked { check, .. } => check + 1,
+        Event::Opened { .. } | Event::Ended { .. } | Event::Asked { .. } | Event::Noticed { .. } => 0,
+        _ => return None,
+    };
+    let due = state.checks.iter().position(Option::is_none) == Some(next) && state.phase == Phase::Checking;
+    due.then(|| format!("checking {}", check_words(state, next)))
 }
 
 /// `60s`: a timeout as it was given, not as a time that went by.
@@ -157,7 +179,10 @@ fn noticed(notice: Notice, state: &State) -> Option<String> {
 }
 
 fn asked(wish: Wish, by: Door, state: &State) -> Option<String> {
-    let busy = matches!(state.phase, Phase::Running { .. } | Phase::Killing { .. } | Phase::Checking);
+    let busy = matches!(
+        state.phase,
+        Phase::Running { .. } | Phase::Killing { .. } | Phase::Checking | Phase::Committing
+    );
     let again = if by == Door::Sigint { "; Ctrl-C again kills it now" } else { "" };
     match (wish, state.wish) {
         (Wish::Stop, Wish::Stop) if busy => Some(format!("stopping after this iteration{again}")),
@@ -175,6 +200,13 @@ fn finished(outcome: &Outcome, state: &State) -> Vec<(String, Paint)> {
             vec![("done pattern matched, stopping loop".into(), Paint::Green), (complete, Paint::Green)]
         }
         Outcome::Done { .. } | Outcome::Limit { success: true, .. } => vec![(complete, Paint::Green)],
+        Outcome::Limit { limit: Limit::Failures, .. }
+            if state.keeping.failures > state.consecutive_failures =>
+        {
+            let why = why::missing(state).map(|why| format!("the work is not proven: {why}"));
+            let stops = format!("{} failures of git in a row, stopping loop", state.keeping.failures);
+            std::iter::once(stops).chain(why).map(|words| (words, Paint::Red)).collect()
+        }
         Outcome::Limit { limit: Limit::Failures, .. } => {
             vec![(format!("{} consecutive failures, stopping loop", state.consecutive_failures), Paint::Red)]
         }

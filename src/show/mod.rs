@@ -3,6 +3,7 @@
 pub mod console;
 pub mod cost;
 pub mod files;
+pub mod kept;
 pub mod line;
 pub mod pen;
 pub mod status;

@@ -2,7 +2,7 @@
 
 use super::cost::{cost, cost_of_limit, known_cost};
 use super::line::{check_words, seconds, verdict};
-use super::{fit, one_line, why};
+use super::{fit, kept, one_line, why};
 use crate::engine::words::{duration, of_limit};
 use crate::engine::{Outcome, Phase, State, Status};
 use crate::store::{View, rfc3339};
@@ -41,6 +41,7 @@ pub fn object(view: &View, held: bool, directory: &str) -> Value {
         "directory": directory,
         "parent": header.parent,
         "checks": checks(state),
+        "scm": tasks(state),
         "last_exit": last.map(|last| json!({"code": last.exit.code, "signal": last.exit.signal})),
     })
 }
@@ -51,6 +52,20 @@ fn checks(state: &State) -> Vec<Value> {
         .map(|(check, report)| {
             let green = report.as_ref().map(crate::engine::event::CheckReport::is_green);
             json!({"command": check.command, "green": green})
+        })
+        .collect()
+}
+
+fn tasks(state: &State) -> Vec<Value> {
+    let reports = state.keeping.reports.iter().enumerate();
+    reports
+        .map(|(task, report)| {
+            json!({
+                "task": state.task_words(task),
+                "green": report.is_good(),
+                "skipped": report.skipped,
+                "commit": report.commit,
+            })
         })
         .collect()
 }
@@ -92,6 +107,9 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
         let verdict = report.as_ref().map_or_else(|| "not run in this iteration".into(), verdict);
         rows.push(("Check", format!("{} — {verdict}", check.command)));
     }
+    for (task, report) in state.keeping.reports.iter().enumerate() {
+        rows.push(("SCM", format!("{} — {}", kept::name(state, task), kept::verdict(report))));
+    }
     rows.extend(why::missing(state).map(|words| ("Missing", words)));
     rows.push(("Task", task(state)));
     rows.push(("Agent", state.plan.agent.command.join(" ")));
@@ -118,6 +136,7 @@ fn now(state: &State) -> Option<String> {
             let check = state.checks.iter().position(Option::is_none)?;
             format!("checking {}", check_words(state, check))
         }
+        Phase::Committing => format!("git {}", kept::name(state, state.keeping.reports.len())),
         Phase::Running { .. } => "the agent works".into(),
         Phase::Killing { .. } => "stopping the agent".into(),
         Phase::Resting { .. } => "resting".into(),

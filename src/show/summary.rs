@@ -1,7 +1,7 @@
 //! The last words of a run: outcome and why, what it took, what changed, what to do next.
 
 use super::cost::cost;
-use super::{Paint, line, one_line, paint, why};
+use super::{Paint, kept, line, one_line, paint, why};
 use crate::engine::outcome::iterations;
 use crate::engine::words::duration;
 use crate::engine::{Outcome, State, Status};
@@ -24,6 +24,10 @@ pub fn text(header: &Header, state: &State, changed: &str, next: bool, colour: b
             None => ("not run".into(), Paint::Yellow),
         };
         row("check", &format!("{} {}", one_line(&check.command), paint(&verdict, hue, colour)));
+    }
+    for (task, report) in state.keeping.reports.iter().enumerate() {
+        let (words, hue) = kept::line(state, task, report);
+        row("scm", &paint(&words, hue, colour));
     }
     row("missing", &one_line(&why::missing(state).unwrap_or_default()));
     row("changed", &one_line(changed));

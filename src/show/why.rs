@@ -1,5 +1,6 @@
 //! Why a loop came to no good end, and what a person would do about it.
 
+use super::kept;
 use crate::engine::signal::fold;
 use crate::engine::{Limit, Outcome, State, Status};
 use crate::store::Header;
@@ -7,6 +8,9 @@ use crate::store::Header;
 /// What the agent would have had to say, or what stood against its word; none if only checks were red.
 pub fn missing(state: &State) -> Option<String> {
     match state.outcome()? {
+        Outcome::Limit { success: false, .. } if !state.is_kept() => {
+            return kept::owed(state).map(|owed| format!("the checks are green, but {owed}"));
+        }
         Outcome::Limit { limit: Limit::Iterations | Limit::Cost | Limit::Time, success: false } => {}
         _ => return None,
     }

@@ -79,6 +79,21 @@ impl LoopDir {
         self.iteration(n).join(format!("check-{slug}.log"))
     }
 
+    /// What one task for green work printed in one iteration.
+    pub fn task_log(&self, n: u32, task: usize) -> PathBuf {
+        self.iteration(n).join(format!("scm-{}.log", task + 1))
+    }
+
+    /// What the commit of one iteration was to say.
+    pub fn commit_message(&self, n: u32) -> PathBuf {
+        self.iteration(n).join("commit.txt")
+    }
+
+    /// Where the repository's HEAD was when one iteration began.
+    pub fn head(&self, n: u32) -> PathBuf {
+        self.iteration(n).join("head")
+    }
+
     /// Creates the directory of one iteration, if it is not there.
     pub fn make_iteration(&self, n: u32) -> Result<PathBuf> {
         let path = self.iteration(n);

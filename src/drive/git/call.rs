@@ -80,7 +80,11 @@ impl Output {
 
 /// A git that runs in `dir`. `GIT_DIR` and its like stay as the user has them.
 pub(super) fn git(dir: &Path) -> Command {
-    let mut command = Command::new("git");
+    quiet(Command::new("git"), dir)
+}
+
+/// The same of a git that is called by other words.
+pub(super) fn quiet(mut command: Command, dir: &Path) -> Command {
     command.current_dir(dir);
     for setting in SETTINGS {
         command.args(["-c", setting]);

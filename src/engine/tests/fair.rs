@@ -1,7 +1,7 @@
 //! A fair world: it obeys every order, things go wrong for a while, and every loop comes to its end.
 
-use super::kit::{green, red};
-use super::worlds::{Journal, SEEDS, any_plan, any_report, finished, opened};
+use super::kit::{green, kept, red};
+use super::worlds::{Journal, SEEDS, any_plan, any_report, any_task_report, finished, opened};
 use crate::engine::event::{Door, Event, Exit, Fault, Marker, Notice, Now, Report, Said, Wish};
 use crate::engine::{Effect, Limit, Outcome, Phase, State};
 use fastrand::Rng;
@@ -46,6 +46,10 @@ impl Fair {
             ([Effect::Check { iteration, check }], trouble) => {
                 let report = if trouble == u8::MAX || self.random.bool() { green() } else { red() };
                 self.feed(100, Event::Checked { iteration: *iteration, check: *check, report });
+            }
+            ([Effect::Commit { iteration, task }], trouble) => {
+                let report = if trouble == u8::MAX { kept() } else { any_task_report(&mut self.random) };
+                self.feed(100, Event::Committed { iteration: *iteration, task: *task, report });
             }
             ([Effect::Run { iteration: next }, ..], _) if *next > iteration => {
                 self.feed(1, Event::Started { iteration: *next });

@@ -9,11 +9,13 @@ use crate::engine::signal;
 use crate::engine::state::State;
 use regex::Regex;
 
-const LINES: [&str; 20] = [
+const LINES: [&str; 22] = [
     "<promise>COMPLETE</promise>",
     "<promise>\nSHIPPED\n</promise>",
     "<response>DONE</response>",
     "<blocked>why</blocked>",
+    "<commit>Fix it</commit>",
+    "<commit>\nFix it\n\nbecause\n</commit>",
     "All tasks complete",
     "DONE",
     "FINISHED",
@@ -60,11 +62,17 @@ fn any_state(random: &mut fastrand::Rng) -> State {
     (plan.limits.cost_usd, plan.limits.time_ms) =
         (random.bool().then_some(9.5), random.bool().then_some(99_000_000));
     plan.context.level = if random.bool() { Level::Full } else { Level::Feedback };
+    plan.scm.tasks = ["commit".into(), format!("push {}", any_lines(random))].into();
     let count = plan.proof.checks.len();
     let mut work = Loop { state: State::new(plan) }.open();
     for _ in 0..random.usize(..4) {
         let colours: String = (0..count).map(|_| if random.bool() { 'r' } else { 'g' }).collect();
         work = if work.is_checking() { work.check(&colours) } else { work };
+        if work.is_committing() {
+            work = work.keep(random.choice(&["l", "kl", "kk", "u"]).unwrap());
+            let rest = work.state.rest_until_ms.saturating_sub(work.state.clock_ms);
+            work = work.after(rest);
+        }
         if work.runs().is_none() {
             break;
         }
@@ -90,10 +98,14 @@ fn no_word_of_ralphs_own_is_a_signal() {
                 red: outputs.collect(),
                 diff: Excerpt::head(&any_lines(&mut random), 60),
                 diff_missing: String::new(),
+                task_output: Some((Excerpt::tail(&any_lines(&mut random), 60, 0), "/log".into())),
             };
             let text = render(&state, &given);
             let told = signal::read(&text, &state.promises());
-            assert!(!told.promised && told.blocked.is_none(), "seed {seed}: {told:?} in\n{text}");
+            assert!(
+                !told.promised && told.blocked.is_none() && told.commit.is_none(),
+                "seed {seed}: {told:?} in\n{text}"
+            );
             let Some(pattern) = &state.plan.proof.pattern else { continue };
             let pattern = Regex::new(pattern).unwrap();
             let matched = text.lines().find(|line| pattern.is_match(line));

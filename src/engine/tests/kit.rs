@@ -1,6 +1,7 @@
 //! Makes plans and feeds events, so that a test reads in a few lines.
 
 use crate::engine::event::{CheckReport, Door, Event, Exit, Fault, Marker, Notice, Now, Report, Said, Wish};
+use crate::engine::keeping::{Skip, TaskReport};
 use crate::engine::plan::{
     Agent, Check, Context, Grace, Level, Limits, OnFail, Plan, Proof, Rest, Scm, Task,
 };
@@ -60,6 +61,14 @@ pub(super) fn red() -> CheckReport {
     CheckReport { exit: Exit::code(1), timed_out: false, ms: 10 }
 }
 
+pub(super) fn kept() -> TaskReport {
+    TaskReport { exit: Exit::code(0), ms: 10, commit: Some("1a2b3c4d".into()), ..TaskReport::default() }
+}
+
+pub(super) fn lost() -> TaskReport {
+    TaskReport { exit: Exit::code(1), ms: 10, output: "no".into(), ..TaskReport::default() }
+}
+
 /// Something that happens to a loop.
 pub(super) type Way = fn(Loop) -> Loop;
 
@@ -91,6 +100,13 @@ impl Loop {
 
     pub(super) fn pattern(self, text: &str) -> Self {
         self.with(|plan| plan.proof.pattern = Some(text.into()))
+    }
+
+    pub(super) fn tasks(self, tasks: &[&str]) -> Self {
+        self.with(|plan| {
+            plan.scm.command = vec!["git".into()];
+            plan.scm.tasks = tasks.iter().map(|task| (*task).to_owned()).collect();
+        })
     }
 
     pub(super) fn no_promise(self) -> Self {
@@ -138,6 +154,24 @@ impl Loop {
             };
             let report = if colour == 'g' { green() } else { red() };
             self = self.feed(Event::Checked { iteration, check, report });
+        }
+        self
+    }
+
+    /// The tasks that are ordered end, one after the other: `k` kept, `l` lost, `u` unchanged, `e` empty.
+    pub(super) fn keep(mut self, ends: &str) -> Self {
+        for end in ends.chars() {
+            let orders = self.state.orders();
+            let [Effect::Commit { iteration, task }] = orders[..] else {
+                panic!("no task is ordered: {orders:?}")
+            };
+            let report = match end {
+                'k' => kept(),
+                'l' => lost(),
+                'u' => TaskReport { skipped: Some(Skip::Unchanged), ..TaskReport::default() },
+                _ => TaskReport { skipped: Some(Skip::Empty), ..TaskReport::default() },
+            };
+            self = self.feed(Event::Committed { iteration, task, report });
         }
         self
     }
@@ -235,6 +269,10 @@ impl Loop {
 
     pub(super) fn is_checking(&self) -> bool {
         self.state.phase == Phase::Checking
+    }
+
+    pub(super) fn is_committing(&self) -> bool {
+        self.state.phase == Phase::Committing
     }
 
     pub(super) fn outcome(&self) -> Outcome {

@@ -3,6 +3,7 @@
 mod crashes;
 mod fair;
 mod harmless;
+mod keeping;
 mod kit;
 mod limits;
 mod prompts;

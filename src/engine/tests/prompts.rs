@@ -14,6 +14,7 @@ fn materials() -> Materials {
         diff: Excerpt::head("+one\n+two", 6),
         diff_missing: String::new(),
         red: vec![(0, Excerpt::tail("expected 1, found 2", 7, 0), "/log/0".into())],
+        task_output: None,
     }
 }
 

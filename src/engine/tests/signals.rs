@@ -341,3 +341,29 @@ fn what_follows_an_echo_is_left_as_it_was() {
         }
     }
 }
+
+#[test]
+fn a_commit_message_is_read_as_a_promise_is_and_keeps_its_lines() {
+    for (text, message) in [
+        ("<commit>Fix it</commit>", Some("Fix it")),
+        ("All done.\n<Commit> Fix it </COMMIT>\n<promise>COMPLETE</promise>", Some("Fix it")),
+        ("<commit>\n\nFix it\n\nIt  broke \n- often\n</commit>", Some("Fix it\n\nIt  broke\n- often")),
+        ("<commit>#1 -x \"$(y)\"</commit>", Some("#1 -x \"$(y)\"")),
+        ("<commit>\x1b[31mred\x1b[0m\x07</commit>", Some("red")),
+        ("<commit>Draft</commit>\n\n<commit>Fix it</commit>", Some("Fix it")),
+        ("<commit>Fix it</commit>\nno <commit>more</commit> of it", Some("Fix it")),
+        ("Say <commit>Fix it</commit> at the end.", None),
+        ("> <commit>Fix it</commit>", None),
+        ("```\n<commit>Fix it</commit>\n```", None),
+        ("<commit> \n </commit>", None),
+        ("<commit>Fix it", None),
+    ] {
+        assert_eq!(said(text).commit.as_deref(), message, "{text:?}");
+    }
+    let long = said(&format!("<commit>{}</commit>", "é".repeat(20_000))).commit.unwrap();
+    assert_eq!(long.chars().count(), 16_000);
+    assert!(
+        said("Good. <promise>COMPLETE</promise>\n<commit>Fix it</commit>").promise_in_sentence,
+        "not the last"
+    );
+}

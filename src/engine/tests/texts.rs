@@ -135,7 +135,13 @@ fn lines() -> Vec<(Event, &'static str)> {
     let report = Report {
         exit: Exit { code: None, signal: Some(9) },
         ms: 5,
-        said: Said { promised: true, promise_in_sentence: true, matched: true, blocked: Some("x".into()) },
+        said: Said {
+            promised: true,
+            promise_in_sentence: true,
+            matched: true,
+            blocked: Some("x".into()),
+            commit: Some("y".into()),
+        },
         markers: vec![Marker::Done, Marker::File],
         cost_usd: Some(0.25),
         bytes: 7,
@@ -192,7 +198,7 @@ fn lines() -> Vec<(Event, &'static str)> {
         ),
         (
             Event::Ended { iteration: 3, report },
-            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x"},"markers":["done","file"],"cost_usd":0.25,"steps":4,"bytes":7,"leftovers":2,"survivors":[3]}}"#,
+            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"cost_usd":0.25,"steps":4,"bytes":7,"leftovers":2,"survivors":[3]}}"#,
         ),
         (
             Event::Faulted { class: Fault::PromptFile, detail: "gone".into() },

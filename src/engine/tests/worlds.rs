@@ -1,9 +1,10 @@
 //! A hostile world: it says anything at any time, and the engine must keep its invariants.
 
-use super::kit::{check, green, plan, red};
+use super::kit::{check, green, kept, lost, plan, red};
 use crate::engine::event::{
     Change, Door, Event, Exit, Fault, Marker, Notice, Now, Report, Said, Verdict, Wish,
 };
+use crate::engine::keeping::{Skip, TaskReport};
 use crate::engine::plan::Plan;
 use crate::engine::state::REMEMBERED;
 use crate::engine::{Effect, Outcome, State};
@@ -69,6 +70,8 @@ pub(super) fn any_plan(random: &mut Rng) -> Plan {
     limits.cost_usd = (random.u8(..4) == 0).then_some(4.0);
     limits.time_ms = (random.u8(..4) == 0).then(|| random.u64(1..100_000));
     limits.iteration_ms = random.bool().then(|| random.u64(1..20_000));
+    let tasks = ["commit", "push"].map(str::to_owned);
+    plan.scm.tasks = tasks[..random.usize(..3)].to_vec();
     plan.rest.delay_ms = random.u64(..2) * random.u64(..2000);
     plan.agent.exit_waiting = random.bool().then_some(42);
     plan
@@ -90,6 +93,7 @@ pub(super) fn any_report(random: &mut Rng) -> Report {
             promise_in_sentence: rarely(random),
             matched: rarely(random),
             blocked: rarely(random).then(|| "no key".into()),
+            commit: None,
         },
         markers: if rarely(random) { vec![marker] } else { vec![] },
         cost_usd: random.bool().then_some(0.25),
@@ -108,7 +112,7 @@ fn any_event(random: &mut Rng, state: &State) -> Event {
     };
     let inbox = random.bool().then(|| random.u64(..));
     let iteration = near(random, state.iteration);
-    match random.u8(..32) {
+    match random.u8(..36) {
         0 => Event::Opened { pid: 1, version: String::new(), cost_usd: random.bool().then_some(0.5) },
         1 | 2 => {
             let wishes =
@@ -143,7 +147,21 @@ fn any_event(random: &mut Rng, state: &State) -> Event {
         28 if random.u8(..4) == 0 => Event::Faulted { class: Fault::Disk, detail: "full".into() },
         29 => finished(),
         30 => Event::Unknown,
+        31..=33 => {
+            let task = near(random, state.keeping.reports.len() as u32) as usize;
+            Event::Committed { iteration, task, report: any_task_report(random) }
+        }
         _ => Event::Woke,
+    }
+}
+
+pub(super) fn any_task_report(random: &mut Rng) -> TaskReport {
+    match random.u8(..6) {
+        0 => lost(),
+        1 => TaskReport { skipped: Some(Skip::Unchanged), ..TaskReport::default() },
+        2 => TaskReport { skipped: Some(Skip::Empty), ..TaskReport::default() },
+        3 => TaskReport { timed_out: true, ..kept() },
+        _ => kept(),
     }
 }
 
@@ -170,6 +188,8 @@ struct Oracle {
     spent: f64,
     /// The last report of each check that had been ordered, with its iteration.
     reports: Vec<Option<(u32, bool)>>,
+    /// The last task that ended for green work: its iteration, its place, and whether it went well.
+    task: Option<(u32, usize, bool)>,
 }
 
 impl Oracle {
@@ -206,6 +226,12 @@ impl Oracle {
                 self.reports.resize((check + 1).max(self.reports.len()), None);
                 self.reports[*check] = Some((*iteration, report.is_green()));
             }
+            Event::Committed { iteration, task, report }
+                if orders.contains(&Effect::Commit { iteration: *iteration, task: *task }) =>
+            {
+                let last = report.skipped == Some(Skip::Unchanged);
+                self.task = Some((*iteration, if last { usize::MAX } else { *task }, report.is_good()));
+            }
             _ => {}
         }
     }
@@ -229,6 +255,11 @@ impl Oracle {
                 self.nothing_stands_against_a_run(state);
             }
             (None, [Effect::Check { iteration, .. }]) => assert_eq!(*iteration, self.highest),
+            (None, [Effect::Commit { iteration, task }]) => {
+                assert!(*iteration == self.highest && *iteration > 0 && *task < state.plan.scm.tasks.len());
+                assert_eq!((state.wish.is_now(), &state.fault), (false, &None));
+                self.all_checks_are_green(state);
+            }
             (None, [] | [Effect::WakeAt(_) | Effect::Finish(_) | Effect::Leave]) => {}
             (None, _) => panic!("{orders:?}"),
         }
@@ -239,16 +270,25 @@ impl Oracle {
         assert!(limits.iterations.is_none_or(|max| self.started < max));
         assert!(limits.cost_usd.is_none_or(|max| self.spent < max));
         assert!(limits.time_ms.is_none_or(|max| state.active_ms < max));
-        assert!(limits.failures.is_none_or(|max| state.consecutive_failures < max));
+        let failures = state.consecutive_failures.max(state.keeping.failures);
+        assert!(limits.failures.is_none_or(|max| failures < max));
         assert_eq!((state.wish, &state.fault), (Wish::Go, &None));
         assert!(state.rest_until_ms <= state.clock_ms);
     }
 
+    fn all_checks_are_green(&self, state: &State) {
+        for place in 0..state.plan.proof.checks.len() {
+            assert_eq!(self.reports[place], Some((self.highest, true)), "check {place}");
+        }
+    }
+
     /// Every check of the newest iteration is green, and somebody or something says that this is the work.
     fn judge_done(&self, state: &State) {
-        let proof = &state.plan.proof;
-        for place in 0..proof.checks.len() {
-            assert_eq!(self.reports[place], Some((self.highest, true)), "check {place}");
+        let (proof, tasks) = (&state.plan.proof, state.plan.scm.tasks.len());
+        self.all_checks_are_green(state);
+        if tasks > 0 && self.highest > 0 && !proof.checks.is_empty() {
+            let (iteration, task, good) = self.task.expect("a task has ended");
+            assert!(iteration == self.highest && task.saturating_add(1) >= tasks && good, "{:?}", self.task);
         }
         let shown = !proof.checks.is_empty() && !proof.explicit();
         let shown = shown && state.red_at_start.unwrap_or(proof.fallback.is_empty());

@@ -1,0 +1,50 @@
+//! What may stand in the way of committing, seen before anything starts.
+
+use super::call;
+use super::keep::Tree;
+
+/// How a working tree stands.
+#[derive(Debug, Default)]
+pub struct Standing {
+    /// The files that are not as the newest commit has them.
+    pub changed: Vec<String>,
+    /// What was begun and not concluded, such as a merge.
+    pub under_way: Option<&'static str>,
+    /// Whether HEAD is on no branch.
+    pub detached: bool,
+    /// Whether there is somewhere to push to.
+    pub has_remote: bool,
+    /// Why git would not know who commits.
+    pub nobody: Option<String>,
+}
+
+/// What git keeps while something is under way.
+const SIGNS: [(&str, &str); 5] = [
+    ("MERGE_HEAD", "a merge"),
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+];
+
+impl Tree {
+    /// How it stands now. What git does not tell is not known to be in the way.
+    pub fn standing(&self) -> Result<Standing, String> {
+        let answer = |words: &[&str]| self.call(words).ok();
+        let is_good = |output: &call::Output| output.code == Some(0);
+        let identity = answer(&["var", "GIT_COMMITTER_IDENT"]);
+        Ok(Standing {
+            changed: self.changed()?,
+            under_way: SIGNS.iter().find(|(sign, _)| self.has(sign)).map(|(_, what)| *what),
+            detached: !answer(&["symbolic-ref", "--quiet", "HEAD"]).is_none_or(|output| is_good(&output)),
+            has_remote: answer(&["remote"]).is_none_or(|output| !output.stdout.is_empty()),
+            nobody: identity.filter(|output| !is_good(output)).map(|output| output.complaint("var")),
+        })
+    }
+
+    /// Whether git keeps such a file for this working tree.
+    fn has(&self, name: &str) -> bool {
+        let output = self.call(&["rev-parse", "--git-path", name]).ok();
+        output.is_some_and(|output| self.top().join(call::path_of(&output.stdout)).exists())
+    }
+}

@@ -1,0 +1,201 @@
+//! How green work is kept: a task is put under way once, and found again if a crash hid its end.
+
+use super::{Error, Flow, Runner, millis};
+use crate::drive::git::{NoTree, Tree};
+use crate::drive::job::{Gone, Job, Launch};
+use crate::drive::{Key, leftover};
+use crate::engine::event::{Exit, Fault};
+use crate::engine::keeping::{COMMIT, Skip, TaskReport};
+use crate::engine::message::{message, trailers};
+use crate::engine::plain::plain;
+use crate::engine::plan::Scm;
+use crate::engine::{Effect, Event};
+use crate::os::regular;
+use crate::store::dir::create_file;
+use std::io::{self, Write};
+
+/// So much of a failed task's output goes into the journal, in characters.
+const OUTPUT_MAX: usize = 600;
+
+/// What stands for HEAD before the first commit.
+const UNBORN: &str = "none";
+
+impl Runner<'_> {
+    /// Remembers where HEAD is before the agent can move it.
+    pub(super) fn note_head(&self, iteration: u32) {
+        if self.state.plan.scm.tasks.is_empty() {
+            return;
+        }
+        let head = self.tree().ok().and_then(|tree| head_now(&tree));
+        if let Some(head) = head {
+            // Without it every iteration counts as one that changed something.
+            let _ = self.dir.make_iteration(iteration).map(|_| {
+                create_file(&self.dir.head(iteration)).and_then(|mut file| file.write_all(head.as_bytes()))
+            });
+        }
+    }
+
+    /// Where HEAD was when an iteration began, if that is known.
+    fn head_before(&self, iteration: u32) -> Option<String> {
+        let (bytes, _) = regular::read(&self.dir.head(iteration), 256, false).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn tree(&self) -> Result<Tree, NoTree> {
+        let plan = &self.state.plan;
+        Tree::around(&plan.scm.command, &plan.workspace)
+    }
+
+    pub(super) fn begin_task(&mut self, iteration: u32, task: usize) -> Result<Flow, Error> {
+        // What earned it is durable before anything is done with it.
+        self.journal.sync()?;
+        if let Err((class, detail)) = self.in_place() {
+            self.tell(Event::Faulted { class, detail })?;
+            return Ok(Flow::Again);
+        }
+        let log = self.dir.task_log(iteration, task);
+        self.dir.make_iteration(iteration)?;
+        let emptied = create_file(&log);
+        let report = match self.tree() {
+            Ok(tree) => match self.settled(&tree, iteration, task) {
+                Some(report) => report,
+                None => match emptied.and_then(|_| self.start_task(&tree, iteration, task)) {
+                    Ok(job) => {
+                        self.world.begin(Key::Commit(iteration, task), job, None);
+                        return Ok(Flow::Wait);
+                    }
+                    Err(error) => not_run(error.to_string()),
+                },
+            },
+            Err(NoTree::NoGit) => not_run("git is not installed (no longer in PATH)".into()),
+            Err(NoTree::Outside | NoTree::Bare) => not_run("there is no working tree of git any more".into()),
+            Err(NoTree::Broken(why)) => not_run(why),
+        };
+        if !report.is_good() {
+            let _ = regular::create(&log).and_then(|mut file| writeln!(file, "{}", report.output));
+            self.publish_task(iteration, task);
+        }
+        self.tell(Event::Committed { iteration, task, report })?;
+        Ok(Flow::Again)
+    }
+
+    /// What is known of a task without starting anything: that there is nothing to do, or that it was done
+    /// before a crash hid it.
+    fn settled(&self, tree: &Tree, iteration: u32, task: usize) -> Option<TaskReport> {
+        let before = self.head_before(iteration);
+        let skipped = |why| Some(TaskReport { skipped: Some(why), ..TaskReport::default() });
+        let is_commit = self.state.task_words(task) == COMMIT;
+        if is_commit && let Some(commit) = self.own_commit(tree, iteration) {
+            return Some(with_contents(
+                TaskReport { exit: Exit::code(0), ..TaskReport::default() },
+                tree,
+                commit,
+            ));
+        }
+        let is_clean = (task == 0 || is_commit) && tree.changed().is_ok_and(|changed| changed.is_empty());
+        // What an earlier task failed to do is to be done even if this iteration added nothing.
+        let may_skip = is_clean && task == 0 && self.state.keeping.owed.is_none() && before.is_some();
+        match is_clean {
+            true if may_skip && before == head_now(tree) => skipped(Skip::Unchanged),
+            true if is_commit => skipped(Skip::Empty),
+            _ => None,
+        }
+    }
+
+    /// The commit that this iteration made, found by its trailer.
+    fn own_commit(&self, tree: &Tree, iteration: u32) -> Option<String> {
+        let [_, own] = trailers(&self.header.name, &self.header.id, iteration);
+        let since = self.head_before(iteration).filter(|head| head != UNBORN);
+        tree.commit_with(&own, since.as_deref())
+    }
+
+    fn start_task(&self, tree: &Tree, iteration: u32, task: usize) -> io::Result<Job> {
+        let plan = &self.state.plan;
+        let words = self.state.task_words(task);
+        let path = self.dir.commit_message(iteration);
+        if words == COMMIT {
+            let text = self.task_text().unwrap_or_default();
+            let said = self.state.claims.said.commit.as_deref();
+            let own = trailers(&self.header.name, &self.header.id, iteration);
+            let text = message(said, plan.task.title.as_deref(), &String::from_utf8_lossy(&text), &own);
+            create_file(&path)?.write_all(text.as_bytes())?;
+        }
+        let mut order = tree.order(words, &path);
+        order.env.push((leftover::MARK.to_owned(), leftover::mark(&self.header.id)));
+        // It may run all that the checks run, by way of a hook.
+        let patience = plan.proof.checks.iter().map(|check| check.timeout_ms).max();
+        Job::start(Launch {
+            command: &order.command,
+            dir: &order.dir,
+            env: &order.env,
+            stdin: None,
+            log: self.dir.task_log(iteration, task),
+            log_cap: plan.log_cap,
+            timeout: patience.map(millis),
+            silence: None,
+            grace: millis(plan.grace.term_ms),
+            survivor: millis(plan.grace.survivor_ms),
+        })
+    }
+
+    pub(super) fn task_gone(&mut self, iteration: u32, task: usize, gone: &Gone) -> Result<(), Error> {
+        if !self.state.orders().contains(&Effect::Commit { iteration, task }) {
+            return Ok(());
+        }
+        let mut report =
+            TaskReport { exit: gone.exit, timed_out: gone.timed_out, ms: gone.ms, ..TaskReport::default() };
+        if !report.is_good() {
+            report.output = last_words(&gone.last_text);
+            self.publish_task(iteration, task);
+        } else if self.state.task_words(task) == COMMIT
+            && let Ok(tree) = self.tree()
+        {
+            match self.own_commit(&tree, iteration) {
+                Some(commit) => report = with_contents(report, &tree, commit),
+                // A hook may have rewritten the message. If HEAD is where it was, there was nothing to commit.
+                None if head_now(&tree) == self.head_before(iteration) => report.skipped = Some(Skip::Empty),
+                None => {}
+            }
+        }
+        self.tell(Event::Committed { iteration, task, report })?;
+        if !gone.survivors.is_empty() {
+            let detail = format!("processes of git outlived KILL: {:?}", gone.survivors);
+            self.tell(Event::Faulted { class: Fault::Survivors, detail })?;
+        }
+        Ok(())
+    }
+
+    fn publish_task(&mut self, iteration: u32, task: usize) {
+        let log = self.dir.task_log(iteration, task);
+        if let Err(error) = self.task.publish(&log, &Scm::guardrail(iteration, task)) {
+            self.watch.warn(&format!("cannot copy a task's output into the workspace: {error}"));
+        }
+    }
+}
+
+fn head_now(tree: &Tree) -> Option<String> {
+    Some(tree.head().ok()?.unwrap_or_else(|| UNBORN.to_owned()))
+}
+
+fn not_run(why: String) -> TaskReport {
+    TaskReport { output: why, ..TaskReport::default() }
+}
+
+fn with_contents(report: TaskReport, tree: &Tree, commit: String) -> TaskReport {
+    let contents = tree.contents(&commit);
+    TaskReport {
+        commit: Some(commit),
+        subject: Some(contents.subject),
+        files: Some(contents.files),
+        paths: contents.paths.into_iter().take(3).collect(),
+        ..report
+    }
+}
+
+/// The end of what was printed, line by line without its controls.
+fn last_words(text: &str) -> String {
+    let lines: Vec<_> = text.trim().lines().map(plain).collect();
+    let text = lines.join("\n");
+    let from = text.chars().count().saturating_sub(OUTPUT_MAX);
+    text.chars().skip(from).collect()
+}
