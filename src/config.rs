@@ -8,12 +8,13 @@ pub mod file;
 pub mod keys;
 pub mod layers;
 pub mod schema;
+pub mod scm;
 pub mod settings;
 pub mod task;
 pub mod units;
 pub mod value;
 
-use crate::engine::plan::{Check, Context, Grace, Limits, Plan, Proof, Rest, Scm};
+use crate::engine::plan::{Check, Context, Grace, Limits, Plan, Proof, Rest};
 use crate::engine::{prompt, template};
 pub use layers::{Layer, Origin, Places, Stack};
 pub use settings::Settings;
@@ -94,7 +95,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             marker_ms: all.grace_marker.0,
             survivor_ms: all.grace_survivor.0,
         },
-        scm: all.scm.map(|scm| Scm { command: scm.command, tasks: scm.tasks }).unwrap_or_default(),
+        scm: scm::scm(&stack.name("scm"), all.scm.unwrap_or_default())?,
         notify: all.notify,
         workspace: errand.workspace.clone(),
         share_workspace: all.share_workspace,
