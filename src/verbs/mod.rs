@@ -5,6 +5,7 @@ mod demo;
 mod dry_run;
 mod failure;
 mod inside;
+mod keep;
 mod logs;
 mod ls;
 mod operate;

@@ -2,6 +2,7 @@
 
 use super::dry_run::dry_run;
 use super::failure::{Failure, warn};
+use super::keep::work_can_be_kept;
 use super::ready::ready;
 use super::supervise::{Locks, lock_away, supervise};
 use super::visit::Visit;
@@ -48,6 +49,7 @@ pub(super) fn run_in(
         return Err(store::Error::BadName { name: name.to_owned() }.into());
     }
     ready(&plan, &all.agents)?;
+    work_can_be_kept(&plan)?;
     if words.dry_run {
         return dry_run(&plan);
     }

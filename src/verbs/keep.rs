@@ -1,0 +1,76 @@
+//! What may keep green work from being committed, said before a loop begins.
+
+use super::failure::{Failure, warn};
+use crate::drive::git::{NoTree, Standing, Tree};
+use crate::engine::Plan;
+use crate::engine::keeping::COMMIT;
+use crate::engine::words::plural;
+
+/// How many files a warning names.
+const SHOWN: usize = 3;
+
+/// Refuses what cannot work, and warns of what may not.
+pub(super) fn work_can_be_kept(plan: &Plan) -> Result<(), Failure> {
+    let tasks = &plan.scm.tasks;
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    let tree = Tree::around(&plan.scm.command, &plan.workspace).map_err(|why| refusal(&why, plan))?;
+    let standing = tree.standing().map_err(|why| refusal(&NoTree::Broken(why), plan))?;
+    if plan.proof.checks.is_empty() {
+        warn(format!("--scm {} is never done without a check: only green work is", tasks.join(", ")));
+    }
+    let commits = tasks.iter().any(|task| task == COMMIT);
+    let pushes = |task: &String| task.split_whitespace().next() == Some("push");
+    if let (true, Some(why)) = (commits, &standing.nobody) {
+        return Err(Failure::usage(
+            format!("git does not know who commits: {why}"),
+            "git config user.name \"…\" && git config user.email \"…\"",
+        ));
+    }
+    for warning in warnings(&standing, commits, tasks.iter().any(pushes)) {
+        warn(warning);
+    }
+    Ok(())
+}
+
+fn warnings(standing: &Standing, commits: bool, pushes: bool) -> Vec<String> {
+    let mut all = Vec::new();
+    let changed = &standing.changed;
+    if commits && !changed.is_empty() {
+        let names = changed[..SHOWN.min(changed.len())].join(", ");
+        let more = if changed.len() > SHOWN { ", …" } else { "" };
+        let count = plural(changed.len() as u64, "file");
+        all.push(format!("uncommitted changes will be in the first commit: {count} ({names}{more})"));
+    }
+    if let Some(what) = standing.under_way {
+        all.push(format!("{what} is under way in this repository: a commit may conclude it, or fail"));
+    }
+    if pushes && !standing.has_remote {
+        all.push("this repository has no remote: git push will fail".into());
+    } else if pushes && standing.detached {
+        all.push("HEAD is on no branch: git push will fail unless it is told where to".into());
+    }
+    all
+}
+
+fn refusal(why: &NoTree, plan: &Plan) -> Failure {
+    let (task, place) = (&plan.scm.tasks[0], plan.workspace.display());
+    match why {
+        NoTree::NoGit => Failure::usage(
+            format!("--scm {task} needs git, and there is none: {}", plan.scm.command.join(" ")),
+            "install it, or check your PATH",
+        ),
+        NoTree::Outside => Failure::usage(
+            format!("--scm {task} needs a git repository, and {place} is in none"),
+            "git init, or leave --scm out",
+        ),
+        NoTree::Bare => Failure::usage(
+            format!("--scm {task} needs a working tree, and {place} is in a bare repository"),
+            "work in a clone of it",
+        ),
+        NoTree::Broken(why) => {
+            Failure::usage(format!("--scm {task} cannot work here: {why}"), "see what git status says")
+        }
+    }
+}
