@@ -81,6 +81,9 @@ pub struct Owed {
     pub task: usize,
     /// How it went.
     pub report: TaskReport,
+    /// What the commit was to say, if it is the one that failed.
+    #[serde(default)]
+    pub message: Option<String>,
 }
 
 impl State {
@@ -105,6 +108,12 @@ impl State {
         self.plan.scm.tasks.get(task).map_or("", String::as_str)
     }
 
+    /// What the agent would write over the commit; one that mends an earlier commit may leave that to the one before.
+    pub fn commit_words(&self) -> Option<&str> {
+        let earlier = self.keeping.owed.as_ref().and_then(|owed| owed.message.as_deref());
+        self.claims.said.commit.as_deref().or(earlier)
+    }
+
     /// Does what is due with green work, or else goes on.
     pub(super) fn keep_or_proceed(&mut self) {
         if self.task_due().is_some() {
@@ -119,6 +128,7 @@ impl State {
         if !expected || self.task_due() != Some(task) {
             return;
         }
+        let message = self.commit_words().filter(|_| self.task_words(task) == COMMIT).map(str::to_owned);
         let keeping = &mut self.keeping;
         keeping.reports.push(report.clone());
         if let Some(last) = self.recent.back_mut().filter(|last| last.number == iteration) {
@@ -126,7 +136,7 @@ impl State {
         }
         if !report.is_good() {
             keeping.failures = keeping.failures.saturating_add(1);
-            keeping.owed = Some(Owed { iteration, task, report: report.clone() });
+            keeping.owed = Some(Owed { iteration, task, report: report.clone(), message });
             let rest_ms = self.backoff_ms(self.keeping.failures);
             self.rest_until_ms = self.rest_until_ms.max(self.clock_ms.saturating_add(rest_ms));
         } else if self.task_due().is_none() {

@@ -115,7 +115,7 @@ impl Runner<'_> {
         let path = self.dir.commit_message(iteration);
         if words == COMMIT {
             let text = self.task_text().unwrap_or_default();
-            let said = self.state.claims.said.commit.as_deref();
+            let said = self.state.commit_words();
             let own = trailers(&self.header.name, &self.header.id, iteration);
             let text = message(said, plan.task.title.as_deref(), &String::from_utf8_lossy(&text), &own);
             create_file(&path)?.write_all(text.as_bytes())?;

@@ -60,8 +60,12 @@ fn files(report: &TaskReport) -> String {
 /// Which task keeps a loop from its end, and its last words.
 pub fn owed(state: &State) -> Option<String> {
     let owed = state.keeping.owed.as_ref()?;
-    let last = owed.report.output.lines().rev().map(one_line).find(|line| !line.is_empty());
-    let last = last.map(|last| format!(": {}", fit(&last, 100))).unwrap_or_default();
+    // Git's own complaint, or else its last words: advice may follow the one, and a hook says the other.
+    let said = |line: &String| ["fatal:", "error:", "! ["].iter().any(|word| line.starts_with(word));
+    let lines: Vec<String> =
+        owed.report.output.lines().map(one_line).filter(|line| !line.is_empty()).collect();
+    let last = lines.iter().find(|line| said(line)).or(lines.last());
+    let last = last.map(|last| format!(": {}", fit(last, 100))).unwrap_or_default();
     let count = state.keeping.failures;
     let times = if count > 1 { format!(" {count} times in a row") } else { String::new() };
     let how = how_red(&owed.report.as_check());

@@ -17,7 +17,7 @@ const AGENT: &str = "script:../agent.script";
 pub(crate) const WAITS: &str = "sh touch here; until test -e go; do sleep 0.01; done\n";
 
 /// Kills without a chance to say goodbye, and without the time that another program would take.
-fn kill_now(pids: &[u32]) {
+pub(crate) fn kill_now(pids: &[u32]) {
     for pid in pids {
         let pid = rustix::process::Pid::from_raw(*pid as i32).unwrap();
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
@@ -25,7 +25,7 @@ fn kill_now(pids: &[u32]) {
 }
 
 /// The supervisor below a warden, found without looking at every process.
-fn supervisor(warden: u32) -> Option<u32> {
+pub(crate) fn supervisor(warden: u32) -> Option<u32> {
     let list = fs::read_to_string(format!("/proc/{warden}/task/{warden}/children")).ok()?;
     list.split_whitespace().next()?.parse().ok()
 }

@@ -17,5 +17,6 @@ mod process_start;
 mod prompt;
 mod pty;
 mod rows;
+mod scm;
 mod settings;
 mod words;

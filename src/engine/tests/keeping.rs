@@ -259,3 +259,16 @@ fn every_end_of_a_task_has_its_line() {
         assert_eq!(serde_json::from_str::<Event>(line).unwrap(), event);
     }
 }
+
+#[test]
+fn the_message_of_a_failed_commit_serves_the_one_that_mends_it() {
+    let work = with(&["commit"]).start().say("<commit>Add it</commit>").check("g").keep("l");
+    let silent = rested(work.clone()).start().exit(0).check("g");
+    assert_eq!(silent.state.commit_words(), Some("Add it"));
+    let again = rested(silent.keep("l")).start().exit(0).check("g");
+    assert_eq!(again.state.commit_words(), Some("Add it"), "however often it fails");
+    let own = rested(work).start().say("<commit>Mend it</commit>").check("g");
+    assert_eq!(own.state.commit_words(), Some("Mend it"));
+    let pushed = with(&["commit", "push"]).start().say("<commit>Add it</commit>").check("g").keep("kl");
+    assert_eq!(rested(pushed).start().exit(0).check("g").state.commit_words(), None, "that one was made");
+}

@@ -1,0 +1,205 @@
+//! What becomes of green work: commits, pushes, and what is said where they fail.
+
+mod crash;
+mod fail;
+mod names;
+mod start;
+
+use crate::kit::{Done, Live, Test};
+
+/// The words of a loop called `a` that commits, with a check that looks for `made`.
+const RUN: [&str; 11] = [
+    "run",
+    "Make it.",
+    "--name",
+    "a",
+    "--agent",
+    "script:../agent.script",
+    "--check",
+    "test -f made",
+    "--scm",
+    "commit",
+    "--backoff=5ms..10ms",
+];
+
+/// Makes what the check looks for.
+const MAKES: &str = "iteration *\n write made\n  | yes\n";
+
+fn words<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&RUN[..], more].concat()
+}
+
+fn run(test: &Test, more: &[&str]) -> Done {
+    test.ralph(&words(more))
+}
+
+fn start(test: &Test, more: &[&str]) -> Live {
+    test.start(&words(more))
+}
+
+/// The subjects of all commits, the newest first.
+fn subjects(test: &Test) -> Vec<String> {
+    test.sh("git log --format=%s").lines().map(str::to_owned).collect()
+}
+
+/// A git hook of the repository in the workspace.
+fn hook(test: Test, name: &str, script: &str) -> Test {
+    test.program(&format!(".git/hooks/{name}"), &format!("#!/bin/sh\n{script}\n"))
+}
+
+/// With a bare repository beside the workspace to push to.
+fn with_remote(test: Test) -> Test {
+    test.sh("git init -q --bare -b main ../remote.git && git remote add origin ../remote.git");
+    test
+}
+
+fn remote_log(test: &Test) -> String {
+    test.sh("git -C ../remote.git log --format=%s main 2>/dev/null || true")
+}
+
+#[test]
+fn green_work_is_committed_with_the_agent_s_message_and_its_trailers() {
+    let test = Test::git().script(
+        "iteration 1\n write made\n  | yes\n write other\n  | x\n say <commit>Add what was asked\n say because\n say </commit>\n",
+    );
+    let done =
+        run(&test, &[]).exits(0).says("commit: 2 files (made, other) as ").says("\"Add what was asked\" (");
+    let id = test.sh("git rev-parse HEAD");
+    assert!(done.out.contains(&id[..7]), "{}", done.out);
+    let loop_id = test.journal("a")[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        test.sh("git log -1 --format=%B").trim_end(),
+        format!("Add what was asked\n\nbecause\n\nRalph-Iteration: a 1\nRalph-Id: {loop_id}/1")
+    );
+    assert_eq!(test.sh("git log -1 --format='%(trailers:key=Ralph-Iteration,valueonly)'").trim(), "a 1");
+    assert_eq!(test.sh("git status --porcelain"), "");
+    assert!(test.prompt("a", 1).contains("<commit>"));
+    let committed = &test.events("a", "committed")[0];
+    assert_eq!(committed["report"]["commit"], id.trim());
+    assert_eq!(committed["report"]["files"], 2);
+    assert!(test.read(".ralph/task/a/progress.md").contains("- SCM `commit`: 2 files (made, other) as "));
+    assert_eq!(test.status("a")["scm"][0]["commit"], id.trim());
+    test.ralph(&["status", "a"]).exits(0).says("SCM: commit — 2 files");
+}
+
+#[test]
+fn without_a_message_the_title_serves_and_else_the_task() {
+    let test = Test::git().script(MAKES).file("spec.md", "# Spec\n");
+    run(&test, &["--prompt-file", "spec.md"]).exits(0);
+    assert_eq!(subjects(&test)[0], "Make it.");
+    let test = Test::git().script(MAKES).file("spec.md", "\n## The spec\n\nmore\n");
+    test.ralph(&[&["run", "--prompt-file", "spec.md"], &RUN[2..]].concat()).exits(0);
+    assert_eq!(subjects(&test)[0], "The spec");
+}
+
+#[test]
+fn each_green_iteration_is_a_commit_of_its_own() {
+    let test = Test::git().script(
+        "iteration 1\n write made\n  | 1\n say <commit>One</commit>\niteration 2\n append made\n  | 2\n\
+         iteration 3\n sh mv made moved; mkdir made\n say <commit>Red</commit>\n\
+         iteration 4\n sh rmdir made; mv moved made\n append made\n  | 4\n promise SHIPPED\n",
+    );
+    run(&test, &["--promise", "SHIPPED"]).exits(0);
+    assert_eq!(subjects(&test), ["Make it.", "Make it.", "One", "first"], "none of the red third");
+    let iterations = test.sh("git log --format='%(trailers:key=Ralph-Iteration,valueonly,separator=)'");
+    assert_eq!(iterations.split_whitespace().collect::<Vec<_>>(), ["a", "4", "a", "2", "a", "1"]);
+}
+
+#[test]
+fn nothing_is_committed_at_preflight_without_checks_or_without_changes() {
+    let test =
+        Test::git().script("iteration 1\n say idle\niteration *\n promise COMPLETE\n").file("made", "");
+    test.sh("git add -A && git commit -q -m made");
+    run(&test, &["--scm", "push"]).exits(0).says("nothing changed; skipped: commit, push");
+    assert_eq!(subjects(&test), ["made", "first"]);
+    assert!(test.events("a", "committed").iter().all(|line| line["report"]["skipped"] == "unchanged"));
+
+    let test = Test::git().script("iteration *\n write made\n  | x\n promise COMPLETE\n");
+    let words = ["run", "x", "--name", "a", "--agent", RUN[5], "--scm", "commit"];
+    test.ralph(&words).exits(0).complains("never done without a check");
+    assert_eq!(subjects(&test), ["first"]);
+    assert!(test.events("a", "committed").is_empty());
+}
+
+#[test]
+fn what_ralph_writes_is_never_staged() {
+    let test = Test::git().file("deep/er/keep", "").file(".ralph/settings.json", "{}").script(
+        "iteration 1\n write made\n  | x\n sh touch ../../outside; git add -f .ralph; git -C ../.. add -f .ralph\n",
+    );
+    test.sh("git add -A && git commit -q -m deep && echo '{ }' > .ralph/settings.json");
+    let mut words = RUN;
+    words[5] = "script:../../../agent.script";
+    let mut command = test.ralph_command(&words);
+    command.current_dir(test.workspace().join("deep/er"));
+    let done = test.start_command(command).end().exits(0).says("commit: 2 files (deep/er/made, outside)");
+    assert_eq!(done.err, "", "what is ralph's own is not called dirty");
+    assert_eq!(test.sh("git show --name-only --format= HEAD"), "deep/er/made\noutside\n");
+    assert_eq!(test.sh("git diff --cached --name-only"), "");
+}
+
+#[test]
+fn a_push_is_made_only_where_it_is_asked_for() {
+    let test = with_remote(Test::git().script(MAKES));
+    run(&test, &[]).exits(0);
+    assert_eq!(remote_log(&test), "");
+    let test = with_remote(Test::git().script(MAKES));
+    run(&test, &["--scm", "push -u origin 'main'"]).exits(0).says("push -u origin 'main': done (");
+    assert_eq!(remote_log(&test), "Make it.\nfirst\n");
+}
+
+#[test]
+fn an_agent_that_commits_by_itself_is_pushed_all_the_same() {
+    let test =
+        with_remote(Test::git().script("iteration 1\n sh touch made; git add made; git commit -q -m own\n"));
+    run(&test, &["--scm", "push origin HEAD"])
+        .exits(0)
+        .says("commit: nothing to commit")
+        .says("push origin HEAD: done");
+    assert_eq!(remote_log(&test), "own\nfirst\n");
+    assert_eq!(subjects(&test), ["own", "first"]);
+}
+
+#[test]
+fn a_repository_without_any_commit_gets_its_first() {
+    let test = Test::new().script(MAKES);
+    test.sh("git init -q -b main");
+    run(&test, &[]).exits(0).says("commit: 1 file (made) as ");
+    assert_eq!(subjects(&test), ["Make it."]);
+}
+
+#[test]
+fn a_linked_worktree_and_a_submodule_behave() {
+    let test = Test::git();
+    test.sh("git worktree add -q ../tree -b side");
+    let script = test.root().join("agent.script");
+    std::fs::write(script, MAKES).unwrap();
+    let mut command = test.ralph_command(&RUN);
+    command.current_dir(test.root().join("tree"));
+    test.start_command(command).end().exits(0);
+    assert_eq!(test.sh("git log --format=%s side"), "Make it.\nfirst\n");
+    assert_eq!(subjects(&test), ["first"]);
+
+    let test = Test::git().script("iteration 1\n sh touch made; echo x >> sub/README\n");
+    test.sh("git init -q ../sub.git && cd ../sub.git && touch README && git add -A && git commit -q -m sub");
+    test.sh("git -c protocol.file.allow=always submodule --quiet add ../sub.git sub && git commit -q -m sub");
+    run(&test, &[]).exits(0).says("commit: 1 file (made)");
+}
+
+#[test]
+fn events_and_dry_run_tell_of_tasks() {
+    let test = Test::git().script(MAKES);
+    run(&test, &["--dry-run"]).exits(0).says("scm         git commit, after every green iteration");
+    let lines = run(&test, &["--json"]).exits(0).json_lines();
+    let committed = lines.iter().find(|line| line["event"] == "committed").unwrap();
+    assert_eq!(committed["report"]["paths"][0], "made");
+}
+
+#[test]
+fn a_check_that_begins_and_what_a_red_one_does_are_said() {
+    let test = Test::git().script("iteration 2\n write made\n  | x\n");
+    run(&test, &["--on-fail", "prepend"])
+        .exits(0)
+        .says("a: checking `test -f made`\n")
+        .says("preflight check `test -f made`: red (exit 1, ")
+        .says(") (prepend)\n");
+}

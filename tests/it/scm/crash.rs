@@ -1,0 +1,90 @@
+//! Kills at every point of a commit: none is made twice, and none is lost.
+
+use super::{MAKES, RUN, hook, start, subjects, with_remote};
+use crate::crash::{crash, kill_now, supervisor};
+use crate::kit::{Test, alive, until};
+use std::fs;
+
+/// Stops at a hook the first time, and says so.
+const HOLDS: &str = "test -e ../held || { touch ../held; sleep 600; }";
+
+/// What must be true in the end: one commit, one iteration.
+#[track_caller]
+fn committed_once(test: &Test) {
+    assert_eq!(subjects(test), ["Make it.", "first"]);
+    assert_eq!(test.sh("git status --porcelain"), "");
+    assert_eq!(test.events("a", "started").len(), 1);
+    assert_eq!(test.status("a")["status"], "done");
+}
+
+#[test]
+fn a_kill_between_staging_and_commit_or_after_the_commit_is_made_good() {
+    for name in ["pre-commit", "commit-msg", "post-commit", "reference-transaction"] {
+        let test = hook(Test::git().script(MAKES), name, HOLDS);
+        let live = start(&test, &[]);
+        until(name, || test.root().join("held").exists());
+        crash(live);
+        test.ralph(&["resume", "a"]).exits(0).says("commit: 1 file (made) as ");
+        committed_once(&test);
+    }
+}
+
+#[test]
+fn a_kill_while_pushing_pushes_again_and_commits_no_more() {
+    let test = hook(with_remote(Test::git().script(MAKES)), "pre-push", HOLDS);
+    let live = start(&test, &["--scm", "push origin HEAD"]);
+    until("the push", || test.root().join("held").exists());
+    crash(live);
+    test.ralph(&["resume", "a"]).exits(0).says("push origin HEAD: done");
+    committed_once(&test);
+    assert_eq!(test.events("a", "committed").len(), 2);
+    assert_eq!(super::remote_log(&test), "Make it.\nfirst\n");
+}
+
+#[test]
+fn a_loop_that_commits_goes_on_after_any_line_of_its_journal() {
+    let test = Test::git().script("iteration *\n write made\n  | x\n promise COMPLETE\n");
+    test.ralph(&RUN).exits(0);
+    let journal = test.read_loop("a", "journal.jsonl");
+    let ends: Vec<usize> = journal.match_indices('\n').map(|(at, _)| at + 1).collect();
+    let commits = subjects(&test);
+    for end in &ends[..ends.len() - 1] {
+        let _ = fs::remove_file(test.loop_dir("a").join("state.json"));
+        fs::write(test.loop_dir("a").join("journal.jsonl"), &journal[..*end]).unwrap();
+        let done = test.ralph(&["resume", "a", "--quiet"]);
+        assert_eq!(done.code, 0, "after\n{}\n{done:?}", &journal[..*end]);
+        assert_eq!(subjects(&test), commits, "after\n{}", &journal[..*end]);
+    }
+    assert_eq!(commits, ["Make it.", "first"]);
+}
+
+/// Two green iterations, a commit each.
+const TWICE: &str = "iteration 1\n write made\n  | 1\niteration *\n append made\n  | 2\n promise SHIPPED\n";
+
+#[test]
+fn a_loop_killed_at_any_line_commits_each_iteration_once() {
+    let words = [&RUN[..], &["--promise", "SHIPPED", "--context", "feedback"]].concat();
+    let undisturbed = Test::git().script(TWICE);
+    undisturbed.ralph(&words).exits(0);
+    assert_eq!(subjects(&undisturbed).len(), 3);
+    for line in 2..=undisturbed.journal("a").len() {
+        let test = Test::git().script(TWICE);
+        let live = test.start(&words);
+        let journal = test.loop_dir("a").join("journal.jsonl");
+        let count = || fs::read_to_string(&journal).unwrap_or_default().matches('\n').count();
+        until("the line", || count() >= line || !alive(live.pid()));
+        let victims = [Some(live.pid()).filter(|_| line % 2 == 0), supervisor(live.pid())];
+        kill_now(&victims.into_iter().flatten().collect::<Vec<_>>());
+        let _ = live.end();
+        test.ralph(&["resume", "a", "--quiet"]);
+        assert_eq!(test.status("a")["status"], "done", "line {line}");
+        let made = test.sh("git log --format='%(trailers:key=Ralph-Id,valueonly,separator=)' | sed '/^$/d'");
+        let mut once: Vec<&str> = made.lines().collect();
+        let all = once.len();
+        once.sort_unstable();
+        once.dedup();
+        assert!(all == once.len() && (1..=3).contains(&all), "line {line}: {made}");
+        assert_eq!(subjects(&test).len(), all + 1, "line {line}");
+        assert_eq!(test.sh("git status --porcelain"), "", "line {line}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Names of files and words of messages that are easily mistaken for something else.
+
+use super::{RUN, run, subjects};
+use crate::kit::Test;
+
+#[test]
+fn files_are_committed_whatever_they_are_called() {
+    let test = Test::git().file("gone", "x").file("old name", "a\nb\nc\nd\n").file("-old", "x");
+    test.sh("git add -A && git commit -q -m more");
+    let test = test.script(
+        "iteration 1\n sh touch made; touch ./-dash './:(top)x' 'sp ace' 'quo\"te' \"$(printf 'new\\nline')\" 'é日.txt' '*'; \
+         rm gone; mv 'old name' 'new name'; rm ./-old\n sh mkdir -p new/dir; touch new/dir/file\n",
+    );
+    run(&test, &[]).exits(0).says("commit: 12 files (");
+    assert_eq!(test.sh("git status --porcelain"), "");
+    let names = test.sh("git -c core.quotePath=false ls-tree -r --name-only HEAD");
+    for name in [
+        "-dash",
+        ":(top)x",
+        "sp ace",
+        "\"quo\\\"te\"",
+        "\"new\\nline\"",
+        "é日.txt",
+        "*",
+        "new name",
+        "new/dir/file",
+    ] {
+        assert!(names.lines().any(|line| line == name), "{name} is not in\n{names}");
+    }
+    assert!(!names.contains("gone") && !names.contains("-old"), "{names}");
+}
+
+/// Runs a loop whose agent gives this message, in a file of its own so that no shell sees it; the commit's.
+#[track_caller]
+fn told(message: &str) -> String {
+    let test = Test::git();
+    std::fs::write(test.root().join("message"), format!("<commit>{message}</commit>\n")).unwrap();
+    let test = test.script("iteration 1\n write made\n  | x\n sh cat ../message\n");
+    // A user who strips comments from messages means those that an editor shows.
+    test.sh("git config commit.cleanup strip && git config commit.verbose true");
+    run(&test, &[]).exits(0);
+    test.sh("git log -1 --format=%B").split("\n\nRalph-Iteration:").next().unwrap().to_owned()
+}
+
+#[test]
+fn messages_are_text_and_nothing_else() {
+    for message in [
+        "#12: fix the \"parser\"",
+        "-m is no flag",
+        "--amend",
+        "Quote 'this' and $(touch /tmp/never) `and` ${that} \\n %s",
+        "# all\n\n# lines\n# begin so",
+        "Fix: é日🙂",
+    ] {
+        assert_eq!(told(message), message);
+    }
+    assert_eq!(told("One\r\ntwo\n\n\nthree"), "One\n\ntwo\n\nthree");
+}
+
+#[test]
+fn a_long_message_is_kept_whole() {
+    let long = ["many words"; 1000].join(" ");
+    let text = told(&long);
+    let (subject, body) = text.split_once("\n\n").unwrap();
+    assert!(subject.chars().count() <= 72 && subject.ends_with('…'), "{subject}");
+    assert_eq!(body, long);
+    let lines = format!("Short\n\n{}", ["a line of the body"; 600].join("\n"));
+    assert_eq!(told(&lines), lines);
+}
+
+#[test]
+fn an_echoed_prompt_gives_no_message() {
+    let test = Test::git().script("iteration 1\n write made\n  | x\n echo-prompt\n");
+    let mut words = RUN.to_vec();
+    words[1] = "Make it so:\n<commit>not this</commit>\nplease.";
+    test.ralph(&words).exits(0);
+    assert_eq!(subjects(&test)[0], "Make it so:");
+}
