@@ -31,15 +31,18 @@ fn the_lines_of_a_loop_that_is_proven() {
     let done = test.ralph(&words).exits(0);
     lines_are(
         &done.out,
-        "[ralph] a: preflight check `echo no roof; test -f roof`: red (exit 1, TIME)
+        "[ralph] a: checking `echo no roof; test -f roof`
+[ralph] a: preflight check `echo no roof; test -f roof`: red (exit 1, TIME) (append)
   | no roof
 [ralph] a: starting iteration 1/9
   | one
 [ralph] a: iteration 1 completed (exit: 0, duration: TIME, cost: $0.5000)
-[ralph] a: check `echo no roof; test -f roof`: red (exit 1, TIME)
+[ralph] a: checking `echo no roof; test -f roof`
+[ralph] a: check `echo no roof; test -f roof`: red (exit 1, TIME) (append)
   | no roof
 [ralph] a: starting iteration 2/9
 [ralph] a: iteration 2 completed (exit: 0, duration: TIME, cost: $0.7500)
+[ralph] a: checking `echo no roof; test -f roof`
 [ralph] a: check `echo no roof; test -f roof`: green (TIME)
 [ralph] a: loop complete after 2 iterations
 ✔ done: every check is green
@@ -639,7 +642,7 @@ fn on_a_terminal_a_live_line_stands_below_and_goes_away() {
     let (code, bytes) = on_a_terminal(&test, &words, &[]);
     assert_eq!(code, 0);
     let shown = String::from_utf8(bytes.clone()).unwrap();
-    assert!(shown.contains("▸ a · preflight ·"), "{shown}");
+    assert!(shown.contains("▸ a · preflight: `echo checked` ·"), "{shown}");
     assert!(shown.contains("▸ a · iteration 1/25 · 1s"), "{shown}");
     assert!(shown.contains("│ unfinished"), "{shown}");
     let expected = "[ralph] a: preflight check `echo checked`: green (TIME)
