@@ -85,7 +85,9 @@ impl Runner<'_> {
         let before = self.head_before(iteration);
         let skipped = |why| Some(TaskReport { skipped: Some(why), ..TaskReport::default() });
         let is_commit = self.state.task_words(task) == COMMIT;
-        if is_commit && let Some(commit) = self.own_commit(tree, iteration) {
+        // Its message is written right before a commit is made. Without one, whoever carries the trailer has copied it.
+        let begun = is_commit && self.dir.commit_message(iteration).exists();
+        if begun && let Some(commit) = self.own_commit(tree, iteration) {
             return Some(with_contents(
                 TaskReport { exit: Exit::code(0), ..TaskReport::default() },
                 tree,

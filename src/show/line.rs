@@ -79,7 +79,7 @@ fn action(state: &State, check: usize) -> Option<String> {
 pub fn begins(event: &Event, state: &State) -> Option<String> {
     let next = match event {
         Event::Checked { check, .. } => check + 1,
-        Event::Opened { .. } | Event::Ended { .. } | Event::Asked { .. } | Event::Noticed { .. } => 0,
+        Event::Opened { .. } | Event::Ended { .. } => 0,
         _ => return None,
     };
     let due = state.checks.iter().position(Option::is_none) == Some(next) && state.phase == Phase::Checking;

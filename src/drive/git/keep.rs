@@ -4,7 +4,6 @@ use super::call::{self, Output, Trouble};
 use super::untracked::quote;
 use super::{PATHS_SHOWN, READ_MAX};
 use crate::engine::keeping::COMMIT;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -64,8 +63,8 @@ pub struct Contents {
 impl Tree {
     /// The working tree around `workspace`.
     pub fn around(command: &[String], workspace: &Path) -> Result<Self, NoTree> {
-        let mut tree =
-            Self { command: command.to_vec(), workspace: workspace.to_owned(), top: workspace.to_owned() };
+        let words = if command.is_empty() { vec!["git".to_owned()] } else { command.to_vec() };
+        let mut tree = Self { command: words, workspace: workspace.to_owned(), top: workspace.to_owned() };
         let output = match tree.call(&["rev-parse", "--is-inside-work-tree", "--show-toplevel"]) {
             Ok(output) => output,
             Err(Trouble::NotInstalled) => return Err(NoTree::NoGit),
@@ -106,8 +105,16 @@ impl Tree {
     pub fn commit_with(&self, trailer: &str, since: Option<&str>) -> Option<String> {
         let grep = format!("--grep={trailer}");
         let range = since.map_or_else(|| "HEAD".to_owned(), |since| format!("{since}..HEAD"));
-        let words =
-            ["log", "--no-color", "--max-count=1", "--format=%H", "--fixed-strings", &grep, &range, "--"];
+        let words = [
+            "log",
+            "--no-show-signature",
+            "--max-count=1",
+            "--format=%H",
+            "--fixed-strings",
+            &grep,
+            &range,
+            "--",
+        ];
         let output = self.call(&words).ok().filter(|output| output.code == Some(0))?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned()).filter(|id| !id.is_empty())
     }
@@ -119,7 +126,7 @@ impl Tree {
         let names = read(&names);
         let paths: Vec<String> =
             names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(quote).collect();
-        let subject = read(&["log", "--no-color", "--max-count=1", "--format=%s", commit, "--"]);
+        let subject = read(&["log", "--no-show-signature", "--max-count=1", "--format=%s", commit, "--"]);
         Contents {
             files: u32::try_from(paths.len()).unwrap_or(u32::MAX),
             paths: paths.into_iter().take(PATHS_SHOWN).collect(),
@@ -150,12 +157,8 @@ impl Tree {
     }
 
     pub(super) fn call(&self, words: &[&str]) -> Result<Output, Trouble> {
-        let (program, own) = self
-            .command
-            .split_first()
-            .map_or((OsStr::new("git"), &[][..]), |(program, own)| (OsStr::new(program), own));
-        let mut command = Command::new(program);
-        command.args(own);
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]);
         let mut command = call::quiet(command, &self.top);
         command.args(words);
         call::run(&mut command, READ_MAX, call::PATIENCE)

@@ -58,6 +58,19 @@ fn a_loop_that_commits_goes_on_after_any_line_of_its_journal() {
     assert_eq!(commits, ["Make it.", "first"]);
 }
 
+#[test]
+fn an_agent_that_copies_the_trailer_does_not_keep_its_work_from_being_committed() {
+    let forge = "git commit -q --allow-empty -m \"own\" -m \"Ralph-Id: $(grep -o '\"id\":\"[0-9a-f]*' ../state/loops/a/journal.jsonl \
+                 | head -n 1 | cut -d '\"' -f 4)/1\"";
+    let test = Test::git().script(&format!("iteration 1\n write made\n  | x\n sh {forge}\n"));
+    test.ralph(&RUN).exits(0).says("commit: 1 file (made)");
+    assert_eq!(subjects(&test), ["Make it.", "own", "first"]);
+    assert_eq!(
+        test.sh("git log --format='%(trailers:key=Ralph-Id,valueonly,separator=)' | sort -u | wc -l").trim(),
+        "2"
+    );
+}
+
 /// Two green iterations, a commit each.
 const TWICE: &str = "iteration 1\n write made\n  | 1\niteration *\n append made\n  | 2\n promise SHIPPED\n";
 

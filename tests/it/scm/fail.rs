@@ -65,7 +65,7 @@ fn a_rejected_push_is_told_and_tried_again() {
 fn a_push_that_failed_is_owed_even_if_the_next_agent_changes_nothing() {
     let test =
         with_remote(Test::git()).script("iteration 1\n write made\n  | x\niteration 2\n sh touch ../open\n");
-    let test = hook(test, "pre-push", "test -e ../open");
+    let test = hook(test, "pre-push", "test \"$GIT_TERMINAL_PROMPT\" = 0 && test -e ../open");
     run(&test, &["--scm", "push origin HEAD"]).exits(0);
     assert_eq!(remote_log(&test), "Make it.\nfirst\n");
     assert_eq!(test.events("a", "started").len(), 2);
@@ -117,6 +117,18 @@ fn a_second_ctrl_c_ends_a_hook_that_hangs_and_a_resume_makes_it_good() {
     test.ralph(&["resume", "a"]).exits(0).says("commit: 1 file");
     assert_eq!(subjects(&test), ["Make it.", "first"]);
     assert_eq!(test.events("a", "started").len(), 1);
+}
+
+#[test]
+fn ralph_stop_ends_a_hook_that_hangs() {
+    let test = hook(Test::git().script(MAKES), "pre-commit", "touch ../here; sleep 600");
+    let live = start(&test, &[]);
+    until("the hook", || test.root().join("here").exists());
+    assert!(test.ralph(&["status", "a"]).out.contains("Now: git commit"));
+    test.ralph(&["stop", "a"]).exits(0);
+    live.end().exits(130);
+    assert_eq!(test.survivors(), [0; 0]);
+    assert_eq!(subjects(&test), ["first"]);
 }
 
 #[test]
