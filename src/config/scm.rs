@@ -25,7 +25,10 @@ pub fn scm(name: &str, words: ScmWords) -> Result<Scm, Wrong> {
         };
         match split.first().map(String::as_str) {
             None | Some("") => {
-                return wrong(format!("{name}: a task is empty"), "give commit, push, or other words for git");
+                return wrong(
+                    format!("{name}: a task is empty"),
+                    "give commit, push, or other words for git",
+                );
             }
             Some("git") => {
                 return wrong(

@@ -145,7 +145,7 @@ fn the_example_of_the_harness_is_understood_as_it_is() {
 }"#,
     );
     // The tasks for git need a repository with a place to push to.
-    test.sh("git init -q -b main && git init -q --bare ../there.git && git remote add origin ../there.git");
+    test.sh("git init -q -b main && git init -q --bare -b main ../there.git && git remote add origin ../there.git");
     test.sh("git config push.autoSetupRemote true && git add -A && git commit -q -m first");
     test.ralph(&["--prompt", "Build it.", "--name", "a"]).exits(0).says("loop complete after 1 iteration");
     let words: Vec<String> = test.read("words.txt").lines().map(str::to_owned).collect();

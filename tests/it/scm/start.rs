@@ -44,8 +44,11 @@ fn where_nothing_can_be_committed_nothing_starts() {
 fn words_that_make_no_sense_are_refused() {
     let test = Test::git().script(MAKES);
     run(&test, &["--scm", "git push"]).exits(2).complains("\"git push\" names git itself");
+    test.write(".ralph/settings.json", r#"{"scm": {"command": "hg"}}"#);
+    run(&test, &[]).exits(2).complains("command is \"hg\", and only git is understood");
+    test.write(".ralph/settings.json", "{}");
     run(&test, &["--scm", "push 'x"]).exits(2).complains("without its pair");
-    run(&test, &["--scm", " "]).exits(2).complains("an SCM task is empty");
+    run(&test, &["--scm", " "]).exits(2).complains("--scm: a task is empty");
 }
 
 #[test]
