@@ -50,9 +50,6 @@ fn in_words(plan: &Plan) -> String {
             ("check", format!("{} (timeout {})", check.command, never(timeout(check.timeout_ms))))
         }),
     );
-    rows.extend(
-        plan.scm.tasks.iter().map(|task| ("scm", format!("git {task}, after every green iteration"))),
-    );
     rows.push(("iterations", at_most(limits.iterations)));
     rows.push(("failures", at_most(limits.failures) + " in a row"));
     rows.extend(limits.cost_usd.map(|max| ("cost", format!("at most {}", dollars(max)))));

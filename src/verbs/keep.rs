@@ -28,13 +28,14 @@ pub(super) fn work_can_be_kept(plan: &Plan) -> Result<(), Failure> {
             "git config user.name \"…\" && git config user.email \"…\"",
         ));
     }
-    for warning in warnings(&standing, commits, tasks.iter().any(pushes)) {
+    let plainly = tasks.iter().any(|task| task == "push");
+    for warning in warnings(&standing, commits, tasks.iter().any(pushes), plainly) {
         warn(warning);
     }
     Ok(())
 }
 
-fn warnings(standing: &Standing, commits: bool, pushes: bool) -> Vec<String> {
+fn warnings(standing: &Standing, commits: bool, pushes: bool, plainly: bool) -> Vec<String> {
     let mut all = Vec::new();
     let changed = &standing.changed;
     if commits && !changed.is_empty() {
@@ -50,6 +51,11 @@ fn warnings(standing: &Standing, commits: bool, pushes: bool) -> Vec<String> {
         all.push("this repository has no remote: git push will fail".into());
     } else if pushes && standing.detached {
         all.push("HEAD is on no branch: git push will fail unless it is told where to".into());
+    } else if plainly && !standing.has_upstream {
+        all.push(
+            "this branch has no upstream: git push will fail; say --scm \"push origin HEAD\", or git push -u once"
+                .into(),
+        );
     }
     all
 }

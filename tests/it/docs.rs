@@ -70,7 +70,7 @@ fn place() -> Test {
     let test =
         test.program("../bin/claude", AGENT).program("../bin/codex", AGENT).program("../bin/cargo", CARGO);
     let test = test.program("../bin/npm", CHECK).program("../bin/pytest", CHECK);
-    test.sh("git init -q --bare ../remote.git && git remote add origin ../remote.git");
+    test.sh("git init -q --bare -b main ../remote.git && git remote add origin ../remote.git && git push -q -u origin main");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ralph"), test.root().join("bin/ralph")).unwrap();
     test.script("iteration 1\n  say working\n  sleep 400ms\niteration 2\n  say done\n  promise COMPLETE\n")
 }

@@ -188,7 +188,7 @@ fn a_linked_worktree_and_a_submodule_behave() {
 #[test]
 fn events_and_dry_run_tell_of_tasks() {
     let test = Test::git().script(MAKES);
-    run(&test, &["--dry-run"]).exits(0).says("scm         git commit, after every green iteration");
+    run(&test, &["--dry-run"]).exits(0).says("scm         git commit\n");
     let lines = run(&test, &["--json"]).exits(0).json_lines();
     let committed = lines.iter().find(|line| line["event"] == "committed").unwrap();
     assert_eq!(committed["report"]["paths"][0], "made");

@@ -14,6 +14,8 @@ pub struct Standing {
     pub detached: bool,
     /// Whether there is somewhere to push to.
     pub has_remote: bool,
+    /// Whether a push without further words knows where to.
+    pub has_upstream: bool,
     /// Why git would not know who commits.
     pub nobody: Option<String>,
 }
@@ -38,8 +40,19 @@ impl Tree {
             under_way: SIGNS.iter().find(|(sign, _)| self.has(sign)).map(|(_, what)| *what),
             detached: !answer(&["symbolic-ref", "--quiet", "HEAD"]).is_none_or(|output| is_good(&output)),
             has_remote: answer(&["remote"]).is_none_or(|output| !output.stdout.is_empty()),
+            has_upstream: self.has_upstream(),
             nobody: identity.filter(|output| !is_good(output)).map(|output| output.complaint("var")),
         })
+    }
+
+    fn has_upstream(&self) -> bool {
+        let said = |words: &[&str]| {
+            let output = self.call(words).ok().filter(|output| output.code == Some(0))?;
+            Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        };
+        said(&["rev-parse", "--abbrev-ref", "@{upstream}"]).is_some()
+            || said(&["config", "--bool", "push.autoSetupRemote"]).as_deref() == Some("true")
+            || said(&["config", "push.default"]).is_some_and(|how| how == "current" || how == "matching")
     }
 
     /// Whether git keeps such a file for this working tree.

@@ -55,7 +55,10 @@ fn words_that_make_no_sense_are_refused() {
 fn what_may_fail_is_warned_of() {
     let test = Test::git().script(MAKES);
     run(&test, &["--scm", "push", "--dry-run"]).exits(0).complains("no remote");
-    test.sh("git remote add origin ../x && git checkout -q --detach");
+    test.sh("git remote add origin ../x");
+    run(&test, &["--scm", "push", "--dry-run"]).exits(0).complains("this branch has no upstream");
+    assert_eq!(run(&test, &["--scm", "push origin HEAD", "--dry-run"]).exits(0).err, "");
+    test.sh("git checkout -q --detach");
     run(&test, &["--scm", "push", "--dry-run"]).exits(0).complains("HEAD is on no branch");
     test.sh("git checkout -q -b side && touch s && git add s && git commit -q -m s");
     test.sh(
