@@ -59,21 +59,18 @@ impl TaskDir {
         if self.path.is_dir() {
             return Ok(());
         }
-        // Level by level: a workspace that is gone must not come back empty.
+        // Level by level: a workspace that is gone must not come back empty. The task directory comes last: if it is
+        // there, a kill has left nothing undone.
         let ralph = self.workspace.join(".ralph");
-        for dir in [&ralph, &ralph.join("task"), &self.path] {
-            match fs::create_dir(dir) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => {}
-            }
-        }
+        make_dir(&ralph)?;
         let ignore = ralph.join(".gitignore");
-        if !ignore.exists() {
+        if fs::metadata(&ignore).map_or(0, |data| data.len()) == 0 {
             let words =
                 "# What ralph writes here is not part of the work.\n/.gitignore\n/task/\n/guardrail_*.log\n";
             regular::create(&ignore)?.write_all(words.as_bytes())?;
         }
-        Ok(())
+        make_dir(&ralph.join("task"))?;
+        make_dir(&self.path)
     }
 
     /// Looks for markers and the cost; `file` is the one asked for as a signal.
@@ -144,6 +141,14 @@ impl TaskDir {
         let mut file = private_file(&draft)?;
         writeln!(file, "{words}")?;
         fs::rename(draft, path.join(name))
+    }
+}
+
+/// Makes one directory, if it is not there.
+fn make_dir(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
     }
 }
 
