@@ -83,25 +83,21 @@ impl Runner<'_> {
     /// before a crash hid it.
     fn settled(&self, tree: &Tree, iteration: u32, task: usize) -> Option<TaskReport> {
         let before = self.head_before(iteration);
-        let skipped = |why| Some(TaskReport { skipped: Some(why), ..TaskReport::default() });
+        let skipped = |why| TaskReport { skipped: Some(why), ..TaskReport::default() };
         let is_commit = self.state.task_words(task) == COMMIT;
         // Its message is written right before a commit is made. Without one, whoever carries the trailer has copied it.
         let begun = is_commit && self.dir.commit_message(iteration).exists();
         if begun && let Some(commit) = self.own_commit(tree, iteration) {
-            return Some(with_contents(
-                TaskReport { exit: Exit::code(0), ..TaskReport::default() },
-                tree,
-                commit,
-            ));
+            let made = TaskReport { exit: Exit::code(0), ..TaskReport::default() };
+            return Some(with_contents(made, tree, commit));
         }
         let is_clean = (task == 0 || is_commit) && tree.changed().is_ok_and(|changed| changed.is_empty());
         // What an earlier task failed to do is to be done even if this iteration added nothing.
         let may_skip = is_clean && task == 0 && self.state.keeping.owed.is_none() && before.is_some();
-        match is_clean {
-            true if may_skip && before == head_now(tree) => skipped(Skip::Unchanged),
-            true if is_commit => skipped(Skip::Empty),
-            _ => None,
+        if may_skip && before == head_now(tree) {
+            return Some(skipped(Skip::Unchanged));
         }
+        (is_clean && is_commit).then(|| skipped(Skip::Empty))
     }
 
     /// The commit that this iteration made, found by its trailer.

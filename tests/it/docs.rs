@@ -1,6 +1,6 @@
 //! The documentation holds: every command in it runs, every example line is what it claims to be.
 
-use crate::kit::Test;
+use crate::kit::{Test, until};
 use ralph::engine::Event;
 use ralph::store::{Header, Line, Message};
 use std::fs;
@@ -123,6 +123,9 @@ fn run_block(block: &Block) -> Result<usize, String> {
         let mut command = test.command("sh");
         command.args(["-c", line]);
         let done = with_loops(&test, line, || with_path(&test, command));
+        if line.ends_with('&') {
+            until("the end of what was left in the background", || test.survivors().is_empty());
+        }
         if done.code != 0 {
             return Err(format!("{}: {line}\n  exit {}\n{}{}", block.place, done.code, done.out, done.err));
         }
