@@ -2,6 +2,7 @@
 
 pub mod knobs;
 pub mod later;
+pub mod setup;
 
 use crate::config::units::words;
 use crate::config::{Errand, Layer};
@@ -59,6 +60,10 @@ pub enum Verb {
     Blocked(BlockedWords),
     /// Print every setting, and where it comes from
     Config(ConfigWords),
+    /// Write a starter PROMPT.md
+    Init(setup::InitWords),
+    /// Print the starter prompt
+    Template,
     /// Show a whole loop on a scripted agent: real git, real checks, no account
     Demo(DemoWords),
     #[command(name = "__script", hide = true)]

@@ -4,11 +4,13 @@ mod config;
 mod demo;
 mod dry_run;
 mod failure;
+mod init;
 mod inside;
 mod keep;
 mod logs;
 mod ls;
 mod operate;
+mod place;
 mod ready;
 mod resume;
 mod run;
@@ -55,6 +57,8 @@ fn call(verb: Verb) -> Result<i32, Failure> {
         Verb::Done => inside::done(),
         Verb::Blocked(words) => inside::blocked(&words.why.join(" ")),
         Verb::Config(words) => config::config(&words),
+        Verb::Init(words) => init::init(&words),
+        Verb::Template => Ok(init::template()),
         Verb::Demo(words) => demo::demo(words.keep),
         Verb::Script { file } => script::play(&file),
         Verb::Sleeper { args } => Ok(crate::drive::script::sleeper(&args)),

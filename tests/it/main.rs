@@ -6,6 +6,7 @@ mod crash;
 mod docs;
 mod hostile;
 mod house;
+mod init;
 mod kit;
 mod limits;
 mod presets;

@@ -1,0 +1,11 @@
+//! The words of the verbs that set things up and look around, and start no loop.
+
+use clap::Args;
+
+/// `ralph init`
+#[derive(Debug, Args)]
+pub struct InitWords {
+    /// Write over the file that is there
+    #[arg(long)]
+    pub force: bool,
+}
