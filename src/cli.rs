@@ -64,6 +64,8 @@ pub enum Verb {
     Init(setup::InitWords),
     /// Print the starter prompt
     Template,
+    /// Show what is installed, what is missing, and what would get it
+    Doctor(setup::DoctorWords),
     /// Show a whole loop on a scripted agent: real git, real checks, no account
     Demo(DemoWords),
     #[command(name = "__script", hide = true)]

@@ -9,3 +9,11 @@ pub struct InitWords {
     #[arg(long)]
     pub force: bool,
 }
+
+/// `ralph doctor`
+#[derive(Debug, Args)]
+pub struct DoctorWords {
+    /// As one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

@@ -7,6 +7,7 @@
 //! writes elsewhere when git asks it about a modified file.
 
 mod call;
+pub mod glance;
 mod head;
 mod keep;
 mod overlay;

@@ -7,6 +7,7 @@ pub mod git;
 pub mod job;
 pub mod leftover;
 pub mod notice;
+pub mod probe;
 pub mod scan;
 pub mod script;
 pub mod signals;

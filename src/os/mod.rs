@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "fork, pre_exec and signal dispositions have no safe interface")]
 
 pub mod program;
+pub mod features;
 pub mod regular;
 
 use std::io;

@@ -3,12 +3,14 @@
 mod config;
 mod demo;
 mod dry_run;
+mod doctor;
 mod failure;
 mod init;
 mod inside;
 mod keep;
 mod logs;
 mod ls;
+mod on_path;
 mod operate;
 mod place;
 mod ready;
@@ -59,6 +61,7 @@ fn call(verb: Verb) -> Result<i32, Failure> {
         Verb::Config(words) => config::config(&words),
         Verb::Init(words) => init::init(&words),
         Verb::Template => Ok(init::template()),
+        Verb::Doctor(words) => doctor::doctor(words.json),
         Verb::Demo(words) => demo::demo(words.keep),
         Verb::Script { file } => script::play(&file),
         Verb::Sleeper { args } => Ok(crate::drive::script::sleeper(&args)),

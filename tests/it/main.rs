@@ -4,6 +4,7 @@ mod agents;
 mod console;
 mod crash;
 mod docs;
+mod doctor;
 mod hostile;
 mod house;
 mod init;

@@ -1,0 +1,162 @@
+//! Which agents and tools there are, in which version, and the command that gets one that is missing.
+
+use super::super::on_path::on_path;
+use super::report::Program;
+use crate::drive::probe::{Answer, ask};
+use serde::Deserialize;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a program may take to say its version.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Tools: the program, how it says its version, its package, and what it is for.
+const TOOLS: [(&str, &str, &str, &str); 3] = [
+    ("git", "--version", "git", "what an agent has changed"),
+    ("tmux", "-V", "tmux", "loops in the background"),
+    ("bwrap", "--version", "bubblewrap", "walls around an agent"),
+];
+
+/// Package managers, the first of which that is there is named.
+const MANAGERS: [(&str, &str); 6] = [
+    ("brew", "brew install"),
+    ("apt-get", "apt-get install -y"),
+    ("dnf", "dnf install -y"),
+    ("pacman", "pacman -S"),
+    ("zypper", "zypper install"),
+    ("apk", "apk add"),
+];
+
+/// Asks all of them. An error is a signal that asked this process to go.
+pub(super) fn look(here: &Path) -> io::Result<(Vec<Program>, Vec<Program>)> {
+    let presets = presets();
+    let tools = TOOLS.iter().filter(|(name, ..)| *name != "bwrap" || cfg!(target_os = "linux"));
+    let tools: Vec<_> = tools.collect();
+    let mut commands: Vec<Vec<String>> = Vec::new();
+    commands.extend(
+        presets
+            .iter()
+            .map(|(_, preset)| preset.command.iter().take(1).chain(&preset.version).cloned().collect()),
+    );
+    commands.extend(tools.iter().map(|(name, version, ..)| vec![(*name).to_owned(), (*version).to_owned()]));
+    let mut answers = ask(&commands, here, PATIENCE)?.into_iter();
+    let agents = presets.into_iter().zip(answers.by_ref()).map(|((name, preset), answer)| {
+        program(name, preset.title, &answer, preset.install, Some(preset.login))
+    });
+    let agents = agents.collect();
+    let tools = tools.into_iter().zip(answers).map(|((name, _, package, why), answer)| {
+        program((*name).to_owned(), (*why).to_owned(), &answer, install(package), None)
+    });
+    Ok((agents, tools.collect()))
+}
+
+fn program(name: String, title: String, answer: &Answer, install: String, login: Option<String>) -> Program {
+    let (version, trouble, works) = match answer {
+        Answer::Said(exit, text) if exit.code == Some(0) => (version(text), None, true),
+        Answer::Said(exit, _) => {
+            let how = match (exit.code, exit.signal) {
+                (Some(code), _) => format!("exit {code}"),
+                (None, signal) => format!("signal {}", signal.unwrap_or(0)),
+            };
+            (None, Some(format!("asked for its version, it failed ({how})")), false)
+        }
+        Answer::Missing => (None, None, false),
+        Answer::Refused(why) => (None, Some(format!("it cannot be started: {why}")), false),
+        // A cold start on a busy machine is slow, and no defect.
+        Answer::Late => (None, Some(format!("it did not say its version in {} s", PATIENCE.as_secs())), true),
+    };
+    Program { name, title, installed: *answer != Answer::Missing, version, trouble, works, install, login }
+}
+
+/// The first word that looks like a version: `git version 2.43.0` says 2.43.0.
+fn version(text: &str) -> Option<String> {
+    let word =
+        text.split_whitespace().map(|word| word.trim_start_matches(['v', 'V']).trim_end_matches([',', ')']));
+    let mut like = word.filter(|word| {
+        let numbers: Vec<&str> = word.splitn(3, '.').collect();
+        numbers.len() > 1
+            && numbers[0].bytes().all(|c| c.is_ascii_digit())
+            && numbers[1].starts_with(|c: char| c.is_ascii_digit())
+    });
+    like.find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() <= 40).map(str::to_owned)
+}
+
+fn install(package: &str) -> String {
+    let found = MANAGERS.iter().find(|(program, _)| on_path(program));
+    let Some((program, words)) = found else { return format!("get {package} from your system's packages") };
+    let root = *program == "brew" || rustix::process::geteuid().is_root();
+    format!("{}{words} {package}", if root { "" } else { "sudo " })
+}
+
+/// What is known of an agent.
+#[derive(Debug, Deserialize)]
+struct Preset {
+    title: String,
+    command: Vec<String>,
+    install: String,
+    login: String,
+    version: Vec<String>,
+}
+
+/// All agents that are known, by name.
+fn presets() -> Vec<(String, Preset)> {
+    const KNOWN: [(&str, &str); 3] = [
+        (
+            "claude",
+            r#"
+            title = "Claude Code"
+            command = ["claude"]
+            install = "npm install -g @anthropic-ai/claude-code"
+            login = "claude, then /login"
+            version = ["--version"]
+            "#,
+        ),
+        (
+            "codex",
+            r#"
+            title = "Codex"
+            command = ["codex"]
+            install = "npm install -g @openai/codex"
+            login = "codex login"
+            version = ["--version"]
+            "#,
+        ),
+        (
+            "gemini",
+            r#"
+            title = "Gemini CLI"
+            command = ["gemini"]
+            install = "npm install -g @google/gemini-cli"
+            login = "gemini, then /auth"
+            version = ["--version"]
+            "#,
+        ),
+    ];
+    KNOWN
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), toml::from_str(text).expect("the presets are right")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn a_version_is_found_in_what_programs_print() {
+        for (text, found) in [
+            ("git version 2.43.0\n", Some("2.43.0")),
+            ("tmux 3.4", Some("3.4")),
+            ("tmux 3.3a\n", Some("3.3a")),
+            ("2.1.34 (Claude Code)\n", Some("2.1.34")),
+            ("codex-cli 0.46.0-alpha.1", Some("0.46.0-alpha.1")),
+            ("tool v1.2.3, built today", Some("1.2.3")),
+            ("(1.2)", None),
+            ("hello. world", None),
+            ("", None),
+        ] {
+            assert_eq!(version(text).as_deref(), found, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Everything that was found out, as scripts read it.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One look at everything. Fields are only ever added.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) ralph: &'static str,
+    /// Whether a loop can run here.
+    pub(super) ready: bool,
+    /// What keeps one from running.
+    pub(super) missing: Vec<String>,
+    pub(super) agents: Vec<Program>,
+    pub(super) tools: Vec<Program>,
+    pub(super) system: Vec<Feature>,
+    pub(super) state: StateDir,
+    pub(super) workspace: Workspace,
+}
+
+/// A program, installed or not.
+#[derive(Debug, Serialize)]
+pub(super) struct Program {
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) installed: bool,
+    pub(super) version: Option<String>,
+    /// What went wrong when it was asked for its version.
+    pub(super) trouble: Option<String>,
+    /// Whether it can be used, as far as can be told.
+    pub(super) works: bool,
+    /// The command that gets it.
+    pub(super) install: String,
+    /// How one logs in, for an agent.
+    pub(super) login: Option<String>,
+}
+
+/// Something that the system can or cannot do.
+#[derive(Debug, Serialize)]
+pub(super) struct Feature {
+    pub(super) name: &'static str,
+    pub(super) available: bool,
+    pub(super) version: Option<u32>,
+    /// What it is good for, or what is weaker without it.
+    pub(super) note: String,
+}
+
+/// Where loops are kept.
+#[derive(Debug, Serialize)]
+pub(super) struct StateDir {
+    pub(super) path: String,
+    pub(super) exists: bool,
+    pub(super) writable: bool,
+    pub(super) free_bytes: Option<u64>,
+    /// How many loops there are of each status.
+    pub(super) loops: BTreeMap<String, u32>,
+    /// Loops that cannot be read.
+    pub(super) unreadable: u32,
+}
+
+/// The current directory.
+#[derive(Debug, Serialize)]
+pub(super) struct Workspace {
+    pub(super) path: String,
+    pub(super) git: bool,
+    pub(super) branch: Option<String>,
+    /// Files that differ from the last commit; none where that is not known.
+    pub(super) changed_files: Option<u32>,
+    /// What git had to complain of.
+    pub(super) trouble: Option<String>,
+    pub(super) prompt_file: bool,
+    pub(super) settings: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn new(
+        agents: Vec<Program>,
+        tools: Vec<Program>,
+        system: Vec<Feature>,
+        state: StateDir,
+        workspace: Workspace,
+    ) -> Self {
+        let mut missing = Vec::new();
+        if let Some(git) = tools.iter().find(|tool| tool.name == "git" && !tool.works) {
+            missing.push(format!("git: {}", git.install));
+        }
+        if !agents.iter().any(|agent| agent.works) {
+            let first = agents.first().map(|agent| format!(", such as {}: {}", agent.title, agent.install));
+            missing.push(format!("an agent{}", first.unwrap_or_default()));
+        }
+        if !state.writable {
+            missing.push(format!("a state directory that can be written: {}", state.path));
+        }
+        Self {
+            ralph: env!("CARGO_PKG_VERSION"),
+            ready: missing.is_empty(),
+            missing,
+            agents,
+            tools,
+            system,
+            state,
+            workspace,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Where loops are kept, and how many there are.
+
+use super::report::StateDir;
+use crate::store::{Home, holder, view_with_inbox};
+use rustix::fs::{Access, access, statvfs};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Looks, and makes nothing.
+pub(super) fn look(home: &Home) -> StateDir {
+    let root = home.root();
+    let mut loops = BTreeMap::new();
+    let mut unreadable = 0;
+    for name in home.names().unwrap_or_default() {
+        let dir = home.loop_dir(&name);
+        // In this order: what a runner wrote before it let go is then in the view.
+        let held = holder(&dir.lock()).is_some();
+        match view_with_inbox(&dir) {
+            Ok(view) => *loops.entry(view.state.status(held).word().to_owned()).or_default() += 1,
+            Err(_) => unreadable += 1,
+        }
+    }
+    let there = root.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    StateDir {
+        path: root.display().to_string(),
+        exists: root.is_dir(),
+        writable: there.is_dir() && access(there, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
+        free_bytes: statvfs(there).ok().map(|disk| disk.f_bavail * disk.f_frsize),
+        loops,
+        unreadable,
+    }
+}

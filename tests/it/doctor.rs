@@ -1,0 +1,127 @@
+//! `ralph doctor`, through the binary, on machines made of stubs.
+
+use crate::kit::{Done, Test, alive, until};
+use serde_json::Value;
+use std::fs;
+
+/// A machine on which nothing is installed but these programs.
+fn machine(programs: &[(&str, &str)]) -> Test {
+    let mut test = Test::new().file("../bin/.keep", "");
+    for (name, body) in programs {
+        let body = format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{body}\n");
+        test = test.program(&format!("../bin/{name}"), &body);
+    }
+    test
+}
+
+fn doctor(test: &Test, words: &[&str]) -> Done {
+    let mut command = test.ralph_command(&[&["doctor"], words].concat());
+    command.env("PATH", test.root().join("bin"));
+    test.start_command(command).end()
+}
+
+fn report(test: &Test) -> Value {
+    serde_json::from_str(&doctor(test, &["--json"]).out).unwrap()
+}
+
+fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
+    list.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+const GIT: (&str, &str) = ("git", "exec git \"$@\"");
+const CLAUDE: (&str, &str) = ("claude", "echo '2.1.34 (Claude Code)'");
+
+#[test]
+fn a_machine_that_can_run_a_loop_is_told_so() {
+    let test = machine(&[GIT, CLAUDE, ("codex", "echo codex-cli 0.46.0")]);
+    let done = doctor(&test, &[]).exits(0).says("✔ a loop can run here").says("✔ claude").says("2.1.34");
+    assert!(done.out.contains("✔ codex") && done.out.contains("– tmux"), "{}", done.out);
+    let report = report(&test);
+    assert_eq!(report["ready"], true);
+    assert_eq!(named(&report["agents"], "claude")["version"], "2.1.34");
+    assert_eq!(named(&report["agents"], "codex")["version"], "0.46.0");
+    assert_eq!(named(&report["tools"], "tmux")["installed"], false);
+}
+
+#[test]
+fn what_is_missing_comes_with_the_command_that_gets_it() {
+    let test = machine(&[("apt-get", "exit 1")]);
+    let done = doctor(&test, &[]).exits(1).says("✘ git").says("apt-get install -y git");
+    let done = done.says("✘ needed: git: ").says("✘ needed: an agent, such as ").says("✘ claude");
+    assert!(done.out.contains("npm install -g @anthropic-ai/claude-code"), "{}", done.out);
+    for (programs, code) in [(&[GIT][..], 1), (&[CLAUDE], 1), (&[GIT, CLAUDE], 0)] {
+        doctor(&machine(programs), &[]).exits(code);
+    }
+}
+
+#[test]
+fn programs_that_hang_ask_or_fail_are_named_and_leave_nothing_behind() {
+    let hang = "sleep 600 & echo $! >>\"$HOME/pids\"\nsetsid sleep 600 & echo $! >>\"$HOME/pids\"\nsleep 600";
+    let ask = "printf 'which one? ' >/dev/tty; read answer </dev/tty; read answer; yes";
+    let test = machine(&[GIT, CLAUDE, ("codex", hang), ("gemini", "exit 7"), ("tmux", ask)]);
+    let report = report(&test);
+    assert_eq!(report["ready"], true, "one good agent is enough");
+    let codex = named(&report["agents"], "codex");
+    assert_eq!((&codex["installed"], &codex["version"]), (&true.into(), &Value::Null));
+    assert_eq!(codex["trouble"], "it did not say its version in 5 s");
+    let gemini = named(&report["agents"], "gemini");
+    assert_eq!(gemini["works"], false);
+    assert!(gemini["trouble"].as_str().unwrap().contains("exit 7"), "{gemini}");
+    assert!(named(&report["tools"], "tmux")["trouble"].is_string());
+    let pids = fs::read_to_string(test.root().join("home/pids")).unwrap();
+    let pids: Vec<u32> = pids.lines().map(|pid| pid.parse().unwrap()).collect();
+    assert_eq!(pids.len(), 2);
+    assert_eq!(pids.into_iter().filter(|pid| alive(*pid)).count(), 0);
+    assert!(test.survivors().is_empty());
+}
+
+#[test]
+fn an_interrupted_look_takes_its_programs_along() {
+    let test = machine(&[("claude", "touch \"$HOME/asked\"; sleep 600")]);
+    let mut command = test.ralph_command(&["doctor"]);
+    command.env("PATH", test.root().join("bin"));
+    let live = test.start_command(command);
+    until("the question", || test.root().join("home/asked").exists());
+    live.signal("INT");
+    live.end().exits(130);
+    assert!(test.survivors().is_empty());
+}
+
+#[test]
+fn the_state_directory_and_the_workspace_are_looked_at_and_left_alone() {
+    let test = machine(&[GIT, CLAUDE]).script("iteration 1\n  promise COMPLETE\n");
+    let report_before = report(&test);
+    assert_eq!(report_before["workspace"]["git"], false);
+    assert_eq!(report_before["state"]["loops"], serde_json::json!({}));
+    assert_eq!(fs::read_dir(test.state_dir()).unwrap().count(), 0);
+    test.sh("git init -q -b main && git commit -q --allow-empty -m first");
+    test.ralph(&["run", "x", "--name", "a", "--agent", "script:../agent.script"]).exits(0);
+    test.write("PROMPT.md", "x\n");
+    test.write(".ralph/settings.toml", "");
+    let report = report(&test);
+    assert_eq!(report["state"]["loops"], serde_json::json!({ "done": 1 }));
+    assert_eq!(report["state"]["path"], test.state_dir().display().to_string());
+    assert!(report["state"]["free_bytes"].as_u64().unwrap() > 0);
+    let here = &report["workspace"];
+    assert_eq!((&here["branch"], &here["prompt_file"]), (&"main".into(), &true.into()));
+    assert_eq!(here["changed_files"], 2, "{here}");
+    assert_eq!(here["settings"], serde_json::json!([".ralph/settings.toml"]));
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_made_keeps_loops_from_running() {
+    let test = machine(&[GIT, CLAUDE]);
+    fs::remove_dir(test.state_dir()).unwrap();
+    fs::write(test.state_dir(), "a file").unwrap();
+    doctor(&test, &[]).exits(1).says("✘ directory").says("needed: a state directory that can be written");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn kernel_features_are_tried() {
+    let report = report(&machine(&[GIT]));
+    assert_eq!(named(&report["system"], "subreaper")["available"], true);
+    for name in ["pidfd", "landlock", "user namespaces"] {
+        assert!(named(&report["system"], name)["note"].is_string());
+    }
+}
