@@ -61,6 +61,7 @@ pub enum Verb {
     /// Print every setting, and where it comes from
     Config(ConfigWords),
     /// Write a starter PROMPT.md
+    /// Write a starter PROMPT.md, or settings that fit this directory
     Init(setup::InitWords),
     /// Print the starter prompt
     Template,

@@ -5,6 +5,9 @@ use clap::Args;
 /// `ralph init`
 #[derive(Debug, Args)]
 pub struct InitWords {
+    /// Write .ralph/settings.toml instead, with the checks that fit this directory
+    #[arg(long)]
+    pub settings: bool,
     /// Write over the file that is there
     #[arg(long)]
     pub force: bool,

@@ -1,4 +1,7 @@
-//! `ralph init` and `ralph template`: the prompt that one begins with.
+//! `ralph init` and `ralph template`: the prompt and the settings that one begins with.
+
+mod detect;
+mod settings;
 
 use super::failure::Failure;
 use super::place::put;
@@ -14,6 +17,11 @@ pub(super) fn template() -> i32 {
 }
 
 pub(super) fn init(words: &InitWords) -> Result<i32, Failure> {
+    if words.settings {
+        let here = std::env::current_dir().map_err(Failure::broken)?;
+        settings::write(&here, words.force)?;
+        return Ok(0);
+    }
     let name = "PROMPT.md";
     let over = put(Path::new(name), name, STARTER, words.force)?;
     say(&created(name, over));

@@ -13,6 +13,7 @@ mod ls;
 mod on_path;
 mod operate;
 mod place;
+mod presets;
 mod ready;
 mod resume;
 mod run;

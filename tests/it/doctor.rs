@@ -47,7 +47,7 @@ fn a_machine_that_can_run_a_loop_is_told_so() {
 fn what_is_missing_comes_with_the_command_that_gets_it() {
     let test = machine(&[("apt-get", "exit 1")]);
     let done = doctor(&test, &[]).exits(1).says("✘ git").says("apt-get install -y git");
-    let done = done.says("✘ needed: git: ").says("✘ needed: an agent, such as ").says("✘ claude");
+    let done = done.says("✘ needed: git: ").says("✘ needed: an agent, such as ").says("– claude");
     assert!(done.out.contains("npm install -g @anthropic-ai/claude-code"), "{}", done.out);
     for (programs, code) in [(&[GIT][..], 1), (&[CLAUDE], 1), (&[GIT, CLAUDE], 0)] {
         doctor(&machine(programs), &[]).exits(code);

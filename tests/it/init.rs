@@ -51,3 +51,70 @@ fn a_loop_runs_on_the_starter_prompt() {
     test.ralph(&["run", "--name", "a", "--agent", "script:../agent.script"]).exits(0);
     assert!(test.prompt("a", 1).starts_with(&test.read("PROMPT.md")));
 }
+
+#[test]
+fn settings_fit_what_is_found() {
+    let test = Test::new()
+        .file("package.json", r#"{"scripts": {"test": "true"}}"#)
+        .file("Makefile", "lint:\n\ttrue\n")
+        .program("../bin/npm", "#!/bin/sh\n")
+        .program("../bin/codex", "#!/bin/sh\n");
+    let mut command = test.ralph_command(&["init", "--settings"]);
+    command.env("PATH", test.root().join("bin"));
+    let done = test.start_command(command).end().exits(0).says("created .ralph/settings.toml\n");
+    let done = done.says("found package.json: npm test\n").says("found Makefile: make lint\n");
+    done.says("next: look the file over, then ralph run \"what is to be done\"");
+    let written = test.read(".ralph/settings.toml");
+    assert!(written.contains("\n[[checks]]\ncommand = \"npm test\"\n"), "{written}");
+    assert!(written.contains("not installed here.\n#[[checks]]\n#command = \"make lint\"\n"), "{written}");
+    assert!(written.contains("#agent = \"codex\"\n"), "{written}");
+    assert!(!test.workspace().join("PROMPT.md").exists());
+}
+
+#[test]
+fn settings_that_are_there_are_kept() {
+    let test = Test::new().file(".ralph/settings.toml", "maxIterations = 3\n");
+    test.ralph(&["init", "--settings"]).exits(2).complains(".ralph/settings.toml already exists");
+    assert_eq!(test.read(".ralph/settings.toml"), "maxIterations = 3\n");
+    let done = test.ralph(&["init", "--settings", "--force"]).exits(0);
+    done.says("created .ralph/settings.toml (overwritten)").says("found nothing");
+    for end in ["json", "yaml", "yml"] {
+        let name = format!(".ralph/settings.{end}");
+        let test = Test::new().file(&name, "{}\n");
+        for words in [&["init", "--settings"][..], &["init", "--settings", "--force"]] {
+            test.ralph(words).exits(2).complains(&format!("{name} already exists"));
+        }
+        assert!(!test.workspace().join(".ralph/settings.toml").exists());
+        assert_eq!(test.read(&name), "{}\n");
+    }
+}
+
+#[test]
+fn settings_are_not_written_elsewhere() {
+    let test = Test::new();
+    let outside = test.root().join("outside");
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, test.workspace().join(".ralph")).unwrap();
+    test.ralph(&["init", "--settings", "--force"])
+        .exits(2)
+        .complains(".ralph is not a directory in this one");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    fs::remove_file(test.workspace().join(".ralph")).unwrap();
+    test.write(".ralph", "a file");
+    test.ralph(&["init", "--settings"]).exits(2).complains(".ralph is not a directory");
+}
+
+#[test]
+fn of_the_rust_tools_only_those_installed_are_named() {
+    for (parts, found) in [
+        ("clippy|fmt", "cargo test · cargo clippy -- -D warnings · cargo fmt --check"),
+        ("fmt", "cargo test · cargo fmt --check"),
+        ("none", "cargo test"),
+    ] {
+        let cargo = format!("#!/bin/sh\ncase $1 in {parts}) exit 0 ;; esac\nexit 101\n");
+        let test = Test::new().file("Cargo.toml", "").program("../bin/cargo", &cargo);
+        let mut command = test.ralph_command(&["init", "--settings"]);
+        command.env("PATH", test.root().join("bin"));
+        test.start_command(command).end().exits(0).says(&format!("found Cargo.toml: {found}\n"));
+    }
+}

@@ -1,9 +1,9 @@
 //! Which agents and tools there are, in which version, and the command that gets one that is missing.
 
 use super::super::on_path::on_path;
+use super::super::presets::presets;
 use super::report::Program;
 use crate::drive::probe::{Answer, ask};
-use serde::Deserialize;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -87,56 +87,6 @@ fn install(package: &str) -> String {
     let Some((program, words)) = found else { return format!("get {package} from your system's packages") };
     let root = *program == "brew" || rustix::process::geteuid().is_root();
     format!("{}{words} {package}", if root { "" } else { "sudo " })
-}
-
-/// What is known of an agent.
-#[derive(Debug, Deserialize)]
-struct Preset {
-    title: String,
-    command: Vec<String>,
-    install: String,
-    login: String,
-    version: Vec<String>,
-}
-
-/// All agents that are known, by name.
-fn presets() -> Vec<(String, Preset)> {
-    const KNOWN: [(&str, &str); 3] = [
-        (
-            "claude",
-            r#"
-            title = "Claude Code"
-            command = ["claude"]
-            install = "npm install -g @anthropic-ai/claude-code"
-            login = "claude, then /login"
-            version = ["--version"]
-            "#,
-        ),
-        (
-            "codex",
-            r#"
-            title = "Codex"
-            command = ["codex"]
-            install = "npm install -g @openai/codex"
-            login = "codex login"
-            version = ["--version"]
-            "#,
-        ),
-        (
-            "gemini",
-            r#"
-            title = "Gemini CLI"
-            command = ["gemini"]
-            install = "npm install -g @google/gemini-cli"
-            login = "gemini, then /auth"
-            version = ["--version"]
-            "#,
-        ),
-    ];
-    KNOWN
-        .iter()
-        .map(|(name, text)| ((*name).to_owned(), toml::from_str(text).expect("the presets are right")))
-        .collect()
 }
 
 #[cfg(test)]

@@ -31,8 +31,8 @@ fn good_or(is_good: bool, otherwise: Mark) -> Mark {
 }
 
 pub(super) fn text(report: &Report, colour: bool) -> String {
-    let no_agent = !report.agents.iter().any(|agent| agent.works);
-    let agents = report.agents.iter().map(|agent| program(agent, no_agent)).collect();
+    // None of them is needed; that one is, the last line says.
+    let agents = report.agents.iter().map(|agent| program(agent, false)).collect();
     let tools = report.tools.iter().map(|tool| program(tool, tool.name == "git")).collect();
     let mut text = format!("ralph {}\n", report.ralph);
     let groups = [
@@ -78,7 +78,7 @@ fn group(text: &mut String, title: &str, rows: &[Row], wide: usize, colour: bool
 }
 
 fn program(program: &Program, needed: bool) -> Row {
-    let mark = good_or(program.works, if needed { Mark::Bad } else { Mark::Without });
+    let mark = good_or(program.works, if needed || program.installed { Mark::Bad } else { Mark::Without });
     let value = match (&program.version, program.installed) {
         (Some(version), _) => version.as_str(),
         (None, true) => "?",
