@@ -60,7 +60,6 @@ pub enum Verb {
     Blocked(BlockedWords),
     /// Print every setting, and where it comes from
     Config(ConfigWords),
-    /// Write a starter PROMPT.md
     /// Write a starter PROMPT.md, or settings that fit this directory
     Init(setup::InitWords),
     /// Print the starter prompt

@@ -1,8 +1,8 @@
 //! The few system calls that Rust cannot check: the only unsafe code of the program.
 #![expect(unsafe_code, reason = "fork, pre_exec and signal dispositions have no safe interface")]
 
-pub mod program;
 pub mod features;
+pub mod program;
 pub mod regular;
 
 use std::io;

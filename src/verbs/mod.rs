@@ -2,18 +2,16 @@
 
 mod config;
 mod demo;
-mod dry_run;
 mod doctor;
+mod dry_run;
 mod failure;
 mod init;
 mod inside;
 mod keep;
 mod logs;
 mod ls;
-mod on_path;
 mod operate;
 mod place;
-mod presets;
 mod ready;
 mod resume;
 mod run;

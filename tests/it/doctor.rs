@@ -125,3 +125,16 @@ fn kernel_features_are_tried() {
         assert!(named(&report["system"], name)["note"].is_string());
     }
 }
+
+#[test]
+fn settings_that_cannot_be_read_and_agents_of_one_s_own_are_seen() {
+    let test = machine(&[GIT, ("mine", "echo mine 3.2.1")]);
+    test.write(".ralph/settings.toml", "[agents.mine]\ncommand = [\"mine\"]\nversion = [\"-v\"]\n");
+    let found = report(&test);
+    assert_eq!(named(&found["agents"], "mine")["version"], "3.2.1");
+    assert_eq!(found["ready"], true);
+    test.write(".ralph/settings.toml", "maxIteration = 3\n");
+    doctor(&test, &[]).exits(1).says("✘ settings").says("needed: settings that can be read: ");
+    test.write(".ralph/settings.toml", "minFree = \"900000GiB\"\n");
+    doctor(&test, &[]).exits(1).says("needed: space");
+}

@@ -118,3 +118,26 @@ fn of_the_rust_tools_only_those_installed_are_named() {
         test.start_command(command).end().exits(0).says(&format!("found Cargo.toml: {found}\n"));
     }
 }
+
+#[test]
+fn the_starter_settings_are_understood_with_and_without_what_is_left_out() {
+    for files in
+        [&[][..], &[("go.mod", "module x\n")], &[("package.json", r#"{"scripts": {"test": "true"}}"#)]]
+    {
+        let test = files.iter().fold(Test::new(), |test, (name, text)| test.file(name, text));
+        test.ralph(&["init", "--settings"]).exits(0);
+        test.ralph(&["config"]).exits(0).says(".ralph/settings.toml");
+        let written = test.read(".ralph/settings.toml");
+        let told = written
+            .lines()
+            .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line))
+            .fold(String::new(), |all, line| all + line + "\n");
+        assert_ne!(told, written);
+        test.write(".ralph/settings.toml", &told);
+        let done = test.ralph(&["config", "--json"]).exits(0);
+        let settings: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+        for key in ["agent.name", "approve", "maxIterations", "maxTime", "checks", "scm.tasks"] {
+            assert_eq!(settings[key]["from"], ".ralph/settings.toml", "{key} of {settings}");
+        }
+    }
+}

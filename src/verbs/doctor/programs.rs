@@ -1,9 +1,9 @@
 //! Which agents and tools there are, in which version, and the command that gets one that is missing.
 
-use super::super::on_path::on_path;
-use super::super::presets::presets;
 use super::report::Program;
+use crate::config::agents::Preset;
 use crate::drive::probe::{Answer, ask};
+use crate::os::program;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -29,8 +29,7 @@ const MANAGERS: [(&str, &str); 6] = [
 ];
 
 /// Asks all of them. An error is a signal that asked this process to go.
-pub(super) fn look(here: &Path) -> io::Result<(Vec<Program>, Vec<Program>)> {
-    let presets = presets();
+pub(super) fn look(here: &Path, presets: Vec<(String, Preset)>) -> io::Result<(Vec<Program>, Vec<Program>)> {
     let tools = TOOLS.iter().filter(|(name, ..)| *name != "bwrap" || cfg!(target_os = "linux"));
     let tools: Vec<_> = tools.collect();
     let mut commands: Vec<Vec<String>> = Vec::new();
@@ -42,16 +41,16 @@ pub(super) fn look(here: &Path) -> io::Result<(Vec<Program>, Vec<Program>)> {
     commands.extend(tools.iter().map(|(name, version, ..)| vec![(*name).to_owned(), (*version).to_owned()]));
     let mut answers = ask(&commands, here, PATIENCE)?.into_iter();
     let agents = presets.into_iter().zip(answers.by_ref()).map(|((name, preset), answer)| {
-        program(name, preset.title, &answer, preset.install, Some(preset.login))
+        answered(name, preset.title, &answer, preset.install, Some(preset.login))
     });
     let agents = agents.collect();
     let tools = tools.into_iter().zip(answers).map(|((name, _, package, why), answer)| {
-        program((*name).to_owned(), (*why).to_owned(), &answer, install(package), None)
+        answered((*name).to_owned(), (*why).to_owned(), &answer, install(package), None)
     });
     Ok((agents, tools.collect()))
 }
 
-fn program(name: String, title: String, answer: &Answer, install: String, login: Option<String>) -> Program {
+fn answered(name: String, title: String, answer: &Answer, install: String, login: Option<String>) -> Program {
     let (version, trouble, works) = match answer {
         Answer::Said(exit, text) if exit.code == Some(0) => (version(text), None, true),
         Answer::Said(exit, _) => {
@@ -83,7 +82,7 @@ fn version(text: &str) -> Option<String> {
 }
 
 fn install(package: &str) -> String {
-    let found = MANAGERS.iter().find(|(program, _)| on_path(program));
+    let found = MANAGERS.iter().find(|(name, _)| program::find(name, Path::new(".")).is_some());
     let Some((program, words)) = found else { return format!("get {package} from your system's packages") };
     let root = *program == "brew" || rustix::process::geteuid().is_root();
     format!("{}{words} {package}", if root { "" } else { "sudo " })

@@ -52,6 +52,8 @@ pub(super) struct StateDir {
     pub(super) exists: bool,
     pub(super) writable: bool,
     pub(super) free_bytes: Option<u64>,
+    /// Whether an iteration would start, by `minFree`.
+    pub(super) enough_space: bool,
     /// How many loops there are of each status.
     pub(super) loops: BTreeMap<String, u32>,
     /// Loops that cannot be read.
@@ -70,6 +72,8 @@ pub(super) struct Workspace {
     pub(super) trouble: Option<String>,
     pub(super) prompt_file: bool,
     pub(super) settings: Vec<String>,
+    /// What is wrong with the settings that hold here.
+    pub(super) settings_trouble: Option<String>,
 }
 
 impl Report {
@@ -90,6 +94,12 @@ impl Report {
         }
         if !state.writable {
             missing.push(format!("a state directory that can be written: {}", state.path));
+        }
+        if !state.enough_space {
+            missing.push("space: an iteration starts only with minFree of it free".to_owned());
+        }
+        if let Some(wrong) = &workspace.settings_trouble {
+            missing.push(format!("settings that can be read: {wrong}"));
         }
         Self {
             ralph: env!("CARGO_PKG_VERSION"),

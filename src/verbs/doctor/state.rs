@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Looks, and makes nothing.
-pub(super) fn look(home: &Home) -> StateDir {
+pub(super) fn look(home: &Home, min_free: u64) -> StateDir {
     let root = home.root();
     let mut loops = BTreeMap::new();
     let mut unreadable = 0;
@@ -21,11 +21,13 @@ pub(super) fn look(home: &Home) -> StateDir {
         }
     }
     let there = root.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    let free_bytes = statvfs(there).ok().map(|disk| disk.f_bavail * disk.f_frsize);
     StateDir {
         path: root.display().to_string(),
         exists: root.is_dir(),
         writable: there.is_dir() && access(there, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
-        free_bytes: statvfs(there).ok().map(|disk| disk.f_bavail * disk.f_frsize),
+        free_bytes,
+        enough_space: free_bytes.is_none_or(|free| free >= min_free),
         loops,
         unreadable,
     }

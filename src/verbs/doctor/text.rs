@@ -118,7 +118,12 @@ fn state(report: &Report) -> Vec<Row> {
     let some = !loops.is_empty();
     let loops = if some { loops.join(", ") } else { "none yet".into() };
     vec![
-        row(good_or(state.writable, Mark::Bad), "directory", one_line(&state.path), facts.join(", ")),
+        row(
+            good_or(state.writable && state.enough_space, Mark::Bad),
+            "directory",
+            one_line(&state.path),
+            facts.join(", "),
+        ),
         row(good_or(some, Mark::Without), "loops", loops, ""),
     ]
 }
@@ -136,7 +141,9 @@ fn here(report: &Report) -> Vec<Row> {
         (None, None) => row(Mark::Without, "git", "no repository", "git init"),
     };
     let prompt = if here.prompt_file { ("there", "") } else { ("not there", "ralph init") };
-    let settings = if here.settings.is_empty() {
+    let settings = if let Some(trouble) = &here.settings_trouble {
+        row(Mark::Bad, "settings", one_line(trouble), "")
+    } else if here.settings.is_empty() {
         row(Mark::Without, "settings", "none", "ralph init --settings")
     } else {
         row(Mark::Good, "settings", here.settings.join(", "), "")

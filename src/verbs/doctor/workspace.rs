@@ -4,7 +4,7 @@ use super::report::Workspace;
 use crate::drive::git::glance::glance;
 use std::path::Path;
 
-pub(super) fn look(here: &Path) -> Workspace {
+pub(super) fn look(here: &Path, settings_trouble: Option<String>) -> Workspace {
     let (found, trouble) = match glance(here) {
         Ok(found) => (found, None),
         Err(trouble) => (None, Some(trouble)),
@@ -21,5 +21,6 @@ pub(super) fn look(here: &Path) -> Workspace {
         trouble,
         prompt_file: here.join("PROMPT.md").is_file(),
         settings: settings.filter(|path| here.join(path).exists()).collect(),
+        settings_trouble,
     }
 }

@@ -4,10 +4,9 @@ mod node;
 mod python;
 mod recipes;
 
-use super::super::on_path::on_path;
 use crate::drive::probe::{Answer, ask};
 use crate::engine::Exit;
-use crate::os::regular;
+use crate::os::{program, regular};
 use std::path::Path;
 use std::time::Duration;
 
@@ -71,7 +70,8 @@ fn cargo(place: &Place<'_>) -> Option<Found> {
 /// not from the project: a file there could make the launcher download another tool chain.
 fn cargo_has(part: &str) -> bool {
     let words = ["cargo", part, "--version"].map(str::to_owned).to_vec();
-    let answers = on_path("cargo").then(|| ask(&[words], Path::new("/"), Duration::from_secs(5)));
+    let answers =
+        program::find("cargo", Path::new("/")).map(|_| ask(&[words], Path::new("/"), Duration::from_secs(5)));
     let answer = answers.and_then(Result::ok).and_then(|mut answers| answers.pop());
     matches!(answer, Some(Answer::Said(Exit { code: Some(0), .. }, _)))
 }

@@ -3,12 +3,13 @@
 //! In the text, `# ` begins a sentence, and `#` alone a setting that is left out.
 
 use super::super::failure::Failure;
-use super::super::on_path::on_path;
 use super::super::place::put;
-use super::super::presets::presets;
 use super::created;
 use super::detect::{Found, detect};
+use crate::config::agents::presets;
+use crate::os::program;
 use crate::show::say;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{fs, io};
@@ -18,7 +19,7 @@ const NAME: &str = ".ralph/settings.toml";
 pub(super) fn write(here: &Path, force: bool) -> Result<(), Failure> {
     no_other(here)?;
     let found = detect(here);
-    let text = text(&found);
+    let text = text(here, &found);
     make_directory(here)?;
     let over = put(&here.join(NAME), NAME, &text, force)?;
     say(&created(NAME, over));
@@ -54,9 +55,10 @@ fn make_directory(here: &Path) -> Result<(), Failure> {
     Err(Failure::usage(".ralph is not a directory in this one", "it is left as it is: move it away first"))
 }
 
-fn text(found: &[Found]) -> String {
-    let installed =
-        presets().into_iter().find(|(_, preset)| preset.command.first().is_some_and(|it| on_path(it)));
+fn text(here: &Path, found: &[Found]) -> String {
+    let is_there = |name: &str| program::find(name, here).is_some();
+    let known = presets(&BTreeMap::new()).unwrap_or_default();
+    let installed = known.into_iter().find(|(_, preset)| is_there(&preset.command[0]));
     let agent = installed.map_or_else(|| "claude".to_owned(), |(name, _)| name);
     let mut text = format!(
         "# Settings of ralph for this directory. A flag says the same for one run: ralph run --help.\n\
@@ -75,7 +77,7 @@ fn text(found: &[Found]) -> String {
     for Found { file, checks: commands } in found {
         for command in commands {
             let program = command.split_whitespace().next().unwrap_or_default();
-            let there = program.contains('/') || on_path(program);
+            let there = program.contains('/') || is_there(program);
             let (hide, why) = if there { ("", "") } else { ("#", "; not installed here") };
             let _ = writeln!(text, "\n# From {file}{why}.\n{}", check(command, hide));
             checks += 1;
@@ -124,7 +126,7 @@ mod tests {
             checks: vec!["cargo test".into(), "no-such-program x".into()],
         };
         for found in [vec![], vec![cargo]] {
-            let text = text(&found);
+            let text = text(Path::new("."), &found);
             let plain: toml::Table = toml::from_str(&text).unwrap();
             assert_eq!(plain["approve"].as_str(), Some("edits"));
             assert_eq!(plain.contains_key("checks"), !found.is_empty());
