@@ -255,7 +255,10 @@ impl<'a> Runner<'a> {
                 Heard::Silence(Key::Agent(iteration)) => {
                     self.tell(Event::Noticed { iteration, notice: Notice::Silence, words: None })?;
                 }
-                Heard::Signal(signals::Heard::Child) | Heard::Pattern(_) | Heard::Silence(_) => {}
+                Heard::Signal(signals::Heard::Child)
+                | Heard::Pattern(_)
+                | Heard::Silence(_)
+                | Heard::Gone(Key::Notify, ..) => {}
                 Heard::LogError(error) => {
                     let detail = format!("cannot write the output's log: {error}");
                     self.tell(Event::Faulted { class: Fault::Disk, detail })?;

@@ -7,6 +7,7 @@ pub mod git;
 pub mod job;
 pub mod leftover;
 pub mod notice;
+pub mod notify;
 pub mod probe;
 pub mod scan;
 pub mod script;
@@ -33,6 +34,8 @@ pub enum Key {
     Check(u32, usize),
     /// A task for the green work of this iteration, by its place in the plan.
     Commit(u32, usize),
+    /// The command that is told of an ending.
+    Notify,
 }
 
 /// Something heard from the world.

@@ -5,6 +5,7 @@ pub mod cost;
 pub mod files;
 pub mod kept;
 pub mod line;
+pub mod news;
 pub mod pen;
 pub mod status;
 pub mod stream;

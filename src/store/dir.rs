@@ -59,6 +59,16 @@ impl LoopDir {
         self.path.join("iterations.log")
     }
 
+    /// What the command that is told of endings was told last.
+    pub fn notify_news(&self) -> PathBuf {
+        self.path.join("notify.json")
+    }
+
+    /// What that command printed then.
+    pub fn notify_log(&self) -> PathBuf {
+        self.path.join("notify.log")
+    }
+
     /// The directory of one iteration.
     pub fn iteration(&self, n: u32) -> PathBuf {
         self.path.join("iterations").join(format!("{n:04}"))

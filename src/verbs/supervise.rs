@@ -1,19 +1,19 @@
 //! A runner in the foreground: warden, supervisor, console, and the last words.
 
-use super::failure::Failure;
+use super::failure::{Failure, warn};
 use crate::cli::OutputWords;
 use crate::drive::task::TaskDir;
 use crate::drive::tree::start_time;
-use crate::drive::{git, warden};
+use crate::drive::{git, notify, warden};
 use crate::engine::words::{plural, processes};
 use crate::engine::{Event, Outcome, Plan, State};
 use crate::run::{Left, Runner, Watch};
 use crate::show::console::{Console, Style, colours};
-use crate::show::{files, say, summary};
-use crate::store::dir::append_file;
+use crate::show::{files, news, say, summary};
+use crate::store::dir::{append_file, create_file};
 use crate::store::{Header, Holder, Home, Journal, Line, Lock, LoopDir, rfc3339};
 use std::fs::File;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     let task = TaskDir::of(&opened.state.plan.workspace, &opened.header.name);
     let log = append_file(&dir.iterations_log()).ok();
     let ended = opened.state.recent.back().map(|last| last.number);
-    let mut onlooker = Onlooker { log, ended, task, console: Console::new(dir, style) };
+    let mut onlooker = Onlooker { log, ended, task, console: Console::new(dir, style), finished: None };
     let left = Runner::open(dir.clone(), opened, &mut onlooker)?.run();
     onlooker.console.close();
     let (left, header, state) = left?;
@@ -137,11 +137,36 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     if let Left::Ended(Outcome::Fatal { detail, .. }) = &left {
         Failure::broken(detail).with_hint(format!("mend it, then ralph resume {}", dir.name())).report();
     }
+    if left != Left::HungUp {
+        tell(dir, &header, &state, onlooker.finished.as_ref());
+    }
     Ok(match left {
         Left::Ended(outcome) => outcome.exit_code(),
         Left::Paused => 3,
         Left::HungUp => 129,
     })
+}
+
+/// Tells whoever is to be told that this runner has left. What goes wrong there changes nothing.
+fn tell(dir: &LoopDir, header: &Header, state: &State, finished: Option<&Line>) {
+    let Some(command) = state.plan.notify.as_deref() else { return };
+    let news = news::news(header, state, finished, &dir.path().display().to_string());
+    let (path, log) = (dir.notify_news(), dir.notify_log());
+    let written = create_file(&path).and_then(|mut file| writeln!(file, "{news}"));
+    let trouble = match written.and_then(|()| create_file(&log)).and_then(|_| File::open(&path)) {
+        Ok(news) => notify::tell(notify::Call {
+            command,
+            dir: &state.plan.workspace,
+            name: &header.name,
+            news,
+            log,
+            grace: Duration::from_millis(state.plan.grace.term_ms),
+        }),
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(trouble) = trouble {
+        warn(format!("--notify {command:?}: {trouble}; see {}", dir.notify_log().display()));
+    }
 }
 
 fn last_words(dir: &LoopDir, header: &Header, state: &State, style: Style, next: bool) {
@@ -179,6 +204,8 @@ struct Onlooker {
     ended: Option<u32>,
     task: TaskDir,
     console: Console,
+    /// The loop's last line.
+    finished: Option<Line>,
 }
 
 impl Watch for Onlooker {
@@ -187,6 +214,9 @@ impl Watch for Onlooker {
         let ended = state.recent.back().map(|last| last.number);
         if !matches!(line.event, Event::Opened { .. }) || ended != self.ended {
             let _ = self.log.as_mut().map(|log| files::iterations_log(log, line, state));
+        }
+        if matches!(line.event, Event::Finished { .. }) {
+            self.finished = Some(line.clone());
         }
         let _ = files::progress(self.task.path(), line, state);
         self.console.event(line, state);

@@ -53,7 +53,10 @@ impl Visit {
     }
 
     fn is_inside(&self) -> bool {
-        let by_name = std::env::var("RALPH_LOOP").is_ok_and(|name| name == self.view.header.name);
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        // A command that is told of endings knows the loop, too, but is in none of its iterations.
+        let by_name =
+            set("RALPH_ITERATION").and(set("RALPH_LOOP")).is_some_and(|name| name == self.view.header.name);
         by_name || leftover::is_inside(&self.view.header.id)
     }
 

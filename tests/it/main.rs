@@ -11,6 +11,7 @@ mod init;
 mod kit;
 mod limits;
 mod presets;
+mod notify;
 mod process;
 mod process_crash;
 mod process_markers;
