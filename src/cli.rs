@@ -66,6 +66,10 @@ pub enum Verb {
     Template,
     /// Show what is installed, what is missing, and what would get it
     Doctor(setup::DoctorWords),
+    /// Print what a shell needs to complete ralph's words
+    Completions(setup::CompletionsWords),
+    /// Print the manual page, of ralph or of one verb
+    Man(setup::ManWords),
     /// Show a whole loop on a scripted agent: real git, real checks, no account
     Demo(DemoWords),
     #[command(name = "__script", hide = true)]

@@ -1,5 +1,6 @@
 //! Which door? One short file per verb; none contains a rule.
 
+mod completions;
 mod config;
 mod demo;
 mod doctor;
@@ -10,6 +11,7 @@ mod inside;
 mod keep;
 mod logs;
 mod ls;
+mod man;
 mod operate;
 mod place;
 mod ready;
@@ -61,6 +63,8 @@ fn call(verb: Verb) -> Result<i32, Failure> {
         Verb::Init(words) => init::init(&words),
         Verb::Template => Ok(init::template()),
         Verb::Doctor(words) => doctor::doctor(words.json),
+        Verb::Completions(words) => Ok(completions::completions(words.shell)),
+        Verb::Man(words) => man::man(words.verb.as_deref()),
         Verb::Demo(words) => demo::demo(words.keep),
         Verb::Script { file } => script::play(&file),
         Verb::Sleeper { args } => Ok(crate::drive::script::sleeper(&args)),

@@ -1,6 +1,7 @@
 //! The one integration test binary: the repository's rules, and the program from outside.
 
 mod agents;
+mod completions;
 mod console;
 mod crash;
 mod docs;
