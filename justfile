@@ -10,6 +10,32 @@ default:
 build:
     cargo build --release --locked
 
+# Make the archive of a release: program, completions, manual pages; docs/releasing.md shows what is in it
+dist:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --release --locked
+    ralph=${CARGO_TARGET_DIR:-target}/release/ralph
+    name=ralph-$("$ralph" --version | cut -d' ' -f2)-$(rustc -vV | sed -n 's/^host: //p')
+    dist=target/dist
+    rm -rf "$dist"
+    mkdir -p "$dist/$name/completions" "$dist/$name/man/man1"
+    cp "$ralph" README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$dist/$name"
+    for pair in bash:ralph.bash zsh:_ralph fish:ralph.fish elvish:ralph.elv powershell:_ralph.ps1; do
+        "$ralph" completions "${pair%%:*}" >"$dist/$name/completions/${pair#*:}"
+    done
+    "$ralph" man >"$dist/$name/man/man1/ralph.1"
+    # The main page lists the pages of the verbs as `ralph\-run(1)`.
+    for verb in $("$ralph" man | sed -n 's/^ralph\\-\(.*\)(1)$/\1/p'); do
+        "$ralph" man "$verb" >"$dist/$name/man/man1/ralph-$verb.1"
+    done
+    tar -C "$dist" -czf "$dist/$name.tar.gz" "$name"
+    cd "$dist"
+    if command -v sha256sum >/dev/null; then sha256sum "$name.tar.gz"; else shasum -a 256 "$name.tar.gz"; fi \
+        >"$name.tar.gz.sha256"
+    tar -tzf "$name.tar.gz"
+    cat "$name.tar.gz.sha256"
+
 # See a loop work, with an agent that needs no account
 demo:
     cargo run --quiet --locked -- demo

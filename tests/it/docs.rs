@@ -69,7 +69,11 @@ fn place() -> Test {
     let test = test.program("my-agent", AGENT).program("test.sh", "#!/bin/sh\n");
     let test =
         test.program("../bin/claude", AGENT).program("../bin/codex", AGENT).program("../bin/cargo", CARGO);
-    let test = test.program("../bin/npm", CHECK).program("../bin/pytest", CHECK);
+    let test = test
+        .program("../bin/npm", CHECK)
+        .program("../bin/pytest", CHECK)
+        .program("../bin/just", "#!/bin/sh
+");
     test.sh("git init -q --bare -b main ../remote.git && git remote add origin ../remote.git && git push -q -u origin main");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ralph"), test.root().join("bin/ralph")).unwrap();
     test.script("iteration 1\n  say working\n  sleep 400ms\niteration 2\n  say done\n  promise COMPLETE\n")
@@ -120,6 +124,10 @@ fn run_block(block: &Block) -> Result<usize, String> {
     let lines: Vec<&str> = joined.lines().filter(|line| !line.trim().is_empty()).collect();
     for line in &lines {
         let test = place();
+        if *line == "ralph init" {
+            // The one command for those who have no prompt yet.
+            fs::remove_file(test.workspace().join("PROMPT.md")).unwrap();
+        }
         let mut command = test.command("sh");
         command.args(["-c", line]);
         let done = with_loops(&test, line, || with_path(&test, command));
