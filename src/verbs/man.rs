@@ -18,7 +18,11 @@ pub(super) fn man(verb: Option<&str>) -> Result<i32, Failure> {
     let mut roff = Vec::new();
     let source = concat!("ralph ", env!("CARGO_PKG_VERSION"));
     Man::new(page.clone()).source(source).render(&mut roff).map_err(Failure::broken)?;
-    say(&String::from_utf8_lossy(&roff));
+    let mut roff = String::from_utf8_lossy(&roff).replace("\n.SH EXTRA\n", "\n.SH NOTES\n");
+    if verb.is_some() {
+        roff.push_str(".SH \"SEE ALSO\"\nralph(1)\n");
+    }
+    say(&roff);
     Ok(0)
 }
 
