@@ -96,7 +96,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             survivor_ms: all.grace_survivor.0,
         },
         scm: scm::scm(&stack.name("scm"), all.scm.unwrap_or_default())?,
-        notify: all.notify,
+        notify: all.notify.filter(|command| !command.trim().is_empty()),
         workspace: errand.workspace.clone(),
         share_workspace: all.share_workspace,
         log_cap: all.log_cap.0,

@@ -114,3 +114,13 @@ fn the_command_is_not_taken_for_the_agent() {
     );
     assert_eq!(test.status("a")["max_iterations"], 9);
 }
+
+#[test]
+fn nobody_is_told_where_nothing_is_said_and_a_flag_takes_a_setting_back() {
+    let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
+    test.write(".ralph/settings.toml", "notify = \"touch told\"\n");
+    test.ralph(&run("", &[])).exits(0);
+    assert!(!test.workspace().join("told").exists() && !test.loop_dir("a").join("notify.json").exists());
+    test.ralph(&["run", "x", "--name", "a", "--agent", "script:../agent.script"]).exits(0);
+    assert!(test.workspace().join("told").exists(), "the setting itself works");
+}
