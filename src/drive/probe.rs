@@ -7,15 +7,17 @@ use crate::engine::Exit;
 use crate::os;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What came of a question.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It ended by itself, having printed this.
+    /// It ended by itself, having printed this; its complaints, if it printed nothing else.
     Said(Exit, String),
     /// There is no such program.
     Missing,
@@ -58,8 +60,10 @@ fn hear(asked: &mut [Asked], signals: &mut Signals, deadline: Instant) -> bool {
         }
         let mut fds: Vec<PollFd<'_>> = Vec::new();
         fds.extend(signals.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let open = asked.iter().filter(|one| one.is_open()).filter_map(|one| one.output.as_ref());
-        fds.extend(open.map(|output| PollFd::new(output, PollFlags::IN)));
+        let open = asked.iter().filter(|one| one.is_open()).flat_map(|one| &one.streams);
+        fds.extend(
+            open.filter_map(|stream| stream.pipe.as_ref()).map(|pipe| PollFd::new(pipe, PollFlags::IN)),
+        );
         let _ = poll(&mut fds, Timespec::try_from(left).ok().as_ref());
         if signals.take().iter().any(|heard| *heard != signals::Heard::Child) {
             return true;
@@ -86,8 +90,8 @@ fn sweep(asked: &[Asked], friends: &[Pid]) {
 /// One program that was asked.
 struct Asked {
     pid: Option<Pid>,
-    output: Option<ChildStdout>,
-    text: Vec<u8>,
+    /// Its output, and its complaints.
+    streams: [Stream; 2],
     exit: Option<Exit>,
     /// Why there is nothing to wait for.
     no: Option<Answer>,
@@ -95,22 +99,27 @@ struct Asked {
 
 impl Asked {
     fn start(command: &[String], dir: &Path) -> Self {
-        let mut one = Self { pid: None, output: None, text: Vec::new(), exit: None, no: None };
+        let mut one = Self { pid: None, streams: Default::default(), exit: None, no: None };
         let [program, arguments @ ..] = command else {
             one.no = Some(Answer::Missing);
             return one;
         };
         let mut command = Command::new(program);
         command.args(arguments).current_dir(dir).envs([("NO_COLOR", "1"), ("TERM", "dumb")]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         os::in_own_session(&mut command);
         let started = command.spawn().and_then(|mut child| {
-            let output = child.stdout.take();
-            output.as_ref().map_or(Ok(()), |output| rustix::io::ioctl_fionbio(output, true))?;
-            Ok((Pid::from_child(&child), output))
+            let pipes = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
+            for pipe in pipes.iter().flatten() {
+                rustix::io::ioctl_fionbio(pipe, true)?;
+            }
+            Ok((Pid::from_child(&child), pipes))
         });
         match started {
-            Ok((pid, output)) => (one.pid, one.output) = (Some(pid), output),
+            Ok((pid, pipes)) => {
+                one.pid = Some(pid);
+                one.streams = pipes.map(|pipe| Stream { pipe: pipe.map(File::from), text: Vec::new() });
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => one.no = Some(Answer::Missing),
             Err(error) => one.no = Some(Answer::Refused(error.to_string())),
         }
@@ -128,27 +137,48 @@ impl Asked {
     }
 
     fn read(&mut self) {
-        let mut buffer = [0; 4096];
-        while let Some(output) = &mut self.output {
-            match output.read(&mut buffer) {
-                Ok(0) => self.output = None,
-                Ok(count) if self.text.len() + count > CAP => {
-                    self.no = Some(Answer::Late);
-                    self.output = None;
-                }
-                Ok(count) => self.text.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => self.output = None,
-            }
+        if !self.streams.iter_mut().all(Stream::read) {
+            self.no = Some(Answer::Late);
         }
     }
 
     fn answer(self) -> Answer {
         match (self.no, self.exit) {
             (Some(no), _) => no,
-            (None, Some(exit)) => Answer::Said(exit, String::from_utf8_lossy(&self.text).into_owned()),
+            (None, Some(exit)) => {
+                let texts = self.streams.iter().map(|stream| String::from_utf8_lossy(&stream.text));
+                let said = texts.map(|text| text.trim().to_owned()).find(|text| !text.is_empty());
+                Answer::Said(exit, said.unwrap_or_default())
+            }
             (None, None) => Answer::Late,
         }
+    }
+}
+
+/// What comes out of a program.
+#[derive(Default)]
+struct Stream {
+    pipe: Option<File>,
+    text: Vec<u8>,
+}
+
+impl Stream {
+    /// Takes what has come. False: there is no end to it.
+    fn read(&mut self) -> bool {
+        let mut buffer = [0; 4096];
+        while let Some(pipe) = &mut self.pipe {
+            match pipe.read(&mut buffer) {
+                Ok(0) => self.pipe = None,
+                Ok(count) if self.text.len() + count > CAP => {
+                    self.pipe = None;
+                    return false;
+                }
+                Ok(count) => self.text.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(_) => self.pipe = None,
+            }
+        }
+        true
     }
 }

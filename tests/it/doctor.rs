@@ -58,7 +58,14 @@ fn what_is_missing_comes_with_the_command_that_gets_it() {
 fn programs_that_hang_ask_or_fail_are_named_and_leave_nothing_behind() {
     let hang = "sleep 600 & echo $! >>\"$HOME/pids\"\nsetsid sleep 600 & echo $! >>\"$HOME/pids\"\nsleep 600";
     let ask = "printf 'which one? ' >/dev/tty; read answer </dev/tty; read answer; yes";
-    let test = machine(&[GIT, CLAUDE, ("codex", hang), ("gemini", "exit 7"), ("tmux", ask)]);
+    let test = machine(&[
+        GIT,
+        CLAUDE,
+        ("codex", hang),
+        ("gemini", "echo node is too old >&2; exit 7"),
+        ("pi", "echo 0.9.1 >&2"),
+        ("tmux", ask),
+    ]);
     let report = report(&test);
     assert_eq!(report["ready"], true, "one good agent is enough");
     let codex = named(&report["agents"], "codex");
@@ -66,7 +73,8 @@ fn programs_that_hang_ask_or_fail_are_named_and_leave_nothing_behind() {
     assert_eq!(codex["trouble"], "it did not say its version in 5 s");
     let gemini = named(&report["agents"], "gemini");
     assert_eq!(gemini["works"], false);
-    assert!(gemini["trouble"].as_str().unwrap().contains("exit 7"), "{gemini}");
+    assert_eq!(gemini["trouble"], "asked for its version, it failed (exit 7): node is too old");
+    assert_eq!(named(&report["agents"], "pi")["version"], "0.9.1");
     assert!(named(&report["tools"], "tmux")["trouble"].is_string());
     let pids = fs::read_to_string(test.root().join("home/pids")).unwrap();
     let pids: Vec<u32> = pids.lines().map(|pid| pid.parse().unwrap()).collect();

@@ -136,7 +136,7 @@ fn the_starter_settings_are_understood_with_and_without_what_is_left_out() {
         test.write(".ralph/settings.toml", &told);
         let done = test.ralph(&["config", "--json"]).exits(0);
         let settings: serde_json::Value = serde_json::from_str(&done.out).unwrap();
-        for key in ["agent.name", "approve", "maxIterations", "maxTime", "checks", "scm.tasks"] {
+        for key in ["agent.name", "approve", "maxIterations", "maxTime", "checks[0].command", "scm.tasks"] {
             assert_eq!(settings[key]["from"], ".ralph/settings.toml", "{key} of {settings}");
         }
     }

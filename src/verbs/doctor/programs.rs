@@ -4,6 +4,7 @@ use super::report::Program;
 use crate::config::agents::Preset;
 use crate::drive::probe::{Answer, ask};
 use crate::os::program;
+use crate::show::fit;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -53,12 +54,13 @@ pub(super) fn look(here: &Path, presets: Vec<(String, Preset)>) -> io::Result<(V
 fn answered(name: String, title: String, answer: &Answer, install: String, login: Option<String>) -> Program {
     let (version, trouble, works) = match answer {
         Answer::Said(exit, text) if exit.code == Some(0) => (version(text), None, true),
-        Answer::Said(exit, _) => {
+        Answer::Said(exit, text) => {
             let how = match (exit.code, exit.signal) {
                 (Some(code), _) => format!("exit {code}"),
                 (None, signal) => format!("signal {}", signal.unwrap_or(0)),
             };
-            (None, Some(format!("asked for its version, it failed ({how})")), false)
+            let first = text.lines().next().map(|line| format!(": {}", fit(line, 60))).unwrap_or_default();
+            (None, Some(format!("asked for its version, it failed ({how}){first}")), false)
         }
         Answer::Missing => (None, None, false),
         Answer::Refused(why) => (None, Some(format!("it cannot be started: {why}")), false),
