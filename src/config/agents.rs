@@ -259,14 +259,18 @@ fn called(
     })
 }
 
-/// What an agent may really do: one that has no words for less may do everything. One that has no words at
-/// all may do whatever its own settings allow, which nobody knows here.
+/// What an agent may really do: one that has no words for less may do more than was asked. One that has no
+/// words at all may do whatever its own settings allow, which nobody knows here.
 fn held_to(preset: &Preset, level: &LevelWords, asked: Approve) -> Option<Approve> {
     let levels = &preset.approve;
     if [&levels.none, &levels.edits, &levels.all].iter().all(|level| **level == LevelWords::default()) {
         return None;
     }
-    Some(if *level == levels.all { Approve::All } else { asked })
+    Some(match level {
+        level if *level == levels.all => Approve::All,
+        level if *level == levels.edits => Approve::Edits,
+        _ => asked,
+    })
 }
 
 impl Exit {

@@ -69,11 +69,11 @@ fn place() -> Test {
     let test = test.program("my-agent", AGENT).program("test.sh", "#!/bin/sh\n");
     let test =
         test.program("../bin/claude", AGENT).program("../bin/codex", AGENT).program("../bin/cargo", CARGO);
-    let test = test
-        .program("../bin/npm", CHECK)
-        .program("../bin/pytest", CHECK)
-        .program("../bin/just", "#!/bin/sh
-");
+    let test = test.program("../bin/npm", CHECK).program("../bin/pytest", CHECK).program(
+        "../bin/just",
+        "#!/bin/sh
+",
+    );
     test.sh("git init -q --bare -b main ../remote.git && git remote add origin ../remote.git && git push -q -u origin main");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ralph"), test.root().join("bin/ralph")).unwrap();
     test.script("iteration 1\n  say working\n  sleep 400ms\niteration 2\n  say done\n  promise COMPLETE\n")
