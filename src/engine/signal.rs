@@ -44,7 +44,9 @@ pub fn read(text: &str, promises: &[String]) -> Said {
     // An agent may think twice about it: its last word counts.
     let commits =
         tagged(text, "commit").filter(|(whole, _)| place(text, whole.clone(), &hidden) == Place::Alone);
-    said.commit = commits.last().map(|(_, content)| lines_of(content)).filter(|lines| !lines.is_empty());
+    said.commit = commits.last().map(|(_, content)| lines_of(content));
+    // Three dots stand for the words in the prompt; copied, they are none.
+    said.commit = said.commit.filter(|lines| lines.contains(char::is_alphanumeric));
     said
 }
 

@@ -356,6 +356,7 @@ fn a_commit_message_is_read_as_a_promise_is_and_keeps_its_lines() {
         ("> <commit>Fix it</commit>", None),
         ("```\n<commit>Fix it</commit>\n```", None),
         ("<commit> \n </commit>", None),
+        ("<commit>…</commit>", None),
         ("<commit>Fix it", None),
     ] {
         assert_eq!(said(text).commit.as_deref(), message, "{text:?}");
