@@ -30,6 +30,17 @@ fn a_kill_between_staging_and_commit_or_after_the_commit_is_made_good() {
 }
 
 #[test]
+fn a_kill_after_the_commit_repeats_nothing_though_there_is_more_to_commit() {
+    let test = hook(Test::git().script(MAKES), "post-commit", &format!("touch generated; {HOLDS}"));
+    let live = start(&test, &[]);
+    until("the hook", || test.root().join("held").exists());
+    crash(live);
+    test.ralph(&["resume", "a"]).exits(0).says("commit: 1 file (made) as ");
+    assert_eq!(subjects(&test), ["Make it.", "first"]);
+    assert_eq!(test.sh("git status --porcelain"), "?? generated\n");
+}
+
+#[test]
 fn a_kill_while_pushing_pushes_again_and_commits_no_more() {
     let test = hook(with_remote(Test::git().script(MAKES)), "pre-push", HOLDS);
     let live = start(&test, &["--scm", "push origin HEAD"]);
