@@ -16,11 +16,14 @@ const AGENT: &str = "script:../agent.script";
 /// Writes `here`, then waits for `go`.
 pub(crate) const WAITS: &str = "sh touch here; until test -e go; do sleep 0.01; done\n";
 
-/// Kills without a chance to say goodbye, and without the time that another program would take.
+/// Kills without a chance to say goodbye. All are halted first: on a busy machine one would otherwise have the
+/// time to hear of the other's death.
 pub(crate) fn kill_now(pids: &[u32]) {
-    for pid in pids {
-        let pid = rustix::process::Pid::from_raw(*pid as i32).unwrap();
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    use rustix::process::{Pid, Signal, kill_process};
+    for signal in [Signal::STOP, Signal::KILL] {
+        for pid in pids {
+            let _ = kill_process(Pid::from_raw(*pid as i32).unwrap(), signal);
+        }
     }
 }
 
