@@ -170,15 +170,23 @@ pub enum Door {
     Sigint,
     /// The system, or a person with `kill`.
     Sigterm,
+    /// The program that ralph is a library of.
+    Host,
 }
 
 impl Door {
+    /// Whether it is a signal: a second one means now.
+    pub fn is_signal(self) -> bool {
+        matches!(self, Self::Sigint | Self::Sigterm)
+    }
+
     /// The word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Inbox => "ralph stop",
             Self::Sigint => "Ctrl-C",
             Self::Sigterm => "SIGTERM",
+            Self::Host => "the host program",
         }
     }
 }
@@ -287,6 +295,15 @@ pub struct Report {
     /// Bytes that it printed.
     #[serde(default)]
     pub bytes: u64,
+    /// Why it failed by its own doing: what it said last, in a few lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How often it was not allowed something.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub denied: u32,
+    /// What it was not allowed first, in its own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denial: Option<String>,
     /// Processes that it had left behind and ralph ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub leftovers: u32,

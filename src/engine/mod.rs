@@ -5,6 +5,7 @@
 //! and [`decide`] alone chooses between an ending and another iteration.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod act;
 pub mod decide;
 pub mod event;
 pub mod excerpt;
@@ -23,6 +24,7 @@ pub mod words;
 #[cfg(test)]
 mod tests;
 
+pub use act::{Act, Tally};
 pub use event::{Event, Exit, Marker, Now};
 pub use outcome::{Limit, Outcome, Status};
 pub use plan::Plan;

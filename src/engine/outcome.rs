@@ -1,6 +1,6 @@
 //! How a loop can end: the one enum of endings, and what each means to a script.
 
-use super::event::{Fault, Verdict};
+use super::event::{Door, Fault, Verdict};
 use super::words::plural;
 use serde::{Deserialize, Serialize};
 
@@ -174,6 +174,7 @@ impl Outcome {
             Self::Fatal { class, detail } => ("fatal", class.word(), detail.clone()),
             Self::Blocked { why } => ("blocked", why.as_str(), why.clone()),
             Self::Waiting { why } => ("waiting", why.as_str(), format!("the agent asked for it by {why}")),
+            Self::Stopped { by } if by == Door::Host.word() => ("stopped", by.as_str(), format!("by {by}")),
             Self::Stopped { by } => ("stopped", by.as_str(), format!("by a person ({by})")),
         };
         Verdict { kind: kind.into(), why: why.into(), detail }

@@ -188,6 +188,11 @@ impl Echo {
         }
     }
 
+    /// Whether the last match may still turn out to be the prompt's.
+    pub fn is_unsure(&self) -> bool {
+        self.pending
+    }
+
     /// Whether the last line was a match of the agent's own, now that nothing follows it.
     pub fn finish(&mut self) -> bool {
         std::mem::take(&mut self.pending)

@@ -158,6 +158,15 @@ pub struct Iteration {
     /// How many steps it took, if it says.
     #[serde(default)]
     pub steps: Option<u32>,
+    /// Why it failed by its own doing, in its last words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How often it was not allowed something.
+    #[serde(default)]
+    pub denied: u32,
+    /// What it was not allowed first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denial: Option<String>,
     /// Whether it claimed the work.
     pub claimed: bool,
     /// Its check reports, in the plan's order.

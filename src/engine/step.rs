@@ -73,10 +73,10 @@ impl State {
     }
 
     fn asked(&mut self, wish: Wish, by: Door) {
-        let by_signal = by != Door::Inbox;
+        let by_signal = by.is_signal();
         // A verb that asks for less than there is already does not press.
         let pressed = self.wish.is_now() && (wish.is_now() || by_signal);
-        let wish = escalate(self.wish, wish, by_signal && self.wished_by != Door::Inbox);
+        let wish = escalate(self.wish, wish, by_signal && self.wished_by.is_signal());
         if by_signal || wish != self.wish {
             self.wished_by = by;
         }
@@ -236,13 +236,16 @@ impl State {
 
     /// Writes the newest iteration into the books.
     fn remember(&mut self, how: How, report: &Report) {
-        let iteration = Iteration {
+        let mut iteration = Iteration {
             number: self.iteration,
             how,
             exit: report.exit,
             ms: report.ms,
             cost_usd: report.cost_usd,
             steps: report.steps,
+            error: report.error.clone(),
+            denied: report.denied,
+            denial: report.denial.clone(),
             claimed: self.claimed(),
             checks: self.checks.clone(),
             tasks: Vec::new(),
@@ -252,6 +255,8 @@ impl State {
             None => self.cost_unknown = true,
         }
         let failed = iteration.is_failure() && self.claims.exit_waiting.is_none();
+        // What was killed for another reason, or asked to be left alone, did not fail.
+        iteration.error = iteration.error.filter(|_| failed);
         let mut rest_ms = self.plan.rest.delay_ms;
         if failed {
             self.total_failures += 1;

@@ -304,3 +304,26 @@ fn only_a_marker_gives_the_agent_its_last_seconds() {
     }
     assert_eq!(stops_at(Marker::File), None, "it may be there from an earlier iteration");
 }
+
+#[test]
+fn an_error_is_remembered_of_an_iteration_that_failed_and_of_no_other() {
+    let report = |code: i32| Report {
+        exit: Exit::code(code),
+        error: Some("no login".into()),
+        denied: 2,
+        denial: Some("ls".into()),
+        ..Report::default()
+    };
+    let waiting = Loop::new().with(|plan| plan.agent.exit_waiting = Some(42));
+    let remembered = |work: Loop| work.state.recent.back().cloned().expect("an iteration");
+    for (work, error) in [
+        (Loop::new().open().start().end(report(1)), Some("no login")),
+        (Loop::new().open().start().end(report(0)), None),
+        (waiting.open().start().end(report(42)), None),
+        (Loop::new().open().start().ask(Wish::StopNow, Door::Inbox).end(report(1)), None),
+    ] {
+        let last = remembered(work);
+        assert_eq!(last.error.as_deref(), error, "{last:?}");
+        assert_eq!((last.denied, last.denial.as_deref()), (2, Some("ls")));
+    }
+}

@@ -146,6 +146,9 @@ fn lines() -> Vec<(Event, &'static str)> {
         cost_usd: Some(0.25),
         bytes: 7,
         steps: Some(4),
+        error: Some("no login".into()),
+        denied: 2,
+        denial: Some("ls".into()),
         leftovers: 2,
         survivors: vec![3],
     };
@@ -198,7 +201,7 @@ fn lines() -> Vec<(Event, &'static str)> {
         ),
         (
             Event::Ended { iteration: 3, report },
-            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"cost_usd":0.25,"steps":4,"bytes":7,"leftovers":2,"survivors":[3]}}"#,
+            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"cost_usd":0.25,"steps":4,"bytes":7,"error":"no login","denied":2,"denial":"ls","leftovers":2,"survivors":[3]}}"#,
         ),
         (
             Event::Faulted { class: Fault::PromptFile, detail: "gone".into() },

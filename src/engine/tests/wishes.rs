@@ -5,7 +5,7 @@ use crate::engine::event::{Change, Door, Event, Exit, Marker, Notice, Report, Sa
 use crate::engine::state::How;
 use crate::engine::{Effect, Limit, Outcome, Phase, Status};
 
-const DOORS: [Door; 3] = [Door::Inbox, Door::Sigint, Door::Sigterm];
+const DOORS: [Door; 4] = [Door::Inbox, Door::Sigint, Door::Sigterm, Door::Host];
 
 fn running() -> Loop {
     Loop::new().open().start()
@@ -175,10 +175,10 @@ fn wishes_escalate_by_signal_and_a_pause_takes_no_stop_back() {
         for by in DOORS {
             let mut work = running();
             (work.state.wish, work.state.wished_by) = (before, Door::Sigint);
-            let expected = if by == Door::Inbox { by_verb } else { by_signal };
+            let expected = if by.is_signal() { by_signal } else { by_verb };
             let work = work.ask(asked, by);
             assert_eq!(work.state.wish, expected, "{before:?} {asked:?} {by:?}");
-            let door = if expected == before && by == Door::Inbox { Door::Sigint } else { by };
+            let door = if expected == before && !by.is_signal() { Door::Sigint } else { by };
             assert_eq!(work.state.wished_by, door, "{before:?} {asked:?} {by:?}");
             assert_eq!(work.kills().is_some(), expected.is_now());
         }
@@ -187,9 +187,15 @@ fn wishes_escalate_by_signal_and_a_pause_takes_no_stop_back() {
 
 #[test]
 fn a_stop_names_its_door() {
-    for (by, word) in [(Door::Inbox, "ralph stop"), (Door::Sigint, "Ctrl-C"), (Door::Sigterm, "SIGTERM")] {
+    for (by, word, sentence) in [
+        (Door::Inbox, "ralph stop", "by a person (ralph stop)"),
+        (Door::Sigint, "Ctrl-C", "by a person (Ctrl-C)"),
+        (Door::Sigterm, "SIGTERM", "by a person (SIGTERM)"),
+        (Door::Host, "the host program", "by the host program"),
+    ] {
         let work = running().ask(Wish::Stop, by).exit(0);
         assert_eq!(work.outcome(), Outcome::Stopped { by: word.into() });
+        assert_eq!(work.outcome().verdict().detail, sentence);
     }
 }
 

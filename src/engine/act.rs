@@ -1,0 +1,184 @@
+//! What an agent does while it works, as far as it tells, and what an iteration's acts come to.
+
+use super::event::Report;
+use super::plain::plain;
+use super::signal::fold;
+use std::borrow::Cow;
+
+/// Something that an agent did. Acts are shown as they come and never written to the journal one by one.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Act<'a> {
+    /// It said something; a piece of text, not always a whole line.
+    Said(Cow<'a, str>),
+    /// It used a tool: one step.
+    UsedTool {
+        /// Which.
+        name: Cow<'a, str>,
+        /// On what, in a few words.
+        about: Cow<'a, str>,
+        /// Whether that went well.
+        ok: bool,
+    },
+    /// It was not allowed something, in its own words.
+    Denied(Cow<'a, str>),
+    /// It spent so many dollars more.
+    Cost(f64),
+    /// It said its final words: promises are read here.
+    Finished(Cow<'a, str>),
+    /// It failed, and why.
+    Failed(Cow<'a, str>),
+}
+
+/// How many different denials of one iteration are shown.
+const DENIALS_SHOWN: usize = 3;
+/// A denial is a line; what is longer is cut.
+const DENIAL_MAX: usize = 300;
+/// More than this is no longer a reason, but a log.
+const ERROR_MAX: usize = 500;
+/// How many of an agent's last lines tell why it failed.
+const ERROR_LINES: usize = 5;
+
+/// What the acts of one iteration come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    cost_usd: Option<f64>,
+    steps: Option<u32>,
+    denied: u32,
+    denials: Vec<String>,
+    final_words: Option<String>,
+    error: Option<String>,
+}
+
+impl Tally {
+    /// Counts an act; false if it is not worth a word, because it was said before or too often.
+    pub fn count(&mut self, act: &Act<'_>) -> bool {
+        match act {
+            Act::Said(_) => {}
+            Act::UsedTool { .. } => self.steps = Some(self.steps.unwrap_or(0).saturating_add(1)),
+            Act::Denied(line) => return self.deny(line),
+            Act::Cost(usd) if usd.is_finite() && *usd >= 0.0 => *self.cost_usd.get_or_insert(0.0) += usd,
+            Act::Cost(_) => return false,
+            Act::Finished(words) => self.final_words = Some(words.clone().into_owned()),
+            Act::Failed(why) => self.error = Some(last_words(why)),
+        }
+        true
+    }
+
+    fn deny(&mut self, line: &str) -> bool {
+        self.denied = self.denied.saturating_add(1);
+        let line: String = plain(&fold(line)).chars().take(DENIAL_MAX).collect();
+        let news = self.denials.len() < DENIALS_SHOWN && !self.denials.contains(&line);
+        if news {
+            self.denials.push(line);
+        }
+        news
+    }
+
+    /// The final words, if they were told apart from the rest.
+    pub fn final_words(&self) -> Option<&str> {
+        self.final_words.as_deref().filter(|words| !words.trim().is_empty())
+    }
+
+    /// Adds what the acts came to. What the report has already comes from elsewhere, and stays.
+    pub fn add_to(self, report: &mut Report) {
+        report.cost_usd = match (report.cost_usd, self.cost_usd) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+        report.steps = self.steps;
+        report.denied = self.denied;
+        report.denial = self.denials.into_iter().next();
+        report.error = self.error.or(report.error.take());
+    }
+}
+
+/// The last lines of a text that say something: why an agent failed, as a rule.
+pub fn last_words(text: &str) -> String {
+    let lines = text.lines().map(|line| plain(line.trim_end()).into_owned());
+    let mut lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
+    let words = lines.split_off(lines.len().saturating_sub(ERROR_LINES)).join("\n");
+    let dropped = words.chars().count().saturating_sub(ERROR_MAX);
+    words.chars().skip(dropped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(acts: &[Act<'_>]) -> (Tally, Vec<bool>) {
+        let mut tally = Tally::default();
+        let shown = acts.iter().map(|act| tally.count(act)).collect();
+        (tally, shown)
+    }
+
+    fn report(acts: &[Act<'_>]) -> Report {
+        let mut report = Report::default();
+        tally(acts).0.add_to(&mut report);
+        report
+    }
+
+    #[test]
+    fn an_agent_that_tells_nothing_leaves_cost_and_steps_unknown() {
+        assert_eq!(report(&[Act::Said("hello".into())]), Report::default());
+    }
+
+    #[test]
+    fn costs_and_steps_add_up() {
+        let tool = || Act::UsedTool { name: "edit".into(), about: "a.rs".into(), ok: true };
+        let sum = report(&[Act::Cost(0.25), tool(), Act::Cost(0.5), tool()]);
+        assert_eq!((sum.cost_usd, sum.steps), (Some(0.75), Some(2)));
+        let mut report = Report { cost_usd: Some(1.0), ..Report::default() };
+        tally(&[Act::Cost(0.5)]).0.add_to(&mut report);
+        assert_eq!(report.cost_usd, Some(1.5), "what the task directory says is beside it");
+    }
+
+    #[test]
+    fn a_cost_that_is_none_does_not_count() {
+        for usd in [f64::NAN, f64::INFINITY, -1.0] {
+            assert_eq!(report(&[Act::Cost(usd)]).cost_usd, None, "{usd}");
+        }
+    }
+
+    #[test]
+    fn a_denial_is_news_once_and_all_are_counted() {
+        let denied = |line: &'static str| Act::Denied(line.into());
+        let acts =
+            [denied("no\tBash"), denied("no Bash"), denied("b"), denied("c"), denied("d"), denied("b")];
+        let (sum, shown) = tally(&acts);
+        assert_eq!(shown, [true, false, true, true, false, false]);
+        let mut report = Report::default();
+        sum.add_to(&mut report);
+        assert_eq!((report.denied, report.denial.as_deref()), (6, Some("no Bash")));
+    }
+
+    #[test]
+    fn final_words_that_say_nothing_are_none() {
+        assert_eq!(tally(&[Act::Finished(" \n".into())]).0.final_words(), None);
+        assert_eq!(tally(&[Act::Finished("bye".into())]).0.final_words(), Some("bye"));
+    }
+
+    #[test]
+    fn last_words_are_few_plain_and_end_where_the_text_ends() {
+        for (text, words) in [
+            ("", ""),
+            ("one\n\n  \ntwo\r\n", "one\ntwo"),
+            ("1\n2\n3\n4\n5\n6\n", "2\n3\n4\n5\n6"),
+            ("\x1b[31mError:\x1b[0m no such flag\n", "Error: no such flag"),
+        ] {
+            assert_eq!(last_words(text), words, "{text:?}");
+        }
+        let long = format!("{}end", "é".repeat(600));
+        assert_eq!(last_words(&long).chars().count(), ERROR_MAX);
+        assert!(last_words(&long).ends_with("éend"));
+    }
+
+    #[test]
+    fn an_error_that_was_told_outweighs_the_last_lines() {
+        let mut report = Report { error: Some("last lines".into()), ..Report::default() };
+        tally(&[]).0.add_to(&mut report);
+        assert_eq!(report.error.as_deref(), Some("last lines"));
+        tally(&[Act::Failed("no login".into())]).0.add_to(&mut report);
+        assert_eq!(report.error.as_deref(), Some("no login"));
+    }
+}
