@@ -10,6 +10,7 @@ mod obey;
 use crate::drive::job::Gone;
 use crate::drive::task::TaskDir;
 use crate::drive::{Heard, Key, World, git, leftover, signals};
+use crate::engine::act::{Act, Tally, last_words};
 use crate::engine::event::{CheckReport, Door, Fault, Notice, Report, Said, Wish};
 use crate::engine::{Effect, Event, Marker, Now, Outcome, Phase, State, signal, words};
 use crate::store::{self, Header, Journal, Line, LoopDir, Pulse, cache, dir, inbox};
@@ -20,8 +21,8 @@ use std::time::{Duration, Instant, SystemTime};
 pub trait Watch {
     /// A line was written and judged.
     fn event(&mut self, line: &Line, state: &State);
-    /// The agent printed something.
-    fn output(&mut self, bytes: &[u8]);
+    /// The agent did something that is worth a word.
+    fn act(&mut self, act: &Act<'_>);
     /// Time went by; says when to be called again.
     fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration>;
     /// Something that is worth a word to a person.
@@ -68,6 +69,8 @@ pub struct Runner<'a> {
     state: State,
     world: World,
     task: TaskDir,
+    /// What the running agent's acts come to.
+    tally: Tally,
     /// The newest prompt, and its iteration.
     prompt: (u32, Vec<u8>),
     base: Result<git::Base, String>,
@@ -96,12 +99,16 @@ const BEAT: Duration = Duration::from_millis(900);
 
 impl<'a> Runner<'a> {
     /// Takes up a loop where its journal stands, after sweeping what an earlier runner left behind.
-    pub fn open(dir: LoopDir, opened: store::Opened, watch: &'a mut dyn Watch) -> Result<Self, Error> {
+    pub fn open(
+        dir: LoopDir,
+        opened: store::Opened,
+        world: World,
+        watch: &'a mut dyn Watch,
+    ) -> Result<Self, Error> {
         let store::Opened { journal, header, state, warnings } = opened;
         for warning in warnings {
             watch.warn(&warning);
         }
-        let world = World::open()?;
         let task = TaskDir::of(&state.plan.workspace, &header.name);
         let base = gather::base(&dir, &state.plan.workspace);
         let (reached_ms, pulse) = Pulse::open(&dir)?;
@@ -114,6 +121,7 @@ impl<'a> Runner<'a> {
             state,
             world,
             task,
+            tally: Tally::default(),
             prompt: (0, Vec::new()),
             base,
             watch,
@@ -178,6 +186,9 @@ impl<'a> Runner<'a> {
             self.take_markers_away()?;
         }
         self.read_inbox()?;
+        for wish in self.world.wishes() {
+            self.ask(wish, Door::Host)?;
+        }
         let (pid, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
         self.tell(Event::Opened { pid, version, cost_usd })?;
         if cut_short {
@@ -241,13 +252,18 @@ impl<'a> Runner<'a> {
     /// Waits for the world and writes down what it says. True: the terminal or the warden is gone.
     fn hear(&mut self, until: Option<Instant>) -> Result<bool, Error> {
         let until = [until, self.wake_at, self.tick_at].into_iter().flatten().min();
-        let watch = &mut *self.watch;
-        let heard = self.world.hear(until, &mut |bytes| watch.output(bytes));
+        let (watch, tally) = (&mut *self.watch, &mut self.tally);
+        let heard = self.world.hear(until, &mut |act| {
+            if tally.count(&act) {
+                watch.act(&act);
+            }
+        });
         for heard in heard {
             match heard {
                 Heard::Signal(signals::Heard::HangUp) => return Ok(true),
                 Heard::Signal(signals::Heard::Interrupt) => self.ask(Wish::Stop, Door::Sigint)?,
                 Heard::Signal(signals::Heard::Terminate) => self.ask(Wish::Pause, Door::Sigterm)?,
+                Heard::Asked(wish) => self.ask(wish, Door::Host)?,
                 Heard::Look => self.look()?,
                 Heard::Pattern(Key::Agent(iteration)) => {
                     self.tell(Event::Noticed { iteration, notice: Notice::Pattern, words: None })?;
@@ -344,20 +360,28 @@ impl<'a> Runner<'a> {
     fn agent_gone(&mut self, iteration: u32, gone: Gone, matched: bool) -> Result<(), Error> {
         let found = self.task.look(self.state.plan.proof.file.as_deref());
         let found_something = !found.markers.is_empty() || found.cost_usd.is_some();
-        let mut said = self.read_words(&gone);
+        let tally = std::mem::take(&mut self.tally);
+        let mut said = self.read_words(&gone, tally.final_words());
         said.matched = matched;
         said.blocked = said.blocked.or(found.blocked);
-        let report = Report {
+        let by_itself = !gone.exit.is_good() && !gone.stopped;
+        let mut report = Report {
             exit: gone.exit,
             ms: gone.ms,
             said,
             markers: found.markers,
             cost_usd: found.cost_usd,
-            steps: None,
             bytes: gone.bytes,
+            error: by_itself.then(|| last_words(&gone.last_text)).filter(|words| !words.is_empty()),
             leftovers: gone.leftovers,
             survivors: gone.survivors,
+            ..Report::default()
         };
+        tally.add_to(&mut report);
+        if gone.stuck {
+            let detail = "the agent's function was told to return, and did not".to_owned();
+            self.tell(Event::Faulted { class: Fault::Survivors, detail })?;
+        }
         self.tell(Event::Ended { iteration, report })?;
         if let Some(error) = gone.log_error {
             let detail = format!("cannot write the output's log: {error}");
@@ -372,7 +396,10 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn read_words(&self, gone: &Gone) -> Said {
+    fn read_words(&self, gone: &Gone, final_words: Option<&str>) -> Said {
+        if let Some(words) = final_words {
+            return signal::read(words, &self.state.promises());
+        }
         let text = &gone.last_text;
         if !text.contains('<') {
             return Said::default();

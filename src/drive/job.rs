@@ -1,19 +1,21 @@
-//! One supervised process: started in a session of its own, heard, and ended with everything below it.
+//! One supervised agent or check: started in a session of its own, heard, and ended with all that is its own.
 
+use super::call::{Bell, Call, Function, Invitation, Note};
 use super::capture::Capture;
-use super::tree;
-use crate::engine::{Exit, signal};
+use super::life::{Life, Reach};
+use crate::engine::{Act, Exit, signal};
 use crate::os;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What is to be started, and how patient to be with it.
+/// What is to be started.
 pub struct Launch<'a> {
     /// Program and arguments.
     pub command: &'a [String],
@@ -23,6 +25,12 @@ pub struct Launch<'a> {
     pub env: &'a [(String, String)],
     /// What it reads; nothing if none.
     pub stdin: Option<File>,
+    /// How patient to be with it.
+    pub terms: Terms,
+}
+
+/// Where a job's output goes, and how patient to be with it.
+pub struct Terms {
     /// Where its output goes.
     pub log: PathBuf,
     /// How much of it is kept.
@@ -50,6 +58,10 @@ pub struct Gone {
     pub last_text: String,
     /// Whether it took too long.
     pub timed_out: bool,
+    /// Whether it was told to go before it ended.
+    pub stopped: bool,
+    /// Whether it is a function that never returned.
+    pub stuck: bool,
     /// Processes that it had left behind.
     pub leftovers: u32,
     /// Processes that could not be ended.
@@ -58,9 +70,22 @@ pub struct Gone {
     pub log_error: Option<io::Error>,
 }
 
-/// A process under way.
+/// Something that came out of a job.
+pub enum Piece<'a> {
+    /// It printed this.
+    Bytes(&'a [u8]),
+    /// It told of this.
+    Act(Act<'static>),
+}
+
+/// A process, or a function, under way.
 pub struct Job {
-    pid: Pid,
+    life: Life,
+    /// When it must be looked at, though nobody tells of a change.
+    look_at: Option<Instant>,
+    /// When it was told to go before it had ended.
+    stopped_at: Option<Instant>,
+    terms: Terms,
     born: Instant,
     output: Option<OwnedFd>,
     widened: bool,
@@ -68,11 +93,8 @@ pub struct Job {
     log_error: Option<io::Error>,
     log_broken: bool,
     heard_at: Instant,
-    silence: Option<Duration>,
     timeout_at: Option<Instant>,
     timed_out: bool,
-    grace: Duration,
-    survivor: Duration,
     ended: Option<(Exit, Duration)>,
     leftovers: u32,
     /// When TERM has had its time; none while nothing is being ended.
@@ -91,9 +113,8 @@ const DRAIN: Duration = Duration::from_millis(250);
 const KILL_AGAIN: Duration = Duration::from_millis(2);
 
 impl Job {
-    /// Starts it.
-    pub fn start(launch: Launch<'_>) -> io::Result<Self> {
-        let capture = Capture::new(&launch.log, launch.log_cap, signal::TAIL);
+    /// Starts a process.
+    pub fn start(launch: Launch<'_>, reach: &Reach) -> io::Result<Self> {
         let (output, child_end) = pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&output, true)?;
         let [program, arguments @ ..] = launch.command else {
@@ -105,38 +126,51 @@ impl Job {
         command.stdin(launch.stdin.map_or_else(Stdio::null, Stdio::from));
         command.stdout(child_end.try_clone()?).stderr(child_end);
         os::in_own_session(&mut command);
+        if matches!(reach, Reach::Own { .. }) {
+            os::dies_with_parent(&mut command);
+        }
         let child = command.spawn()?;
+        let pid = Pid::from_raw(child.id() as i32).expect("a child has a pid");
+        Ok(Self::new(Life::of(pid, reach), Some(output), launch.terms))
+    }
+
+    /// Calls a function in a thread of its own.
+    pub fn call(function: &Function, bell: &Arc<Bell>, to: Invitation, terms: Terms) -> io::Result<Self> {
+        Ok(Self::new(Life::Call(Call::begin(function, bell, to)?), None, terms))
+    }
+
+    fn new(life: Life, output: Option<OwnedFd>, terms: Terms) -> Self {
         let born = Instant::now();
-        Ok(Self {
-            pid: Pid::from_raw(child.id() as i32).expect("a child has a pid"),
+        Self {
+            look_at: life.pace().map(|pace| born + pace),
+            life,
+            stopped_at: None,
             born,
-            output: Some(output),
+            output,
             widened: false,
-            capture,
+            capture: Capture::new(&terms.log, terms.log_cap, signal::TAIL),
             log_error: None,
             log_broken: false,
             heard_at: born,
-            silence: launch.silence,
-            timeout_at: launch.timeout.map(|timeout| born + timeout),
+            timeout_at: terms.timeout.map(|timeout| born + timeout),
             timed_out: false,
-            grace: launch.grace,
-            survivor: launch.survivor,
+            terms,
             ended: None,
             leftovers: 0,
             kill_at: None,
             give_up_at: None,
             drained_by: None,
-        })
+        }
     }
 
-    /// Its first process.
+    /// Its first process; 0 if it is a function.
     pub fn pid(&self) -> u32 {
-        self.pid.as_raw_nonzero().get() as u32
+        self.life.pid()
     }
 
-    /// What to poll.
-    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.output.as_ref().map(AsFd::as_fd)
+    /// What to poll: its output, and where the end of its first process is told, if it is told there.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.output.as_ref().map(AsFd::as_fd).into_iter().chain(self.life.fd())
     }
 
     /// How long it has been silent.
@@ -146,7 +180,7 @@ impl Job {
 
     /// Reads what has come, at most a few pieces so that others get their turn. A log that cannot be
     /// written is noted once; the output is still read, or the agent would hang on a full pipe.
-    pub fn read(&mut self, buffer: &mut [u8], heard: &mut dyn FnMut(&[u8])) {
+    pub fn read(&mut self, buffer: &mut [u8], heard: &mut dyn FnMut(Piece<'_>)) {
         for _ in 0..8 {
             let Some(output) = &self.output else { return };
             match rustix::io::read(output, &mut *buffer) {
@@ -155,17 +189,41 @@ impl Job {
                     if count >= PIPE {
                         self.widen();
                     }
-                    self.heard_at = Instant::now();
-                    if !self.log_broken {
-                        self.log_error = self.capture.write(&buffer[..count]).err();
-                        self.log_broken = self.log_error.is_some();
-                    }
-                    heard(&buffer[..count]);
+                    self.keep(&buffer[..count]);
+                    heard(Piece::Bytes(&buffer[..count]));
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => return,
                 Err(_) => self.output = None,
             }
+        }
+    }
+
+    /// Takes down what a function has told.
+    pub fn read_notes(&mut self, heard: &mut dyn FnMut(Piece<'_>)) {
+        while let Life::Call(call) = &mut self.life {
+            match call.notes.try_recv() {
+                Ok(Note::Act(act)) => {
+                    match &act {
+                        Act::Said(text) => self.keep(text.as_bytes()),
+                        Act::Finished(text) | Act::Failed(text) if !text.is_empty() => {
+                            self.keep(format!("{}\n", text.trim_end()).as_bytes());
+                        }
+                        _ => self.heard_at = Instant::now(),
+                    }
+                    heard(Piece::Act(act));
+                }
+                Ok(Note::Over(exit)) => call.over(exit),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        self.heard_at = Instant::now();
+        if !self.log_broken {
+            self.log_error = self.capture.write(bytes).err();
+            self.log_broken = self.log_error.is_some();
         }
     }
 
@@ -186,8 +244,9 @@ impl Job {
     /// Tells it, and everything below, to go. Again with `hard`: at once.
     pub fn stop(&mut self, hard: bool) {
         let now = Instant::now();
-        let kill_at = if hard { now } else { now + self.grace };
+        let kill_at = if hard { now } else { now + self.terms.grace };
         let first = self.kill_at.is_none();
+        self.stopped_at = self.stopped_at.or(self.ended.is_none().then_some(now));
         self.kill_at = Some(self.kill_at.map_or(kill_at, |at| at.min(kill_at)));
         if first && !hard {
             self.terminate();
@@ -196,24 +255,28 @@ impl Job {
 
     fn terminate(&self) {
         for signal in [Signal::TERM, Signal::CONT] {
-            self.signal_all(signal);
+            self.life.signal(signal);
         }
     }
 
-    /// Everything below is the whole of it where orphans are adopted; elsewhere its group has to do.
-    fn signal_all(&self, signal: Signal) {
-        if cfg!(target_os = "linux") {
-            tree::signal(&[], signal);
-        } else {
-            let _ = kill_process_group(self.pid, signal);
-        }
-    }
-
-    /// Notes that its first process ended.
-    pub fn first_ended(&mut self, pid: Pid, exit: Exit) {
-        if pid == self.pid && self.ended.is_none() {
+    /// Looks who is left. True means that nothing is.
+    pub fn look(&mut self) -> bool {
+        let found = self.life.look();
+        if let Some(exit) = found.exit.filter(|_| self.ended.is_none()) {
             self.ended = Some((exit, self.born.elapsed()));
         }
+        self.look_at = self.life.pace().map(|pace| Instant::now() + pace);
+        found.empty
+    }
+
+    /// Whether its first process, or the function, is over.
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Whether it must be looked at, though nobody told of a change.
+    pub fn is_due(&self) -> bool {
+        matches!(self.life, Life::Call(_)) || self.next_turn().is_some_and(|at| at <= Instant::now())
     }
 
     /// Does what time asks for. `empty` says that no process is left. True means that it is over.
@@ -230,12 +293,12 @@ impl Job {
             return self.output.is_none() || drained_by <= now;
         }
         if self.ended.is_some() && self.kill_at.is_none() {
-            self.leftovers = tree::descendants(&[]).len() as u32;
+            self.leftovers = self.life.left().len() as u32;
             self.stop(false);
         }
         if self.kill_at.is_some_and(|at| at <= now) {
-            let give_up_at = *self.give_up_at.get_or_insert(now + self.survivor);
-            self.signal_all(Signal::KILL);
+            let give_up_at = *self.give_up_at.get_or_insert(now + self.terms.survivor);
+            self.life.signal(Signal::KILL);
             return give_up_at <= now;
         }
         false
@@ -246,31 +309,33 @@ impl Job {
         let again = self.give_up_at.map(|_| Instant::now() + KILL_AGAIN);
         let timeout = self.timeout_at.filter(|_| self.ended.is_none() && !self.timed_out);
         let kill = self.kill_at.filter(|_| self.give_up_at.is_none());
-        [again, timeout, kill, self.drained_by, self.silent_at()].into_iter().flatten().min()
+        [again, timeout, kill, self.look_at, self.drained_by, self.silent_at()].into_iter().flatten().min()
     }
 
     /// When its silence is too long.
     pub fn silent_at(&self) -> Option<Instant> {
-        Some(self.heard_at + self.silence.filter(|_| self.ended.is_none())?)
+        Some(self.heard_at + self.terms.silence.filter(|_| self.ended.is_none())?)
     }
 
     /// Stops listening for silence.
     pub fn silence_noted(&mut self) {
-        self.silence = None;
+        self.terms.silence = None;
     }
 
     /// Everything there is to say of it, once it is over.
     pub fn bury(self) -> Gone {
         let (exit, time) = self.ended.unwrap_or((Exit::default(), self.born.elapsed()));
-        let survivors = if self.drained_by.is_some() { vec![] } else { tree::descendants(&[]) };
+        let survivors = if self.drained_by.is_some() { vec![] } else { self.life.left() };
         Gone {
             exit,
             ms: time.as_millis() as u64,
             bytes: self.capture.total(),
             last_text: self.capture.last_text(),
             timed_out: self.timed_out,
+            stopped: self.stopped_at.is_some(),
+            stuck: self.life.let_go(),
             leftovers: self.leftovers,
-            survivors: survivors.into_iter().map(|pid| pid.as_raw_nonzero().get() as u32).collect(),
+            survivors,
             log_error: if self.log_broken { self.log_error } else { self.capture.finish().err() },
         }
     }

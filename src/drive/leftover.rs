@@ -75,7 +75,9 @@ struct Seen {
 
 /// The living processes of a loop. A session's number is not given away while one of it lives, so the
 /// session of the agent tells its members even when the agent itself is gone.
-fn find(id: &str, process: Option<(u32, u64)>) -> Vec<u32> {
+pub(super) fn find(id: &str, process: Option<(u32, u64)>) -> Vec<u32> {
+    // An agent that is a function of its host has no process, and the kernel's own are in session 0.
+    let process = process.filter(|(pid, _)| *pid != 0);
     let all = processes();
     let agent = process.map(|(pid, _)| pid);
     let is_agent =

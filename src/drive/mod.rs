@@ -2,13 +2,16 @@
 //!
 //! Nothing in this room decides whether to retry, stop or succeed.
 
+pub mod call;
 pub mod capture;
 pub mod git;
 pub mod job;
 pub mod leftover;
+pub mod life;
 pub mod notice;
 pub mod notify;
 pub mod probe;
+pub mod read;
 pub mod scan;
 pub mod script;
 pub mod signals;
@@ -16,13 +19,19 @@ pub mod task;
 pub mod tree;
 pub mod warden;
 
-use job::{Gone, Job};
+use crate::engine::Act;
+use crate::engine::event::Wish;
+use call::{Bell, Function, Invitation};
+use job::{Gone, Job, Launch, Piece, Terms};
+use life::Reach;
 use notice::Notices;
+use read::Reader;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use scan::Scanner;
 use signals::Signals;
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Which order a job carries out.
@@ -43,6 +52,8 @@ pub enum Key {
 pub enum Heard {
     /// A signal from a person or the system.
     Signal(signals::Heard),
+    /// The host program wants something.
+    Asked(Wish),
     /// It is time to look at files: something appeared, or a second went by.
     Look,
     /// The agent's output matches the done pattern.
@@ -55,12 +66,34 @@ pub enum Heard {
     Gone(Key, Box<Gone>, bool),
 }
 
+/// What an agent's output is read for.
+pub struct Ears {
+    /// What it does.
+    pub reader: Reader,
+    /// The done pattern.
+    pub scanner: Option<Scanner>,
+}
+
+/// The program that a runner is a part of, where that is not ralph's own.
+pub struct Host {
+    /// The loop's id, by which its processes are told from the host's.
+    pub id: String,
+    /// Rung by whoever has something to say.
+    pub bell: Arc<Bell>,
+    /// What the host wants, oldest first.
+    pub wishes: Arc<Mutex<Vec<Wish>>>,
+    /// The agent, where it is no command.
+    pub function: Option<Function>,
+}
+
 /// The world as one runner hears it.
 pub struct World {
-    signals: Signals,
+    signals: Option<Signals>,
+    host: Option<Host>,
+    reach: Reach,
     notices: Notices,
     job: Option<(Key, Job)>,
-    scanner: Option<Scanner>,
+    ears: Option<Ears>,
     pattern_told: bool,
     child_changed: bool,
     buffer: Vec<u8>,
@@ -74,18 +107,48 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const STRAYS: Duration = Duration::from_secs(2);
 
 impl World {
-    /// Opens the ears.
+    /// Opens the ears in a process of ralph's own: signals are heard, and every child is a job's.
     pub fn open() -> io::Result<Self> {
-        Ok(Self {
-            signals: Signals::listen()?,
+        Ok(Self::new(Some(Signals::listen()?), None, Reach::Everything))
+    }
+
+    /// Opens the ears in somebody else's process: its signals, children and threads are left alone.
+    pub fn inside(host: Host) -> Self {
+        let reach = Reach::Own { id: host.id.clone() };
+        Self::new(None, Some(host), reach)
+    }
+
+    fn new(signals: Option<Signals>, host: Option<Host>, reach: Reach) -> Self {
+        Self {
+            signals,
+            host,
+            reach,
             notices: Notices::open(),
             job: None,
-            scanner: None,
+            ears: None,
             pattern_told: false,
             child_changed: false,
             buffer: vec![0; 256 * 1024],
             look_at: Instant::now(),
-        })
+        }
+    }
+
+    /// Starts a process; [`World::begin`] puts it under way.
+    pub fn start(&self, launch: Launch<'_>) -> io::Result<Job> {
+        Job::start(launch, &self.reach)
+    }
+
+    /// Whether the agent is a function of the host program.
+    pub fn has_function(&self) -> bool {
+        self.host.as_ref().is_some_and(|host| host.function.is_some())
+    }
+
+    /// Calls the agent's function.
+    pub fn call(&self, invitation: Invitation, terms: Terms) -> io::Result<Job> {
+        match self.host.as_ref().and_then(|host| host.function.as_ref().zip(Some(&host.bell))) {
+            Some((function, bell)) => Job::call(function, bell, invitation, terms),
+            None => Err(io::Error::new(io::ErrorKind::NotFound, "no function")),
+        }
     }
 
     /// Watches a file or directory for changes.
@@ -94,10 +157,10 @@ impl World {
     }
 
     /// Puts a job under way. There is never a second one.
-    pub fn begin(&mut self, key: Key, job: Job, scanner: Option<Scanner>) {
+    pub fn begin(&mut self, key: Key, job: Job, ears: Option<Ears>) {
         debug_assert!(self.job.is_none(), "two jobs at once");
         self.job = Some((key, job));
-        self.scanner = scanner;
+        self.ears = ears;
         self.pattern_told = false;
         self.child_changed = true;
     }
@@ -112,8 +175,12 @@ impl World {
         self.job.as_ref().map(|(_, job)| job.silent_for())
     }
 
-    /// Ends what a program that was called in between, such as git with the agent's settings, has left.
+    /// Ends what a program that was called in between, such as git with the agent's settings, has left. In
+    /// somebody else's process nobody can tell that from the host's own.
     pub fn clear_strays(&mut self) {
+        if self.host.is_some() {
+            return;
+        }
         let begun = Instant::now();
         while self.job.is_none() && !tree::reap(|_, _| {}) && begun.elapsed() < STRAYS {
             tree::signal(&[], rustix::process::Signal::KILL);
@@ -128,17 +195,23 @@ impl World {
         }
     }
 
-    /// Waits until something happens or `until` has come. The agent's output goes to `output` at once.
-    pub fn hear(&mut self, until: Option<Instant>, output: &mut dyn FnMut(&[u8])) -> Vec<Heard> {
+    /// What the host has asked for since the last time.
+    pub fn wishes(&mut self) -> Vec<Wish> {
+        let Some(host) = &self.host else { return Vec::new() };
+        std::mem::take(&mut *host.wishes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until something happens or `until` has come. The agent's acts go to `tell` at once.
+    pub fn hear(&mut self, until: Option<Instant>, tell: &mut dyn FnMut(Act<'_>)) -> Vec<Heard> {
         self.wait(until);
-        let mut heard = Vec::new();
-        for signal in self.signals.take() {
+        let mut heard: Vec<Heard> = self.wishes().into_iter().map(Heard::Asked).collect();
+        for signal in self.signals.as_mut().map(Signals::take).unwrap_or_default() {
             match signal {
                 signals::Heard::Child => self.child_changed = true,
                 other => heard.push(Heard::Signal(other)),
             }
         }
-        self.turn_job(&mut heard, output);
+        self.turn_job(&mut heard, tell);
         if self.look_at <= Instant::now() {
             self.look_at = Instant::now() + LOOK_AGAIN;
             heard.push(Heard::Look);
@@ -152,8 +225,10 @@ impl World {
         let timeout = next.map(|at| Timespec::try_from(at.saturating_duration_since(Instant::now())));
         let timeout = timeout.and_then(Result::ok);
         let noticed = {
-            let output = job.and_then(Job::fd);
-            let fds = self.notices.fd().into_iter().chain(self.signals.fds()).chain(output);
+            let host = self.host.as_ref().map(|host| host.bell.fd());
+            let fds = self.notices.fd().into_iter();
+            let fds = fds.chain(self.signals.iter().flat_map(Signals::fds)).chain(host);
+            let fds = fds.chain(job.into_iter().flat_map(Job::fds));
             let mut fds: Vec<PollFd<'_>> =
                 fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
             let _ = poll(&mut fds, timeout.as_ref());
@@ -163,24 +238,41 @@ impl World {
             self.notices.clear();
             self.look_at = Instant::now();
         }
+        if let Some(host) = &self.host {
+            host.bell.clear();
+            // Nobody tells of its child but the child itself.
+            self.child_changed |= self.job.as_ref().is_some_and(|(_, job)| !job.has_ended());
+        }
     }
 
-    fn turn_job(&mut self, heard: &mut Vec<Heard>, output: &mut dyn FnMut(&[u8])) {
+    fn turn_job(&mut self, heard: &mut Vec<Heard>, tell: &mut dyn FnMut(Act<'_>)) {
         let Some((key, job)) = &mut self.job else { return };
         let key = *key;
-        let mut empty = false;
-        if self.child_changed || job.next_turn().is_some_and(|at| at <= Instant::now()) {
-            self.child_changed = false;
-            empty = tree::reap(|pid, exit| job.first_ended(pid, exit));
-        }
-        let scanner = &mut self.scanner;
         let mut matched = false;
-        job.read(&mut self.buffer, &mut |bytes| {
-            matched |= scanner.as_mut().is_some_and(|scanner| scanner.feed(bytes));
-            if matches!(key, Key::Agent(_)) {
-                output(bytes);
+        let ears = &mut self.ears;
+        let told = self.pattern_told;
+        let mut take = |piece: Piece<'_>| {
+            let Some(ears) = ears else { return };
+            if let Some(scanner) = ears.scanner.as_mut().filter(|_| !told) {
+                match &piece {
+                    Piece::Bytes(bytes) => scanner.feed(bytes, &mut |_| matched = true),
+                    Piece::Act(Act::Said(text)) => scanner.feed(text.as_bytes(), &mut |_| matched = true),
+                    Piece::Act(_) => {}
+                }
             }
-        });
+            match piece {
+                Piece::Bytes(bytes) => ears.reader.feed(bytes, tell),
+                Piece::Act(act) => tell(act),
+            }
+        };
+        job.read_notes(&mut take);
+        let mut empty = false;
+        if self.child_changed || job.is_due() {
+            self.child_changed = false;
+            empty = job.look();
+        }
+        // After the look: what was printed before the end is there by now.
+        job.read(&mut self.buffer, &mut take);
         if matched && !self.pattern_told {
             self.pattern_told = true;
             heard.push(Heard::Pattern(key));
@@ -191,7 +283,13 @@ impl World {
             heard.push(Heard::Silence(key));
         }
         if job.turn(empty) {
-            let matched = self.scanner.take().is_some_and(|mut scanner| scanner.finish());
+            let mut matched = self.pattern_told;
+            if let Some(mut ears) = self.ears.take() {
+                ears.reader.finish(tell);
+                if let Some(scanner) = ears.scanner.as_mut().filter(|_| !matched) {
+                    scanner.finish(&mut |_| matched = true);
+                }
+            }
             let (key, job) = self.job.take().expect("it is there");
             heard.push(Heard::Gone(key, Box::new(job.bury()), matched));
         } else if empty {

@@ -1,7 +1,7 @@
 //! How somebody is told that a runner has left: a command of the user's, the news on its standard input, and a
 //! little time.
 
-use super::job::{Gone, Job, Launch};
+use super::job::{Gone, Launch, Terms};
 use super::signals;
 use super::{Heard, Key, World};
 use std::fs::File;
@@ -47,18 +47,16 @@ fn ended(call: Call<'_>) -> io::Result<Gone> {
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut world = World::open()?;
     world.clear_strays();
-    let job = Job::start(Launch {
-        command: &command,
-        dir: call.dir,
-        env: &env,
-        stdin: Some(call.news),
+    let terms = Terms {
         log: call.log,
         log_cap: LOG_CAP,
         timeout: Some(TIMEOUT),
         silence: None,
         grace: call.grace,
         survivor: call.grace,
-    })?;
+    };
+    let job =
+        world.start(Launch { command: &command, dir: call.dir, env: &env, stdin: Some(call.news), terms })?;
     world.begin(Key::Notify, job, None);
     loop {
         for heard in world.hear(None, &mut |_| {}) {

@@ -44,6 +44,18 @@ pub fn in_own_session(command: &mut Command) {
     }
 }
 
+/// Makes the command end when the thread that starts it does: nobody else would look after it.
+pub fn dies_with_parent(command: &mut Command) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: between fork and exec only one system call is made, and nothing is allocated.
+    unsafe {
+        use rustix::process::{Signal, set_parent_process_death_signal};
+        command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = command;
+}
+
 /// What would stop or kill a runner for a write, to a terminal whose foreground belongs to another group or
 /// beyond a limit of file sizes: the write's own error says enough. And Ctrl-Z, which would stop the warden
 /// and nothing of what it stands for: an agent has no terminal to be stopped from.

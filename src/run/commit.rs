@@ -2,7 +2,7 @@
 
 use super::{Error, Flow, Runner, millis};
 use crate::drive::git::{NoTree, Tree};
-use crate::drive::job::{Gone, Job, Launch};
+use crate::drive::job::{Gone, Job, Launch, Terms};
 use crate::drive::{Key, leftover};
 use crate::engine::event::{Exit, Fault};
 use crate::engine::keeping::{COMMIT, Skip, TaskReport};
@@ -122,18 +122,16 @@ impl Runner<'_> {
         order.env.push((leftover::MARK.to_owned(), leftover::mark(&self.header.id)));
         // It may run all that the checks run, by way of a hook.
         let patience = plan.proof.checks.iter().map(|check| check.timeout_ms).max();
-        Job::start(Launch {
-            command: &order.command,
-            dir: &order.dir,
-            env: &order.env,
-            stdin: None,
+        let terms = Terms {
             log: self.dir.task_log(iteration, task),
             log_cap: plan.log_cap,
             timeout: patience.map(millis),
             silence: None,
             grace: millis(plan.grace.term_ms),
             survivor: millis(plan.grace.survivor_ms),
-        })
+        };
+        let (command, dir) = (&order.command[..], &order.dir);
+        self.world.start(Launch { command, dir, env: &order.env, stdin: None, terms })
     }
 
     pub(super) fn task_gone(&mut self, iteration: u32, task: usize, gone: &Gone) -> Result<(), Error> {

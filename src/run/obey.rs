@@ -1,12 +1,14 @@
 //! What the engine orders is put under way, and what it does not order is ended.
 
 use super::{Error, Flow, Runner, millis};
-use crate::drive::job::{Job, Launch};
+use crate::drive::call::Invitation;
+use crate::drive::job::{Job, Launch, Terms};
+use crate::drive::read::Reader;
 use crate::drive::scan::Scanner;
-use crate::drive::{Key, leftover, script, tree};
+use crate::drive::{Ears, Key, leftover, script, tree};
 use crate::engine::event::{Fault, Report};
 use crate::engine::plan::Delivery;
-use crate::engine::{Effect, Event, Outcome, words};
+use crate::engine::{Effect, Event, Outcome, Tally, words};
 use crate::store::dir;
 use std::fs::File;
 use std::io;
@@ -91,8 +93,9 @@ impl Runner<'_> {
         match self.start_agent(iteration, prompt) {
             Ok(job) => {
                 let pid = job.pid();
-                let scanner = self.scanner();
-                self.world.begin(Key::Agent(iteration), job, scanner);
+                let ears = self.ears();
+                self.tally = Tally::default();
+                self.world.begin(Key::Agent(iteration), job, Some(ears));
                 let start_time = tree::start_time(pid).unwrap_or(0);
                 self.tell(Event::Spawned { iteration, pid, start_time })?;
                 if let Err(error) = self.keep_prompt(iteration) {
@@ -107,6 +110,19 @@ impl Runner<'_> {
 
     fn start_agent(&self, iteration: u32, prompt: File) -> io::Result<Job> {
         let plan = &self.state.plan;
+        let terms = Terms {
+            log: self.dir.iteration(iteration).join("output.log"),
+            log_cap: plan.log_cap,
+            timeout: None,
+            silence: plan.limits.inactivity_ms.map(millis),
+            grace: millis(plan.grace.term_ms),
+            survivor: millis(plan.grace.survivor_ms),
+        };
+        if self.world.has_function() {
+            let (workspace, task_dir) = (plan.workspace.clone(), self.task.path().to_owned());
+            let prompt = String::from_utf8_lossy(&self.prompt.1).into_owned();
+            return self.world.call(Invitation { prompt, iteration, workspace, task_dir }, terms);
+        }
         let mut command = script::resolve(&plan.agent.command);
         let prompt = match plan.agent.prompt {
             Delivery::Stdin => Some(prompt),
@@ -130,23 +146,14 @@ impl Runner<'_> {
         .map(|(name, value)| (name.to_owned(), value));
         let own = plan.agent.env.clone().into_iter();
         let env: Vec<(String, String)> = own.chain(env).collect();
-        Job::start(Launch {
-            command: &command,
-            dir: &plan.workspace,
-            env: &env,
-            stdin: prompt,
-            log: self.dir.iteration(iteration).join("output.log"),
-            log_cap: plan.log_cap,
-            timeout: None,
-            silence: plan.limits.inactivity_ms.map(millis),
-            grace: millis(plan.grace.term_ms),
-            survivor: millis(plan.grace.survivor_ms),
-        })
+        let (command, dir) = (&command[..], &plan.workspace);
+        self.world.start(Launch { command, dir, env: &env, stdin: prompt, terms })
     }
 
     /// A program that is not there will not be there next time; anything else may pass.
     fn not_started(&mut self, iteration: u32, error: &io::Error) -> Result<(), Error> {
-        let program = self.state.plan.agent.command.first().cloned().unwrap_or_default();
+        let agent = &self.state.plan.agent;
+        let program = agent.command.first().unwrap_or(&agent.name).clone();
         let class = match error.kind() {
             io::ErrorKind::NotFound => Fault::NotFound,
             io::ErrorKind::PermissionDenied => Fault::Permission,
@@ -156,8 +163,9 @@ impl Runner<'_> {
                 return self.tell(Event::Faulted { class: Fault::Usage, detail });
             }
             _ => {
-                self.watch.warn(&format!("cannot start {program}: {error}"));
-                let report = Report { cost_usd: Some(0.0), ..Report::default() };
+                let words = format!("cannot start {program}: {error}");
+                self.watch.warn(&words);
+                let report = Report { cost_usd: Some(0.0), error: Some(words), ..Report::default() };
                 return self.tell(Event::Ended { iteration, report });
             }
         };
@@ -182,18 +190,16 @@ impl Runner<'_> {
         let command = ["sh", "-c", &what.command].map(str::to_owned);
         let mark = [(leftover::MARK.to_owned(), leftover::mark(&self.header.id))];
         let started = emptied.and_then(|_| {
-            Job::start(Launch {
-                command: &command,
-                dir: &plan.workspace,
-                env: &mark,
-                stdin: None,
+            let terms = Terms {
                 log,
                 log_cap: plan.log_cap,
                 timeout: Some(millis(what.timeout_ms)),
                 silence: None,
                 grace: millis(plan.grace.term_ms),
                 survivor: millis(plan.grace.survivor_ms),
-            })
+            };
+            let (command, dir) = (&command[..], &plan.workspace);
+            self.world.start(Launch { command, dir, env: &mark, stdin: None, terms })
         });
         match started {
             Ok(job) => self.world.begin(Key::Check(iteration, check), job, None),
@@ -207,10 +213,13 @@ impl Runner<'_> {
         Ok(Flow::Wait)
     }
 
-    fn scanner(&self) -> Option<Scanner> {
-        let pattern = self.state.plan.proof.pattern.as_deref()?;
-        let pattern = regex::Regex::new(pattern).ok()?;
-        Some(Scanner::new(pattern, &String::from_utf8_lossy(&self.prompt.1)))
+    /// What the agent's output is read for.
+    fn ears(&self) -> Ears {
+        let prompt = || String::from_utf8_lossy(&self.prompt.1).into_owned();
+        let pattern = self.state.plan.proof.pattern.as_ref();
+        let pattern = pattern.and_then(|pattern| regex::RegexSet::new([pattern]).ok());
+        let scanner = pattern.map(|pattern| Scanner::new(pattern, &prompt()));
+        Ears { reader: Reader::of(&self.state.plan.agent, prompt), scanner }
     }
 
     fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use super::tail::last_lines;
 use super::{Paint, columns, fit, kept, line, one_line, paint};
 use crate::engine::plan::Scm;
 use crate::engine::words::{duration, of_limit};
-use crate::engine::{Event, Phase, State};
+use crate::engine::{Act, Event, Phase, State};
 use crate::store::{Line, LoopDir};
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::{Duration, Instant};
@@ -134,8 +134,25 @@ impl Console {
         }
     }
 
-    /// Shows what the agent printed.
-    pub fn output(&mut self, bytes: &[u8]) {
+    /// Shows what the agent did.
+    pub fn act(&mut self, act: &Act<'_>) {
+        match act {
+            Act::Said(text) => self.said(text.as_bytes()),
+            Act::Denied(line) => self.denied(line),
+            _ => {}
+        }
+    }
+
+    /// Said in ralph's own name: among an agent's many words it is easily missed.
+    fn denied(&mut self, line: &str) {
+        if matches!(self.style, Style::Full { .. }) && !self.pen.is_broken() {
+            let mut out = Vec::new();
+            self.own_line(&format!("the agent was not allowed: {line}"), Paint::Yellow, &mut out);
+            self.show(&out);
+        }
+    }
+
+    fn said(&mut self, bytes: &[u8]) {
         if self.style == (Style::Full { stream: true }) && !self.pen.is_broken() {
             let mut out = Vec::with_capacity(bytes.len() + 256);
             self.stream.wrap(room());

@@ -91,6 +91,12 @@ fn progress_text(state: &State) -> String {
             how(iteration),
             duration(iteration.ms)
         );
+        if let Some(error) = &iteration.error {
+            let _ = writeln!(text, "- Error: {}", one_line(error));
+        }
+        if let Some(denial) = &iteration.denial {
+            let _ = writeln!(text, "- Not allowed ({}): {}", iteration.denied, one_line(denial));
+        }
         for (check, report) in state.plan.proof.checks.iter().zip(&iteration.checks) {
             let verdict = match report {
                 None => "not run".into(),

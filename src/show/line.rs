@@ -23,6 +23,12 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
                 let many = processes(report.leftovers as usize);
                 all.push((format!("ended {many} that the agent had left behind"), Paint::Yellow));
             }
+            if report.denied > 1 {
+                all.push((
+                    format!("the agent was not allowed something {} times", report.denied),
+                    Paint::Yellow,
+                ));
+            }
             all.extend(state.recent.back().map(|iteration| ended(iteration, state)));
             all
         }

@@ -42,6 +42,7 @@ pub fn object(view: &View, held: bool, directory: &str) -> Value {
         "parent": header.parent,
         "checks": checks(state),
         "scm": tasks(state),
+        "last_error": last.and_then(|last| last.error.as_deref()),
         "last_exit": last.map(|last| json!({"code": last.exit.code, "signal": last.exit.signal})),
     })
 }
@@ -112,7 +113,9 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
     }
     rows.extend(why::missing(state).map(|words| ("Missing", words)));
     rows.push(("Task", task(state)));
-    rows.push(("Agent", state.plan.agent.command.join(" ")));
+    let agent = &state.plan.agent;
+    let command = agent.command.join(" ");
+    rows.push(("Agent", if command.is_empty() { agent.name.clone() } else { command }));
     rows.push(("Workspace", state.plan.workspace.display().to_string()));
     rows.push(("Logs", directory.to_owned()));
     rows.extend(why::advice(header, state, held).map(|words| ("Next", words)));

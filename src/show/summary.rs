@@ -29,6 +29,10 @@ pub fn text(header: &Header, state: &State, changed: &str, next: bool, colour: b
         let (words, hue) = kept::line(state, task, report);
         row("scm", &paint(&words, hue, colour));
     }
+    for (at, line) in why::last_words(state).iter().enumerate() {
+        row(if at == 0 { "said" } else { "" }, line);
+    }
+    row("denied", &one_line(&why::denied(state).unwrap_or_default()));
     row("missing", &one_line(&why::missing(state).unwrap_or_default()));
     row("changed", &one_line(changed));
     if next {
@@ -55,7 +59,14 @@ pub fn headline(state: &State, colour: bool) -> String {
 
 /// The result alone, for `--quiet`.
 pub fn result(state: &State) -> String {
-    format!("{} ({})\n", headline(state, false), took(state))
+    let mut text = format!("{} ({})\n", headline(state, false), took(state));
+    for line in why::last_words(state) {
+        let _ = writeln!(text, "  | {line}");
+    }
+    if let Some(denied) = why::denied(state).filter(|_| state.status(false) != Status::Done) {
+        let _ = writeln!(text, "  the agent was not allowed something {}", one_line(&denied));
+    }
+    text
 }
 
 fn took(state: &State) -> String {

@@ -1,6 +1,8 @@
 //! Why a loop came to no good end, and what a person would do about it.
 
 use super::kept;
+use super::one_line;
+use crate::engine::plan::Approve;
 use crate::engine::signal::fold;
 use crate::engine::{Limit, Outcome, State, Status};
 use crate::store::Header;
@@ -27,6 +29,27 @@ pub fn missing(state: &State) -> Option<String> {
     let file = proof.file.as_ref().map(|file| format!("create {}", file.display()));
     let signals: Vec<String> = [promise, pattern, file].into_iter().flatten().collect();
     (green && !signals.is_empty()).then(|| format!("{but}the agent did not {}", signals.join(" or ")))
+}
+
+/// What the agent of a loop that failed said last, line by line; none if it did not fail by its own doing.
+pub fn last_words(state: &State) -> Vec<String> {
+    let last = state.recent.back().filter(|_| state.status(false) == Status::Failed);
+    let words = last.and_then(|last| last.error.as_deref()).unwrap_or_default();
+    words.lines().map(one_line).filter(|line| !line.is_empty()).collect()
+}
+
+/// What the agent was not allowed of late, and what would allow more.
+pub fn denied(state: &State) -> Option<String> {
+    let times = state.recent.iter().fold(0, |sum: u32, last| sum.saturating_add(last.denied));
+    let first = state.recent.iter().find_map(|last| last.denial.as_deref())?;
+    let more = match state.plan.agent.approve {
+        Some(Approve::None) => "; --approve edits lets it change files",
+        Some(Approve::Edits) => "; --approve all lets it do everything",
+        Some(Approve::All) => "",
+        None => "; what it may do is for its own command to say",
+    };
+    let times = if times == 1 { "once".into() } else { format!("{times} times, first") };
+    Some(format!("{times}: {first}{more}"))
 }
 
 /// What a person would do now, if there is anything to be done.

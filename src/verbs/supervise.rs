@@ -4,9 +4,9 @@ use super::failure::{Failure, warn};
 use crate::cli::OutputWords;
 use crate::drive::task::TaskDir;
 use crate::drive::tree::start_time;
-use crate::drive::{git, notify, warden};
+use crate::drive::{World, git, notify, warden};
 use crate::engine::words::{plural, processes};
-use crate::engine::{Event, Outcome, Plan, State};
+use crate::engine::{Act, Event, Outcome, Plan, State};
 use crate::run::{Left, Runner, Watch};
 use crate::show::console::{Console, Style, colours};
 use crate::show::{files, news, say, summary};
@@ -130,7 +130,8 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     let log = append_file(&dir.iterations_log()).ok();
     let ended = opened.state.recent.back().map(|last| last.number);
     let mut onlooker = Onlooker { log, ended, task, console: Console::new(dir, style), finished: None };
-    let left = Runner::open(dir.clone(), opened, &mut onlooker)?.run();
+    let world = World::open().map_err(Failure::broken)?;
+    let left = Runner::open(dir.clone(), opened, world, &mut onlooker)?.run();
     onlooker.console.close();
     let (left, header, state) = left?;
     last_words(dir, &header, &state, style, !output.no_next);
@@ -222,8 +223,8 @@ impl Watch for Onlooker {
         self.console.event(line, state);
     }
 
-    fn output(&mut self, bytes: &[u8]) {
-        self.console.output(bytes);
+    fn act(&mut self, act: &Act<'_>) {
+        self.console.act(act);
     }
 
     fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration> {
