@@ -73,10 +73,8 @@ pub enum Verb {
     /// Show a whole loop on a scripted agent: real git, real checks, no account
     Demo(DemoWords),
     #[command(name = "__script", hide = true)]
-    #[expect(missing_docs, reason = "hidden: the scripted agent's own process")]
     Script { file: PathBuf },
     #[command(name = "__sleeper", hide = true)]
-    #[expect(missing_docs, reason = "hidden: a scripted agent's grandchild")]
     Sleeper {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
@@ -85,7 +83,6 @@ pub enum Verb {
 
 /// Run a loop in the foreground
 #[derive(Debug, Default, Args)]
-#[expect(missing_docs, reason = "the doc comments are the help's words")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
 pub struct RunWords {
     /// What to do, in words; beside a prompt file it is the title
@@ -153,7 +150,6 @@ pub struct OutputWords {
 
 /// `ralph resume`
 #[derive(Debug, Args)]
-#[expect(missing_docs, reason = "the doc comments are the help's words")]
 pub struct ResumeWords {
     /// The loop
     pub name: String,

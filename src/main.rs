@@ -1,5 +1,5 @@
 //! Parse, call, exit code.
 
 fn main() -> std::process::ExitCode {
-    ralph::verbs::main(std::env::args_os().collect())
+    ralph::main(std::env::args_os().collect())
 }

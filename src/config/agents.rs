@@ -37,7 +37,6 @@ const KNOWN: [(&str, &str); 12] = presets![
 /// How one agent's program is called and understood: a file of `presets/agents/`, or one of `agents`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "each is the setting of that name, and the table says what it does")]
 pub struct Preset {
     pub title: String,
     pub command: Vec<String>,
@@ -59,7 +58,6 @@ pub struct Preset {
 /// Its own words for each level of approval.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "each is the level of that name")]
 pub struct Levels {
     pub none: LevelWords,
     pub edits: LevelWords,
@@ -69,7 +67,6 @@ pub struct Levels {
 /// Words and variables.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct LevelWords {
     pub words: Vec<String>,
     pub env: BTreeMap<String, String>,
@@ -78,7 +75,6 @@ pub struct LevelWords {
 /// What one of its exit codes means.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Exit {
     pub code: i32,
     pub means: Meaning,

@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 /// One row of the table. See the head of `presets/settings.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[expect(missing_docs, reason = "the head of the table says what each is")]
 pub struct Key {
     pub name: String,
     #[serde(default)]

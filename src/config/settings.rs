@@ -11,7 +11,6 @@ use std::path::PathBuf;
 /// Every setting of the table, by its name.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[expect(missing_docs, reason = "each is the setting of that name, and the table says what it does")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Settings {
     pub prompt: Option<String>,
@@ -57,7 +56,6 @@ pub struct Settings {
 /// One of `checks`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-#[expect(missing_docs, reason = "each is the setting of that name, and the table says what it does")]
 pub struct CheckWords {
     pub command: String,
     pub on_fail: Option<OnFail>,
@@ -67,7 +65,6 @@ pub struct CheckWords {
 /// `agent`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-#[expect(missing_docs, reason = "each is the setting of that name, and the table says what it does")]
 pub struct AgentWords {
     pub name: Option<String>,
     pub command: Vec<String>,
@@ -77,7 +74,6 @@ pub struct AgentWords {
 /// `scm`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-#[expect(missing_docs, reason = "each is the setting of that name, and the table says what it does")]
 pub struct ScmWords {
     pub command: Vec<String>,
     pub tasks: Vec<String>,

@@ -16,7 +16,7 @@ mod standing;
 mod tests;
 mod untracked;
 
-pub use keep::{NoTree, Order, Tree};
+pub use keep::{NoTree, Tree};
 pub use standing::Standing;
 
 use call::Trouble;
@@ -107,11 +107,6 @@ impl Base {
         let tree = String::from_utf8_lossy(&written.stdout).trim().to_owned();
         let untracked = Untracked::take(&overlay)?;
         Ok(Some(Self { top, tree, untracked }))
-    }
-
-    /// The repository's top directory, which the paths of a diff are relative to.
-    pub fn top(&self) -> &Path {
-        &self.top
     }
 
     /// What changed since the base, as text: tracked files first, then untracked ones.

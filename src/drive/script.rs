@@ -3,7 +3,7 @@
 mod parse;
 mod sleeper;
 
-pub use parse::{ParseError, parse};
+pub use parse::parse;
 pub use sleeper::sleeper;
 
 use crate::engine::plan::SCRIPT;

@@ -7,14 +7,40 @@ use crate::engine::prompt::{how, how_red};
 use crate::engine::words::{dollars, duration, of_limit};
 use crate::engine::{Event, State};
 use crate::os::regular;
-use crate::store::{Line, rfc3339};
+use crate::store::dir::append_file;
+use crate::store::{Line, LoopDir, rfc3339};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The derived files of one loop: what cannot be written is not worth a loop.
+pub struct Files {
+    log: Option<File>,
+    task_dir: PathBuf,
+    /// The last iteration that had ended when this runner began.
+    ended: Option<u32>,
+}
+
+impl Files {
+    /// The files of this loop, whose agent has this directory for its markers.
+    pub fn of(dir: &LoopDir, task_dir: &Path, state: &State) -> Self {
+        let ended = state.recent.back().map(|last| last.number);
+        Self { log: append_file(&dir.iterations_log()).ok(), task_dir: task_dir.to_owned(), ended }
+    }
+
+    /// Writes down what an event means.
+    pub fn event(&mut self, line: &Line, state: &State) {
+        let ended = state.recent.back().map(|last| last.number);
+        if !matches!(line.event, Event::Opened { .. }) || ended != self.ended {
+            let _ = self.log.as_mut().map(|log| iterations_log(log, line, state));
+        }
+        let _ = progress(&self.task_dir, line, state);
+    }
+}
 
 /// Appends a line per start, end, failure and completion.
-pub fn iterations_log(log: &mut File, line: &Line, state: &State) -> io::Result<()> {
+fn iterations_log(log: &mut File, line: &Line, state: &State) -> io::Result<()> {
     let limit = state.plan.limits.iterations;
     let words = match &line.event {
         Event::Started { iteration } => format!("[START] iteration {}", of_limit(*iteration, limit)),
@@ -50,7 +76,7 @@ pub fn iterations_log(log: &mut File, line: &Line, state: &State) -> io::Result<
 }
 
 /// Writes `progress.md` anew once an iteration has its verdict.
-pub fn progress(task_dir: &Path, line: &Line, state: &State) -> io::Result<()> {
+fn progress(task_dir: &Path, line: &Line, state: &State) -> io::Result<()> {
     let judged = match &line.event {
         Event::Ended { .. } => state.plan.proof.checks.is_empty() || state.outcome().is_some(),
         Event::Checked { check, .. } => check + 1 == state.plan.proof.checks.len(),

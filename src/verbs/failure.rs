@@ -6,7 +6,7 @@ use std::io::Write;
 
 /// An error as a person sees it.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     code: i32,
     error: String,
     hint: Option<String>,
@@ -19,7 +19,7 @@ impl Failure {
     }
 
     /// Something broke.
-    pub(super) fn broken(error: impl Display) -> Self {
+    pub(crate) fn broken(error: impl Display) -> Self {
         Self { code: 1, error: error.to_string(), hint: None }
     }
 
@@ -27,6 +27,11 @@ impl Failure {
     pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Whether the words were bad, what is wrong, and what may help.
+    pub(crate) fn into_parts(self) -> (bool, String, Option<String>) {
+        (self.code == 2, self.error, self.hint)
     }
 
     /// Prints it, and says what to exit with.

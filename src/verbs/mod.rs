@@ -23,11 +23,14 @@ mod status;
 mod supervise;
 mod visit;
 
+pub(crate) use failure::Failure;
+pub(crate) use ready::ready;
+pub(crate) use run::prepare;
+
 use crate::cli::{Verb, Words};
 use crate::show::{one_line, say};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use failure::Failure;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::process::ExitCode;

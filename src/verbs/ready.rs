@@ -11,14 +11,15 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
 /// Whether a loop with this plan could start here.
-pub(super) fn ready(plan: &Plan, own: &BTreeMap<String, Value>) -> Result<(), Failure> {
+pub(crate) fn ready(plan: &Plan, own: &BTreeMap<String, Value>) -> Result<(), Failure> {
     agent_exists(plan, own)?;
     checks_exist(plan)?;
     nothing_claimed_yet(plan)
 }
 
 fn agent_exists(plan: &Plan, own: &BTreeMap<String, Value>) -> Result<(), Failure> {
-    let program = &plan.agent.command[0];
+    // An agent that is a function has no command.
+    let Some(program) = plan.agent.command.first() else { return Ok(()) };
     if let Some(file) = program.strip_prefix(SCRIPT) {
         let text = std::fs::read_to_string(file).map_err(|error| {
             Failure::usage(

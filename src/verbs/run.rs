@@ -64,9 +64,23 @@ pub(super) fn run_in(
 
 fn create(home: &Home, name: Option<&str>, plan: &Plan, output: OutputWords) -> Result<i32, Failure> {
     sweep_before(home, &plan.workspace)?;
+    let (dir, locks, note) = prepare(home, name, plan)?;
+    if let Some(note) = note {
+        warn(note);
+    }
+    supervise(&dir, locks, plan, output)
+}
+
+/// A new loop's directory with its first line written and its locks held, and what a person should know.
+pub(crate) fn prepare(
+    home: &Home,
+    name: Option<&str>,
+    plan: &Plan,
+) -> Result<(LoopDir, Locks, Option<String>), Failure> {
+    let mut note = None;
     let (dir, locks) = match name {
         Some(name) => {
-            make_room(home, name)?;
+            note = make_room(home, name)?;
             claim(home, name, plan)?
         }
         None => claim_free(home, plan)?,
@@ -76,7 +90,7 @@ fn create(home: &Home, name: Option<&str>, plan: &Plan, output: OutputWords) -> 
     let parent = std::env::var("RALPH_LOOP").ok().filter(|parent| valid_name(parent));
     let header = Header { name, id: new_id()?, created_ms, parent, background: false, plan: plan.clone() };
     drop(Journal::create(&dir, &header)?);
-    supervise(&dir, locks, plan, output)
+    Ok((dir, locks, note))
 }
 
 /// Makes a loop's directory, and takes its locks.
@@ -109,16 +123,17 @@ fn sweep_before(home: &Home, workspace: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An ended loop's name may be used again; one that could go on may not.
-fn make_room(home: &Home, name: &str) -> Result<(), Failure> {
+/// An ended loop's name may be used again, and where that one is now is said unless it was done; one that could
+/// go on may not.
+fn make_room(home: &Home, name: &str) -> Result<Option<String>, Failure> {
     let dir = home.loop_dir(name);
     if !dir.journal().exists() {
-        return Ok(());
+        return Ok(None);
     }
     // Held until it is out of the way: another may be starting under the same name right now.
     let lock = lock_away(&dir);
     if !dir.journal().exists() {
-        return Ok(());
+        return Ok(None);
     }
     let _lock = lock?;
     let status = cache::read(&dir)?.state.status(false);
@@ -129,11 +144,9 @@ fn make_room(home: &Home, name: &str) -> Result<(), Failure> {
         ));
     }
     let place = home.archive(name)?;
-    if status == Status::Done {
-        return Ok(());
-    }
-    warn(format!("the loop {name:?} of before, which is {}, is now in {}", status.word(), place.display()));
-    Ok(())
+    let word = status.word();
+    let note = format!("the loop {name:?} of before, which is {word}, is now in {}", place.display());
+    Ok((status != Status::Done).then_some(note))
 }
 
 /// Where the user's own configuration lies.

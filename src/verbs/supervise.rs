@@ -9,8 +9,9 @@ use crate::engine::words::{plural, processes};
 use crate::engine::{Act, Event, Outcome, Plan, State};
 use crate::run::{Left, Runner, Watch};
 use crate::show::console::{Console, Style, colours};
-use crate::show::{files, news, say, summary};
-use crate::store::dir::{append_file, create_file};
+use crate::show::files::Files;
+use crate::show::{news, say, summary};
+use crate::store::dir::create_file;
 use crate::store::{Header, Holder, Home, Journal, Line, Lock, LoopDir, rfc3339};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -18,7 +19,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Both locks of a loop that is about to run.
-pub(super) struct Locks {
+pub(crate) struct Locks {
     _own: Lock,
     _workspace: Option<Lock>,
 }
@@ -127,9 +128,8 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
         OutputWords { no_stream, .. } => Style::Full { stream: !no_stream },
     };
     let task = TaskDir::of(&opened.state.plan.workspace, &opened.header.name);
-    let log = append_file(&dir.iterations_log()).ok();
-    let ended = opened.state.recent.back().map(|last| last.number);
-    let mut onlooker = Onlooker { log, ended, task, console: Console::new(dir, style), finished: None };
+    let files = Files::of(dir, task.path(), &opened.state);
+    let mut onlooker = Onlooker { files, console: Console::new(dir, style), finished: None };
     let world = World::open().map_err(Failure::broken)?;
     let left = Runner::open(dir.clone(), opened, world, &mut onlooker)?.run();
     onlooker.console.close();
@@ -200,10 +200,7 @@ fn changed(dir: &LoopDir) -> String {
 
 /// Everyone who looks on.
 struct Onlooker {
-    log: Option<File>,
-    /// The last iteration that had ended when this runner began.
-    ended: Option<u32>,
-    task: TaskDir,
+    files: Files,
     console: Console,
     /// The loop's last line.
     finished: Option<Line>,
@@ -211,15 +208,10 @@ struct Onlooker {
 
 impl Watch for Onlooker {
     fn event(&mut self, line: &Line, state: &State) {
-        // Derived files: what cannot be written is not worth a loop.
-        let ended = state.recent.back().map(|last| last.number);
-        if !matches!(line.event, Event::Opened { .. }) || ended != self.ended {
-            let _ = self.log.as_mut().map(|log| files::iterations_log(log, line, state));
-        }
         if matches!(line.event, Event::Finished { .. }) {
             self.finished = Some(line.clone());
         }
-        let _ = files::progress(self.task.path(), line, state);
+        self.files.event(line, state);
         self.console.event(line, state);
     }
 

@@ -2,7 +2,7 @@
 
 use crate::kit::Test;
 use clap::{Command, CommandFactory};
-use ralph::cli::Words;
+use ralph::testing::Words;
 use std::process::Stdio;
 
 /// Whether a program is installed that these words make succeed.

@@ -1,8 +1,8 @@
 //! The documentation holds: every command in it runs, every example line is what it claims to be.
 
 use crate::kit::{Test, until};
-use ralph::engine::Event;
-use ralph::store::{Header, Line, Message};
+use ralph::Event;
+use ralph::testing::{Header, Line, Message};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -212,11 +212,11 @@ fn every_example_of_the_journal_s_page_is_what_it_claims() {
 fn every_name_of_a_template_is_described() {
     let page = pages().into_iter().find(|page| page.ends_with("docs/prompt.md")).unwrap();
     let text = fs::read_to_string(&page).unwrap();
-    for name in ralph::engine::prompt::NAMES {
+    for name in ralph::testing::NAMES {
         assert!(text.contains(&format!("\n| `{name}` |")), "{name}");
     }
     let template = blocks(&page, "markdown").remove(0).lines.join("\n");
-    assert_eq!(ralph::engine::template::unknown(&template, &ralph::engine::prompt::NAMES), None);
+    assert_eq!(ralph::testing::unknown(&template, &ralph::testing::NAMES), None);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn a_repository_without_a_commit_or_an_index_has_a_base() {
 fn a_subdirectory_sees_the_whole_repository() {
     let repo = Repo::new();
     let base = Base::take(&repo.dir.join("sub"), &repo.scratch()).unwrap().unwrap();
-    assert_eq!(base.top(), fs::canonicalize(&repo.dir).unwrap());
+    assert_eq!(base.top, fs::canonicalize(&repo.dir).unwrap());
     repo.write("b.txt", "bumble\n");
     repo.write("other/new", "n\n");
     let text = repo.diff(&base);
