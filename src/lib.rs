@@ -82,3 +82,8 @@ pub mod testing {
     pub use crate::engine::template::unknown;
     pub use crate::store::{Header, Line, Message};
 }
+
+/// The page on the library is held to what compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/library.md")]
+mod page {}

@@ -9,11 +9,12 @@ mod obey;
 
 use crate::drive::job::Gone;
 use crate::drive::task::TaskDir;
-use crate::drive::{Heard, Key, World, git, leftover, signals};
+use crate::drive::{Heard, Key, World, git, leftover, read, signals};
 use crate::engine::act::{Act, Tally, last_words};
 use crate::engine::event::{CheckReport, Door, Fault, Notice, Report, Said, Wish};
 use crate::engine::{Effect, Event, Marker, Now, Outcome, Phase, State, signal, words};
 use crate::store::{self, Header, Journal, Line, LoopDir, Pulse, cache, dir, inbox};
+use regex::RegexSet;
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -71,6 +72,8 @@ pub struct Runner<'a> {
     task: TaskDir,
     /// What the running agent's acts come to.
     tally: Tally,
+    /// How the agent says that it was not allowed something.
+    denials: Option<RegexSet>,
     /// The newest prompt, and its iteration.
     prompt: (u32, Vec<u8>),
     base: Result<git::Base, String>,
@@ -118,6 +121,7 @@ impl<'a> Runner<'a> {
             dir,
             header,
             journal,
+            denials: read::denials(&state.plan.agent),
             state,
             world,
             task,

@@ -298,3 +298,15 @@ impl World {
         }
     }
 }
+
+impl Drop for World {
+    /// A host's observer may panic in the middle of an iteration: its agent must not live on without a runner.
+    fn drop(&mut self) {
+        if self.host.is_some() {
+            self.stop(true);
+            while self.job.is_some() {
+                self.hear(None, &mut |_| {});
+            }
+        }
+    }
+}

@@ -6,6 +6,14 @@ use crate::engine::plan::Agent;
 use regex::RegexSet;
 use std::borrow::Cow;
 
+/// The patterns of the lines by which an agent says that it was not allowed something. Made once for all of a
+/// loop's iterations: that takes its time.
+pub fn denials(agent: &Agent) -> Option<RegexSet> {
+    // An empty set takes time as well, and most commands have none.
+    let patterns = Some(&agent.denied).filter(|patterns| !patterns.is_empty())?;
+    RegexSet::new(patterns).ok()
+}
+
 /// Reads what an agent prints.
 pub enum Reader {
     /// Words for people: what is printed is said.
@@ -13,9 +21,10 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// The reader for this agent's output, in answer to this prompt.
-    pub fn of(agent: &Agent, prompt: impl FnOnce() -> String) -> Self {
-        Self::Text(Text::new(&agent.denied, prompt))
+    /// A reader of plain text in answer to this prompt, in which denials look like this.
+    pub fn text(denied: Option<RegexSet>, prompt: impl FnOnce() -> String) -> Self {
+        let denied = denied.map(|patterns| Scanner::new(patterns, &prompt()));
+        Self::Text(Text { torn: Vec::new(), denied })
     }
 
     /// Takes the next bytes, and tells of the acts in them.
@@ -41,11 +50,6 @@ pub struct Text {
 }
 
 impl Text {
-    fn new(denied: &[String], prompt: impl FnOnce() -> String) -> Self {
-        let patterns = RegexSet::new(denied).ok().filter(|patterns| !patterns.is_empty());
-        Self { torn: Vec::new(), denied: patterns.map(|patterns| Scanner::new(patterns, &prompt())) }
-    }
-
     fn feed(&mut self, bytes: &[u8], tell: &mut dyn FnMut(Act<'_>)) {
         let mut rest = bytes;
         while !self.torn.is_empty()
@@ -91,7 +95,7 @@ mod tests {
 
     fn read(denied: &[&str], prompt: &str, pieces: &[&[u8]]) -> (String, Vec<String>) {
         let agent = Agent { denied: denied.iter().map(|p| (*p).to_owned()).collect(), ..Agent::default() };
-        let mut reader = Reader::of(&agent, || prompt.to_owned());
+        let mut reader = Reader::text(denials(&agent), || prompt.to_owned());
         let (mut said, mut refused) = (String::new(), Vec::new());
         let mut take = |act: Act<'_>| match act {
             Act::Said(text) => said.push_str(&text),

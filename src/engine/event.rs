@@ -15,6 +15,7 @@ pub struct Now {
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Event {
     /// A runner took the lock, after it had swept what an earlier one may have left behind.
     Opened {
@@ -138,6 +139,7 @@ pub enum Event {
 /// What a person wants of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Wish {
     /// Go on.
     #[default]
@@ -162,6 +164,7 @@ impl Wish {
 /// Where a wish came in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Door {
     /// A verb.
     #[default]
@@ -194,6 +197,7 @@ impl Door {
 /// A limit changed while the loop exists; `None` lifts it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", content = "value", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Change {
     /// `max-iterations`
     MaxIterations(Option<u32>),
@@ -230,6 +234,7 @@ impl Exit {
 
 /// How one check went.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CheckReport {
     /// How its process ended.
     pub exit: Exit,
@@ -250,6 +255,7 @@ impl CheckReport {
 /// Something seen while an agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Notice {
     /// A line matched the done pattern.
     Pattern,
@@ -262,6 +268,7 @@ pub enum Notice {
 /// A file by which the agent speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Marker {
     /// `DONE` in the task directory.
     Done,
@@ -275,6 +282,7 @@ pub enum Marker {
 
 /// All that is known of an iteration's agent once it is gone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Report {
     /// How its process ended.
     pub exit: Exit,
@@ -314,6 +322,7 @@ pub struct Report {
 
 /// What the agent's final words hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Said {
     /// It promised what was asked for.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -335,6 +344,7 @@ pub struct Said {
 /// Why trying again would not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Fault {
     /// The agent's program is not there.
     NotFound,
@@ -358,6 +368,7 @@ pub enum Fault {
 
 /// An outcome as scripts read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Verdict {
     /// `done`, `limit`, `fatal`, `blocked`, `waiting`, `stopped`.
     pub kind: String,

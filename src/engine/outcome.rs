@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How a loop ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Outcome {
     /// The work is proven.
     Done {
@@ -47,6 +48,7 @@ pub enum Outcome {
 /// What was used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Limit {
     /// Failures in a row.
     Failures,

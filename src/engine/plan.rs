@@ -184,6 +184,7 @@ pub enum Delivery {
 /// What an agent may do without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Approve {
     /// Nothing but reading.
     None,
@@ -282,6 +283,7 @@ pub struct Context {
 /// How much a prompt carries besides the task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Level {
     /// Nothing: the task byte for byte.
     None,

@@ -219,7 +219,7 @@ impl Runner<'_> {
         let pattern = self.state.plan.proof.pattern.as_ref();
         let pattern = pattern.and_then(|pattern| regex::RegexSet::new([pattern]).ok());
         let scanner = pattern.map(|pattern| Scanner::new(pattern, &prompt()));
-        Ears { reader: Reader::of(&self.state.plan.agent, prompt), scanner }
+        Ears { reader: Reader::text(self.denials.clone(), prompt), scanner }
     }
 
     fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {

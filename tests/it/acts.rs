@@ -1,7 +1,6 @@
 //! What an agent does is told: its last words where it fails, and what it was not allowed.
 
 use crate::kit::{Done, Test};
-use std::fs;
 
 #[test]
 fn an_agent_that_fails_is_shown_with_its_own_words() {
@@ -45,58 +44,71 @@ fn only_the_end_of_long_last_words_is_kept() {
     assert_eq!(error, "x".repeat(500));
 }
 
-/// Runs a loop whose agent is known to say `refused:` where it is not allowed something. What is known of an
-/// agent stands in the first line of the journal, and there it is put in.
-fn known_agent(test: &Test, approve: &str, agent: &str) -> Done {
-    let words = ["run", "x", "--name", "a", "-m", "1", "--no-promise", "--", "sh", "-c"];
-    test.ralph(&[&words[..], &["test -e agent || exit 0; . ./agent"]].concat()).exits(0);
-    let journal = test.loop_dir("a").join("journal.jsonl");
-    let lines = fs::read_to_string(&journal).unwrap();
-    let known = format!("\"approve\":{approve},");
-    let lines = lines.replacen("\"approve\":null,", &known, 1);
-    fs::write(&journal, lines.replacen("\"denied\":[]", "\"denied\":[\"refused: \"]", 1)).unwrap();
-    let _ = fs::remove_file(test.loop_dir("a").join("state.json"));
-    test.write("agent", agent);
-    test.ralph(&["set", "a", "max-iterations=2"]).exits(0);
-    test.ralph(&["resume", "a"])
+/// Runs an agent that is known to say `refused:` where it is not allowed something.
+fn known_agent(test: &Test, approve: &str, script: &str) -> Done {
+    let settings = "[agents.known]\ncommand = [\"./agent\"]\ndenied = [\"refused: \"]\n";
+    test.write(".ralph/settings.toml", settings);
+    test.write("agent", &format!("#!/bin/sh\n{script}\n"));
+    test.sh("chmod +x agent");
+    test.ralph(&[
+        "run",
+        "x",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--no-promise",
+        "--agent",
+        "known",
+        "--approve",
+        approve,
+    ])
 }
 
 #[test]
 fn a_denial_is_shown_counted_and_advised_on() {
     let test = Test::new();
     let agent = "for what in ls rm ls cp mv; do echo \"refused: $what\"; done; exit 1";
-    let done = known_agent(&test, "\"edits\"", agent).exits(0);
+    let done = known_agent(&test, "edits", agent).exits(0);
     for what in ["ls", "rm", "cp"] {
-        assert_eq!(
-            done.out.matches(&format!("the agent was not allowed: refused: {what}")).count(),
-            1,
-            "{done:?}"
-        );
+        let line = format!("the agent was not allowed: refused: {what}");
+        assert_eq!(done.out.matches(&line).count(), 1, "{done:?}");
     }
     assert!(!done.out.contains("not allowed: refused: mv"), "{done:?}");
     let done = done.says("the agent was not allowed something 5 times\n");
     done.says("  denied   5 times, first: refused: ls; --approve all lets it do everything\n");
-    let report = &test.events("a", "ended")[1]["report"];
+    let report = &test.events("a", "ended")[0]["report"];
     assert_eq!((&report["denied"], &report["denial"]), (&5.into(), &"refused: ls".into()));
+    let progress = test.read(".ralph/task/a/progress.md");
+    assert!(progress.contains("- Not allowed (5): refused: ls\n"), "{progress}");
 }
 
 #[test]
 fn advice_on_a_denial_names_the_next_level_if_there_is_one() {
     for (level, advice) in [
-        ("\"none\"", "once: refused: ls; --approve edits lets it change files\n"),
-        ("\"all\"", "once: refused: ls\n"),
-        ("null", "once: refused: ls; what it may do is for its own command to say\n"),
+        ("none", "once: refused: ls; --approve edits lets it change files\n"),
+        ("edits", "once: refused: ls; --approve all lets it do everything\n"),
+        ("all", "once: refused: ls\n"),
     ] {
         known_agent(&Test::new(), level, "echo refused: ls").exits(0).says(advice);
     }
 }
 
 #[test]
+fn a_quiet_run_that_failed_says_what_was_denied() {
+    let test = Test::new();
+    test.write(".ralph/settings.local.toml", "quiet = true\nnoPromise = false\npromise = \"OK\"\n");
+    test.write(".ralph/settings.toml", "[agents.known]\ncommand = [\"sh\"]\ndenied = [\"refused: \"]\n");
+    test.write("PROMPT.md", "echo refused: ls\n");
+    let done = test.ralph(&["run", "-m", "1", "--context", "none", "--agent", "known"]).exits(1);
+    done.says("  the agent was not allowed something once: refused: ls; --approve all lets");
+}
+
+#[test]
 fn an_echoed_prompt_is_no_denial() {
     let test = Test::new();
-    let agent = "cat ../state/loops/a/iterations/0002/prompt.md; echo ok";
     test.write(".ralph/template.md", "{{task}}\nIf it says\nrefused: ls\nask.\n{{done}}\n");
-    known_agent(&test, "null", agent).exits(0);
-    assert!(test.prompt("a", 2).contains("\nrefused: ls\n"));
-    assert!(test.events("a", "ended")[1]["report"].get("denied").is_none());
+    known_agent(&test, "edits", "cat; echo ok").exits(0);
+    assert!(test.prompt("a", 1).contains("\nrefused: ls\n"));
+    assert!(test.events("a", "ended")[0]["report"].get("denied").is_none());
 }

@@ -56,6 +56,7 @@ const CARGO: &str = r#"#!/bin/sh
 case "$*" in
 "run --release -- "*) shift 3 && exec ralph "$@" ;;
 "install --path .") exit 0 ;;
+"run --example "*) exec "$EXAMPLES/$3" ;;
 *) test -f .mended ;;
 esac
 "#;
@@ -98,9 +99,27 @@ fn with_loops<T>(test: &Test, command: &str, then: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Where the examples are built to: beside the binary, together with the tests.
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_ralph")).with_file_name("examples")
+}
+
+#[test]
+fn every_example_of_the_library_runs_and_proves_its_work() {
+    for (name, words) in
+        [("function_agent", "all_checks_passed: "), ("command_agent", "all_checks_passed after 3 ")]
+    {
+        let test = Test::new();
+        let mut command = test.command(examples().join(name));
+        command.env("TMPDIR", test.root().join("home"));
+        test.start_command(command).end().exits(0).says(words);
+        assert_eq!(fs::read_dir(test.root().join("home")).unwrap().count(), 0, "{name} cleans up");
+    }
+}
+
 fn with_path(test: &Test, mut command: std::process::Command) -> crate::kit::Done {
     let path = format!("{}:{}", test.root().join("bin").display(), std::env::var("PATH").unwrap_or_default());
-    command.env("PATH", path);
+    command.env("PATH", path).env("EXAMPLES", examples());
     test.start_command(command).end()
 }
 

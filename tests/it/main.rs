@@ -11,6 +11,7 @@ mod hostile;
 mod house;
 mod init;
 mod kit;
+mod library;
 mod limits;
 mod lines;
 mod notify;
