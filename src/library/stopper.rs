@@ -24,7 +24,7 @@ impl Stopper {
     }
 
     /// Lets the iteration finish, and then leaves the loop as paused. One whose agent is a command goes on with
-    /// `ralph resume NAME`.
+    /// `ralph resume NAME`; one whose agent is a function does not.
     pub fn pause(&self) {
         self.wish(Wish::Pause);
     }

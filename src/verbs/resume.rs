@@ -25,6 +25,12 @@ pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
         }
         return Ok(0);
     }
+    if state.plan.agent.command.is_empty() {
+        return Err(Failure::usage(
+            format!("the agent of {name:?} is {}: ralph cannot call it", state.plan.agent.name),
+            format!("that program starts a new loop; ralph stop {name} ends this one"),
+        ));
+    }
     // Killed between its decision and its last words, it has these to say before anything else.
     let unsaid = state.outcome().is_some() && !state.finished;
     if state.outcome().is_some() && !unsaid {

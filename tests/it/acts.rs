@@ -44,10 +44,24 @@ fn only_the_end_of_long_last_words_is_kept() {
     assert_eq!(error, "x".repeat(500));
 }
 
+const KNOWN: &str = r#"
+[agents.known]
+command = ["./agent"]
+denied = ["refused: "]
+[agents.known.approve.none]
+words = ["--read"]
+[agents.known.approve.edits]
+words = ["--edit"]
+[agents.known.approve.all]
+words = ["--all"]
+[agents.free]
+command = ["./agent"]
+denied = ["refused: "]
+"#;
+
 /// Runs an agent that is known to say `refused:` where it is not allowed something.
 fn known_agent(test: &Test, approve: &str, script: &str) -> Done {
-    let settings = "[agents.known]\ncommand = [\"./agent\"]\ndenied = [\"refused: \"]\n";
-    test.write(".ralph/settings.toml", settings);
+    test.write(".ralph/settings.toml", KNOWN);
     test.write("agent", &format!("#!/bin/sh\n{script}\n"));
     test.sh("chmod +x agent");
     test.ralph(&[
@@ -92,15 +106,19 @@ fn advice_on_a_denial_names_the_next_level_if_there_is_one() {
     ] {
         known_agent(&Test::new(), level, "echo refused: ls").exits(0).says(advice);
     }
+    let test =
+        Test::new().file(".ralph/settings.toml", KNOWN).program("agent", "#!/bin/sh\necho refused: ls\n");
+    let free = ["run", "x", "-m", "1", "--no-promise", "--agent", "free"];
+    test.ralph(&free).exits(0).says("once: refused: ls; what it may do is for its own command to say\n");
 }
 
 #[test]
 fn a_quiet_run_that_failed_says_what_was_denied() {
     let test = Test::new();
-    test.write(".ralph/settings.local.toml", "quiet = true\nnoPromise = false\npromise = \"OK\"\n");
-    test.write(".ralph/settings.toml", "[agents.known]\ncommand = [\"sh\"]\ndenied = [\"refused: \"]\n");
-    test.write("PROMPT.md", "echo refused: ls\n");
-    let done = test.ralph(&["run", "-m", "1", "--context", "none", "--agent", "known"]).exits(1);
+    test.write(".ralph/settings.local.toml", "quiet = true\n");
+    test.write(".ralph/settings.toml", KNOWN);
+    let test = test.program("agent", "#!/bin/sh\necho refused: ls\n");
+    let done = test.ralph(&["run", "x", "-m", "1", "--agent", "known"]).exits(1);
     done.says("  the agent was not allowed something once: refused: ls; --approve all lets");
 }
 

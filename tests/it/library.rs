@@ -25,13 +25,24 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-fn sleeper() -> Child {
-    Command::new("sleep").arg("300").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
+/// A child of the host that has nothing to do with any loop.
+struct Friend(Child);
+
+fn friend() -> Friend {
+    Friend(Command::new("sleep").arg("300").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+}
+
+impl Drop for Friend {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Ends a child of the host, which must be alive, and still the host's own.
 #[track_caller]
-fn is_ours(mut child: Child) {
+fn is_ours(mut friend: Friend) {
+    let child = &mut friend.0;
     assert_eq!(child.try_wait().unwrap(), None, "it is alive, and nobody else has reaped it");
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
@@ -322,6 +333,21 @@ fn a_paused_loop_of_a_command_goes_on_in_the_program() {
 }
 
 #[test]
+fn a_paused_loop_of_a_function_is_not_resumed_by_the_program() {
+    let test = Test::new();
+    let work = loop_in(&test, "x").no_promise();
+    let stopper = work.stopper();
+    let report = work.run_with(move |_: &Turn| stopper.pause()).unwrap();
+    assert_eq!((report.stop_reason.as_str(), report.iterations.len()), ("paused", 1));
+    test.ralph(&["resume", "a"])
+        .exits(2)
+        .complains("is a function of the host program: ralph cannot call it");
+    assert_eq!(test.status("a")["status"], "paused", "nothing is lost");
+    test.ralph(&["stop", "a"]).exits(0);
+    assert_eq!(test.status("a")["status"], "stopped");
+}
+
+#[test]
 fn the_program_stops_a_loop_of_the_library() {
     let test = Test::new();
     let report = std::thread::scope(|scope| {
@@ -360,7 +386,7 @@ fn a_command_is_stopped_with_everything_that_it_started() {
 #[test]
 fn the_host_keeps_its_own_children() {
     let test = Test::new();
-    let before = sleeper();
+    let before = friend();
     let during = Arc::new(Mutex::new(Vec::new()));
     let mut quick = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
     let (from_agent, from_observer) = (during.clone(), during.clone());
@@ -368,11 +394,11 @@ fn the_host_keeps_its_own_children() {
         .check("test $(wc -l < runs) -ge 2")
         .on_event(move |event| {
             if matches!(event, Event::Checked { .. }) {
-                from_observer.lock().unwrap().push(sleeper());
+                from_observer.lock().unwrap().push(friend());
             }
         })
         .run_with(move |turn: &Turn| {
-            from_agent.lock().unwrap().push(sleeper());
+            from_agent.lock().unwrap().push(friend());
             let runs = turn.workspace().join("runs");
             let so_far = fs::read_to_string(&runs).unwrap_or_default();
             fs::write(runs, so_far + "run\n")
@@ -388,7 +414,7 @@ fn the_host_keeps_its_own_children() {
 #[test]
 fn what_a_command_or_a_check_leaves_behind_is_ended_and_the_host_s_children_are_not() {
     let test = Test::new();
-    let friend = sleeper();
+    let friend = friend();
     let agent = "setsid sleep 300 >/dev/null 2>&1 & echo $! > escaped; sleep 300 & echo $! > child";
     let check = "setsid sleep 300 >/dev/null 2>&1 & echo $! > checked; test -e escaped";
     let work = loop_in(&test, "x").grace(Duration::from_millis(500), seconds(10));
@@ -405,7 +431,7 @@ fn what_a_command_or_a_check_leaves_behind_is_ended_and_the_host_s_children_are_
 fn two_loops_run_at_once_in_two_threads() {
     let (one, other) = (Test::new(), Test::new());
     let meeting = Arc::new(Barrier::new(2));
-    let friend = sleeper();
+    let friend = friend();
     let reports: Vec<Report> = std::thread::scope(|scope| {
         let threads = [&one, &other].map(|test| {
             let meeting = meeting.clone();
