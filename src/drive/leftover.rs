@@ -1,6 +1,5 @@
 //! What a crash left behind: found again by pid and start time, session, or mark in the environment.
 
-use super::tree::start_time;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +32,7 @@ pub fn sweep(
     let begun = Instant::now();
     let (mut told, mut empty_looks) = (Vec::new(), 0);
     loop {
-        let left = find(id, process);
+        let left = find(id, process, 0);
         let late = begun.elapsed();
         // A look can miss what was born, or changed its program, in the middle of it: one proves nothing.
         empty_looks = if left.is_empty() { empty_looks + 1 } else { 0 };
@@ -71,27 +70,31 @@ pub fn booted_since(wall_ms: i64) -> bool {
 struct Seen {
     parent: u32,
     session: u32,
+    start_time: u64,
+}
+
+/// The living processes of one job of a loop. None is older than its first, so that few environments are read.
+pub(super) fn of_job(id: &str, process: (u32, u64)) -> Vec<u32> {
+    find(id, Some(process), process.1)
 }
 
 /// The living processes of a loop. A session's number is not given away while one of it lives, so the
 /// session of the agent tells its members even when the agent itself is gone.
-pub(super) fn find(id: &str, process: Option<(u32, u64)>) -> Vec<u32> {
+fn find(id: &str, process: Option<(u32, u64)>, marked_since: u64) -> Vec<u32> {
     // An agent that is a function of its host has no process, and the kernel's own are in session 0.
     let process = process.filter(|(pid, _)| *pid != 0);
     let all = processes();
     let agent = process.map(|(pid, _)| pid);
-    let is_agent =
-        |pid: u32| process.is_some_and(|(agent, start)| pid == agent && start_time(pid) == Some(start));
+    let is_agent = |pid: u32, seen: &Seen| process == Some((pid, seen.start_time));
     // A session of the same number from before the agent is somebody else's.
-    let is_younger =
-        |pid: u32| process.is_some_and(|(_, start)| start_time(pid).is_some_and(|at| at >= start));
-    let agent_gone_or_ours = agent.is_none_or(|pid| !all.contains_key(&pid) || is_agent(pid));
+    let is_younger = |seen: &Seen| process.is_some_and(|(_, start)| seen.start_time >= start);
+    let agent_gone_or_ours = agent.is_none_or(|pid| all.get(&pid).is_none_or(|seen| is_agent(pid, seen)));
     let mut found: Vec<u32> = all
         .iter()
         .filter(|(pid, seen)| {
-            is_agent(**pid)
-                || (agent_gone_or_ours && Some(seen.session) == agent && is_younger(**pid))
-                || is_marked(**pid, id)
+            is_agent(**pid, seen)
+                || (agent_gone_or_ours && Some(seen.session) == agent && is_younger(seen))
+                || (seen.start_time >= marked_since && is_marked(**pid, id))
         })
         .map(|(pid, _)| *pid)
         .collect();
@@ -116,6 +119,9 @@ fn is_marked(pid: u32, id: &str) -> bool {
     mark.is_some_and(|mark| mark.split(|byte| *byte == b'/').any(|part| part == id.as_bytes()))
 }
 
+/// Where the start time stands behind a process's name.
+const START_TIME: usize = 19;
+
 fn processes() -> BTreeMap<u32, Seen> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -129,8 +135,9 @@ fn processes() -> BTreeMap<u32, Seen> {
         if matches!(state, "Z" | "X") {
             continue;
         }
-        if let (Ok(parent), Ok(session)) = (parent.parse(), session.parse()) {
-            all.insert(pid, Seen { parent, session });
+        let start_time = fields.get(START_TIME).and_then(|ticks| ticks.parse().ok());
+        if let (Ok(parent), Ok(session), Some(start_time)) = (parent.parse(), session.parse(), start_time) {
+            all.insert(pid, Seen { parent, session, start_time });
         }
     }
     all

@@ -161,7 +161,7 @@ impl Own {
     }
 
     fn left(&self) -> Vec<u32> {
-        leftover::find(&self.id, Some((raw(self.pid), self.start_time)))
+        leftover::of_job(&self.id, (raw(self.pid), self.start_time))
     }
 
     /// Whether the number is still this job's. If the host has reaped it, it may be anybody's by now.

@@ -46,6 +46,9 @@ pub struct Console {
     pen: Pen,
 }
 
+/// A denial is shown in so many columns.
+const DENIAL: usize = 200;
+
 /// The live line moves on this often.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -147,6 +150,7 @@ impl Console {
     fn denied(&mut self, line: &str) {
         if matches!(self.style, Style::Full { .. }) && !self.pen.is_broken() {
             let mut out = Vec::new();
+            let line = fit(line, DENIAL);
             self.own_line(&format!("the agent was not allowed: {line}"), Paint::Yellow, &mut out);
             self.show(&out);
         }

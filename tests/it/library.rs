@@ -196,6 +196,18 @@ fn a_denial_is_told_and_counted() {
     assert_eq!(denied, ["rm -rf /"]);
 }
 
+#[test]
+fn what_a_host_holds_may_go_to_other_threads() {
+    fn is_send<T: Send>() {}
+    fn is_sync<T: Sync>() {}
+    is_send::<Loop<'_>>();
+    is_send::<Report>();
+    is_send::<Error>();
+    is_send::<ralph::Stopper>();
+    is_sync::<ralph::Stopper>();
+    is_sync::<Turn>();
+}
+
 // ---- what goes wrong -------------------------------------------------------------------------------------
 
 #[test]
