@@ -69,6 +69,7 @@ pub mod event {
     pub use crate::engine::event::{
         Change, CheckReport, Door, Exit, Fault, Marker, Notice, Report, Said, Verdict, Wish,
     };
+    pub use crate::engine::keeping::{Skip, TaskReport};
 }
 
 #[doc(hidden)]

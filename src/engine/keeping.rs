@@ -9,6 +9,7 @@ pub const COMMIT: &str = "commit";
 
 /// How one task for green work went.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TaskReport {
     /// How its process ended.
     #[serde(default)]
@@ -42,6 +43,7 @@ pub struct TaskReport {
 /// Why a task had nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Skip {
     /// The iteration changed nothing: neither this task nor those after it are for it.
     Unchanged,
