@@ -40,6 +40,12 @@ pub enum Verb {
         ralph run \"Make the tests pass.\" --check \"cargo test\" --max-time 2h -- claude -p"
     )]
     Run(Box<Later<RunWords>>),
+    /// Run a loop in the background
+    #[command(after_help = "Takes the flags of ralph run. For example:\n  \
+        ralph spawn --name auth --prompt-file PROMPT.md -m 40 --check \"cargo test\"")]
+    Spawn(Box<Later<RunWords>>),
+    /// Look at a loop in the background as it works
+    Attach(NameWords),
     /// Go on with a paused, stopped, blocked or crashed loop
     Resume(ResumeWords),
     /// Show where a loop stands
@@ -72,6 +78,8 @@ pub enum Verb {
     Man(setup::ManWords),
     /// Show a whole loop on a scripted agent: real git, real checks, no account
     Demo(DemoWords),
+    #[command(name = "__supervise", hide = true)]
+    Supervise(SuperviseWords),
     #[command(name = "__script", hide = true)]
     Script { file: PathBuf },
     #[command(name = "__sleeper", hide = true)]
@@ -158,6 +166,19 @@ pub struct ResumeWords {
     pub answer: Option<String>,
     #[command(flatten)]
     pub output: OutputWords,
+}
+
+/// The supervisor of a loop in the background
+#[derive(Debug, Args)]
+pub struct SuperviseWords {
+    /// The loop
+    pub name: String,
+    /// Where all loops live
+    #[arg(long)]
+    pub state_dir: PathBuf,
+    /// The pipe that brings its environment
+    #[arg(long)]
+    pub environment: Option<PathBuf>,
 }
 
 /// A verb that takes a loop's name.

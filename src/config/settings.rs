@@ -43,6 +43,8 @@ pub struct Settings {
     pub agents: BTreeMap<String, Value>,
     pub scm: Option<ScmWords>,
     pub share_workspace: bool,
+    pub tmux: bool,
+    pub tmux_socket: String,
     pub quiet: bool,
     pub stream: bool,
     pub notify: Option<String>,

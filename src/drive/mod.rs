@@ -16,6 +16,7 @@ pub mod scan;
 pub mod script;
 pub mod signals;
 pub mod task;
+pub mod tmux;
 pub mod tree;
 pub mod warden;
 

@@ -286,7 +286,7 @@ impl<'a> Loop<'a> {
             Some(dir) => Home::at(std::path::absolute(dir)?),
             None => Home::locate()?,
         };
-        let (dir, locks, note) = verbs::prepare(&home, self.name.as_deref(), &plan)?;
+        let (dir, locks, note) = verbs::prepare(&home, self.name.as_deref(), &plan, verbs::Place::default())?;
         let opened = Journal::open(&dir)?;
         let bell = Arc::new(Bell::new()?);
         let wishes = self.stopper.connect(&bell);

@@ -54,6 +54,11 @@ impl LoopDir {
         self.path.join("state.json")
     }
 
+    /// What a supervisor without a terminal says.
+    pub fn console_log(&self) -> PathBuf {
+        self.path.join("console.log")
+    }
+
     /// A line for each start and end, for people.
     pub fn iterations_log(&self) -> PathBuf {
         self.path.join("iterations.log")

@@ -21,6 +21,9 @@ pub struct Header {
     /// Whether it was started in the background.
     #[serde(default)]
     pub background: bool,
+    /// The socket of the tmux whose window it lives in, if it does.
+    #[serde(default)]
+    pub tmux: Option<String>,
     /// What it was asked to do.
     pub plan: Plan,
 }
@@ -35,13 +38,14 @@ struct FirstLine<'a> {
     created_ms: i64,
     parent: Option<&'a str>,
     background: bool,
+    tmux: Option<&'a str>,
     plan: &'a Plan,
 }
 
 impl Header {
     /// The first line, without its newline.
     pub fn to_json(&self) -> String {
-        let Self { name, id, created_ms, parent, background, plan } = self;
+        let Self { name, id, created_ms, parent, background, tmux, plan } = self;
         json(&FirstLine {
             ralph: "journal",
             version: VERSION,
@@ -51,6 +55,7 @@ impl Header {
             created_ms: *created_ms,
             parent: parent.as_deref(),
             background: *background,
+            tmux: tmux.as_deref(),
             plan,
         })
     }

@@ -1,7 +1,7 @@
 //! `ralph demo`: a whole loop on a scripted agent, with a real repository, a real bug and real checks.
 
 use super::failure::Failure;
-use super::run::run_in;
+use super::run::{go, intent_in};
 use crate::cli::{Verb, Words};
 use crate::config::Stack;
 use crate::show::say;
@@ -41,7 +41,8 @@ pub(super) fn demo(keep: bool) -> Result<i32, Failure> {
     };
     words.no_next = true;
     let project = fs::canonicalize(project).map_err(Failure::broken)?;
-    let code = run_in(project.clone(), Stack::defaults(), &Home::at(place.root.join("state")), &words)?;
+    let Some(intent) = intent_in(project.clone(), Stack::defaults(), &words)? else { return Ok(0) };
+    let code = go(&Home::at(place.root.join("state")), &words, &intent)?;
     if keep {
         let state = place.root.join("state");
         let look = format!("cd '{}' && export RALPH_STATE_DIR='{}'", project.display(), state.display());

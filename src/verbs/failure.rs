@@ -1,6 +1,7 @@
 //! What went wrong at the door: an error, a hint, and the exit code.
 
 use crate::{config, run, store};
+use serde_json::{Value, json};
 use std::fmt::Display;
 use std::io::Write;
 
@@ -32,6 +33,19 @@ impl Failure {
     /// Whether the words were bad, what is wrong, and what may help.
     pub(crate) fn into_parts(self) -> (bool, String, Option<String>) {
         (self.code == 2, self.error, self.hint)
+    }
+
+    /// As text that another process can pass on.
+    pub(super) fn to_pass_on(&self) -> String {
+        json!({ "code": self.code, "error": self.error, "hint": self.hint }).to_string()
+    }
+
+    /// What another process failed with.
+    pub(super) fn passed_on(text: &str) -> Self {
+        let told: Value = serde_json::from_str(text).unwrap_or_default();
+        let code = told["code"].as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(1);
+        let error = told["error"].as_str().unwrap_or("the supervisor could not begin").to_owned();
+        Self { code, error, hint: told["hint"].as_str().map(str::to_owned) }
     }
 
     /// Prints it, and says what to exit with.

@@ -1,5 +1,7 @@
 //! Which door? One short file per verb; none contains a rule.
 
+mod attach;
+mod background;
 mod completions;
 mod config;
 mod demo;
@@ -19,13 +21,14 @@ mod resume;
 mod run;
 mod script;
 mod set;
+mod spawn;
 mod status;
 mod supervise;
 mod visit;
 
 pub(crate) use failure::Failure;
 pub(crate) use ready::ready;
-pub(crate) use run::prepare;
+pub(crate) use run::{Place, prepare};
 
 use crate::cli::{Verb, Words};
 use crate::show::{one_line, say};
@@ -53,6 +56,8 @@ pub fn main(mut args: Vec<OsString>) -> ExitCode {
 fn call(verb: Verb) -> Result<i32, Failure> {
     match verb {
         Verb::Run(words) => run::run(&words),
+        Verb::Spawn(words) => spawn::spawn(&words),
+        Verb::Attach(words) => attach::attach(&words.name),
         Verb::Resume(words) => resume::resume(&words),
         Verb::Status(words) => status::status(&words),
         Verb::Ls(words) => ls::ls(&words),
@@ -69,6 +74,7 @@ fn call(verb: Verb) -> Result<i32, Failure> {
         Verb::Completions(words) => Ok(completions::completions(words.shell)),
         Verb::Man(words) => man::man(words.verb.as_deref()),
         Verb::Demo(words) => demo::demo(words.keep),
+        Verb::Supervise(words) => background::supervise_loop(&words),
         Verb::Script { file } => script::play(&file),
         Verb::Sleeper { args } => Ok(crate::drive::script::sleeper(&args)),
     }

@@ -1,11 +1,13 @@
 //! `ralph resume`: a loop goes on where its journal stands.
 
+use super::background::{launch, usable};
 use super::failure::{Failure, warn};
 use super::run::places;
 use super::supervise::{Locks, supervise};
 use super::visit::Visit;
 use crate::cli::{OutputWords, ResumeWords};
 use crate::config::{Settings, Stack};
+use crate::drive::tmux::Tmux;
 use crate::engine::event::{Door, Wish};
 use crate::engine::{Event, Now, Outcome, Status};
 use crate::show::say;
@@ -44,6 +46,9 @@ pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
         say(&format!("resumed ralph loop for {name}\n"));
         return Ok(0);
     }
+    if visit.view.header.background {
+        return in_background(&visit);
+    }
     let output = as_settings_say(words.output, &state.plan.workspace);
     let locks = Locks::take(&visit.home, &visit.dir, &state.plan)?;
     if unsaid {
@@ -54,6 +59,19 @@ pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
         say(&format!("resumed ralph loop for {name}\n"));
     }
     supervise(&visit.dir, locks, &state.plan, output)
+}
+
+/// A loop that was spawned goes on as it was started.
+fn in_background(visit: &Visit) -> Result<i32, Failure> {
+    let tmux = visit.view.header.tmux.clone().map(|socket| Tmux { socket });
+    usable(tmux.as_ref())?;
+    let state = &visit.view.state;
+    if state.outcome().is_none() || state.finished {
+        inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
+    }
+    launch(&visit.home, &visit.dir, tmux.as_ref())?;
+    say(&format!("resumed ralph loop for {}\n", visit.dir.name()));
+    Ok(0)
 }
 
 /// What the console shows is no part of a plan: today's settings say. Wrong ones are no reason not to go on.

@@ -14,9 +14,23 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub(super) fn run(words: &RunWords) -> Result<i32, Failure> {
+    match intent(words)? {
+        Some(intent) => go(&Home::locate()?, words, &intent),
+        None => Ok(0),
+    }
+}
+
+/// What is to be done, and what the console is to show of it.
+pub(super) struct Intent {
+    pub(super) plan: Plan,
+    pub(super) all: Settings,
+}
+
+/// What these words mean here; none if they only asked what they would mean.
+pub(super) fn intent(words: &RunWords) -> Result<Option<Intent>, Failure> {
     let workspace = workspace()?;
     let stack = Stack::load(&places(workspace.clone(), words.config.clone()))?;
-    run_in(workspace, stack, &Home::locate()?, words)
+    intent_in(workspace, stack, words)
 }
 
 /// The directory in which a loop would work now.
@@ -29,29 +43,23 @@ pub(super) fn places(workspace: PathBuf, project: Option<PathBuf>) -> Places {
     Places { workspace, user: config_dir(), project }
 }
 
-/// Runs a loop in this workspace, with these settings below its words, and this state directory.
-pub(super) fn run_in(
+/// The same in this workspace, with these settings below its words.
+pub(super) fn intent_in(
     workspace: PathBuf,
     mut stack: Stack,
-    home: &Home,
     words: &RunWords,
-) -> Result<i32, Failure> {
+) -> Result<Option<Intent>, Failure> {
     stack.push(words.layer());
     let plan = config::plan(&stack, &words.errand(workspace, config_dir()))?;
     let all = Settings::of(&stack);
-    let output = OutputWords {
-        quiet: all.quiet && !words.json,
-        json: words.json,
-        no_stream: !all.stream,
-        no_next: words.no_next,
-    };
     if let Some(name) = words.name.as_deref().filter(|name| !valid_name(name)) {
         return Err(store::Error::BadName { name: name.to_owned() }.into());
     }
     ready(&plan, &all.agents)?;
     work_can_be_kept(&plan)?;
     if words.dry_run {
-        return dry_run(&plan);
+        dry_run(&plan)?;
+        return Ok(None);
     }
     if plan.limits.iterations.is_none_or(|max| max > 50) {
         warn(match plan.limits.iterations {
@@ -59,16 +67,31 @@ pub(super) fn run_in(
             None => "no limit of iterations: the loop may consume significant resources",
         });
     }
-    create(home, words.name.as_deref(), &plan, output)
+    Ok(Some(Intent { plan, all }))
 }
 
-fn create(home: &Home, name: Option<&str>, plan: &Plan, output: OutputWords) -> Result<i32, Failure> {
+/// Runs a loop in the foreground, with this state directory.
+pub(super) fn go(home: &Home, words: &RunWords, intent: &Intent) -> Result<i32, Failure> {
+    let Intent { plan, all } = intent;
+    let output = OutputWords {
+        quiet: all.quiet && !words.json,
+        json: words.json,
+        no_stream: !all.stream,
+        no_next: words.no_next,
+    };
     sweep_before(home, &plan.workspace)?;
-    let (dir, locks, note) = prepare(home, name, plan)?;
+    let (dir, locks, note) = prepare(home, words.name.as_deref(), plan, Place::default())?;
     if let Some(note) = note {
         warn(note);
     }
     supervise(&dir, locks, plan, output)
+}
+
+/// Where a loop is to live: in the foreground, unless it says otherwise.
+#[derive(Default)]
+pub(crate) struct Place {
+    pub(super) background: bool,
+    pub(super) tmux: Option<String>,
 }
 
 /// A new loop's directory with its first line written and its locks held, and what a person should know.
@@ -76,6 +99,7 @@ pub(crate) fn prepare(
     home: &Home,
     name: Option<&str>,
     plan: &Plan,
+    place: Place,
 ) -> Result<(LoopDir, Locks, Option<String>), Failure> {
     let mut note = None;
     let (dir, locks) = match name {
@@ -88,7 +112,8 @@ pub(crate) fn prepare(
     let name = dir.name().to_owned();
     let created_ms = jiff::Timestamp::now().as_millisecond();
     let parent = std::env::var("RALPH_LOOP").ok().filter(|parent| valid_name(parent));
-    let header = Header { name, id: new_id()?, created_ms, parent, background: false, plan: plan.clone() };
+    let Place { background, tmux } = place;
+    let header = Header { name, id: new_id()?, created_ms, parent, background, tmux, plan: plan.clone() };
     drop(Journal::create(&dir, &header)?);
     Ok((dir, locks, note))
 }
@@ -115,7 +140,7 @@ fn claim_free(home: &Home, plan: &Plan) -> Result<(LoopDir, Locks), Failure> {
 }
 
 /// If everything of the last loop in this workspace was killed at once, its agent may still be at work here.
-fn sweep_before(home: &Home, workspace: &Path) -> Result<(), Failure> {
+pub(super) fn sweep_before(home: &Home, workspace: &Path) -> Result<(), Failure> {
     if let Some(last) = last_holder(&home.workspace_lock_path(workspace)?) {
         // A loop that cannot be read is no reason against another.
         let _ = Visit::in_home(home.clone(), &last.loop_name);

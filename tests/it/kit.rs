@@ -110,6 +110,8 @@ impl Test {
         command.env("PATH", format!("{}:{path}", self.root.path().join("bin").display()));
         command.env("HOME", self.root.path().join("home"));
         command.env("RALPH_STATE_DIR", self.state_dir());
+        // A tmux of this test alone; its socket's path must stay short.
+        command.env("TMUX_TMPDIR", self.root.path());
         command.env("RALPH_TEST", &self.mark);
         command.env("GIT_CONFIG_NOSYSTEM", "1");
         for who in ["AUTHOR", "COMMITTER"] {
@@ -145,10 +147,18 @@ impl Test {
 
     /// Starts the real binary on a terminal of its own; none where nothing can make one.
     pub(crate) fn start_on_terminal(&self, words: &[&str]) -> Option<Live> {
+        self.start_on_terminal_as("", words)
+    }
+
+    /// The same, on a terminal of this kind.
+    pub(crate) fn start_on_terminal_as(&self, kind: &str, words: &[&str]) -> Option<Live> {
         let words = [&[env!("CARGO_BIN_EXE_ralph")], words].concat();
         let line = format!("exec '{}'", words.join("' '"));
         let mut command = self.command("script");
         command.args(["-q", "-e", "-c", &line, "/dev/null"]).stdin(Stdio::piped());
+        if !kind.is_empty() {
+            command.env("TERM", kind);
+        }
         let known = Command::new("script").arg("--version").output();
         known
             .is_ok_and(|done| done.stdout.starts_with(b"script from util-linux"))
@@ -204,6 +214,13 @@ impl Test {
 
 impl Drop for Test {
     fn drop(&mut self) {
+        if fs::read_dir(self.root.path())
+            .unwrap()
+            .flatten()
+            .any(|entry| entry.file_name().to_string_lossy().starts_with("tmux-"))
+        {
+            let _ = self.command("tmux").args(["-L", "ralph", "kill-server"]).output();
+        }
         let deadline = Instant::now() + Duration::from_secs(2);
         let mut left = self.survivors();
         while !left.is_empty() && Instant::now() < deadline {

@@ -27,4 +27,5 @@ mod rows;
 mod scm;
 mod settings;
 mod snap;
+mod spawn;
 mod words;

@@ -67,6 +67,7 @@ fn header(name: &str, id: &str) -> Header {
         created_ms: 1_789_000_000_123,
         parent: None,
         background: false,
+        tmux: None,
         plan: plan(&PathBuf::from("/tmp/work")),
     }
 }

@@ -1,0 +1,122 @@
+//! tmux as a window for a loop in the background: a few calls, and nothing is ever read from a pane.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::process::{Command, Output, Stdio};
+
+/// The session that holds every loop's window.
+pub const SESSION: &str = "ralph";
+
+/// The oldest tmux that is known to do what is asked of it here.
+const OLDEST: (u32, u32) = (3, 0);
+
+/// A tmux server of ralph's own, by the name of its socket.
+#[derive(Clone, Debug)]
+pub struct Tmux {
+    /// The socket's name.
+    pub socket: String,
+}
+
+/// Why there is no tmux to be used.
+#[derive(Debug, PartialEq)]
+pub enum Trouble {
+    /// It is not installed.
+    Missing,
+    /// It is this version, which is too old.
+    Old(String),
+}
+
+/// The variables that a server needs. It outlives the loop that happened to start it, so that loop's own, which
+/// may hold secrets, are none of its business.
+const KNOWN: [&str; 12] = [
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMUX_TMPDIR",
+    "TMPDIR",
+    "USER",
+    "XDG_RUNTIME_DIR",
+];
+
+/// What every window of this server has: no way for a program to reach the clipboard or the terminal around it.
+const OPTIONS: [(&str, &str); 5] = [
+    ("set-clipboard", "off"),
+    ("allow-rename", "off"),
+    ("escape-time", "10"),
+    ("history-limit", "20000"),
+    ("default-terminal", "screen-256color"),
+];
+
+impl Tmux {
+    /// Whether there is a tmux that can be used.
+    pub fn look() -> Result<(), Trouble> {
+        let version = Command::new("tmux").arg("-V").stdin(Stdio::null()).output();
+        let Ok(version) = version else { return Err(Trouble::Missing) };
+        let words = String::from_utf8_lossy(&version.stdout).trim().to_owned();
+        let number = words.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let mut parts = number.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+        let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+        // A version without a number is one that is being worked on.
+        if number.is_empty() || found >= OLDEST { Ok(()) } else { Err(Trouble::Old(words)) }
+    }
+
+    /// Opens a window of this name for a program.
+    pub fn open_window(&self, name: &str, program: &[OsString]) -> Result<(), String> {
+        let window = |first: &[&str]| {
+            let mut words: Vec<OsString> = first.iter().map(OsString::from).collect();
+            words.extend(["-n", name, "--"].map(OsString::from));
+            words.extend_from_slice(program);
+            words
+        };
+        let session = format!("={SESSION}:");
+        let in_session = window(&["new-window", "-d", "-t", &session]);
+        if self.call(&in_session).is_ok_and(|output| output.status.success()) {
+            return Ok(());
+        }
+        let mut words: Vec<OsString> = vec!["start-server".into()];
+        for (option, value) in OPTIONS {
+            words.extend([";", "set-option", "-g", option, value].map(OsString::from));
+        }
+        words.push(";".into());
+        words.extend(window(&["new-session", "-d", "-x", "160", "-y", "48", "-s", SESSION]));
+        let made = self.call(&words).map_err(|error| error.to_string())?;
+        if made.status.success() {
+            return Ok(());
+        }
+        // Another loop may have opened the session in the meantime.
+        let again = self.call(&in_session).map_err(|error| error.to_string())?;
+        if again.status.success() { Ok(()) } else { Err(complaint(&made)) }
+    }
+
+    /// What shows a loop's window in this terminal.
+    pub fn attach(&self, name: &str) -> Command {
+        let mut command = self.command();
+        command.args(["attach-session", "-t", &format!("={SESSION}:={name}")]);
+        // Inside the user's own tmux it is a window like any other.
+        command.env_remove("TMUX");
+        command
+    }
+
+    fn call(&self, words: &[OsString]) -> io::Result<Output> {
+        let mut command = self.command();
+        let known = KNOWN.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        command.env_clear().envs(known);
+        command.args(words.iter().map(AsRef::<OsStr>::as_ref)).stdin(Stdio::null()).output()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new("tmux");
+        command.args(["-L", &self.socket, "-f", "/dev/null"]);
+        command
+    }
+}
+
+fn complaint(output: &Output) -> String {
+    let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if words.is_empty() { format!("it ended with {}", output.status) } else { words }
+}

@@ -1,0 +1,42 @@
+//! `ralph attach`: look at a loop in the background as it works.
+
+use super::failure::Failure;
+use super::logs;
+use super::visit::Visit;
+use crate::cli::LogsWords;
+use crate::drive::tmux::Tmux;
+use std::io::{IsTerminal, stdin, stdout};
+
+pub(super) fn attach(name: &str) -> Result<i32, Failure> {
+    let visit = Visit::to(name)?;
+    let header = &visit.view.header;
+    if !visit.held {
+        return Err(Failure::usage(
+            format!("{name:?} is not running: it is {}", visit.status().word()),
+            format!("ralph logs {name} shows what it did"),
+        ));
+    }
+    if !header.background {
+        return Err(Failure::usage(
+            format!("{name:?} runs in a terminal of its own"),
+            format!("ralph logs {name} -f follows it"),
+        ));
+    }
+    let Some(socket) = &header.tmux else {
+        return logs::logs(&LogsWords { name: name.to_owned(), follow: true, iteration: None });
+    };
+    if !stdin().is_terminal() || !stdout().is_terminal() {
+        return Err(Failure::usage(
+            "attach needs a terminal",
+            format!("ralph logs {name} -f follows it without one"),
+        ));
+    }
+    let status = Tmux { socket: socket.clone() }.attach(name).status();
+    match status {
+        Ok(status) if status.success() => Ok(0),
+        Ok(_) => Err(Failure::broken(format!("tmux could not show {name:?}"))
+            .with_hint(format!("ralph logs {name} -f follows it"))),
+        Err(error) => Err(Failure::broken(format!("cannot run tmux: {error}"))
+            .with_hint(format!("ralph logs {name} -f follows it"))),
+    }
+}

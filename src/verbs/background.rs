@@ -1,0 +1,210 @@
+//! How a loop gets into the background: a supervisor of its own, in a window of tmux or without one.
+
+use super::failure::Failure;
+use super::supervise::{Locks, supervise};
+use crate::cli::{OutputWords, SuperviseWords};
+use crate::config::{Settings, Stack};
+use crate::drive::tmux::{SESSION, Tmux, Trouble};
+use crate::os;
+use crate::store::dir::append_file;
+use crate::store::{Home, LoopDir, cache, holder};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a supervisor may take to begin.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Whether loops can live in this tmux.
+pub(super) fn usable(tmux: Option<&Tmux>) -> Result<(), Failure> {
+    if tmux.is_none() {
+        return Ok(());
+    }
+    Tmux::look().map_err(|trouble| match trouble {
+        Trouble::Missing => Failure::usage(
+            "tmux is not installed",
+            "install it, or add --no-tmux for a plain background process",
+        ),
+        Trouble::Old(version) => Failure::usage(
+            format!("{version} is too old: ralph needs tmux 3.0"),
+            "update it, or add --no-tmux for a plain background process",
+        ),
+    })
+}
+
+/// Where a loop in the background is, in words.
+pub(super) fn place(name: &str, tmux: Option<&Tmux>) -> String {
+    tmux.map_or_else(|| "background".into(), |_| format!("tmux: {SESSION}:{name}"))
+}
+
+/// Starts a supervisor for a loop that nobody holds, and waits until it does.
+pub(super) fn launch(home: &Home, dir: &LoopDir, tmux: Option<&Tmux>) -> Result<(), Failure> {
+    let complaint = complaint(dir);
+    let _ = std::fs::remove_file(&complaint);
+    let mut child = None;
+    match tmux {
+        Some(tmux) => in_window(home, dir, tmux)?,
+        None => child = Some(alone(home, dir).map_err(Failure::broken)?),
+    }
+    let begun = Instant::now();
+    loop {
+        if holder(&dir.lock()).is_some() {
+            return Ok(());
+        }
+        if let Ok(words) = std::fs::read_to_string(&complaint) {
+            let _ = std::fs::remove_file(&complaint);
+            return Err(Failure::passed_on(&words));
+        }
+        let gone =
+            child.as_mut().is_some_and(|child: &mut Child| child.try_wait().is_ok_and(|end| end.is_some()));
+        // It may have done all it had to do between two looks.
+        if has_begun(dir) {
+            return Ok(());
+        }
+        if gone || begun.elapsed() > PATIENCE {
+            return Err(Failure::broken("the supervisor did not begin").with_hint(format!(
+                "see {}; ralph resume {} tries again",
+                dir.console_log().display(),
+                dir.name()
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn has_begun(dir: &LoopDir) -> bool {
+    cache::read(dir).is_ok_and(|view| view.state.outcome().is_some() && view.state.finished)
+}
+
+/// A plain process in a session of its own.
+fn alone(home: &Home, dir: &LoopDir) -> io::Result<Child> {
+    let log = append_file(&dir.console_log())?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(words(home, dir)).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    os::in_own_session(&mut command);
+    command.spawn()
+}
+
+fn words(home: &Home, dir: &LoopDir) -> Vec<OsString> {
+    vec!["__supervise".into(), dir.name().into(), "--state-dir".into(), home.root().into()]
+}
+
+/// A window. A window's environment is its server's, so this one's goes there through a pipe that only its owner
+/// can open: it is on no command line and in no file.
+fn in_window(home: &Home, dir: &LoopDir, tmux: &Tmux) -> Result<(), Failure> {
+    let pipe = dir.path().join("environment");
+    let _ = std::fs::remove_file(&pipe);
+    let made = rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0);
+    made.map_err(|error| Failure::broken(format!("cannot make {}: {error}", pipe.display())))?;
+    let exe = std::env::current_exe().map_err(Failure::broken)?;
+    let mut program = vec![exe.into_os_string()];
+    program.extend(words(home, dir));
+    program.extend(["--environment".into(), pipe.clone().into_os_string()]);
+    let sent = tmux
+        .open_window(dir.name(), &program)
+        .map_err(|error| {
+            Failure::broken(format!("tmux cannot open a window: {error}")).with_hint("--no-tmux does without")
+        })
+        .and_then(|()| send_environment(&pipe).map_err(Failure::broken));
+    let _ = std::fs::remove_file(&pipe);
+    sent
+}
+
+fn send_environment(pipe: &Path) -> io::Result<()> {
+    let mut all = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        for part in [name.as_bytes(), b"=", value.as_bytes(), b"\0"] {
+            all.extend_from_slice(part);
+        }
+    }
+    let begun = Instant::now();
+    let late = || io::Error::new(io::ErrorKind::TimedOut, "the window's program did not begin");
+    let mut file = loop {
+        // Without a reader there is nothing to open yet.
+        match rustix::fs::open(pipe, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(fd) => break File::from(fd),
+            Err(_) if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(2)),
+            Err(_) => return Err(late()),
+        }
+    };
+    let mut rest = &all[..];
+    while !rest.is_empty() {
+        match file.write(rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let left = PATIENCE.checked_sub(begun.elapsed()).ok_or_else(late)?;
+                let timeout = Timespec::try_from(left).ok();
+                let _ = poll(&mut [PollFd::new(&file, PollFlags::OUT)], timeout.as_ref());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// `ralph __supervise`: the supervisor's own process.
+pub(super) fn supervise_loop(words: &SuperviseWords) -> Result<i32, Failure> {
+    if let Some(pipe) = &words.environment {
+        return Err(with_environment(pipe, words));
+    }
+    let home = Home::at(words.state_dir.clone());
+    let dir = home.find(&words.name)?;
+    begin(&home, &dir).map_err(|failure| {
+        // Whoever started this waits for a sign of life.
+        let _ = std::fs::write(complaint(&dir), failure.to_pass_on());
+        failure
+    })
+}
+
+fn begin(home: &Home, dir: &LoopDir) -> Result<i32, Failure> {
+    let plan = cache::read(dir)?.state.plan;
+    let locks = Locks::take(home, dir, &plan)?;
+    let stream = Stack::load(&super::run::places(plan.workspace.clone(), None))
+        .map_or(true, |stack| Settings::of(&stack).stream);
+    // A file would hold all of the agents' output a second time, and without an end.
+    let no_stream = !stream || !io::stdout().is_terminal();
+    supervise(dir, locks, &plan, OutputWords { no_stream, ..OutputWords::default() })
+}
+
+/// Takes over the environment of whoever started this, but for what tells of the window's own terminal.
+fn with_environment(pipe: &Path, words: &SuperviseWords) -> Failure {
+    let mut text = Vec::new();
+    if let Err(error) = File::open(pipe).and_then(|mut pipe| pipe.read_to_end(&mut text)) {
+        return Failure::broken(format!("cannot read {}: {error}", pipe.display()));
+    }
+    let all = text.split(|byte| *byte == 0).filter_map(|entry| {
+        let at = entry.iter().position(|byte| *byte == b'=')?;
+        Some((OsString::from_vec(entry[..at].to_vec()), OsString::from_vec(entry[at + 1..].to_vec())))
+    });
+    let exe = match std::env::current_exe() {
+        Ok(exe) => exe,
+        Err(error) => return Failure::broken(error),
+    };
+    let mut command = Command::new(exe);
+    command.env_clear().envs(all);
+    for name in ["TERM", "COLORTERM", "TERM_PROGRAM"] {
+        match std::env::var_os(name) {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.args([
+        OsStr::new("__supervise"),
+        OsStr::new(&words.name),
+        OsStr::new("--state-dir"),
+        words.state_dir.as_os_str(),
+    ]);
+    Failure::broken(command.exec())
+}
+
+/// Where a supervisor says why it could not begin.
+fn complaint(dir: &LoopDir) -> PathBuf {
+    dir.path().join("complaint")
+}

@@ -1,0 +1,222 @@
+//! Loops in the background, in a window of a real tmux and without one.
+
+use crate::kit::{Done, Live, Test, alive, signal, until};
+use std::fs;
+
+/// Says something, then waits for `go`.
+const WAITS: &str = "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n say over\n";
+const AGENT: [&str; 2] = ["--agent", "script:../agent.script"];
+
+fn spawn(test: &Test, name: &str, words: &[&str]) -> Done {
+    test.ralph(&[&["spawn", "work", "--name", name, "--no-promise"], &AGENT[..], words].concat())
+}
+
+/// A loop called `a` in a window, whose first agent runs.
+fn in_window() -> Test {
+    let test = Test::new().script(WAITS);
+    spawn(&test, "a", &["-m", "2"]).exits(0);
+    until("the agent", || test.workspace().join("here").exists());
+    test
+}
+
+fn until_status(test: &Test, name: &str, status: &str) {
+    until(&format!("{name} is {status}"), || test.status(name)["status"] == status);
+}
+
+fn tmux(test: &Test, words: &[&str]) -> String {
+    let output = test.command("tmux").args(["-L", "ralph"]).args(words).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_loop_lives_in_a_window_until_its_end() {
+    let test = in_window();
+    assert_eq!(tmux(&test, &["list-windows", "-t", "ralph", "-F", "#{window_name}"]), "a\n");
+    until("its line in the window", || {
+        tmux(&test, &["capture-pane", "-p", "-t", "ralph:a"]).contains("[ralph] a: starting iteration 1/2")
+    });
+    let status = test.status("a");
+    assert_eq!((&status["status"], &status["current_iteration"]), (&"running".into(), &1.into()));
+    test.write("go", "");
+    test.ralph(&["logs", "a", "-f"]).exits(0).says("over");
+    until_status(&test, "a", "done");
+    until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
+    assert_eq!(test.events("a", "started").len(), 2);
+}
+
+#[test]
+fn the_line_names_the_window() {
+    let test = Test::new().script("iteration *\n say hello\n");
+    let line = "spawned a (tmux: ralph:a) [ralph mode: iteration 1/10]\n";
+    assert_eq!(spawn(&test, "a", &["-m", "10"]).exits(0).out, line);
+    until_status(&test, "a", "done");
+    let line = "spawned b (background) [ralph mode: iteration 1/10]\n";
+    assert_eq!(spawn(&test, "b", &["-m", "10", "--no-tmux"]).exits(0).out, line);
+    until_status(&test, "b", "done");
+    let json: serde_json::Value =
+        serde_json::from_str(&spawn(&test, "c", &["-m", "1", "--json"]).exits(0).out).unwrap();
+    assert_eq!((&json["name"], &json["tmux"]), (&"c".into(), &"ralph:c".into()));
+    until_status(&test, "c", "done");
+    until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
+}
+
+#[test]
+fn without_tmux_it_is_a_plain_process() {
+    let test = Test::new().script(WAITS).file(".ralph/settings.toml", "tmux = false\n");
+    spawn(&test, "a", &["-m", "1"]).exits(0).says("(background)");
+    until("the agent", || test.workspace().join("here").exists());
+    assert!(tmux(&test, &["ls"]).is_empty());
+    let live = test.start(&["attach", "a"]);
+    test.write("go", "");
+    live.end().exits(0).says("over");
+    until_status(&test, "a", "done");
+    let said = test.read_loop("a", "console.log");
+    assert!(said.contains("[ralph] a: loop complete after 1 iteration"), "{said}");
+    assert!(!said.contains("| over"), "the agent's output is kept once, in its own log");
+}
+
+#[test]
+fn the_caller_s_environment_reaches_the_agent_and_nobody_else() {
+    let test = Test::new()
+        .script("iteration *\n sh echo \"it is $SECRET\" > seen; until test -e go; do sleep 0.01; done\n");
+    let mut command = test.ralph_command(&["spawn", "x", "--name", "a", "-m", "1", "--no-promise"]);
+    command.args(AGENT).env("SECRET", "only-for-the-agent\nin two lines");
+    test.start_command(command).end().exits(0);
+    until("the agent", || test.workspace().join("seen").exists() && !test.read("seen").is_empty());
+    assert_eq!(test.read("seen"), "it is only-for-the-agent\nin two lines\n");
+    assert!(!tmux(&test, &["show-environment", "-g"]).contains("only-for-the-agent"));
+    let server: u32 = tmux(&test, &["display-message", "-p", "#{pid}"]).trim().parse().unwrap();
+    let environment = fs::read(format!("/proc/{server}/environ")).unwrap();
+    assert!(!String::from_utf8_lossy(&environment).contains("only-for-the-agent"));
+    let files = test.sh("grep -rl only-for-the-agent ../state || true");
+    assert_eq!(files, "", "it is in no file");
+    assert!(!test.loop_dir("a").join("environment").exists());
+    test.write("go", "");
+    until_status(&test, "a", "done");
+}
+
+#[test]
+fn a_tmux_that_is_missing_or_too_old_is_named() {
+    let test = Test::new().script(WAITS).on_path("tmux", "#!/bin/sh\necho tmux 2.9a\n");
+    let done = spawn(&test, "a", &[]).exits(2);
+    done.complains("tmux 2.9a is too old").complains("--no-tmux");
+    let test = Test::new().script(WAITS);
+    test.sh("mkdir ../bin; for tool in sh cat git env; do ln -s \"$(command -v $tool)\" ../bin/$tool; done");
+    let mut command = test.ralph_command(&["spawn", "x", "--name", "a"]);
+    command.args(AGENT).env("PATH", test.root().join("bin"));
+    let done = test.start_command(command).end().exits(2);
+    done.complains("tmux is not installed").complains("--no-tmux");
+    assert!(!test.loop_dir("a").exists());
+}
+
+#[test]
+fn what_cannot_begin_says_so_and_leaves_nothing() {
+    let test = in_window();
+    spawn(&test, "a", &[]).exits(2).complains("already running");
+    let done = spawn(&test, "b", &[]).exits(2);
+    done.complains("the loop \"a\" already works in this workspace");
+    assert!(!test.loop_dir("b").exists());
+    test.ralph(&["spawn", "x", "--agent", "nobody"]).exits(2).complains("no such agent");
+    spawn(&test, "A!", &[]).exits(2).complains("A!");
+    test.write("go", "");
+    until_status(&test, "a", "done");
+}
+
+#[test]
+fn it_is_paused_resumed_and_stopped_like_any_other() {
+    let test = in_window();
+    test.ralph(&["pause", "a"]).exits(0).says("paused ralph loop for a");
+    test.write("go", "");
+    until_status(&test, "a", "paused");
+    test.sh("rm go here");
+    assert_eq!(test.ralph(&["resume", "a"]).exits(0).out, "resumed ralph loop for a\n");
+    until("the second agent", || test.workspace().join("here").exists());
+    assert_eq!(test.status("a")["current_iteration"], 2);
+    assert_eq!(tmux(&test, &["list-windows", "-t", "ralph", "-F", "#{window_name}"]), "a\n");
+    test.ralph(&["stop", "a"]).exits(0);
+    until_status(&test, "a", "stopped");
+    until("the end of all", || test.survivors().is_empty());
+}
+
+#[test]
+fn killing_tmux_leaves_no_agent_and_the_loop_goes_on_later() {
+    let test = in_window();
+    tmux(&test, &["kill-server"]);
+    until_status(&test, "a", "crashed");
+    until("the end of all", || test.survivors().is_empty());
+    test.write("go", "");
+    test.ralph(&["resume", "a"]).exits(0);
+    until_status(&test, "a", "done");
+    assert_eq!(test.events("a", "started").len(), 2, "the one that was cut short counts");
+}
+
+#[test]
+fn a_kill_of_everything_leaves_no_agent() {
+    let test = in_window();
+    let server: u32 = tmux(&test, &["display-message", "-p", "#{pid}"]).trim().parse().unwrap();
+    let warden: u32 =
+        tmux(&test, &["display-message", "-p", "-t", "ralph:a", "#{pane_pid}"]).trim().parse().unwrap();
+    let mut victims = vec![warden, server];
+    victims.extend(crate::crash::supervisor(warden));
+    crate::crash::kill_now(&victims);
+    until("their end", || victims.iter().all(|pid| !alive(*pid)));
+    test.ralph(&["ls"]).exits(0).says("crashed");
+    test.ralph(&["status", "a"]).exits(0);
+    until("the end of all", || test.survivors().is_empty());
+    test.write("go", "");
+    test.ralph(&["resume", "a"]).exits(0);
+    until_status(&test, "a", "done");
+}
+
+/// `ralph attach a` in a terminal that tmux knows.
+fn attach(test: &Test) -> Option<Live> {
+    test.start_on_terminal_as("xterm", &["attach", "a"])
+}
+
+#[test]
+fn a_viewer_may_come_and_go() {
+    let test = in_window();
+    let Some(live) = attach(&test) else { return };
+    live.until_out("starting iteration 1/2");
+    let client: u32 = tmux(&test, &["list-clients", "-F", "#{client_pid}"]).trim().parse().unwrap();
+    signal(client, "KILL");
+    drop(live.end());
+    assert_eq!(test.status("a")["status"], "running");
+    let live = attach(&test).unwrap();
+    live.until_out("starting iteration 1/2");
+    // tmux's own keys detach.
+    live.type_in("\u{2}d");
+    live.end().exits(0);
+    test.write("go", "");
+    until_status(&test, "a", "done");
+}
+
+#[test]
+fn only_what_runs_in_the_background_can_be_looked_at() {
+    let test = in_window();
+    test.ralph(&["attach", "a"]).exits(2).complains("attach needs a terminal").complains("ralph logs a -f");
+    test.ralph(&["attach", "b"]).exits(2).complains("no loop is called `b`");
+    test.write("go", "");
+    until_status(&test, "a", "done");
+    test.ralph(&["attach", "a"]).exits(2).complains("is not running: it is done").complains("ralph logs a");
+    test.sh("rm go here");
+    let live = test.start(&[&["run", "x", "--name", "f", "-m", "1"], &AGENT[..]].concat());
+    until("the agent", || test.workspace().join("here").exists());
+    test.ralph(&["attach", "f"]).exits(2).complains("runs in a terminal of its own");
+    test.write("go", "");
+    live.end().exits(1);
+}
+
+#[test]
+fn many_can_be_spawned_at_once() {
+    let test = Test::new().script("iteration *\n say hello\n");
+    let names = ["a", "b", "c", "d", "e"];
+    std::thread::scope(|scope| {
+        for name in names {
+            scope.spawn(|| spawn(&test, name, &["-m", "1", "--share-workspace"]).exits(0));
+        }
+    });
+    for name in names {
+        until_status(&test, name, "done");
+    }
+}
