@@ -19,15 +19,16 @@ step() {
     printf '    %s: %s s\n' "$name" "$((SECONDS - from))"
 }
 
-need_git() {
-    command -v git >/dev/null && return
+# Makes sure that a program is there that the tests use, by its Debian package of the same name.
+need() {
+    command -v "$1" >/dev/null && return
     local as=()
     ((EUID == 0)) || as=(sudo -n)
     if command -v apt-get >/dev/null; then
-        note 'git is missing: installing it'
-        { "${as[@]}" apt-get update -qq && "${as[@]}" apt-get install -y -qq git; } >/dev/null || true
+        note "$1 is missing: installing it"
+        { "${as[@]}" apt-get update -qq && "${as[@]}" apt-get install -y -qq "$1"; } >/dev/null || true
     fi
-    command -v git >/dev/null || { note 'git is missing and could not be installed: the tests need it'; exit 2; }
+    command -v "$1" >/dev/null || { note "$1 is missing and could not be installed: the tests need it"; exit 2; }
 }
 
 # True when `cargo $1` works; asks rustup for the component $2 first if it does not.
@@ -42,7 +43,8 @@ have_component() {
 }
 
 command -v cargo >/dev/null || { note 'cargo is missing: install Rust first'; exit 2; }
-need_git
+need git
+need tmux
 
 if have_component fmt rustfmt; then
     step format cargo fmt --check

@@ -156,10 +156,9 @@ pub(super) fn supervise_loop(words: &SuperviseWords) -> Result<i32, Failure> {
     }
     let home = Home::at(words.state_dir.clone());
     let dir = home.find(&words.name)?;
-    begin(&home, &dir).map_err(|failure| {
+    begin(&home, &dir).inspect_err(|failure| {
         // Whoever started this waits for a sign of life.
         let _ = std::fs::write(complaint(&dir), failure.to_pass_on());
-        failure
     })
 }
 

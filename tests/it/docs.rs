@@ -150,7 +150,7 @@ fn run_block(block: &Block) -> Result<usize, String> {
         let mut command = test.command("sh");
         command.args(["-c", line]);
         let done = with_loops(&test, line, || with_path(&test, command));
-        if line.ends_with('&') {
+        if line.ends_with('&') || line.starts_with("ralph spawn") {
             until("the end of what was left in the background", || test.survivors().is_empty());
         }
         if done.code != 0 {
