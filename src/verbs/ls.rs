@@ -1,10 +1,11 @@
 //! `ralph ls`: all loops.
 
 use super::failure::{Failure, warn};
+use super::visit::is_held;
 use crate::cli::LsWords;
 use crate::show::say;
 use crate::show::status::{object, table};
-use crate::store::{Home, View, holder, view_with_inbox};
+use crate::store::{Home, View, view_with_inbox};
 use serde_json::Value;
 
 pub(super) fn ls(words: &LsWords) -> Result<i32, Failure> {
@@ -20,7 +21,7 @@ pub(super) fn ls(words: &LsWords) -> Result<i32, Failure> {
     for name in &names {
         let dir = home.loop_dir(name);
         // In this order: what a runner wrote before it let go is then in the view.
-        let held = holder(&dir.lock()).is_some();
+        let held = is_held(&dir);
         match view_with_inbox(&dir) {
             Ok(view) => loops.push((view, held)),
             Err(error) => warn(format!("{name}: {error}")),
