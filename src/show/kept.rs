@@ -62,8 +62,8 @@ pub fn owed(state: &State) -> Option<String> {
     let owed = state.keeping.owed.as_ref()?;
     // Git's own complaint, or else its last words: advice may follow the one, and a hook says the other.
     let said = |line: &String| ["fatal:", "error:", "! ["].iter().any(|word| line.starts_with(word));
-    let lines: Vec<String> =
-        owed.report.output.lines().map(one_line).filter(|line| !line.is_empty()).collect();
+    let lines = owed.report.output.lines().map(one_line);
+    let lines: Vec<String> = lines.filter(|line| !line.is_empty() && !line.starts_with("hint:")).collect();
     let last = lines.iter().find(|line| said(line)).or(lines.last());
     let last = last.map(|last| format!(": {}", fit(last, 100))).unwrap_or_default();
     let count = state.keeping.failures;
