@@ -121,12 +121,15 @@ impl Tree {
 
     /// What a commit holds.
     pub fn contents(&self, commit: &str) -> Contents {
-        let read = |words: &[&str]| self.call(words).map(|output| output.stdout).unwrap_or_default();
-        let names = ["diff-tree", "--root", "--no-commit-id", "--name-only", "-r", "-z", "-M", commit];
-        let names = read(&names);
+        let log = |words: &[&str]| {
+            let words = [&["log", "--no-show-signature", "--max-count=1"], words, &[commit, "--"]].concat();
+            self.call(&words).map(|output| output.stdout).unwrap_or_default()
+        };
+        // A merge is told by what it brings to the branch that it is made on.
+        let names = log(&["--format=", "--name-only", "-z", "-M", "-m", "--first-parent", "--root"]);
         let paths: Vec<String> =
             names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(quote).collect();
-        let subject = read(&["log", "--no-show-signature", "--max-count=1", "--format=%s", commit, "--"]);
+        let subject = log(&["--format=%s"]);
         Contents {
             files: u32::try_from(paths.len()).unwrap_or(u32::MAX),
             paths: paths.into_iter().take(PATHS_SHOWN).collect(),

@@ -154,3 +154,38 @@ fn a_red_check_commits_nothing() {
     assert_eq!(subjects(&test), ["first"]);
     assert!(test.events("a", "committed").is_empty());
 }
+
+#[test]
+fn a_conflict_with_its_marks_is_not_committed() {
+    let test = Test::git();
+    test.sh("git checkout -q -b side && echo s > README && git commit -q -a -m side");
+    test.sh(
+        "git checkout -q main && echo m > README && touch other && git add other && git commit -q -a -m own",
+    );
+    let test = test.script(
+        "iteration 1\n write made\n  | x\n sh git merge -q side || true\niteration 2\n write README\n  | both\n",
+    );
+    run(&test, &[])
+        .exits(0)
+        .says("commit: failed (exit 1, ")
+        .says("  | README:1:<<<<<<< HEAD\n")
+        .says("commit: 2 files (README, made) as ");
+    assert!(test.prompt("a", 2).contains("README:1:<<<<<<< HEAD"), "{}", test.prompt("a", 2));
+    assert_eq!(test.sh("git show HEAD:README"), "both\n");
+    assert_eq!(test.sh("git log -1 --format=%P").split_whitespace().count(), 2, "the merge is concluded");
+}
+
+#[test]
+fn a_repository_that_somebody_holds_for_a_moment_is_waited_for() {
+    let test = Test::git().script("iteration 1\n write made\n  | x\n sh touch .git/index.lock\n");
+    let test = test.on_path("sleep", "#!/bin/sh\nrm .git/index.lock\n");
+    run(&test, &[]).exits(0).says("commit: 1 file (made)");
+    assert_eq!(test.events("a", "started").len(), 1);
+}
+
+#[test]
+fn the_words_that_end_a_loop_are_no_hints() {
+    let complains = "echo 'lint: never'; echo 'hint: try harder'; exit 1";
+    let test = hook(Test::git().script(MAKES), "pre-commit", complains);
+    run(&test, &["-m", "1"]).exits(1).says("git commit failed (exit 1): lint: never\n");
+}
