@@ -72,6 +72,9 @@ pub struct Keeping {
     pub failures: u32,
     /// The newest failure, until the tasks have run to their end: what it left undone is still to be done.
     pub owed: Option<Owed>,
+    /// Whether the tasks have begun and not run to their end, be it that a person or a crash came in between.
+    #[serde(default)]
+    pub open: bool,
 }
 
 /// A task that failed.
@@ -132,6 +135,7 @@ impl State {
         }
         let message = self.commit_words().filter(|_| self.task_words(task) == COMMIT).map(str::to_owned);
         let keeping = &mut self.keeping;
+        keeping.open = true;
         keeping.reports.push(report.clone());
         if let Some(last) = self.recent.back_mut().filter(|last| last.number == iteration) {
             last.tasks.clone_from(&keeping.reports);

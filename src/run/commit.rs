@@ -38,7 +38,8 @@ impl Runner<'_> {
     /// Where HEAD was when an iteration began, if that is known.
     fn head_before(&self, iteration: u32) -> Option<String> {
         let (bytes, _) = regular::read(&self.dir.head(iteration), 256, false).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+        // A file without words is one that the power went out on.
+        Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|head| !head.is_empty())
     }
 
     fn tree(&self) -> Result<Tree, NoTree> {
@@ -92,8 +93,8 @@ impl Runner<'_> {
             return Some(with_contents(made, tree, commit));
         }
         let is_clean = (task == 0 || is_commit) && tree.changed().is_ok_and(|changed| changed.is_empty());
-        // What an earlier task failed to do is to be done even if this iteration added nothing.
-        let may_skip = is_clean && task == 0 && self.state.keeping.owed.is_none() && before.is_some();
+        // What is left of an earlier iteration's tasks is to be done even if this one added nothing.
+        let may_skip = is_clean && task == 0 && !self.state.keeping.open && before.is_some();
         if may_skip && before == head_now(tree) {
             return Some(skipped(Skip::Unchanged));
         }

@@ -83,6 +83,16 @@ fn a_failed_task_skips_the_rest_and_is_not_done() {
 }
 
 #[test]
+fn tasks_that_were_cut_short_stay_open_until_they_run_to_their_end() {
+    let cut_short = green(&["commit", "push"]).keep("k").open().check("r");
+    assert_eq!(cut_short.runs(), Some(2), "a crash, and then a check that is red");
+    let work = cut_short.start().exit(0).check("g");
+    assert!(work.state.keeping.open, "the first iteration's commit is not pushed");
+    let work = work.keep("ek");
+    assert!(work.is_done() && !work.state.keeping.open);
+}
+
+#[test]
 fn a_marker_between_iterations_does_not_excuse_a_failed_task() {
     let work = green(&["commit"]).keep("l").marker(Marker::Done);
     assert!(!work.is_done());

@@ -53,6 +53,18 @@ fn a_kill_while_pushing_pushes_again_and_commits_no_more() {
 }
 
 #[test]
+fn a_push_that_a_crash_came_before_is_owed_even_if_the_next_agent_changes_nothing() {
+    let test = hook(with_remote(Test::git().script(MAKES)), "pre-push", HOLDS);
+    let live = start(&test, &["--scm", "push origin HEAD"]);
+    until("the push", || test.root().join("held").exists());
+    crash(live);
+    fs::remove_file(test.workspace().join("made")).unwrap();
+    test.ralph(&["resume", "a"]).exits(0).says("commit: nothing to commit").says("push origin HEAD: done");
+    assert_eq!(test.events("a", "started").len(), 2);
+    assert_eq!(super::remote_log(&test), "Make it.\nfirst\n");
+}
+
+#[test]
 fn a_loop_that_commits_goes_on_after_any_line_of_its_journal() {
     let test = Test::git().script("iteration *\n write made\n  | x\n promise COMPLETE\n");
     test.ralph(&RUN).exits(0);
