@@ -116,7 +116,7 @@ impl<'a> Loop<'a> {
     }
 
     fn set_time(self, name: &str, time: Duration) -> Self {
-        self.set(name, json!(format!("{}ms", time.as_millis())))
+        self.set(name, json!(millis(time)))
     }
 
     /// The directory in which agent and checks work; the host's current one if none is given.
@@ -181,7 +181,8 @@ impl<'a> Loop<'a> {
 
     /// How many dollars may be spent, by the agent's own report; 0 is no limit.
     pub fn max_cost(self, usd: f64) -> Self {
-        self.set("max-cost", json!(usd))
+        // Between the two, JSON would lose a number that is none, and the limit with it.
+        self.set("max-cost", if usd.is_finite() { json!(usd) } else { json!(usd.to_string()) })
     }
 
     /// How long the loop may be at work; zero is for ever.
@@ -206,7 +207,7 @@ impl<'a> Loop<'a> {
 
     /// The rest after a first failure, doubled with each further one, and the longest.
     pub fn backoff(self, first: Duration, longest: Duration) -> Self {
-        self.set("backoff", json!(format!("{}ms..{}ms", first.as_millis(), longest.as_millis())))
+        self.set("backoff", json!(format!("{}..{}", millis(first), millis(longest))))
     }
 
     /// What the prompt carries besides the task.
@@ -345,6 +346,11 @@ impl<'a> Loop<'a> {
         verbs::ready(&plan, &Settings::of(&stack).agents)?;
         Ok((plan, function))
     }
+}
+
+/// A time as settings have it. What is less than a millisecond is one: none at all would be for ever.
+fn millis(time: Duration) -> String {
+    format!("{}ms", time.as_nanos().div_ceil(1_000_000))
 }
 
 /// What an agent is called that is a function of its host.

@@ -255,6 +255,14 @@ fn a_function_past_its_time_is_told_to_return() {
 }
 
 #[test]
+fn a_time_of_next_to_nothing_is_not_for_ever() {
+    let test = Test::new();
+    let work = loop_in(&test, "x").check_timeout(Duration::from_nanos(1)).max_iterations(1);
+    let report = work.check("sleep 60").run_with(|_: &Turn| ()).unwrap();
+    assert!(report.preflight[0].timed_out, "{report:?}");
+}
+
+#[test]
 fn a_function_that_never_returns_ends_the_loop_and_is_named() {
     let test = Test::new();
     let let_go = Arc::new(AtomicBool::new(false));
@@ -289,7 +297,9 @@ fn what_cannot_be_done_is_refused_before_anything_starts() {
     assert!(usage(loop_in(&test, "x").name("No Name").run_with(never)).contains("cannot be a loop's name"));
     assert!(usage(loop_in(&test, "x").check(" ").run_with(never)).contains("a check is empty"));
     assert!(usage(loop_in(&test, "x").check("no-such-command").run_with(never)).contains("no-such-command"));
-    assert!(usage(loop_in(&test, "x").max_cost(-1.0).run_with(never)).contains("max-cost"));
+    for no_amount in [-1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        assert!(usage(loop_in(&test, "x").max_cost(no_amount).run_with(never)).contains("max-cost"));
+    }
     assert!(usage(loop_in(&test, "x").done_pattern("(").run_with(never)).contains("not a pattern"));
     assert!(usage(loop_in(&test, "x").run_command(["no-such-agent"])).contains("no-such-agent"));
     assert!(usage(loop_in(&test, "x").run_command([""; 0])).contains("command is empty"));
