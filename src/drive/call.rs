@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -16,6 +16,10 @@ pub type Answer = Result<String, String>;
 
 /// The function, for all of a loop's iterations; there is never a second call at once.
 pub type Function = Arc<Mutex<dyn FnMut(&Turn) -> Answer + Send>>;
+
+/// So many notes may wait to be heard. A function that tells more has to wait, so that neither its words fill the
+/// memory nor its limits go unheard.
+const UNHEARD: usize = 256;
 
 /// Wakes a runner that waits in `poll`. Whoever rings holds both ends, so that nobody rings at a closed door.
 pub struct Bell {
@@ -51,7 +55,8 @@ impl Bell {
 
 /// One iteration, as an agent's function sees it.
 ///
-/// It can be shared with other threads for as long as the function runs.
+/// It can be shared with other threads for as long as the function runs. Whoever tells more than the loop's
+/// observers can take in is held up until they have.
 pub struct Turn {
     /// What it is told.
     pub(super) prompt: String,
@@ -62,7 +67,7 @@ pub struct Turn {
     /// Where it may leave markers.
     pub(super) task_dir: PathBuf,
     cancelled: Arc<AtomicBool>,
-    notes: Sender<Note>,
+    notes: SyncSender<Note>,
     bell: Arc<Bell>,
 }
 
@@ -126,7 +131,7 @@ impl Turn {
 }
 
 /// What comes out of the thread.
-pub(super) enum Note {
+enum Note {
     /// The agent did something.
     Act(Act<'static>),
     /// The function has returned, or panicked.
@@ -147,7 +152,7 @@ pub struct Invitation {
 
 /// A call under way.
 pub(super) struct Call {
-    pub(super) notes: Receiver<Note>,
+    notes: Receiver<Note>,
     cancelled: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     exit: Option<Exit>,
@@ -155,7 +160,7 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn begin(function: &Function, bell: &Arc<Bell>, invitation: Invitation) -> io::Result<Self> {
-        let (sender, notes) = channel();
+        let (sender, notes) = sync_channel(UNHEARD);
         let cancelled = Arc::new(AtomicBool::new(false));
         let Invitation { prompt, iteration, workspace, task_dir } = invitation;
         let (mine, bell) = (cancelled.clone(), bell.clone());
@@ -167,8 +172,25 @@ impl Call {
         Ok(Self { notes, cancelled, thread: Some(thread), exit: None })
     }
 
-    /// Notes that the function is over.
-    pub(super) fn over(&mut self, exit: Exit) {
+    /// What the function has done, as far as it had told when the bell was last cleared: whatever is told later
+    /// rings again, so a function that never falls silent does not keep its runner.
+    pub(super) fn acts(&mut self) -> Vec<Act<'static>> {
+        let mut acts = Vec::new();
+        for _ in 0..UNHEARD {
+            match self.notes.try_recv() {
+                Ok(Note::Act(act)) => acts.push(act),
+                Ok(Note::Over(exit)) => self.over(exit),
+                Err(TryRecvError::Disconnected) if self.exit.is_none() => {
+                    acts.push(Act::Failed("the agent's function ended without a word".into()));
+                    self.over(Exit::code(1));
+                }
+                Err(_) => break,
+            }
+        }
+        acts
+    }
+
+    fn over(&mut self, exit: Exit) {
         self.exit = Some(exit);
         // It was its last word: nothing of the function is left to wait for.
         let _ = self.thread.take().map(JoinHandle::join);

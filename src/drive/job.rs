@@ -1,6 +1,6 @@
 //! One supervised agent or check: started in a session of its own, heard, and ended with all that is its own.
 
-use super::call::{Bell, Call, Function, Invitation, Note};
+use super::call::{Bell, Call, Function, Invitation};
 use super::capture::Capture;
 use super::life::{Life, Reach};
 use crate::engine::{Act, Exit, signal};
@@ -201,21 +201,16 @@ impl Job {
 
     /// Takes down what a function has told.
     pub fn read_notes(&mut self, heard: &mut dyn FnMut(Piece<'_>)) {
-        while let Life::Call(call) = &mut self.life {
-            match call.notes.try_recv() {
-                Ok(Note::Act(act)) => {
-                    match &act {
-                        Act::Said(text) => self.keep(text.as_bytes()),
-                        Act::Finished(text) | Act::Failed(text) if !text.is_empty() => {
-                            self.keep(format!("{}\n", text.trim_end()).as_bytes());
-                        }
-                        _ => self.heard_at = Instant::now(),
-                    }
-                    heard(Piece::Act(act));
+        let Life::Call(call) = &mut self.life else { return };
+        for act in call.acts() {
+            match &act {
+                Act::Said(text) => self.keep(text.as_bytes()),
+                Act::Finished(text) | Act::Failed(text) if !text.is_empty() => {
+                    self.keep(format!("{}\n", text.trim_end()).as_bytes());
                 }
-                Ok(Note::Over(exit)) => call.over(exit),
-                Err(_) => return,
+                _ => self.heard_at = Instant::now(),
             }
+            heard(Piece::Act(act));
         }
     }
 

@@ -255,6 +255,48 @@ fn a_function_past_its_time_is_told_to_return() {
 }
 
 #[test]
+fn a_function_that_never_falls_silent_is_told_to_return_and_does_not_fill_the_memory() {
+    let test = Test::new();
+    let heard = Arc::new(AtomicU32::new(0));
+    let waiting = Arc::new(AtomicU32::new(0));
+    let (so_far, most) = (heard.clone(), waiting.clone());
+    let work = loop_in(&test, "x").iteration_timeout(Duration::from_millis(100)).max_iterations(1);
+    let work = work.on_act(move |_| {
+        heard.fetch_add(1, SeqCst);
+        std::thread::yield_now();
+    });
+    let report = work.run_with(move |turn: &Turn| {
+        let (begun, mut told) = (Instant::now(), 0u32);
+        while !turn.is_cancelled() && begun.elapsed() < seconds(30) {
+            turn.said("word ");
+            told += 1;
+            most.fetch_max(told.saturating_sub(so_far.load(SeqCst)), SeqCst);
+        }
+        assert!(turn.is_cancelled(), "nobody hears anything else");
+    });
+    let report = report.unwrap();
+    assert_eq!(report.iterations[0].error.as_deref(), Some("stopped: it took too long"));
+    assert!(waiting.load(SeqCst) < 2000, "{waiting:?} words were waiting");
+}
+
+#[test]
+fn a_function_whose_thread_dies_is_a_failed_iteration() {
+    struct Grenade;
+    impl Drop for Grenade {
+        fn drop(&mut self) {
+            panic!("while a panic is told");
+        }
+    }
+    let test = Test::new();
+    let report = loop_in(&test, "x").max_failures(1).run_with(|_: &Turn| -> () {
+        std::panic::panic_any(Grenade);
+    });
+    let report = report.unwrap();
+    assert_eq!(report.stop_reason, "failures");
+    assert_eq!(report.iterations[0].error.as_deref(), Some("the agent's function ended without a word"));
+}
+
+#[test]
 fn a_time_of_next_to_nothing_is_not_for_ever() {
     let test = Test::new();
     let work = loop_in(&test, "x").check_timeout(Duration::from_nanos(1)).max_iterations(1);
