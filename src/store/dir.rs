@@ -3,7 +3,7 @@
 use super::Result;
 use super::error::Doing;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -134,6 +134,15 @@ pub fn append_file(path: &Path) -> io::Result<File> {
 /// Creates a directory and those above it, for their owner alone.
 pub fn make_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Keeps what is in a directory out of every repository that it may lie in: a loop would commit its own journal.
+/// Where it cannot be written, nothing is worse than before.
+pub(super) fn keep_from_git(path: &Path) {
+    let ignore = path.join(".gitignore");
+    if let Ok(mut file) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(ignore) {
+        let _ = file.write_all(b"*\n");
+    }
 }
 
 /// Removes a file, if it is there.

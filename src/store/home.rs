@@ -1,6 +1,6 @@
 //! Where all loops live: the state directory.
 
-use super::dir::make_dir;
+use super::dir::{keep_from_git, make_dir};
 use super::error::Doing;
 use super::name::{nearest, slug};
 use super::{Error, LoopDir, Result};
@@ -126,6 +126,7 @@ impl Home {
         let is = fs::metadata(workspace).doing("read", workspace)?;
         let workspaces = self.root.join("workspaces");
         make_dir(&workspaces).doing("create", &workspaces)?;
+        keep_from_git(&workspaces);
         Ok(workspaces.join(format!("{}-{}.lock", is.dev(), is.ino())))
     }
 

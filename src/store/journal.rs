@@ -1,6 +1,6 @@
 //! How the only truth is written: one whole line at a time, or nothing.
 
-use super::dir::{create_file, remove, sync_dir};
+use super::dir::{create_file, keep_from_git, remove, sync_dir};
 use super::error::Doing;
 use super::{LoopDir, Result, fold, reserve};
 use crate::engine::State;
@@ -49,6 +49,7 @@ impl Journal {
             return Err(io::Error::from(ErrorKind::AlreadyExists)).doing("create", &path);
         }
         reserve::fill(&dir.reserve()).doing("write", &dir.reserve())?;
+        keep_from_git(dir.path());
 
         let new = path.with_extension("jsonl.new");
         let first = header.to_json() + "\n";

@@ -138,6 +138,15 @@ fn what_ralph_writes_is_never_staged() {
 }
 
 #[test]
+fn a_state_directory_in_the_repository_is_not_committed() {
+    let test = Test::git().script(MAKES);
+    let mut command = test.ralph_command(&RUN);
+    command.env("RALPH_STATE_DIR", test.workspace().join("state"));
+    test.start_command(command).end().exits(0).says("commit: 1 file (made)").says("changed  1 file");
+    assert_eq!(test.sh("git status --porcelain"), "");
+}
+
+#[test]
 fn a_push_is_made_only_where_it_is_asked_for() {
     let test = with_remote(Test::git().script(MAKES));
     run(&test, &[]).exits(0);

@@ -30,7 +30,7 @@ fn files_and_directories_are_their_owners_alone() {
         }
         seen += 1;
     }
-    assert_eq!(seen, 11, "root, loops, a, iterations, 0001 and six files");
+    assert_eq!(seen, 12, "root, loops, a, iterations, 0001 and seven files");
 }
 
 #[test]
