@@ -10,6 +10,7 @@ pub mod layers;
 pub mod schema;
 pub mod scm;
 pub mod settings;
+mod strict;
 pub mod task;
 pub mod units;
 pub mod value;
@@ -106,10 +107,10 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
 
 fn proof(stack: &Stack, all: &Settings) -> Result<Proof, Wrong> {
     let mut checks: Vec<Check> = Vec::new();
-    for check in &all.checks {
+    for (number, check) in all.checks.iter().enumerate() {
         if check.command.trim().is_empty() {
             return wrong(
-                format!("{}: a check is empty", stack.name("checks")),
+                format!("{}: a check is empty (number {})", stack.name("checks"), number + 1),
                 "give it a command, as in --check \"cargo test\"",
             );
         }
@@ -128,6 +129,17 @@ fn proof(stack: &Stack, all: &Settings) -> Result<Proof, Wrong> {
             format!("{} {promise:?} is empty", stack.name("promise")),
             "give the words that the agent is to promise",
         );
+    }
+    if all.fallback_promises.iter().any(|promise| promise.trim().is_empty()) {
+        return wrong(
+            format!("{}: a promise is empty", stack.name("fallback-promises")),
+            "give words, or noPromise: true if none is to be asked for",
+        );
+    }
+    for (name, path) in [("done-file", &all.done_file), ("prompt-file", &all.prompt_file)] {
+        if path.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
+            return wrong(format!("{} is empty", stack.name(name)), "name a file");
+        }
     }
     // Of two layers the higher one has taken the other's away; so it is one layer that says both.
     if all.no_promise && all.promise.is_some() {

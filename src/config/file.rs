@@ -1,6 +1,7 @@
 //! How a settings file is found and read: JSON, TOML or YAML, whole or not at all.
 
 use super::keys::{kebab, table};
+use super::strict::Strict;
 use super::value::{Flaw, settle_all};
 use super::{Wrong, wrong};
 use crate::os::regular;
@@ -14,13 +15,26 @@ const MOST: u64 = 1 << 20;
 
 /// The settings file of a directory, of whatever format; two would leave open which one counts.
 pub fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, Wrong> {
-    let files = FORMATS.map(|format| dir.join(format!("{stem}.{format}")));
-    // Not `exists`: a link that leads nowhere is a file that cannot be read, not one that is not there.
-    let mut found = files.into_iter().filter(|path| path.symlink_metadata().is_ok());
-    let Some(first) = found.next() else { return Ok(None) };
-    match found.next() {
-        None => Ok(Some(first)),
-        Some(second) => wrong(
+    let mut found = Vec::new();
+    for path in FORMATS.map(|format| dir.join(format!("{stem}.{format}"))) {
+        // Not `exists`: a link that leads nowhere is a file that cannot be read, not one that is not there. And
+        // in a directory that may not be entered there may be settings that hold.
+        match path.symlink_metadata() {
+            Ok(_) => found.push(path),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => {
+                let place = dir.display();
+                return wrong(
+                    format!("cannot look for settings in {place}: {error}"),
+                    "mend it, or take it away",
+                );
+            }
+        }
+    }
+    match &found[..] {
+        [] => Ok(None),
+        [_] => Ok(found.pop()),
+        [first, second, ..] => wrong(
             format!("there are two settings files: {} and {}", first.display(), second.display()),
             "keep one of them",
         ),
@@ -84,11 +98,11 @@ fn settings(mut all: Map<String, Value>, shown: &str) -> Result<Map<String, Valu
 }
 
 fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
+    serde_json::from_str(text).map(|Strict(value)| value).map_err(|error| error.to_string())
 }
 
 fn toml(text: &str) -> Result<Value, String> {
-    toml::from_str(text).map_err(|error| {
+    toml::from_str(text).map(|Strict(value)| value).map_err(|error| {
         let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         let line = line.map(|line| format!(" at line {line}")).unwrap_or_default();
         format!("{}{line}", error.message())
@@ -99,8 +113,11 @@ fn yaml(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
-    serde_saphyr::from_str(text).map_err(|error| {
+    serde_saphyr::from_str(text).map(|Strict(value)| value).map_err(|error| {
         let words = error.to_string();
-        words.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+        let words = words.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        // What follows is advice for programmers.
+        let end = ["; use ", ", set "].iter().filter_map(|advice| words.find(advice)).min();
+        words[..end.unwrap_or(words.len())].to_owned()
     })
 }
