@@ -55,7 +55,7 @@ impl FromArgMatches for Knobs {
             let value = match key.kind {
                 Kind::Switch if matches.get_flag(&key.name) => Some(turned(key)),
                 Kind::Switch => None,
-                _ if is_repeatable(key) => {
+                _ if key.is_list() => {
                     let all = matches.get_many::<Value>(&key.name);
                     all.map(|all| Value::Array(all.cloned().collect()))
                 }
@@ -74,10 +74,6 @@ fn turned(key: &Key) -> Value {
     json!(key.default != Some(json!(true)))
 }
 
-fn is_repeatable(key: &Key) -> bool {
-    key.help.ends_with("; repeatable")
-}
-
 fn flag(key: &'static Key) -> Option<Arg> {
     let help = key.flag_help.as_ref().unwrap_or(&key.help);
     let default = key.default_words().map(|words| format!(" [default: {words}]")).unwrap_or_default();
@@ -91,12 +87,12 @@ fn flag(key: &'static Key) -> Option<Arg> {
     };
     let aliases = if key.kind == Kind::Switch { &key.flag_aliases } else { &key.aliases };
     // A list's other name belongs to files: nobody types `--guardrails` once per guardrail.
-    let aliases = aliases.iter().filter(|_| !is_repeatable(key)).map(String::as_str);
+    let aliases = aliases.iter().filter(|_| !key.is_list()).map(String::as_str);
     arg = arg.visible_aliases(aliases.collect::<Vec<_>>());
     if key.kind == Kind::Switch {
         return Some(arg.action(ArgAction::SetTrue));
     }
-    let action = if is_repeatable(key) { ArgAction::Append } else { ArgAction::Set };
+    let action = if key.is_list() { ArgAction::Append } else { ArgAction::Set };
     let shown = key.shown.as_deref().unwrap_or("VALUE");
     let hyphens = !matches!(key.kind, Kind::Choice | Kind::Path | Kind::Objects | Kind::Object);
     Some(arg.action(action).value_name(shown).value_parser(parser(key)).allow_hyphen_values(hyphens))

@@ -1,10 +1,10 @@
 //! Which program is the agent, and with which words is it called? Presets are data; none has code of its own.
 
 use super::keys::{key, nearest};
-use super::layers::lay;
+use super::layers::{lay, without_nulls};
 use super::settings::Settings;
 use super::value::settle;
-use super::{Errand, Stack, Wrong, wrong};
+use super::{Errand, Origin, Stack, Wrong, wrong};
 use crate::engine::plan::{Agent, Approve, Delivery, ExitRule, Meaning, SCRIPT};
 use crate::os::program;
 use serde::Deserialize;
@@ -82,6 +82,14 @@ pub struct Exit {
     pub hint: String,
 }
 
+/// All agents that have a name here.
+pub fn all(stack: &Stack, own: &BTreeMap<String, Value>) -> Result<Vec<(String, Preset)>, Wrong> {
+    presets(own).map_err(|Wrong { error, hint }| match stack.origin(&["agents"]) {
+        Origin::File(path) => Wrong { error: format!("{path}: {error}"), hint },
+        _ => Wrong { error, hint },
+    })
+}
+
 /// All agents that have a name: the known ones in their order, then the user's own.
 pub fn presets(own: &BTreeMap<String, Value>) -> Result<Vec<(String, Preset)>, Wrong> {
     let mut all: Vec<(String, Value)> =
@@ -103,13 +111,14 @@ fn embedded(text: &str) -> Value {
     all["known"].clone()
 }
 
-fn preset(name: &str, value: Value) -> Result<Preset, Wrong> {
+fn preset(name: &str, mut value: Value) -> Result<Preset, Wrong> {
     let place = format!("agents.{name}");
-    let preset: Preset = match serde_json::from_value(value) {
+    without_nulls(&mut value);
+    let mut preset: Preset = match serde_json::from_value(value) {
         Ok(preset) => preset,
         Err(error) => return wrong(format!("{place}: {error}"), "docs/presets.md shows what an agent needs"),
     };
-    if preset.command.is_empty() {
+    if preset.command.first().is_none_or(String::is_empty) {
         return wrong(
             format!("{place}: command is missing"),
             "name its program, as in command = [\"my-agent\"]",
@@ -117,6 +126,10 @@ fn preset(name: &str, value: Value) -> Result<Preset, Wrong> {
     }
     for pattern in &preset.denied {
         super::pattern_is_sound(&format!("{place}.denied"), pattern)?;
+    }
+    if preset.version.is_empty() {
+        // Without any word it would begin to work.
+        preset.version.push("--version".into());
     }
     Ok(preset)
 }
@@ -140,9 +153,13 @@ pub fn agent(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Agent, Wr
         );
     }
     if let Some(script) = words.name.as_ref().filter(|name| name.starts_with(SCRIPT)) {
+        takes_only_words(stack, script)?;
+        if !words.flags.is_empty() {
+            return wrong(format!("{}: a script takes no flags", stack.name("agent")), "leave them out");
+        }
         return Ok(plain(all, errand, vec![script.clone()]));
     }
-    let presets = presets(&all.agents)?;
+    let presets = self::all(stack, &all.agents)?;
     if let Some(name) = &words.name {
         let Some((name, preset)) = presets.iter().find(|(known, _)| known == name) else {
             return unknown(stack, name, &presets);
@@ -151,10 +168,11 @@ pub fn agent(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Agent, Wr
     }
     if let [program, ..] = &words.command[..] {
         let base = program.rsplit('/').next().unwrap_or_default();
-        return match presets.iter().find(|(_, preset)| preset.command[0] == base) {
-            Some((name, preset)) => called(stack, all, name, preset, &words.command, &words.flags),
-            None => Ok(plain(all, errand, [words.command, words.flags].concat())),
-        };
+        if let Some((name, preset)) = presets.iter().find(|(_, preset)| preset.command[0] == base) {
+            return called(stack, all, name, preset, &words.command, &words.flags);
+        }
+        takes_only_words(stack, program)?;
+        return Ok(plain(all, errand, [words.command, words.flags].concat()));
     }
     let installed = |preset: &Preset| program::find(&preset.command[0], &errand.workspace).is_some();
     match presets.iter().find(|(_, preset)| installed(preset)) {
@@ -189,6 +207,19 @@ fn unknown<T>(stack: &Stack, name: &str, presets: &[(String, Preset)]) -> Result
         None => format!("there are {list}, and script:FILE; any other command goes after --"),
     };
     wrong(format!("{} {name:?}: there is no such agent", stack.name("agent")), hint)
+}
+
+/// Nobody knows which words of a program that has no preset would say these.
+fn takes_only_words(stack: &Stack, program: &str) -> Result<(), Wrong> {
+    let model = stack.level(&["model"]) > 0 && stack.level(&["model"]) >= stack.level(&["agent"]);
+    let given = [("model", model), ("approve", stack.is_typed("approve"))];
+    match given.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((name, _)) => wrong(
+            format!("{}: {program} is not a known agent", stack.name(name)),
+            "say it in the agent's own words: docs/presets.md shows how to make an agent known",
+        ),
+    }
 }
 
 /// A command that is run as it is, its prompt on standard input.
@@ -231,9 +262,7 @@ fn called(
         Approve::Edits => &preset.approve.edits,
         Approve::All => &preset.approve.all,
     };
-    // A model that was named below the layer that names the agent was meant for another agent.
-    let named = stack.level(&["agent", "name"]).max(stack.level(&["agent", "command"]));
-    let model = match all.model.as_ref().filter(|_| stack.level(&["model"]) >= named) {
+    let model = match &all.model {
         Some(_) if preset.model.is_empty() => {
             let hint = if preset.model_hint.is_empty() { "leave it out" } else { &preset.model_hint };
             return wrong(format!("{}: {name} has no flag for a model", stack.name("model")), hint);

@@ -29,6 +29,8 @@ pub struct Key {
     #[serde(default)]
     pub replaces: Vec<String>,
     #[serde(default)]
+    pub required: bool,
+    #[serde(default)]
     pub inner: Vec<Key>,
 }
 
@@ -77,6 +79,21 @@ impl Key {
             Some("") => None,
             other => Some(other.unwrap_or(&self.name)),
         }
+    }
+
+    /// Whether it holds several values, so that its flag may be given several times.
+    pub fn is_list(&self) -> bool {
+        match self.kind {
+            Kind::Texts | Kind::Objects => true,
+            Kind::Object => self.bare_key().is_some_and(Self::is_list),
+            _ => false,
+        }
+    }
+
+    /// The inner key that a value without the object around it stands for.
+    pub fn bare_key(&self) -> Option<&Self> {
+        let name = self.bare.as_deref()?;
+        Some(find(&self.inner, name).expect("the table names an inner key"))
     }
 
     /// Its name as files spell it.

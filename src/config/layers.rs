@@ -80,9 +80,14 @@ impl Stack {
 
     /// Lays another on top. Objects merge; anything else takes the place of what was below.
     pub fn push(&mut self, layer: Layer) {
+        let another =
+            matches!((named(&self.merged()), named(&layer.values)), (Some(old), Some(new)) if old != new);
         // The defaults stay: every setting must have a value.
         for below in self.layers.iter_mut().skip(1) {
             take_away(table(), &layer.values, &mut below.values);
+            if another {
+                leave_out_agent_s_own(&mut below.values);
+            }
         }
         self.layers.push(layer);
     }
@@ -102,7 +107,7 @@ impl Stack {
     }
 
     /// How high the layer is that says what holds for a key; the defaults are 0.
-    pub fn level(&self, path: &[&str]) -> usize {
+    pub(super) fn level(&self, path: &[&str]) -> usize {
         let says = |layer: &Layer| {
             let mut values = &layer.values;
             path.iter().enumerate().all(|(depth, name)| match values.get(*name) {
@@ -143,12 +148,40 @@ fn shown(path: &Path, workspace: &Path) -> String {
 fn take_away(keys: &[Key], above: &Map<String, Value>, below: &mut Map<String, Value>) {
     for (name, value) in above {
         let Some(key) = find(keys, name) else { continue };
-        for replaced in key.replaces.iter().filter(|_| *value != Value::Bool(false)) {
+        let says_nothing = matches!(value, Value::Null | Value::Bool(false));
+        for replaced in key.replaces.iter().filter(|_| !says_nothing) {
             below.remove(replaced);
         }
         if let (Value::Object(above), Some(Value::Object(below))) = (value, below.get_mut(name)) {
             take_away(&key.inner, above, below);
         }
+    }
+}
+
+/// The agent that a layer names, by a name or by a command.
+fn named(values: &Map<String, Value>) -> Option<&str> {
+    let agent = values.get("agent")?;
+    let program = agent["name"].as_str().or_else(|| agent["command"][0].as_str())?;
+    program.rsplit('/').next()
+}
+
+/// Flags and a model that were meant for one agent are not given to another.
+fn leave_out_agent_s_own(values: &mut Map<String, Value>) {
+    values.remove("model");
+    if let Some(agent) = values.get_mut("agent").and_then(Value::as_object_mut) {
+        agent.remove("flags");
+    }
+}
+
+/// Takes out what was said to be nothing.
+pub(super) fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(all) => {
+            all.retain(|_, value| !value.is_null());
+            all.values_mut().for_each(without_nulls);
+        }
+        Value::Array(all) => all.iter_mut().for_each(without_nulls),
+        _ => {}
     }
 }
 

@@ -1,6 +1,6 @@
 //! What holds, with a type for each setting: all layers laid over one another.
 
-use super::layers::Stack;
+use super::layers::{Stack, without_nulls};
 use super::units::{Backoff, Size, Span};
 use crate::engine::plan::{Approve, Level, OnFail};
 use serde::Deserialize;
@@ -84,7 +84,10 @@ pub struct ScmWords {
 impl Settings {
     /// What a stack of layers comes to.
     pub fn of(stack: &Stack) -> Self {
+        let mut all = stack.merged();
+        // What is said to be nothing in one of `agents` may still change a known one.
+        all.iter_mut().filter(|(name, _)| *name != "agents").for_each(|(_, value)| without_nulls(value));
         // Each value was held against the table before it came into a layer.
-        serde_json::from_value(Value::Object(stack.merged())).expect("the table and its types agree")
+        serde_json::from_value(Value::Object(all)).expect("the table and its types agree")
     }
 }

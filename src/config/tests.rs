@@ -168,6 +168,16 @@ fn a_model_belongs_to_the_agent_that_it_was_named_with() {
     assert!(words(&stack).contains("--model opus"));
     stack.push(layer(Origin::File("local".into()), &json!({ "agent": { "flags": ["-x"] } })));
     assert!(words(&stack).contains("--model opus"), "the agent is the same");
+    stack.push(layer(Origin::Flag, &json!({ "agent": "claude" })));
+    assert!(words(&stack).ends_with("--model opus -x"), "and still is");
+    let mut other = stack.clone();
+    other.push(layer(Origin::Flag, &json!({ "agent": { "command": "/opt/bin/codex" } })));
+    assert!(!words(&other).contains("opus") && !words(&other).contains("-x"), "{}", words(&other));
     stack.push(layer(Origin::Flag, &json!({ "agent": "codex" })));
     assert!(!words(&stack).contains("opus"), "a model of one is none of another");
+    assert_eq!(*stack.origin(&["model"]), Origin::Default, "and it is seen that nobody names one");
+    let mut stack = Stack::defaults();
+    stack.push(layer(Origin::File("user".into()), &json!({ "model": "opus" })));
+    stack.push(layer(Origin::File("project".into()), &json!({ "agent": "claude" })));
+    assert!(words(&stack).contains("--model opus"), "a model that was named with no agent is anybody's");
 }

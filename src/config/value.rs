@@ -1,6 +1,6 @@
 //! Is a value what its key asks for? Each comes out in one form, whatever spelling and short form it came in.
 
-use super::keys::{Key, Kind, camel, find, nearest};
+use super::keys::{Key, Kind, camel, find, kebab, nearest};
 use super::units::{Backoff, Size, Span};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
@@ -30,21 +30,35 @@ pub fn settle_all(
     for (name, value) in object {
         let inner = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
         let Some(key) = find(keys, name) else { return unknown(keys, &inner, name) };
+        if key.required && value.is_null() {
+            continue;
+        }
         if settled.insert(key.name.clone(), settle(key, value, &inner)?).is_some() {
             let hint = format!("it is {} in another spelling: keep one", key.camel());
             return flaw(&inner, "is given twice".into(), hint);
+        }
+    }
+    for key in keys.iter().filter(|key| key.required) {
+        if !settled.contains_key(&key.name) {
+            return flaw(place, format!("has no {}", key.camel()), example(key));
         }
     }
     Ok(settled)
 }
 
 fn unknown<T>(keys: &[Key], place: &str, name: &str) -> Result<T, Flaw> {
+    // Files say `preflight: false` where the command line says `--no-preflight`.
+    let kebab = kebab(name);
+    let is_flag = |key: &&Key| key.flag.as_ref() == Some(&kebab) || key.flag_aliases.contains(&kebab);
+    if let Some(key) = keys.iter().find(is_flag) {
+        return flaw(place, "is a flag, not a setting".into(), format!("say {}: false", key.camel()));
+    }
     let known: Vec<String> = keys
         .iter()
         .flat_map(|key| std::iter::once(&key.name).chain(&key.aliases))
         .map(|name| camel(name))
         .collect();
-    let hint = match nearest(&camel(&super::keys::kebab(name)), known.iter().map(String::as_str)) {
+    let hint = match nearest(&camel(&kebab), known.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean {meant}?"),
         None if keys.len() < 20 => format!("there are {}", known.join(", ")),
         None => "ralph config shows every setting".into(),
@@ -121,16 +135,15 @@ pub fn settle(key: &Key, value: &Value, place: &str) -> Result<Value, Flaw> {
 
 /// A bare value stands for an object with the one key that people mean by it.
 fn bare(key: &Key, value: &Value, place: &str) -> Result<Value, Flaw> {
-    let name = key.bare.as_deref().unwrap_or_default();
-    let inner = find(&key.inner, name).expect("the table names an inner key");
+    let inner = key.bare_key().expect("the table has one");
     // One task is a list of one.
     let listed = json!([value]);
-    let value = if inner.kind == Kind::Texts && value.is_string() { &listed } else { value };
-    let fits = if inner.kind == Kind::Texts { value.is_array() } else { value.is_string() };
+    let value = if inner.is_list() && value.is_string() { &listed } else { value };
+    let fits = if inner.is_list() { value.is_array() } else { value.is_string() };
     if !fits {
         return flaw(place, format!("must be {}, not {}", expected(key), shortened(value)), example(key));
     }
-    Ok(json!({ name: settle(inner, value, place)? }))
+    Ok(json!({ inner.name.clone(): settle(inner, value, place)? }))
 }
 
 fn list(
@@ -149,7 +162,11 @@ fn list(
     let settled = items.iter().enumerate().map(|(number, value)| {
         let place = format!("{place}[{number}]");
         item(value, &place).unwrap_or_else(|| {
-            let what = if key.kind == Kind::Objects && key.bare.is_none() { "an object" } else { "a text" };
+            let what = match key.kind {
+                Kind::Objects if key.bare.is_some() => "a text or an object",
+                Kind::Objects => "an object",
+                _ => "a text",
+            };
             flaw(&place, format!("must be {what}, not {}", shortened(value)), example(key))
         })
     });
@@ -195,11 +212,11 @@ fn expected(key: &Key) -> String {
         Kind::Amount => "an amount in dollars".into(),
         Kind::Duration => "a duration".into(),
         Kind::Size => "a size".into(),
-        Kind::Backoff => "two durations, the first no longer".into(),
+        Kind::Backoff => "two durations, the shorter one first".into(),
         Kind::Choice => format!("one of {}", key.choices.join(", ")),
         Kind::Command => "a text or a list of texts".into(),
         Kind::Variables => "an object of texts".into(),
-        Kind::Object if key.bare.as_deref() == Some("tasks") => "an object or a list of texts".into(),
+        Kind::Object if key.is_list() => "an object or a list of texts".into(),
         Kind::Object | Kind::Map => format!("an object{or_bare}"),
         Kind::Objects => "a list".into(),
     }
@@ -230,6 +247,8 @@ fn example(key: &Key) -> String {
 
 fn shortened(value: &Value) -> String {
     match value {
+        // As the reader of TOML calls it.
+        Value::Object(object) if object.contains_key("$__toml_private_datetime") => "a date".into(),
         Value::Object(_) => "an object".into(),
         Value::Array(_) => "a list".into(),
         Value::Null => "nothing".into(),
