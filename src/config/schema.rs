@@ -1,46 +1,64 @@
 //! The JSON schema of a settings file, for editors: the table in another notation.
 
-use super::keys::{Key, Kind, camel, table};
+use super::keys::{Key, Kind, camel, kebab, table};
 use serde_json::{Map, Value, json};
+
+/// Where the schema of the settings themselves is.
+const SETTINGS: &str = "#/$defs/settings";
 
 /// The schema, as it is checked in.
 pub fn schema() -> String {
-    let mut root = object(table());
-    root.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
-    root.insert("title".into(), "Settings of ralph".into());
-    let properties =
-        root.get_mut("properties").and_then(Value::as_object_mut).expect("an object has properties");
+    let mut settings = object(table(), SETTINGS);
+    settings["properties"]["$schema"] = json!({ "type": "string" });
     let section = json!({
         "description": "In a file that other programs read too: only this section is read",
-        "$ref": "#",
+        "$ref": SETTINGS,
     });
-    properties.insert("ralph_loop".into(), section);
-    properties.insert("$schema".into(), json!({ "type": "string" }));
-    let mut text = serde_json::to_string_pretty(&Value::Object(root)).expect("a schema is JSON");
-    text.push('\n');
-    text
+    let root = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Settings of ralph",
+        "type": "object",
+        "if": { "required": ["ralph_loop"] },
+        "then": { "properties": { "ralph_loop": section } },
+        "else": { "$ref": SETTINGS },
+        "$defs": { "settings": settings },
+    });
+    format!("{root:#}\n")
 }
 
-fn object(keys: &[Key]) -> Map<String, Value> {
+/// The schema of an object, which is at this place. Editors offer the names as files spell them; other names of
+/// a key and other spellings are only understood.
+fn object(keys: &[Key], place: &str) -> Value {
     let mut properties = Map::new();
+    let mut others = Map::new();
     for key in keys {
-        let entry = entry(key);
+        let here = format!("{place}/properties/{}", key.camel());
+        let flag = key.flag().filter(|flag| key.kind != Kind::Switch && *flag != key.name);
         for alias in &key.aliases {
-            let mut entry = entry.clone();
-            entry["description"] = format!("The same as {}", key.camel()).into();
-            properties.insert(camel(alias), entry);
+            let same = format!("The same as {}", key.camel());
+            properties.insert(camel(alias), json!({ "description": same, "$ref": here }));
         }
-        properties.insert(key.camel(), entry);
+        for name in key.aliases.iter().map(String::as_str).chain([key.name.as_str()]) {
+            if name.contains('-') {
+                others.insert(format!("^{}$", name.replace('-', "[-_]")), json!({ "$ref": here }));
+            }
+        }
+        others.extend(flag.map(|flag| (format!("^{}$", kebab(flag)), json!({ "$ref": here }))));
+        properties.insert(key.camel(), entry(key, &here));
     }
-    let mut object = Map::new();
-    object.insert("type".into(), "object".into());
-    object.insert("properties".into(), Value::Object(properties));
-    object.insert("additionalProperties".into(), false.into());
+    let required: Vec<String> = keys.iter().filter(|key| key.required).map(Key::camel).collect();
+    let mut object = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    if !others.is_empty() {
+        object["patternProperties"] = others.into();
+    }
+    if !required.is_empty() {
+        object["required"] = required.into();
+    }
     object
 }
 
-fn entry(key: &Key) -> Value {
-    let mut entry = kind(key);
+fn entry(key: &Key, place: &str) -> Value {
+    let mut entry = kind(key, place);
     let otherwise = key.otherwise.as_ref().map(|words| format!(" [default: {words}]")).unwrap_or_default();
     entry["description"] = format!("{}{otherwise}", key.help).into();
     if let Some(default) = key.default.as_ref().filter(|_| key.otherwise.is_none()) {
@@ -49,14 +67,16 @@ fn entry(key: &Key) -> Value {
     entry
 }
 
-fn kind(key: &Key) -> Value {
+fn kind(key: &Key, place: &str) -> Value {
     let text = json!({ "type": "string" });
-    let texts = json!({ "type": "array", "items": text });
+    let texts = json!({ "type": ["array", "null"], "items": text });
     match key.kind {
+        Kind::Text | Kind::Path if key.required => text,
         Kind::Text | Kind::Path => json!({ "type": ["string", "null"] }),
         Kind::Texts => texts,
         Kind::Switch => json!({ "type": "boolean" }),
         Kind::Count => json!({ "type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX }),
+        Kind::Code if key.required => json!({ "type": "integer", "minimum": 0, "maximum": 255 }),
         Kind::Code => json!({ "type": ["integer", "null"], "minimum": 0, "maximum": 255 }),
         Kind::Amount => json!({ "type": ["number", "null"], "minimum": 0 }),
         Kind::Duration => json!({
@@ -74,18 +94,31 @@ fn kind(key: &Key) -> Value {
             let upper = key.choices.iter().map(|choice| choice.to_uppercase());
             json!({ "enum": key.choices.iter().cloned().chain(upper).collect::<Vec<_>>() })
         }
-        Kind::Command => json!({ "anyOf": [text, texts] }),
+        Kind::Command => json!({ "type": ["string", "array", "null"], "items": text }),
         Kind::Variables => json!({ "type": "object", "additionalProperties": text }),
-        Kind::Object => match key.bare.as_deref() {
-            Some("tasks") => json!({ "anyOf": [object(&key.inner), texts, text] }),
-            Some(_) => json!({ "anyOf": [object(&key.inner), text] }),
-            None => Value::Object(object(&key.inner)),
-        },
-        Kind::Objects => {
-            let item = Value::Object(object(&key.inner));
-            let item = if key.bare.is_some() { json!({ "anyOf": [item, text] }) } else { item };
-            json!({ "type": "array", "items": item })
+        // With several types, each keyword speaks of its own: an object, the items of a list, or neither.
+        Kind::Object => {
+            let mut object = object(&key.inner, place);
+            object["type"] = match key.bare_key() {
+                None => json!(["object", "null"]),
+                Some(inner) if inner.is_list() => json!(["object", "array", "string", "null"]),
+                Some(_) => json!(["object", "string", "null"]),
+            };
+            if key.is_list() {
+                object["items"] = text;
+            }
+            object
         }
-        Kind::Map => json!({ "type": "object", "additionalProperties": object(&key.inner) }),
+        Kind::Objects => {
+            let mut item = object(&key.inner, &format!("{place}/items"));
+            if key.bare.is_some() {
+                item["type"] = json!(["object", "string"]);
+            }
+            json!({ "type": ["array", "null"], "items": item })
+        }
+        Kind::Map => {
+            let item = object(&key.inner, &format!("{place}/additionalProperties"));
+            json!({ "type": "object", "additionalProperties": item })
+        }
     }
 }

@@ -24,6 +24,7 @@ mod process_start;
 mod prompt;
 mod pty;
 mod rows;
+mod schema;
 mod scm;
 mod settings;
 mod snap;
