@@ -16,7 +16,7 @@ pub use stopper::Stopper;
 
 use crate::config::keys::key;
 use crate::config::value::settle;
-use crate::config::{self, Errand, Layer, Origin, Settings, Stack};
+use crate::config::{self, Errand, Layer, Origin, Stack};
 use crate::drive::call::{Bell, Function, Turn};
 use crate::drive::{Host, World};
 use crate::engine::plan::{Agent, Approve, Level, Plan, SCRIPT};
@@ -343,7 +343,7 @@ impl<'a> Loop<'a> {
                 hint: "use a function, or the command `ralph`".into(),
             });
         }
-        verbs::ready(&plan, &Settings::of(&stack).agents)?;
+        verbs::ready(&plan, &stack)?;
         Ok((plan, function))
     }
 }

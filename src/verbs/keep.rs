@@ -9,16 +9,16 @@ use crate::engine::words::plural;
 /// How many files a warning names.
 const SHOWN: usize = 3;
 
-/// Refuses what cannot work, and warns of what may not.
-pub(super) fn work_can_be_kept(plan: &Plan) -> Result<(), Failure> {
+/// Refuses what cannot work, and warns of what may not. `name` is where the tasks were given.
+pub(super) fn work_can_be_kept(plan: &Plan, name: &str) -> Result<(), Failure> {
     let tasks = &plan.scm.tasks;
     if tasks.is_empty() {
         return Ok(());
     }
-    let tree = Tree::around(&plan.scm.command, &plan.workspace).map_err(|why| refusal(&why, plan))?;
-    let standing = tree.standing().map_err(|why| refusal(&NoTree::Broken(why), plan))?;
+    let tree = Tree::around(&plan.scm.command, &plan.workspace).map_err(|why| refusal(&why, name, plan))?;
+    let standing = tree.standing().map_err(|why| refusal(&NoTree::Broken(why), name, plan))?;
     if plan.proof.checks.is_empty() {
-        warn(format!("--scm {} is never done without a check: only green work is", tasks.join(", ")));
+        warn(format!("{name} {} is never done without a check: only green work is", tasks.join(", ")));
     }
     let commits = tasks.iter().any(|task| task == COMMIT);
     let pushes = |task: &String| task.split_whitespace().next() == Some("push");
@@ -60,23 +60,23 @@ fn warnings(standing: &Standing, commits: bool, pushes: bool, plainly: bool) -> 
     all
 }
 
-fn refusal(why: &NoTree, plan: &Plan) -> Failure {
+fn refusal(why: &NoTree, name: &str, plan: &Plan) -> Failure {
     let (task, place) = (&plan.scm.tasks[0], plan.workspace.display());
     match why {
         NoTree::NoGit => Failure::usage(
-            format!("--scm {task} needs git, and there is none: {}", plan.scm.command.join(" ")),
+            format!("{name} {task} needs git, and there is none: {}", plan.scm.command.join(" ")),
             "install it, or check your PATH",
         ),
         NoTree::Outside => Failure::usage(
-            format!("--scm {task} needs a git repository, and {place} is in none"),
-            "git init, or leave --scm out",
+            format!("{name} {task} needs a git repository, and {place} is in none"),
+            "git init, or leave the task out",
         ),
         NoTree::Bare => Failure::usage(
-            format!("--scm {task} needs a working tree, and {place} is in a bare repository"),
+            format!("{name} {task} needs a working tree, and {place} is in a bare repository"),
             "work in a clone of it",
         ),
         NoTree::Broken(why) => {
-            Failure::usage(format!("--scm {task} cannot work here: {why}"), "see what git status says")
+            Failure::usage(format!("{name} {task} cannot work here: {why}"), "see what git status says")
         }
     }
 }

@@ -1,25 +1,27 @@
 //! Whether a loop could start here: its agent and its checks are there, and nothing claims the work yet.
 
 use super::failure::Failure;
-use crate::config::agents;
+use crate::config::{Settings, Stack, agents};
 use crate::drive::script;
 use crate::engine::Plan;
-use crate::engine::plan::SCRIPT;
+use crate::engine::plan::{Agent, SCRIPT};
 use crate::os::program;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Whether a loop with this plan could start here.
-pub(crate) fn ready(plan: &Plan, own: &BTreeMap<String, Value>) -> Result<(), Failure> {
-    agent_exists(plan, own)?;
+pub(crate) fn ready(plan: &Plan, stack: &Stack) -> Result<(), Failure> {
+    agent_exists(&plan.agent, &plan.workspace, &Settings::of(stack).agents)?;
     checks_exist(plan)?;
-    nothing_claimed_yet(plan)
+    nothing_claimed_yet(plan, stack)
 }
 
-fn agent_exists(plan: &Plan, own: &BTreeMap<String, Value>) -> Result<(), Failure> {
+/// Whether an agent could be started in this directory.
+pub(super) fn agent_exists(agent: &Agent, dir: &Path, own: &BTreeMap<String, Value>) -> Result<(), Failure> {
     // An agent that is a function has no command.
-    let Some(program) = plan.agent.command.first() else { return Ok(()) };
+    let Some(program) = agent.command.first() else { return Ok(()) };
     if let Some(file) = program.strip_prefix(SCRIPT) {
         let text = std::fs::read_to_string(file).map_err(|error| {
             Failure::usage(
@@ -35,11 +37,15 @@ fn agent_exists(plan: &Plan, own: &BTreeMap<String, Value>) -> Result<(), Failur
             )
         });
     }
-    match program::find(program, &plan.workspace) {
+    match program::find(program, dir) {
         None => Err(Failure::usage(
-            format!("the agent {} is not installed: there is no program {program}", plan.agent.name),
+            format!("the agent {} is not installed: there is no program {program}", agent.name),
             agents::how_to_install(program, own)
                 .unwrap_or_else(|| "install it, or check its name and your PATH".into()),
+        )),
+        Some(path) if path.is_dir() => Err(Failure::usage(
+            format!("the agent's command is a directory: {program}"),
+            "name the program in it",
         )),
         Some(path) if !program::may_run(&path) => Err(Failure::usage(
             format!("the agent's command may not be run: {program}"),
@@ -50,10 +56,10 @@ fn agent_exists(plan: &Plan, own: &BTreeMap<String, Value>) -> Result<(), Failur
 }
 
 /// A file that is there already would be taken for the agent's claim.
-fn nothing_claimed_yet(plan: &Plan) -> Result<(), Failure> {
+fn nothing_claimed_yet(plan: &Plan, stack: &Stack) -> Result<(), Failure> {
     match &plan.proof.file {
         Some(file) if plan.workspace.join(file).exists() => Err(Failure::usage(
-            format!("--done-file {} is there already", file.display()),
+            format!("{} {} is there already", stack.name("done-file"), file.display()),
             "it is to show that the work is done: remove it, or name another",
         )),
         _ => Ok(()),

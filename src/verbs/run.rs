@@ -55,8 +55,8 @@ pub(super) fn intent_in(
     if let Some(name) = words.name.as_deref().filter(|name| !valid_name(name)) {
         return Err(store::Error::BadName { name: name.to_owned() }.into());
     }
-    ready(&plan, &all.agents)?;
-    work_can_be_kept(&plan)?;
+    ready(&plan, &stack)?;
+    work_can_be_kept(&plan, &stack.name("scm"))?;
     if words.dry_run {
         dry_run(&plan)?;
         return Ok(None);

@@ -217,6 +217,21 @@ fn layers_lie_over_one_another() {
 }
 
 #[test]
+fn what_is_said_to_be_nothing_takes_nothing_else_away() {
+    let below = r#"{"promptFile": "spec.md", "noPromise": true, "agent": {"command": "p", "flags": "-f"}}"#;
+    let nothing = r#"{"prompt": null, "promise": null, "agent": {"name": null, "flags": null}}"#;
+    let test = Test::new().file(".ralph/settings.json", below).file(".ralph/settings.local.json", nothing);
+    let all: Value = serde_json::from_str(&test.ralph(&["config", "--json"]).exits(0).out).unwrap();
+    assert_eq!(all["promptFile"]["value"], "spec.md");
+    assert_eq!(all["noPromise"]["value"], true);
+    assert_eq!(all["agent.command"]["value"], json!(["p"]));
+    assert_eq!(all["agent.flags"], json!({ "value": [], "from": ".ralph/settings.local.json" }));
+    let null = r#"{"agents": {"claude": {"title": null, "approve": {"all": null}}}, "agent": "claude"}"#;
+    let test = Test::new().on_path("claude", ECHO).file(".ralph/settings.json", null);
+    test.ralph(&["run", "x", "-m", "1", "--no-promise"]).exits(0);
+}
+
+#[test]
 fn flags_outweigh_every_file() {
     let settings =
         "maxIterations = 7\npromptFile = 'spec.md'\nnoPromise = true\nchecks = ['false']\nagent = 'codex'\n";
@@ -328,6 +343,51 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.json: maxCost is set, but the cost of `claude`",
         "--allow-unknown-cost",
     ),
+    ("settings.json", r#"{"maxTime": 5, "maxTime": 6}"#, "maxTime is given twice", "correct that place"),
+    (
+        "settings.toml",
+        "maxCost = inf\n",
+        "settings.toml: inf is not a number at line 1",
+        "correct that place",
+    ),
+    ("settings.toml", "maxTime = 2001-02-03\n", "maxTime must be a duration, not a date", "2h"),
+    (
+        "settings.yaml",
+        "max_time: 5\nmax_time: 6\n",
+        "duplicate mapping key: max_time\n",
+        "correct that place",
+    ),
+    ("settings.json", r#"{"checks": [{"command": null}]}"#, "checks[0] has no command", "command"),
+    ("settings.json", r#"{"checks": ["true", {}]}"#, "checks[1] has no command", "command"),
+    ("settings.json", r#"{"checks": ["true", " "]}"#, "checks: a check is empty (number 2)", "--check"),
+    ("settings.json", r#"{"checks": [5]}"#, "checks[0] must be a text or an object, not 5", "checks has"),
+    ("settings.json", r#"{"noPreflight": true}"#, "noPreflight is a flag, not a setting", "preflight: false"),
+    ("settings.json", r#"{"fallbackPromises": [" "]}"#, "fallbackPromises: a promise is empty", "noPromise"),
+    ("settings.json", r#"{"doneFile": ""}"#, "settings.json: doneFile is empty", "name a file"),
+    (
+        "settings.json",
+        r#"{"agents": {"mine": {"command": "x", "exit": [{"code": null, "means": "login"}]}}}"#,
+        "agents.mine.exit[0] has no code",
+        "42",
+    ),
+    (
+        "settings.json",
+        r#"{"agent": {"command": "cat"}, "model": "big"}"#,
+        "settings.json: model: cat is not a known agent",
+        "docs/presets.md",
+    ),
+    (
+        "settings.json",
+        r#"{"agent": {"name": "script:x", "flags": "-v"}}"#,
+        "a script takes no flags",
+        "leave",
+    ),
+    (
+        "settings.json",
+        r#"{"scm": ["commit"]}"#,
+        "settings.json: scm commit needs a git repository",
+        "git init",
+    ),
     ("settings.json", r#"{"scm": 5}"#, "scm must be an object or a list", "scm has"),
     ("settings.yaml", "ralph_loop: 5\n", "ralph_loop does not hold settings", "object"),
     (
@@ -345,7 +405,10 @@ fn what_is_wrong_in_a_file_is_named() {
         let done = test.ralph(&["run", "x", "-m", "1"]).exits(2).complains(error);
         let (_, given) = done.err.split_once("hint: ").unwrap_or_else(|| panic!("no hint: {done:?}"));
         assert!(given.contains(hint), "{text}: {hint:?} is not in {given:?}");
-        assert!(done.err.contains(file) || error.contains("agents."), "{done:?}");
+        assert!(
+            done.err.contains(&format!(".ralph/{file}: ")) || error.contains("does not hold"),
+            "{done:?}"
+        );
         assert!(!test.state_dir().join("loops").exists(), "nothing was begun");
     }
 }
@@ -371,6 +434,8 @@ fn a_file_that_cannot_be_read_is_named() {
     refused(&[], "there is no settings file .ralph/settings.json", "hint");
     test.sh("rm .ralph/settings.json; echo '{}' > .ralph/settings.json; echo > .ralph/settings.yaml");
     refused(&[], "there are two settings files", "keep one");
+    test.sh("rm -r .ralph && ln -s .ralph .ralph");
+    refused(&[], "cannot look for settings in ", "mend it");
 }
 
 #[test]
@@ -385,6 +450,11 @@ fn flags_that_contradict_are_refused() {
         (&["--yolo", "--", "claude"], "--approve and a command"),
         (&["--agent", "claude", "--", "claude"], "--agent and a command"),
         (&["--approve", "most"], "most"),
+        (&["--agent", "script:x", "--model", "m"], "--model: script:x is not a known agent"),
+        (&["--agent", "script:x", "--yolo"], "--approve: script:x is not a known agent"),
+        (&["--done-file", ""], "--done-file is empty"),
+        (&["--", "."], "there is no program ."),
+        (&["--", "./"], "is a directory: ./"),
         (&["--exit-waiting", "300"], "--exit-waiting"),
     ] {
         test.ralph(&[&["run", "x"], words].concat()).exits(2).complains(error).complains("hint:");
@@ -405,7 +475,7 @@ fn the_schema_is_checked_in() {
     );
     let schema: Value = serde_json::from_str(&schema).unwrap();
     for key in KEYS {
-        assert!(schema["properties"][key.0].is_object(), "{}", key.0);
+        assert!(schema["$defs"]["settings"]["properties"][key.0].is_object(), "{}", key.0);
     }
 }
 
@@ -413,6 +483,7 @@ fn the_schema_is_checked_in() {
 fn documented() -> String {
     let test = Test::new();
     let schema: Value = serde_json::from_str(&test.ralph(&["config", "--schema"]).exits(0).out).unwrap();
+    let schema = &schema["$defs"]["settings"];
     let help = test.ralph(&["run", "--help"]).exits(0).out;
     let keys = test.ralph(&["config"]).exits(0).out;
     let mut rows = vec!["| key | default | what it says |\n|---|---|---|\n".to_owned()];
