@@ -8,10 +8,10 @@ mod text;
 mod workspace;
 
 use super::failure::Failure;
+use super::ready::agent_exists;
 use super::run::places;
-use crate::config::agents::presets;
-use crate::config::settings::Settings;
-use crate::config::{Stack, Wrong};
+use crate::config::agents::{self, Preset};
+use crate::config::{Errand, Settings, Stack, Wrong};
 use crate::show::console::colours;
 use crate::show::say;
 use crate::store::Home;
@@ -22,14 +22,13 @@ use std::path::Path;
 pub(super) fn doctor(json: bool) -> Result<i32, Failure> {
     let here = env::current_dir().map_err(Failure::broken)?;
     let home = Home::locate()?;
-    let (settings, wrong) = settings(&here);
-    let known = presets(&settings.agents)?;
-    let Ok((agents, tools)) = programs::look(&here, known) else {
+    let Here { presets, min_free, agent, wrong } = settings(&here);
+    let Ok((agents, tools)) = programs::look(&here, presets) else {
         // Somebody has pressed Ctrl-C.
         return Ok(130);
     };
-    let state = state::look(&home, settings.min_free.0);
-    let report = Report::new(agents, tools, system::look(), state, workspace::look(&here, wrong));
+    let state = state::look(&home, min_free);
+    let report = Report::new(agents, tools, system::look(), state, workspace::look(&here, wrong), agent);
     if json {
         let text = serde_json::to_string_pretty(&report).map_err(Failure::broken)?;
         say(&format!("{text}\n"));
@@ -39,15 +38,39 @@ pub(super) fn doctor(json: bool) -> Result<i32, Failure> {
     Ok(i32::from(!report.ready))
 }
 
-/// The settings that hold here; where one is wrong, the defaults and what is wrong.
-fn settings(here: &Path) -> (Settings, Option<String>) {
-    let stack = Stack::load(&places(here.to_owned(), None));
-    let own = stack.and_then(|stack| {
-        let settings = Settings::of(&stack);
-        presets(&settings.agents).map(|_| settings)
-    });
-    match own {
-        Ok(settings) => (settings, None),
-        Err(Wrong { error, .. }) => (Settings::of(&Stack::defaults()), Some(error)),
-    }
+/// What the settings that hold here say.
+struct Here {
+    presets: Vec<(String, Preset)>,
+    min_free: u64,
+    /// The agent that they name, if they do, or why it cannot be used.
+    agent: Option<Result<String, String>>,
+    /// What is wrong with them; the rest are the defaults then.
+    wrong: Option<String>,
+}
+
+fn settings(here: &Path) -> Here {
+    let read = Stack::load(&places(here.to_owned(), None)).and_then(|stack| say_of(&stack, here));
+    read.unwrap_or_else(|Wrong { error, .. }| {
+        let defaults = say_of(&Stack::defaults(), here).expect("the defaults are right");
+        Here { wrong: Some(error), ..defaults }
+    })
+}
+
+fn say_of(stack: &Stack, here: &Path) -> Result<Here, Wrong> {
+    let all = Settings::of(stack);
+    let presets = agents::all(stack, &all.agents)?;
+    let names = all.agent.as_ref().is_some_and(|agent| agent.name.is_some() || !agent.command.is_empty());
+    let agent = names.then(|| usable(stack, &all, here));
+    Ok(Here { presets, min_free: all.min_free.0, agent, wrong: None })
+}
+
+/// The agent of the settings.
+fn usable(stack: &Stack, all: &Settings, here: &Path) -> Result<String, String> {
+    let errand = Errand { workspace: here.to_owned(), ..Errand::default() };
+    let agent = agents::agent(stack, all, &errand).map_err(Failure::from);
+    let found = agent.and_then(|agent| agent_exists(&agent, here, &all.agents).map(|()| agent.name));
+    found.map_err(|failure| {
+        let (_, error, hint) = failure.into_parts();
+        format!("{error}{}", hint.map(|hint| format!(" ({hint})")).unwrap_or_default())
+    })
 }

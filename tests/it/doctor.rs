@@ -135,6 +135,45 @@ fn kernel_features_are_tried() {
 }
 
 #[test]
+fn an_agent_of_one_s_own_is_never_called_without_a_word() {
+    let test = machine(&[GIT, ("mine", "echo \"mine $# $1\" >>\"$HOME/asked\"; echo 3.2.1")]);
+    for version in ["", "version = []\n"] {
+        test.write(".ralph/settings.toml", &format!("[agents.mine]\ncommand = \"mine\"\n{version}"));
+        let done = doctor(&test, &[]).exits(0).says("✔ mine");
+        assert!(
+            !done.out.lines().any(|line| line.contains("mine") && line.contains("log in")),
+            "{}",
+            done.out
+        );
+    }
+    let asked = fs::read_to_string(test.root().join("home/asked")).unwrap();
+    assert_eq!(asked, "mine 1 --version\nmine 1 --version\n");
+}
+
+#[test]
+fn a_loop_can_run_if_the_agent_of_the_settings_can() {
+    let test = machine(&[GIT, CLAUDE]);
+    test.write(".ralph/settings.toml", "agent = 'codex'\n");
+    let done = doctor(&test, &[]).exits(1).says("needed: the agent of the settings: ");
+    done.says("npm install -g @openai/codex");
+    test.write(".ralph/settings.toml", "agent = 'cluade'\n");
+    doctor(&test, &[]).exits(1).says(".ralph/settings.toml: agent \"cluade\": there is no such agent");
+    let test = machine(&[GIT]).program("my-agent", "#!/bin/sh\n");
+    test.write(".ralph/settings.toml", "[agent]\ncommand = './my-agent'\n");
+    doctor(&test, &[]).exits(0).says("✔ agent ").says("✔ a loop can run here");
+    assert_eq!(report(&test)["agent"], "my-agent");
+}
+
+#[test]
+fn a_program_whose_interpreter_is_missing_is_not_called_missing() {
+    let test = machine(&[GIT, CLAUDE]).program("../bin/goose", "#!/no/such/program\n");
+    let found = report(&test);
+    let goose = named(&found["agents"], "goose");
+    assert_eq!((&goose["installed"], &goose["works"]), (&true.into(), &false.into()));
+    assert!(goose["trouble"].as_str().unwrap().contains("the program that is to run it is missing"));
+}
+
+#[test]
 fn settings_that_cannot_be_read_and_agents_of_one_s_own_are_seen() {
     let test = machine(&[GIT, ("mine", "echo mine 3.2.1")]);
     test.write(".ralph/settings.toml", "[agents.mine]\ncommand = [\"mine\"]\nversion = [\"-v\"]\n");

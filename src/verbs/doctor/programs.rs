@@ -40,9 +40,17 @@ pub(super) fn look(here: &Path, presets: Vec<(String, Preset)>) -> io::Result<(V
             .map(|(_, preset)| preset.command.iter().take(1).chain(&preset.version).cloned().collect()),
     );
     commands.extend(tools.iter().map(|(name, version, ..)| vec![(*name).to_owned(), (*version).to_owned()]));
-    let mut answers = ask(&commands, here, PATIENCE)?.into_iter();
+    let answers = ask(&commands, here, PATIENCE)?;
+    let mut answers = commands.iter().zip(answers).map(|(command, answer)| match answer {
+        // It is there: what is missing is what it begins with.
+        Answer::Missing if program::find(&command[0], here).is_some() => {
+            Answer::Refused("the program that is to run it is missing".into())
+        }
+        answer => answer,
+    });
     let agents = presets.into_iter().zip(answers.by_ref()).map(|((name, preset), answer)| {
-        answered(name, preset.title, &answer, preset.install, Some(preset.login))
+        let title = if preset.title.is_empty() { name.clone() } else { preset.title };
+        answered(name, title, &answer, preset.install, Some(preset.login))
     });
     let agents = agents.collect();
     let tools = tools.into_iter().zip(answers).map(|((name, _, package, why), answer)| {

@@ -11,6 +11,8 @@ pub(super) struct Report {
     pub(super) ready: bool,
     /// What keeps one from running.
     pub(super) missing: Vec<String>,
+    /// The agent that the settings name.
+    pub(super) agent: Option<String>,
     pub(super) agents: Vec<Program>,
     pub(super) tools: Vec<Program>,
     pub(super) system: Vec<Feature>,
@@ -83,12 +85,16 @@ impl Report {
         system: Vec<Feature>,
         state: StateDir,
         workspace: Workspace,
+        agent: Option<Result<String, String>>,
     ) -> Self {
         let mut missing = Vec::new();
         if let Some(git) = tools.iter().find(|tool| tool.name == "git" && !tool.works) {
             missing.push(format!("git: {}", git.install));
         }
-        if !agents.iter().any(|agent| agent.works) {
+        let (agent, unusable) =
+            agent.map_or((None, None), |agent| (agent.as_ref().ok().cloned(), agent.err()));
+        missing.extend(unusable.as_ref().map(|why| format!("the agent of the settings: {why}")));
+        if agent.is_none() && unusable.is_none() && !agents.iter().any(|agent| agent.works) {
             let first = agents.first().map(|agent| format!(", such as {}: {}", agent.title, agent.install));
             missing.push(format!("an agent{}", first.unwrap_or_default()));
         }
@@ -105,6 +111,7 @@ impl Report {
             ralph: env!("CARGO_PKG_VERSION"),
             ready: missing.is_empty(),
             missing,
+            agent,
             agents,
             tools,
             system,

@@ -86,9 +86,11 @@ fn program(program: &Program, needed: bool) -> Row {
     };
     let note = match (&program.trouble, &program.login) {
         (Some(trouble), _) => trouble.clone(),
-        (None, Some(login)) if program.installed => format!("{} · log in: {login}", program.title),
+        (None, Some(login)) if program.installed && !login.is_empty() => {
+            format!("{} · log in: {login}", program.title)
+        }
+        (None, _) if program.installed => program.title.clone(),
         (None, Some(_)) => program.install.clone(),
-        (None, None) if program.installed => program.title.clone(),
         (None, None) => format!("{}: {}", program.title, program.install),
     };
     row(mark, &program.name, one_line(value), one_line(&note))
@@ -149,10 +151,14 @@ fn here(report: &Report) -> Vec<Row> {
         row(Mark::Good, "settings", here.settings.join(", "), "")
     };
     let directory = row(Mark::Good, "directory", one_line(&here.path), "");
-    vec![
+    let agent =
+        report.agent.as_ref().map(|agent| row(Mark::Good, "agent", one_line(agent), "by the settings"));
+    let mut rows = vec![
         directory,
         git,
         row(good_or(here.prompt_file, Mark::Without), "PROMPT.md", prompt.0, prompt.1),
         settings,
-    ]
+    ];
+    rows.extend(agent);
+    rows
 }
