@@ -12,8 +12,10 @@ pub(super) fn make(place: &Place<'_>) -> Option<Found> {
 
 pub(super) fn just(place: &Place<'_>) -> Option<Found> {
     recipes(place, place.first(&["justfile", "Justfile", ".justfile"])?, "just", |head| {
-        // What follows the name is a parameter.
-        head.trim_start_matches('@').split_whitespace().take(1).collect()
+        // What follows the name are parameters; one without a default would be asked for.
+        let mut words = head.trim_start_matches('@').split_whitespace();
+        let name = words.next();
+        name.filter(|_| words.all(|word| word.starts_with('*'))).into_iter().collect()
     })
 }
 

@@ -60,6 +60,7 @@ fn a_directory_gets_the_checks_that_its_files_speak_of() {
             &[("Makefile", ".PHONY: test lint check\ntest lint: build\n\trun\ncheck::\n\trun\n")],
             &["make test", "make check", "make lint"],
         ),
+        (&[("justfile", "test name:\n    run {{name}}\ncheck +names:\n    run\n")], &[]),
         (&[("justfile", "lint := 'x'\n@test *ARGS:\n    run\nbuild test:\n    run\n")], &["just test"]),
         (
             &[("go.mod", ""), ("Makefile", "test:\n\tgo test\n")],
