@@ -35,9 +35,9 @@ pub struct Words {
 pub enum Verb {
     /// Run a loop in the foreground
     #[command(
-        after_help = "Flags without a value are off unless given. Durations read 90, 90s, 5m or 2h. Settings \
-        files hold the same keys:\nralph config shows what holds here. For example:\n  \
-        ralph run \"Make the tests pass.\" --check \"cargo test\" --max-time 2h -- claude -p"
+        after_help = "Flags without a value are off unless given. Durations read 90, 90s, 5m or 2h; 0 is none. \
+        Settings files hold the same keys, and may change every default: ralph config shows what holds here.\n\n\
+        For example:\n  ralph run \"Make the tests pass.\" --check \"cargo test\" --max-time 2h -- claude -p"
     )]
     Run(Box<Later<RunWords>>),
     /// Run a loop in the background
