@@ -130,9 +130,10 @@ fn proof(stack: &Stack, all: &Settings) -> Result<Proof, Wrong> {
             "give the words that the agent is to promise",
         );
     }
-    if all.fallback_promises.iter().any(|promise| promise.trim().is_empty()) {
+    let promises = &all.fallback_promises;
+    if promises.is_empty() || promises.iter().any(|promise| promise.trim().is_empty()) {
         return wrong(
-            format!("{}: a promise is empty", stack.name("fallback-promises")),
+            format!("{}: a promise is empty, or there is none", stack.name("fallback-promises")),
             "give words, or noPromise: true if none is to be asked for",
         );
     }
@@ -140,6 +141,9 @@ fn proof(stack: &Stack, all: &Settings) -> Result<Proof, Wrong> {
         if path.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
             return wrong(format!("{} is empty", stack.name(name)), "name a file");
         }
+    }
+    if all.model.as_ref().is_some_and(|model| model.trim().is_empty()) {
+        return wrong(format!("{} is empty", stack.name("model")), "name one, or leave it out");
     }
     // Of two layers the higher one has taken the other's away; so it is one layer that says both.
     if all.no_promise && all.promise.is_some() {

@@ -95,7 +95,8 @@ fn flag(key: &'static Key) -> Option<Arg> {
     let action = if key.is_list() { ArgAction::Append } else { ArgAction::Set };
     let shown = key.shown.as_deref().unwrap_or("VALUE");
     let hyphens = !matches!(key.kind, Kind::Choice | Kind::Path | Kind::Objects | Kind::Object);
-    Some(arg.action(action).value_name(shown).value_parser(parser(key)).allow_hyphen_values(hyphens))
+    let arg = arg.action(action).value_name(shown).value_parser(parser(key)).allow_hyphen_values(hyphens);
+    Some(arg.ignore_case(key.kind == Kind::Choice))
 }
 
 fn parser(key: &'static Key) -> ValueParser {

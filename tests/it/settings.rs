@@ -363,6 +363,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("settings.json", r#"{"checks": [5]}"#, "checks[0] must be a text or an object, not 5", "checks has"),
     ("settings.json", r#"{"noPreflight": true}"#, "noPreflight is a flag, not a setting", "preflight: false"),
     ("settings.json", r#"{"fallbackPromises": [" "]}"#, "fallbackPromises: a promise is empty", "noPromise"),
+    ("settings.json", r#"{"fallbackPromises": []}"#, "fallbackPromises: a promise is empty, or", "noPromise"),
     ("settings.json", r#"{"doneFile": ""}"#, "settings.json: doneFile is empty", "name a file"),
     (
         "settings.json",
@@ -453,12 +454,22 @@ fn flags_that_contradict_are_refused() {
         (&["--agent", "script:x", "--model", "m"], "--model: script:x is not a known agent"),
         (&["--agent", "script:x", "--yolo"], "--approve: script:x is not a known agent"),
         (&["--done-file", ""], "--done-file is empty"),
+        (&["--model", " "], "--model is empty"),
         (&["--", "."], "there is no program ."),
         (&["--", "./"], "is a directory: ./"),
         (&["--exit-waiting", "300"], "--exit-waiting"),
     ] {
         test.ralph(&[&["run", "x"], words].concat()).exits(2).complains(error).complains("hint:");
     }
+}
+
+#[test]
+fn a_choice_may_be_typed_in_capitals_as_files_have_it() {
+    let words =
+        ["run", "x", "--name", "a", "-m", "1", "--no-promise", "--check", "true", "--on-fail", "REPLACE"];
+    let test = Test::new();
+    test.ralph(&[&words[..], &["--", "true"]].concat()).exits(0);
+    assert_eq!(test.journal("a")[0]["plan"]["proof"]["checks"][0]["on_fail"], "replace");
 }
 
 #[test]
