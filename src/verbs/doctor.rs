@@ -9,18 +9,17 @@ mod workspace;
 
 use super::failure::Failure;
 use super::ready::agent_exists;
-use super::run::places;
+use super::run::{places, workspace};
 use crate::config::agents::{self, Preset};
 use crate::config::{Errand, Settings, Stack, Wrong};
 use crate::show::console::colours;
 use crate::show::say;
 use crate::store::Home;
 use report::Report;
-use std::env;
 use std::path::Path;
 
 pub(super) fn doctor(json: bool) -> Result<i32, Failure> {
-    let here = env::current_dir().map_err(Failure::broken)?;
+    let here = workspace()?;
     let home = Home::locate()?;
     let Here { presets, min_free, agent, wrong } = settings(&here);
     let Ok((agents, tools)) = programs::look(&here, presets) else {

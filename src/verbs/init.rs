@@ -5,6 +5,7 @@ mod settings;
 
 use super::failure::Failure;
 use super::place::put;
+use super::run::workspace;
 use crate::cli::setup::InitWords;
 use crate::show::say;
 use std::path::Path;
@@ -18,8 +19,7 @@ pub(super) fn template() -> i32 {
 
 pub(super) fn init(words: &InitWords) -> Result<i32, Failure> {
     if words.settings {
-        let here = std::env::current_dir().map_err(Failure::broken)?;
-        settings::write(&here, words.force)?;
+        settings::write(&workspace()?, words.force)?;
         return Ok(0);
     }
     let name = "PROMPT.md";

@@ -35,7 +35,11 @@ pub(super) fn intent(words: &RunWords) -> Result<Option<Intent>, Failure> {
 
 /// The directory in which a loop would work now.
 pub(super) fn workspace() -> Result<PathBuf, Failure> {
-    std::env::current_dir().and_then(std::fs::canonicalize).map_err(Failure::broken)
+    let here = std::env::current_dir().and_then(std::fs::canonicalize);
+    here.map_err(|error| {
+        Failure::broken(format!("cannot tell the current directory: {error}"))
+            .with_hint("cd to one that is there")
+    })
 }
 
 /// Where the settings of a workspace are looked for.

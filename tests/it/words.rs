@@ -414,3 +414,17 @@ fn many_iterations_are_warned_of() {
     assert_eq!(done.err, "");
     assert!(fs::read_dir(test.state_dir().join("loops")).unwrap().count() == 3);
 }
+
+#[test]
+fn a_directory_that_is_gone_is_named() {
+    let test = Test::new();
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    for words in ["run x -- true", "config", "doctor", "init --settings"] {
+        let said = test
+            .sh(&format!("mkdir gone && cd gone && rmdir ../gone && {{ {ralph} {words} 2>&1 || echo $?; }}"));
+        assert!(
+            said.contains("cannot tell the current directory") && said.ends_with("1\n"),
+            "{words}: {said}"
+        );
+    }
+}
