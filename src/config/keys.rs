@@ -96,6 +96,11 @@ impl Key {
         Some(find(&self.inner, name).expect("the table names an inner key"))
     }
 
+    /// Whether a text may be left out: one that has a default, or without which nothing makes sense, may not.
+    pub fn may_be_nothing(&self) -> bool {
+        self.default.is_none() && !self.required
+    }
+
     /// Its name as files spell it.
     pub fn camel(&self) -> String {
         camel(&self.name)

@@ -71,8 +71,8 @@ fn kind(key: &Key, place: &str) -> Value {
     let text = json!({ "type": "string" });
     let texts = json!({ "type": ["array", "null"], "items": text });
     match key.kind {
-        Kind::Text | Kind::Path if key.required => text,
-        Kind::Text | Kind::Path => json!({ "type": ["string", "null"] }),
+        Kind::Text | Kind::Path if key.may_be_nothing() => json!({ "type": ["string", "null"] }),
+        Kind::Text | Kind::Path => text,
         Kind::Texts => texts,
         Kind::Switch => json!({ "type": "boolean" }),
         Kind::Count => json!({ "type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX }),

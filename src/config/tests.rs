@@ -181,3 +181,29 @@ fn a_model_belongs_to_the_agent_that_it_was_named_with() {
     stack.push(layer(Origin::File("project".into()), &json!({ "agent": "claude" })));
     assert!(words(&stack).contains("--model opus"), "a model that was named with no agent is anybody's");
 }
+
+#[test]
+fn nothing_is_refused_or_understood_for_every_key() {
+    let named = |key: &keys::Key, value: &Value| json!({ key.name.clone(): value });
+    for key in keys::table() {
+        let inner = key.inner.iter().map(|inner| named(inner, &Value::Null));
+        let inner: Vec<Value> = match key.kind {
+            keys::Kind::Objects => inner.map(|one| json!([one])).collect(),
+            keys::Kind::Map => inner.map(|one| json!({ "claude": one })).collect(),
+            _ => inner.collect(),
+        };
+        for value in [Value::Null].iter().chain(&inner) {
+            let settings = named(key, value);
+            let settled = value::settle_all(keys::table(), settings.as_object().unwrap(), "");
+            if let Ok(values) = settled {
+                let mut stack = Stack::defaults();
+                stack.push(Layer { origin: Origin::Flag, values });
+                // What it comes to may be wrong, but not a surprise.
+                let _ = plan(&stack, &errand());
+                if let Err(wrong) = agents::all(&stack, &Settings::of(&stack).agents) {
+                    assert_eq!(wrong.error, "agents.claude: command is missing");
+                }
+            }
+        }
+    }
+}

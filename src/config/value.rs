@@ -79,7 +79,7 @@ pub fn settle(key: &Key, value: &Value, place: &str) -> Result<Value, Flaw> {
         _ => wrong(),
     };
     match key.kind {
-        Kind::Text | Kind::Path if value.is_null() => Ok(Value::Null),
+        Kind::Text | Kind::Path if value.is_null() && key.may_be_nothing() => Ok(Value::Null),
         Kind::Text | Kind::Path => text(|_| true),
         Kind::Switch if value.is_boolean() => Ok(value.clone()),
         Kind::Count => or_none(value.as_u64().filter(|count| u32::try_from(*count).is_ok()).map(Value::from)),
