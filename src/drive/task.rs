@@ -65,8 +65,7 @@ impl TaskDir {
         make_dir(&ralph)?;
         let ignore = ralph.join(".gitignore");
         if fs::metadata(&ignore).map_or(0, |data| data.len()) == 0 {
-            let words =
-                "# What ralph writes here is not part of the work.\n/.gitignore\n/task/\n/guardrail_*.log\n";
+            let words = "# What ralph writes here is not part of the work.\n/.gitignore\n/task/\n/guardrail_*.log\n/settings.local.*\n";
             regular::create(&ignore)?.write_all(words.as_bytes())?;
         }
         make_dir(&ralph.join("task"))?;

@@ -93,13 +93,45 @@ impl Tally {
     }
 }
 
-/// The last lines of a text that say something: why an agent failed, as a rule.
+/// Words by which programs say what is wrong.
+const TELLING: [&str; 12] = [
+    "error",
+    "unknown",
+    "unrecognized",
+    "invalid",
+    "denied",
+    "not found",
+    "not valid",
+    "unauthorized",
+    "forbidden",
+    "expired",
+    "refused",
+    "cannot",
+];
+
+/// The last lines of a text that say something: why an agent failed, as a rule. Where a help or a trace of the
+/// stack comes after the reason, the reason comes first here.
 pub fn last_words(text: &str) -> String {
     let lines = text.lines().map(|line| plain(line.trim_end()).into_owned());
     let mut lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
-    let words = lines.split_off(lines.len().saturating_sub(ERROR_LINES)).join("\n");
-    let dropped = words.chars().count().saturating_sub(ERROR_MAX);
-    words.chars().skip(dropped).collect()
+    let last = lines.split_off(lines.len().saturating_sub(ERROR_LINES));
+    let is_telling = |line: &&String| TELLING.iter().any(|word| line.to_lowercase().contains(word));
+    let reason = lines.iter().rev().find(is_telling).filter(|_| !last.iter().any(|line| is_telling(&line)));
+    match reason {
+        None => end_of(&last.join("\n"), ERROR_MAX),
+        Some(reason) => {
+            let reason: String = reason.chars().take(ERROR_MAX / 2).collect();
+            format!("{reason}\n…\n{}", end_of(&last[1..].join("\n"), ERROR_MAX / 2))
+        }
+    }
+}
+
+/// The end of a text, with a mark where it was cut.
+fn end_of(text: &str, max: usize) -> String {
+    match text.chars().count().saturating_sub(max) {
+        0 => text.to_owned(),
+        dropped => std::iter::once('…').chain(text.chars().skip(dropped + 1)).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -165,6 +197,8 @@ mod tests {
             ("one\n\n  \ntwo\r\n", "one\ntwo"),
             ("1\n2\n3\n4\n5\n6\n", "2\n3\n4\n5\n6"),
             ("\x1b[31mError:\x1b[0m no such flag\n", "Error: no such flag"),
+            ("noise\nUnknown argument: x\n\nUsage:\n1\n2\n3\n4\n5\n", "Unknown argument: x\n…\n2\n3\n4\n5"),
+            ("error: early\n1\n2\n3\n4\nerror: late\n", "1\n2\n3\n4\nerror: late"),
         ] {
             assert_eq!(last_words(text), words, "{text:?}");
         }

@@ -92,6 +92,10 @@ fn red_outputs(state: &State, materials: &Materials, wanted: OnFail) -> String {
             continue;
         }
         let head = format!("The check `{}` is red ({}).", defang(&check.command), how_red(report));
+        if output.text.trim().is_empty() {
+            parts.push(format!("{head} It printed nothing."));
+            continue;
+        }
         let place = format!("Its whole output: {log}");
         parts.push(format!("{head} {place}\n\n{}", with_cut(&output.fenced(""), &output.cut)));
     }

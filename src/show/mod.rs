@@ -14,7 +14,7 @@ pub mod tail;
 pub mod why;
 
 use crate::engine::plain::plain;
-use std::io::{Write, stdout};
+use std::io::{self, Write, stdout};
 use unicode_width::UnicodeWidthChar;
 
 /// Colour, where it helps and is wanted.
@@ -45,6 +45,15 @@ pub fn paint(text: &str, paint: Paint, on: bool) -> String {
         Paint::Bold => 1,
     };
     format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+/// Prints what was asked for. A reader that went away has seen enough; anything else is an error.
+pub fn answer(text: &str) -> io::Result<()> {
+    let mut out = stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
 }
 
 /// Prints to standard output. A reader that went away is no reason to fail.

@@ -1,18 +1,18 @@
 //! `ralph completions`: what a shell needs to complete verbs, flags, and the names of loops.
 
+use super::failure::{Failure, answer};
 use crate::cli::Words;
 use crate::cli::setup::visible;
-use crate::show::say;
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
-pub(super) fn completions(shell: Shell) -> i32 {
+pub(super) fn completions(shell: Shell) -> Result<i32, Failure> {
     let mut command = visible(&Words::command());
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "ralph", &mut script);
     let script = String::from_utf8_lossy(&script);
-    say(&with_loops(&script, shell, &of_loops(&command)));
-    0
+    answer(&with_loops(&script, shell, &of_loops(&command)))?;
+    Ok(0)
 }
 
 /// The verbs whose first word is a loop's name.

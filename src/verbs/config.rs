@@ -1,26 +1,25 @@
 //! `ralph config`: every setting, its value, and the layer that it comes from.
 
-use super::failure::Failure;
+use super::failure::{Failure, answer};
 use super::run::{places, workspace};
 use crate::cli::ConfigWords;
 use crate::config::keys::{self, Key, Kind, table};
 use crate::config::{Origin, Stack, schema};
-use crate::show::say;
 use serde_json::{Value, json};
 
 pub(super) fn config(words: &ConfigWords) -> Result<i32, Failure> {
     if words.schema {
-        say(&schema::schema());
+        answer(&schema::schema())?;
         return Ok(0);
     }
     let stack = Stack::load(&places(workspace()?, words.config.clone()))?;
     let rows = rows(&stack);
     if words.json {
         let all = rows.iter().map(|row| (row.name.clone(), json!({ "value": row.value, "from": row.from })));
-        say(&format!("{:#}\n", Value::Object(all.collect())));
+        answer(&format!("{:#}\n", Value::Object(all.collect())))?;
         return Ok(0);
     }
-    say(&text(&rows));
+    answer(&text(&rows))?;
     Ok(0)
 }
 

@@ -7,13 +7,12 @@ mod system;
 mod text;
 mod workspace;
 
-use super::failure::Failure;
+use super::failure::{Failure, answer};
 use super::ready::agent_exists;
 use super::run::{places, workspace};
 use crate::config::agents::{self, Preset};
 use crate::config::{Errand, Settings, Stack, Wrong};
 use crate::show::console::colours;
-use crate::show::say;
 use crate::store::Home;
 use report::Report;
 use std::path::Path;
@@ -30,9 +29,9 @@ pub(super) fn doctor(json: bool) -> Result<i32, Failure> {
     let report = Report::new(agents, tools, system::look(), state, workspace::look(&here, wrong), agent);
     if json {
         let text = serde_json::to_string_pretty(&report).map_err(Failure::broken)?;
-        say(&format!("{text}\n"));
+        answer(&format!("{text}\n"))?;
     } else {
-        say(&text::text(&report, colours()));
+        answer(&text::text(&report, colours()))?;
     }
     Ok(i32::from(!report.ready))
 }

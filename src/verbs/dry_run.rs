@@ -1,12 +1,11 @@
 //! `ralph run --dry-run`: the plan and the first prompt, and nothing is started.
 
-use super::failure::Failure;
+use super::failure::{Failure, answer};
 use crate::config;
 use crate::engine::plan::{Approve, Delivery};
 use crate::engine::prompt::{Materials, render};
 use crate::engine::words::{dollars, duration};
 use crate::engine::{Plan, State};
-use crate::show::say;
 
 pub(super) fn dry_run(plan: &Plan) -> Result<i32, Failure> {
     let task = match &plan.task.file {
@@ -14,12 +13,12 @@ pub(super) fn dry_run(plan: &Plan) -> Result<i32, Failure> {
         None => plan.task.text.clone().unwrap_or_default(),
     };
     let prompt = render(&State::new(plan.clone()), &Materials { task, ..Materials::default() });
-    say(&format!(
+    answer(&format!(
         "{}\n--- the first prompt, as it would be with no check red ---\n\n{prompt}",
         in_words(plan)
-    ));
+    ))?;
     if !prompt.ends_with('\n') {
-        say("\n");
+        answer("\n")?;
     }
     Ok(0)
 }

@@ -1,6 +1,6 @@
 //! What went wrong at the door: an error, a hint, and the exit code.
 
-use crate::{config, run, store};
+use crate::{config, run, show, store};
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::io::Write;
@@ -76,6 +76,11 @@ impl From<run::Error> for Failure {
             run::Error::World(error) => Self::broken(error),
         }
     }
+}
+
+/// Prints what was asked for; an answer that cannot be written is a failure.
+pub(super) fn answer(text: &str) -> Result<(), Failure> {
+    show::answer(text).map_err(|error| Failure::broken(format!("cannot write the answer: {error}")))
 }
 
 /// Says something that is not an error.

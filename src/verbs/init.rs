@@ -3,7 +3,7 @@
 mod detect;
 mod settings;
 
-use super::failure::Failure;
+use super::failure::{Failure, answer};
 use super::place::put;
 use super::run::workspace;
 use crate::cli::setup::InitWords;
@@ -12,9 +12,9 @@ use std::path::Path;
 
 const STARTER: &str = include_str!("../../presets/starter.md");
 
-pub(super) fn template() -> i32 {
-    say(STARTER);
-    0
+pub(super) fn template() -> Result<i32, Failure> {
+    answer(STARTER)?;
+    Ok(0)
 }
 
 pub(super) fn init(words: &InitWords) -> Result<i32, Failure> {

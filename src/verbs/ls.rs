@@ -1,9 +1,8 @@
 //! `ralph ls`: all loops.
 
-use super::failure::{Failure, warn};
+use super::failure::{Failure, answer, warn};
 use super::visit::is_held;
 use crate::cli::LsWords;
-use crate::show::say;
 use crate::show::status::{object, table};
 use crate::store::{Home, View, view_with_inbox};
 use serde_json::Value;
@@ -13,7 +12,7 @@ pub(super) fn ls(words: &LsWords) -> Result<i32, Failure> {
     let names = home.names()?;
     if words.names {
         for name in names {
-            say(&format!("{name}\n"));
+            answer(&format!("{name}\n"))?;
         }
         return Ok(0);
     }
@@ -30,11 +29,11 @@ pub(super) fn ls(words: &LsWords) -> Result<i32, Failure> {
     if words.json {
         let directory = |view: &View| home.loop_dir(&view.header.name).path().display().to_string();
         let all = loops.iter().map(|(view, held)| object(view, *held, &directory(view)));
-        say(&format!("{}\n", Value::Array(all.collect())));
+        answer(&format!("{}\n", Value::Array(all.collect())))?;
     } else if loops.is_empty() {
-        say("no loops yet; ralph run starts one\n");
+        answer("no loops yet; ralph run starts one\n")?;
     } else {
-        say(&table(&loops));
+        answer(&table(&loops))?;
     }
     Ok(0)
 }

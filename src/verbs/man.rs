@@ -1,10 +1,9 @@
 //! `ralph man`: the manual pages, made of the same words as the help.
 
-use super::failure::Failure;
+use super::failure::{Failure, answer};
 use crate::cli::Words;
 use crate::cli::setup::visible;
 use crate::config::keys::nearest;
-use crate::show::say;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
@@ -22,7 +21,7 @@ pub(super) fn man(verb: Option<&str>) -> Result<i32, Failure> {
     if verb.is_some() {
         roff.push_str(".SH \"SEE ALSO\"\nralph(1)\n");
     }
-    say(&roff);
+    answer(&roff)?;
     Ok(0)
 }
 

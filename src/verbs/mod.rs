@@ -31,9 +31,10 @@ pub(crate) use ready::ready;
 pub(crate) use run::{Place, prepare};
 
 use crate::cli::{Verb, Words};
-use crate::show::{one_line, say};
-use clap::Parser;
+use crate::config::keys::nearest;
+use crate::show::one_line;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::process::ExitCode;
@@ -69,9 +70,9 @@ fn call(verb: Verb) -> Result<i32, Failure> {
         Verb::Blocked(words) => inside::blocked(&words.why.join(" ")),
         Verb::Config(words) => config::config(&words),
         Verb::Init(words) => init::init(&words),
-        Verb::Template => Ok(init::template()),
+        Verb::Template => init::template(),
         Verb::Doctor(words) => doctor::doctor(words.json),
-        Verb::Completions(words) => Ok(completions::completions(words.shell)),
+        Verb::Completions(words) => completions::completions(words.shell),
         Verb::Man(words) => man::man(words.verb.as_deref()),
         Verb::Demo(words) => demo::demo(words.keep),
         Verb::Supervise(words) => background::supervise_loop(&words),
@@ -83,7 +84,7 @@ fn call(verb: Verb) -> Result<i32, Failure> {
 /// Help and version are answers; the rest of what the parser says is an error with a hint.
 fn usage(error: &clap::Error, args: &[OsString]) -> Result<i32, Failure> {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        say(&error.to_string());
+        failure::answer(&error.to_string())?;
         return Ok(0);
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -94,7 +95,9 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Result<i32, Failure> {
     let verb = words.first().map(AsRef::as_ref).unwrap_or_default();
     if error.kind() == ErrorKind::InvalidSubcommand {
         let verb = context(error, ContextKind::InvalidSubcommand).unwrap_or(verb);
-        let hint = match suggestion(error) {
+        let known = Words::command();
+        let verbs = known.get_subcommands().filter(|verb| !verb.is_hide_set()).map(clap::Command::get_name);
+        let hint = match nearest(verb, verbs) {
             Some(meant) => format!("did you mean ralph {meant}? ralph help shows every verb"),
             None if words[0] == "help" => "ralph help shows every verb".into(),
             None => format!("for a task, say ralph run {:?}", words.join(" ")),

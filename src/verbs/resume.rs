@@ -2,6 +2,7 @@
 
 use super::background::{launch, usable};
 use super::failure::{Failure, warn};
+use super::ready::agent_exists;
 use super::run::places;
 use super::supervise::{Locks, supervise};
 use super::visit::Visit;
@@ -13,6 +14,8 @@ use crate::engine::{Event, Now, Outcome, Status};
 use crate::show::say;
 use crate::show::status::next_step;
 use crate::store::{Message, inbox};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
@@ -46,6 +49,7 @@ pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
         say(&format!("resumed ralph loop for {name}\n"));
         return Ok(0);
     }
+    agent_exists(&state.plan.agent, &state.plan.workspace, &own_agents(&state.plan.workspace))?;
     if visit.view.header.background {
         return in_background(&visit);
     }
@@ -72,6 +76,12 @@ fn in_background(visit: &Visit) -> Result<i32, Failure> {
     launch(&visit.home, &visit.dir, tmux.as_ref())?;
     say(&format!("resumed ralph loop for {}\n", visit.dir.name()));
     Ok(0)
+}
+
+/// The user's own agents, for how to install one that is gone.
+fn own_agents(workspace: &Path) -> BTreeMap<String, Value> {
+    Stack::load(&places(workspace.to_owned(), None))
+        .map_or_else(|_| BTreeMap::new(), |stack| Settings::of(&stack).agents)
 }
 
 /// What the console shows is no part of a plan: today's settings say. Wrong ones are no reason not to go on.

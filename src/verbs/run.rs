@@ -8,6 +8,7 @@ use super::supervise::{Locks, lock_away, supervise};
 use super::visit::Visit;
 use crate::cli::{OutputWords, RunWords};
 use crate::config::{self, Places, Settings, Stack};
+use crate::engine::plan::Level;
 use crate::engine::{Plan, Status};
 use crate::store::{self, Header, Home, Journal, LoopDir, cache, last_holder, valid_name};
 use std::io::Read;
@@ -70,6 +71,15 @@ pub(super) fn intent_in(
             Some(_) => "high iteration count (>50) may consume significant resources",
             None => "no limit of iterations: the loop may consume significant resources",
         });
+    }
+    if plan.context.level == Level::None
+        && plan.proof.checks.is_empty()
+        && !plan.proof.explicit()
+        && !all.no_promise
+    {
+        warn(
+            "with --context none nobody tells the agent what to promise: your prompt must ask for <promise>COMPLETE</promise>",
+        );
     }
     Ok(Some(Intent { plan, all }))
 }

@@ -108,3 +108,26 @@ fn a_reader_that_takes_nothing_stops_neither_limits_nor_signals() {
     assert_eq!(test.status("a")["stop_reason"], "timeout");
     assert!(shown.contains("took"), "{shown}");
 }
+
+#[test]
+fn an_answer_that_cannot_be_written_is_no_success() {
+    let test = Test::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let Ok(full) = full else { return };
+    for words in [
+        &["template"][..],
+        &["config"],
+        &["config", "--schema"],
+        &["ls"],
+        &["help"],
+        &["completions", "bash"],
+        &["man"],
+    ] {
+        let mut command = test.ralph_command(words);
+        command.stdin(std::process::Stdio::null()).stdout(full.try_clone().unwrap());
+        let done = command.output().unwrap();
+        assert_eq!(done.status.code(), Some(1), "{words:?}");
+        let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(complaint.contains("cannot write the answer"), "{words:?}: {complaint}");
+    }
+}

@@ -428,3 +428,11 @@ fn a_directory_that_is_gone_is_named() {
         );
     }
 }
+
+#[test]
+fn the_verb_that_was_meant_is_the_nearest_one() {
+    let test = Test::new();
+    for (typed, meant) in [("staus", "status"), ("stat", "status"), ("rsume", "resume"), ("lgos", "logs")] {
+        test.ralph(&[typed]).exits(2).complains(&format!("did you mean ralph {meant}?"));
+    }
+}
