@@ -41,6 +41,25 @@ pub fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, Wrong> {
     }
 }
 
+/// In a repository's subdirectory, the settings of its top do not hold: its checks would be missed silently, and
+/// would not work here as they are. Whoever wants either must say so.
+pub fn none_above(workspace: &Path) -> Result<(), Wrong> {
+    let above = workspace.ancestors().take_while(|dir| !dir.join(".git").exists()).collect::<Vec<_>>();
+    let Some(top) = above.last().and_then(|dir| dir.parent()) else { return Ok(()) };
+    let within = above.iter().skip(1).copied().chain([top]);
+    for (up, dir) in within.enumerate() {
+        if let Some(path) = find(&dir.join(".ralph"), "settings")? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let file = format!("{}.ralph/{name}", "../".repeat(up + 1));
+            return wrong(
+                format!("{file} holds in {}, not here", dir.display()),
+                format!("run ralph there; or take it here as well, with -c {file}"),
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Reads a settings file that must be there.
 pub fn read(path: &Path, shown: &str) -> Result<Map<String, Value>, Wrong> {
     let parse = match path.extension().and_then(|end| end.to_str()) {

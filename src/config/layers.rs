@@ -69,6 +69,9 @@ impl Stack {
             Some(path) => Some(places.workspace.join(path)),
             None => file::find(&project_dir, "settings")?,
         };
+        if project.is_none() {
+            file::none_above(&places.workspace)?;
+        }
         let local = file::find(&project_dir, "settings.local")?;
         for path in [user, project, local].into_iter().flatten() {
             let shown = shown(&path, &places.workspace);

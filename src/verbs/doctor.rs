@@ -11,7 +11,7 @@ use super::failure::{Failure, answer};
 use super::ready::agent_exists;
 use super::run::{places, workspace};
 use crate::config::agents::{self, Preset};
-use crate::config::{Errand, Settings, Stack, Wrong};
+use crate::config::{Errand, Origin, Settings, Stack, Wrong};
 use crate::show::console::colours;
 use crate::store::Home;
 use report::Report;
@@ -20,8 +20,8 @@ use std::path::Path;
 pub(super) fn doctor(json: bool) -> Result<i32, Failure> {
     let here = workspace()?;
     let home = Home::locate()?;
-    let Here { presets, min_free, agent, wrong } = settings(&here);
-    let Ok((agents, tools)) = programs::look(&here, presets) else {
+    let Here { presets, named_here, min_free, agent, wrong } = settings(&here);
+    let Ok((agents, tools)) = programs::look(&here, presets, &named_here) else {
         // Somebody has pressed Ctrl-C.
         return Ok(130);
     };
@@ -39,6 +39,8 @@ pub(super) fn doctor(json: bool) -> Result<i32, Failure> {
 /// What the settings that hold here say.
 struct Here {
     presets: Vec<(String, Preset)>,
+    /// Those whose program a file of this directory names.
+    named_here: Vec<String>,
     min_free: u64,
     /// The agent that they name, if they do, or why it cannot be used.
     agent: Option<Result<String, String>>,
@@ -57,9 +59,11 @@ fn settings(here: &Path) -> Here {
 fn say_of(stack: &Stack, here: &Path) -> Result<Here, Wrong> {
     let all = Settings::of(stack);
     let presets = agents::all(stack, &all.agents)?;
+    let is_from_here = |name: &String| matches!(stack.origin(&["agents", name, "command"]), Origin::File(path) if Path::new(path).is_relative());
+    let named_here = all.agents.keys().filter(|name| is_from_here(name)).cloned().collect();
     let names = all.agent.as_ref().is_some_and(|agent| agent.name.is_some() || !agent.command.is_empty());
     let agent = names.then(|| usable(stack, &all, here));
-    Ok(Here { presets, min_free: all.min_free.0, agent, wrong: None })
+    Ok(Here { presets, named_here, min_free: all.min_free.0, agent, wrong: None })
 }
 
 /// The agent of the settings.

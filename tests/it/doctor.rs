@@ -70,7 +70,7 @@ fn programs_that_hang_ask_or_fail_are_named_and_leave_nothing_behind() {
     assert_eq!(report["ready"], true, "one good agent is enough");
     let codex = named(&report["agents"], "codex");
     assert_eq!((&codex["installed"], &codex["version"]), (&true.into(), &Value::Null));
-    assert_eq!(codex["trouble"], "it did not say its version in 5 s");
+    assert_eq!(codex["trouble"], "it did not say its version in 10 s");
     let gemini = named(&report["agents"], "gemini");
     assert_eq!(gemini["works"], false);
     assert_eq!(gemini["trouble"], "asked for its version, it failed (exit 7): node is too old");
@@ -138,7 +138,7 @@ fn kernel_features_are_tried() {
 fn an_agent_of_one_s_own_is_never_called_without_a_word() {
     let test = machine(&[GIT, ("mine", "echo \"mine $# $1\" >>\"$HOME/asked\"; echo 3.2.1")]);
     for version in ["", "version = []\n"] {
-        test.write(".ralph/settings.toml", &format!("[agents.mine]\ncommand = \"mine\"\n{version}"));
+        test.write("../home/.config/ralph/settings.toml", &format!("[agents.mine]\ncommand = \"mine\"\n{version}"));
         let done = doctor(&test, &[]).exits(0).says("✔ mine");
         assert!(
             !done.out.lines().any(|line| line.contains("mine") && line.contains("log in")),
@@ -176,7 +176,7 @@ fn a_program_whose_interpreter_is_missing_is_not_called_missing() {
 #[test]
 fn settings_that_cannot_be_read_and_agents_of_one_s_own_are_seen() {
     let test = machine(&[GIT, ("mine", "echo mine 3.2.1")]);
-    test.write(".ralph/settings.toml", "[agents.mine]\ncommand = [\"mine\"]\nversion = [\"-v\"]\n");
+    test.write("../home/.config/ralph/settings.toml", "[agents.mine]\ncommand = [\"mine\"]\nversion = [\"-v\"]\n");
     let found = report(&test);
     assert_eq!(named(&found["agents"], "mine")["version"], "3.2.1");
     assert_eq!(found["ready"], true);
@@ -184,4 +184,21 @@ fn settings_that_cannot_be_read_and_agents_of_one_s_own_are_seen() {
     doctor(&test, &[]).exits(1).says("✘ settings").says("needed: settings that can be read: ");
     test.write(".ralph/settings.toml", "minFree = \"900000GiB\"\n");
     doctor(&test, &[]).exits(1).says("needed: space");
+}
+
+#[test]
+fn what_a_directory_names_is_not_run() {
+    let test = Test::new().program("evil", "#!/bin/sh\ntouch ran\necho 1.0\n");
+    test.write(
+        ".ralph/settings.toml",
+        "[agents.claude]\ncommand = ['./evil']\n[agents.mine]\ncommand = './evil'\n",
+    );
+    let report: Value = serde_json::from_str(&test.ralph(&["doctor", "--json"]).out).unwrap();
+    let agents = report["agents"].as_array().unwrap();
+    for name in ["claude", "mine"] {
+        let agent = agents.iter().find(|agent| agent["name"] == name).unwrap();
+        assert_eq!((&agent["installed"], &agent["version"]), (&true.into(), &Value::Null), "{agent}");
+        assert!(agent["trouble"].as_str().unwrap().contains("this directory's settings"));
+    }
+    assert!(!test.workspace().join("ran").exists());
 }

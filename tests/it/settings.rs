@@ -558,3 +558,25 @@ fn the_documentation_s_examples_are_settings() {
     }
     assert_eq!(seen, 3);
 }
+
+#[test]
+fn settings_above_are_not_passed_over_in_silence() {
+    let test = Test::git().on_path("claude", ECHO).file(".ralph/settings.toml", "checks = ['false']\n");
+    test.sh("mkdir -p deep/er && touch deep/er/file");
+    let run = |words: &[&str]| {
+        let mut command = test.ralph_command(words);
+        command.current_dir(test.workspace().join("deep/er"));
+        test.start_command(command).end()
+    };
+    for words in [&["run", "x", "-m", "1"][..], &["config"]] {
+        let done = run(words).exits(2);
+        done.complains("../../.ralph/settings.toml holds in").complains("-c ../../.ralph/settings.toml");
+    }
+    run(&["run", "x", "-m", "1", "--name", "a", "-c", "../../.ralph/settings.toml"])
+        .exits(1)
+        .says("check `false`: red");
+    test.write("deep/er/.ralph/settings.toml", "maxIterations = 3\n");
+    run(&["config"]).exits(0).says(".ralph/settings.toml");
+    let outside = Test::new().file("../.ralph/settings.toml", "checks = ['false']\n");
+    outside.ralph(&["config"]).exits(0);
+}

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How long a program may take to say its version.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Tools: the program, how it says its version, its package, and what it is for.
 const TOOLS: [(&str, &str, &str, &str); 3] = [
@@ -29,8 +29,15 @@ const MANAGERS: [(&str, &str); 6] = [
     ("apk", "apk add"),
 ];
 
-/// Asks all of them. An error is a signal that asked this process to go.
-pub(super) fn look(here: &Path, presets: Vec<(String, Preset)>) -> io::Result<(Vec<Program>, Vec<Program>)> {
+/// Asks all of them, but for agents that the directory itself names: whoever only looks around in somebody's
+/// repository does not want to run what is there. An error is a signal that asked this process to go.
+pub(super) fn look(
+    here: &Path,
+    presets: Vec<(String, Preset)>,
+    named_here: &[String],
+) -> io::Result<(Vec<Program>, Vec<Program>)> {
+    let (unasked, presets): (Vec<_>, Vec<_>) =
+        presets.into_iter().partition(|(name, _)| named_here.contains(name));
     let tools = TOOLS.iter().filter(|(name, ..)| *name != "bwrap" || cfg!(target_os = "linux"));
     let tools: Vec<_> = tools.collect();
     let mut commands: Vec<Vec<String>> = Vec::new();
@@ -52,11 +59,27 @@ pub(super) fn look(here: &Path, presets: Vec<(String, Preset)>) -> io::Result<(V
         let title = if preset.title.is_empty() { name.clone() } else { preset.title };
         answered(name, title, &answer, preset.install, Some(preset.login))
     });
-    let agents = agents.collect();
+    let mut agents: Vec<Program> = agents.collect();
+    agents.extend(unasked.into_iter().map(|(name, preset)| unasked_agent(here, name, preset)));
     let tools = tools.into_iter().zip(answers).map(|((name, _, package, why), answer)| {
         answered((*name).to_owned(), (*why).to_owned(), &answer, install(package), None)
     });
     Ok((agents, tools.collect()))
+}
+
+fn unasked_agent(here: &Path, name: String, preset: Preset) -> Program {
+    let there = program::find(&preset.command[0], here).is_some_and(|path| program::may_run(&path));
+    Program {
+        title: if preset.title.is_empty() { name.clone() } else { preset.title },
+        name,
+        installed: there,
+        version: None,
+        trouble: there
+            .then(|| "named by this directory's settings, so it was not asked for its version".into()),
+        works: there,
+        install: preset.install,
+        login: Some(preset.login),
+    }
 }
 
 fn answered(name: String, title: String, answer: &Answer, install: String, login: Option<String>) -> Program {
