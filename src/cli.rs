@@ -160,7 +160,11 @@ pub struct OutputWords {
 #[derive(Debug, Args)]
 pub struct ResumeWords {
     /// The loop
-    pub name: String,
+    #[arg(required_unless_present = "all")]
+    pub name: Option<String>,
+    /// Every loop in the background that crashed, as after a restart of the machine
+    #[arg(long, conflicts_with_all = ["name", "answer"])]
+    pub all: bool,
     /// Words for the agent's next prompt, such as the answer that it waits for
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = words)]
     pub answer: Option<String>,

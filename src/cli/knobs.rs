@@ -5,7 +5,7 @@ use crate::config::units::{Backoff, Span, amount, count, words};
 use crate::config::value::settle;
 use crate::config::{Layer, Origin};
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
 
@@ -95,8 +95,22 @@ fn flag(key: &'static Key) -> Option<Arg> {
     let action = if key.is_list() { ArgAction::Append } else { ArgAction::Set };
     let shown = key.shown.as_deref().unwrap_or("VALUE");
     let hyphens = !matches!(key.kind, Kind::Choice | Kind::Path | Kind::Objects | Kind::Object);
-    let arg = arg.action(action).value_name(shown).value_parser(parser(key)).allow_hyphen_values(hyphens);
+    let arg = arg
+        .action(action)
+        .value_name(shown)
+        .value_hint(hint(key))
+        .value_parser(parser(key))
+        .allow_hyphen_values(hyphens);
     Some(arg.ignore_case(key.kind == Kind::Choice))
+}
+
+/// What a shell may offer for a value.
+fn hint(key: &Key) -> ValueHint {
+    match key.kind {
+        Kind::Path => ValueHint::FilePath,
+        Kind::Objects => ValueHint::CommandString,
+        _ => ValueHint::Other,
+    }
 }
 
 fn parser(key: &'static Key) -> ValueParser {

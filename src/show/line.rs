@@ -6,7 +6,7 @@ use crate::engine::outcome::{Limit, iterations};
 use crate::engine::plan::{Approve, OnFail};
 use crate::engine::prompt::{how, how_red};
 use crate::engine::state::{How, Iteration};
-use crate::engine::words::{dollars, duration, of_limit, processes};
+use crate::engine::words::{dollars, duration, of_limit, plural, processes};
 use crate::engine::{Event, Marker, Outcome, Phase, State};
 
 /// The words for an event that has just been judged.
@@ -214,7 +214,8 @@ fn finished(outcome: &Outcome, state: &State) -> Vec<(String, Paint)> {
             std::iter::once(stops).chain(why).map(|words| (words, Paint::Red)).collect()
         }
         Outcome::Limit { limit: Limit::Failures, .. } => {
-            vec![(format!("{} consecutive failures, stopping loop", state.consecutive_failures), Paint::Red)]
+            let count = plural(u64::from(state.consecutive_failures), "consecutive failure");
+            vec![(format!("{count}, stopping loop"), Paint::Red)]
         }
         Outcome::Limit { limit: Limit::Iterations, .. } => {
             let why = why::missing(state).map(|why| format!(": {why}")).unwrap_or_default();

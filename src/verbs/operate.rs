@@ -4,8 +4,8 @@ use super::failure::{Failure, warn};
 use super::supervise::{Locks, run_here};
 use super::visit::Visit;
 use crate::cli::OutputWords;
-use crate::engine::Status;
 use crate::engine::event::Wish;
+use crate::engine::{Phase, Status};
 use crate::show::say;
 use crate::store::{Message, holder, inbox, view_with_inbox};
 use std::time::{Duration, Instant};
@@ -15,7 +15,9 @@ pub(super) fn pause(name: &str) -> Result<i32, Failure> {
     match visit.status() {
         Status::Running if visit.view.state.wish == Wish::Go => {
             inbox::append(&visit.dir, &Message::Asked { wish: Wish::Pause })?;
-            say(&format!("paused ralph loop for {name}\nthe running agent finishes first\n"));
+            let busy = !matches!(visit.view.state.phase, Phase::Resting { .. } | Phase::Waiting);
+            let first = if busy { "the running agent finishes first\n" } else { "" };
+            say(&format!("paused ralph loop for {name}\n{first}"));
             Ok(0)
         }
         Status::Running | Status::Paused => {

@@ -13,13 +13,41 @@ use crate::engine::event::{Door, Wish};
 use crate::engine::{Event, Now, Outcome, Status};
 use crate::show::say;
 use crate::show::status::next_step;
-use crate::store::{Message, inbox};
+use crate::store::{Home, Message, inbox};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
-    let name = &words.name;
+    match &words.name {
+        Some(name) => one(name, words),
+        None => all(words),
+    }
+}
+
+/// Every loop that crashed goes on in the background; one that had a terminal waits for a person at one.
+fn all(words: &ResumeWords) -> Result<i32, Failure> {
+    let home = Home::locate()?;
+    let mut code = 0;
+    for name in home.names()? {
+        let visit = match Visit::in_home(home.clone(), &name) {
+            Ok(visit) if visit.status() == Status::Crashed => visit,
+            Ok(_) => continue,
+            Err(failure) => {
+                code = failure.report();
+                continue;
+            }
+        };
+        if !visit.view.header.background {
+            warn(format!("{name:?} ran in a terminal: ralph resume {name} goes on in this one"));
+        } else if let Err(failure) = one(&name, words) {
+            code = failure.report();
+        }
+    }
+    Ok(code)
+}
+
+fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
     let visit = Visit::as_operator(name)?;
     let state = &visit.view.state;
     if visit.held && state.wish == Wish::Go {

@@ -138,7 +138,10 @@ fn kernel_features_are_tried() {
 fn an_agent_of_one_s_own_is_never_called_without_a_word() {
     let test = machine(&[GIT, ("mine", "echo \"mine $# $1\" >>\"$HOME/asked\"; echo 3.2.1")]);
     for version in ["", "version = []\n"] {
-        test.write("../home/.config/ralph/settings.toml", &format!("[agents.mine]\ncommand = \"mine\"\n{version}"));
+        test.write(
+            "../home/.config/ralph/settings.toml",
+            &format!("[agents.mine]\ncommand = \"mine\"\n{version}"),
+        );
         let done = doctor(&test, &[]).exits(0).says("✔ mine");
         assert!(
             !done.out.lines().any(|line| line.contains("mine") && line.contains("log in")),
@@ -176,7 +179,10 @@ fn a_program_whose_interpreter_is_missing_is_not_called_missing() {
 #[test]
 fn settings_that_cannot_be_read_and_agents_of_one_s_own_are_seen() {
     let test = machine(&[GIT, ("mine", "echo mine 3.2.1")]);
-    test.write("../home/.config/ralph/settings.toml", "[agents.mine]\ncommand = [\"mine\"]\nversion = [\"-v\"]\n");
+    test.write(
+        "../home/.config/ralph/settings.toml",
+        "[agents.mine]\ncommand = [\"mine\"]\nversion = [\"-v\"]\n",
+    );
     let found = report(&test);
     assert_eq!(named(&found["agents"], "mine")["version"], "3.2.1");
     assert_eq!(found["ready"], true);

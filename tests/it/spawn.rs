@@ -220,3 +220,30 @@ fn many_can_be_spawned_at_once() {
         until_status(&test, name, "done");
     }
 }
+
+#[test]
+fn after_a_restart_every_loop_in_the_background_goes_on() {
+    let test = Test::new().script(WAITS);
+    for name in ["a", "b"] {
+        spawn(&test, name, &["-m", "2", "--share-workspace"]).exits(0);
+    }
+    spawn(&test, "ended", &["-m", "1", "--share-workspace", "--no-tmux"]).exits(0);
+    until("the agents", || ["a", "b", "ended"].iter().all(|name| !test.events(name, "spawned").is_empty()));
+    test.ralph(&["stop", "ended"]).exits(0);
+    let live = test.start(&[&["run", "x", "--name", "f", "--share-workspace"], &AGENT[..]].concat());
+    until("the agent", || !test.events("f", "spawned").is_empty());
+    crate::crash::crash(live);
+    tmux(&test, &["kill-server"]);
+    for name in ["a", "b", "f"] {
+        until_status(&test, name, "crashed");
+    }
+    test.write("go", "");
+    let done = test.ralph(&["resume", "--all"]).exits(0);
+    done.says("resumed ralph loop for a\nresumed ralph loop for b\n")
+        .complains("ralph resume f goes on in this one");
+    for (name, status) in [("a", "done"), ("b", "done"), ("f", "crashed"), ("ended", "stopped")] {
+        until_status(&test, name, status);
+    }
+    test.ralph(&["resume"]).exits(2);
+    test.ralph(&["resume", "a", "--all"]).exits(2);
+}

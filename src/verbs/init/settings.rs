@@ -56,9 +56,8 @@ fn make_directory(here: &Path) -> Result<(), Failure> {
 }
 
 fn text(here: &Path, found: &[Found]) -> String {
-    let is_there = |name: &str| program::find(name, here).is_some();
     let known = presets(&BTreeMap::new()).unwrap_or_default();
-    let installed = known.into_iter().find(|(_, preset)| is_there(&preset.command[0]));
+    let installed = known.into_iter().find(|(_, preset)| program::find(&preset.command[0], here).is_some());
     let agent = installed.map_or_else(|| "claude".to_owned(), |(name, _)| name);
     let mut text = format!(
         "# Settings of ralph for this directory. A flag says the same for one run: ralph run --help.\n\
@@ -76,8 +75,7 @@ fn text(here: &Path, found: &[Found]) -> String {
     let mut checks = 0;
     for Found { file, checks: commands } in found {
         for command in commands {
-            let program = command.split_whitespace().next().unwrap_or_default();
-            let there = program.contains('/') || is_there(program);
+            let there = can_run(command);
             let (hide, why) = if there { ("", "") } else { ("#", "; not installed here") };
             let _ = writeln!(text, "\n# From {file}{why}.\n{}", check(command, hide));
             checks += 1;
@@ -100,15 +98,34 @@ fn check(command: &str, hide: &str) -> String {
     )
 }
 
+/// Whether the program of a check is here; one named as a path may still come.
+fn can_run(command: &str) -> bool {
+    let program = command.split_whitespace().next().unwrap_or_default();
+    program.contains('/') || program::find(program, Path::new(".")).is_some()
+}
+
 /// What was found, and what comes next.
 fn account(found: &[Found], has_prompt: bool) -> String {
     let mut text = String::new();
     for Found { file, checks } in found {
+        let checks: Vec<String> = checks
+            .iter()
+            .map(|check| {
+                if can_run(check) {
+                    check.clone()
+                } else {
+                    format!("{check} (not installed: left as a comment)")
+                }
+            })
+            .collect();
         let checks = if checks.is_empty() { "no checks in it".to_owned() } else { checks.join(" · ") };
         let _ = writeln!(text, "found {file}: {checks}");
     }
     if found.is_empty() {
         text.push_str("found nothing that says how this is checked: the file has an example\n");
+    }
+    if !found.iter().flat_map(|found| &found.checks).any(|check| can_run(check)) {
+        text.push_str("no check holds yet: until one does, a loop ends when the agent says so\n");
     }
     let next = if has_prompt { "ralph run" } else { "ralph run \"what is to be done\", or ralph init" };
     let _ = writeln!(text, "next: look the file over, then {next}");
