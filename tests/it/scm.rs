@@ -130,7 +130,7 @@ fn what_ralph_writes_is_never_staged() {
     let mut words = RUN;
     words[5] = "script:../../../agent.script";
     let mut command = test.ralph_command(&words);
-    command.current_dir(test.workspace().join("deep/er"));
+    command.current_dir(test.workspace().join("deep/er")).args(["-c", "../../.ralph/settings.json"]);
     let done = test.start_command(command).end().exits(0).says("commit: 2 files (deep/er/made, outside)");
     assert_eq!(done.err, "", "what is ralph's own is not called dirty");
     assert_eq!(test.sh("git show --name-only --format= HEAD"), "deep/er/made\noutside\n");
