@@ -24,6 +24,8 @@ pub struct Call<'a> {
     pub name: &'a str,
     /// What it reads.
     pub news: File,
+    /// The same, for its environment.
+    pub result: &'a str,
     /// Where its output goes.
     pub log: PathBuf,
     /// Between TERM and KILL.
@@ -42,8 +44,13 @@ fn ended(call: Call<'_>) -> io::Result<Gone> {
     let command = ["sh", "-c", call.command].map(str::to_owned);
     // It speaks for a person: without a number and a task directory it is not the loop's agent, even where
     // this loop itself runs inside another's.
-    let env =
-        [("RALPH_LOOP", call.name), ("RALPH_ITERATION", ""), ("RALPH_TASK_DIR", ""), ("TASK_FOLDER", "")];
+    let env = [
+        ("RALPH_LOOP", call.name),
+        ("RALPH_RESULT", call.result),
+        ("RALPH_ITERATION", ""),
+        ("RALPH_TASK_DIR", ""),
+        ("TASK_FOLDER", ""),
+    ];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut world = World::open()?;
     world.clear_strays();

@@ -153,13 +153,15 @@ fn tell(dir: &LoopDir, header: &Header, state: &State, finished: Option<&Line>) 
     let Some(command) = state.plan.notify.as_deref() else { return };
     let news = news::news(header, state, finished, &dir.path().display().to_string());
     let (path, log) = (dir.notify_news(), dir.notify_log());
-    let written = create_file(&path).and_then(|mut file| writeln!(file, "{news}"));
+    let result = news.to_string();
+    let written = create_file(&path).and_then(|mut file| writeln!(file, "{result}"));
     let trouble = match written.and_then(|()| create_file(&log)).and_then(|_| File::open(&path)) {
         Ok(news) => notify::tell(notify::Call {
             command,
             dir: &state.plan.workspace,
             name: &header.name,
             news,
+            result: &result,
             log,
             grace: Duration::from_millis(state.plan.grace.term_ms),
         }),

@@ -35,6 +35,8 @@ fn an_ending_is_told_with_everything_that_a_script_wants() {
     assert_eq!(test.read_loop("a", "notify.log"), "heard\n");
     let environment = test.read("env");
     assert!(environment.contains("RALPH_LOOP=a\n") && !environment.contains("RALPH_ID="), "{environment}");
+    let result = environment.lines().find_map(|line| line.strip_prefix("RALPH_RESULT=")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(result).unwrap(), told);
 }
 
 #[test]
