@@ -62,7 +62,9 @@ fn settings_fit_what_is_found() {
     let mut command = test.ralph_command(&["init", "--settings"]);
     command.env("PATH", test.root().join("bin"));
     let done = test.start_command(command).end().exits(0).says("created .ralph/settings.toml\n");
-    let done = done.says("found package.json: npm test\n").says("found Makefile: make lint (not installed: left as a comment)\n");
+    let done = done
+        .says("found package.json: npm test\n")
+        .says("found Makefile: make lint (not installed: left as a comment)\n");
     done.says("next: look the file over, then ralph run \"what is to be done\"");
     let written = test.read(".ralph/settings.toml");
     assert!(written.contains("\n[[checks]]\ncommand = \"npm test\"\n"), "{written}");
