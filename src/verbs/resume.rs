@@ -5,7 +5,7 @@ use super::failure::{Failure, warn};
 use super::ready::agent_exists;
 use super::run::places;
 use super::supervise::{Locks, supervise};
-use super::visit::Visit;
+use super::visit::{Visit, is_held};
 use crate::cli::{OutputWords, ResumeWords};
 use crate::config::{Settings, Stack};
 use crate::drive::tmux::Tmux;
@@ -13,10 +13,11 @@ use crate::engine::event::{Door, Wish};
 use crate::engine::{Event, Now, Outcome, Status};
 use crate::show::say;
 use crate::show::status::next_step;
-use crate::store::{Home, Message, inbox};
+use crate::store::{Home, LoopDir, Message, cache, inbox};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
     match &words.name {
@@ -72,33 +73,60 @@ fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
     if let Some(text) = &words.answer {
         inbox::append(&visit.dir, &Message::Answered { text: text.clone() })?;
     }
+    let mut said = false;
     if visit.held {
         inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
-        say(&format!("resumed ralph loop for {name}\n"));
-        return Ok(0);
+        said = true;
+        if is_heard(&visit.dir) {
+            say(&format!("resumed ralph loop for {name}\n"));
+            return Ok(0);
+        }
     }
     agent_exists(&state.plan.agent, &state.plan.workspace, &own_agents(&state.plan.workspace))?;
     if visit.view.header.background {
-        return in_background(&visit);
+        return in_background(&visit, said);
     }
     let output = as_settings_say(words.output, &state.plan.workspace);
     let locks = Locks::take(&visit.home, &visit.dir, &state.plan)?;
     if unsaid {
         return supervise(&visit.dir, locks, &state.plan, output);
     }
-    inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
+    if !said {
+        inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
+    }
     if !output.json && !output.quiet {
         say(&format!("resumed ralph loop for {name}\n"));
     }
     supervise(&visit.dir, locks, &state.plan, output)
 }
 
+/// How long a living runner may take to read its inbox.
+const HEARING: Duration = Duration::from_secs(5);
+
+/// Whether the runner has taken what was just said to it. One that is about to leave may have looked into its
+/// inbox for the last time: then the lock is free before long, and whoever says something must see to it.
+fn is_heard(dir: &LoopDir) -> bool {
+    let said = std::fs::metadata(dir.inbox()).map_or(0, |data| data.len());
+    let begun = Instant::now();
+    loop {
+        let held = is_held(dir);
+        // After the lock: what a runner took before it let go is then seen.
+        if cache::read(dir).is_ok_and(|view| view.state.inbox_offset >= said) {
+            return true;
+        }
+        if !held || begun.elapsed() > HEARING {
+            return held;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// A loop that was spawned goes on as it was started.
-fn in_background(visit: &Visit) -> Result<i32, Failure> {
+fn in_background(visit: &Visit, said: bool) -> Result<i32, Failure> {
     let tmux = visit.view.header.tmux.clone().map(|socket| Tmux { socket });
     usable(tmux.as_ref())?;
     let state = &visit.view.state;
-    if state.outcome().is_none() || state.finished {
+    if !said && (state.outcome().is_none() || state.finished) {
         inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
     }
     launch(&visit.home, &visit.dir, tmux.as_ref())?;
