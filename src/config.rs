@@ -99,6 +99,8 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
         scm: scm::scm(&stack.name("scm"), all.scm.unwrap_or_default())?,
         notify: all.notify.filter(|command| !command.trim().is_empty()),
         workspace: errand.workspace.clone(),
+        // It is made when the loop has its name.
+        worktree: None,
         share_workspace: all.share_workspace,
         log_cap: all.log_cap.0,
         min_free: all.min_free.0,

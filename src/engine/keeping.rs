@@ -1,4 +1,7 @@
-//! What becomes of green work: when the tasks of an iteration are due, and what their ends mean.
+//! What becomes of the work: when the tasks of an iteration are due, and what their ends mean.
+//!
+//! Green work has the tasks that were asked for. In a worktree of the loop's own, what is left uncommitted is
+//! committed as well, red or green: one more task, whose number comes after those of the plan.
 
 use super::event::{CheckReport, Exit, is_false};
 use super::state::{Phase, State};
@@ -75,6 +78,19 @@ pub struct Keeping {
     /// Whether the tasks have begun and not run to their end, be it that a person or a crash came in between.
     #[serde(default)]
     pub open: bool,
+    /// How the newest iteration's commit in the loop's own worktree went.
+    #[serde(default)]
+    pub saved: Option<TaskReport>,
+    /// The newest of these that was refused, until everything is committed.
+    #[serde(default)]
+    pub unsaved: Option<Owed>,
+}
+
+impl Keeping {
+    /// The failure that is to be mended first.
+    pub fn newest_failure(&self) -> Option<&Owed> {
+        self.owed.as_ref().or(self.unsaved.as_ref())
+    }
 }
 
 /// A task that failed.
@@ -92,9 +108,9 @@ pub struct Owed {
 }
 
 impl State {
-    /// The task to be done next: there is one only while every check of an iteration is green, and none
-    /// after one that failed.
-    pub(super) fn task_due(&self) -> Option<usize> {
+    /// The task for green work to be done next: there is one only while every check of an iteration is green, and
+    /// none after one that failed.
+    fn green_task_due(&self) -> Option<usize> {
         let reports = &self.keeping.reports;
         let earned = self.iteration > 0 && !self.checks.is_empty() && self.all_green();
         let over = |last: &TaskReport| last.skipped == Some(Skip::Unchanged) || !last.is_good();
@@ -103,23 +119,49 @@ impl State {
         due.then_some(next)
     }
 
-    /// Whether nothing is left to be done with the work of the newest iteration.
+    /// Whether the loop's own worktree is to be committed in this iteration. A commit among the tasks for green
+    /// work, whether made or refused, leaves nothing to do here.
+    fn save_due(&self) -> bool {
+        let tried = (0..self.keeping.reports.len()).any(|task| self.task_words(task) == COMMIT);
+        self.plan.worktree.is_some() && self.iteration > 0 && self.keeping.saved.is_none() && !tried
+    }
+
+    /// The task to be done next. Where no task for green work is a commit, the worktree's own comes before them:
+    /// a push has something to push then.
+    pub fn task_due(&self) -> Option<usize> {
+        let own = self.save_due().then(|| self.own_task());
+        let commits = self.plan.scm.tasks.iter().any(|task| task == COMMIT);
+        if commits { self.green_task_due().or(own) } else { own.or(self.green_task_due()) }
+    }
+
+    /// The number of the commit in the loop's own worktree.
+    pub fn own_task(&self) -> usize {
+        self.plan.scm.tasks.len()
+    }
+
+    /// Whether nothing is left to be done with the green work of the newest iteration.
     pub fn is_kept(&self) -> bool {
-        self.task_due().is_none() && self.keeping.reports.iter().all(TaskReport::is_good)
+        self.green_task_due().is_none() && self.keeping.reports.iter().all(TaskReport::is_good)
+    }
+
+    /// Whether the loop has a worktree of its own with work in it that is not committed, as far as is known.
+    pub fn is_unsaved(&self) -> bool {
+        self.save_due() || self.keeping.unsaved.is_some()
     }
 
     /// The words of a task.
     pub fn task_words(&self, task: usize) -> &str {
-        self.plan.scm.tasks.get(task).map_or("", String::as_str)
+        let own = if self.plan.worktree.is_some() && task == self.own_task() { COMMIT } else { "" };
+        self.plan.scm.tasks.get(task).map_or(own, String::as_str)
     }
 
     /// What the agent would write over the commit; one that mends an earlier commit may leave that to the one before.
     pub fn commit_words(&self) -> Option<&str> {
-        let earlier = self.keeping.owed.as_ref().and_then(|owed| owed.message.as_deref());
+        let earlier = self.keeping.newest_failure().and_then(|owed| owed.message.as_deref());
         self.claims.said.commit.as_deref().or(earlier)
     }
 
-    /// Does what is due with green work, or else goes on.
+    /// Does what is due with the work, or else goes on.
     pub(super) fn keep_or_proceed(&mut self) {
         if self.task_due().is_some() {
             self.phase = Phase::Committing;
@@ -133,24 +175,40 @@ impl State {
         if !expected || self.task_due() != Some(task) {
             return;
         }
-        let message = self.commit_words().filter(|_| self.task_words(task) == COMMIT).map(str::to_owned);
-        let keeping = &mut self.keeping;
-        keeping.open = true;
-        keeping.reports.push(report.clone());
-        if let Some(last) = self.recent.back_mut().filter(|last| last.number == iteration) {
-            last.tasks.clone_from(&keeping.reports);
+        let is_commit = self.task_words(task) == COMMIT;
+        let message = self.commit_words().filter(|_| is_commit).map(str::to_owned);
+        let owed = || Owed { iteration, task, report: report.clone(), message: message.clone() };
+        if is_commit && self.plan.worktree.is_some() {
+            self.keeping.unsaved = (!report.is_good()).then(owed);
         }
-        if !report.is_good() {
+        if task == self.own_task() {
+            // A refusal is told, and is no failure: the work is there, and is committed with the next.
+            self.keeping.saved = Some(report.clone());
+            self.keeping.open |= report.commit.is_some() && self.green_task_due().is_some();
+        } else {
+            self.keeping.open = true;
+            self.keeping.reports.push(report.clone());
+            self.kept_or_owed(report.is_good(), owed);
+        }
+        if let Some(last) = self.recent.back_mut().filter(|last| last.number == iteration) {
+            last.tasks.clone_from(&self.keeping.reports);
+            last.saved.clone_from(&self.keeping.saved);
+        }
+        if self.task_due().is_none() || self.wish.is_now() {
+            self.proceed();
+        }
+    }
+
+    fn kept_or_owed(&mut self, good: bool, owed: impl Fn() -> Owed) {
+        let is_over = self.green_task_due().is_none();
+        let keeping = &mut self.keeping;
+        if !good {
             keeping.failures = keeping.failures.saturating_add(1);
-            keeping.owed = Some(Owed { iteration, task, report: report.clone(), message });
+            keeping.owed = Some(owed());
             let rest_ms = self.backoff_ms(self.keeping.failures);
             self.rest_until_ms = self.rest_until_ms.max(self.clock_ms.saturating_add(rest_ms));
-        } else if self.task_due().is_none() {
-            self.keeping =
-                Keeping { reports: std::mem::take(&mut self.keeping.reports), ..Keeping::default() };
-        }
-        if self.task_due().is_none() {
-            self.proceed();
+        } else if is_over {
+            (keeping.failures, keeping.owed, keeping.open) = (0, None, false);
         }
     }
 }

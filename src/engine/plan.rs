@@ -32,6 +32,9 @@ pub struct Plan {
     pub notify: Option<String>,
     /// The directory in which agent and checks run.
     pub workspace: PathBuf,
+    /// The place of its own that the workspace is in, if it has one.
+    #[serde(default)]
+    pub worktree: Option<Worktree>,
     /// Whether another loop may use the same workspace.
     pub share_workspace: bool,
     /// How much of an iteration's output is kept, in bytes.
@@ -265,6 +268,27 @@ impl Scm {
     pub fn guardrail(iteration: u32, task: usize) -> String {
         format!(".ralph/guardrail_{iteration}_scm-{}.log", task + 1)
     }
+}
+
+/// A worktree of git that was made for one loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Worktree {
+    /// Its top.
+    pub path: PathBuf,
+    /// The branch that is checked out there.
+    pub branch: String,
+    /// Whether that branch was made for it.
+    pub new_branch: bool,
+    /// Where git keeps the repository that it belongs to.
+    pub repository: PathBuf,
+    /// The directory in which the user was.
+    pub from: PathBuf,
+    /// The commit at which the work began.
+    pub base: String,
+    /// The branch that the user was on, if it was one.
+    pub base_branch: Option<String>,
+    /// How long a commit there may take, with its hooks.
+    pub commit_timeout_ms: u64,
 }
 
 /// What the prompt carries besides the task.

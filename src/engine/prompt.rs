@@ -165,11 +165,18 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
             signals.join(", or ")
         ));
     }
-    if state.plan.scm.tasks.iter().any(|task| task == COMMIT) && !proof.checks.is_empty() {
-        let line = "- When the checks are green, your changes are committed for you. Put what they do, short and in the \
-                    imperative, as <commit>…</commit> alone on a line of your final message.";
-        lines.push(unmatched(line.into(), pattern));
-    }
+    let commits = state.plan.scm.tasks.iter().any(|task| task == COMMIT) && !proof.checks.is_empty();
+    let when = match &state.plan.worktree {
+        Some(_) => Some("After you exit, what you leave uncommitted is committed for you."),
+        None => commits.then_some("When the checks are green, your changes are committed for you."),
+    };
+    lines.extend(when.map(|when| {
+        let line = format!(
+            "- {when} Put what your changes do, short and in the imperative, as <commit>…</commit> alone on a line of \
+             your final message."
+        );
+        unmatched(line, pattern)
+    }));
     lines.push(
         "- If you cannot go on without a person, do not guess or fake: write <blocked>the reason</blocked> alone on a \
          line and exit."
@@ -271,16 +278,24 @@ fn notes(state: &State, materials: &Materials) -> String {
     notes.join("\n")
 }
 
-/// Which task failed for green work, and what it said: that is the agent's to mend.
+/// Which task failed for the work, and what it said: that is the agent's to mend.
 fn failed_task(state: &State, materials: &Materials) -> Option<String> {
-    let owed = state.keeping.owed.as_ref()?;
+    let owed = state.keeping.newest_failure()?;
     let words = defang(&fold(state.task_words(owed.task)));
     let how = how_red(&owed.report.as_check());
-    let mut note = format!(
-        "The checks of iteration {} were green, but then `git {words}` failed ({how}), so the work does not count as \
-         done. Mend what it complains of; it is run again for you once the checks are green.",
-        owed.iteration
-    );
+    let mut note = if owed.task == state.own_task() {
+        format!(
+            "After iteration {} the work was to be committed, but `git {words}` failed ({how}). Mend what it complains \
+             of; it is run again for you after you exit.",
+            owed.iteration
+        )
+    } else {
+        format!(
+            "The checks of iteration {} were green, but then `git {words}` failed ({how}), so the work does not count \
+             as done. Mend what it complains of; it is run again for you once the checks are green.",
+            owed.iteration
+        )
+    };
     if let Some((output, log)) = &materials.task_output {
         let output = with_cut(&output.fenced(""), &output.cut);
         note.extend([" Its whole output: ", log, "\n\n", &output]);

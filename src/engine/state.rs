@@ -174,6 +174,9 @@ pub struct Iteration {
     /// How the tasks for its work went, if its checks were green.
     #[serde(default)]
     pub tasks: Vec<TaskReport>,
+    /// How its commit in the loop's own worktree went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved: Option<TaskReport>,
 }
 
 impl Iteration {

@@ -67,7 +67,7 @@ impl State {
             }
             // A check that was cut short says nothing, and the others may have seen other files. Nor is anything
             // committed that no check has seen.
-            Phase::Checking | Phase::Committing => self.begin_checks(),
+            Phase::Checking | Phase::Committing if !self.wish.is_now() => self.begin_checks(),
             _ => {}
         }
     }
@@ -81,11 +81,14 @@ impl State {
             self.wished_by = by;
         }
         self.wish = wish;
+        // A worktree of its own is committed first; whoever presses once more does not wait for that either.
+        let saves = self.task_due() == Some(self.own_task()) && !pressed;
         match &mut self.phase {
             Phase::Running { started: true, .. } if wish.is_now() => self.kill(How::Stopped),
             // Asked once more while the agent is being stopped: no more grace.
             Phase::Killing { hard, .. } => *hard |= pressed,
-            Phase::Checking | Phase::Committing if wish.is_now() => self.proceed(),
+            Phase::Checking if wish.is_now() => self.keep_or_proceed(),
+            Phase::Committing if wish.is_now() && !saves => self.proceed(),
             Phase::Paused | Phase::Ended(_) if wish == Wish::Go => self.reopen(),
             Phase::Paused => self.proceed(),
             _ => {}
@@ -110,6 +113,7 @@ impl State {
         self.finished = false;
         // A person may have mended what a task complained of: it is tried again, on files that checks have seen.
         self.keeping.reports.pop_if(|last| !last.is_good());
+        self.keeping.saved.take_if(|saved| !saved.is_good());
         let due = self.iteration > 0 || self.plan.proof.preflight;
         if due && (self.checks.iter().any(Option::is_none) || self.task_due().is_some()) {
             self.begin_checks();
@@ -131,7 +135,7 @@ impl State {
     fn begin_checks(&mut self) {
         self.checks = vec![None; self.plan.proof.checks.len()];
         if self.checks.is_empty() {
-            self.proceed();
+            self.keep_or_proceed();
         } else {
             self.phase = Phase::Checking;
         }
@@ -162,6 +166,7 @@ impl State {
             self.iteration_wall_ms = Some(self.wall_ms);
             self.checks = vec![None; self.plan.proof.checks.len()];
             self.keeping.reports.clear();
+            self.keeping.saved = None;
             self.claims = Claims::default();
             self.answers_told = self.answers.len();
             self.process = None;
@@ -249,6 +254,7 @@ impl State {
             claimed: self.claimed(),
             checks: self.checks.clone(),
             tasks: Vec::new(),
+            saved: None,
         };
         match report.cost_usd {
             Some(usd) => self.cost_usd = (self.cost_usd + usd).min(COST_MAX),
@@ -273,8 +279,10 @@ impl State {
     }
 
     fn judge_iteration(&mut self) {
-        if self.wish.is_now() || self.fault.is_some() {
+        if self.fault.is_some() {
             self.proceed();
+        } else if self.wish.is_now() {
+            self.keep_or_proceed();
         } else {
             self.begin_checks();
         }

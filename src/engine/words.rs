@@ -40,6 +40,15 @@ pub fn of_limit(number: u32, limit: Option<u32>) -> String {
     limit.map_or_else(|| number.to_string(), |limit| format!("{number}/{limit}"))
 }
 
+/// A text as one word for a shell: as it is, or in quotation marks.
+pub fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,=:".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// `64 MiB`, `1.5 KiB`, `12 bytes`.
 pub fn bytes(count: u64) -> String {
     let (unit, name) = match count {
@@ -55,6 +64,14 @@ pub fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_for_a_shell_stays_one_word() {
+        for (text, word) in [("ralph/a-1", "ralph/a-1"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")]
+        {
+            assert_eq!(quoted(text), word);
+        }
+    }
 
     #[test]
     fn durations_read_as_people_say_them() {

@@ -3,7 +3,7 @@
 use crate::engine::event::{CheckReport, Door, Event, Exit, Fault, Marker, Notice, Now, Report, Said, Wish};
 use crate::engine::keeping::{Skip, TaskReport};
 use crate::engine::plan::{
-    Agent, Check, Context, Grace, Level, Limits, OnFail, Plan, Proof, Rest, Scm, Task,
+    Agent, Check, Context, Grace, Level, Limits, OnFail, Plan, Proof, Rest, Scm, Task, Worktree,
 };
 use crate::engine::signal;
 use crate::engine::{Effect, Limit, Outcome, Phase, State};
@@ -35,11 +35,26 @@ pub(super) fn plan() -> Plan {
         },
         grace: Grace { term_ms: 5000, marker_ms: 30_000, survivor_ms: 30_000 },
         workspace: "/work".into(),
+        worktree: None,
         scm: Scm::default(),
         notify: None,
         share_workspace: false,
         log_cap: 1 << 26,
         min_free: 1 << 20,
+    }
+}
+
+/// A place of its own.
+pub(super) fn worktree() -> Worktree {
+    Worktree {
+        path: "/trees/a".into(),
+        branch: "ralph/a".into(),
+        new_branch: true,
+        repository: "/repo/.git".into(),
+        from: "/repo".into(),
+        base: "1a2b3c4d".into(),
+        base_branch: Some("main".into()),
+        commit_timeout_ms: 1000,
     }
 }
 
@@ -107,6 +122,10 @@ impl Loop {
             plan.scm.command = vec!["git".into()];
             plan.scm.tasks = tasks.iter().map(|task| (*task).to_owned()).collect();
         })
+    }
+
+    pub(super) fn worktree(self) -> Self {
+        self.with(|plan| plan.worktree = Some(worktree()))
     }
 
     pub(super) fn no_promise(self) -> Self {

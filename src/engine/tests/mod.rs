@@ -11,4 +11,5 @@ mod rules;
 mod signals;
 mod texts;
 mod wishes;
+mod worktrees;
 mod worlds;

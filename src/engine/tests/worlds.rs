@@ -1,6 +1,6 @@
 //! A hostile world: it says anything at any time, and the engine must keep its invariants.
 
-use super::kit::{check, green, kept, lost, plan, red};
+use super::kit::{check, green, kept, lost, plan, red, worktree};
 use crate::engine::event::{
     Change, Door, Event, Exit, Fault, Marker, Notice, Now, Report, Said, Verdict, Wish,
 };
@@ -72,6 +72,7 @@ pub(super) fn any_plan(random: &mut Rng) -> Plan {
     limits.iteration_ms = random.bool().then(|| random.u64(1..20_000));
     let tasks = ["commit", "push"].map(str::to_owned);
     plan.scm.tasks = tasks[..random.usize(..3)].to_vec();
+    plan.worktree = (random.u8(..3) == 0).then(worktree);
     plan.rest.delay_ms = random.u64(..2) * random.u64(..2000);
     plan.agent.exit_waiting = random.bool().then_some(42);
     plan
@@ -148,7 +149,11 @@ fn any_event(random: &mut Rng, state: &State) -> Event {
         29 => finished(),
         30 => Event::Unknown,
         31..=33 => {
-            let task = near(random, state.keeping.reports.len() as u32) as usize;
+            let expected = state.orders().iter().find_map(|order| match order {
+                Effect::Commit { task, .. } => Some(*task),
+                _ => None,
+            });
+            let task = near(random, expected.unwrap_or(state.keeping.reports.len()) as u32) as usize;
             Event::Committed { iteration, task, report: any_task_report(random) }
         }
         _ => Event::Woke,
@@ -190,6 +195,10 @@ struct Oracle {
     reports: Vec<Option<(u32, bool)>>,
     /// The last task that ended for green work: its iteration, its place, and whether it went well.
     task: Option<(u32, usize, bool)>,
+    /// The number of the commit in the loop's own worktree.
+    own_task: usize,
+    /// The last iteration whose worktree was committed.
+    saved: u32,
 }
 
 impl Oracle {
@@ -229,6 +238,10 @@ impl Oracle {
             Event::Committed { iteration, task, report }
                 if orders.contains(&Effect::Commit { iteration: *iteration, task: *task }) =>
             {
+                if *task == self.own_task {
+                    self.saved = if report.is_good() { *iteration } else { self.saved };
+                    return;
+                }
                 let last = report.skipped == Some(Skip::Unchanged);
                 self.task = Some((*iteration, if last { usize::MAX } else { *task }, report.is_good()));
             }
@@ -255,6 +268,10 @@ impl Oracle {
                 self.nothing_stands_against_a_run(state);
             }
             (None, [Effect::Check { iteration, .. }]) => assert_eq!(*iteration, self.highest),
+            (None, [Effect::Commit { iteration, task }]) if *task == self.own_task => {
+                assert!(state.plan.worktree.is_some() && state.fault.is_none());
+                assert!(*iteration == self.highest && *iteration > self.saved, "committed once");
+            }
             (None, [Effect::Commit { iteration, task }]) => {
                 assert!(*iteration == self.highest && *iteration > 0 && *task < state.plan.scm.tasks.len());
                 assert_eq!((state.wish.is_now(), &state.fault), (false, &None));
@@ -304,7 +321,8 @@ fn no_world_is_too_hostile() {
         for number in 0..LOOPS {
             let plan = any_plan(&mut random);
             let mut journal = Journal::new(seed, &plan);
-            let (mut state, mut oracle) = (State::new(plan), Oracle::default());
+            let mut oracle = Oracle { own_task: plan.scm.tasks.len(), ..Oracle::default() };
+            let mut state = State::new(plan);
             let mut orders = state.orders();
             for count in 0..EVENTS {
                 let now = Now { wall_ms: random.i64(..), delta_ms: random.u64(..4) * random.u64(..500) };

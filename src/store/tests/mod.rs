@@ -54,6 +54,7 @@ fn plan(workspace: &Path) -> Plan {
         workspace: workspace.to_owned(),
         scm: Scm::default(),
         notify: None,
+        worktree: None,
         share_workspace: false,
         log_cap: 1 << 20,
         min_free: 0,
