@@ -15,6 +15,7 @@ mod standing;
 #[cfg(test)]
 mod tests;
 mod untracked;
+pub mod worktree;
 
 pub use keep::{NoTree, Tree};
 pub use standing::Standing;

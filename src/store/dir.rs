@@ -109,6 +109,11 @@ impl LoopDir {
         self.iteration(n).join("head")
     }
 
+    /// The worktree that is about to be made for the loop: until the journal has it, a crash is found by this.
+    pub fn worktree_draft(&self) -> PathBuf {
+        self.path.join("worktree.json")
+    }
+
     /// Creates the directory of one iteration, if it is not there.
     pub fn make_iteration(&self, n: u32) -> Result<PathBuf> {
         let path = self.iteration(n);

@@ -13,7 +13,7 @@ use std::{env, fs};
 
 pub use super::name::valid_name;
 
-/// The state directory: `loops/`, `archive/` and `workspaces/`.
+/// The state directory: `loops/`, `worktrees/`, `archive/` and `workspaces/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     root: PathBuf,
@@ -79,17 +79,18 @@ impl Home {
         if dir.journal().is_file() { Ok(dir) } else { Err(self.no_such_loop(name)) }
     }
 
-    /// A name for a loop in this workspace: its directory's name and the smallest free number.
+    /// A name for a loop in this workspace: its directory's name and the smallest free number that gives none of
+    /// those that are `taken` otherwise.
     ///
     /// Nothing is reserved: who takes the name finds out by its lock whether another was faster.
-    pub fn free_name(&self, workspace: &Path) -> Result<String> {
+    pub fn free_name(&self, workspace: &Path, taken: &[String]) -> Result<String> {
         // `.` and `..` have no name of their own.
         let place = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
         let slug = slug(&place.file_name().unwrap_or_default().to_string_lossy());
         let mut n = 1u32;
         loop {
             let name = format!("{slug}-{n}");
-            if !is_there(self.loop_dir(&name).path())? {
+            if !taken.contains(&name) && !is_there(self.loop_dir(&name).path())? {
                 return Ok(name);
             }
             n += 1;
@@ -123,11 +124,52 @@ impl Home {
     /// The lock of a workspace, by what the directory is and not by what it is called: symbolic links and
     /// bind mounts lead to the same one.
     pub fn workspace_lock_path(&self, workspace: &Path) -> Result<PathBuf> {
+        self.lock_path(workspace, "")
+    }
+
+    /// The lock of whoever makes a worktree of this repository.
+    pub fn repository_lock_path(&self, repository: &Path) -> Result<PathBuf> {
+        self.lock_path(repository, "repository-")
+    }
+
+    fn lock_path(&self, workspace: &Path, prefix: &str) -> Result<PathBuf> {
         let is = fs::metadata(workspace).doing("read", workspace)?;
         let workspaces = self.root.join("workspaces");
         make_dir(&workspaces).doing("create", &workspaces)?;
         keep_from_git(&workspaces);
-        Ok(workspaces.join(format!("{}-{}.lock", is.dev(), is.ino())))
+        Ok(workspaces.join(format!("{prefix}{}-{}.lock", is.dev(), is.ino())))
+    }
+
+    /// The worktree of the loop called this, whether or not it exists; without links, as git names it.
+    pub fn worktree(&self, name: &str) -> PathBuf {
+        let path = self.root.join("worktrees").join(name);
+        let there =
+            |above: &Path| Some((fs::canonicalize(above).ok()?, path.strip_prefix(above).ok()?.to_owned()));
+        path.ancestors().find_map(there).map_or(path.clone(), |(real, rest)| real.join(rest))
+    }
+
+    /// Makes the directory that they are all in.
+    pub fn make_worktrees(&self) -> Result<()> {
+        let worktrees = self.root.join("worktrees");
+        make_dir(&worktrees).doing("create", &worktrees)?;
+        keep_from_git(&worktrees);
+        Ok(())
+    }
+
+    /// The loops that were never begun, because a crash came before their first line.
+    pub fn half_made(&self) -> Vec<LoopDir> {
+        let entries = fs::read_dir(self.loops()).into_iter().flatten().flatten();
+        let dirs = entries.map(|entry| LoopDir::at(entry.path()));
+        dirs.filter(|dir| dir.worktree_draft().is_file() && !dir.journal().exists()).collect()
+    }
+
+    /// The loops whose name was used again.
+    pub fn archived(&self) -> Vec<LoopDir> {
+        let entries = fs::read_dir(self.root.join("archive")).into_iter().flatten().flatten();
+        let mut dirs: Vec<_> = entries.map(|entry| LoopDir::at(entry.path())).collect();
+        dirs.retain(|dir| dir.journal().is_file());
+        dirs.sort_unstable_by(|one, other| one.path().cmp(other.path()));
+        dirs
     }
 
     fn loops(&self) -> PathBuf {

@@ -34,6 +34,10 @@ const SETTINGS: [&str; 10] = [
     "diff.suppressBlankEmpty=false",
 ];
 
+/// What git would leave running behind its back, to be swept away half done.
+pub(super) const IN_FRONT: [&str; 6] =
+    ["-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false", "-c", "core.fsmonitor=false"];
+
 /// Why a call gave no answer.
 #[derive(Debug)]
 pub(super) enum Trouble {
@@ -83,7 +87,15 @@ pub(super) fn git(dir: &Path) -> Command {
     quiet(Command::new("git"), dir)
 }
 
-/// The same of a git that is called by other words.
+/// A git that may do in `dir` what it does for the user: run hooks, and fetch what a partial clone lacks. Only
+/// questions that nobody is there to answer are not asked.
+pub(super) fn willing(dir: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.args(IN_FRONT).current_dir(dir).envs([("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0")]);
+    command
+}
+
+/// As [`git`], called by other words.
 pub(super) fn quiet(mut command: Command, dir: &Path) -> Command {
     command.current_dir(dir);
     for setting in SETTINGS {
@@ -139,7 +151,8 @@ pub(super) fn run(command: &mut Command, cap: usize, patience: Duration) -> Resu
     let status = status.map_err(|error| Trouble::Failed(format!("cannot wait for git: {error}")))?;
     if heard.late {
         let words: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
-        let verb = words.get(SETTINGS.len() * 2).map_or("", |word| word);
+        let settings = words.chunks(2).take_while(|pair| pair[0] == "-c").count();
+        let verb = words.get(settings * 2).map_or("", |word| word);
         return Err(Trouble::Failed(format!(
             "git {verb} took longer than {} s and was killed",
             patience.as_secs_f32()

@@ -15,7 +15,9 @@ if "$@" diff --name-only --diff-filter=U -z | xargs -0 grep -ns '^<<<<<<<' -- /d
 	exit 1
 fi
 await
-"$@" add --all -- :/ ':(top,exclude,glob)**/.ralph' ':(top,exclude,glob)**/.ralph/**' || exit
+# In a sparse checkout a file of the agent's may lie where none is checked out.
+sparse=$("$@" config --bool core.sparseCheckout) && test "$sparse" = true && sparse=--sparse || sparse=
+"$@" add --all $sparse -- :/ ':(top,exclude,glob)**/.ralph' ':(top,exclude,glob)**/.ralph/**' || exit
 # An agent may have staged more than it should.
 "$@" diff --cached --quiet --no-ext-diff -- ':(top,glob)**/.ralph' ':(top,glob)**/.ralph/**' ||
 	"$@" reset --quiet -- ':(top,glob)**/.ralph' ':(top,glob)**/.ralph/**' || exit

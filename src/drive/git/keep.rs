@@ -1,6 +1,6 @@
 //! How the tasks for green work are put to git, and what they need to know of the repository.
 
-use super::call::{self, Output, Trouble};
+use super::call::{self, IN_FRONT, Output, Trouble};
 use super::untracked::quote;
 use super::{PATHS_SHOWN, READ_MAX};
 use crate::engine::keeping::COMMIT;
@@ -9,10 +9,6 @@ use std::process::Command;
 
 /// Everything in the repository but what ralph itself writes.
 const WORK: [&str; 3] = [":/", ":(top,exclude,glob)**/.ralph", ":(top,exclude,glob)**/.ralph/**"];
-
-/// What git would leave running behind its back, to be swept away half done.
-const IN_FRONT: [&str; 6] =
-    ["-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false", "-c", "core.fsmonitor=false"];
 
 /// The variable that names the file with a commit's message.
 const MESSAGE: &str = "RALPH_COMMIT_MESSAGE";
@@ -152,6 +148,11 @@ impl Tree {
         }
         let words = shlex::split(task).unwrap_or_default();
         Order { command: git.chain(words).collect(), dir: self.workspace.clone(), env }
+    }
+
+    /// Whether this is its top.
+    pub fn is_at(&self, path: &Path) -> bool {
+        std::fs::canonicalize(path).is_ok_and(|path| path == self.top)
     }
 
     /// The top of the working tree.

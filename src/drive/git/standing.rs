@@ -34,15 +34,20 @@ impl Tree {
     pub fn standing(&self) -> Result<Standing, String> {
         let answer = |words: &[&str]| self.call(words).ok();
         let is_good = |output: &call::Output| output.code == Some(0);
-        let identity = answer(&["var", "GIT_COMMITTER_IDENT"]);
         Ok(Standing {
             changed: self.changed()?,
             under_way: SIGNS.iter().find(|(sign, _)| self.has(sign)).map(|(_, what)| *what),
             detached: !answer(&["symbolic-ref", "--quiet", "HEAD"]).is_none_or(|output| is_good(&output)),
             has_remote: answer(&["remote"]).is_none_or(|output| !output.stdout.is_empty()),
             has_upstream: self.has_upstream(),
-            nobody: identity.filter(|output| !is_good(output)).map(|output| output.complaint("var")),
+            nobody: self.nobody(),
         })
+    }
+
+    /// Why git would not know who commits.
+    pub(super) fn nobody(&self) -> Option<String> {
+        let identity = self.call(&["var", "GIT_COMMITTER_IDENT"]).ok()?;
+        (identity.code != Some(0)).then(|| identity.complaint("var"))
     }
 
     fn has_upstream(&self) -> bool {
@@ -56,7 +61,7 @@ impl Tree {
     }
 
     /// Whether git keeps such a file for this working tree.
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         let output = self.call(&["rev-parse", "--git-path", name]).ok();
         output.is_some_and(|output| self.top().join(call::path_of(&output.stdout)).exists())
     }

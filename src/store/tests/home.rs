@@ -57,7 +57,7 @@ fn an_unknown_name_is_answered_with_the_nearest() {
 #[test]
 fn a_loop_is_named_after_its_directory_with_the_smallest_free_number() {
     let place = place();
-    let free = |path: &str| place.home.free_name(Path::new(path)).unwrap();
+    let free = |path: &str| place.home.free_name(Path::new(path), &["taken-1".to_owned()]).unwrap();
     assert_eq!(free("/no/such/My Project (v2)!"), "my-project-v2-1");
     place.loop_called("api-1");
     place.dir("api-2");
@@ -71,6 +71,7 @@ fn a_loop_is_named_after_its_directory_with_the_smallest_free_number() {
     ] {
         assert_eq!(free(path), expected, "{path}");
     }
+    assert_eq!(free("/no/such/taken"), "taken-2", "somebody else has that one");
     assert!(valid_name(&free(&format!("/no/such/{}", "long ".repeat(40)))));
     let here = tempfile::Builder::new().prefix("here").tempdir().unwrap();
     assert!(free(here.path().join(".").to_str().unwrap()).starts_with("here"));
