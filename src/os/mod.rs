@@ -1,6 +1,7 @@
 //! The few system calls that Rust cannot check: the only unsafe code of the program.
 #![expect(unsafe_code, reason = "fork, pre_exec and signal dispositions have no safe interface")]
 
+pub mod disk;
 pub mod features;
 pub mod program;
 pub mod regular;
