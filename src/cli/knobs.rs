@@ -92,9 +92,14 @@ fn flag(key: &'static Key) -> Option<Arg> {
     if key.kind == Kind::Switch {
         return Some(arg.action(ArgAction::SetTrue));
     }
+    if key.kind == Kind::Branch {
+        // Only after `=`, so that it does not take the task for its value.
+        arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
+    }
     let action = if key.is_list() { ArgAction::Append } else { ArgAction::Set };
     let shown = key.shown.as_deref().unwrap_or("VALUE");
-    let hyphens = !matches!(key.kind, Kind::Choice | Kind::Path | Kind::Objects | Kind::Object);
+    let hyphens =
+        !matches!(key.kind, Kind::Choice | Kind::Branch | Kind::Path | Kind::Objects | Kind::Object);
     let arg = arg
         .action(action)
         .value_name(shown)
@@ -118,6 +123,10 @@ fn parser(key: &'static Key) -> ValueParser {
         Kind::Choice => {
             PossibleValuesParser::new(key.choices.iter().map(String::as_str)).map(Value::from).into()
         }
+        Kind::Branch => ValueParser::new(|text: &str| match text.trim() {
+            "" => Err("a branch has a name, and --worktree alone is enough"),
+            branch => Ok(Value::from(branch)),
+        }),
         Kind::Count => ValueParser::new(|text: &str| count::<u32>(text).map(Value::from)),
         Kind::Code => ValueParser::new(|text: &str| match text.parse::<u8>() {
             Ok(code) => Ok(Value::from(code)),

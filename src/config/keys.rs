@@ -46,6 +46,8 @@ pub enum Kind {
     Path,
     /// Yes or no.
     Switch,
+    /// Yes, no, or the name of a branch.
+    Branch,
     /// A whole number; 0 or nothing is none.
     Count,
     /// An exit code; 0 or nothing is none.

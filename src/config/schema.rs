@@ -75,6 +75,7 @@ fn kind(key: &Key, place: &str) -> Value {
         Kind::Text | Kind::Path => text,
         Kind::Texts => texts,
         Kind::Switch => json!({ "type": "boolean" }),
+        Kind::Branch => json!({ "type": ["boolean", "string", "null"], "minLength": 1 }),
         Kind::Count => json!({ "type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX }),
         Kind::Code if key.required => json!({ "type": "integer", "minimum": 0, "maximum": 255 }),
         Kind::Code => json!({ "type": ["integer", "null"], "minimum": 0, "maximum": 255 }),

@@ -41,6 +41,7 @@ pub struct Settings {
     pub diff_chars: usize,
     pub output_chars: usize,
     pub agents: BTreeMap<String, Value>,
+    pub worktree: WorktreeWords,
     pub scm: Option<ScmWords>,
     pub share_workspace: bool,
     pub tmux: bool,
@@ -71,6 +72,29 @@ pub struct AgentWords {
     pub name: Option<String>,
     pub command: Vec<String>,
     pub flags: Vec<String>,
+}
+
+/// `worktree`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(from = "Value")]
+pub enum WorktreeWords {
+    /// There is none.
+    #[default]
+    Off,
+    /// On a branch that is called like the loop.
+    Own,
+    /// On this branch.
+    On(String),
+}
+
+impl From<Value> for WorktreeWords {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Bool(true) => Self::Own,
+            Value::String(branch) => Self::On(branch),
+            _ => Self::Off,
+        }
+    }
 }
 
 /// `scm`

@@ -23,6 +23,7 @@ use crate::engine::plan::{Agent, Approve, Level, Plan, SCRIPT};
 use crate::engine::{Act, Event};
 use crate::run::Runner;
 use crate::store::{Home, Journal, valid_name};
+use crate::verbs::{Place, Prepared, Wanted};
 use crate::{store, verbs};
 use observer::Observer;
 use serde_json::{Map, Value, json};
@@ -230,6 +231,17 @@ impl<'a> Loop<'a> {
         self.set("share-workspace", json!(true))
     }
 
+    /// Works in a git worktree of the loop's own, made from HEAD of the workspace's repository, on a new branch
+    /// `ralph/<name>`. What an iteration leaves uncommitted is committed there. It stays when the loop has ended.
+    pub fn worktree(self) -> Self {
+        self.set("worktree", json!(true))
+    }
+
+    /// The same on this branch, which is made unless it is there.
+    pub fn worktree_on(self, branch: impl Into<String>) -> Self {
+        self.set("worktree", json!(branch.into()))
+    }
+
     /// How long an agent that is told to go has before it is killed, and how long what outlives that, or a
     /// function that does not return, is waited for before the loop gives up.
     pub fn grace(self, term: Duration, survivors: Duration) -> Self {
@@ -282,18 +294,18 @@ impl<'a> Loop<'a> {
         if let Some(name) = self.name.as_ref().filter(|name| !valid_name(name)) {
             return Err(store::Error::BadName { name: name.clone() }.into());
         }
-        let (plan, function) = self.plan(who)?;
+        let (plan, function, place) = self.plan(who)?;
         let home = match &self.state_dir {
             Some(dir) => Home::at(std::path::absolute(dir)?),
             None => Home::locate()?,
         };
-        let (dir, locks, note) = verbs::prepare(&home, self.name.as_deref(), &plan, verbs::Place::default())?;
+        let Prepared { dir, locks, notes, .. } = verbs::prepare(&home, self.name.as_deref(), plan, place)?;
         let opened = Journal::open(&dir)?;
         let bell = Arc::new(Bell::new()?);
         let wishes = self.stopper.connect(&bell);
         let world = World::inside(Host { id: opened.header.id.clone(), bell, wishes, function });
         let mut observer = Observer::new(&dir, &opened, self.on_event, self.on_act);
-        observer.note(note);
+        observer.note(notes);
         let left = Runner::open(dir.clone(), opened, world, &mut observer).and_then(Runner::run);
         drop(locks);
         let (_, header, state) = left?;
@@ -301,7 +313,7 @@ impl<'a> Loop<'a> {
     }
 
     /// The one place where what was said here becomes a plan.
-    fn plan(&mut self, who: Who) -> Result<(Plan, Option<Function>), Error> {
+    fn plan(&mut self, who: Who) -> Result<(Plan, Option<Function>, Place), Error> {
         let workspace = match self.workspace.take() {
             Some(dir) => dir,
             None => std::env::current_dir()?,
@@ -343,8 +355,10 @@ impl<'a> Loop<'a> {
                 hint: "use a function, or the command `ralph`".into(),
             });
         }
-        verbs::ready(&plan, &stack)?;
-        Ok((plan, function))
+        let apart = Wanted::of(&stack, &plan.workspace)?;
+        let look = if apart.is_some() { verbs::installed } else { verbs::ready };
+        look(&plan, &stack)?;
+        Ok((plan, function, Place::of(apart)))
     }
 }
 

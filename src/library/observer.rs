@@ -41,8 +41,8 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Keeps a word for a person.
-    pub(super) fn note(&mut self, words: Option<String>) {
+    /// Keeps words for a person.
+    pub(super) fn note(&mut self, words: Vec<String>) {
         self.warnings.extend(words);
     }
 
@@ -58,7 +58,7 @@ impl<'a> Observer<'a> {
             exit_code,
             total_cost: known_cost(state),
             duration: Duration::from_millis(state.active_ms),
-            worktree: None,
+            worktree: state.plan.worktree.as_ref().map(|worktree| worktree.path.clone()),
             directory: dir.path().to_owned(),
             preflight: self.preflight,
             iterations: self.iterations,

@@ -1,4 +1,4 @@
-//! How green work is kept: a task is put under way once, and found again if a crash hid its end.
+//! How work is kept: a task is put under way once, and found again if a crash hid its end.
 
 use super::{Error, Flow, Runner, millis};
 use crate::drive::git::{NoTree, Tree};
@@ -23,7 +23,8 @@ const UNBORN: &str = "none";
 impl Runner<'_> {
     /// Remembers where HEAD is before the agent can move it.
     pub(super) fn note_head(&self, iteration: u32) {
-        if self.state.plan.scm.tasks.is_empty() {
+        let plan = &self.state.plan;
+        if plan.scm.tasks.is_empty() && plan.worktree.is_none() {
             return;
         }
         let head = self.tree().ok().and_then(|tree| head_now(&tree));
@@ -44,7 +45,12 @@ impl Runner<'_> {
 
     fn tree(&self) -> Result<Tree, NoTree> {
         let plan = &self.state.plan;
-        Tree::around(&plan.scm.command, &plan.workspace)
+        let tree = Tree::around(&plan.scm.command, &plan.workspace)?;
+        // A worktree that has lost its link would give its work to whatever repository is above it.
+        match &plan.worktree {
+            Some(own) if !tree.is_at(&own.path) => Err(NoTree::Outside),
+            _ => Ok(tree),
+        }
     }
 
     pub(super) fn begin_task(&mut self, iteration: u32, task: usize) -> Result<Flow, Error> {
@@ -123,6 +129,8 @@ impl Runner<'_> {
         order.env.push((leftover::MARK.to_owned(), leftover::mark(&self.header.id)));
         // It may run all that the checks run, by way of a hook.
         let patience = plan.proof.checks.iter().map(|check| check.timeout_ms).max();
+        let patience =
+            patience.or(plan.worktree.as_ref().map(|own| own.commit_timeout_ms).filter(|ms| *ms > 0));
         let terms = Terms {
             log: self.dir.task_log(iteration, task),
             log_cap: plan.log_cap,

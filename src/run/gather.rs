@@ -1,7 +1,7 @@
 //! What the next prompt is made of: the task read anew, what changed, and what the red checks said.
 
 use super::Runner;
-use crate::drive::git;
+use crate::drive::git::{self, worktree};
 use crate::engine::event::Fault;
 use crate::engine::excerpt::Excerpt;
 use crate::engine::plan::{Level, Scm};
@@ -43,6 +43,9 @@ impl Runner<'_> {
         if self.journal.is_gone() {
             let gone = self.dir.path().display();
             return Err((Fault::Disk, format!("the loop's directory was deleted: {gone}")));
+        }
+        if let Some(own) = plan.worktree.as_ref().filter(|own| !worktree::is_there(own)) {
+            return Err((Fault::Workspace, worktree::gone(own)));
         }
         if !plan.workspace.is_dir() {
             return Err((Fault::Workspace, format!("the workspace is gone: {}", plan.workspace.display())));
@@ -185,7 +188,7 @@ impl Runner<'_> {
 impl Runner<'_> {
     /// What the task that failed last printed.
     fn task_output(&self) -> Option<(Excerpt, String)> {
-        let (owed, max) = (self.state.keeping.owed.as_ref()?, self.state.plan.context.output_chars);
+        let (owed, max) = (self.state.keeping.newest_failure()?, self.state.plan.context.output_chars);
         let (text, dropped) = tail(&self.dir.task_log(owed.iteration, owed.task), max).ok()?;
         Some((Excerpt::tail(&text, max, dropped), Scm::guardrail(owed.iteration, owed.task)))
     }

@@ -234,7 +234,7 @@ impl Runner<'_> {
             iterations: state.iteration,
             cost_usd: state.known_cost(),
             duration_s: state.active_ms as f64 / 1000.0,
-            worktree: None,
+            worktree: state.plan.worktree.as_ref().map(|worktree| worktree.path.display().to_string()),
         })?;
         self.journal.sync()?;
         Ok(())

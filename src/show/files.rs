@@ -134,6 +134,9 @@ fn progress_text(state: &State) -> String {
         for (task, report) in iteration.tasks.iter().enumerate() {
             let _ = writeln!(text, "- SCM `{}`: {}", kept::name(state, task), kept::verdict(report));
         }
+        if let Some(report) = &iteration.saved {
+            let _ = writeln!(text, "- Worktree: {}", kept::verdict(report));
+        }
     }
     text
 }

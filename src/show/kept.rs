@@ -1,4 +1,4 @@
-//! What is said of the tasks for green work.
+//! What is said of the tasks for the work of an iteration.
 
 use super::{Paint, fit, one_line};
 use crate::engine::State;
@@ -9,8 +9,26 @@ use crate::engine::words::{duration, plural};
 /// A commit's name is cut to so many characters.
 const SHORT: usize = 7;
 
-/// The line for a task that is over.
-pub fn line(state: &State, task: usize, report: &TaskReport) -> (String, Paint) {
+/// The line for a task that is over. That nothing was left to commit in the loop's own worktree is not worth one.
+pub fn line(state: &State, task: usize, report: &TaskReport) -> Option<(String, Paint)> {
+    if task < state.own_task() {
+        return Some(line_of_green(state, task, report));
+    }
+    match report.skipped {
+        Some(_) => None,
+        None if report.is_good() => Some((format!("{OWN}: {}", verdict(report)), Paint::Green)),
+        None => {
+            let words = format!("{OWN}: {}; the work stays there, and is tried again", verdict(report));
+            Some((words, Paint::Yellow))
+        }
+    }
+}
+
+/// What the commit in a loop's own worktree is called.
+pub const OWN: &str = "worktree commit";
+
+/// The line for a task for green work that is over.
+pub fn line_of_green(state: &State, task: usize, report: &TaskReport) -> (String, Paint) {
     let tasks: Vec<String> = state.plan.scm.tasks.iter().skip(task).map(|words| one_line(words)).collect();
     let (own, later) = (name(state, task), tasks.get(1..).unwrap_or_default().join(", "));
     match report.skipped {
@@ -60,14 +78,18 @@ fn files(report: &TaskReport) -> String {
 /// Which task keeps a loop from its end, and its last words.
 pub fn owed(state: &State) -> Option<String> {
     let owed = state.keeping.owed.as_ref()?;
-    // Git's own complaint, or else its last words: advice may follow the one, and a hook says the other.
-    let said = |line: &String| ["fatal:", "error:", "! ["].iter().any(|word| line.starts_with(word));
-    let lines = owed.report.output.lines().map(one_line);
-    let lines: Vec<String> = lines.filter(|line| !line.is_empty() && !line.starts_with("hint:")).collect();
-    let last = lines.iter().find(|line| said(line)).or(lines.last());
-    let last = last.map(|last| format!(": {}", fit(last, 100))).unwrap_or_default();
+    let last = complaint(&owed.report).map(|last| format!(": {last}")).unwrap_or_default();
     let count = state.keeping.failures;
     let times = if count > 1 { format!(" {count} times in a row") } else { String::new() };
     let how = how_red(&owed.report.as_check());
     Some(format!("git {} failed{times} ({how}){last}", name(state, owed.task)))
+}
+
+/// Git's own complaint, or else its last words: advice may follow the one, and a hook says the other.
+pub fn complaint(report: &TaskReport) -> Option<String> {
+    let said = |line: &String| ["fatal:", "error:", "! ["].iter().any(|word| line.starts_with(word));
+    let lines = report.output.lines().map(one_line);
+    let lines: Vec<String> = lines.filter(|line| !line.is_empty() && !line.starts_with("hint:")).collect();
+    let last = lines.iter().find(|line| said(line)).or(lines.last());
+    last.map(|last| fit(last, 100))
 }

@@ -1,13 +1,13 @@
 //! What is said of an event, in plain words: one line, or none.
 
-use super::{Paint, kept, why};
+use super::{Paint, apart, kept, why};
 use crate::engine::event::{Change, CheckReport, Door, Notice, Wish};
 use crate::engine::outcome::{Limit, iterations};
 use crate::engine::plan::{Approve, OnFail};
 use crate::engine::prompt::{how, how_red};
 use crate::engine::state::{How, Iteration};
 use crate::engine::words::{dollars, duration, of_limit, plural, processes};
-use crate::engine::{Event, Marker, Outcome, Phase, State};
+use crate::engine::{Event, Marker, Outcome, Phase, Plan, State};
 
 /// The words for an event that has just been judged.
 pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
@@ -42,7 +42,7 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
             ),
             if report.is_green() { Paint::Green } else { Paint::Red },
         ),
-        Event::Committed { task, report, .. } => vec![kept::line(state, *task, report)],
+        Event::Committed { task, report, .. } => kept::line(state, *task, report).into_iter().collect(),
         Event::Noticed { notice, .. } => {
             noticed(*notice, state).map(|words| (words, Paint::Yellow)).into_iter().collect()
         }
@@ -52,19 +52,20 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
         Event::Answered { .. } => one("your answer goes into the next prompt".into(), Paint::Dim),
         Event::Changed { limit, .. } => one(changed(limit), Paint::Dim),
         Event::Finished { .. } => state.outcome().map(|outcome| finished(outcome, state)).unwrap_or_default(),
-        Event::Opened { .. } if state.plan.agent.approve == Some(Approve::All) => {
-            let name = &state.plan.agent.name;
-            one(format!("{name} may do everything without asking"), Paint::Yellow)
-        }
+        Event::Opened { .. } => opened(&state.plan),
         // A fault is the loop's ending, and is said there.
-        Event::Opened { .. }
-        | Event::Spawned { .. }
-        | Event::Faulted { .. }
-        | Event::Woke
-        | Event::Unknown => {
+        Event::Spawned { .. } | Event::Faulted { .. } | Event::Woke | Event::Unknown => {
             vec![]
         }
     }
+}
+
+/// What a person should know from the start.
+fn opened(plan: &Plan) -> Vec<(String, Paint)> {
+    let all = plan.agent.approve == Some(Approve::All);
+    let words = all.then(|| format!("{} may do everything without asking", plan.agent.name));
+    let own = plan.worktree.as_ref().map(|own| (format!("worktree {}", apart::place(own)), Paint::Dim));
+    words.map(|words| (words, Paint::Yellow)).into_iter().chain(own).collect()
 }
 
 /// A check's command, marked as one.

@@ -1,5 +1,6 @@
 //! How does it look? Readers of the journal: they hold nothing that it lacks, and never stall a loop.
 
+pub mod apart;
 pub mod console;
 pub mod cost;
 pub mod files;

@@ -30,7 +30,7 @@ fn paused(state: &State) -> Map<String, Value> {
         "iterations": state.iteration,
         "cost_usd": known_cost(state),
         "duration_s": state.active_ms as f64 / 1000.0,
-        "worktree": null,
+        "worktree": state.plan.worktree.as_ref().map(|worktree| &worktree.path),
     });
     paused.as_object().cloned().unwrap_or_default()
 }

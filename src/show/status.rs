@@ -2,7 +2,7 @@
 
 use super::cost::{cost, cost_of_limit, known_cost};
 use super::line::{check_words, seconds, verdict};
-use super::{fit, kept, one_line, why};
+use super::{apart, fit, kept, one_line, why};
 use crate::engine::words::{duration, of_limit};
 use crate::engine::{Outcome, Phase, State, Status};
 use crate::store::{View, rfc3339};
@@ -37,7 +37,8 @@ pub fn object(view: &View, held: bool, directory: &str) -> Value {
         "inactivity_timeout": seconds(state.plan.limits.inactivity_ms),
         "prompt_file": state.plan.task.file,
         "workspace": state.plan.workspace,
-        "worktree": Value::Null,
+        "worktree": state.plan.worktree.as_ref().map(|worktree| &worktree.path),
+        "branch": state.plan.worktree.as_ref().map(|worktree| &worktree.branch),
         "directory": directory,
         "parent": header.parent,
         "checks": checks(state),
@@ -117,6 +118,13 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
     let command = agent.command.join(" ");
     rows.push(("Agent", if command.is_empty() { agent.name.clone() } else { command }));
     rows.push(("Workspace", state.plan.workspace.display().to_string()));
+    if let Some(own) = &state.plan.worktree {
+        rows.push(("Worktree", apart::place(own)));
+        rows.extend(apart::unsaved(state, running).map(|words| ("Unsaved", words)));
+        let names = ["Inspect", "Merge", "Remove"];
+        let commands = apart::commands(own, &header.name).map(|(_, command)| command);
+        rows.extend(names.into_iter().zip(commands));
+    }
     rows.push(("Logs", directory.to_owned()));
     rows.extend(why::advice(header, state, held).map(|words| ("Next", words)));
     let lines = rows.iter().map(|(name, value)| format!("{name}: {}", one_line(value)));
@@ -139,7 +147,7 @@ fn now(state: &State) -> Option<String> {
             let check = state.checks.iter().position(Option::is_none)?;
             format!("checking {}", check_words(state, check))
         }
-        Phase::Committing => format!("git {}", kept::name(state, state.keeping.reports.len())),
+        Phase::Committing => format!("git {}", kept::name(state, state.task_due()?)),
         Phase::Running { .. } => "the agent works".into(),
         Phase::Killing { .. } => "stopping the agent".into(),
         Phase::Resting { .. } => "resting".into(),

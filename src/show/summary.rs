@@ -1,7 +1,7 @@
 //! The last words of a run: outcome and why, what it took, what changed, what to do next.
 
 use super::cost::cost;
-use super::{Paint, kept, line, one_line, paint, why};
+use super::{Paint, apart, kept, line, one_line, paint, why};
 use crate::engine::outcome::iterations;
 use crate::engine::words::duration;
 use crate::engine::{Outcome, State, Status};
@@ -26,7 +26,7 @@ pub fn text(header: &Header, state: &State, changed: &str, next: bool, colour: b
         row("check", &format!("{} {}", one_line(&check.command), paint(&verdict, hue, colour)));
     }
     for (task, report) in state.keeping.reports.iter().enumerate() {
-        let (words, hue) = kept::line(state, task, report);
+        let (words, hue) = kept::line_of_green(state, task, report);
         row("scm", &paint(&words, hue, colour));
     }
     for (at, line) in why::last_words(state).iter().enumerate() {
@@ -35,6 +35,14 @@ pub fn text(header: &Header, state: &State, changed: &str, next: bool, colour: b
     row("denied", &one_line(&why::denied(state).unwrap_or_default()));
     row("missing", &one_line(&why::missing(state).unwrap_or_default()));
     row("changed", &one_line(changed));
+    if let Some(own) = &state.plan.worktree {
+        row("worktree", &apart::place(own));
+        let unsaved = apart::unsaved(state, false).unwrap_or_default();
+        row("unsaved", &paint(&one_line(&unsaved), Paint::Red, colour));
+        for (name, command) in apart::commands(own, &header.name) {
+            row(name, &command);
+        }
+    }
     if next {
         row("next", &next_step(header, state, changed));
     }
@@ -63,6 +71,12 @@ pub fn result(state: &State) -> String {
     for line in why::last_words(state) {
         let _ = writeln!(text, "  | {line}");
     }
+    if let Some(own) = &state.plan.worktree {
+        let _ = writeln!(text, "  worktree {}", apart::place(own));
+    }
+    if let Some(unsaved) = apart::unsaved(state, false) {
+        let _ = writeln!(text, "  {}", one_line(&unsaved));
+    }
     if let Some(denied) = why::denied(state).filter(|_| state.status(false) != Status::Done) {
         let _ = writeln!(text, "  the agent was not allowed something {}", one_line(&denied));
     }
@@ -80,7 +94,7 @@ fn next_step(header: &Header, state: &State, changed: &str) -> String {
         (Some(step), 0) => step,
         (Some(step), _) => format!("{step} · ralph logs {name}"),
         (None, 0) => String::new(),
-        (None, _) if changed.is_empty() => format!("ralph logs {name}"),
+        (None, _) if changed.is_empty() || state.plan.worktree.is_some() => format!("ralph logs {name}"),
         (None, _) => format!("git status · ralph logs {name}"),
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn demo(keep: bool) -> Result<i32, Failure> {
     words.no_next = true;
     let project = fs::canonicalize(project).map_err(Failure::broken)?;
     let Some(intent) = intent_in(project.clone(), Stack::defaults(), &words)? else { return Ok(0) };
-    let code = go(&Home::at(place.root.join("state")), &words, &intent)?;
+    let code = go(&Home::at(place.root.join("state")), &words, intent)?;
     if keep {
         let state = place.root.join("state");
         let look = format!("cd '{}' && export RALPH_STATE_DIR='{}'", project.display(), state.display());

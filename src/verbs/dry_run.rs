@@ -7,7 +7,8 @@ use crate::engine::prompt::{Materials, render};
 use crate::engine::words::{dollars, duration};
 use crate::engine::{Plan, State};
 
-pub(super) fn dry_run(plan: &Plan) -> Result<i32, Failure> {
+/// Shows them; `branch` is that of a worktree that would be made.
+pub(super) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<i32, Failure> {
     let task = match &plan.task.file {
         Some(path) => String::from_utf8_lossy(&std::fs::read(path).map_err(Failure::broken)?).into_owned(),
         None => plan.task.text.clone().unwrap_or_default(),
@@ -15,7 +16,7 @@ pub(super) fn dry_run(plan: &Plan) -> Result<i32, Failure> {
     let prompt = render(&State::new(plan.clone()), &Materials { task, ..Materials::default() });
     answer(&format!(
         "{}\n--- the first prompt, as it would be with no check red ---\n\n{prompt}",
-        in_words(plan)
+        in_words(plan, branch)
     ))?;
     if !prompt.ends_with('\n') {
         answer("\n")?;
@@ -23,7 +24,7 @@ pub(super) fn dry_run(plan: &Plan) -> Result<i32, Failure> {
     Ok(0)
 }
 
-fn in_words(plan: &Plan) -> String {
+fn in_words(plan: &Plan, branch: Option<String>) -> String {
     let limits = &plan.limits;
     let never = |ms: Option<u64>| ms.map_or_else(|| "never".into(), duration);
     let at_most = |max: Option<u32>| max.map_or_else(|| "no limit".into(), |max| format!("at most {max}"));
@@ -42,6 +43,7 @@ fn in_words(plan: &Plan) -> String {
     });
     rows.extend(approve.map(|may| ("approve", format!("it may {may} without asking"))));
     rows.push(("workspace", plan.workspace.display().to_string()));
+    rows.extend(branch.map(|branch| ("worktree", format!("a new one, on the branch {branch}"))));
     let timeout = |ms: u64| Some(ms).filter(|ms| *ms < config::NO_TIMEOUT);
     let checks = plan.proof.checks.iter();
     rows.extend(

@@ -25,10 +25,12 @@ mod spawn;
 mod status;
 mod supervise;
 mod visit;
+mod worktree;
 
 pub(crate) use failure::Failure;
-pub(crate) use ready::ready;
-pub(crate) use run::{Place, prepare};
+pub(crate) use ready::{installed, ready};
+pub(crate) use run::{Place, Prepared, prepare};
+pub(crate) use worktree::Wanted;
 
 use crate::cli::{Verb, Words};
 use crate::config::keys::nearest;

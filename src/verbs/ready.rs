@@ -13,9 +13,14 @@ use std::process::{Command, Stdio};
 
 /// Whether a loop with this plan could start here.
 pub(crate) fn ready(plan: &Plan, stack: &Stack) -> Result<(), Failure> {
-    agent_exists(&plan.agent, &plan.workspace, &Settings::of(stack).agents)?;
-    checks_exist(plan)?;
+    installed(plan, stack)?;
     nothing_claimed_yet(plan, stack)
+}
+
+/// Whether the programs that it needs are there.
+pub(crate) fn installed(plan: &Plan, stack: &Stack) -> Result<(), Failure> {
+    agent_exists(&plan.agent, &plan.workspace, &Settings::of(stack).agents)?;
+    checks_exist(plan)
 }
 
 /// Whether an agent could be started in this directory.

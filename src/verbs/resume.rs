@@ -6,6 +6,7 @@ use super::ready::agent_exists;
 use super::run::places;
 use super::supervise::{Locks, supervise};
 use super::visit::{Visit, is_held};
+use super::worktree::not_aimed;
 use crate::cli::{OutputWords, ResumeWords};
 use crate::config::{Settings, Stack};
 use crate::drive::tmux::Tmux;
@@ -65,6 +66,9 @@ fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
             format!("that program starts a new loop; ralph stop {name} ends this one"),
         ));
     }
+    if state.plan.worktree.is_some() {
+        not_aimed()?;
+    }
     // Killed between its decision and its last words, it has these to say before anything else.
     let unsaid = state.outcome().is_some() && !state.finished;
     if state.outcome().is_some() && !unsaid {
@@ -86,7 +90,8 @@ fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
     if visit.view.header.background {
         return in_background(&visit, said);
     }
-    let output = as_settings_say(words.output, &state.plan.workspace);
+    let from = state.plan.worktree.as_ref().map_or(&state.plan.workspace, |own| &own.from);
+    let output = as_settings_say(words.output, from);
     let locks = Locks::take(&visit.home, &visit.dir, &state.plan)?;
     if unsaid {
         return supervise(&visit.dir, locks, &state.plan, output);

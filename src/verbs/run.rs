@@ -3,12 +3,13 @@
 use super::dry_run::dry_run;
 use super::failure::{Failure, warn};
 use super::keep::work_can_be_kept;
-use super::ready::ready;
-use super::supervise::{Locks, lock_away, supervise};
+use super::ready::{installed, ready};
+use super::supervise::{Locks, abandon, lock_away, supervise};
 use super::visit::Visit;
+use super::worktree::{Made, Wanted, clear_half_made};
 use crate::cli::{OutputWords, RunWords};
 use crate::config::{self, Places, Settings, Stack};
-use crate::engine::plan::Level;
+use crate::engine::plan::{Level, Worktree};
 use crate::engine::{Plan, Status};
 use crate::store::{self, Header, Home, Journal, LoopDir, cache, last_holder, valid_name};
 use std::io::Read;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) fn run(words: &RunWords) -> Result<i32, Failure> {
     match intent(words)? {
-        Some(intent) => go(&Home::locate()?, words, &intent),
+        Some(intent) => go(&Home::locate()?, words, intent),
         None => Ok(0),
     }
 }
@@ -25,6 +26,8 @@ pub(super) fn run(words: &RunWords) -> Result<i32, Failure> {
 pub(super) struct Intent {
     pub(super) plan: Plan,
     pub(super) all: Settings,
+    /// The worktree that is to be made for it.
+    pub(super) apart: Option<Wanted>,
 }
 
 /// What these words mean here; none if they only asked what they would mean.
@@ -60,10 +63,16 @@ pub(super) fn intent_in(
     if let Some(name) = words.name.as_deref().filter(|name| !valid_name(name)) {
         return Err(store::Error::BadName { name: name.to_owned() }.into());
     }
-    ready(&plan, &stack)?;
-    work_can_be_kept(&plan, &stack.name("scm"))?;
+    let apart = Wanted::of(&stack, &plan.workspace)?;
+    if apart.is_some() {
+        // The rest is looked at in that place, once it is there.
+        installed(&plan, &stack)?;
+    } else {
+        ready(&plan, &stack)?;
+        work_can_be_kept(&plan, &stack.name("scm"))?;
+    }
     if words.dry_run {
-        dry_run(&plan)?;
+        dry_run(&plan, apart.as_ref().map(|apart| apart.branch_of(words.name.as_deref())))?;
         return Ok(None);
     }
     if plan.limits.iterations.is_none_or(|max| max > 50) {
@@ -81,72 +90,115 @@ pub(super) fn intent_in(
             "with --context none nobody tells the agent what to promise: your prompt must ask for <promise>COMPLETE</promise>",
         );
     }
-    Ok(Some(Intent { plan, all }))
+    Ok(Some(Intent { plan, all, apart }))
 }
 
 /// Runs a loop in the foreground, with this state directory.
-pub(super) fn go(home: &Home, words: &RunWords, intent: &Intent) -> Result<i32, Failure> {
-    let Intent { plan, all } = intent;
+pub(super) fn go(home: &Home, words: &RunWords, intent: Intent) -> Result<i32, Failure> {
+    let Intent { plan, all, apart } = intent;
     let output = OutputWords {
         quiet: all.quiet && !words.json,
         json: words.json,
         no_stream: !all.stream,
         no_next: words.no_next,
     };
-    sweep_before(home, &plan.workspace)?;
-    let (dir, locks, note) = prepare(home, words.name.as_deref(), plan, Place::default())?;
-    if let Some(note) = note {
-        warn(note);
+    if apart.is_none() {
+        sweep_before(home, &plan.workspace)?;
     }
-    supervise(&dir, locks, plan, output)
+    let Prepared { dir, locks, plan, notes } = prepare(home, words.name.as_deref(), plan, Place::of(apart))?;
+    notes.iter().for_each(warn);
+    supervise(&dir, locks, &plan, output)
 }
 
-/// Where a loop is to live: in the foreground, unless it says otherwise.
+/// Where a loop is to live: in the foreground and in the user's own checkout, unless it says otherwise.
 #[derive(Default)]
 pub(crate) struct Place {
     pub(super) background: bool,
     pub(super) tmux: Option<String>,
+    pub(super) apart: Option<Wanted>,
 }
 
-/// A new loop's directory with its first line written and its locks held, and what a person should know.
+impl Place {
+    /// In the foreground, in this worktree if there is one to be made.
+    pub(crate) fn of(apart: Option<Wanted>) -> Self {
+        Self { apart, ..Self::default() }
+    }
+}
+
+/// A loop that is ready to run: its directory with the first line written, its locks held.
+pub(crate) struct Prepared {
+    pub(crate) dir: LoopDir,
+    pub(crate) locks: Locks,
+    /// The plan as it was written down.
+    pub(crate) plan: Plan,
+    /// What a person should know.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Makes a new loop, and a worktree for it if that is wanted.
 pub(crate) fn prepare(
     home: &Home,
     name: Option<&str>,
-    plan: &Plan,
+    mut plan: Plan,
     place: Place,
-) -> Result<(LoopDir, Locks, Option<String>), Failure> {
-    let mut note = None;
-    let (dir, locks) = match name {
+) -> Result<Prepared, Failure> {
+    let Place { background, tmux, apart } = place;
+    let (apart, mut notes) = (apart.as_ref(), Vec::new());
+    if apart.is_some() {
+        clear_half_made(home);
+    }
+    let (dir, mut locks, planned) = match name {
         Some(name) => {
-            note = make_room(home, name)?;
-            claim(home, name, plan)?
+            let free = || apart.map(|apart| apart.planned(home, name, &plan.workspace)).transpose();
+            let (planned, note) = make_room(home, name, free)?;
+            notes.extend(note);
+            let (dir, locks) = claim(home, name, &plan)?;
+            (dir, locks, planned)
         }
-        None => claim_free(home, plan)?,
+        None => claim_free(home, &plan, apart)?,
     };
+    let made = match (apart, planned) {
+        (Some(apart), Some(planned)) => Some(apart.make(home, &dir, planned, &mut plan)?),
+        _ => None,
+    };
+    locks.take_workspace(home, &dir, &plan)?;
     let name = dir.name().to_owned();
     let created_ms = jiff::Timestamp::now().as_millisecond();
     let parent = std::env::var("RALPH_LOOP").ok().filter(|parent| valid_name(parent));
-    let Place { background, tmux } = place;
     let header = Header { name, id: new_id()?, created_ms, parent, background, tmux, plan: plan.clone() };
     drop(Journal::create(&dir, &header)?);
-    Ok((dir, locks, note))
+    notes.extend(made.map(Made::keep).unwrap_or_default());
+    Ok(Prepared { dir, locks, plan, notes })
 }
 
-/// Makes a loop's directory, and takes its locks.
+/// Makes a loop's directory, and takes its lock.
 fn claim(home: &Home, name: &str, plan: &Plan) -> Result<(LoopDir, Locks), Failure> {
     let dir = home.loop_dir(name);
     dir.create()?;
-    let locks = Locks::take(home, &dir, plan)?;
+    let locks = Locks::of(&dir, plan)?;
     Ok((dir, locks))
 }
 
+type Claimed = (LoopDir, Locks, Option<Worktree>);
+
 /// The same with the smallest name that is free, though others may be looking for one right now.
-fn claim_free(home: &Home, plan: &Plan) -> Result<(LoopDir, Locks), Failure> {
+fn claim_free(home: &Home, plan: &Plan, apart: Option<&Wanted>) -> Result<Claimed, Failure> {
     let mut tries = 0;
+    let mut taken = Vec::new();
     loop {
-        let name = home.free_name(&plan.workspace)?;
+        let name = home.free_name(&plan.workspace, &taken)?;
         match claim(home, &name, plan) {
-            Ok((dir, locks)) if !dir.journal().exists() => return Ok((dir, locks)),
+            Ok((dir, locks)) if !dir.journal().exists() => {
+                let Some(apart) = apart else { return Ok((dir, locks, None)) };
+                // With the lock: nobody else makes a worktree of this name now.
+                if !apart.is_taken(home, &name) {
+                    let planned =
+                        apart.planned(home, &name, &plan.workspace).inspect_err(|_| abandon(&dir))?;
+                    return Ok((dir, locks, Some(planned)));
+                }
+                abandon(&dir);
+                taken.push(name);
+            }
             Err(failure) if tries > 20 || !home.loop_dir(&name).path().exists() => return Err(failure),
             _ => tries += 1,
         }
@@ -163,29 +215,43 @@ pub(super) fn sweep_before(home: &Home, workspace: &Path) -> Result<(), Failure>
 }
 
 /// An ended loop's name may be used again, and where that one is now is said unless it was done; one that could
-/// go on may not.
-fn make_room(home: &Home, name: &str) -> Result<Option<String>, Failure> {
+/// go on may not. Nothing is moved before `free` says that nothing else is in the way.
+fn make_room<T>(
+    home: &Home,
+    name: &str,
+    free: impl Fn() -> Result<T, Failure>,
+) -> Result<(T, Option<String>), Failure> {
     let dir = home.loop_dir(name);
     if !dir.journal().exists() {
-        return Ok(None);
+        return Ok((free()?, None));
     }
     // Held until it is out of the way: another may be starting under the same name right now.
     let lock = lock_away(&dir);
     if !dir.journal().exists() {
-        return Ok(None);
+        return Ok((free()?, None));
     }
     let _lock = lock?;
-    let status = cache::read(&dir)?.state.status(false);
+    let state = cache::read(&dir)?.state;
+    let status = state.status(false);
     if matches!(status, Status::Paused | Status::Crashed) {
         return Err(Failure::usage(
             format!("the loop {name:?} is {}, and could go on", status.word()),
-            format!("ralph resume {name}, ralph stop {name} to end it, or choose another --name"),
+            format!("ralph resume {name} goes on, ralph rm {name} removes it; or choose another --name"),
         ));
     }
+    if let Some(worktree) = state.plan.worktree.filter(|worktree| worktree.path.exists()) {
+        return Err(Failure::usage(
+            format!("the loop {name:?} of before still has its worktree: {}", worktree.path.display()),
+            format!(
+                "ralph rm {name} --worktree removes both, --keep-worktree the loop alone; or choose another --name"
+            ),
+        ));
+    }
+    let free = free()?;
     let place = home.archive(name)?;
     let word = status.word();
     let note = format!("the loop {name:?} of before, which is {word}, is now in {}", place.display());
-    Ok((status != Status::Done).then_some(note))
+    Ok((free, (status != Status::Done).then_some(note)))
 }
 
 /// Where the user's own configuration lies.

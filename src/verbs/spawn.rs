@@ -2,8 +2,9 @@
 
 use super::background::{launch, place, usable};
 use super::failure::{Failure, warn};
-use super::run::{self, Intent, Place};
+use super::run::{self, Intent, Place, Prepared};
 use crate::cli::RunWords;
+use crate::drive::git::worktree;
 use crate::drive::tmux::Tmux;
 use crate::engine::words::of_limit;
 use crate::show::say;
@@ -12,20 +13,22 @@ use serde_json::json;
 
 pub(super) fn spawn(words: &RunWords) -> Result<i32, Failure> {
     let home = Home::locate()?;
-    let Some(Intent { plan, all }) = run::intent(words)? else { return Ok(0) };
+    let Some(Intent { plan, all, apart }) = run::intent(words)? else { return Ok(0) };
     let tmux = all.tmux.then(|| Tmux { socket: all.tmux_socket.clone() });
     usable(tmux.as_ref())?;
-    run::sweep_before(&home, &plan.workspace)?;
-    let there = Place { background: true, tmux: tmux.as_ref().map(|tmux| tmux.socket.clone()) };
-    let (dir, locks, note) = run::prepare(&home, words.name.as_deref(), &plan, there)?;
-    if let Some(note) = note {
-        warn(note);
+    if apart.is_none() {
+        run::sweep_before(&home, &plan.workspace)?;
     }
+    let there = Place { background: true, tmux: tmux.as_ref().map(|tmux| tmux.socket.clone()), apart };
+    let Prepared { dir, locks, plan, notes } = run::prepare(&home, words.name.as_deref(), plan, there)?;
+    notes.iter().for_each(warn);
     // The supervisor takes them anew: a window is no child of this process.
     drop(locks);
     if let Err(failure) = launch(&home, &dir, tmux.as_ref()) {
         // Nothing has happened in it that could be lost.
-        let _ = std::fs::remove_dir_all(dir.path());
+        if plan.worktree.is_none_or(|made| worktree::undo(&made).is_ok()) {
+            let _ = std::fs::remove_dir_all(dir.path());
+        }
         return Err(failure);
     }
     let (name, place) = (dir.name(), place(dir.name(), tmux.as_ref()));

@@ -18,37 +18,48 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// Both locks of a loop that is about to run.
+/// The locks of a loop that is about to run.
 pub(crate) struct Locks {
     _own: Lock,
-    _workspace: Option<Lock>,
+    workspace: Option<Lock>,
 }
 
 impl Locks {
-    /// Takes them, or says who has them.
+    /// Takes both, or says who has them.
     pub(super) fn take(home: &Home, dir: &LoopDir, plan: &Plan) -> Result<Self, Failure> {
-        let holder = me(dir, &plan.workspace);
-        let own = take_own(dir, &holder)?;
-        if plan.share_workspace {
-            return Ok(Self { _own: own, _workspace: None });
+        let mut locks = Self::of(dir, plan)?;
+        locks.take_workspace(home, dir, plan)?;
+        Ok(locks)
+    }
+
+    /// Takes the loop's own.
+    pub(super) fn of(dir: &LoopDir, plan: &Plan) -> Result<Self, Failure> {
+        Ok(Self { _own: take_own(dir, &me(dir, &plan.workspace))?, workspace: None })
+    }
+
+    /// Takes that of the workspace as well. One that is gone needs none: the runner says so.
+    pub(super) fn take_workspace(&mut self, home: &Home, dir: &LoopDir, plan: &Plan) -> Result<(), Failure> {
+        if plan.share_workspace || (plan.worktree.is_some() && !plan.workspace.exists()) {
+            return Ok(());
         }
-        let workspace =
-            Lock::take(&home.workspace_lock_path(&plan.workspace)?, &holder)?.map_err(|other| {
-                // A directory without a journal was made for this very try, and its lock is held: nobody
-                // else can have made it theirs.
-                if !dir.journal().exists() {
-                    let _ = std::fs::remove_file(dir.lock()).and_then(|()| std::fs::remove_dir(dir.path()));
-                }
-                Failure::usage(
-                    format!(
-                        "the loop {:?} already works in this workspace ({})",
-                        other.loop_name,
-                        who(&other)
-                    ),
-                    "wait for it, stop it, or allow both with --share-workspace",
-                )
-            })?;
-        Ok(Self { _own: own, _workspace: Some(workspace) })
+        let (path, holder) = (home.workspace_lock_path(&plan.workspace)?, me(dir, &plan.workspace));
+        let lock = Lock::take(&path, &holder)?.map_err(|other| {
+            abandon(dir);
+            Failure::usage(
+                format!("the loop {:?} already works in this workspace ({})", other.loop_name, who(&other)),
+                "wait for it, stop it, or allow both with --share-workspace",
+            )
+        })?;
+        self.workspace = Some(lock);
+        Ok(())
+    }
+}
+
+/// Takes back a loop's directory. One without a journal was made for this very try, and its lock is held: nobody else
+/// can have made it theirs.
+pub(super) fn abandon(dir: &LoopDir) {
+    if !dir.journal().exists() {
+        let _ = std::fs::remove_file(dir.lock()).and_then(|()| std::fs::remove_dir(dir.path()));
     }
 }
 

@@ -56,6 +56,26 @@ fn written_pid(test: &Test, file: &str) -> u32 {
 // ---- what is reported ------------------------------------------------------------------------------------
 
 #[test]
+fn a_function_works_in_a_worktree_of_its_own() {
+    let test = Test::git();
+    test.sh("echo dirty >> README && git config user.name host && git config user.email host@localhost");
+    let report = loop_in(&test, "Make it.")
+        .check("test -f made")
+        .worktree()
+        .run_with(|turn: &Turn| std::fs::write(turn.workspace().join("made"), "x"))
+        .unwrap();
+    let place = test.state_dir().join("worktrees/a");
+    assert_eq!((report.success, report.worktree.as_deref()), (true, Some(place.as_path())));
+    assert!(report.warnings[0].contains("are not in the worktree: 1 file (README)"), "{:?}", report.warnings);
+    assert_eq!(
+        test.sh("git log --format=%s ralph/a && git status --porcelain"),
+        "Make it.\nfirst\n M README\n"
+    );
+    let refused = loop_in(&test, "x").name("b").worktree_on("main").run_command(["true"]);
+    assert!(matches!(refused, Err(Error::Usage { what, .. }) if what.contains("is checked out in")));
+}
+
+#[test]
 fn a_function_works_until_the_checks_are_green_and_every_iteration_is_reported() {
     let test = Test::new();
     let mut told = Vec::new();

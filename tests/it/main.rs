@@ -30,3 +30,4 @@ mod settings;
 mod snap;
 mod spawn;
 mod words;
+mod worktree;

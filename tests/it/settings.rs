@@ -37,6 +37,7 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("diffChars", "11", "/context/diff_chars", "11"),
     ("outputChars", "12", "/context/output_chars", "12"),
     ("agents", r#"{"mine": {"command": "mine"}}"#, "/agent/name", r#""mine""#),
+    ("worktree", r#""side""#, "/worktree/branch", r#""side""#),
     ("scm", r#"["commit"]"#, "/scm/tasks/0", r#""commit""#),
     ("shareWorkspace", "true", "/share_workspace", "true"),
     ("notify", r#""true""#, "/notify", r#""true""#),
@@ -389,6 +390,12 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.json: scm commit needs a git repository",
         "git init",
     ),
+    (
+        "settings.json",
+        r#"{"worktree": 5}"#,
+        "worktree must be true, false or the name of a branch, not 5",
+        "feature/parser",
+    ),
     ("settings.json", r#"{"scm": 5}"#, "scm must be an object or a list", "scm has"),
     ("settings.yaml", "ralph_loop: 5\n", "ralph_loop does not hold settings", "object"),
     (
@@ -520,9 +527,10 @@ fn documented() -> String {
                 dash.into_iter().chain(c.to_lowercase())
             })
             .collect();
-        let flags =
-            [format!("--{flag} "), format!("--no-{flag} "), format!("--{} ", flag.trim_end_matches('s'))];
-        let only = if flags.iter().any(|flag| help.contains(flag)) { "" } else { " *File only.*" };
+        let stem = flag.trim_end_matches('s');
+        let flags = ["--{} ", "--{}[", "--no-{} "].map(|form| form.replace("{}", &flag));
+        let known = flags.iter().any(|flag| help.contains(flag)) || help.contains(&format!("--{stem} "));
+        let only = if known { "" } else { " *File only.*" };
         let words = words.trim_end_matches("; repeatable");
         rows.push(format!("| `{key}`{also} | {otherwise} | {words}.{only} |\n"));
     }

@@ -1,0 +1,145 @@
+//! Kills, stops and resumes: nothing is made twice, nothing is lost, and nothing half made stays.
+
+use super::{MAKES, RUN, place, run, subjects};
+use crate::crash::{crash, kill_now};
+use crate::kit::{Test, until};
+
+#[test]
+fn a_killed_loop_goes_on_in_its_worktree_and_what_it_had_done_is_committed() {
+    let test = Test::git()
+        .script("iteration 1\n write half\n  | x\n say here\n hang\niteration 2\n write made\n  | x\n");
+    let live = test.start(&RUN);
+    live.until_out("  | here\n");
+    crash(live);
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("worktree commit: 1 file (half)")
+        .says("worktree commit: 1 file (made)");
+    assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "Make it.", "first"]);
+    let iterations =
+        test.sh("git log --format='%(trailers:key=Ralph-Iteration,valueonly,separator=)' ralph/a");
+    assert_eq!(iterations.split_whitespace().collect::<Vec<_>>(), ["a", "2", "a", "1"]);
+    assert!(!test.workspace().join("half").exists());
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_commit_commits_once() {
+    for hook in ["pre-commit", "post-commit", "reference-transaction"] {
+        let test = Test::git().script(MAKES);
+        let held = test.root().join("held");
+        let script = format!(
+            "#!/bin/sh\ncase $PWD in */worktrees/*) ;; *) exit 0 ;; esac\n\
+             test -e made || exit 0\ntest -e '{0}' || {{ touch '{0}'; sleep 600; }}\n",
+            held.display()
+        );
+        let test = test.program(&format!(".git/hooks/{hook}"), &script);
+        let live = test.start(&RUN);
+        until(hook, || held.exists());
+        crash(live);
+        test.ralph(&["resume", "a"]).exits(0).says("worktree commit: 1 file (made) as ");
+        assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "first"], "{hook}");
+    }
+}
+
+#[test]
+fn a_stop_commits_what_there_is() {
+    let test = Test::git().script("iteration 1\n write half\n  | x\n say here\n hang\n");
+    let live = test.start(&RUN);
+    live.until_out("  | here\n");
+    test.ralph(&["stop", "a"]).exits(0);
+    live.end().exits(130).says("worktree commit: 1 file (half)");
+    assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "first"]);
+    // Once more does not wait for a hook either.
+    let here = test.root().join("here");
+    let hook = format!("#!/bin/sh\ntouch '{}'; sleep 600\n", here.display());
+    let test = test.program(".git/hooks/pre-commit", &hook);
+    let words = [&["run", "x", "--name", "b", "--worktree"], &RUN[5..]].concat();
+    let live = test.start(&words);
+    live.until_out("  | here\n");
+    live.signal("INT");
+    live.signal("INT");
+    until("the hook", || here.exists());
+    live.signal("INT");
+    live.end().exits(130).says("  unsaved  iteration 1 was not committed\n");
+    assert_eq!(test.survivors(), [0; 0]);
+    std::fs::remove_file(test.workspace().join(".git/hooks/pre-commit")).unwrap();
+    test.script(MAKES).ralph(&["resume", "b"]).exits(0).says("worktree commit: 1 file (half)");
+}
+
+#[test]
+fn a_worktree_that_was_deleted_is_fatal_and_says_what_brings_it_back() {
+    let test = Test::git().script("iteration 1\n write one\n  | x\niteration 2\n write made\n  | x\n");
+    run(&test, &["-m", "1"]).exits(1);
+    let place = place(&test, "a");
+    std::fs::remove_dir_all(&place).unwrap();
+    test.ralph(&["set", "a", "max-iterations=5"]).exits(0);
+    let done = test.ralph(&["resume", "a"]).exits(1).complains("the worktree is gone: ");
+    assert_eq!(test.status("a")["outcome"]["why"], "workspace");
+    assert!(!place.exists(), "it does not come back empty");
+    let (_, rest) = done.err.split_once("; git ").unwrap();
+    let back = rest.split(" brings it back").next().unwrap();
+    test.sh(&format!("git {back}"));
+    test.ralph(&["resume", "a"]).exits(0);
+    assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "Make it.", "first"]);
+}
+
+#[test]
+fn a_worktree_that_has_lost_its_link_gives_nothing_to_the_repository_above() {
+    let test =
+        Test::git().script("iteration 1\n write one\n  | x\n sh rm .git\niteration 2\n write made\n  | x\n");
+    // The state directory lies in another repository of the user's.
+    test.sh("cd .. && git init -q && git commit -q --allow-empty -m above");
+    let done = run(&test, &[]).exits(1).complains("is one no longer");
+    assert_eq!(test.sh("git -C .. log --format=%s"), "above\n");
+    let (_, rest) = done.err.split_once("; git ").unwrap();
+    test.sh(&format!("git {}", rest.split(" may mend it").next().unwrap()));
+    test.ralph(&["resume", "a"]).exits(0).says("worktree commit: 1 file (one)");
+    assert_eq!(test.sh("git -C .. log --format=%s"), "above\n");
+}
+
+#[test]
+fn a_kill_before_the_first_line_leaves_nothing_behind() {
+    for name in ["a", ""] {
+        let test = Test::git().script(MAKES);
+        let held = test.root().join("held");
+        let hook =
+            format!("#!/bin/sh\ntest -e '{0}' || {{ touch '{0}'; exec sleep 600; }}\n", held.display());
+        let test = test.program(".git/hooks/post-checkout", &hook);
+        let named: &[&str] = if name.is_empty() { &[] } else { &["--name", name] };
+        let words = [&["run", "x", "--worktree"], named, &RUN[5..]].concat();
+        let live = test.start(&words);
+        until("the checkout", || held.exists());
+        until("the end of all", || {
+            kill_now(&test.survivors());
+            test.survivors().is_empty()
+        });
+        let _ = live.end();
+        assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "", "there is no loop");
+        assert_eq!(test.sh("git branch --list 'ralph/*'").lines().count(), 1, "half of it is there");
+        test.ralph(&words).exits(0);
+        let own = if name.is_empty() { "shop-1" } else { name };
+        assert_eq!(subjects(&test, &format!("ralph/{own}")), ["x", "first"]);
+        assert_eq!(test.sh("git branch --list 'ralph/*'").lines().count(), 1);
+        assert_eq!(test.sh("git worktree list").lines().count(), 2);
+        assert!(place(&test, own).join("made").exists());
+    }
+}
+
+#[test]
+fn of_many_at_once_under_one_name_one_runs_and_none_takes_back_another_s() {
+    let test = Test::git().script("iteration *\n write made\n  | x\n sleep 300ms\n");
+    let live: Vec<_> = (0..6).map(|_| test.start(&RUN)).collect();
+    let done: Vec<_> = live.into_iter().map(crate::kit::Live::end).collect();
+    let codes: Vec<i32> = done.iter().map(|done| done.code).collect();
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{done:?}");
+    assert_eq!(codes.iter().filter(|code| **code == 2).count(), 5, "{done:?}");
+    assert!(place(&test, "a").join("made").exists());
+    assert_eq!(test.status("a")["status"], "done");
+    assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "first"]);
+    let words = [&["run", "x", "--worktree"], &RUN[5..]].concat();
+    let live: Vec<_> = (0..6).map(|_| test.start(&words)).collect();
+    for live in live {
+        live.end().exits(0);
+    }
+    assert_eq!(test.sh("git branch --list 'ralph/shop-*'").lines().count(), 6);
+}

@@ -1,0 +1,115 @@
+//! What stands against a worktree: each is named with a hint, exits with 2, and leaves nothing behind.
+
+use super::{MAKES, RUN, place, run, subjects};
+use crate::kit::Test;
+
+/// Everything below the state directory and in the repository's lists.
+fn traces(test: &Test) -> String {
+    let state = test.state_dir();
+    test.sh(&format!(
+        "find '{}' -type f ! -name .gitignore ! -path '*/workspaces/*' | sort; git worktree list 2>/dev/null; git for-each-ref 2>/dev/null; true",
+        state.display()
+    ))
+}
+
+#[track_caller]
+fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
+    let before = traces(test);
+    let done = test.ralph(words).exits(2).complains(error);
+    let (_, given) = done.err.split_once("hint: ").unwrap_or_else(|| panic!("no hint: {done:?}"));
+    assert!(given.contains(hint), "{hint:?} is not in {given:?}");
+    assert_eq!(traces(test), before, "{words:?}");
+}
+
+#[test]
+fn a_repository_that_has_none_to_give() {
+    refused(&Test::new().script(MAKES), &RUN, "--worktree needs a git repository", "git init");
+    let test = Test::new().script(MAKES);
+    test.sh("git init -q");
+    refused(&test, &RUN, "this repository has none", "git commit first");
+    let test = Test::new().script(MAKES);
+    test.sh("git init -q --bare .");
+    refused(&test, &RUN, "a bare repository", "clone");
+    let test = Test::git().script(MAKES);
+    let mut command = test.ralph_command(&RUN);
+    command.env("PATH", test.root().join("bin"));
+    test.start_command(command).end().exits(2).complains("--worktree needs git").complains("PATH");
+    let mut command = test.ralph_command(&RUN);
+    command.env("GIT_DIR", test.workspace().join(".git"));
+    test.start_command(command).end().exits(2).complains("GIT_DIR is set").complains("unset GIT_DIR");
+    let mut command = test.ralph_command(&RUN);
+    command.env("RALPH_STATE_DIR", test.workspace().join("state"));
+    test.start_command(command).end().exits(2).complains("is inside this repository");
+    let mut command = test.ralph_command(&RUN);
+    for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
+        command.env(name, "");
+    }
+    command.env_remove("GIT_COMMITTER_EMAIL").env("GIT_CONFIG_COUNT", "1");
+    command.env("GIT_CONFIG_KEY_0", "user.useConfigOnly").env("GIT_CONFIG_VALUE_0", "true");
+    test.start_command(command).end().exits(2).complains("git does not know who commits");
+}
+
+#[test]
+fn a_branch_that_cannot_be_had() {
+    let test = Test::git().script(MAKES);
+    let with = |flag: &'static str| [&["run", "x", "--name", "a", flag], &RUN[5..]].concat();
+    refused(&test, &with("--worktree=a..b"), "git has no branch of such a name", "feature/parser");
+    refused(&test, &with("--worktree=-x"), "git has no branch of such a name", "feature/parser");
+    refused(&test, &with("--worktree="), "--worktree", "--help");
+    refused(&test, &with("--worktree=main"), "the branch main is checked out in ", "another");
+    test.sh("git branch ralph/a");
+    refused(
+        &test,
+        &with("--worktree"),
+        "the branch ralph/a exists already",
+        "--worktree=ralph/a goes on with it",
+    );
+    test.sh("git branch -D -q ralph/a && git branch ralph");
+    refused(&test, &with("--worktree"), "--worktree cannot be made", "git worktree list");
+    assert_eq!(subjects(&test, "ralph"), ["first"]);
+}
+
+#[test]
+fn a_worktree_of_before_is_not_lost() {
+    let test = Test::git().script(MAKES);
+    run(&test, &[]).exits(0);
+    refused(&test, &RUN, "the loop \"a\" of before still has its worktree", "ralph rm a --worktree");
+    let plain = ["run", "x", "--name", "a", "--check", "true", "-m", "1", "--no-promise", "--", "true"];
+    refused(&test, &plain, "still has its worktree", "--keep-worktree");
+    test.ralph(&["rm", "a", "--keep-worktree"]).exits(0).says("kept the worktree ");
+    refused(&test, &RUN, "there is a worktree of this name already", "git worktree remove ");
+    assert!(place(&test, "a").join("made").exists());
+    test.sh(&format!("git worktree remove '{}'", place(&test, "a").display()));
+    refused(&test, &RUN, "the branch ralph/a exists already", "--worktree=ralph/a");
+    let words = [&["run", "x", "--name", "a", "--worktree=ralph/a"], &RUN[5..], &["-m", "1"]].concat();
+    test.ralph(&words).exits(1);
+    assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "first"], "it was there already");
+}
+
+#[test]
+fn what_is_wrong_in_the_worktree_is_seen_before_anything_starts_and_all_is_taken_back() {
+    let test = Test::git().script(MAKES).program("own-agent", "#!/bin/sh\n").file("claim", "");
+    let agent = ["run", "x", "--name", "a", "--worktree", "--", "./own-agent"];
+    refused(&test, &agent, "there is no program ./own-agent", "install it");
+    test.sh("git add claim && git commit -q -m claim && rm claim");
+    refused(
+        &test,
+        &[&RUN[..], &["--done-file", "claim"]].concat(),
+        "--done-file claim is there already",
+        "remove it",
+    );
+    assert!(!test.loop_dir("a").exists());
+    test.sh("git rm -q --cached claim && git commit -q -m none && touch claim");
+    run(&test, &["--done-file", "claim", "-m", "1"]).exits(1);
+}
+
+#[test]
+fn a_living_loop_of_that_name_is_named_first() {
+    let test = Test::git().script("iteration 1\n say here\n hang\n");
+    let live = test.start(&RUN);
+    live.until_out("  | here\n");
+    refused(&test, &RUN, "the loop \"a\" is already running", "ralph stop a");
+    refused(&test, &["rm", "a", "--worktree", "--force"], "the loop \"a\" is running", "ralph stop a first");
+    test.ralph(&["stop", "a"]).exits(0);
+    live.end().exits(130);
+}
