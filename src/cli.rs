@@ -4,7 +4,7 @@ pub mod knobs;
 pub mod later;
 pub mod setup;
 
-use crate::config::units::words;
+use crate::config::units::{Span, words};
 use crate::config::{Errand, Layer};
 use clap::{Args, Parser, Subcommand};
 use knobs::Knobs;
@@ -60,6 +60,8 @@ pub enum Verb {
     Stop(NameWords),
     /// Change a limit of a loop
     Set(SetWords),
+    /// Remove loops that do not run, and their worktrees if you say so
+    Rm(RmWords),
     /// For agents: claim that the work is done
     Done,
     /// For agents: say that a person is needed
@@ -234,6 +236,30 @@ pub struct SetWords {
     /// max-iterations=N, max-cost=USD, max-time=D or max-failures=N; 0 is no limit
     #[arg(value_name = "LIMIT=VALUE", required = true)]
     pub limits: Vec<String>,
+}
+
+/// `ralph rm`
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
+pub struct RmWords {
+    /// The loops
+    #[arg(required_unless_present = "ended", conflicts_with = "ended")]
+    pub name: Vec<String>,
+    /// All loops that have ended, but those that wait for a person
+    #[arg(long)]
+    pub ended: bool,
+    /// Only those that ended so long ago, as in 30d
+    #[arg(long, value_name = "D", requires = "ended")]
+    pub older_than: Option<Span>,
+    /// Remove the worktree as well, and the branch that was made for it
+    #[arg(long, conflicts_with = "keep_worktree")]
+    pub worktree: bool,
+    /// Remove the loop, and leave its worktree where it is
+    #[arg(long)]
+    pub keep_worktree: bool,
+    /// Remove a worktree even if work is in it that is nowhere else
+    #[arg(long, requires = "worktree")]
+    pub force: bool,
 }
 
 /// `ralph blocked`

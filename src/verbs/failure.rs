@@ -48,6 +48,11 @@ impl Failure {
         Self { code, error, hint: told["hint"].as_str().map(str::to_owned) }
     }
 
+    /// What is wrong.
+    pub(super) fn error(&self) -> &str {
+        &self.error
+    }
+
     /// Prints it, and says what to exit with.
     pub(super) fn report(self) -> i32 {
         let hint = self.hint.map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();

@@ -18,6 +18,7 @@ mod operate;
 mod place;
 mod ready;
 mod resume;
+mod rm;
 mod run;
 mod script;
 mod set;
@@ -68,6 +69,7 @@ fn call(verb: Verb) -> Result<i32, Failure> {
         Verb::Pause(words) => operate::pause(&words.name),
         Verb::Stop(words) => operate::stop(&words.name),
         Verb::Set(words) => set::set(&words),
+        Verb::Rm(words) => rm::rm(&words),
         Verb::Done => inside::done(),
         Verb::Blocked(words) => inside::blocked(&words.why.join(" ")),
         Verb::Config(words) => config::config(&words),

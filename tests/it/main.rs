@@ -23,6 +23,7 @@ mod process_signals;
 mod process_start;
 mod prompt;
 mod pty;
+mod rm;
 mod rows;
 mod schema;
 mod scm;
