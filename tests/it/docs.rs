@@ -84,6 +84,10 @@ fn place() -> Test {
 fn with_loops<T>(test: &Test, command: &str, then: impl FnOnce() -> T) -> T {
     let speaks_of =
         |name: &str| command.split_whitespace().any(|word| word == name) && !command.contains("--name");
+    if speaks_of("old") {
+        let words = ["run", "mend", "--name", "old", "-m", "1", "--no-promise", "--", "true"];
+        with_path(test, test.ralph_command(&words)).exits(0);
+    }
     if speaks_of("api") {
         let agent = "test -f .asked && exec claude; touch .asked; echo '<blocked>Which port?</blocked>'";
         let words = ["run", "serve", "--name", "api", "--", "sh", "-c", agent];
