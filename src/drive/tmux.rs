@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// The session that holds every loop's window.
 pub const SESSION: &str = "ralph";
@@ -25,6 +26,10 @@ pub enum Trouble {
     /// It is this version, which is too old.
     Old(String),
 }
+
+/// How often a window is tried for, and how far apart.
+const TRIES: u32 = 20;
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// The variables that a server needs. It outlives the loop that happened to start it, so that loop's own, which
 /// may hold secrets, are none of its business.
@@ -75,22 +80,25 @@ impl Tmux {
         };
         let session = format!("={SESSION}:");
         let in_session = window(&["new-window", "-d", "-t", &session]);
-        if self.call(&in_session).is_ok_and(|output| output.status.success()) {
-            return Ok(());
-        }
-        let mut words: Vec<OsString> = vec!["start-server".into()];
+        let mut with_session: Vec<OsString> = vec!["start-server".into()];
         for (option, value) in OPTIONS {
-            words.extend([";", "set-option", "-g", option, value].map(OsString::from));
+            with_session.extend([";", "set-option", "-g", option, value].map(OsString::from));
         }
-        words.push(";".into());
-        words.extend(window(&["new-session", "-d", "-x", "160", "-y", "48", "-s", SESSION]));
-        let made = self.call(&words).map_err(|error| error.to_string())?;
-        if made.status.success() {
-            return Ok(());
+        with_session.push(";".into());
+        with_session.extend(window(&["new-session", "-d", "-x", "160", "-y", "48", "-s", SESSION]));
+        // Another loop may open the session in the meantime, or be the last one in it and take it along.
+        let mut trouble = String::new();
+        for _ in 0..TRIES {
+            for words in [&in_session, &with_session] {
+                let made = self.call(words).map_err(|error| error.to_string())?;
+                if made.status.success() {
+                    return Ok(());
+                }
+                trouble = complaint(&made);
+            }
+            std::thread::sleep(AGAIN);
         }
-        // Another loop may have opened the session in the meantime.
-        let again = self.call(&in_session).map_err(|error| error.to_string())?;
-        if again.status.success() { Ok(()) } else { Err(complaint(&made)) }
+        Err(trouble)
     }
 
     /// What shows a loop's window in this terminal.

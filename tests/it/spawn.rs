@@ -62,11 +62,13 @@ fn the_line_names_the_window() {
 
 #[test]
 fn without_tmux_it_is_a_plain_process() {
-    let test = Test::new().script(WAITS).file(".ralph/settings.toml", "tmux = false\n");
+    let test = Test::new().script(&WAITS.replacen("\n", "\n say begun\n", 1));
+    let test = test.file(".ralph/settings.toml", "tmux = false\n");
     spawn(&test, "a", &["-m", "1"]).exits(0).says("(background)");
     until("the agent", || test.workspace().join("here").exists());
     assert!(tmux(&test, &["ls"]).is_empty());
     let live = test.start(&["attach", "a"]);
+    live.until_out("begun");
     test.write("go", "");
     live.end().exits(0).says("over");
     until_status(&test, "a", "done");
