@@ -28,28 +28,12 @@ pub(super) fn slug(words: &str) -> String {
     if slug.is_empty() { "loop".to_owned() } else { slug }
 }
 
-/// The name nearest to `asked`, if at most two letters differ.
+/// The name nearest to `asked`, if at most two slips of the finger lie between them.
 pub(super) fn nearest(asked: &str, names: &[String]) -> Option<String> {
     names
         .iter()
-        .map(|name| (distance(asked, name), name))
+        .map(|name| (strsim::osa_distance(asked, name), name))
         .filter(|(distance, name)| *distance <= 2 && *distance < name.chars().count())
         .min()
         .map(|(_, name)| name.clone())
-}
-
-/// Levenshtein's: letters added, dropped or replaced.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
