@@ -60,6 +60,10 @@ pub enum Verb {
     Stop(NameWords),
     /// Change a limit of a loop
     Set(SetWords),
+    /// Tell the agent something, in its next prompt
+    Say(SayWords),
+    /// Wait until loops are over or paused, and exit as they did
+    Wait(WaitWords),
     /// Remove loops that do not run, and their worktrees if you say so
     Rm(RmWords),
     /// For agents: claim that the work is done
@@ -260,6 +264,27 @@ pub struct RmWords {
     /// Remove a worktree even if work is in it that is nowhere else
     #[arg(long, requires = "worktree")]
     pub force: bool,
+}
+
+/// `ralph say`
+#[derive(Debug, Args)]
+pub struct SayWords {
+    /// The loop
+    pub name: String,
+    /// The words
+    #[arg(required = true)]
+    pub text: Vec<String>,
+}
+
+/// `ralph wait`
+#[derive(Debug, Args)]
+pub struct WaitWords {
+    /// The loops; of several, the worst ending counts
+    #[arg(id = "name", value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+    /// Give up after this time, with exit code 1 [default: never]
+    #[arg(long, value_name = "D")]
+    pub timeout: Option<Span>,
 }
 
 /// `ralph blocked`

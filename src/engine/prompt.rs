@@ -3,7 +3,7 @@
 use super::event::CheckReport;
 use super::excerpt::Excerpt;
 use super::keeping::COMMIT;
-use super::plan::{Level, OnFail};
+use super::plan::{Context, Level, OnFail};
 use super::signal::{defang, fold};
 use super::state::{How, Iteration, State};
 use super::template::fill;
@@ -41,6 +41,12 @@ pub const NAMES: [&str; 13] = [
     "notes",
     "title",
 ];
+
+/// Whether a person's words find their way into such a prompt.
+pub fn tells_words(context: &Context) -> bool {
+    let mark = |name: &str| Some(if name == "notes" { "\0".into() } else { name.to_owned() });
+    context.level != Level::None && fill(&context.template, &mark).contains('\0')
+}
 
 /// Renders the prompt of the next iteration.
 pub fn render(state: &State, materials: &Materials) -> String {

@@ -49,7 +49,7 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
         Event::Asked { wish, by, .. } => {
             asked(*wish, *by, state).map(|words| (words, Paint::Yellow)).into_iter().collect()
         }
-        Event::Answered { .. } => one("your answer goes into the next prompt".into(), Paint::Dim),
+        Event::Answered { .. } => one("your words go into the next prompt".into(), Paint::Dim),
         Event::Changed { limit, .. } => one(changed(limit), Paint::Dim),
         Event::Finished { .. } => state.outcome().map(|outcome| finished(outcome, state)).unwrap_or_default(),
         Event::Opened { .. } => opened(&state.plan),

@@ -85,7 +85,7 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
     let (limits, running) = (&state.plan.limits, state.status(held) == Status::Running);
     let mut rows = vec![
         ("Ralph Loop", header.name.clone()),
-        ("Status", status(state, held)),
+        ("Status", line(state, held)),
         ("Iteration", of_limit(state.iteration, limits.iterations)),
         ("Started", local(header.created_ms)),
     ];
@@ -131,11 +131,12 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-fn status(state: &State, held: bool) -> String {
+/// A loop's status, and why it is so: `done (every check is green)`.
+pub fn line(state: &State, held: bool) -> String {
     let word = state.status(held).word();
     match state.outcome().map(|outcome| (outcome, outcome.verdict().detail)) {
         Some((Outcome::Stopped { .. }, by)) => format!("{word} {by}"),
-        Some((_, why)) => format!("{word} ({why})"),
+        Some((_, why)) => format!("{word} ({})", one_line(&why)),
         None => word.to_owned(),
     }
 }

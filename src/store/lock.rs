@@ -72,6 +72,13 @@ pub fn holder(path: &Path) -> Option<Holder> {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| signature(path))
 }
 
+/// Sleeps until nobody holds the lock at `path`, and costs nothing meanwhile: the kernel wakes whoever waits.
+pub fn await_free(path: &Path) {
+    // One that is not there, or may not be read, is held by nobody that could be waited for.
+    let Ok(file) = File::open(path) else { return };
+    while file.lock_shared().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {}
+}
+
 fn open(path: &Path) -> io::Result<File> {
     // Not emptied here: another may hold it and have signed it.
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)

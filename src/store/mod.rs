@@ -27,7 +27,7 @@ pub use home::{Home, valid_name};
 pub use inbox::Message;
 pub use journal::{Header, Journal, Line, Opened};
 pub use line::rfc3339;
-pub use lock::{Holder, Lock, holder, last_holder};
+pub use lock::{Holder, Lock, await_free, holder, last_holder};
 pub use pending::{event_of, view_with_inbox};
 pub use pulse::Pulse;
 

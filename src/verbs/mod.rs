@@ -20,12 +20,14 @@ mod ready;
 mod resume;
 mod rm;
 mod run;
+mod say;
 mod script;
 mod set;
 mod spawn;
 mod status;
 mod supervise;
 mod visit;
+mod wait;
 mod worktree;
 
 pub(crate) use failure::Failure;
@@ -69,6 +71,8 @@ fn call(verb: Verb) -> Result<i32, Failure> {
         Verb::Pause(words) => operate::pause(&words.name),
         Verb::Stop(words) => operate::stop(&words.name),
         Verb::Set(words) => set::set(&words),
+        Verb::Say(words) => say::say(&words),
+        Verb::Wait(words) => wait::wait(&words),
         Verb::Rm(words) => rm::rm(&words),
         Verb::Done => inside::done(),
         Verb::Blocked(words) => inside::blocked(&words.why.join(" ")),

@@ -48,6 +48,18 @@ impl Visit {
         Ok(visit)
     }
 
+    /// As [`Visit::to`], for a verb that would wait for itself from inside that loop.
+    pub(super) fn as_outsider(name: &str) -> Result<Self, Failure> {
+        let visit = Self::to(name)?;
+        if visit.is_inside() {
+            return Err(Failure::usage(
+                format!("this is inside of {name:?}, which cannot end before this does"),
+                "only from outside can a loop be waited for",
+            ));
+        }
+        Ok(visit)
+    }
+
     pub(super) fn status(&self) -> Status {
         self.view.state.status(self.held)
     }

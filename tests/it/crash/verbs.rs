@@ -169,8 +169,14 @@ fn a_new_loop_does_not_start_beside_what_a_crash_left_in_its_workspace() {
 fn an_unknown_name_is_an_error_with_the_nearest() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     test.ralph(&["run", "x", "--name", "painter", "--agent", AGENT]).exits(0);
-    for words in [&["status"][..], &["resume"], &["stop"], &["pause"], &["logs"], &["set"]] {
-        let rest: &[&str] = if words == ["set"] { &["paintr", "max-iterations=3"] } else { &["paintr"] };
+    for words in
+        [&["status"][..], &["resume"], &["stop"], &["pause"], &["logs"], &["set"], &["say"], &["wait"]]
+    {
+        let rest: &[&str] = match words[0] {
+            "set" => &["paintr", "max-iterations=3"],
+            "say" => &["paintr", "hello"],
+            _ => &["paintr"],
+        };
         let done = test.ralph(&[words, rest].concat()).exits(2);
         done.complains("ralph: error: no loop is called `paintr`").complains("did you mean `painter`?");
     }

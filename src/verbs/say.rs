@@ -1,0 +1,42 @@
+//! `ralph say`: a person's words for the next prompt of a loop.
+
+use super::failure::Failure;
+use super::visit::Visit;
+use crate::cli::SayWords;
+use crate::engine::prompt::tells_words;
+use crate::engine::{Outcome, Status};
+use crate::show::say as print;
+use crate::store::{Message, inbox};
+
+pub(super) fn say(words: &SayWords) -> Result<i32, Failure> {
+    let (name, text) = (&words.name, words.text.join(" "));
+    if text.trim().is_empty() {
+        return Err(Failure::usage(
+            "there are no words",
+            format!("ralph say {name} \"what it should know\""),
+        ));
+    }
+    let visit = Visit::as_operator(name)?;
+    let state = &visit.view.state;
+    if matches!(state.outcome(), Some(Outcome::Done { .. })) {
+        return Err(Failure::usage(
+            format!("{name:?} is done: it has no next prompt"),
+            "start a new loop with ralph run; its name may be used again",
+        ));
+    }
+    if !tells_words(&state.plan.context) {
+        return Err(Failure::usage(
+            format!(
+                "the prompt of {name:?} has no place for your words: its context or its template leaves them out"
+            ),
+            "write them into its prompt file: that is read anew for every iteration",
+        ));
+    }
+    inbox::append(&visit.dir, &Message::Answered { text })?;
+    let then = match visit.status() {
+        Status::Running => String::new(),
+        status => format!("it is {}: ralph resume {name}\n", status.word()),
+    };
+    print(&format!("your words go into the next prompt of {name}\n{then}"));
+    Ok(0)
+}

@@ -1,0 +1,92 @@
+//! `ralph say`: a person's words reach the next prompt once, and again if an iteration was cut short.
+
+use crate::crash::{WAITS, crashed};
+use crate::kit::{Test, until};
+
+const AGENT: &str = "script:../agent.script";
+const WORDS: &str = "skip the migration for now";
+
+fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "x", "--name", "a", "--agent", AGENT], more].concat()
+}
+
+#[test]
+fn words_said_in_mid_run_stand_in_the_next_prompt_alone() {
+    let script = format!("iteration 1\n {WAITS}iteration 2\n say going on\niteration *\n promise COMPLETE\n");
+    let test = Test::new().script(&script);
+    let live = test.start(&run(&[]));
+    until("the agent", || test.workspace().join("here").exists());
+    let said = test.ralph(&["say", "a", "skip", "the migration", "for now"]).exits(0);
+    assert_eq!(said.out, "your words go into the next prompt of a\n");
+    until("its line", || test.events("a", "answered").len() == 1);
+    live.until_out("your words go into the next prompt");
+    test.write("go", "");
+    live.end().exits(0);
+    let told: Vec<bool> = (1..=3).map(|number| test.prompt("a", number).contains(WORDS)).collect();
+    assert_eq!(told, [false, true, false]);
+}
+
+#[test]
+fn words_that_a_crash_cut_short_are_told_again() {
+    let script = format!("iteration 1\n exit 42\niteration 2\n {WAITS}iteration *\n promise COMPLETE\n");
+    let test = Test::new().script(&script);
+    test.ralph(&run(&[])).exits(3);
+    let said = test.ralph(&["say", "a", WORDS]).exits(0);
+    assert!(said.out.ends_with("it is waiting: ralph resume a\n"), "{}", said.out);
+    let live = test.start(&["resume", "a"]);
+    until("the agent", || test.workspace().join("here").exists());
+    until("its line", || test.events("a", "spawned").len() == 2);
+    crate::crash::crash(live);
+    test.ralph(&["resume", "a"]).exits(0);
+    let told: Vec<bool> = (1..=3).map(|number| test.prompt("a", number).contains(WORDS)).collect();
+    assert_eq!(told, [false, true, true], "an interrupted iteration has not heard them");
+}
+
+#[test]
+fn a_crashed_loop_hears_when_it_is_resumed() {
+    let test = Test::new().script(&format!("iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"));
+    crashed(&test, &[]);
+    test.ralph(&["say", "a", WORDS]).exits(0).says("it is crashed: ralph resume a");
+    test.ralph(&["resume", "a"]).exits(0);
+    assert!(test.prompt("a", 2).contains(WORDS));
+}
+
+#[test]
+fn whoever_cannot_hear_is_not_spoken_to() {
+    let test = Test::new().script("iteration *\n promise COMPLETE\n");
+    test.ralph(&run(&[])).exits(0);
+    test.ralph(&["say", "a", WORDS]).exits(2).complains("\"a\" is done").complains("ralph run");
+    test.ralph(&["say", "a", " "]).exits(2).complains("there are no words");
+    test.ralph(&["say", "a"]).exits(2).complains("<TEXT>");
+    assert!(
+        !test.loop_dir("a").join("inbox.jsonl").exists() || test.read_loop("a", "inbox.jsonl").is_empty()
+    );
+    let plain =
+        ["run", "x", "--name", "b", "--agent", AGENT, "--context", "none", "-m", "1", "--check", "false"];
+    test.ralph(&plain).exits(1);
+    test.ralph(&["say", "b", WORDS])
+        .exits(2)
+        .complains("has no place for your words")
+        .complains("prompt file");
+    let test = test.file(".ralph/template.md", "{{task}}\n{{#notes}}There are notes.{{/notes}}\n");
+    let own = ["run", "x", "--name", "c", "--agent", AGENT, "-m", "1", "--check", "false"];
+    test.ralph(&own).exits(1);
+    test.ralph(&["say", "c", WORDS]).exits(2).complains("its template");
+}
+
+#[test]
+fn an_agent_does_not_speak_to_itself() {
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let script = format!(
+        "iteration *\n sh {ralph} say a be brief; echo said $?\n sh {ralph} wait a; echo waited $?\n"
+    );
+    let test = Test::new().script(&script);
+    let done = test.ralph(&run(&["-m", "1"])).exits(1);
+    assert!(done.out.contains("said 2") && done.out.contains("it cannot steer its own loop"), "{}", done.out);
+    assert!(
+        done.out.contains("waited 2") && done.out.contains("cannot end before this does"),
+        "{}",
+        done.out
+    );
+    assert!(test.events("a", "answered").is_empty());
+}
