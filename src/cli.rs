@@ -1,5 +1,6 @@
 //! The words: what can be typed, and nothing about what it means.
 
+pub mod bus;
 pub mod knobs;
 pub mod later;
 pub mod setup;
@@ -70,6 +71,12 @@ pub enum Verb {
     Done,
     /// For agents: say that a person is needed
     Blocked(BlockedWords),
+    /// Tell other loops and people something, or hear what they say
+    Bus {
+        /// What to do
+        #[command(subcommand)]
+        verb: bus::BusVerb,
+    },
     /// Print every setting, and where it comes from
     Config(ConfigWords),
     /// Write a starter PROMPT.md, or settings that fit this directory

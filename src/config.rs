@@ -89,6 +89,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             level: all.context,
             diff_chars: all.diff_chars,
             output_chars: all.output_chars,
+            bus: all.context_bus,
             template: prompt_template(errand)?,
         },
         grace: Grace {

@@ -6,6 +6,7 @@
 mod commit;
 mod gather;
 mod obey;
+mod relay;
 
 use crate::drive::job::Gone;
 use crate::drive::task::TaskDir;
@@ -13,7 +14,7 @@ use crate::drive::{Heard, Key, World, git, leftover, read, signals};
 use crate::engine::act::{Act, Tally, last_words};
 use crate::engine::event::{CheckReport, Door, Fault, Notice, Report, Said, Wish};
 use crate::engine::{Effect, Event, Marker, Now, Outcome, Phase, State, signal, words};
-use crate::store::{self, Header, Journal, Line, LoopDir, Pulse, cache, dir, inbox};
+use crate::store::{self, Bus, Header, Home, Journal, Line, LoopDir, Pulse, cache, dir, inbox};
 use regex::RegexSet;
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
@@ -86,6 +87,10 @@ pub struct Runner<'a> {
     pulse: Pulse,
     beat_at: Instant,
     disk_full: bool,
+    /// That of the loop, and that of its project.
+    buses: [Bus; 2],
+    /// Whether it was said that a bus cannot be written.
+    bus_complained: bool,
 }
 
 enum Flow {
@@ -114,6 +119,8 @@ impl<'a> Runner<'a> {
         }
         let task = TaskDir::of(&state.plan.workspace, &header.name);
         let base = gather::base(&dir, &state.plan.workspace);
+        let project = git::project(&state.plan.workspace);
+        let buses = [Bus::of_loop(&dir), Home::of(&dir).project_bus(&project)];
         let (reached_ms, pulse) = Pulse::open(&dir)?;
         let lived_on = !matches!(state.phase, Phase::Waiting | Phase::Paused | Phase::Ended(_));
         let epoch_clock_ms = if lived_on { state.clock_ms.max(reached_ms) } else { state.clock_ms };
@@ -137,6 +144,8 @@ impl<'a> Runner<'a> {
             pulse,
             beat_at: Instant::now(),
             disk_full: false,
+            buses,
+            bus_complained: false,
         })
     }
 
@@ -188,6 +197,9 @@ impl<'a> Runner<'a> {
         if self.state.iteration > 0 && !cut_short {
             // A crash may have come between an iteration's end and this. What lies there besides is news.
             self.take_markers_away()?;
+            if self.state.claims.markers.contains(&Marker::Bus) {
+                self.relay()?;
+            }
         }
         self.read_inbox()?;
         for wish in self.world.wishes() {
@@ -333,6 +345,7 @@ impl<'a> Runner<'a> {
     }
 
     fn look_for_markers(&mut self) -> Result<(), Error> {
+        self.relay()?;
         let found = self.task.look(self.state.plan.proof.file.as_deref());
         if let Some(detail) = found.wrong {
             return self.tell(Event::Faulted { class: Fault::Marker, detail });
@@ -362,6 +375,7 @@ impl<'a> Runner<'a> {
     }
 
     fn agent_gone(&mut self, iteration: u32, gone: Gone, matched: bool) -> Result<(), Error> {
+        self.relay()?;
         let found = self.task.look(self.state.plan.proof.file.as_deref());
         let found_something = !found.markers.is_empty() || found.cost_usd.is_some();
         let tally = std::mem::take(&mut self.tally);

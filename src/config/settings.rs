@@ -40,6 +40,7 @@ pub struct Settings {
     pub context: Level,
     pub diff_chars: usize,
     pub output_chars: usize,
+    pub context_bus: usize,
     pub agents: BTreeMap<String, Value>,
     pub worktree: WorktreeWords,
     pub scm: Option<ScmWords>,

@@ -11,6 +11,7 @@ pub mod glance;
 mod head;
 mod keep;
 mod overlay;
+mod project;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod untracked;
 pub mod worktree;
 
 pub use keep::{NoTree, Tree};
+pub use project::project;
 pub use standing::Standing;
 
 use call::Trouble;

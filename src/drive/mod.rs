@@ -7,6 +7,7 @@ pub mod capture;
 pub mod git;
 pub mod job;
 pub mod leftover;
+pub mod letters;
 pub mod life;
 pub mod notice;
 pub mod notify;
@@ -155,6 +156,11 @@ impl World {
     /// Watches a file or directory for changes.
     pub fn watch(&self, path: &Path) {
         self.notices.watch(path);
+    }
+
+    /// Makes the next turn look at files, though nothing was noticed.
+    pub fn look_soon(&mut self) {
+        self.look_at = Instant::now();
     }
 
     /// Puts a job under way. There is never a second one.

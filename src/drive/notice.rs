@@ -1,7 +1,9 @@
 //! Files that appear or change, noticed at once where the system can tell, and by the second elsewhere.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 /// Watches files and directories; says only that it is time to look.
 pub struct Notices {
@@ -29,6 +31,14 @@ impl Notices {
             let what = if path.is_dir() { entries } else { WatchFlags::MODIFY };
             let _ = add_watch(inotify, path, what);
         }
+    }
+
+    /// Sleeps until something is noticed, or this long.
+    pub fn wait(&self, at_most: Duration) {
+        let mut fds: Vec<PollFd<'_>> =
+            self.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into_iter().collect();
+        let _ = poll(&mut fds, Timespec::try_from(at_most).ok().as_ref());
+        self.clear();
     }
 
     /// What to poll.

@@ -60,7 +60,9 @@ fn given_up(state: &State) -> Option<Outcome> {
     if let Some(code) = claims.exit_waiting {
         return Some(Outcome::Waiting { why: format!("exit {code}") });
     }
-    claims.markers.contains(&Marker::Wait).then(|| Outcome::Waiting { why: "WAIT marker".into() })
+    let asked = [(Marker::Wait, "WAIT marker"), (Marker::Bus, "bus")].into_iter();
+    let mut asked = asked.filter(|(marker, _)| claims.markers.contains(marker));
+    asked.next().map(|(_, why)| Outcome::Waiting { why: why.into() })
 }
 
 fn fatal(state: &State) -> Option<Outcome> {

@@ -278,6 +278,8 @@ pub enum Marker {
     Wait,
     /// The file that was asked for as a signal.
     File,
+    /// A message of the agent's on the bus that asks not to start it again.
+    Bus,
 }
 
 /// All that is known of an iteration's agent once it is gone.

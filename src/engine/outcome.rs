@@ -175,6 +175,9 @@ impl Outcome {
             Self::Limit { limit, success } => ("limit", limit.word(), limit.sentence(*success)),
             Self::Fatal { class, detail } => ("fatal", class.word(), detail.clone()),
             Self::Blocked { why } => ("blocked", why.as_str(), why.clone()),
+            Self::Waiting { why } if why == "bus" => {
+                ("waiting", "bus", "the agent asked for it by a message on the bus".into())
+            }
             Self::Waiting { why } => ("waiting", why.as_str(), format!("the agent asked for it by {why}")),
             Self::Stopped { by } if by == Door::Host.word() => ("stopped", by.as_str(), format!("by {by}")),
             Self::Stopped { by } => ("stopped", by.as_str(), format!("by a person ({by})")),

@@ -300,6 +300,9 @@ pub struct Context {
     pub diff_chars: usize,
     /// The cap of each red check's output, in characters.
     pub output_chars: usize,
+    /// How many messages of the project's bus it carries.
+    #[serde(default)]
+    pub bus: usize,
     /// The prompt's template.
     pub template: String,
 }

@@ -23,10 +23,12 @@ pub struct Materials {
     pub red: Vec<(usize, Excerpt, String)>,
     /// What the task that failed last printed, and the file that holds all of it.
     pub task_output: Option<(Excerpt, String)>,
+    /// The last messages on the project's bus.
+    pub bus: Excerpt,
 }
 
 /// The names that a template may use.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "task",
     "prepended",
     "appended",
@@ -39,6 +41,7 @@ pub const NAMES: [&str; 13] = [
     "no_diff",
     "history",
     "notes",
+    "bus",
     "title",
 ];
 
@@ -77,6 +80,8 @@ pub fn render(state: &State, materials: &Materials) -> String {
             "no_diff" if full => materials.diff_missing.clone(),
             "history" if full => unmatched(history(state), pattern),
             "notes" => unmatched(notes(state, materials), pattern),
+            "bus" if materials.bus.text.is_empty() => String::new(),
+            "bus" => unmatched(with_cut(&materials.bus.fenced(""), &materials.bus.cut), pattern),
             "diff" | "no_diff" | "history" => String::new(),
             _ => return None,
         })

@@ -108,7 +108,7 @@ impl State {
         self.fault = None;
         self.question = self.claims.said.blocked.take().or(self.question.take());
         self.claims.exit_waiting = None;
-        self.claims.markers.retain(|marker| !matches!(marker, Marker::Blocked | Marker::Wait));
+        self.claims.markers.retain(|marker| !matches!(marker, Marker::Blocked | Marker::Wait | Marker::Bus));
         self.rest_until_ms = 0;
         self.finished = false;
         // A person may have mended what a task complained of: it is tried again, on files that checks have seen.

@@ -9,7 +9,7 @@ use std::path::Path;
 /// Opens a regular file for reading; links are followed only where the user named the file.
 pub fn open(path: &Path, follow: bool) -> io::Result<File> {
     let link = if follow { 0 } else { libc::O_NOFOLLOW };
-    regular(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | link).open(path)?)
+    is_regular(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | link).open(path)?)
 }
 
 /// Reads at most so many bytes of a regular file; says whether there is more.
@@ -26,10 +26,11 @@ pub fn create(path: &Path) -> io::Result<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
-    regular(options.open(path)?)
+    is_regular(options.open(path)?)
 }
 
-fn regular(file: File) -> io::Result<File> {
+/// The file, if it is a regular one.
+pub fn is_regular(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 

@@ -4,12 +4,13 @@ use super::Runner;
 use crate::drive::git::{self, worktree};
 use crate::engine::event::Fault;
 use crate::engine::excerpt::Excerpt;
+use crate::engine::plain::plain;
 use crate::engine::plan::{Level, Scm};
 use crate::engine::prompt::{Materials, render};
-use crate::engine::words;
+use crate::engine::{signal, words};
 use crate::os::regular;
-use crate::store::LoopDir;
 use crate::store::dir::{create_file, make_dir};
+use crate::store::{LoopDir, Post};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -86,6 +87,7 @@ impl Runner<'_> {
             task,
             red: self.red_outputs(),
             task_output: self.task_output(),
+            bus: self.bus_excerpt(),
             ..Materials::default()
         };
         if plan.context.level == Level::Full {
@@ -185,13 +187,35 @@ impl Runner<'_> {
     }
 }
 
+/// So much of one message, and of all together, goes into a prompt, in characters.
+const MESSAGE_CHARS: usize = 500;
+const BUS_CHARS: usize = 8000;
+
 impl Runner<'_> {
+    /// What was said on the project's bus of late; what cannot be read is no reason against an iteration.
+    fn bus_excerpt(&self) -> Excerpt {
+        let count = self.state.plan.context.bus;
+        let posts = if count == 0 { vec![] } else { self.buses[1].last(count).unwrap_or_default().posts };
+        let lines: Vec<String> = posts.iter().map(bus_line).collect();
+        Excerpt::tail(&lines.join("\n"), BUS_CHARS, 0)
+    }
+
     /// What the task that failed last printed.
     fn task_output(&self) -> Option<(Excerpt, String)> {
         let (owed, max) = (self.state.keeping.newest_failure()?, self.state.plan.context.output_chars);
         let (text, dropped) = tail(&self.dir.task_log(owed.iteration, owed.task), max).ok()?;
         Some((Excerpt::tail(&text, max, dropped), Scm::guardrail(owed.iteration, owed.task)))
     }
+}
+
+/// A message as an agent reads it: one line, whatever it holds.
+fn bus_line(post: &Post) -> String {
+    let words = signal::fold(&post.text);
+    let mut text: String = words.chars().take(MESSAGE_CHARS).collect();
+    if text.len() < words.len() {
+        text.push('…');
+    }
+    plain(&format!("{} {} {}: {text}", post.time, post.kind, post.sender())).into_owned()
 }
 
 /// The end of a file: as many bytes as so many characters can take, and how many came before.

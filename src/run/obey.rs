@@ -50,6 +50,9 @@ impl Runner<'_> {
                     return Ok(Flow::Again);
                 }
                 Effect::Leave => {
+                    if self.state.outcome().is_none() {
+                        self.publish_leaving();
+                    }
                     self.journal.sync()?;
                     return Ok(Flow::Leave);
                 }
@@ -225,6 +228,7 @@ impl Runner<'_> {
     fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {
         // A marker that was written between iterations must not finish another loop of this name.
         let _ = self.task.file_away(&self.state.claims.markers, &self.dir.iteration(self.state.iteration));
+        self.publish_leaving();
         let state = &self.state;
         self.tell(Event::Finished {
             outcome: outcome.verdict(),

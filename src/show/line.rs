@@ -174,6 +174,7 @@ fn noticed(notice: Notice, state: &State) -> Option<String> {
                 Marker::Blocked => "BLOCKED marker",
                 Marker::Wait => "WAIT marker",
                 Marker::File => "the file asked for",
+                Marker::Bus => "a message that asks for no restart",
             };
             let grace = duration(state.plan.grace.marker_ms);
             if running {

@@ -1,6 +1,7 @@
 //! How does it look? Readers of the journal: they hold nothing that it lacks, and never stall a loop.
 
 pub mod apart;
+pub mod bus;
 pub mod console;
 pub mod cost;
 pub mod files;

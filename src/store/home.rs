@@ -3,7 +3,7 @@
 use super::dir::{keep_from_git, make_dir};
 use super::error::Doing;
 use super::name::{nearest, slug};
-use super::{Error, LoopDir, Result};
+use super::{Bus, Error, LoopDir, Result};
 use etcetera::BaseStrategy;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -13,7 +13,7 @@ use std::{env, fs};
 
 pub use super::name::valid_name;
 
-/// The state directory: `loops/`, `worktrees/`, `archive/` and `workspaces/`.
+/// The state directory: `loops/`, `worktrees/`, `archive/`, `projects/` and `workspaces/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     root: PathBuf,
@@ -42,6 +42,16 @@ impl Home {
     /// This directory.
     pub fn at(root: PathBuf) -> Self {
         Self { root }
+    }
+
+    /// The state directory that a loop lies in.
+    pub fn of(dir: &LoopDir) -> Self {
+        Self::at(dir.path().ancestors().nth(2).unwrap_or(Path::new("/")).to_owned())
+    }
+
+    /// The bus of a project, which is the top of a repository, or a workspace outside of any.
+    pub fn project_bus(&self, project: &Path) -> Bus {
+        Bus::of_project(&self.root.join("projects"), project)
     }
 
     /// The directory itself.

@@ -3,6 +3,7 @@
 //! The journal is the only truth, and only who holds the [`Lock`] may write it. Everyone else reads a
 //! [`View`] of it and speaks through the [`inbox`]. Nothing here decides, and no journal line is rewritten.
 
+pub mod bus;
 pub mod cache;
 pub mod dir;
 mod error;
@@ -20,6 +21,7 @@ mod reserve;
 #[cfg(test)]
 mod tests;
 
+pub use bus::{Bus, Post};
 pub use cache::View;
 pub use dir::LoopDir;
 pub use error::Error;

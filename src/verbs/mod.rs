@@ -2,6 +2,7 @@
 
 mod attach;
 mod background;
+mod bus;
 mod completions;
 mod config;
 mod demo;
@@ -76,6 +77,7 @@ fn call(verb: Verb) -> Result<i32, Failure> {
         Verb::Rm(words) => rm::rm(&words),
         Verb::Done => inside::done(),
         Verb::Blocked(words) => inside::blocked(&words.why.join(" ")),
+        Verb::Bus { verb } => bus::bus(&verb),
         Verb::Config(words) => config::config(&words),
         Verb::Init(words) => init::init(&words),
         Verb::Template => init::template(),

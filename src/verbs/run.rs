@@ -260,7 +260,8 @@ fn config_dir() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().map(|base| base.config_dir().join("ralph"))
 }
 
-fn new_id() -> Result<String, Failure> {
+/// What tells a loop, or a message, from every other.
+pub(super) fn new_id() -> Result<String, Failure> {
     let mut bytes = [0; 8];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))

@@ -2,6 +2,7 @@
 
 mod acts;
 mod agents;
+mod bus;
 mod completions;
 mod console;
 mod crash;

@@ -36,6 +36,7 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("context", r#""feedback""#, "/context/level", r#""feedback""#),
     ("diffChars", "11", "/context/diff_chars", "11"),
     ("outputChars", "12", "/context/output_chars", "12"),
+    ("contextBus", "4", "/context/bus", "4"),
     ("agents", r#"{"mine": {"command": "mine"}}"#, "/agent/name", r#""mine""#),
     ("worktree", r#""side""#, "/worktree/branch", r#""side""#),
     ("scm", r#"["commit"]"#, "/scm/tasks/0", r#""commit""#),

@@ -99,6 +99,7 @@ fn no_word_of_ralphs_own_is_a_signal() {
                 diff: Excerpt::head(&any_lines(&mut random), 60),
                 diff_missing: String::new(),
                 task_output: Some((Excerpt::tail(&any_lines(&mut random), 60, 0), "/log".into())),
+                bus: Excerpt::tail(&any_lines(&mut random), 60, 0),
             };
             let text = render(&state, &given);
             let told = signal::read(&text, &state.promises());

@@ -31,6 +31,7 @@ pub(super) fn plan() -> Plan {
             level: Level::Full,
             diff_chars: 5000,
             output_chars: 2000,
+            bus: 0,
             template: TEMPLATE.into(),
         },
         grace: Grace { term_ms: 5000, marker_ms: 30_000, survivor_ms: 30_000 },

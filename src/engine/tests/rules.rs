@@ -292,6 +292,9 @@ fn the_agents_words_come_before_its_markers_and_blocked_before_waiting() {
     assert_eq!(why(&state), "exit 42");
     state.claims.exit_waiting = None;
     assert_eq!(why(&state), "WAIT marker");
+    state.claims.markers.retain(|marker| *marker != Marker::Wait);
+    state.claims.markers.push(Marker::Bus);
+    assert_eq!(why(&state), "bus");
     state.claims.markers.clear();
     assert_eq!(why(&state), "Run");
 }

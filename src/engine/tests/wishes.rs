@@ -267,6 +267,7 @@ fn a_resume_goes_on_after_every_other_ending() {
         (running().end(blocked), Status::Blocked),
         (running().marker(Marker::Blocked).exit(0), Status::Blocked),
         (running().marker(Marker::Wait).exit(0), Status::Waiting),
+        (running().marker(Marker::Bus).exit(0), Status::Waiting),
         (running().fault().exit(0), Status::Failed),
         (
             Loop::new().with(|plan| plan.agent.exit_waiting = Some(42)).open().start().exit(42),
@@ -280,7 +281,7 @@ fn a_resume_goes_on_after_every_other_ending() {
 
 #[test]
 fn a_resume_forgets_what_ended_the_loop_and_nothing_else() {
-    let markers = vec![Marker::Done, Marker::Blocked, Marker::Wait, Marker::File];
+    let markers = vec![Marker::Done, Marker::Blocked, Marker::Wait, Marker::File, Marker::Bus];
     let work = Loop::preflight("g").start().end(Report { exit: Exit::code(0), markers, ..Report::default() });
     let work = work.check("r").resume();
     assert_eq!(work.state.claims.markers, [Marker::Done, Marker::File]);

@@ -80,7 +80,7 @@ pub(super) fn any_plan(random: &mut Rng) -> Plan {
 
 pub(super) fn any_report(random: &mut Rng) -> Report {
     let rarely = |random: &mut Rng| random.u8(..20) == 0;
-    let marker = [Marker::Done, Marker::Blocked, Marker::Wait, Marker::File][random.usize(..4)];
+    let marker = [Marker::Done, Marker::Blocked, Marker::Wait, Marker::File, Marker::Bus][random.usize(..5)];
     Report {
         exit: match random.u8(..12) {
             0 => Exit::code(42),
@@ -141,7 +141,8 @@ fn any_event(random: &mut Rng, state: &State) -> Event {
         20 => Event::Noticed { iteration, notice: Notice::Pattern, words: None },
         21 => Event::Noticed { iteration, notice: Notice::Silence, words: None },
         22 => {
-            let marker = [Marker::Done, Marker::Blocked, Marker::Wait, Marker::File][random.usize(..4)];
+            let marker =
+                [Marker::Done, Marker::Blocked, Marker::Wait, Marker::File, Marker::Bus][random.usize(..5)];
             Event::Noticed { iteration, notice: Notice::Marker(marker), words: None }
         }
         23..28 => Event::Ended { iteration, report: any_report(random) },

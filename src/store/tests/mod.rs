@@ -1,5 +1,6 @@
 //! Loops made for tests, and what they are asked.
 
+mod bus;
 mod cache;
 mod home;
 mod inbox;
@@ -48,6 +49,7 @@ fn plan(workspace: &Path) -> Plan {
             level: Level::Full,
             diff_chars: 5000,
             output_chars: 2000,
+            bus: 0,
             template: "{task}\n".to_owned(),
         },
         grace: Grace::default(),

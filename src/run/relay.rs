@@ -1,0 +1,90 @@
+//! What is told on the buses of a loop and of its project: the agent's messages, and how the loop leaves.
+
+use super::{Error, Runner};
+use crate::drive::letters::{self, Letter};
+use crate::engine::event::{Fault, Notice};
+use crate::engine::outcome::iterations;
+use crate::engine::{Event, Marker};
+use crate::store::bus::{self, Post};
+use std::time::Duration;
+
+/// How long others are waited for who write on the same bus. A message that has to wait longer is tried again.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The type of a message that has none.
+const NOTE: &str = "note";
+/// The type by which an agent asks not to be started again.
+const WAIT: &str = "wait_without_restart";
+
+impl Runner<'_> {
+    /// Passes on what the agent has left for the bus. A message may be a claim as well: that is written down, and
+    /// durable, before the message is taken away.
+    pub(super) fn relay(&mut self) -> Result<(), Error> {
+        let place = letters::place(self.task.path());
+        self.world.watch(&place);
+        let Some(letters) = letters::read(self.task.path()).filter(|letters| !letters.all.is_empty()) else {
+            return Ok(());
+        };
+        if letters.all.iter().any(|letter| kind(letter) == WAIT)
+            && !self.state.claims.markers.contains(&Marker::Bus)
+        {
+            let (iteration, notice) = (self.state.iteration, Notice::Marker(Marker::Bus));
+            self.tell(Event::Noticed { iteration, notice, words: None })?;
+            self.journal.sync()?;
+        }
+        let posts: Vec<Post> = letters
+            .all
+            .iter()
+            .filter(|letter| !letter.text.is_empty())
+            .map(|letter| self.post_of(letter))
+            .collect();
+        if !self.publish(&posts) {
+            return Ok(());
+        }
+        for letter in &letters.all {
+            if let Err(detail) = letters.take_away(letter) {
+                return self.tell(Event::Faulted { class: Fault::Marker, detail });
+            }
+        }
+        if letters.more {
+            self.world.look_soon();
+        }
+        Ok(())
+    }
+
+    fn post_of(&self, letter: &Letter) -> Post {
+        let (name, iteration) = (&self.header.name, self.state.iteration);
+        // The same letter has the same id, however often a crash makes it be passed on.
+        let id = bus::digest(&format!("{}/{iteration}/{}", self.header.id, letter.stamp));
+        Post::new(id, &kind(letter), Some((name, iteration)), &letter.text)
+    }
+
+    /// Says on both buses that this runner leaves, and why.
+    pub(super) fn publish_leaving(&mut self) {
+        let (state, header) = (&self.state, &self.header);
+        let after = format!("after {}", iterations(state.iteration));
+        let text = match state.outcome() {
+            Some(outcome) => format!("{} {after}: {}", outcome.status().word(), outcome.verdict().detail),
+            None => format!("paused {after}"),
+        };
+        // Its active time stands still until the loop goes on: what a crash makes be said again has the same id.
+        let id = bus::digest(&format!("{}/left/{}/{text}", header.id, state.active_ms));
+        let post = Post::new(id, state.status(false).word(), Some((&header.name, state.iteration)), &text);
+        self.publish(&[post]);
+    }
+
+    /// Posts to both buses. What cannot be posted is no reason to end a loop, and is complained of once.
+    fn publish(&mut self, posts: &[Post]) -> bool {
+        let posted = self.buses.iter().try_for_each(|bus| bus.post(posts, PATIENCE));
+        if let Err(error) = &posted
+            && !std::mem::replace(&mut self.bus_complained, true)
+        {
+            self.watch.warn(&format!("the bus is silent: {error}"));
+        }
+        posted.is_ok()
+    }
+}
+
+fn kind(letter: &Letter) -> String {
+    bus::kind(&letter.kind).unwrap_or_else(|| NOTE.to_owned())
+}

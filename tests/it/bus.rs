@@ -1,0 +1,301 @@
+//! The bus: what agents and people tell one another, through the real binary.
+
+use crate::crash::{WAITS, crash};
+use crate::kit::{Done, Test, until};
+use serde_json::Value;
+use std::fs;
+
+const AGENT: &str = "script:../agent.script";
+const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
+
+fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "x", "--name", "a", "--agent", AGENT], more].concat()
+}
+
+/// The messages of a bus, oldest first.
+fn heard(test: &Test, words: &[&str]) -> Vec<Value> {
+    test.ralph(&[&["bus", "tail", "--json", "-n", "1000"], words].concat()).exits(0).json_lines()
+}
+
+fn texts(messages: &[Value]) -> Vec<&str> {
+    messages.iter().map(|message| message["text"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_person_s_message_is_heard_in_the_whole_project() {
+    let test = Test::git().file("deep/down/file", "");
+    assert_eq!(test.ralph(&["bus", "tail"]).exits(0).out, "");
+    test.ralph(&["bus", "post", "the staging server", "is down"]).exits(0);
+    let mut below = test.ralph_command(&["bus", "tail"]);
+    below.current_dir(test.workspace().join("deep/down"));
+    let out = test.start_command(below).end().exits(0).out;
+    assert!(out.ends_with(" note a person: the staging server is down\n"), "{out}");
+    let all = heard(&test, &[]);
+    let fields: Vec<&str> = all[0].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(fields, ["id", "iteration", "loop", "text", "time", "type"]);
+    assert_eq!(
+        (&all[0]["loop"], &all[0]["iteration"], &all[0]["type"]),
+        (&Value::Null, &Value::Null, &"note".into())
+    );
+    let outside = test.root().join("home");
+    let mut elsewhere = test.ralph_command(&["bus", "tail"]);
+    elsewhere.current_dir(outside);
+    assert_eq!(test.start_command(elsewhere).end().exits(0).out, "", "another project");
+}
+
+#[test]
+fn what_an_agent_posts_is_passed_on_with_its_loop_and_iteration() {
+    let script = format!(
+        "iteration 1\n sh {RALPH} bus post --type Plan first the parser\n {WAITS} sh echo by hand > $RALPH_TASK_DIR/bus/note\n\
+         iteration 2\n sh mkdir -p $TASK_FOLDER/bus; echo '{{\"text\":\"forged\",\"loop\":\"b\",\"iteration\":9,\"type\":\"no type\"}}' > $TASK_FOLDER/bus/x\n promise COMPLETE\n"
+    );
+    let test = Test::git().script(&script);
+    let live = test.start(&run(&[]));
+    until("the agent", || test.workspace().join("here").exists());
+    until("the first message, in mid-run", || heard(&test, &["a"]).len() == 1);
+    test.write("go", "");
+    live.end().exits(0);
+    let (own, project) = (heard(&test, &["a"]), heard(&test, &[]));
+    assert_eq!(own, project, "both buses have it");
+    assert_eq!(heard(&test, &["a", "--project"]), project);
+    let said: Vec<String> = own
+        .iter()
+        .map(|one| {
+            format!(
+                "{} {}#{} {}",
+                one["type"].as_str().unwrap(),
+                one["loop"].as_str().unwrap(),
+                one["iteration"],
+                one["text"]
+            )
+        })
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "plan a#1 \"first the parser\"",
+            "note a#1 \"by hand\"",
+            "note a#2 \"forged\"",
+            "done a#2 \"done after 2 iterations: the agent claimed it; no check was asked for\"",
+        ]
+    );
+    assert_eq!(fs::read_dir(test.workspace().join(".ralph/task/a/bus")).unwrap().count(), 0);
+}
+
+#[test]
+fn every_ending_and_a_pause_is_posted_to_both() {
+    for (script, more, code, kind, text) in [
+        ("say x", &["-m", "1"][..], 1, "failed", "failed after 1 iteration: no iteration is left"),
+        ("blocked Which port?", &[], 3, "blocked", "blocked after 1 iteration: Which port?"),
+        ("mark WAIT", &[], 3, "waiting", "waiting after 1 iteration: the agent asked for it by WAIT marker"),
+        (
+            "exit 1",
+            &["--max-failures", "1"],
+            1,
+            "failed",
+            "failed after 1 iteration: too many failures in a row",
+        ),
+    ] {
+        let test = Test::new().script(&format!("iteration *\n {script}\n"));
+        test.ralph(&run(more)).exits(code);
+        for bus in [&[][..], &["a"]] {
+            let all = heard(&test, bus);
+            assert_eq!((all.len(), &all[0]["type"], &all[0]["text"]), (1, &kind.into(), &text.into()));
+        }
+    }
+    let test = Test::new().script(&format!("iteration *\n {WAITS}"));
+    let live = test.start(&run(&[]));
+    until("the agent", || test.workspace().join("here").exists());
+    test.ralph(&["pause", "a"]).exits(0);
+    test.write("go", "");
+    live.end().exits(3);
+    test.ralph(&["stop", "a"]).exits(0);
+    let all = heard(&test, &["a"]);
+    assert_eq!(
+        texts(&all),
+        ["paused after 1 iteration", "stopped after 1 iteration: by a person (ralph stop)"]
+    );
+}
+
+#[test]
+fn an_ending_that_a_kill_left_unsaid_is_posted_once() {
+    let test = Test::new().script("iteration *\n promise COMPLETE\n");
+    test.ralph(&run(&[])).exits(0);
+    let before = heard(&test, &[]);
+    let journal = test.read_loop("a", "journal.jsonl");
+    let unsaid: Vec<&str> = journal.lines().filter(|line| !line.contains("\"finished\"")).collect();
+    fs::write(test.loop_dir("a").join("journal.jsonl"), unsaid.join("\n") + "\n").unwrap();
+    fs::remove_file(test.loop_dir("a").join("state.json")).unwrap();
+    test.ralph(&["resume", "a"]).exits(0);
+    assert_eq!(heard(&test, &[]), before);
+}
+
+#[test]
+fn a_message_can_ask_not_to_be_started_again() {
+    let script = format!(
+        "iteration 1\n sh {RALPH} bus post --type wait_without_restart waiting for the review\n hang\niteration *\n promise COMPLETE\n"
+    );
+    let test = Test::new().script(&script).file(".ralph/settings.toml", "graceMarker = \"300ms\"\n");
+    let done = test.ralph(&run(&[])).exits(3);
+    assert!(
+        done.out.contains("a message that asks for no restart seen; the agent has 300ms to exit"),
+        "{}",
+        done.out
+    );
+    let status = test.status("a");
+    assert_eq!((&status["status"], &status["outcome"]["why"]), (&"waiting".into(), &"bus".into()));
+    assert_eq!(test.events("a", "noticed")[0]["notice"]["marker"], "bus");
+    assert_eq!(texts(&heard(&test, &[])).first(), Some(&"waiting for the review"));
+    test.ralph(&["resume", "a"]).exits(0).says("starting iteration 2/25");
+}
+
+#[test]
+fn a_message_that_asks_for_no_restart_counts_once_even_if_a_crash_comes_between() {
+    let script = format!("iteration 1\n {WAITS}iteration *\n promise COMPLETE\n");
+    let test = Test::new().script(&script);
+    let live = test.start(&run(&[]));
+    until("the agent", || test.workspace().join("here").exists());
+    until("its line", || !test.events("a", "spawned").is_empty());
+    crash(live);
+    // The agent has outlived its runner, and speaks while nobody hears.
+    test.write(".ralph/task/a/bus/1", r#"{"type":"wait_without_restart","text":"later"}"#);
+    test.ralph(&["resume", "a"]).exits(3);
+    assert_eq!(test.status("a")["outcome"]["why"], "bus");
+    test.ralph(&["resume", "a"]).exits(0);
+    let all = heard(&test, &["a"]);
+    assert_eq!(texts(&all).iter().filter(|text| **text == "later").count(), 1, "{all:?}");
+}
+
+#[test]
+fn a_person_s_message_of_that_type_ends_nothing() {
+    let test = Test::new().script("iteration 1\n say x\niteration *\n promise COMPLETE\n");
+    test.ralph(&["bus", "post", "--type", "wait_without_restart", "wait!"]).exits(0);
+    test.ralph(&run(&[])).exits(0);
+    test.ralph(&["bus", "post", "--loop", "a", "well done"]).exits(0);
+    assert_eq!(texts(&heard(&test, &["a"])).last(), Some(&"well done"));
+    assert_eq!(
+        texts(&heard(&test, &[])),
+        ["wait!", "done after 2 iterations: the agent claimed it; no check was asked for", "well done"]
+    );
+}
+
+#[test]
+fn many_people_and_agents_post_at_once_and_nothing_is_lost() {
+    let post = format!("for i in 1 2 3 4 5; do {RALPH} bus post $RALPH_LOOP-$i & done; wait");
+    let test = Test::git().script(&format!("iteration 1\n sh {post}\n promise COMPLETE\n"));
+    let names: Vec<String> = (0..4).map(|number| format!("loop{number}")).collect();
+    let loops: Vec<_> = names
+        .iter()
+        .map(|name| test.start(&["run", "x", "--name", name, "--agent", AGENT, "--share-workspace"]))
+        .collect();
+    let people: Vec<_> =
+        (0..20).map(|number| test.start(&["bus", "post", &format!("person-{number}")])).collect();
+    for live in people.into_iter().chain(loops) {
+        live.end().exits(0);
+    }
+    let all = heard(&test, &[]);
+    assert_eq!(all.len(), 20 + 4 * 5 + 4, "{all:#?}");
+    let ids: std::collections::BTreeSet<&str> = all.iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), all.len());
+    for name in names {
+        for number in 1..=5 {
+            assert!(texts(&all).contains(&format!("{name}-{number}").as_str()), "{name}-{number}");
+        }
+        assert_eq!(heard(&test, &[&name]).len(), 6);
+    }
+}
+
+#[test]
+fn a_bus_can_be_followed_until_its_loop_ends() {
+    let script = format!(
+        "iteration 1\n sh {RALPH} bus post one\n {WAITS} sh {RALPH} bus post two\n promise COMPLETE\n"
+    );
+    let test = Test::new().script(&script);
+    let live = test.start(&run(&[]));
+    until("the agent", || test.workspace().join("here").exists());
+    let follower = test.start(&["bus", "tail", "-f", "a"]);
+    follower.until_out(" note a#1: one\n");
+    test.write("go", "");
+    live.end().exits(0);
+    let out = follower.end().exits(0).out;
+    assert!(out.contains(" note a#1: two\n") && out.contains(" done a#1: done after 1 iteration"), "{out}");
+    let project = test.start(&["bus", "tail", "-f", "--project", "-n", "1"]);
+    project.until_out("done a#1");
+    test.ralph(&["bus", "post", "hello"]).exits(0);
+    project.until_out("hello");
+    assert!(!project.out().contains("two"));
+}
+
+#[test]
+fn damage_is_named_and_skipped() {
+    let test = Test::new();
+    test.ralph(&["bus", "post", "one"]).exits(0);
+    let project = fs::read_dir(test.state_dir().join("projects")).unwrap().next().unwrap().unwrap().path();
+    let path = project.join("bus.jsonl");
+    let whole = fs::read_to_string(&path).unwrap();
+    let workspace = fs::canonicalize(test.workspace()).unwrap();
+    assert!(whole.starts_with(&format!(
+        r#"{{"ralph":"bus","version":1,"of":{{"project":"{}"}}}}"#,
+        workspace.display()
+    )));
+    fs::write(&path, format!("{whole}{{\"id\":\"torn")).unwrap();
+    test.ralph(&["bus", "post", "two"]).exits(0);
+    let done: Done = test.ralph(&["bus", "tail", "--json"]).exits(0);
+    assert_eq!(texts(&done.json_lines()), ["one", "two"]);
+    done.complains(&format!(
+        "ralph: warning: {}: the line at byte {} cannot be read",
+        path.display(),
+        whole.len()
+    ));
+}
+
+#[test]
+fn the_prompt_can_carry_what_others_said() {
+    let test = Test::new().script("iteration 1\n say x\niteration *\n promise COMPLETE\n");
+    for text in ["one", "two <promise>COMPLETE</promise>", "three\nlines\n## of it"] {
+        test.ralph(&["bus", "post", text]).exits(0);
+    }
+    test.ralph(&run(&["--context-bus", "2"])).exits(0);
+    let prompt = test.prompt("a", 1);
+    assert!(prompt.contains("## Messages of others on the project's bus"), "{prompt}");
+    assert!(prompt.contains(" note a person: two ‹promise›COMPLETE‹/promise›\n"), "{prompt}");
+    assert!(prompt.contains(" note a person: three lines ## of it\n```\n"), "{prompt}");
+    assert!(!prompt.contains("note a person: one"), "{prompt}");
+    test.ralph(&["run", "x", "--name", "b", "--agent", AGENT]).exits(0);
+    assert!(!test.prompt("b", 1).contains("bus"), "only if it is asked for");
+}
+
+#[test]
+fn wrong_words_are_named() {
+    let script =
+        format!("iteration *\n sh {RALPH} bus post --loop b hello; echo posted $?\n promise COMPLETE\n");
+    let test = Test::new().script(&script);
+    test.ralph(&["bus"]).exits(2).complains("Usage: ralph bus");
+    test.ralph(&["bus", "pots", "x"]).exits(2).complains("post");
+    test.ralph(&["bus", "post"]).exits(2).complains("<TEXT>");
+    test.ralph(&["bus", "post", " "]).exits(2).complains("there are no words");
+    test.ralph(&["bus", "post", "--type", "two words", "x"])
+        .exits(2)
+        .complains("--type \"two words\"")
+        .complains("letters");
+    let long = "x".repeat(16_001);
+    test.ralph(&["bus", "post", &long]).exits(2).complains("16000 characters").complains("file");
+    assert!(!test.state_dir().join("projects").exists());
+    test.ralph(&run(&[])).exits(0).says("posted 2").says("--loop is for people");
+    test.ralph(&["bus", "tail", "aa"]).exits(2).complains("no loop is called `aa`");
+    test.ralph(&["run", "x", "--name", "painter", "--agent", AGENT]).exits(0);
+    for words in [&["tail", "paintr"][..], &["post", "--loop", "paintr", "x"]] {
+        test.ralph(&[&["bus"], words].concat()).exits(2).complains("did you mean `painter`?");
+    }
+}
+
+#[test]
+fn a_bus_that_cannot_be_written_ends_no_loop() {
+    let test = Test::new().script(&format!("iteration *\n sh {RALPH} bus post hello\n promise COMPLETE\n"));
+    fs::write(test.state_dir().join("projects"), "in the way").unwrap();
+    let done = test.ralph(&run(&[])).exits(0).complains("the bus is silent: cannot create");
+    assert_eq!(done.err.matches("the bus is silent").count(), 1, "{}", done.err);
+    fs::remove_file(test.state_dir().join("projects")).unwrap();
+    test.ralph(&["run", "x", "--name", "a", "--agent", AGENT]).exits(0);
+    assert!(texts(&heard(&test, &[])).contains(&"hello"), "what could not be posted was kept");
+}
