@@ -78,8 +78,12 @@ fn tail(words: &TailWords) -> Result<i32, Failure> {
     let mut heard = bus.last(words.count)?;
     let notices = Notices::open();
     loop {
-        if print(&bus, &heard, words.json).is_err() || !words.follow {
-            return Ok(0);
+        match print(&bus, &heard, words.json) {
+            // A reader that has heard enough is no failure.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(0),
+            Err(error) => return Err(Failure::broken(format!("cannot write the answer: {error}"))),
+            Ok(()) if !words.follow => return Ok(0),
+            Ok(()) => {}
         }
         // Asked before reading: what was posted before an ending is read after it was seen.
         let over = whose.as_ref().is_some_and(|dir| holder(&dir.lock()).is_none());
