@@ -5,7 +5,7 @@
 
 mod read;
 
-use super::dir::{make_dir, sync_dir};
+use super::dir::{keep_from_git, make_dir, sync_dir};
 use super::error::Doing;
 use super::lock::is_at;
 use super::{LoopDir, Result, rfc3339};
@@ -130,6 +130,7 @@ impl Bus {
         // A loop's directory is not made anew: it may have been taken away.
         if let (Whose::Project(_), Some(dir)) = (&self.whose, self.path.parent()) {
             make_dir(dir).doing("create", dir)?;
+            dir.parent().map(keep_from_git);
         }
         self.write(posts, Instant::now() + patience).doing("write", &self.path)
     }

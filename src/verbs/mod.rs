@@ -108,6 +108,7 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Result<i32, Failure> {
         let known = Words::command();
         let verbs = known.get_subcommands().filter(|verb| !verb.is_hide_set()).map(clap::Command::get_name);
         let hint = match nearest(verb, verbs) {
+            _ if words[0] == "bus" => "ralph bus post or ralph bus tail".into(),
             Some(meant) => format!("did you mean ralph {meant}? ralph help shows every verb"),
             None if words[0] == "help" => "ralph help shows every verb".into(),
             None => format!("for a task, say ralph run {:?}", words.join(" ")),

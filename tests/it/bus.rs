@@ -230,7 +230,9 @@ fn a_bus_can_be_followed_until_its_loop_ends() {
 fn damage_is_named_and_skipped() {
     let test = Test::new();
     test.ralph(&["bus", "post", "one"]).exits(0);
-    let project = fs::read_dir(test.state_dir().join("projects")).unwrap().next().unwrap().unwrap().path();
+    let project =
+        fs::read_dir(test.state_dir().join("projects")).unwrap().flatten().map(|entry| entry.path());
+    let project = project.into_iter().find(|path| path.is_dir()).unwrap();
     let path = project.join("bus.jsonl");
     let whole = fs::read_to_string(&path).unwrap();
     let workspace = fs::canonicalize(test.workspace()).unwrap();
