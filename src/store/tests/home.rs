@@ -40,7 +40,8 @@ fn an_unknown_name_is_answered_with_the_nearest() {
     }
     for (asked, expected) in [
         ("websit", Some("website")),
-        ("wbsiet", None),
+        ("wbsiet", Some("website")),
+        ("wbseit", None),
         ("webiste", Some("website")),
         ("api-3", Some("api-1")),
         ("apo-2", Some("api-2")),
