@@ -62,7 +62,7 @@ fn the_line_names_the_window() {
 
 #[test]
 fn without_tmux_it_is_a_plain_process() {
-    let test = Test::new().script(&WAITS.replacen("\n", "\n say begun\n", 1));
+    let test = Test::new().script(&WAITS.replacen('\n', "\n say begun\n", 1));
     let test = test.file(".ralph/settings.toml", "tmux = false\n");
     spawn(&test, "a", &["-m", "1"]).exits(0).says("(background)");
     until("the agent", || test.workspace().join("here").exists());
