@@ -77,7 +77,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             time_ms: never_if_zero(all.max_time),
             failures: Some(all.max_failures).filter(|max| *max > 0),
             iteration_ms: never_if_zero(all.iteration_timeout),
-            inactivity_ms: never_if_zero(all.inactivity_timeout),
+            inactivity_ms: inactivity(&all, agent.terminal),
         },
         rest: Rest {
             delay_ms: all.delay.0,
@@ -96,6 +96,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             term_ms: all.grace_term.0,
             marker_ms: all.grace_marker.0,
             survivor_ms: all.grace_survivor.0,
+            ready_ms: all.grace_ready.0,
         },
         scm: scm::scm(&stack.name("scm"), all.scm.unwrap_or_default())?,
         notify: all.notify.filter(|command| !command.trim().is_empty()),
@@ -164,6 +165,14 @@ fn proof(stack: &Stack, all: &Settings) -> Result<Proof, Wrong> {
         file: all.done_file.clone(),
         fallback,
     })
+}
+
+/// A screen that stands still for so long is one that waits for somebody.
+const STILL: Span = Span(60_000);
+
+fn inactivity(all: &Settings, terminal: bool) -> Option<u64> {
+    let span = all.inactivity_timeout.or(terminal.then_some(STILL))?;
+    never_if_zero(span)
 }
 
 fn never_if_zero(span: Span) -> Option<u64> {

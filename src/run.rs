@@ -13,7 +13,7 @@ use crate::drive::task::TaskDir;
 use crate::drive::{Heard, Key, World, git, leftover, read, signals};
 use crate::engine::act::{Act, Tally, last_words};
 use crate::engine::event::{CheckReport, Door, Fault, Notice, Report, Said, Wish};
-use crate::engine::{Effect, Event, Marker, Now, Outcome, Phase, State, signal, words};
+use crate::engine::{Effect, Event, Marker, Now, Outcome, Phase, State, screen, signal, words};
 use crate::store::{self, Bus, Header, Home, Journal, Line, LoopDir, Pulse, cache, dir, inbox};
 use regex::RegexSet;
 use std::io;
@@ -287,9 +287,13 @@ impl<'a> Runner<'a> {
                 Heard::Silence(Key::Agent(iteration)) => {
                     self.tell(Event::Noticed { iteration, notice: Notice::Silence, words: None })?;
                 }
-                Heard::Signal(signals::Heard::Child)
+                Heard::Unready(Key::Agent(iteration)) => {
+                    self.tell(Event::Noticed { iteration, notice: Notice::Unready, words: None })?;
+                }
+                Heard::Signal(signals::Heard::Child | signals::Heard::Resized)
                 | Heard::Pattern(_)
                 | Heard::Silence(_)
+                | Heard::Unready(_)
                 | Heard::Gone(Key::Notify, ..) => {}
                 Heard::LogError(error) => {
                     let detail = format!("cannot write the output's log: {error}");
@@ -422,7 +426,11 @@ impl<'a> Runner<'a> {
         if !text.contains('<') {
             return Said::default();
         }
-        let own = signal::Echo::of(&String::from_utf8_lossy(&self.prompt.1)).cut(text);
+        let prompt = String::from_utf8_lossy(&self.prompt.1);
+        if self.state.plan.agent.terminal {
+            return signal::read(&screen::own(text, &prompt), &self.state.promises());
+        }
+        let own = signal::Echo::of(&prompt).cut(text);
         let read = if gone.bytes > signal::TAIL as u64 { signal::read_end } else { signal::read };
         read(&own, &self.state.promises())
     }

@@ -35,7 +35,7 @@ impl Knobs {
 
 impl Args for Knobs {
     fn augment_args(command: Command) -> Command {
-        table().iter().filter_map(flag).fold(command, Command::arg)
+        table().iter().filter_map(flag).chain(table().iter().filter_map(refusal)).fold(command, Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -54,6 +54,9 @@ impl FromArgMatches for Knobs {
         for key in table().iter().filter(|key| key.flag().is_some()) {
             let value = match key.kind {
                 Kind::Switch if matches.get_flag(&key.name) => Some(turned(key)),
+                Kind::Switch if key.no_flag.as_ref().is_some_and(|no| matches.get_flag(no)) => {
+                    Some(json!(false))
+                }
                 Kind::Switch => None,
                 _ if key.is_list() => {
                     let all = matches.get_many::<Value>(&key.name);
@@ -74,6 +77,13 @@ fn turned(key: &Key) -> Value {
     json!(key.default != Some(json!(true)))
 }
 
+/// The flag that says no to a switch that nobody has set. The other one's help speaks for both.
+fn refusal(key: &'static Key) -> Option<Arg> {
+    let name = key.no_flag.as_deref()?;
+    let arg = Arg::new(name).long(name).action(ArgAction::SetTrue).hide(true);
+    Some(arg.overrides_with(key.name.as_str()))
+}
+
 fn flag(key: &'static Key) -> Option<Arg> {
     let help = key.flag_help.as_ref().unwrap_or(&key.help);
     let default = key.default_words().map(|words| format!(" [default: {words}]")).unwrap_or_default();
@@ -89,6 +99,9 @@ fn flag(key: &'static Key) -> Option<Arg> {
     // A list's other name belongs to files: nobody types `--guardrails` once per guardrail.
     let aliases = aliases.iter().filter(|_| !key.is_list()).map(String::as_str);
     arg = arg.visible_aliases(aliases.collect::<Vec<_>>());
+    if let Some(no) = &key.no_flag {
+        arg = arg.overrides_with(no.as_str());
+    }
     if key.kind == Kind::Switch {
         return Some(arg.action(ArgAction::SetTrue));
     }

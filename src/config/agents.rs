@@ -41,6 +41,8 @@ pub struct Preset {
     pub title: String,
     pub command: Vec<String>,
     pub headless: Vec<String>,
+    pub signs: Vec<String>,
+    pub ready: Option<String>,
     pub prompt: Delivery,
     pub prompt_words: Vec<String>,
     pub model: Vec<String>,
@@ -124,8 +126,9 @@ fn preset(name: &str, mut value: Value) -> Result<Preset, Wrong> {
             "name its program, as in command = [\"my-agent\"]",
         );
     }
-    for pattern in &preset.denied {
-        super::pattern_is_sound(&format!("{place}.denied"), pattern)?;
+    let denied = preset.denied.iter().map(|pattern| ("denied", pattern));
+    for (key, pattern) in denied.chain(preset.ready.iter().map(|pattern| ("ready", pattern))) {
+        super::pattern_is_sound(&format!("{place}.{key}"), pattern)?;
     }
     if preset.version.is_empty() {
         // Without any word it would begin to work.
@@ -143,7 +146,12 @@ pub fn agent(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Agent, Wr
                 "a command is run as it is: put its own words there",
             );
         }
-        return Ok(plain(all, errand, errand.command.clone()));
+        let presets = self::all(stack, &all.agents)?;
+        let screen = screen(&presets, &errand.command);
+        let mut agent = plain(all, errand, errand.command.clone());
+        agent.terminal = all.pty.unwrap_or(screen.is_some_and(|(_, interactive)| interactive));
+        agent.ready = screen.and_then(|(preset, _)| preset.ready.clone()).filter(|_| agent.terminal);
+        return Ok(agent);
     }
     let words = all.agent.clone().unwrap_or_default();
     if words.name.is_some() && !words.command.is_empty() {
@@ -167,8 +175,7 @@ pub fn agent(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Agent, Wr
         return called(stack, all, name, preset, &preset.command, &words.flags);
     }
     if let [program, ..] = &words.command[..] {
-        let base = program.rsplit('/').next().unwrap_or_default();
-        if let Some((name, preset)) = presets.iter().find(|(_, preset)| preset.command[0] == base) {
+        if let Some((name, preset)) = of_program(&presets, program) {
             return called(stack, all, name, preset, &words.command, &words.flags);
         }
         takes_only_words(stack, program)?;
@@ -185,6 +192,23 @@ pub fn agent(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Agent, Wr
             ),
         ),
     }
+}
+
+/// The agent whose program this is.
+fn of_program<'a>(presets: &'a [(String, Preset)], program: &str) -> Option<&'a (String, Preset)> {
+    let base = program.rsplit('/').next().unwrap_or_default();
+    presets.iter().find(|(_, preset)| preset.command[0] == base)
+}
+
+/// The known agent that a command calls, and whether it is called as a person would: with its screen. One that
+/// has no words for anything else may well run without.
+fn screen<'a>(presets: &'a [(String, Preset)], command: &[String]) -> Option<(&'a Preset, bool)> {
+    let (_, preset) = of_program(presets, command.first()?)?;
+    let says = |word: &String, sign: &String| {
+        word == sign || word.strip_prefix(sign.as_str()).is_some_and(|rest| rest.starts_with('='))
+    };
+    let headless = command[1..].iter().any(|word| preset.signs.iter().any(|sign| says(word, sign)));
+    Some((preset, !headless && !preset.signs.is_empty()))
 }
 
 /// Why the program of a known agent is not there, and how to get it.
@@ -229,6 +253,7 @@ fn plain(all: &Settings, errand: &Errand, command: Vec<String>) -> Agent {
         name: command[0].rsplit('/').next().unwrap_or_default().to_owned(),
         exit_waiting: waiting(all, Some(WAITING)),
         reports_cost: scripted.is_some(),
+        terminal: all.pty.unwrap_or(false),
         command: match scripted {
             Some(file) => vec![format!("{SCRIPT}{}", errand.workspace.join(file).display())],
             None => command,
@@ -248,7 +273,8 @@ fn waiting(all: &Settings, otherwise: Option<i32>) -> Option<i32> {
     }
 }
 
-/// A known agent: program, headless words, approval, model, the user's flags, and the prompt's own words last.
+/// A known agent: program, headless words, approval, model, the user's flags, and the prompt's own words last. On
+/// a terminal it is called as a person would, without what makes it run headless.
 fn called(
     stack: &Stack,
     all: &Settings,
@@ -271,16 +297,24 @@ fn called(
         None => vec![],
     };
     let waits = preset.exit.iter().find(|exit| exit.means == Meaning::Waiting).map(|exit| exit.code);
+    let terminal = all.pty.unwrap_or(false);
+    let (headless, prompt_words, prompt) = if terminal {
+        (&[][..], &[][..], Delivery::default())
+    } else {
+        (&preset.headless[..], &preset.prompt_words[..], preset.prompt.clone())
+    };
     Ok(Agent {
         name: name.to_owned(),
-        command: [command, &preset.headless, &level.words, &model, flags, &preset.prompt_words].concat(),
+        command: [command, headless, &level.words, &model, flags, prompt_words].concat(),
         env: level.env.clone(),
-        prompt: preset.prompt.clone(),
+        prompt,
         approve: held_to(preset, level, all.approve),
         exit_waiting: waiting(all, waits),
         exits: preset.exit.iter().map(|exit| exit.rule(preset)).collect(),
         denied: preset.denied.clone(),
         reports_cost: false,
+        terminal,
+        ready: preset.ready.clone().filter(|_| terminal),
     })
 }
 

@@ -17,6 +17,7 @@ pub struct Key {
     pub help: String,
     pub flag_help: Option<String>,
     pub flag: Option<String>,
+    pub no_flag: Option<String>,
     pub short: Option<char>,
     pub shown: Option<String>,
     #[serde(default)]

@@ -30,11 +30,12 @@ pub struct Settings {
     pub max_time: Span,
     pub max_failures: u32,
     pub iteration_timeout: Span,
-    pub inactivity_timeout: Span,
+    pub inactivity_timeout: Option<Span>,
     pub delay: Span,
     pub backoff: Backoff,
     pub agent: Option<AgentWords>,
     pub model: Option<String>,
+    pub pty: Option<bool>,
     pub approve: Approve,
     pub exit_waiting: Option<i32>,
     pub context: Level,
@@ -55,6 +56,7 @@ pub struct Settings {
     pub grace_term: Span,
     pub grace_marker: Span,
     pub grace_survivor: Span,
+    pub grace_ready: Span,
 }
 
 /// One of `checks`.

@@ -207,3 +207,56 @@ fn nothing_is_refused_or_understood_for_every_key() {
         }
     }
 }
+
+#[test]
+fn a_known_agent_called_as_a_person_would_gets_a_terminal() {
+    let terminal = |command: &str, flags: Value| {
+        let command = command.split(' ').map(str::to_owned).collect();
+        let plan = plan(&with(&flags), &Errand { command, ..errand() }).unwrap();
+        (plan.agent.terminal, plan.limits.inactivity_ms)
+    };
+    let (yes, no) = ((true, Some(60_000)), (false, None));
+    for (command, flags, expected) in [
+        ("claude", json!({}), yes),
+        ("/opt/bin/claude --model opus", json!({}), yes),
+        ("codex --full-auto", json!({}), yes),
+        ("claude -p", json!({}), no),
+        ("claude --model opus --print", json!({}), no),
+        ("codex -c x=y exec -", json!({}), no),
+        ("gemini --prompt=x", json!({}), no),
+        ("sh -c claude", json!({}), no),
+        ("agent", json!({}), no),
+        ("agent", json!({ "pty": true }), yes),
+        ("claude", json!({ "pty": false }), no),
+        ("claude", json!({ "inactivityTimeout": 0 }), (true, None)),
+        ("claude", json!({ "inactivityTimeout": "5m" }), (true, Some(300_000))),
+        ("agent", json!({ "inactivityTimeout": 5 }), (false, Some(5000))),
+    ] {
+        assert_eq!(terminal(command, flags.clone()), expected, "{command} {flags}");
+    }
+}
+
+#[test]
+fn on_a_terminal_a_known_agent_loses_its_headless_words_and_keeps_the_others() {
+    let errand = Errand { command: vec![], ..errand() };
+    let called = |flags: Value| plan(&with(&flags), &errand).unwrap().agent;
+    let agent = called(json!({ "pty": true, "agent": "codex", "model": "m", "approve": "all" }));
+    assert_eq!(agent.command.join(" "), "codex --dangerously-bypass-approvals-and-sandbox --model m");
+    assert!(agent.terminal);
+    let agent = called(json!({ "pty": true, "agent": "aider" }));
+    assert_eq!(agent.prompt, Delivery::Stdin, "it is typed, and no file is named");
+    assert!(!agent.command.iter().any(|word| word == "--message-file"));
+    assert!(!called(json!({ "agent": "codex" })).terminal);
+}
+
+#[test]
+fn the_pattern_of_a_screen_that_is_ready_is_looked_at_first() {
+    let own =
+        |ready: &str| json!({ "agent": "mine", "agents": { "mine": { "command": "x", "ready": ready } } });
+    let errand = Errand { command: vec![], ..errand() };
+    let wrong = refused(&own("("), &errand);
+    assert!(wrong.error.contains("agents.mine.ready"), "{}", wrong.error);
+    let command = Errand { command: vec!["x".into()], ..errand.clone() };
+    let flags = json!({ "pty": true, "agents": { "mine": { "command": "x", "ready": "> $" } } });
+    assert_eq!(plan(&with(&flags), &command).unwrap().agent.ready.as_deref(), Some("> $"));
+}

@@ -3,6 +3,8 @@
 use super::call::{Bell, Call, Function, Invitation};
 use super::capture::Capture;
 use super::life::{Life, Reach};
+use super::pty::{self, Size};
+use super::terminal::{Service, Terminal, Told};
 use crate::engine::{Act, Exit, signal};
 use crate::os;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
@@ -25,6 +27,8 @@ pub struct Launch<'a> {
     pub env: &'a [(String, String)],
     /// What it reads; nothing if none.
     pub stdin: Option<File>,
+    /// How it is served at a terminal, if it has one in place of pipes.
+    pub terminal: Option<Service>,
     /// How patient to be with it.
     pub terms: Terms,
 }
@@ -47,6 +51,7 @@ pub struct Terms {
 
 /// All that is known of a job that is over.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Gone {
     /// How its first process ended.
     pub exit: Exit,
@@ -54,8 +59,10 @@ pub struct Gone {
     pub ms: u64,
     /// Bytes that it printed.
     pub bytes: u64,
-    /// The end of what it printed.
+    /// The end of what it printed; on a terminal, of what its screen showed.
     pub last_text: String,
+    /// Whether its screen showed the done pattern.
+    pub matched: bool,
     /// Whether it took too long.
     pub timed_out: bool,
     /// Whether it was told to go before it ended.
@@ -86,6 +93,7 @@ pub struct Job {
     /// When it was told to go before it had ended.
     stopped_at: Option<Instant>,
     terms: Terms,
+    terminal: Option<Terminal>,
     born: Instant,
     output: Option<OwnedFd>,
     widened: bool,
@@ -113,25 +121,41 @@ const DRAIN: Duration = Duration::from_millis(250);
 const KILL_AGAIN: Duration = Duration::from_millis(2);
 
 impl Job {
-    /// Starts a process.
-    pub fn start(launch: Launch<'_>, reach: &Reach) -> io::Result<Self> {
-        let (output, child_end) = pipe_with(PipeFlags::CLOEXEC)?;
-        rustix::io::ioctl_fionbio(&output, true)?;
+    /// Starts a process; on a terminal, on one of this size, where queries are answered if nobody else sees them.
+    pub fn start(launch: Launch<'_>, reach: &Reach, size: Size, answers: bool) -> io::Result<Self> {
+        let (output, child_end) = if launch.terminal.is_some() {
+            pty::open(size)?
+        } else {
+            let (output, child_end) = pipe_with(PipeFlags::CLOEXEC)?;
+            rustix::io::ioctl_fionbio(&output, true)?;
+            (output, child_end)
+        };
         let [program, arguments @ ..] = launch.command else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "no program"));
         };
         let mut command = Command::new(program);
         command.args(arguments).current_dir(launch.dir);
         command.envs(launch.env.iter().map(|(name, value)| (name, value)));
-        command.stdin(launch.stdin.map_or_else(Stdio::null, Stdio::from));
+        if launch.terminal.is_some() {
+            command.stdin(child_end.try_clone()?).env_remove("COLUMNS").env_remove("LINES");
+            // A screen that only we look at is of the kind that every program knows.
+            if answers {
+                command.env("TERM", "xterm-256color");
+            }
+            os::on_terminal(&mut command);
+        } else {
+            command.stdin(launch.stdin.map_or_else(Stdio::null, Stdio::from));
+            os::in_own_session(&mut command);
+        }
         command.stdout(child_end.try_clone()?).stderr(child_end);
-        os::in_own_session(&mut command);
         if matches!(reach, Reach::Own { .. }) {
             os::dies_with_parent(&mut command);
         }
         let child = command.spawn()?;
         let pid = Pid::from_raw(child.id() as i32).expect("a child has a pid");
-        Ok(Self::new(Life::of(pid, reach), Some(output), launch.terms))
+        let mut job = Self::new(Life::of(pid, reach), Some(output), launch.terms);
+        job.terminal = launch.terminal.map(|service| Terminal::new(service, size, answers));
+        Ok(job)
     }
 
     /// Calls a function in a thread of its own.
@@ -147,6 +171,7 @@ impl Job {
             stopped_at: None,
             born,
             output,
+            terminal: None,
             widened: false,
             capture: Capture::new(&terms.log, terms.log_cap, signal::TAIL),
             log_error: None,
@@ -173,9 +198,45 @@ impl Job {
         self.output.as_ref().map(AsFd::as_fd).into_iter().chain(self.life.fd())
     }
 
+    /// Whether keys wait for it to take them.
+    pub fn has_keys(&mut self) -> bool {
+        self.terminal.as_mut().is_some_and(|terminal| !terminal.keys().is_empty())
+    }
+
+    /// Passes on what a person types.
+    pub fn press(&mut self, keys: &[u8]) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.press(keys);
+        }
+    }
+
+    /// Makes its screen as large as this.
+    pub fn resize(&mut self, size: Size) {
+        if let Some((terminal, output)) = self.terminal.as_mut().zip(self.output.as_ref()) {
+            terminal.resize(size);
+            let _ = pty::resize(output, size);
+        }
+    }
+
+    /// Does what time asks for at its terminal.
+    pub fn turn_terminal(&mut self) -> Option<Told> {
+        let told = self.terminal.as_mut()?.turn();
+        self.type_keys();
+        told
+    }
+
+    /// Writes as many keys as the terminal takes now.
+    fn type_keys(&mut self) {
+        let Some((terminal, output)) = self.terminal.as_mut().zip(self.output.as_ref()) else { return };
+        let keys = terminal.keys();
+        while let Ok(count @ 1..) = rustix::io::write(output, &keys[..keys.len().min(4096)]) {
+            keys.drain(..count);
+        }
+    }
+
     /// How long it has been silent.
     pub fn silent_for(&self) -> Duration {
-        self.heard_at.elapsed()
+        self.terminal.as_ref().map_or(self.heard_at, Terminal::changed_at).elapsed()
     }
 
     /// Reads what has come, at most a few pieces so that others get their turn. A log that cannot be
@@ -190,6 +251,9 @@ impl Job {
                         self.widen();
                     }
                     self.keep(&buffer[..count]);
+                    if let Some(terminal) = &mut self.terminal {
+                        terminal.feed(&buffer[..count]);
+                    }
                     heard(Piece::Bytes(&buffer[..count]));
                 }
                 Err(rustix::io::Errno::INTR) => {}
@@ -304,12 +368,15 @@ impl Job {
         let again = self.give_up_at.map(|_| Instant::now() + KILL_AGAIN);
         let timeout = self.timeout_at.filter(|_| self.ended.is_none() && !self.timed_out);
         let kill = self.kill_at.filter(|_| self.give_up_at.is_none());
-        [again, timeout, kill, self.look_at, self.drained_by, self.silent_at()].into_iter().flatten().min()
+        let screen = self.terminal.as_ref().and_then(Terminal::next_turn);
+        let all = [again, timeout, kill, self.look_at, self.drained_by, self.silent_at(), screen];
+        all.into_iter().flatten().min()
     }
 
     /// When its silence is too long.
     pub fn silent_at(&self) -> Option<Instant> {
-        Some(self.heard_at + self.terms.silence.filter(|_| self.ended.is_none())?)
+        let silence = self.terms.silence.filter(|_| self.ended.is_none())?;
+        self.terminal.as_ref().map_or(Some(self.heard_at + silence), |terminal| terminal.still_at(silence))
     }
 
     /// Stops listening for silence.
@@ -321,11 +388,14 @@ impl Job {
     pub fn bury(self) -> Gone {
         let (exit, time) = self.ended.unwrap_or((Exit::default(), self.born.elapsed()));
         let survivors = if self.drained_by.is_some() { vec![] } else { self.life.left() };
+        let screen = self.terminal.map(Terminal::finish);
+        let (last_text, matched) = screen.unwrap_or_else(|| (self.capture.last_text(), false));
         Gone {
             exit,
             ms: time.as_millis() as u64,
             bytes: self.capture.total(),
-            last_text: self.capture.last_text(),
+            last_text,
+            matched,
             timed_out: self.timed_out,
             stopped: self.stopped_at.is_some(),
             stuck: self.life.let_go(),

@@ -2,6 +2,7 @@
 //!
 //! Nothing in this room decides whether to retry, stop or succeed.
 
+mod answer;
 pub mod call;
 pub mod capture;
 pub mod git;
@@ -9,16 +10,20 @@ pub mod job;
 pub mod leftover;
 pub mod letters;
 pub mod life;
+mod loan;
 pub mod notice;
 pub mod notify;
 pub mod probe;
+pub mod pty;
 pub mod read;
 pub mod scan;
 pub mod script;
 pub mod signals;
 pub mod task;
+pub mod terminal;
 pub mod tmux;
 pub mod tree;
+mod typing;
 pub mod warden;
 
 use crate::engine::Act;
@@ -26,7 +31,9 @@ use crate::engine::event::Wish;
 use call::{Bell, Function, Invitation};
 use job::{Gone, Job, Launch, Piece, Terms};
 use life::Reach;
+use loan::Loan;
 use notice::Notices;
+use pty::Size;
 use read::Reader;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use scan::Scanner;
@@ -35,6 +42,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use terminal::Told;
 
 /// Which order a job carries out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +70,8 @@ pub enum Heard {
     Pattern(Key),
     /// The job has been silent for too long.
     Silence(Key),
+    /// The agent's screen did not get ready for the prompt.
+    Unready(Key),
     /// The job's output cannot be written down.
     LogError(io::Error),
     /// The job and everything below it are gone.
@@ -100,6 +110,9 @@ pub struct World {
     child_changed: bool,
     buffer: Vec<u8>,
     look_at: Instant,
+    /// Whether an agent on a terminal gets the person's.
+    lends: bool,
+    loan: Option<Loan>,
 }
 
 /// Files are looked at this often even if nothing was noticed: some file systems tell nothing.
@@ -132,12 +145,25 @@ impl World {
             child_changed: false,
             buffer: vec![0; 256 * 1024],
             look_at: Instant::now(),
+            lends: false,
+            loan: None,
         }
     }
 
+    /// From now on an agent on a terminal gets the keys of the person who looks on, and a screen of that size.
+    pub fn lend_terminal(&mut self) {
+        self.lends = true;
+    }
+
     /// Starts a process; [`World::begin`] puts it under way.
-    pub fn start(&self, launch: Launch<'_>) -> io::Result<Job> {
-        Job::start(launch, &self.reach)
+    pub fn start(&mut self, launch: Launch<'_>) -> io::Result<Job> {
+        self.loan = if self.lends && launch.terminal.is_some() { Loan::take() } else { None };
+        let size = self.loan.as_ref().and_then(|_| Loan::size()).unwrap_or_else(Size::unseen);
+        let job = Job::start(launch, &self.reach, size, self.loan.is_none());
+        if job.is_err() {
+            self.loan = None;
+        }
+        job
     }
 
     /// Whether the agent is a function of the host program.
@@ -215,9 +241,11 @@ impl World {
         for signal in self.signals.as_mut().map(Signals::take).unwrap_or_default() {
             match signal {
                 signals::Heard::Child => self.child_changed = true,
+                signals::Heard::Resized => self.fit(),
                 other => heard.push(Heard::Signal(other)),
             }
         }
+        self.pass_keys();
         self.turn_job(&mut heard, tell);
         if self.look_at <= Instant::now() {
             self.look_at = Instant::now() + LOOK_AGAIN;
@@ -226,7 +254,24 @@ impl World {
         heard
     }
 
+    /// Passes on what the person pressed.
+    fn pass_keys(&mut self) {
+        let Some((_, job)) = self.job.as_mut().filter(|_| self.loan.is_some()) else { return };
+        match Loan::read(&mut self.buffer) {
+            Some(keys) => job.press(keys),
+            None => self.loan = None,
+        }
+    }
+
+    /// Makes the agent's screen as large as the person's.
+    fn fit(&mut self) {
+        if let Some(((_, job), size)) = self.job.as_mut().zip(self.loan.as_ref().and_then(|_| Loan::size())) {
+            job.resize(size);
+        }
+    }
+
     fn wait(&mut self, until: Option<Instant>) {
+        let keys_wait = self.job.as_mut().is_some_and(|(_, job)| job.has_keys());
         let job = self.job.as_ref().map(|(_, job)| job);
         let next = [until, job.and_then(Job::next_turn), Some(self.look_at)].into_iter().flatten().min();
         let timeout = next.map(|at| Timespec::try_from(at.saturating_duration_since(Instant::now())));
@@ -235,9 +280,14 @@ impl World {
             let host = self.host.as_ref().map(|host| host.bell.fd());
             let fds = self.notices.fd().into_iter();
             let fds = fds.chain(self.signals.iter().flat_map(Signals::fds)).chain(host);
-            let fds = fds.chain(job.into_iter().flat_map(Job::fds));
-            let mut fds: Vec<PollFd<'_>> =
-                fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+            let fds = fds.chain(self.loan.as_ref().map(|_| Loan::fd()));
+            let fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            // The first of a job's is its output, which is also where keys go in.
+            let mut flags = if keys_wait { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            let of_job = job.into_iter().flat_map(Job::fds);
+            let of_job =
+                of_job.map(|fd| PollFd::from_borrowed_fd(fd, std::mem::replace(&mut flags, PollFlags::IN)));
+            let mut fds: Vec<PollFd<'_>> = fds.chain(of_job).collect();
             let _ = poll(&mut fds, timeout.as_ref());
             self.notices.fd().is_some() && !fds[0].revents().is_empty()
         };
@@ -284,6 +334,11 @@ impl World {
             self.pattern_told = true;
             heard.push(Heard::Pattern(key));
         }
+        match job.turn_terminal() {
+            Some(Told::Unready) => heard.push(Heard::Unready(key)),
+            Some(Told::Pattern) => heard.push(Heard::Pattern(key)),
+            None => {}
+        }
         heard.extend(job.take_log_error().map(Heard::LogError));
         if job.silent_at().is_some_and(|at| at <= Instant::now()) {
             job.silence_noted();
@@ -297,8 +352,11 @@ impl World {
                     scanner.finish(&mut |_| matched = true);
                 }
             }
+            self.loan = None;
             let (key, job) = self.job.take().expect("it is there");
-            heard.push(Heard::Gone(key, Box::new(job.bury()), matched));
+            let gone = job.bury();
+            matched |= gone.matched;
+            heard.push(Heard::Gone(key, Box::new(gone), matched));
         } else if empty {
             // The output is still open somewhere: come back when it has had its time.
             self.child_changed = true;

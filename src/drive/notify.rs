@@ -62,8 +62,14 @@ fn ended(call: Call<'_>) -> io::Result<Gone> {
         grace: call.grace,
         survivor: call.grace,
     };
-    let job =
-        world.start(Launch { command: &command, dir: call.dir, env: &env, stdin: Some(call.news), terms })?;
+    let job = world.start(Launch {
+        command: &command,
+        dir: call.dir,
+        env: &env,
+        stdin: Some(call.news),
+        terminal: None,
+        terms,
+    })?;
     world.begin(Key::Notify, job, None);
     loop {
         for heard in world.hear(None, &mut |_| {}) {

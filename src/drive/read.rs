@@ -18,6 +18,8 @@ pub fn denials(agent: &Agent) -> Option<RegexSet> {
 pub enum Reader {
     /// Words for people: what is printed is said.
     Text(Text),
+    /// A screen, which only a terminal understands.
+    Screen,
 }
 
 impl Reader {
@@ -31,6 +33,7 @@ impl Reader {
     pub fn feed(&mut self, bytes: &[u8], tell: &mut dyn FnMut(Act<'_>)) {
         match self {
             Self::Text(text) => text.feed(bytes, tell),
+            Self::Screen => tell(Act::Painted(bytes.into())),
         }
     }
 
@@ -38,6 +41,7 @@ impl Reader {
     pub fn finish(&mut self, tell: &mut dyn FnMut(Act<'_>)) {
         match self {
             Self::Text(text) => text.finish(tell),
+            Self::Screen => {}
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The signals that people and the system send, as bytes on pipes that can be polled.
 
 use crate::os;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGWINCH};
 use signal_hook::low_level::pipe;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,6 +18,8 @@ pub enum Heard {
     Terminate,
     /// The terminal, or the warden, is gone.
     HangUp,
+    /// The terminal has another size.
+    Resized,
 }
 
 /// What a supervisor hears when its warden dies; a hang-up of its own kind, because `nohup` silences HUP.
@@ -49,6 +51,7 @@ impl Signals {
             (Heard::Terminate, SIGTERM),
             (Heard::HangUp, SIGHUP),
             (Heard::HangUp, WARDEN_GONE),
+            (Heard::Resized, SIGWINCH),
         ] {
             if heard != Heard::Child && ignored >> (signal - 1) & 1 == 1 {
                 continue;

@@ -1,5 +1,6 @@
 //! The process that outlives the supervisor: whatever happens to it, nothing that it started stays.
 
+use super::loan::Pledge;
 use super::signals::{Heard, Signals, WARDEN_GONE};
 use super::tree;
 use crate::engine::Exit;
@@ -32,6 +33,7 @@ pub fn guard(work: impl FnOnce() -> i32, grace: Duration) -> io::Result<Left> {
     // Children from before, as after `sh -c 'daemon & exec ralph run …'`, are none of our business.
     let friends = tree::children(rustix::process::getpid());
     let warden = rustix::process::getpid();
+    let pledge = Pledge::note();
     os::settle_signals();
     os::hold_signals();
     match os::fork()? {
@@ -48,6 +50,9 @@ pub fn guard(work: impl FnOnce() -> i32, grace: Duration) -> io::Result<Left> {
         Side::Parent(pid) => {
             let pid = Pid::from_raw(pid).expect("a child has a pid");
             let exit = wait_for(pid)?;
+            if let Some(pledge) = pledge {
+                pledge.redeem(pid);
+            }
             let (swept, survivors) = sweep(&friends, grace);
             Ok(match exit {
                 Exit { code: Some(code), .. } => Left::Exited(code),
@@ -71,7 +76,7 @@ fn wait_for(supervisor: Pid) -> io::Result<Exit> {
         let _ = poll(&mut fds, None);
         for heard in signals.take() {
             let forward = match heard {
-                Heard::Child => continue,
+                Heard::Child | Heard::Resized => continue,
                 Heard::Interrupt => Signal::INT,
                 Heard::Terminate => Signal::TERM,
                 Heard::HangUp => Signal::HUP,

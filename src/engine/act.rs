@@ -11,6 +11,8 @@ use std::borrow::Cow;
 pub enum Act<'a> {
     /// It said something; a piece of text, not always a whole line.
     Said(Cow<'a, str>),
+    /// It painted on its terminal; a piece of what a terminal understands.
+    Painted(Cow<'a, [u8]>),
     /// It used a tool: one step.
     UsedTool {
         /// Which.
@@ -54,7 +56,7 @@ impl Tally {
     /// Counts an act; false if it is not worth a word, because it was said before or too often.
     pub fn count(&mut self, act: &Act<'_>) -> bool {
         match act {
-            Act::Said(_) => {}
+            Act::Said(_) | Act::Painted(_) => {}
             Act::UsedTool { .. } => self.steps = Some(self.steps.unwrap_or(0).saturating_add(1)),
             Act::Denied(line) => return self.deny(line),
             Act::Cost(usd) if usd.is_finite() && *usd >= 0.0 => *self.cost_usd.get_or_insert(0.0) += usd,

@@ -261,8 +261,10 @@ pub enum Notice {
     Pattern,
     /// A marker, or the file asked for as a signal, appeared.
     Marker(Marker),
-    /// No output for as long as the plan allows.
+    /// No output, or on a terminal no change of the screen's text, for as long as the plan allows.
     Silence,
+    /// The agent's screen did not get ready for the prompt, so that nothing was typed.
+    Unready,
 }
 
 /// A file by which the agent speaks.

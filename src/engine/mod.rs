@@ -15,6 +15,7 @@ pub mod outcome;
 pub mod plain;
 pub mod plan;
 pub mod prompt;
+pub mod screen;
 pub mod signal;
 pub mod state;
 mod step;

@@ -169,6 +169,12 @@ pub struct Agent {
     pub denied: Vec<String>,
     /// Whether this agent's cost can be known.
     pub reports_cost: bool,
+    /// Whether it has a terminal, at which the prompt is typed, instead of pipes.
+    #[serde(default)]
+    pub terminal: bool,
+    /// What its screen shows when it is ready for the prompt, as a pattern; none: it is painted and still.
+    #[serde(default)]
+    pub ready: Option<String>,
 }
 
 /// How the prompt goes in.
@@ -330,4 +336,12 @@ pub struct Grace {
     pub marker_ms: u64,
     /// How long a process may outlive KILL before the loop gives up.
     pub survivor_ms: u64,
+    /// How long an agent's screen may take until it is ready for the prompt.
+    #[serde(default = "half_a_minute")]
+    pub ready_ms: u64,
+}
+
+/// What held before there was such a setting.
+fn half_a_minute() -> u64 {
+    30_000
 }

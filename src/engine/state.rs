@@ -117,6 +117,8 @@ pub enum How {
     TimedOut,
     /// It was silent for too long.
     Inactive,
+    /// Its screen did not get ready for the prompt.
+    Unready,
     /// The done pattern matched.
     Matched,
     /// A marker was seen, and it did not exit by itself.
@@ -184,7 +186,7 @@ impl Iteration {
     pub fn is_failure(&self) -> bool {
         match self.how {
             How::Exited => !self.exit.is_good(),
-            How::TimedOut => true,
+            How::TimedOut | How::Unready => true,
             _ => false,
         }
     }

@@ -191,6 +191,7 @@ impl State {
                 self.kill(How::Matched);
             }
             (Phase::Running { started: true, .. }, Notice::Silence) => self.kill(How::Inactive),
+            (Phase::Running { started: true, .. }, Notice::Unready) => self.kill(How::Unready),
             // A file that was asked for may be there from an earlier iteration: that is no sign of an end.
             (Phase::Running { started: true, stop_at_ms, .. }, Notice::Marker(marker))
                 if marker != Marker::File =>

@@ -45,6 +45,15 @@ pub fn in_own_session(command: &mut Command) {
     }
 }
 
+/// The same, with its standard input as the terminal of that session.
+pub fn on_terminal(command: &mut Command) {
+    in_own_session(command);
+    // SAFETY: between fork and exec only one system call is made, and nothing is allocated.
+    unsafe {
+        command.pre_exec(|| Ok(rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?));
+    }
+}
+
 /// Makes the command end when the thread that starts it does: nobody else would look after it.
 pub fn dies_with_parent(command: &mut Command) {
     #[cfg(target_os = "linux")]
@@ -58,9 +67,9 @@ pub fn dies_with_parent(command: &mut Command) {
 }
 
 /// What would stop or kill a runner for a write, to a terminal whose foreground belongs to another group or
-/// beyond a limit of file sizes: the write's own error says enough. And Ctrl-Z, which would stop the warden
-/// and nothing of what it stands for: an agent has no terminal to be stopped from.
-const IGNORED: [i32; 3] = [libc::SIGTTOU, libc::SIGXFSZ, libc::SIGTSTP];
+/// beyond a limit of file sizes: the write's own error says enough, and so does a read's. And Ctrl-Z, which would
+/// stop the warden and nothing of what it stands for: an agent has no terminal of ours to be stopped from.
+const IGNORED: [i32; 4] = [libc::SIGTTIN, libc::SIGTTOU, libc::SIGXFSZ, libc::SIGTSTP];
 
 /// Makes signals behave as a runner needs them, whatever its parent had set.
 pub fn settle_signals() {

@@ -114,7 +114,7 @@ impl Runner<'_> {
         tree.commit_with(&own, since.as_deref())
     }
 
-    fn start_task(&self, tree: &Tree, iteration: u32, task: usize) -> io::Result<Job> {
+    fn start_task(&mut self, tree: &Tree, iteration: u32, task: usize) -> io::Result<Job> {
         let plan = &self.state.plan;
         let words = self.state.task_words(task);
         let path = self.dir.commit_message(iteration);
@@ -140,7 +140,7 @@ impl Runner<'_> {
             survivor: millis(plan.grace.survivor_ms),
         };
         let (command, dir) = (&order.command[..], &order.dir);
-        self.world.start(Launch { command, dir, env: &order.env, stdin: None, terms })
+        self.world.start(Launch { command, dir, env: &order.env, stdin: None, terminal: None, terms })
     }
 
     pub(super) fn task_gone(&mut self, iteration: u32, task: usize, gone: &Gone) -> Result<(), Error> {

@@ -5,11 +5,13 @@ use crate::drive::call::Invitation;
 use crate::drive::job::{Job, Launch, Terms};
 use crate::drive::read::Reader;
 use crate::drive::scan::Scanner;
+use crate::drive::terminal::Service;
 use crate::drive::{Ears, Key, leftover, script, tree};
 use crate::engine::event::{Fault, Report};
 use crate::engine::plan::Delivery;
 use crate::engine::{Effect, Event, Outcome, Tally, words};
 use crate::store::dir;
+use regex::Regex;
 use std::fs::File;
 use std::io;
 use std::time::Instant;
@@ -111,7 +113,7 @@ impl Runner<'_> {
         Ok(Flow::Again)
     }
 
-    fn start_agent(&self, iteration: u32, prompt: File) -> io::Result<Job> {
+    fn start_agent(&mut self, iteration: u32, prompt: File) -> io::Result<Job> {
         let plan = &self.state.plan;
         let terms = Terms {
             log: self.dir.iteration(iteration).join("output.log"),
@@ -128,6 +130,7 @@ impl Runner<'_> {
         }
         let mut command = script::resolve(&plan.agent.command);
         let prompt = match plan.agent.prompt {
+            _ if plan.agent.terminal => None,
             Delivery::Stdin => Some(prompt),
             Delivery::Argument => {
                 command.push(String::from_utf8_lossy(&self.prompt.1).into_owned());
@@ -150,7 +153,20 @@ impl Runner<'_> {
         let own = plan.agent.env.clone().into_iter();
         let env: Vec<(String, String)> = own.chain(env).collect();
         let (command, dir) = (&command[..], &plan.workspace);
-        self.world.start(Launch { command, dir, env: &env, stdin: prompt, terms })
+        let terminal = plan.agent.terminal.then(|| self.service());
+        self.world.start(Launch { command, dir, env: &env, stdin: prompt, terminal, terms })
+    }
+
+    /// How an agent on a terminal is served there.
+    fn service(&self) -> Service {
+        let plan = &self.state.plan;
+        let pattern = |text: &Option<String>| text.as_ref().and_then(|text| Regex::new(text).ok());
+        Service {
+            prompt: String::from_utf8_lossy(&self.prompt.1).into_owned(),
+            ready: pattern(&plan.agent.ready),
+            patience: millis(plan.grace.ready_ms),
+            pattern: pattern(&plan.proof.pattern),
+        }
     }
 
     /// A program that is not there will not be there next time; anything else may pass.
@@ -202,7 +218,7 @@ impl Runner<'_> {
                 survivor: millis(plan.grace.survivor_ms),
             };
             let (command, dir) = (&command[..], &plan.workspace);
-            self.world.start(Launch { command, dir, env: &mark, stdin: None, terms })
+            self.world.start(Launch { command, dir, env: &mark, stdin: None, terminal: None, terms })
         });
         match started {
             Ok(job) => self.world.begin(Key::Check(iteration, check), job, None),
@@ -218,6 +234,9 @@ impl Runner<'_> {
 
     /// What the agent's output is read for.
     fn ears(&self) -> Ears {
+        if self.state.plan.agent.terminal {
+            return Ears { reader: Reader::Screen, scanner: None };
+        }
         let prompt = || String::from_utf8_lossy(&self.prompt.1).into_owned();
         let pattern = self.state.plan.proof.pattern.as_ref();
         let pattern = pattern.and_then(|pattern| regex::RegexSet::new([pattern]).ok());

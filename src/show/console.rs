@@ -1,6 +1,7 @@
 //! What a person sees while a loop runs: the agent's words, ralph's lines, and one live line below.
 
 use super::cost::cost_of_limit;
+use super::glass::Glass;
 use super::pen::{Pen, Reader};
 use super::stream::Stream;
 use super::tail::last_lines;
@@ -43,6 +44,12 @@ pub struct Console {
     began_active_ms: u64,
     /// Whether it was said that nobody reads.
     warned: bool,
+    /// How a line ends: a terminal that is lent to an agent does not go to the margin by itself.
+    ending: &'static str,
+    /// The agent's screen, while it is the one that is seen.
+    glass: Option<Glass>,
+    /// What is said when that is gone.
+    held: Vec<u8>,
     pen: Pen,
 }
 
@@ -75,6 +82,9 @@ impl Console {
             began: Instant::now(),
             began_active_ms: 0,
             warned: false,
+            ending: "\n",
+            glass: None,
+            held: Vec::new(),
             pen: Pen::new(reader),
         }
     }
@@ -82,6 +92,8 @@ impl Console {
     /// Shows what an event means.
     pub fn event(&mut self, line: &Line, state: &State) {
         (self.began, self.began_active_ms) = (Instant::now(), state.active_ms);
+        let lent = state.plan.agent.terminal && self.mirrors();
+        self.ending = if lent { "\r\n" } else { "\n" };
         match self.style {
             Style::Json => {
                 let text = format!("{{\"loop\":\"{}\",{}\n", self.dir.name(), &line.to_json()[1..]);
@@ -91,10 +103,18 @@ impl Console {
             Style::Full { .. } => {
                 let mut out = Vec::new();
                 if matches!(line.event, Event::Ended { .. } | Event::Finished { .. }) {
+                    self.take_glass_away();
                     self.stream.flush(&mut out);
                 }
                 for (words, colour) in line::lines(&line.event, state) {
                     self.own_line(&words, colour, &mut out);
+                }
+                if matches!(line.event, Event::Started { .. }) && state.plan.agent.terminal && !lent {
+                    let words = format!(
+                        "the agent has a terminal of its own; ralph logs {} shows it",
+                        self.dir.name()
+                    );
+                    self.own_line(&words, Paint::Dim, &mut out);
                 }
                 self.red_output(&line.event, state, &mut out);
                 if let Some(words) = line::begins(&line.event, state).filter(|_| !self.lively) {
@@ -108,11 +128,16 @@ impl Console {
         }
     }
 
+    /// Whether an agent's screen can be shown here.
+    pub fn mirrors(&self) -> bool {
+        self.lively && self.style == (Style::Full { stream: true })
+    }
+
     /// A line in ralph's own name.
     fn own_line(&self, words: &str, colour: Paint, out: &mut Vec<u8>) {
         let head = paint(&format!("[ralph] {}:", self.dir.name()), Paint::Dim, self.colour);
         let words = paint(&one_line(words), colour, self.colour);
-        out.extend_from_slice(format!("{head} {words}\n").as_bytes());
+        out.extend_from_slice(format!("{head} {words}{}", self.ending).as_bytes());
     }
 
     /// The end of what a red check or a failed task printed, and where the rest is.
@@ -141,6 +166,7 @@ impl Console {
     pub fn act(&mut self, act: &Act<'_>) {
         match act {
             Act::Said(text) => self.said(text.as_bytes()),
+            Act::Painted(bytes) => self.painted(bytes),
             Act::Denied(line) => self.denied(line),
             _ => {}
         }
@@ -168,6 +194,26 @@ impl Console {
         }
     }
 
+    /// The agent's screen takes the place of everything else.
+    fn painted(&mut self, bytes: &[u8]) {
+        if !self.mirrors() || self.pen.is_broken() || !in_foreground() {
+            return;
+        }
+        if self.glass.is_none() {
+            self.erase();
+        }
+        let shown = self.glass.get_or_insert_default().through(bytes);
+        self.pen.write("", &shown, "");
+    }
+
+    /// Puts the terminal back, and says what was held back meanwhile.
+    fn take_glass_away(&mut self) {
+        if let Some(glass) = self.glass.take() {
+            let held = std::mem::take(&mut self.held);
+            self.pen.write("", &[glass.close(), held].concat(), "");
+        }
+    }
+
     /// Renews the live line; says when to do so again.
     pub fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration> {
         if !self.lively || !matches!(self.style, Style::Full { .. }) || self.pen.is_broken() {
@@ -179,12 +225,19 @@ impl Console {
 
     /// Says something of importance that is no event.
     pub fn warn(&mut self, words: &str) {
+        if self.glass.is_some() {
+            let mut out = Vec::new();
+            self.own_line(words, Paint::Yellow, &mut out);
+            self.held.extend(out);
+            return;
+        }
         self.erase();
         warn(words, self.colour);
     }
 
     /// Takes the live line away; nothing is shown after this.
     pub fn close(&mut self) {
+        self.take_glass_away();
         self.erase();
         self.pen.close();
     }
@@ -197,6 +250,10 @@ impl Console {
 
     /// Puts a text above the live rows, and these anew. Behind another's prompt there are none.
     fn show(&mut self, text: &[u8]) {
+        if self.glass.is_some() {
+            self.held.extend_from_slice(text);
+            return;
+        }
         let live = self.lively && in_foreground();
         if !live {
             self.live.clear();
@@ -314,7 +371,8 @@ fn room() -> usize {
 fn in_foreground() -> bool {
     let shown = rustix::termios::tcgetpgrp(stdout());
     let ours = rustix::process::getpgid(rustix::process::getppid());
-    shown.ok().zip(ours.ok()).is_none_or(|(shown, ours)| shown == ours)
+    let own = rustix::process::getpgrp();
+    shown.ok().zip(ours.ok()).is_none_or(|(shown, ours)| shown == ours || shown == own)
 }
 
 fn warn(words: &str, colour: bool) {

@@ -168,6 +168,7 @@ fn noticed(notice: Notice, state: &State) -> Option<String> {
     Some(match notice {
         Notice::Pattern => "done pattern matched, stopping the agent".into(),
         Notice::Silence => return None,
+        Notice::Unready => "the agent's screen did not get ready for the prompt".into(),
         Notice::Marker(marker) => {
             let name = match marker {
                 Marker::Done => "DONE marker",

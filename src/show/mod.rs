@@ -5,6 +5,7 @@ pub mod bus;
 pub mod console;
 pub mod cost;
 pub mod files;
+pub mod glass;
 pub mod kept;
 pub mod line;
 pub mod news;

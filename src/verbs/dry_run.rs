@@ -31,6 +31,7 @@ fn in_words(plan: &Plan, branch: Option<String>) -> String {
     let agent = &plan.agent;
     let mut rows = vec![("agent", agent.command.join(" "))];
     rows.extend(agent.env.iter().map(|(name, value)| ("", format!("with {name}={value}"))));
+    rows.extend(agent.terminal.then(|| ("", "on a terminal, where the prompt is typed".to_owned())));
     rows.extend(match agent.prompt {
         Delivery::Stdin => None,
         Delivery::Argument => Some(("", "and the prompt as its last argument".to_owned())),

@@ -141,7 +141,10 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     let task = TaskDir::of(&opened.state.plan.workspace, &opened.header.name);
     let files = Files::of(dir, task.path(), &opened.state);
     let mut onlooker = Onlooker { files, console: Console::new(dir, style), finished: None };
-    let world = World::open().map_err(Failure::broken)?;
+    let mut world = World::open().map_err(Failure::broken)?;
+    if onlooker.console.mirrors() {
+        world.lend_terminal();
+    }
     let left = Runner::open(dir.clone(), opened, world, &mut onlooker)?.run();
     onlooker.console.close();
     let (left, header, state) = left?;

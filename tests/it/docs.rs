@@ -46,7 +46,7 @@ fn blocks(page: &Path, language: &str) -> Vec<Block> {
 
 /// Programs that behave well enough: agents that mend what the checks look for, and promise what is asked.
 const AGENT: &str = r#"#!/bin/sh
-prompt=$(cat)
+if test -t 0; then echo ready && read -r prompt; else prompt=$(cat); fi
 touch .mended report.md roof.md
 echo 'All tasks done'
 echo "$prompt" | sed -n 's:.*\(<promise>[^<]*</promise>\).*:\1:p' | head -n 1

@@ -33,5 +33,6 @@ mod settings;
 mod snap;
 mod spawn;
 mod wait;
+mod terminal;
 mod words;
 mod worktree;

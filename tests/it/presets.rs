@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "title",
     "command",
     "headless",
+    "signs",
     "prompt",
     "prompt-words",
     "model",
@@ -20,7 +21,7 @@ const KEYS: [&str; 12] = [
     "tested",
     "approve",
 ];
-const OPTIONAL: [&str; 3] = ["model-hint", "notes", "exit"];
+const OPTIONAL: [&str; 4] = ["model-hint", "notes", "exit", "ready"];
 const LEVELS: [&str; 3] = ["none", "edits", "all"];
 const MEANINGS: [&str; 5] = ["waiting", "login", "usage", "permission", "limit"];
 

@@ -47,6 +47,8 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("graceTerm", r#""1s""#, "/grace/term_ms", "1000"),
     ("graceMarker", r#""2s""#, "/grace/marker_ms", "2000"),
     ("graceSurvivor", r#""3s""#, "/grace/survivor_ms", "3000"),
+    ("graceReady", r#""3s""#, "/grace/ready_ms", "3000"),
+    ("pty", "true", "/agent/terminal", "true"),
 ];
 
 /// What must stand beside a key so that its effect can be seen.

@@ -34,7 +34,7 @@ pub(super) fn plan() -> Plan {
             bus: 0,
             template: TEMPLATE.into(),
         },
-        grace: Grace { term_ms: 5000, marker_ms: 30_000, survivor_ms: 30_000 },
+        grace: Grace { term_ms: 5000, marker_ms: 30_000, survivor_ms: 30_000, ready_ms: 30_000 },
         workspace: "/work".into(),
         worktree: None,
         scm: Scm::default(),

@@ -178,12 +178,13 @@ fn a_delay_rests_after_good_exits_too_and_never_shortens_a_backoff() {
 /// Way of ending, failures in a row after two before it, failures in all.
 #[test]
 fn who_is_to_blame() {
-    let ways: [(&str, Way, u32, u32); 9] = [
+    let ways: [(&str, Way, u32, u32); 10] = [
         ("a bad exit", |work| work.exit(1), 3, 3),
         ("a death", |work| work.end(Report::default()), 3, 3),
         ("a good exit", |work| work.exit(0), 0, 2),
         ("an overrun", |work| work.after(7_200_000).exit(0), 3, 3),
         ("silence", |work| work.notice(Notice::Silence).exit(1), 2, 2),
+        ("a screen that is never ready", |work| work.notice(Notice::Unready).exit(143), 3, 3),
         ("the pattern", |work| work.notice(Notice::Pattern).exit(143), 0, 2),
         ("a marker", |work| work.marker(Marker::Done).after(30_000).exit(143), 0, 2),
         ("a person", |work| work.ask(Wish::PauseNow, Door::Inbox).exit(1), 2, 2),

@@ -218,10 +218,11 @@ fn the_exit_code_plays_no_part_in_done() {
 
 #[test]
 fn signals_and_checks_are_taken_whatever_ended_the_iteration() {
-    let ways: [(&str, Way); 5] = [
+    let ways: [(&str, Way); 6] = [
         ("exit", |work| work),
         ("timeout", |work| work.after(7_200_000)),
         ("silence", |work| work.notice(Notice::Silence)),
+        ("a screen that is never ready", |work| work.notice(Notice::Unready)),
         ("marker", |work| work.marker(Marker::Wait).after(30_000)),
         ("pattern", |work| work.notice(Notice::Pattern)),
     ];

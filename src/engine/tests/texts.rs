@@ -196,6 +196,10 @@ fn lines() -> Vec<(Event, &'static str)> {
             r#"{"event":"noticed","iteration":3,"notice":"silence"}"#,
         ),
         (
+            Event::Noticed { iteration: 3, notice: Notice::Unready, words: None },
+            r#"{"event":"noticed","iteration":3,"notice":"unready"}"#,
+        ),
+        (
             Event::Ended { iteration: 3, report: Report::default() },
             r#"{"event":"ended","iteration":3,"report":{"exit":{},"ms":0,"said":{},"cost_usd":null,"bytes":0}}"#,
         ),

@@ -139,7 +139,10 @@ fn any_event(random: &mut Rng, state: &State) -> Event {
         12..18 => Event::Started { iteration: near(random, state.iteration.wrapping_add(1)) },
         18 | 19 => Event::Spawned { iteration, pid: random.u32(..), start_time: 1 },
         20 => Event::Noticed { iteration, notice: Notice::Pattern, words: None },
-        21 => Event::Noticed { iteration, notice: Notice::Silence, words: None },
+        21 => {
+            let notice = if random.bool() { Notice::Silence } else { Notice::Unready };
+            Event::Noticed { iteration, notice, words: None }
+        }
         22 => {
             let marker =
                 [Marker::Done, Marker::Blocked, Marker::Wait, Marker::File, Marker::Bus][random.usize(..5)];

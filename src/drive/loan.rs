@@ -1,0 +1,92 @@
+//! A person's own terminal, lent to an agent: its keys go there, and it is given back as it was.
+
+use super::pty::Size;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, getpgid, getpgrp, getppid};
+use rustix::stdio::{stdin, stdout};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr, tcsetpgrp};
+use std::os::fd::BorrowedFd;
+
+/// A terminal that passes every key on while this lives.
+pub(super) struct Loan {
+    before: Termios,
+    group: Pid,
+}
+
+impl Loan {
+    /// Takes the terminal of standard input, if this loop is what a person sees there: behind a shell's prompt the
+    /// keys are meant for that.
+    pub(super) fn take() -> Option<Self> {
+        let group = tcgetpgrp(stdin()).ok()?;
+        let warden = getpgid(getppid()).ok();
+        if Some(group) != warden && group != getpgrp() {
+            return None;
+        }
+        let before = tcgetattr(stdin()).ok()?;
+        // Only the group in front may read.
+        tcsetpgrp(stdin(), getpgrp()).ok()?;
+        let loan = Self { before, group };
+        let mut raw = loan.before.clone();
+        raw.make_raw();
+        tcsetattr(stdin(), OptionalActions::Now, &raw).ok()?;
+        Some(loan)
+    }
+
+    /// How large it is.
+    pub(super) fn size() -> Option<Size> {
+        let size = tcgetwinsize(stdout()).ok()?;
+        Size::new(size.ws_row, size.ws_col)
+    }
+
+    /// What to poll.
+    pub(super) fn fd() -> BorrowedFd<'static> {
+        stdin()
+    }
+
+    /// The keys that were pressed since the last time; none if the terminal has gone away.
+    pub(super) fn read(buffer: &mut [u8]) -> Option<&[u8]> {
+        let mut fds = [PollFd::from_borrowed_fd(stdin(), PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if !matches!(poll(&mut fds, Some(&now)), Ok(1..)) {
+            return Some(&[]);
+        }
+        match rustix::io::read(stdin(), &mut *buffer) {
+            Ok(0) => None,
+            Ok(count) => Some(&buffer[..count]),
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Some(&[]),
+            Err(_) => None,
+        }
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
+        let _ = tcsetpgrp(stdin(), self.group);
+    }
+}
+
+/// How a terminal was before anything was lent: what a warden gives back for a supervisor that cannot any more.
+pub(super) struct Pledge {
+    before: Termios,
+    group: Pid,
+}
+
+/// What a screen is taken back with: from its second page, its colours, its hidden cursor, its mouse and its pastes.
+const PLAIN: &[u8] = b"\x1b[?1049l\x1b[m\x1b[?25h\x1b[?1000;1002;1003;1004;1006;2004l\x1b>\r\n\x1b[J";
+
+impl Pledge {
+    /// Notes how the terminal of standard input is now, if there is one.
+    pub(super) fn note() -> Option<Self> {
+        Some(Self { before: tcgetattr(stdin()).ok()?, group: tcgetpgrp(stdin()).ok()? })
+    }
+
+    /// Gives back what a supervisor that is gone had still lent.
+    pub(super) fn redeem(&self, supervisor: Pid) {
+        if tcgetpgrp(stdin()) == Ok(supervisor) {
+            let _ = rustix::io::write(stdout(), PLAIN);
+            let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
+            let _ = tcsetpgrp(stdin(), self.group);
+        }
+    }
+}
