@@ -5,12 +5,14 @@ use super::logs;
 use super::visit::Visit;
 use crate::cli::LogsWords;
 use crate::drive::tmux::Tmux;
+use crate::engine::Status;
 use std::io::{IsTerminal, stdin, stdout};
 
 pub(super) fn attach(name: &str) -> Result<i32, Failure> {
     let visit = Visit::to(name)?;
     let header = &visit.view.header;
-    if !visit.held {
+    // One that has ended may still be saying so.
+    if visit.status() != Status::Running {
         return Err(Failure::usage(
             format!("{name:?} is not running: it is {}", visit.status().word()),
             format!("ralph logs {name} shows what it did"),

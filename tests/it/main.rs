@@ -32,7 +32,7 @@ mod scm;
 mod settings;
 mod snap;
 mod spawn;
-mod wait;
 mod terminal;
+mod wait;
 mod words;
 mod worktree;
