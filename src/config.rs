@@ -97,6 +97,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             marker_ms: all.grace_marker.0,
             survivor_ms: all.grace_survivor.0,
             ready_ms: all.grace_ready.0,
+            children_ms: never_if_zero(all.wait_timeout),
         },
         scm: scm::scm(&stack.name("scm"), all.scm.unwrap_or_default())?,
         notify: all.notify.filter(|command| !command.trim().is_empty()),

@@ -4,6 +4,7 @@
 //! obeyed because of it: one sync covers the end of an iteration and the start of the next.
 
 mod commit;
+mod drain;
 mod gather;
 mod obey;
 mod relay;
@@ -87,6 +88,8 @@ pub struct Runner<'a> {
     pulse: Pulse,
     beat_at: Instant,
     disk_full: bool,
+    /// Those that are waited for.
+    children: Option<drain::Children>,
     /// That of the loop, and that of its project.
     buses: [Bus; 2],
     /// Whether it was said that a bus cannot be written.
@@ -144,6 +147,7 @@ impl<'a> Runner<'a> {
             pulse,
             beat_at: Instant::now(),
             disk_full: false,
+            children: None,
             buses,
             bus_complained: false,
         })
@@ -188,7 +192,9 @@ impl<'a> Runner<'a> {
             let grace = &self.state.plan.grace;
             let (grace, survivor) = (millis(grace.term_ms), millis(grace.survivor_ms));
             let swept;
-            (swept, survivors) = leftover::sweep(&self.header.id, self.state.process, grace, survivor);
+            let friends = self.world.friends();
+            (swept, survivors) =
+                leftover::sweep(&self.header.id, self.state.process, friends, grace, survivor);
             if swept > 0 {
                 self.watch.warn(&format!("ended {} left by an earlier run", words::processes(swept)));
             }

@@ -46,6 +46,7 @@ pub struct Settings {
     pub worktree: WorktreeWords,
     pub scm: Option<ScmWords>,
     pub share_workspace: bool,
+    pub wait_timeout: Span,
     pub tmux: bool,
     pub tmux_socket: String,
     pub quiet: bool,

@@ -1,5 +1,6 @@
 //! What a crash left behind: found again by pid and start time, session, or mark in the environment.
 
+use super::friends::{Friends, Spared};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,13 +27,14 @@ pub fn is_inside(id: &str) -> bool {
 pub fn sweep(
     id: &str,
     process: Option<(u32, u64)>,
+    friends: &Friends,
     grace: Duration,
     survivor: Duration,
 ) -> (usize, Vec<u32>) {
     let begun = Instant::now();
     let (mut told, mut empty_looks) = (Vec::new(), 0);
     loop {
-        let left = find(id, process, 0);
+        let left = find(id, process, 0, &friends.now());
         let late = begun.elapsed();
         // A look can miss what was born, or changed its program, in the middle of it: one proves nothing.
         empty_looks = if left.is_empty() { empty_looks + 1 } else { 0 };
@@ -74,13 +76,13 @@ struct Seen {
 }
 
 /// The living processes of one job of a loop. None is older than its first, so that few environments are read.
-pub(super) fn of_job(id: &str, process: (u32, u64)) -> Vec<u32> {
-    find(id, Some(process), process.1)
+pub(super) fn of_job(id: &str, process: (u32, u64), friends: &Friends) -> Vec<u32> {
+    find(id, Some(process), process.1, &friends.now())
 }
 
 /// The living processes of a loop. A session's number is not given away while one of it lives, so the
 /// session of the agent tells its members even when the agent itself is gone.
-fn find(id: &str, process: Option<(u32, u64)>, marked_since: u64) -> Vec<u32> {
+fn find(id: &str, process: Option<(u32, u64)>, marked_since: u64, spared: &Spared) -> Vec<u32> {
     // An agent that is a function of its host has no process, and the kernel's own are in session 0.
     let process = process.filter(|(pid, _)| *pid != 0);
     let all = processes();
@@ -98,6 +100,16 @@ fn find(id: &str, process: Option<(u32, u64)>, marked_since: u64) -> Vec<u32> {
         })
         .map(|(pid, _)| *pid)
         .collect();
+    with_all_below(&mut found, &all);
+    let raw = |pid: &Pid| pid.as_raw_nonzero().get() as u32;
+    let mut friends: Vec<u32> = spared.whole.iter().map(raw).collect();
+    with_all_below(&mut friends, &all);
+    friends.extend(spared.alone.iter().map(raw));
+    found.retain(|pid| *pid != std::process::id() && !friends.contains(pid));
+    found
+}
+
+fn with_all_below(found: &mut Vec<u32>, all: &BTreeMap<u32, Seen>) {
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
         for (pid, _) in all.iter().filter(|(_, seen)| seen.parent == parent) {
@@ -107,8 +119,6 @@ fn find(id: &str, process: Option<(u32, u64)>, marked_since: u64) -> Vec<u32> {
         }
         next += 1;
     }
-    found.retain(|pid| *pid != std::process::id());
-    found
 }
 
 fn is_marked(pid: u32, id: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Whose a job's processes are: how they are known, told to go, and proven to be gone.
 
 use super::call::Call;
+use super::friends::Friends;
 use super::{leftover, tree};
 use crate::engine::Exit;
 use rustix::io::Errno;
@@ -14,20 +15,32 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub enum Reach {
     /// Everything below this process, which adopts orphans and has no other children: the binary's way.
-    Everything,
+    Everything {
+        /// Who of them is none of the job's.
+        friends: Friends,
+    },
     /// What the job itself has started: its descendants, its session, and whatever carries this loop's mark.
     /// This process may have other children, and they are none of ralph's business: the library's way.
     Own {
         /// The loop's id, which is in the mark.
         id: String,
+        /// Who of them is none of the job's.
+        friends: Friends,
     },
 }
 
 /// What a job consists of.
 pub(super) enum Life {
-    Everything(Pid),
+    Everything(All),
     Own(Own),
     Call(Call),
+}
+
+/// A first process, and everything below this one.
+pub(super) struct All {
+    first: Pid,
+    friends: Friends,
+    ended: bool,
 }
 
 /// A first process that is waited for alone.
@@ -35,6 +48,7 @@ pub(super) struct Own {
     pid: Pid,
     start_time: u64,
     id: String,
+    friends: Friends,
     /// Readable once the first process has ended; none where the system has no such thing.
     ended: Option<OwnedFd>,
     exit: Option<Exit>,
@@ -54,11 +68,14 @@ const PACE: Duration = Duration::from_millis(20);
 impl Life {
     pub(super) fn of(pid: Pid, reach: &Reach) -> Self {
         match reach {
-            Reach::Everything => Self::Everything(pid),
-            Reach::Own { id } => Self::Own(Own {
+            Reach::Everything { friends } => {
+                Self::Everything(All { first: pid, friends: friends.clone(), ended: false })
+            }
+            Reach::Own { id, friends } => Self::Own(Own {
                 pid,
                 start_time: tree::start_time(raw(pid)).unwrap_or(0),
                 id: id.clone(),
+                friends: friends.clone(),
                 ended: notice_end(pid),
                 exit: None,
             }),
@@ -68,7 +85,7 @@ impl Life {
     /// Its first process; a function has none.
     pub(super) fn pid(&self) -> u32 {
         match self {
-            Self::Everything(pid) | Self::Own(Own { pid, .. }) => raw(*pid),
+            Self::Everything(All { first: pid, .. }) | Self::Own(Own { pid, .. }) => raw(*pid),
             Self::Call(_) => 0,
         }
     }
@@ -92,11 +109,7 @@ impl Life {
 
     pub(super) fn look(&mut self) -> Look {
         match self {
-            Self::Everything(first) => {
-                let mut exit = None;
-                let empty = tree::reap(|pid, how| exit = exit.or((pid == *first).then_some(how)));
-                Look { exit, empty }
-            }
+            Self::Everything(all) => all.look(),
             Self::Own(own) => own.look(),
             Self::Call(call) => Look { exit: call.exit(), empty: call.exit().is_some() },
         }
@@ -106,8 +119,8 @@ impl Life {
     pub(super) fn signal(&self, signal: Signal) {
         match self {
             // Everything below is the whole of it where orphans are adopted; elsewhere its group has to do.
-            Self::Everything(_) if cfg!(target_os = "linux") => tree::signal(&[], signal),
-            Self::Everything(pid) => drop(kill_process_group(*pid, signal)),
+            Self::Everything(all) if cfg!(target_os = "linux") => tree::signal(&all.friends.now(), signal),
+            Self::Everything(all) => drop(kill_process_group(all.first, signal)),
             Self::Own(own) => own.signal(signal),
             Self::Call(call) => call.cancel(),
         }
@@ -116,7 +129,7 @@ impl Life {
     /// The processes that are left of it.
     pub(super) fn left(&self) -> Vec<u32> {
         match self {
-            Self::Everything(_) => tree::descendants(&[]).into_iter().map(raw).collect(),
+            Self::Everything(all) => all.left(),
             Self::Own(own) => own.left(),
             Self::Call(_) => vec![],
         }
@@ -137,6 +150,22 @@ impl Life {
             }
             Self::Call(call) => call.exit().is_none(),
         }
+    }
+}
+
+impl All {
+    fn look(&mut self) -> Look {
+        let mut exit = None;
+        let first = self.first;
+        let nobody = tree::reap(|pid, how| exit = exit.or((pid == first).then_some(how)));
+        self.ended |= exit.is_some();
+        // A friend may be left for good. A look can miss what was born in the middle of it: one proves nothing.
+        let empty = nobody || (self.ended && self.left().is_empty() && self.left().is_empty());
+        Look { exit, empty }
+    }
+
+    fn left(&self) -> Vec<u32> {
+        tree::descendants(&self.friends.now()).into_iter().map(raw).collect()
     }
 }
 
@@ -161,7 +190,7 @@ impl Own {
     }
 
     fn left(&self) -> Vec<u32> {
-        leftover::of_job(&self.id, (raw(self.pid), self.start_time))
+        leftover::of_job(&self.id, (raw(self.pid), self.start_time), &self.friends)
     }
 
     /// Whether the number is still this job's. If the host has reaped it, it may be anybody's by now.

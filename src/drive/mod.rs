@@ -5,6 +5,7 @@
 mod answer;
 pub mod call;
 pub mod capture;
+pub mod friends;
 pub mod git;
 pub mod job;
 pub mod leftover;
@@ -29,6 +30,7 @@ pub mod warden;
 use crate::engine::Act;
 use crate::engine::event::Wish;
 use call::{Bell, Function, Invitation};
+use friends::Friends;
 use job::{Gone, Job, Launch, Piece, Terms};
 use life::Reach;
 use loan::Loan;
@@ -92,6 +94,8 @@ pub struct Host {
     pub id: String,
     /// Rung by whoever has something to say.
     pub bell: Arc<Bell>,
+    /// Who is left alone by every sweep.
+    pub friends: Friends,
     /// What the host wants, oldest first.
     pub wishes: Arc<Mutex<Vec<Wish>>>,
     /// The agent, where it is no command.
@@ -123,13 +127,13 @@ const STRAYS: Duration = Duration::from_secs(2);
 
 impl World {
     /// Opens the ears in a process of ralph's own: signals are heard, and every child is a job's.
-    pub fn open() -> io::Result<Self> {
-        Ok(Self::new(Some(Signals::listen()?), None, Reach::Everything))
+    pub fn open(friends: Friends) -> io::Result<Self> {
+        Ok(Self::new(Some(Signals::listen()?), None, Reach::Everything { friends }))
     }
 
     /// Opens the ears in somebody else's process: its signals, children and threads are left alone.
     pub fn inside(host: Host) -> Self {
-        let reach = Reach::Own { id: host.id.clone() };
+        let reach = Reach::Own { id: host.id.clone(), friends: host.friends.clone() };
         Self::new(None, Some(host), reach)
     }
 
@@ -179,6 +183,13 @@ impl World {
         }
     }
 
+    /// Who is left alone by every sweep.
+    pub fn friends(&self) -> &Friends {
+        match &self.reach {
+            Reach::Everything { friends } | Reach::Own { friends, .. } => friends,
+        }
+    }
+
     /// Watches a file or directory for changes.
     pub fn watch(&self, path: &Path) {
         self.notices.watch(path);
@@ -211,12 +222,14 @@ impl World {
     /// Ends what a program that was called in between, such as git with the agent's settings, has left. In
     /// somebody else's process nobody can tell that from the host's own.
     pub fn clear_strays(&mut self) {
-        if self.host.is_some() {
-            return;
-        }
+        let Reach::Everything { friends } = &self.reach else { return };
         let begun = Instant::now();
         while self.job.is_none() && !tree::reap(|_, _| {}) && begun.elapsed() < STRAYS {
-            tree::signal(&[], rustix::process::Signal::KILL);
+            let spared = friends.now();
+            if tree::descendants(&spared).is_empty() {
+                return;
+            }
+            tree::signal(&spared, rustix::process::Signal::KILL);
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -1,6 +1,7 @@
 //! How somebody is told that a runner has left: a command of the user's, the news on its standard input, and a
 //! little time.
 
+use super::friends::Friends;
 use super::job::{Gone, Launch, Terms};
 use super::signals;
 use super::{Heard, Key, World};
@@ -30,6 +31,8 @@ pub struct Call<'a> {
     pub log: PathBuf,
     /// Between TERM and KILL.
     pub grace: Duration,
+    /// Who is left alone.
+    pub friends: Friends,
 }
 
 /// Calls it, and waits until nothing of it is left. The answer is what went wrong, in words.
@@ -52,7 +55,7 @@ fn ended(call: Call<'_>) -> io::Result<Gone> {
         ("TASK_FOLDER", ""),
     ];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let mut world = World::open()?;
+    let mut world = World::open(call.friends)?;
     world.clear_strays();
     let terms = Terms {
         log: call.log,

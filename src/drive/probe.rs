@@ -1,6 +1,7 @@
 //! Short questions to programs that nobody vouches for: asked all at once, answered soon or not at all, and
 //! whatever they have started is gone afterwards.
 
+use super::friends::Spared;
 use super::signals::{self, Signals};
 use super::tree;
 use crate::engine::Exit;
@@ -73,14 +74,15 @@ fn hear(asked: &mut [Asked], signals: &mut Signals, deadline: Instant) -> bool {
 
 /// Ends everything that is left of them.
 fn sweep(asked: &[Asked], friends: &[Pid]) {
+    let spared = Spared::whole(friends);
     let begun = Instant::now();
     loop {
         for pid in asked.iter().filter(|one| one.is_open()).filter_map(|one| one.pid) {
             let _ = kill_process_group(pid, Signal::KILL);
         }
-        tree::signal(friends, Signal::KILL);
+        tree::signal(&spared, Signal::KILL);
         let empty = tree::reap(|_, _| {});
-        if empty || tree::descendants(friends).is_empty() || begun.elapsed() > DYING {
+        if empty || tree::descendants(&spared).is_empty() || begun.elapsed() > DYING {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));

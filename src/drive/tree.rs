@@ -1,5 +1,6 @@
 //! The processes below this one: who they are, how they are told to go, and the proof that they went.
 
+use super::friends::Spared;
 use crate::engine::Exit;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
@@ -33,20 +34,21 @@ pub fn exit_of(status: WaitStatus) -> Exit {
     Exit { code: status.exit_status(), signal: status.terminating_signal() }
 }
 
-/// Every living process below this one, parents before children, but `spared` and what is below those.
-pub fn descendants(spared: &[Pid]) -> Vec<Pid> {
-    let mut found = children(rustix::process::getpid());
-    found.retain(|pid| !spared.contains(pid));
+/// Every living process below this one, parents before children, but those that are spared.
+pub fn descendants(spared: &Spared) -> Vec<Pid> {
+    let mut found = vec![rustix::process::getpid()];
     let mut next = 0;
     while let Some(pid) = found.get(next).copied() {
-        found.extend(children(pid));
+        found.extend(children(pid).into_iter().filter(|pid| !spared.whole.contains(pid)));
         next += 1;
     }
+    found.remove(0);
+    found.retain(|pid| !spared.alone.contains(pid));
     found
 }
 
 /// Sends a signal to every process below this one; what is gone by then does not matter.
-pub fn signal(spared: &[Pid], signal: Signal) {
+pub fn signal(spared: &Spared, signal: Signal) {
     for pid in descendants(spared) {
         let _ = kill_process(pid, signal);
     }

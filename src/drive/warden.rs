@@ -1,5 +1,6 @@
 //! The process that outlives the supervisor: whatever happens to it, nothing that it started stays.
 
+use super::friends::Friends;
 use super::loan::Pledge;
 use super::signals::{Heard, Signals, WARDEN_GONE};
 use super::tree;
@@ -28,7 +29,7 @@ pub enum Left {
 /// Runs `work` in a process of its own, and stays as its parent until nothing of it is left. Signals go
 /// to the work: it has a group of its own, so that each reaches it exactly once. If this process is
 /// killed, the work hears a hang-up.
-pub fn guard(work: impl FnOnce() -> i32, grace: Duration) -> io::Result<Left> {
+pub fn guard(work: impl FnOnce() -> i32, grace: Duration, registered: &Friends) -> io::Result<Left> {
     tree::adopt_orphans();
     // Children from before, as after `sh -c 'daemon & exec ralph run …'`, are none of our business.
     let friends = tree::children(rustix::process::getpid());
@@ -53,7 +54,7 @@ pub fn guard(work: impl FnOnce() -> i32, grace: Duration) -> io::Result<Left> {
             if let Some(pledge) = pledge {
                 pledge.redeem(pid);
             }
-            let (swept, survivors) = sweep(&friends, grace);
+            let (swept, survivors) = sweep(&friends, registered, grace);
             Ok(match exit {
                 Exit { code: Some(code), .. } => Left::Exited(code),
                 Exit { signal, .. } => Left::Killed { signal: signal.unwrap_or(0), swept, survivors },
@@ -87,20 +88,21 @@ fn wait_for(supervisor: Pid) -> io::Result<Exit> {
 }
 
 /// Ends whatever is left below: TERM, grace, KILL until nothing is.
-fn sweep(friends: &[Pid], grace: Duration) -> (usize, Vec<u32>) {
-    let found = tree::descendants(friends).len();
+fn sweep(friends: &[Pid], registered: &Friends, grace: Duration) -> (usize, Vec<u32>) {
+    let spared = || registered.now().and(friends);
+    let found = tree::descendants(&spared()).len();
     let begun = Instant::now();
     if found > 0 {
-        tree::signal(friends, Signal::TERM);
+        tree::signal(&spared(), Signal::TERM);
     }
     loop {
         tree::reap(|_, _| {});
-        let left = tree::descendants(friends);
+        let left = tree::descendants(&spared());
         if left.is_empty() || begun.elapsed() > grace * 7 {
             return (found, left.into_iter().map(|pid| pid.as_raw_nonzero().get() as u32).collect());
         }
         if begun.elapsed() > grace {
-            tree::signal(friends, Signal::KILL);
+            tree::signal(&spared(), Signal::KILL);
         }
         std::thread::sleep(Duration::from_millis(2));
     }

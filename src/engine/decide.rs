@@ -9,6 +9,8 @@ use super::state::{Phase, State};
 pub enum Next {
     /// The loop is over.
     End(Outcome),
+    /// Child loops may still be at work.
+    Drain,
     /// A person wants a pause.
     Pause,
     /// Not before this time on the loop's clock.
@@ -18,12 +20,21 @@ pub enum Next {
 }
 
 /// Chooses what comes next. The order of these tests is a contract:
-/// stop, done, blocked or waiting, fatal, limit, paused, rest, run.
+/// stop, done, blocked or waiting, fatal, limit, paused, rest, run. Before the first two, child loops are drained.
 pub fn decide(state: &State) -> Next {
     if matches!(state.wish, Wish::Stop | Wish::StopNow) {
-        return Next::End(Outcome::Stopped { by: state.wished_by.word().into() });
+        let stopped = Outcome::Stopped { by: state.wished_by.word().into() };
+        return if state.drained { Next::End(stopped) } else { Next::Drain };
     }
-    if let Some(outcome) = done(state).or_else(|| given_up(state)).or_else(|| fatal(state)) {
+    if let Some(outcome) = done(state) {
+        return match state.wish {
+            _ if state.drained => Next::End(outcome),
+            // Whoever does not wait for the agent does not wait for child loops.
+            Wish::PauseNow => Next::Pause,
+            _ => Next::Drain,
+        };
+    }
+    if let Some(outcome) = given_up(state).or_else(|| fatal(state)) {
         return Next::End(outcome);
     }
     if let Some(limit) = limit(state) {
@@ -134,6 +145,7 @@ impl State {
     pub(super) fn proceed(&mut self) {
         self.phase = match decide(self) {
             Next::End(outcome) => Phase::Ended(outcome),
+            Next::Drain => self.draining(),
             Next::Pause => Phase::Paused,
             Next::Rest(until_ms) => Phase::Resting { until_ms },
             Next::Run => Phase::Running { started: false, since_ms: self.clock_ms, stop_at_ms: None },

@@ -103,6 +103,17 @@ pub enum Event {
         #[serde(default)]
         report: Report,
     },
+    /// No child loop of this one is at work any more.
+    Drained {
+        /// In this iteration.
+        iteration: u32,
+        /// The child loops that were waited for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        waited: Vec<String>,
+        /// The child loops that were stopped.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        stopped: Vec<String>,
+    },
     /// Something that ralph cannot mend by trying again.
     Faulted {
         /// What kind of thing.

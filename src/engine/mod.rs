@@ -7,6 +7,7 @@
 
 pub mod act;
 pub mod decide;
+mod drain;
 pub mod event;
 pub mod excerpt;
 pub mod keeping;

@@ -339,6 +339,9 @@ pub struct Grace {
     /// How long an agent's screen may take until it is ready for the prompt.
     #[serde(default = "half_a_minute")]
     pub ready_ms: u64,
+    /// How long child loops may go on once the work is done; none is for ever.
+    #[serde(default)]
+    pub children_ms: Option<u64>,
 }
 
 /// What held before there was such a setting.

@@ -46,6 +46,9 @@ pub struct State {
     /// What became of green work.
     #[serde(default)]
     pub keeping: Keeping,
+    /// Whether no child loop can be at work any more: none can start before the next iteration.
+    #[serde(default)]
+    pub drained: bool,
     /// Whether preflight found a red check; none if it did not run to its end.
     pub red_at_start: Option<bool>,
     /// What the agent claimed in the newest iteration.
@@ -95,6 +98,13 @@ pub enum Phase {
         why: How,
         /// Whether there is no grace.
         hard: bool,
+    },
+    /// Nothing is left to be done but by child loops.
+    Draining {
+        /// When they are stopped, on the loop's clock; none is never.
+        until_ms: Option<u64>,
+        /// Whether they are not waited for.
+        stop: bool,
     },
     /// Nothing runs until a time comes.
     Resting {
@@ -209,6 +219,13 @@ pub enum Effect {
         /// Its place in the plan.
         task: usize,
     },
+    /// The end of all child loops.
+    Drain {
+        /// In this iteration.
+        iteration: u32,
+        /// By stopping them.
+        stop: bool,
+    },
     /// The agent.
     Run {
         /// In this iteration.
@@ -249,6 +266,7 @@ impl State {
             wall_ms: 0,
             iteration_wall_ms: None,
             keeping: Keeping::default(),
+            drained: false,
             red_at_start: None,
             claims: Claims::default(),
             fault: None,
@@ -282,6 +300,11 @@ impl State {
                 let number = if *started { iteration } else { iteration + 1 };
                 let mut orders = vec![Effect::Run { iteration: number }];
                 orders.extend(self.deadlines().map(|(at, _)| at).min().map(Effect::WakeAt));
+                orders
+            }
+            Phase::Draining { until_ms, stop } => {
+                let mut orders = vec![Effect::Drain { iteration, stop: *stop }];
+                orders.extend(until_ms.filter(|_| !stop).map(Effect::WakeAt));
                 orders
             }
             Phase::Killing { hard, .. } => vec![Effect::Kill { iteration, hard: *hard }],

@@ -33,6 +33,9 @@ impl State {
             }
             Event::Noticed { iteration, notice, words } => self.noticed(*iteration, *notice, words.as_ref()),
             Event::Ended { iteration, report } => self.agent_ended(*iteration, report),
+            Event::Drained { iteration, waited, stopped } => {
+                self.drained(*iteration, !waited.is_empty() || !stopped.is_empty());
+            }
             Event::Faulted { class, detail } => self.faulted(*class, detail),
             Event::Woke => self.woke(),
             Event::Finished { .. } => self.finished = matches!(self.phase, Phase::Ended(_)),
@@ -68,6 +71,7 @@ impl State {
             // A check that was cut short says nothing, and the others may have seen other files. Nor is anything
             // committed that no check has seen.
             Phase::Checking | Phase::Committing if !self.wish.is_now() => self.begin_checks(),
+            Phase::Draining { .. } => self.drain_again(),
             _ => {}
         }
     }
@@ -89,6 +93,7 @@ impl State {
             Phase::Killing { hard, .. } => *hard |= pressed,
             Phase::Checking if wish.is_now() => self.keep_or_proceed(),
             Phase::Committing if wish.is_now() && !saves => self.proceed(),
+            Phase::Draining { .. } => self.hurry_drain(),
             Phase::Paused | Phase::Ended(_) if wish == Wish::Go => self.reopen(),
             Phase::Paused => self.proceed(),
             _ => {}
@@ -96,7 +101,7 @@ impl State {
     }
 
     /// A person resumes: what had ended the loop is forgiven, what is used up is not.
-    fn reopen(&mut self) {
+    pub(super) fn reopen(&mut self) {
         match self.phase {
             Phase::Ended(Outcome::Done { .. }) => return,
             Phase::Ended(Outcome::Limit { limit: Limit::Failures, .. }) => {
@@ -111,6 +116,7 @@ impl State {
         self.claims.markers.retain(|marker| !matches!(marker, Marker::Blocked | Marker::Wait | Marker::Bus));
         self.rest_until_ms = 0;
         self.finished = false;
+        self.drained = false;
         // A person may have mended what a task complained of: it is tried again, on files that checks have seen.
         self.keeping.reports.pop_if(|last| !last.is_good());
         self.keeping.saved.take_if(|saved| !saved.is_good());
@@ -132,7 +138,7 @@ impl State {
         }
     }
 
-    fn begin_checks(&mut self) {
+    pub(super) fn begin_checks(&mut self) {
         self.checks = vec![None; self.plan.proof.checks.len()];
         if self.checks.is_empty() {
             self.keep_or_proceed();
@@ -167,6 +173,7 @@ impl State {
             self.checks = vec![None; self.plan.proof.checks.len()];
             self.keeping.reports.clear();
             self.keeping.saved = None;
+            self.drained = false;
             self.claims = Claims::default();
             self.answers_told = self.answers.len();
             self.process = None;
@@ -325,6 +332,9 @@ impl State {
         let due = self.deadlines().filter(|(at, _)| *at <= self.clock_ms).min_by_key(|(at, _)| *at);
         if let Some((_, why)) = due {
             self.kill(why);
+        }
+        if let Phase::Draining { until_ms, stop } = &mut self.phase {
+            *stop |= until_ms.is_some_and(|at| at <= self.clock_ms);
         }
     }
 

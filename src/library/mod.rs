@@ -303,7 +303,13 @@ impl<'a> Loop<'a> {
         let opened = Journal::open(&dir)?;
         let bell = Arc::new(Bell::new()?);
         let wishes = self.stopper.connect(&bell);
-        let world = World::inside(Host { id: opened.header.id.clone(), bell, wishes, function });
+        let world = World::inside(Host {
+            id: opened.header.id.clone(),
+            friends: verbs::friends(&home),
+            bell,
+            wishes,
+            function,
+        });
         let mut observer = Observer::new(&dir, &opened, self.on_event, self.on_act);
         observer.note(notes);
         let left = Runner::open(dir.clone(), opened, world, &mut observer).and_then(Runner::run);

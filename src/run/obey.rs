@@ -39,6 +39,11 @@ impl Runner<'_> {
                 Effect::Run { iteration } => return self.begin_agent(iteration),
                 Effect::Check { iteration, check } => return self.begin_check(iteration, check),
                 Effect::Commit { iteration, task } => return self.begin_task(iteration, task),
+                Effect::Drain { iteration, stop } => {
+                    if let Some(flow) = self.drain(iteration, stop)? {
+                        return Ok(flow);
+                    }
+                }
                 Effect::Kill { .. } => {}
                 Effect::WakeAt(clock_ms) => {
                     if self.world.under_way().is_none() {

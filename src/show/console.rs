@@ -123,7 +123,7 @@ impl Console {
                 self.above(&out, state, None);
             }
         }
-        if !matches!(state.phase, Phase::Ended(_) | Phase::Paused) {
+        if !matches!(state.phase, Phase::Ended(_) | Phase::Paused | Phase::Draining { .. }) {
             self.miss_the_reader();
         }
     }
@@ -243,7 +243,9 @@ impl Console {
     }
 
     fn above(&mut self, text: &[u8], state: &State, silent_for: Option<Duration>) {
-        let rests = matches!(state.phase, Phase::Ended(_) | Phase::Paused | Phase::Waiting);
+        // Whether there are child loops shows a moment later: as a rule there is none.
+        let drains = matches!(state.phase, Phase::Draining { .. }) && self.began.elapsed() < TICK / 2;
+        let rests = drains || matches!(state.phase, Phase::Ended(_) | Phase::Paused | Phase::Waiting);
         self.words = if rests { String::new() } else { self.live_line(state, silent_for) };
         self.show(text);
     }
@@ -317,6 +319,7 @@ impl Console {
                 )
             }
             Phase::Killing { .. } => format!("stopping iteration {}", state.iteration),
+            Phase::Draining { .. } => "waiting for child loops".into(),
             Phase::Resting { until_ms } => {
                 let left = until_ms.saturating_sub(state.clock_ms + self.began.elapsed().as_millis() as u64);
                 format!("resting {}", duration(left / 1000 * 1000 + 1000))

@@ -50,6 +50,16 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
             asked(*wish, *by, state).map(|words| (words, Paint::Yellow)).into_iter().collect()
         }
         Event::Answered { .. } => one("your words go into the next prompt".into(), Paint::Dim),
+        Event::Drained { waited, stopped, .. } => {
+            let line = |words: &str, names: &[String], paint| {
+                (!names.is_empty()).then(|| (format!("{words}: {}", names.join(", ")), paint))
+            };
+            let lines = [
+                line("child loops are over", waited, Paint::Dim),
+                line("stopped child loops", stopped, Paint::Yellow),
+            ];
+            lines.into_iter().flatten().collect()
+        }
         Event::Changed { limit, .. } => one(changed(limit), Paint::Dim),
         Event::Finished { .. } => state.outcome().map(|outcome| finished(outcome, state)).unwrap_or_default(),
         Event::Opened { .. } => opened(&state.plan),
@@ -148,7 +158,7 @@ pub fn has_failed(iteration: &Iteration, state: &State) -> bool {
 fn goes_on(state: &State) -> bool {
     let limits = &state.plan.limits;
     state.wish == Wish::Go
-        && !matches!(state.phase, Phase::Ended(_) | Phase::Paused)
+        && !matches!(state.phase, Phase::Ended(_) | Phase::Paused | Phase::Draining { .. })
         && limits.failures.is_none_or(|max| state.consecutive_failures < max)
         && limits.iterations.is_none_or(|max| state.counted < max)
 }

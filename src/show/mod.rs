@@ -4,6 +4,7 @@ pub mod apart;
 pub mod bus;
 pub mod console;
 pub mod cost;
+mod family;
 pub mod files;
 pub mod glass;
 pub mod kept;

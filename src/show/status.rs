@@ -2,7 +2,7 @@
 
 use super::cost::{cost, cost_of_limit, known_cost};
 use super::line::{check_words, seconds, verdict};
-use super::{apart, fit, kept, one_line, why};
+use super::{apart, family, fit, kept, one_line, why};
 use crate::engine::words::{duration, of_limit};
 use crate::engine::{Outcome, Phase, State, Status};
 use crate::store::{View, rfc3339};
@@ -151,6 +151,8 @@ fn now(state: &State) -> Option<String> {
         Phase::Committing => format!("git {}", kept::name(state, state.task_due()?)),
         Phase::Running { .. } => "the agent works".into(),
         Phase::Killing { .. } => "stopping the agent".into(),
+        Phase::Draining { stop: true, .. } => "stopping child loops".into(),
+        Phase::Draining { .. } => "waiting for child loops".into(),
         Phase::Resting { .. } => "resting".into(),
         Phase::Waiting | Phase::Paused | Phase::Ended(_) => return None,
     })
@@ -172,13 +174,13 @@ fn local(ms: i64) -> String {
         .unwrap_or_default()
 }
 
-/// All loops, one a line.
+/// All loops, one a line; one that was started by another's agent stands below that one.
 pub fn table(loops: &[(View, bool)]) -> String {
     let head = ["NAME", "STATUS", "ITERATION", "COST", "WORKSPACE"].map(str::to_owned);
     let mut rows = vec![head];
-    for (View { header, state, .. }, held) in loops {
+    for (depth, (View { header, state, .. }, held)) in family::in_order(loops) {
         rows.push([
-            header.name.clone(),
+            family::indented(&header.name, depth),
             state.status(*held).word().to_owned(),
             of_limit(state.iteration, state.plan.limits.iterations),
             cost(state).unwrap_or_else(|| "?".into()),

@@ -29,6 +29,11 @@ pub struct Holder {
     pub workspace: PathBuf,
     /// When they took the lock.
     pub since: String,
+    /// Whether they live in the background: whatever sweeps around them leaves them alone.
+    pub background: bool,
+    /// The process that holds their window, and its start time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<(u32, u64)>,
 }
 
 /// A lock that is held until this, and every copy that a fork made of it, is closed.

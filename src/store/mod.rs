@@ -7,6 +7,7 @@ pub mod bus;
 pub mod cache;
 pub mod dir;
 mod error;
+pub mod family;
 mod fold;
 pub mod home;
 pub mod inbox;

@@ -55,7 +55,8 @@ pub(super) fn launch(home: &Home, dir: &LoopDir, tmux: Option<&Tmux>) -> Result<
     }
     let begun = Instant::now();
     loop {
-        if holder(&dir.lock()).is_some() {
+        // Registered, too: whoever started this may be swept at once, and what was born below with it.
+        if holder(&dir.lock()).is_some_and(|holder| holder.background) {
             return Ok(());
         }
         if let Ok(words) = std::fs::read_to_string(&complaint) {
@@ -163,8 +164,9 @@ pub(super) fn supervise_loop(words: &SuperviseWords) -> Result<i32, Failure> {
 }
 
 fn begin(home: &Home, dir: &LoopDir) -> Result<i32, Failure> {
-    let plan = cache::read(dir)?.state.plan;
-    let locks = Locks::take(home, dir, &plan)?;
+    let view = cache::read(dir)?;
+    let plan = view.state.plan;
+    let locks = Locks::take_in_background(home, dir, &plan, view.header.tmux.is_some())?;
     let stream = Stack::load(&super::run::places(plan.workspace.clone(), None))
         .map_or(true, |stack| Settings::of(&stack).stream);
     // A file would hold all of the agents' output a second time, and without an end.

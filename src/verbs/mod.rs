@@ -34,6 +34,7 @@ mod worktree;
 pub(crate) use failure::Failure;
 pub(crate) use ready::{installed, ready};
 pub(crate) use run::{Place, Prepared, prepare};
+pub(crate) use visit::friends;
 pub(crate) use worktree::Wanted;
 
 use crate::cli::{Verb, Words};

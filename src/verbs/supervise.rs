@@ -1,6 +1,7 @@
 //! A runner in the foreground: warden, supervisor, console, and the last words.
 
 use super::failure::{Failure, warn};
+use super::visit::friends;
 use crate::cli::OutputWords;
 use crate::drive::task::TaskDir;
 use crate::drive::tree::start_time;
@@ -27,7 +28,24 @@ pub(crate) struct Locks {
 impl Locks {
     /// Takes both, or says who has them.
     pub(super) fn take(home: &Home, dir: &LoopDir, plan: &Plan) -> Result<Self, Failure> {
-        let mut locks = Self::of(dir, plan)?;
+        Self::take_as(&me(dir, &plan.workspace), home, dir, plan)
+    }
+
+    /// The same for a supervisor in the background, perhaps in a window: it registers as one that is left alone.
+    pub(super) fn take_in_background(
+        home: &Home,
+        dir: &LoopDir,
+        plan: &Plan,
+        in_window: bool,
+    ) -> Result<Self, Failure> {
+        let host = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get() as u32);
+        let host = host.filter(|_| in_window).and_then(|pid| Some((pid, start_time(pid)?)));
+        let holder = Holder { background: true, host, ..me(dir, &plan.workspace) };
+        Self::take_as(&holder, home, dir, plan)
+    }
+
+    fn take_as(holder: &Holder, home: &Home, dir: &LoopDir, plan: &Plan) -> Result<Self, Failure> {
+        let mut locks = Self { _own: take_own(dir, holder)?, workspace: None };
         locks.take_workspace(home, dir, plan)?;
         Ok(locks)
     }
@@ -43,7 +61,11 @@ impl Locks {
             return Ok(());
         }
         let (path, holder) = (home.workspace_lock_path(&plan.workspace)?, me(dir, &plan.workspace));
-        let lock = Lock::take(&path, &holder)?.map_err(|other| {
+        let taken = Lock::take(&path, &holder)?;
+        if taken.as_ref().is_err_and(|other| is_child(home, dir, &other.loop_name)) {
+            return Ok(());
+        }
+        let lock = taken.map_err(|other| {
             abandon(dir);
             Failure::usage(
                 format!("the loop {:?} already works in this workspace ({})", other.loop_name, who(&other)),
@@ -63,6 +85,13 @@ pub(super) fn abandon(dir: &LoopDir) {
     }
 }
 
+/// Whether an agent of that loop, or of a child of it, starts this one: a child may share its parent's workspace.
+fn is_child(home: &Home, dir: &LoopDir, elder: &str) -> bool {
+    let known = home.parent(dir.name());
+    let parent = known.or_else(|| std::env::var("RALPH_LOOP").ok().filter(|_| !dir.journal().exists()));
+    home.is_ancestor(elder, parent)
+}
+
 /// This process, as the holder of a loop's lock.
 fn me(dir: &LoopDir, workspace: &Path) -> Holder {
     let pid = std::process::id();
@@ -72,6 +101,7 @@ fn me(dir: &LoopDir, workspace: &Path) -> Holder {
         loop_name: dir.name().to_owned(),
         workspace: workspace.to_owned(),
         since: rfc3339(jiff::Timestamp::now().as_millisecond()),
+        ..Holder::default()
     }
 }
 
@@ -101,7 +131,8 @@ pub(super) fn supervise(
     output: OutputWords,
 ) -> Result<i32, Failure> {
     let grace = Duration::from_millis(plan.grace.term_ms);
-    let left = warden::guard(|| in_own_process(dir, output), grace).map_err(Failure::broken)?;
+    let left = warden::guard(|| in_own_process(dir, output), grace, &friends(&Home::of(dir)))
+        .map_err(Failure::broken)?;
     // Until here the warden held them too: a free lock means an empty tree.
     drop(locks);
     match left {
@@ -141,7 +172,7 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     let task = TaskDir::of(&opened.state.plan.workspace, &opened.header.name);
     let files = Files::of(dir, task.path(), &opened.state);
     let mut onlooker = Onlooker { files, console: Console::new(dir, style), finished: None };
-    let mut world = World::open().map_err(Failure::broken)?;
+    let mut world = World::open(friends(&Home::of(dir))).map_err(Failure::broken)?;
     if onlooker.console.mirrors() {
         world.lend_terminal();
     }
@@ -178,6 +209,7 @@ fn tell(dir: &LoopDir, header: &Header, state: &State, finished: Option<&Line>) 
             result: &result,
             log,
             grace: Duration::from_millis(state.plan.grace.term_ms),
+            friends: friends(&Home::of(dir)),
         }),
         Err(error) => Some(error.to_string()),
     };

@@ -1,6 +1,7 @@
 //! A loop that a verb is about to look at: found by name, and swept if it crashed.
 
 use super::failure::{Failure, warn};
+use crate::drive::friends::{Friend, Friends};
 use crate::drive::leftover;
 use crate::drive::tree::start_time;
 use crate::engine::Status;
@@ -77,8 +78,13 @@ impl Visit {
         let Ok(_lock) = Lock::take(&self.dir.lock(), &me)? else { return Ok(()) };
         let (grace, state) = (&self.view.state.plan.grace, &self.view.state);
         let patience = [grace.term_ms, grace.survivor_ms].map(Duration::from_millis);
-        let (swept, survivors) =
-            leftover::sweep(&self.view.header.id, state.process, patience[0], patience[1]);
+        let (swept, survivors) = leftover::sweep(
+            &self.view.header.id,
+            state.process,
+            &friends(&self.home),
+            patience[0],
+            patience[1],
+        );
         if swept > 0 {
             warn(format!(
                 "{:?} had crashed: ended {} that it left behind",
@@ -91,6 +97,23 @@ impl Visit {
         }
         Ok(())
     }
+}
+
+/// Those who are left alone by every sweep: whoever holds the lock of a loop in the background, with all below, and
+/// the process that holds its window.
+pub(crate) fn friends(home: &Home) -> Friends {
+    let home = home.clone();
+    Friends::registered(move || {
+        let friend =
+            |(pid, start_time): (u32, u64), with_all_below: bool| Friend { pid, start_time, with_all_below };
+        let all = home.in_background().into_iter();
+        all.flat_map(|holder| {
+            let hosts = holder.host.map(|host| friend(host, false));
+            [Some(friend((holder.pid, holder.start_time), true)), hosts]
+        })
+        .flatten()
+        .collect()
+    })
 }
 
 /// How long the processes of a killed runner may take to die.

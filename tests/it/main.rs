@@ -3,6 +3,7 @@
 mod acts;
 mod agents;
 mod bus;
+mod children;
 mod completions;
 mod console;
 mod crash;

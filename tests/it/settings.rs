@@ -41,6 +41,7 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("worktree", r#""side""#, "/worktree/branch", r#""side""#),
     ("scm", r#"["commit"]"#, "/scm/tasks/0", r#""commit""#),
     ("shareWorkspace", "true", "/share_workspace", "true"),
+    ("waitTimeout", r#""7s""#, "/grace/children_ms", "7000"),
     ("notify", r#""true""#, "/notify", r#""true""#),
     ("logCap", r#""1MiB""#, "/log_cap", "1048576"),
     ("minFree", r#""2KiB""#, "/min_free", "2048"),

@@ -1,7 +1,7 @@
 //! A fair world: it obeys every order, things go wrong for a while, and every loop comes to its end.
 
 use super::kit::{green, kept, red};
-use super::worlds::{Journal, SEEDS, any_plan, any_report, any_task_report, finished, opened};
+use super::worlds::{Journal, SEEDS, any_drained, any_plan, any_report, any_task_report, finished, opened};
 use crate::engine::event::{Door, Event, Exit, Fault, Marker, Notice, Now, Report, Said, Wish};
 use crate::engine::{Effect, Limit, Outcome, Phase, State};
 use fastrand::Rng;
@@ -50,6 +50,13 @@ impl Fair {
             ([Effect::Commit { iteration, task }], trouble) => {
                 let report = if trouble == u8::MAX { kept() } else { any_task_report(&mut self.random) };
                 self.feed(100, Event::Committed { iteration: *iteration, task: *task, report });
+            }
+            ([Effect::Drain { stop: false, .. }, Effect::WakeAt(at)], 4..8) => {
+                self.feed(at.saturating_sub(self.state.clock_ms), Event::Woke);
+            }
+            ([Effect::Drain { iteration, .. }, ..], _) => {
+                let drained = any_drained(&mut self.random, *iteration);
+                self.feed(100, drained);
             }
             ([Effect::Run { iteration: next }, ..], _) if *next > iteration => {
                 self.feed(1, Event::Started { iteration: *next });

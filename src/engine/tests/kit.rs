@@ -34,7 +34,13 @@ pub(super) fn plan() -> Plan {
             bus: 0,
             template: TEMPLATE.into(),
         },
-        grace: Grace { term_ms: 5000, marker_ms: 30_000, survivor_ms: 30_000, ready_ms: 30_000 },
+        grace: Grace {
+            term_ms: 5000,
+            marker_ms: 30_000,
+            survivor_ms: 30_000,
+            ready_ms: 30_000,
+            children_ms: Some(300_000),
+        },
         workspace: "/work".into(),
         worktree: None,
         scm: Scm::default(),
@@ -149,16 +155,34 @@ impl Loop {
 
 /// What happens, in words.
 impl Loop {
+    pub(super) fn feed(self, event: Event) -> Self {
+        self.feed_alone(event).childless()
+    }
+
+    /// The same, and nobody looks for child loops.
     #[expect(clippy::needless_pass_by_value, reason = "a test reads better without borrowing")]
-    pub(super) fn feed(mut self, event: Event) -> Self {
+    pub(super) fn feed_alone(mut self, event: Event) -> Self {
         self.state.step(Now { wall_ms: 0, delta_ms: 0 }, &event);
         self
+    }
+
+    /// Whoever looks for child loops finds none.
+    pub(super) fn childless(self) -> Self {
+        if self.is_draining() { self.drained(&[], &[]) } else { self }
+    }
+
+    /// No child loop is left.
+    pub(super) fn drained(self, waited: &[&str], stopped: &[&str]) -> Self {
+        let [waited, stopped] =
+            [waited, stopped].map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        let iteration = self.state.iteration;
+        self.feed_alone(Event::Drained { iteration, waited, stopped })
     }
 
     /// Time passes, and nothing happens but an alarm.
     pub(super) fn after(mut self, ms: u64) -> Self {
         self.state.step(Now { wall_ms: 0, delta_ms: ms }, &Event::Woke);
-        self
+        self.childless()
     }
 
     pub(super) fn open(self) -> Self {
@@ -281,6 +305,10 @@ impl Loop {
 
     pub(super) fn is_done(&self) -> bool {
         matches!(self.state.phase, Phase::Ended(Outcome::Done { .. }))
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        matches!(self.state.phase, Phase::Draining { .. })
     }
 
     pub(super) fn is_paused(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The engine's tests: its rules one by one, then worlds of random events.
 
 mod crashes;
+mod draining;
 mod fair;
 mod harmless;
 mod keeping;

@@ -237,10 +237,10 @@ fn signals_and_checks_are_taken_whatever_ended_the_iteration() {
 #[test]
 fn the_order_of_the_tests_is_a_contract() {
     let rows = 7;
-    for truth in 0..1_u32 << rows {
+    for (truth, drained) in (0..1_u32 << rows).flat_map(|truth| [(truth, true), (truth, false)]) {
         let holds = |row: u32| truth & (1 << row) != 0;
         let mut state = Loop::new().open().state;
-        state.clock_ms = 10;
+        (state.clock_ms, state.drained) = (10, drained);
         if holds(5) {
             state.wish = Wish::Pause;
         }
@@ -253,6 +253,7 @@ fn the_order_of_the_tests_is_a_contract() {
         state.counted = if holds(4) { 25 } else { 0 };
         state.rest_until_ms = if holds(6) { 11 } else { 10 };
         let expected = match (0..rows).find(|row| holds(*row)) {
+            Some(0 | 1) if !drained => Next::Drain,
             Some(0) => Next::End(Outcome::Stopped { by: "ralph stop".into() }),
             Some(1) => Next::End(Outcome::Done { checked: false }),
             Some(2) => Next::End(Outcome::Blocked { why: "no key".into() }),
@@ -272,7 +273,7 @@ fn now_is_no_weaker_a_wish() {
     state.wish = Wish::PauseNow;
     assert_eq!(decide(&state), Next::Pause);
     state.wish = Wish::StopNow;
-    state.wished_by = Door::Sigint;
+    (state.wished_by, state.drained) = (Door::Sigint, true);
     assert_eq!(decide(&state), Next::End(Outcome::Stopped { by: "Ctrl-C".into() }));
 }
 

@@ -113,7 +113,7 @@ fn any_event(random: &mut Rng, state: &State) -> Event {
     };
     let inbox = random.bool().then(|| random.u64(..));
     let iteration = near(random, state.iteration);
-    match random.u8(..36) {
+    match random.u8(..40) {
         0 => Event::Opened { pid: 1, version: String::new(), cost_usd: random.bool().then_some(0.5) },
         1 | 2 => {
             let wishes =
@@ -160,8 +160,14 @@ fn any_event(random: &mut Rng, state: &State) -> Event {
             let task = near(random, expected.unwrap_or(state.keeping.reports.len()) as u32) as usize;
             Event::Committed { iteration, task, report: any_task_report(random) }
         }
+        34..=37 => any_drained(random, iteration),
         _ => Event::Woke,
     }
+}
+
+pub(super) fn any_drained(random: &mut Rng, iteration: u32) -> Event {
+    let some = |random: &mut Rng| if random.u8(..4) == 0 { vec!["child".to_owned()] } else { vec![] };
+    Event::Drained { iteration, waited: some(random), stopped: some(random) }
 }
 
 pub(super) fn any_task_report(random: &mut Rng) -> TaskReport {
@@ -275,6 +281,13 @@ impl Oracle {
             (None, [Effect::Commit { iteration, task }]) if *task == self.own_task => {
                 assert!(state.plan.worktree.is_some() && state.fault.is_none());
                 assert!(*iteration == self.highest && *iteration > self.saved, "committed once");
+            }
+            (
+                None,
+                [Effect::Drain { iteration, stop: false }, Effect::WakeAt(_)]
+                | [Effect::Drain { iteration, .. }],
+            ) => {
+                assert_eq!((*iteration, state.drained), (self.highest, false));
             }
             (None, [Effect::Commit { iteration, task }]) => {
                 assert!(*iteration == self.highest && *iteration > 0 && *task < state.plan.scm.tasks.len());

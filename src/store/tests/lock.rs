@@ -14,6 +14,7 @@ fn me() -> Holder {
         loop_name: "a".to_owned(),
         workspace: PathBuf::from("/tmp/work"),
         since: "2026-11-15T22:55:44.123Z".to_owned(),
+        ..Holder::default()
     }
 }
 

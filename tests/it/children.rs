@@ -1,0 +1,209 @@
+//! Loops that agents start: they know their parent, are waited for or stopped, and are spared by every sweep.
+
+use crate::crash::kill_now;
+use crate::kit::{Live, Test, alive, signal, until};
+use serde_json::Value;
+use std::fs;
+
+const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
+const AGENT: &str = "script:../agent.script";
+const TERMS: &str = "--no-promise -m 1 --agent script:../child.script";
+
+/// A loop `a` whose first agent does this, and a child's agent that works until it may go.
+fn family(agent: &str) -> Test {
+    let child = "iteration *\n fork setsid 10m\n sh touch at-work; until test -e child-may-go; do sleep 0.01; done\n sh echo x >> made-by-child\n";
+    let test = Test::new().script(&format!("iteration 1\n {agent}\niteration *\n promise COMPLETE\n"));
+    fs::write(test.root().join("child.script"), child).unwrap();
+    test
+}
+
+fn spawns(name: &str, words: &str) -> String {
+    format!("sh {RALPH} spawn child --name {name} --no-tmux {TERMS} {words}")
+}
+
+fn run(test: &Test, more: &[&str]) -> Live {
+    test.start(&[&["run", "x", "--name", "a", "--agent", AGENT], more].concat())
+}
+
+fn at_work(test: &Test) {
+    until("the child's agent", || test.workspace().join("at-work").exists());
+}
+
+fn status_of(test: &Test, name: &str) -> Value {
+    test.status(name)["status"].clone()
+}
+
+#[test]
+fn a_loop_in_the_foreground_belongs_to_its_iteration() {
+    let child = format!("{RALPH} run child --name b --no-promise -m 2 --agent script:../child.script");
+    let test = family(&format!("sh {child} & until test -e at-work; do sleep 0.01; done"));
+    run(&test, &[]).end().exits(0);
+    assert_eq!(test.survivors(), [0; 0], "it died with its iteration");
+    let child = test.status("b");
+    assert_eq!((&child["parent"], &child["status"]), (&"a".into(), &"paused".into()), "it was told to go");
+    assert_eq!(test.events("a", "drained")[0].get("waited"), None, "so there is nobody to wait for");
+}
+
+#[test]
+fn a_child_in_the_background_is_waited_for_and_the_checks_look_again() {
+    let test = family(&format!("{}\n sh touch checked-by-a", spawns("b", "")));
+    let live = run(&test, &["--check", "test -e checked-by-a && echo x >> checks"]);
+    at_work(&test);
+    until("the wait", || {
+        test.status("a")["current_iteration"] == 1
+            && test.ralph(&["status", "a"]).out.contains("waiting for child loops")
+    });
+    assert!(alive(warden(&test, "b")), "the sweep has spared it");
+    assert_eq!(test.events("a", "ended")[0]["report"].get("leftovers"), None);
+    let list = test.ralph(&["ls"]).exits(0).out;
+    let names: Vec<&str> = list.lines().skip(1).map(|line| line.split("  ").next().unwrap()).collect();
+    assert_eq!(names, ["a", "└ b"], "{list}");
+    let all: Value = serde_json::from_str(&test.ralph(&["ls", "--json"]).exits(0).out).unwrap();
+    assert_eq!((&all[0]["parent"], &all[1]["parent"]), (&Value::Null, &"a".into()));
+    test.write("child-may-go", "");
+    let done = live
+        .end()
+        .exits(0)
+        .says("child loops are over: b")
+        .complains("waiting for child loops, at most 5m: b");
+    assert!(done.out.contains("done: every check is green"), "{}", done.out);
+    let drained = &test.events("a", "drained")[0];
+    assert_eq!((&drained["waited"][0], drained.get("stopped")), (&"b".into(), None));
+    assert_eq!(test.read("checks").lines().count(), 2, "once for the work, and once more after the child");
+    assert_eq!(status_of(&test, "b"), "done");
+    assert_eq!(test.survivors(), [0; 0]);
+}
+
+#[test]
+fn what_a_child_has_broken_is_not_done() {
+    let test = family(&format!("{}\n sh touch ready", spawns("b", "")));
+    let live = run(&test, &["--check", "test -e ready && ! test -e made-by-child", "-m", "1"]);
+    at_work(&test);
+    until("the wait", || test.ralph(&["status", "a"]).out.contains("waiting for child loops"));
+    test.write("child-may-go", "");
+    live.end().exits(1);
+    assert_eq!(test.status("a")["outcome"]["why"], "iterations");
+}
+
+#[test]
+fn a_child_that_takes_too_long_is_stopped_and_named_and_the_outcome_stays_done() {
+    let test = family(&format!("{}\n promise COMPLETE", spawns("b", "")));
+    let live = run(&test, &["--wait-timeout", "1s"]);
+    at_work(&test);
+    live.end().exits(0).says("stopped child loops: b").says("loop complete after 1 iteration");
+    assert_eq!(test.events("a", "drained")[0]["stopped"][0], "b");
+    let child = test.status("b");
+    assert_eq!((&child["status"], &child["outcome"]["why"]), (&"stopped".into(), &"ralph stop".into()));
+    assert_eq!(test.survivors(), [0; 0]);
+}
+
+#[test]
+fn a_child_is_stopped_with_its_parent() {
+    let test = family(&format!("{}\n hang", spawns("b", "")));
+    let live = run(&test, &[]);
+    at_work(&test);
+    test.ralph(&["stop", "a"]).exits(0);
+    live.end().exits(130).says("stopped child loops: b");
+    assert_eq!((status_of(&test, "a"), status_of(&test, "b")), ("stopped".into(), "stopped".into()));
+    assert_eq!(test.survivors(), [0; 0]);
+}
+
+#[test]
+fn a_loop_that_was_started_for_another_from_outside_is_its_child_too() {
+    let test = family("sh until test -e at-work; do sleep 0.01; done\n promise COMPLETE");
+    let live = run(&test, &[]);
+    until("the agent", || !test.events("a", "spawned").is_empty());
+    let mut command = test.ralph_command(&["run", "child", "--name", "b"]);
+    command.args(TERMS.split_whitespace()).env("RALPH_LOOP", "a");
+    let child = test.start_command(command);
+    at_work(&test);
+    until("the wait", || test.ralph(&["status", "a"]).out.contains("waiting for child loops"));
+    test.write("child-may-go", "");
+    child.end().exits(0);
+    live.end().exits(0).says("child loops are over: b");
+}
+
+/// The process that holds the lock of a loop.
+fn warden(test: &Test, name: &str) -> u32 {
+    let holder: Value = serde_json::from_str(&test.read_loop(name, "lock")).unwrap();
+    assert_eq!(holder["background"], true, "{holder}");
+    holder["pid"].as_u64().unwrap() as u32
+}
+
+#[test]
+fn a_window_born_inside_an_iteration_outlives_it_and_nothing_else_does() {
+    let agent = format!(
+        "sh {RALPH} spawn child --name b {TERMS}\n sh until test -e at-work; do sleep 0.01; done\n \
+         sh tmux -L ralph new-window -d -n stray 'sleep 600'; sleep 0.2\n fork setsid daemon 10m\n say over"
+    );
+    let test = family(&agent);
+    let live = run(&test, &["-m", "1"]);
+    live.end().exits(1).says("ended ");
+    assert_eq!(status_of(&test, "b"), "running", "its parent's end at a limit is not its own");
+    let windows = test
+        .command("tmux")
+        .args(["-L", "ralph", "list-windows", "-t", "ralph", "-F", "#{window_name}"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&windows.stdout), "b\n", "the agent's own window is gone");
+    test.write("child-may-go", "");
+    test.ralph(&["wait", "b"]).exits(0);
+    until("the end of all", || test.survivors().is_empty());
+}
+
+#[test]
+fn a_killed_supervisor_does_not_take_registered_loops_along() {
+    let test = family(&format!("{}\n fork setsid 10m\n say ready\n hang", spawns("b", "")));
+    let live = run(&test, &[]);
+    at_work(&test);
+    crate::process::ready(&test);
+    signal(crate::process::supervisor(&test), "KILL");
+    live.end().exits(137);
+    assert_eq!((status_of(&test, "a"), status_of(&test, "b")), ("crashed".into(), "running".into()));
+    assert!(alive(warden(&test, "b")));
+    test.ralph(&["stop", "b"]).exits(0);
+    until("the end of all", || test.survivors().is_empty());
+}
+
+#[test]
+fn the_sweep_after_a_crash_spares_registered_loops_and_nothing_else() {
+    let test = family(&format!("{}\n fork setsid 10m\n say ready\n hang", spawns("b", "")));
+    let live = run(&test, &[]);
+    at_work(&test);
+    crate::process::ready(&test);
+    kill_now(&[crate::process::supervisor(&test), live.pid()]);
+    live.end().exits(137);
+    test.ralph(&["status", "a"])
+        .exits(0)
+        .says("Status: crashed")
+        .complains("\"a\" had crashed: ended 2 processes");
+    assert_eq!(status_of(&test, "b"), "running");
+    // Its child is waited for when it goes on.
+    let live = test.start(&["resume", "a"]);
+    until("the wait", || test.ralph(&["status", "a"]).out.contains("waiting for child loops"));
+    test.write("child-may-go", "");
+    live.end().exits(0).says("child loops are over: b");
+    assert_eq!(test.survivors(), [0; 0]);
+}
+
+#[test]
+fn a_loop_that_only_claims_to_be_registered_is_swept() {
+    // The lock is held, and its holder says what a loop in the background says, but of another process.
+    let lies = "sh mkdir -p ../state/loops/b; (setsid flock ../state/loops/b/lock sleep 600 & echo forked $!); \
+                printf '{\"pid\":%s,\"start_time\":1,\"background\":true,\"loop_name\":\"b\"}' $$ > ../state/loops/b/lock; sleep 0.1";
+    let test = family(lies);
+    run(&test, &["-m", "1"]).end().exits(1);
+    assert_eq!(test.survivors(), [0; 0]);
+}
+
+#[test]
+fn only_a_child_shares_its_parent_s_workspace_unasked() {
+    let test = family(&format!("{}\n hang", spawns("b", "")));
+    let live = run(&test, &[]);
+    at_work(&test);
+    test.ralph(&["run", "y", "--name", "c", "--agent", AGENT])
+        .exits(2)
+        .complains("the loop \"a\" already works in this workspace");
+    test.ralph(&["stop", "a"]).exits(0);
+    live.end().exits(130);
+}
