@@ -61,6 +61,11 @@ impl Spared {
         Self { whole: pids.to_vec(), alone: Vec::new() }
     }
 
+    /// Whether nobody is.
+    pub fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.alone.is_empty()
+    }
+
     /// These as well.
     pub fn and(mut self, pids: &[Pid]) -> Self {
         self.whole.extend_from_slice(pids);

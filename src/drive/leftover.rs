@@ -138,7 +138,9 @@ fn processes() -> BTreeMap<u32, Seen> {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
-        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // Its name may hold anything, also what is no text.
+        let stat = fs::read(entry.path().join("stat")).unwrap_or_default();
+        let stat = String::from_utf8_lossy(&stat);
         let fields: Vec<&str> =
             stat.rsplit_once(')').map_or(vec![], |(_, rest)| rest.split_whitespace().collect());
         let [state, parent, _, session, ..] = fields[..] else { continue };

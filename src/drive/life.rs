@@ -159,9 +159,14 @@ impl All {
         let first = self.first;
         let nobody = tree::reap(|pid, how| exit = exit.or((pid == first).then_some(how)));
         self.ended |= exit.is_some();
-        // A friend may be left for good. A look can miss what was born in the middle of it: one proves nothing.
-        let empty = nobody || (self.ended && self.left().is_empty() && self.left().is_empty());
-        Look { exit, empty }
+        Look { exit, empty: nobody || (self.ended && self.only_friends_are_left()) }
+    }
+
+    /// A friend may stay for good. A look can miss what was born in the middle of it: one proves nothing.
+    fn only_friends_are_left(&self) -> bool {
+        let spared = self.friends.now();
+        let nobody = || tree::descendants(&spared).is_empty();
+        !spared.is_empty() && nobody() && nobody()
     }
 
     fn left(&self) -> Vec<u32> {

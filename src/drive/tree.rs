@@ -43,9 +43,25 @@ pub fn descendants(spared: &Spared) -> Vec<Pid> {
         next += 1;
     }
     found.remove(0);
-    found.retain(|pid| !spared.alone.contains(pid));
+    // The dead below a process that is spared are for that one to bury.
+    found.retain(|pid| !spared.alone.contains(pid) && is_alive(*pid));
     found
 }
+
+/// Whether a process is more than an entry that waits for its parent to look. One whose first thread has ended, and
+/// others have not, looks like one.
+fn is_alive(pid: Pid) -> bool {
+    // The name may hold anything, also what is no text.
+    let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').map_or(vec![], |(_, rest)| rest.split_whitespace().collect());
+    let threads = fields.get(THREADS).and_then(|count| count.parse::<u32>().ok()).unwrap_or(0);
+    fields.first().is_some_and(|state| !matches!(*state, "Z" | "X") || threads > 1)
+}
+
+/// Where the number of threads stands behind a process's name.
+const THREADS: usize = 17;
 
 /// Sends a signal to every process below this one; what is gone by then does not matter.
 pub fn signal(spared: &Spared, signal: Signal) {
@@ -77,8 +93,9 @@ fn children_by_scan(parent: Pid) -> Vec<Pid> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     all.filter_map(|entry| {
         let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        let is_child = stat.rsplit_once(')')?.1.split_whitespace().nth(1)? == parent;
+        let stat = fs::read(entry.path().join("stat")).ok()?;
+        let is_child =
+            String::from_utf8_lossy(&stat).rsplit_once(')')?.1.split_whitespace().nth(1)? == parent;
         Pid::from_raw(pid).filter(|_| is_child)
     })
     .collect()

@@ -327,7 +327,7 @@ fn json_is_one_event_a_line_and_the_last_says_it_all() {
     let done = test.ralph(&words).exits(0);
     let events = done.json_lines();
     let names: Vec<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
-    assert_eq!(names, ["opened", "checked", "started", "spawned", "ended", "checked", "finished"]);
+    assert_eq!(names, ["opened", "checked", "started", "spawned", "ended", "checked", "drained", "finished"]);
     assert!(
         events.iter().all(|event| event["at"].is_string() && event["at_ms"].is_i64() && event["ms"].is_u64())
     );
