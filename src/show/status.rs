@@ -117,6 +117,7 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
     let agent = &state.plan.agent;
     let command = agent.command.join(" ");
     rows.push(("Agent", if command.is_empty() { agent.name.clone() } else { command }));
+    rows.extend(header.parent.clone().map(|parent| ("Parent", parent)));
     rows.push(("Workspace", state.plan.workspace.display().to_string()));
     if let Some(own) = &state.plan.worktree {
         rows.push(("Worktree", apart::place(own)));

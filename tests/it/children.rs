@@ -41,6 +41,7 @@ fn a_loop_in_the_foreground_belongs_to_its_iteration() {
     assert_eq!(test.survivors(), [0; 0], "it died with its iteration");
     let child = test.status("b");
     assert_eq!((&child["parent"], &child["status"]), (&"a".into(), &"paused".into()), "it was told to go");
+    test.ralph(&["status", "b"]).exits(0).says("\nParent: a\n");
     assert_eq!(test.events("a", "drained")[0].get("waited"), None, "so there is nobody to wait for");
 }
 
