@@ -2,7 +2,7 @@
 
 use crate::engine::plain::plain;
 use crate::os::regular;
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::ffi::{CStr, CString};
@@ -11,13 +11,18 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
 
 /// The directory, in the task directory.
 const BUS: &str = "bus";
+/// How a letter's name ends that appeared all at once.
+const WHOLE: &str = ".letter";
 /// No more of a file is read.
 const LETTER_MAX: u64 = 64 << 10;
 /// So many are taken at once: whoever floods the bus must not keep the runner from its work.
 const AT_ONCE: usize = 64;
+/// A file that whoever lives may still be writing is left alone for so long after its last change.
+const SETTLING: Duration = Duration::from_millis(250);
 /// So many names are looked at to find the oldest.
 const NAMES_MAX: usize = 4096;
 
@@ -45,8 +50,8 @@ pub struct Letters {
     dir: OwnedFd,
     /// The oldest ones.
     pub all: Vec<Letter>,
-    /// Whether others are left for the next time.
-    pub more: bool,
+    /// When to look again, if others are left.
+    pub again: Option<Duration>,
 }
 
 /// Where an agent's letters lie.
@@ -54,8 +59,8 @@ pub fn place(task_dir: &Path) -> PathBuf {
     task_dir.join(BUS)
 }
 
-/// Reads what is there; none if there is nothing.
-pub fn read(task_dir: &Path) -> Option<Letters> {
+/// Reads what is there; none if there is nothing. While the agent lives, it may be in the middle of a file.
+pub fn read(task_dir: &Path, agent_lives: bool) -> Option<Letters> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = openat(CWD, place(task_dir), flags, Mode::empty()).ok()?;
     let mut names: Vec<CString> = Dir::read_from(&dir)
@@ -67,10 +72,32 @@ pub fn read(task_dir: &Path) -> Option<Letters> {
     // A name that begins with a dot is a draft.
     names.retain(|name| !name.as_bytes().starts_with(b"."));
     names.sort_unstable();
-    let more = names.len() > AT_ONCE;
+    let found = names.len();
+    if agent_lives {
+        names.retain(|name| is_settled(&dir, name));
+    }
+    let again = match names.len() {
+        count if count > AT_ONCE => Some(Duration::ZERO),
+        count => (count < found).then_some(SETTLING),
+    };
     names.truncate(AT_ONCE);
     let all = names.into_iter().filter_map(|name| open(&dir, name)).collect();
-    Some(Letters { dir, all, more })
+    Some(Letters { dir, all, again })
+}
+
+/// Whether nobody is writing it any more. What [`leave`] left was whole from the beginning.
+fn is_settled(dir: &OwnedFd, name: &CStr) -> bool {
+    if name.to_bytes().ends_with(WHOLE.as_bytes()) {
+        return true;
+    }
+    let Ok(data) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else { return true };
+    let changed = Duration::new(data.st_mtime.unsigned_abs(), data.st_mtime_nsec as u32);
+    // A time to come is somebody's mistake.
+    since_1970().checked_sub(changed).is_none_or(|age| age >= SETTLING)
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 /// A letter; none if something lies there that is none.
@@ -113,9 +140,8 @@ pub fn leave(task_dir: &Path, kind: &str, text: &str) -> io::Result<()> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let dir = place(task_dir);
     std::fs::create_dir_all(&dir)?;
-    let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
-    let (ms, pid) = (now.unwrap_or_default().as_micros(), std::process::id());
-    let name = format!("{ms:017}-{pid}-{}.json", COUNT.fetch_add(1, Ordering::Relaxed));
+    let (us, pid) = (since_1970().as_micros(), std::process::id());
+    let name = format!("{us:017}-{pid}-{}{WHOLE}", COUNT.fetch_add(1, Ordering::Relaxed));
     // Appears whole or not at all: the runner may look at any instant.
     let draft = dir.join(format!(".{name}"));
     let mut file = regular::create(&draft)?;
@@ -130,19 +156,20 @@ mod tests {
     use std::fs;
 
     fn texts(task: &Path) -> Vec<(String, String)> {
-        read(task).map_or(vec![], |letters| letters.all.into_iter().map(|one| (one.kind, one.text)).collect())
+        read(task, false)
+            .map_or(vec![], |letters| letters.all.into_iter().map(|one| (one.kind, one.text)).collect())
     }
 
     #[test]
     fn letters_are_read_in_order_and_taken_away_once() {
         let place = tempfile::tempdir().unwrap();
         let task = place.path();
-        assert!(read(task).is_none());
+        assert!(read(task, true).is_none());
         for number in 0..70 {
             leave(task, "note", &format!("letter {number}")).unwrap();
         }
-        let letters = read(task).unwrap();
-        assert!(letters.more && letters.all.len() == AT_ONCE);
+        let letters = read(task, true).unwrap();
+        assert_eq!((letters.again, letters.all.len()), (Some(Duration::ZERO), AT_ONCE));
         assert_eq!(letters.all[0].text, "letter 0");
         for letter in &letters.all {
             letters.take_away(letter).unwrap();
@@ -168,6 +195,25 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_being_written_is_left_until_it_has_settled() {
+        let place = tempfile::tempdir().unwrap();
+        let path = super::place(place.path()).join("slow");
+        fs::create_dir(super::place(place.path())).unwrap();
+        let mut file = fs::File::create(&path).unwrap();
+        leave(place.path(), "note", "at once").unwrap();
+        let read_now = |lives| read(place.path(), lives).unwrap();
+        let letters = read_now(true);
+        assert_eq!((letters.again, letters.all.len()), (Some(SETTLING), 1));
+        letters.take_away(&letters.all[0]).unwrap();
+        file.write_all(b"words").unwrap();
+        assert_eq!(read_now(false).all[0].text, "words", "the dead write nothing");
+        file.set_modified(SystemTime::now() - SETTLING).unwrap();
+        assert_eq!(read_now(true).all[0].text, "words");
+        file.set_modified(SystemTime::now() + Duration::from_secs(3600)).unwrap();
+        assert_eq!(read_now(true).again, None);
+    }
+
+    #[test]
     fn nothing_but_files_is_read_and_no_link_is_followed() {
         let place = tempfile::tempdir().unwrap();
         let (task, outside) = (place.path().join("task"), place.path().join("outside"));
@@ -175,7 +221,7 @@ mod tests {
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("secret"), "secret").unwrap();
         std::os::unix::fs::symlink(&outside, super::place(&task)).unwrap();
-        assert!(read(&task).is_none(), "the directory itself is a link");
+        assert!(read(&task, false).is_none(), "the directory itself is a link");
         fs::remove_file(super::place(&task)).unwrap();
         fs::create_dir(super::place(&task)).unwrap();
         std::os::unix::fs::symlink(outside.join("secret"), super::place(&task).join("link")).unwrap();

@@ -195,9 +195,9 @@ impl World {
         self.notices.watch(path);
     }
 
-    /// Makes the next turn look at files, though nothing was noticed.
-    pub fn look_soon(&mut self) {
-        self.look_at = Instant::now();
+    /// Makes a turn look at files within this time, though nothing is noticed.
+    pub fn look_within(&mut self, time: Duration) {
+        self.look_at = self.look_at.min(Instant::now() + time);
     }
 
     /// Puts a job under way. There is never a second one.

@@ -1,6 +1,7 @@
 //! What is told on the buses of a loop and of its project: the agent's messages, and how the loop leaves.
 
 use super::{Error, Runner};
+use crate::drive::Key;
 use crate::drive::letters::{self, Letter};
 use crate::engine::event::{Fault, Notice};
 use crate::engine::outcome::iterations;
@@ -22,9 +23,8 @@ impl Runner<'_> {
     pub(super) fn relay(&mut self) -> Result<(), Error> {
         let place = letters::place(self.task.path());
         self.world.watch(&place);
-        let Some(letters) = letters::read(self.task.path()).filter(|letters| !letters.all.is_empty()) else {
-            return Ok(());
-        };
+        let agent_lives = matches!(self.world.under_way(), Some(Key::Agent(_)));
+        let Some(letters) = letters::read(self.task.path(), agent_lives) else { return Ok(()) };
         if letters.all.iter().any(|letter| kind(letter) == WAIT)
             && !self.state.claims.markers.contains(&Marker::Bus)
         {
@@ -41,13 +41,14 @@ impl Runner<'_> {
         if !self.publish(&posts) {
             return Ok(());
         }
+        // What could not be posted is tried again at the usual pace.
+        if let Some(again) = letters.again {
+            self.world.look_within(again);
+        }
         for letter in &letters.all {
             if let Err(detail) = letters.take_away(letter) {
                 return self.tell(Event::Faulted { class: Fault::Marker, detail });
             }
-        }
-        if letters.more {
-            self.world.look_soon();
         }
         Ok(())
     }
@@ -75,6 +76,9 @@ impl Runner<'_> {
 
     /// Posts to both buses. What cannot be posted is no reason to end a loop, and is complained of once.
     fn publish(&mut self, posts: &[Post]) -> bool {
+        if posts.is_empty() {
+            return true;
+        }
         let posted = self.buses.iter().try_for_each(|bus| bus.post(posts, PATIENCE));
         if let Err(error) = &posted
             && !std::mem::replace(&mut self.bus_complained, true)
