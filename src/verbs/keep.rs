@@ -5,6 +5,7 @@ use crate::drive::git::{NoTree, Standing, Tree};
 use crate::engine::Plan;
 use crate::engine::keeping::COMMIT;
 use crate::engine::words::plural;
+use std::path::Path;
 
 /// How many files a warning names.
 const SHOWN: usize = 3;
@@ -15,8 +16,10 @@ pub(super) fn work_can_be_kept(plan: &Plan, name: &str) -> Result<(), Failure> {
     if tasks.is_empty() {
         return Ok(());
     }
-    let tree = Tree::around(&plan.scm.command, &plan.workspace).map_err(|why| refusal(&why, name, plan))?;
-    let standing = tree.standing().map_err(|why| refusal(&NoTree::Broken(why), name, plan))?;
+    let asked = format!("{name} {}", plan.scm.tasks[0]);
+    let refused = |why: NoTree| refusal(&asked, &why, &plan.scm.command.join(" "), &plan.workspace);
+    let tree = Tree::around(&plan.scm.command, &plan.workspace).map_err(refused)?;
+    let standing = tree.standing().map_err(|why| refused(NoTree::Broken(why)))?;
     if plan.proof.checks.is_empty() {
         warn(format!("{name} {} is never done without a check: only green work is", tasks.join(", ")));
     }
@@ -60,23 +63,24 @@ fn warnings(standing: &Standing, commits: bool, pushes: bool, plainly: bool) -> 
     all
 }
 
-fn refusal(why: &NoTree, name: &str, plan: &Plan) -> Failure {
-    let (task, place) = (&plan.scm.tasks[0], plan.workspace.display());
+/// Why something that was asked for cannot be done without a working tree, or with the one that is here.
+pub(super) fn refusal(asked: &str, why: &NoTree, git: &str, place: &Path) -> Failure {
+    let place = place.display();
     match why {
         NoTree::NoGit => Failure::usage(
-            format!("{name} {task} needs git, and there is none: {}", plan.scm.command.join(" ")),
+            format!("{asked} needs git, and there is none: {git}"),
             "install it, or check your PATH",
         ),
         NoTree::Outside => Failure::usage(
-            format!("{name} {task} needs a git repository, and {place} is in none"),
-            "git init, or leave the task out",
+            format!("{asked} needs a git repository, and {place} is in none"),
+            "git init, or leave it out",
         ),
         NoTree::Bare => Failure::usage(
-            format!("{name} {task} needs a working tree, and {place} is in a bare repository"),
+            format!("{asked} needs a working tree, and {place} is in a bare repository"),
             "work in a clone of it",
         ),
         NoTree::Broken(why) => {
-            Failure::usage(format!("{name} {task} cannot work here: {why}"), "see what git status says")
+            Failure::usage(format!("{asked} cannot work here: {why}"), "see what git status says")
         }
     }
 }

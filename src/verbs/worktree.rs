@@ -1,11 +1,11 @@
 //! A place of its own for a loop: where it is made, what stands against it, and how a try is taken back.
 
 use super::failure::Failure;
+use super::keep::refusal;
 use super::keep::work_can_be_kept;
 use super::ready::ready;
 use crate::config::settings::WorktreeWords;
 use crate::config::{Settings, Stack};
-use crate::drive::git::NoTree;
 use crate::drive::git::worktree::{self, Ground};
 use crate::engine::Plan;
 use crate::engine::plan::Worktree;
@@ -42,7 +42,7 @@ impl Wanted {
         };
         let name = stack.name("worktree");
         not_aimed()?;
-        let ground = Ground::around(dir).map_err(|why| refusal(&name, &why, dir))?;
+        let ground = Ground::around(dir).map_err(|why| refusal(&name, &why, "git", dir))?;
         if ground.head.is_none() {
             return Err(Failure::usage(
                 format!("{name} begins at the newest commit, and this repository has none"),
@@ -262,24 +262,4 @@ pub(super) fn not_aimed() -> Result<(), Failure> {
 /// How git takes a worktree away that no loop knows.
 fn git_away(path: &Path) -> String {
     format!("git worktree remove {}", quoted(&path.to_string_lossy()))
-}
-
-fn refusal(name: &str, why: &NoTree, place: &Path) -> Failure {
-    let place = place.display();
-    match why {
-        NoTree::NoGit => {
-            Failure::usage(format!("{name} needs git, and there is none"), "install it, or check your PATH")
-        }
-        NoTree::Outside => Failure::usage(
-            format!("{name} needs a git repository, and {place} is in none"),
-            "git init, or leave it out",
-        ),
-        NoTree::Bare => Failure::usage(
-            format!("{name} needs a working tree, and {place} is in a bare repository"),
-            "work in a clone of it",
-        ),
-        NoTree::Broken(why) => {
-            Failure::usage(format!("{name} cannot be made here: {why}"), "see what git status says")
-        }
-    }
 }
