@@ -181,6 +181,9 @@ pub struct ResumeWords {
     /// Words for the agent's next prompt, such as the answer that it waits for
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = words)]
     pub answer: Option<String>,
+    /// Do not wait for the end of a limit or a rest: try at once
+    #[arg(long)]
+    pub now: bool,
     #[command(flatten)]
     pub output: OutputWords,
 }

@@ -16,6 +16,7 @@ pub mod units;
 pub mod value;
 
 use crate::engine::plan::{Check, Context, Grace, Limits, Plan, Proof, Rest};
+use crate::engine::tokens::Prices;
 use crate::engine::{prompt, template};
 pub use layers::{Layer, Origin, Places, Stack};
 pub use settings::Settings;
@@ -74,6 +75,8 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
         limits: Limits {
             iterations: Some(all.max_iterations).filter(|max| *max > 0),
             cost_usd: max_cost,
+            unknown_cost: all.allow_unknown_cost,
+            tokens: Some(all.max_tokens).filter(|max| *max > 0),
             time_ms: never_if_zero(all.max_time),
             failures: Some(all.max_failures).filter(|max| *max > 0),
             iteration_ms: never_if_zero(all.iteration_timeout),
@@ -83,8 +86,11 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             delay_ms: all.delay.0,
             backoff_ms: all.backoff.base.0,
             backoff_cap_ms: all.backoff.cap.0,
+            probe_ms: all.probe.base.0,
+            probe_cap_ms: all.probe.cap.0,
         },
         agent,
+        fallback: Vec::new(),
         context: Context {
             level: all.context,
             diff_chars: all.diff_chars,
@@ -97,8 +103,10 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             marker_ms: all.grace_marker.0,
             survivor_ms: all.grace_survivor.0,
             ready_ms: all.grace_ready.0,
+            linger_ms: all.grace_linger.0,
             children_ms: never_if_zero(all.wait_timeout),
         },
+        prices: Prices::default(),
         scm: scm::scm(&stack.name("scm"), all.scm.unwrap_or_default())?,
         notify: all.notify.filter(|command| !command.trim().is_empty()),
         workspace: errand.workspace.clone(),

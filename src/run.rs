@@ -10,8 +10,9 @@ mod obey;
 mod relay;
 
 use crate::drive::job::Gone;
+use crate::drive::read::{self, Reasons};
 use crate::drive::task::TaskDir;
-use crate::drive::{Heard, Key, World, git, leftover, read, signals};
+use crate::drive::{Heard, Key, World, git, leftover, signals};
 use crate::engine::act::{Act, Tally, last_words};
 use crate::engine::event::{CheckReport, Door, Fault, Notice, Report, Said, Wish};
 use crate::engine::{Effect, Event, Marker, Now, Outcome, Phase, State, screen, signal, words};
@@ -76,6 +77,7 @@ pub struct Runner<'a> {
     tally: Tally,
     /// How the agent says that it was not allowed something.
     denials: Option<RegexSet>,
+    reasons: Reasons,
     /// The newest prompt, and its iteration.
     prompt: (u32, Vec<u8>),
     base: Result<git::Base, String>,
@@ -83,6 +85,8 @@ pub struct Runner<'a> {
     epoch: Instant,
     epoch_clock_ms: u64,
     wake_at: Option<Instant>,
+    /// An alarm by the clock on the wall.
+    wake_wall_ms: Option<i64>,
     tick_at: Option<Instant>,
     saved_at: Option<Instant>,
     pulse: Pulse,
@@ -103,6 +107,8 @@ enum Flow {
     Leave,
 }
 
+/// While all agents rest, the clock on the wall is looked at this often.
+const WALL_LOOK: Duration = Duration::from_secs(60);
 /// The cache is written at most this often.
 const SAVE_EVERY: Duration = Duration::from_millis(100);
 /// So much time at most is lost to a crash.
@@ -132,6 +138,7 @@ impl<'a> Runner<'a> {
             header,
             journal,
             denials: read::denials(&state.plan.agent),
+            reasons: Reasons::new(&state.plan.agent.reasons),
             state,
             world,
             task,
@@ -142,6 +149,7 @@ impl<'a> Runner<'a> {
             epoch: Instant::now(),
             epoch_clock_ms,
             wake_at: None,
+            wake_wall_ms: None,
             tick_at: None,
             saved_at: None,
             pulse,
@@ -240,8 +248,7 @@ impl<'a> Runner<'a> {
 
     fn now(&self) -> Now {
         let clock = self.clock_ms();
-        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Now { wall_ms: wall.as_millis() as i64, delta_ms: clock.saturating_sub(self.state.clock_ms) }
+        Now { wall_ms: wall_ms(), delta_ms: clock.saturating_sub(self.state.clock_ms) }
     }
 
     fn tell(&mut self, event: Event) -> Result<(), Error> {
@@ -273,7 +280,7 @@ impl<'a> Runner<'a> {
 
     /// Waits for the world and writes down what it says. True: the terminal or the warden is gone.
     fn hear(&mut self, until: Option<Instant>) -> Result<bool, Error> {
-        let until = [until, self.wake_at, self.tick_at].into_iter().flatten().min();
+        let until = [until, self.wake_at, self.wall_alarm(), self.tick_at].into_iter().flatten().min();
         let (watch, tally) = (&mut *self.watch, &mut self.tally);
         let heard = self.world.hear(until, &mut |act| {
             if tally.count(&act) {
@@ -296,10 +303,14 @@ impl<'a> Runner<'a> {
                 Heard::Unready(Key::Agent(iteration)) => {
                     self.tell(Event::Noticed { iteration, notice: Notice::Unready, words: None })?;
                 }
+                Heard::Lingering(Key::Agent(iteration)) => {
+                    self.tell(Event::Noticed { iteration, notice: Notice::Lingering, words: None })?;
+                }
                 Heard::Signal(signals::Heard::Child | signals::Heard::Resized)
                 | Heard::Pattern(_)
                 | Heard::Silence(_)
                 | Heard::Unready(_)
+                | Heard::Lingering(_)
                 | Heard::Gone(Key::Notify, ..) => {}
                 Heard::LogError(error) => {
                     let detail = format!("cannot write the output's log: {error}");
@@ -320,11 +331,22 @@ impl<'a> Runner<'a> {
             self.wake_at = None;
             self.tell(Event::Woke)?;
         }
+        if self.wake_wall_ms.is_some_and(|at| at <= wall_ms()) {
+            self.wake_wall_ms = None;
+            self.tell(Event::Woke)?;
+        }
         if self.tick_at.is_none_or(|at| at <= Instant::now()) {
             let next = self.watch.tick(&self.state, self.world.silent_for());
             self.tick_at = next.map(|next| Instant::now() + next);
         }
         Ok(false)
+    }
+
+    /// When to look at the clock on the wall again. It may be set, and a machine that sleeps does not count its own
+    /// time: so it is looked at every now and then.
+    fn wall_alarm(&self) -> Option<Instant> {
+        let left = self.wake_wall_ms?.saturating_sub(wall_ms()).max(0) as u64;
+        Some(Instant::now() + millis(left).min(WALL_LOOK))
     }
 
     fn ask(&mut self, wish: Wish, by: Door) -> Result<(), Error> {
@@ -405,7 +427,8 @@ impl<'a> Runner<'a> {
             survivors: gone.survivors,
             ..Report::default()
         };
-        tally.add_to(&mut report);
+        let model = self.state.agent().model.as_deref().unwrap_or_default();
+        tally.add_to(&mut report, &self.state.plan.prices, model);
         if gone.stuck {
             let detail = "the agent's function was told to return, and did not".to_owned();
             self.tell(Event::Faulted { class: Fault::Survivors, detail })?;
@@ -429,11 +452,12 @@ impl<'a> Runner<'a> {
             return signal::read(words, &self.state.promises());
         }
         let text = &gone.last_text;
-        if !text.contains('<') {
+        // Of a stream, the final words alone are the agent's.
+        if self.state.agent().dialect.is_stream() || !text.contains('<') {
             return Said::default();
         }
         let prompt = String::from_utf8_lossy(&self.prompt.1);
-        if self.state.plan.agent.terminal {
+        if self.state.agent().terminal {
             return signal::read(&screen::own(text, &prompt), &self.state.promises());
         }
         let own = signal::Echo::of(&prompt).cut(text);
@@ -470,6 +494,10 @@ impl<'a> Runner<'a> {
             self.world.hear(None, &mut |_| {});
         }
     }
+}
+
+fn wall_ms() -> i64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as i64
 }
 
 fn millis(ms: u64) -> Duration {

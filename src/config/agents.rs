@@ -5,7 +5,7 @@ use super::layers::{lay, without_nulls};
 use super::settings::Settings;
 use super::value::settle;
 use super::{Errand, Origin, Stack, Wrong, wrong};
-use crate::engine::plan::{Agent, Approve, Delivery, ExitRule, Meaning, SCRIPT};
+use crate::engine::plan::{Agent, Approve, Delivery, Dialect, ExitRule, Meaning, ReasonRule, SCRIPT};
 use crate::os::program;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -50,6 +50,8 @@ pub struct Preset {
     pub approve: Levels,
     pub exit: Vec<Exit>,
     pub denied: Vec<String>,
+    pub reason: Vec<ReasonRule>,
+    pub budget: Vec<String>,
     pub install: String,
     pub login: String,
     pub version: Vec<String>,
@@ -312,6 +314,12 @@ fn called(
         exit_waiting: waiting(all, waits),
         exits: preset.exit.iter().map(|exit| exit.rule(preset)).collect(),
         denied: preset.denied.clone(),
+        dialect: Dialect::default(),
+        reasons: preset.reason.clone(),
+        login: preset.login.clone(),
+        budget: preset.budget.clone(),
+        unset: Vec::new(),
+        model: all.model.clone(),
         reports_cost: false,
         terminal,
         ready: preset.ready.clone().filter(|_| terminal),

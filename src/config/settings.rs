@@ -27,12 +27,14 @@ pub struct Settings {
     pub max_iterations: u32,
     pub max_cost: f64,
     pub allow_unknown_cost: bool,
+    pub max_tokens: u64,
     pub max_time: Span,
     pub max_failures: u32,
     pub iteration_timeout: Span,
     pub inactivity_timeout: Option<Span>,
     pub delay: Span,
     pub backoff: Backoff,
+    pub probe: Backoff,
     pub agent: Option<AgentWords>,
     pub model: Option<String>,
     pub pty: Option<bool>,
@@ -58,6 +60,7 @@ pub struct Settings {
     pub grace_marker: Span,
     pub grace_survivor: Span,
     pub grace_ready: Span,
+    pub grace_linger: Span,
 }
 
 /// One of `checks`.

@@ -181,7 +181,10 @@ impl Call {
                 Ok(Note::Act(act)) => acts.push(act),
                 Ok(Note::Over(exit)) => self.over(exit),
                 Err(TryRecvError::Disconnected) if self.exit.is_none() => {
-                    acts.push(Act::Failed("the agent's function ended without a word".into()));
+                    acts.push(Act::Failed {
+                        why: "the agent's function ended without a word".into(),
+                        reason: None,
+                    });
                     self.over(Exit::code(1));
                 }
                 Err(_) => break,
@@ -218,7 +221,7 @@ fn run(function: &Function, turn: &Turn) {
     });
     let (last, code) = match answer {
         Ok(words) => (Act::Finished(words.into()), 0),
-        Err(why) => (Act::Failed(why.into()), 1),
+        Err(why) => (Act::Failed { why: why.into(), reason: None }, 1),
     };
     turn.tell(last);
     turn.send(Note::Over(Exit::code(code)));

@@ -43,6 +43,9 @@ pub struct Terms {
     pub timeout: Option<Duration>,
     /// Noted when it is silent for longer than this.
     pub silence: Option<Duration>,
+    /// How long it may stay once its stream says that all is over; none where there is no stream. With one, not
+    /// every line counts as a sound: [`Job::got_on`] says which.
+    pub linger: Option<Duration>,
     /// Between TERM and KILL.
     pub grace: Duration,
     /// How long a process may outlive KILL.
@@ -86,6 +89,7 @@ pub enum Piece<'a> {
 }
 
 /// A process, or a function, under way.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Job {
     life: Life,
     /// When it must be looked at, though nobody tells of a change.
@@ -101,6 +105,10 @@ pub struct Job {
     log_error: Option<io::Error>,
     log_broken: bool,
     heard_at: Instant,
+    /// Whether a tool is at work, so that silence says nothing.
+    busy: bool,
+    /// When its stream said that all is over.
+    over_at: Option<Instant>,
     timeout_at: Option<Instant>,
     timed_out: bool,
     ended: Option<(Exit, Duration)>,
@@ -177,6 +185,8 @@ impl Job {
             log_error: None,
             log_broken: false,
             heard_at: born,
+            busy: false,
+            over_at: None,
             timeout_at: terms.timeout.map(|timeout| born + timeout),
             timed_out: false,
             terms,
@@ -269,7 +279,7 @@ impl Job {
         for act in call.acts() {
             match &act {
                 Act::Said(text) => self.keep(text.as_bytes()),
-                Act::Finished(text) | Act::Failed(text) if !text.is_empty() => {
+                Act::Finished(text) | Act::Failed { why: text, .. } if !text.is_empty() => {
                     self.keep(format!("{}\n", text.trim_end()).as_bytes());
                 }
                 _ => self.heard_at = Instant::now(),
@@ -279,7 +289,9 @@ impl Job {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        self.heard_at = Instant::now();
+        if self.terms.linger.is_none() {
+            self.heard_at = Instant::now();
+        }
         if !self.log_broken {
             self.log_error = self.capture.write(bytes).err();
             self.log_broken = self.log_error.is_some();
@@ -369,13 +381,40 @@ impl Job {
         let timeout = self.timeout_at.filter(|_| self.ended.is_none() && !self.timed_out);
         let kill = self.kill_at.filter(|_| self.give_up_at.is_none());
         let screen = self.terminal.as_ref().and_then(Terminal::next_turn);
-        let all = [again, timeout, kill, self.look_at, self.drained_by, self.silent_at(), screen];
+        let all = [
+            again,
+            timeout,
+            kill,
+            self.look_at,
+            self.drained_by,
+            self.silent_at(),
+            self.lingers_at(),
+            screen,
+        ];
         all.into_iter().flatten().min()
+    }
+
+    /// Its stream tells that it got on, whether a tool is at work now, and whether all is over.
+    pub fn got_on(&mut self, busy: bool, over: bool) {
+        let now = Instant::now();
+        self.heard_at = now;
+        self.busy = busy;
+        self.over_at = over.then_some(now);
+    }
+
+    /// When it has stayed for too long after all was over.
+    pub fn lingers_at(&self) -> Option<Instant> {
+        Some(self.over_at.filter(|_| self.ended.is_none())? + self.terms.linger?)
+    }
+
+    /// Stops looking whether it lingers.
+    pub fn lingering_noted(&mut self) {
+        self.over_at = None;
     }
 
     /// When its silence is too long.
     pub fn silent_at(&self) -> Option<Instant> {
-        let silence = self.terms.silence.filter(|_| self.ended.is_none())?;
+        let silence = self.terms.silence.filter(|_| self.ended.is_none() && !self.busy)?;
         self.terminal.as_ref().map_or(Some(self.heard_at + silence), |terminal| terminal.still_at(silence))
     }
 

@@ -74,6 +74,8 @@ pub enum Heard {
     Silence(Key),
     /// The agent's screen did not get ready for the prompt.
     Unready(Key),
+    /// The agent said that all is over, and does not go.
+    Lingering(Key),
     /// The job's output cannot be written down.
     LogError(io::Error),
     /// The job and everything below it are gone.
@@ -321,18 +323,33 @@ impl World {
         let mut matched = false;
         let ears = &mut self.ears;
         let told = self.pattern_told;
+        // What the stream of an agent says of its progress: nothing, or that it got on, and whether all is over.
+        let mut got_on = None;
         let mut take = |piece: Piece<'_>| {
-            let Some(ears) = ears else { return };
-            if let Some(scanner) = ears.scanner.as_mut().filter(|_| !told) {
-                match &piece {
-                    Piece::Bytes(bytes) => scanner.feed(bytes, &mut |_| matched = true),
-                    Piece::Act(Act::Said(text)) => scanner.feed(text.as_bytes(), &mut |_| matched = true),
-                    Piece::Act(_) => {}
+            let Some(Ears { reader, scanner }) = ears else { return };
+            let mut scanner = scanner.as_mut().filter(|_| !told);
+            let mut scan = |bytes: &[u8]| {
+                if let Some(scanner) = &mut scanner {
+                    scanner.feed(bytes, &mut |_| matched = true);
                 }
-            }
-            match piece {
-                Piece::Bytes(bytes) => ears.reader.feed(bytes, tell),
-                Piece::Act(act) => tell(act),
+            };
+            // Where words are told from the rest, the pattern is looked for in them alone.
+            let mut hear = |act: Act<'_>| {
+                if let Act::Said(text) = &act {
+                    scan(text.as_bytes());
+                }
+                if act.is_progress() {
+                    got_on = Some(act == Act::Over);
+                }
+                tell(act);
+            };
+            match (piece, reader) {
+                (Piece::Act(act), _) => hear(act),
+                (Piece::Bytes(bytes), reader @ Reader::Stream(_)) => reader.feed(bytes, &mut hear),
+                (Piece::Bytes(bytes), reader) => {
+                    scan(bytes);
+                    reader.feed(bytes, tell);
+                }
             }
         };
         job.read_notes(&mut take);
@@ -343,6 +360,9 @@ impl World {
         }
         // After the look: what was printed before the end is there by now.
         job.read(&mut self.buffer, &mut take);
+        if let Some((over, ears)) = got_on.zip(self.ears.as_ref()) {
+            job.got_on(ears.reader.is_busy(), over);
+        }
         if matched && !self.pattern_told {
             self.pattern_told = true;
             heard.push(Heard::Pattern(key));
@@ -356,6 +376,10 @@ impl World {
         if job.silent_at().is_some_and(|at| at <= Instant::now()) {
             job.silence_noted();
             heard.push(Heard::Silence(key));
+        }
+        if job.lingers_at().is_some_and(|at| at <= Instant::now()) {
+            job.lingering_noted();
+            heard.push(Heard::Lingering(key));
         }
         if job.turn(empty) {
             let mut matched = self.pattern_told;

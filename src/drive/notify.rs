@@ -62,6 +62,7 @@ fn ended(call: Call<'_>) -> io::Result<Gone> {
         log_cap: LOG_CAP,
         timeout: Some(TIMEOUT),
         silence: None,
+        linger: None,
         grace: call.grace,
         survivor: call.grace,
     };

@@ -1,18 +1,19 @@
 //! How an agent's output becomes acts: one reader for each form of output.
 
-use super::scan::Scanner;
-use crate::engine::Act;
-use crate::engine::plan::Agent;
-use regex::RegexSet;
-use std::borrow::Cow;
+mod about;
+mod claude;
+mod reasons;
+mod reset;
+mod stream;
+mod text;
 
-/// The patterns of the lines by which an agent says that it was not allowed something. Made once for all of a
-/// loop's iterations: that takes its time.
-pub fn denials(agent: &Agent) -> Option<RegexSet> {
-    // An empty set takes time as well, and most commands have none.
-    let patterns = Some(&agent.denied).filter(|patterns| !patterns.is_empty())?;
-    RegexSet::new(patterns).ok()
-}
+use crate::engine::Act;
+pub use reasons::Reasons;
+pub use stream::Stream;
+pub use text::{Text, denials};
+
+/// Takes an agent's acts as they come.
+pub type Tell<'a> = dyn FnMut(Act<'_>) + 'a;
 
 /// Reads what an agent prints.
 pub enum Reader {
@@ -20,130 +21,31 @@ pub enum Reader {
     Text(Text),
     /// A screen, which only a terminal understands.
     Screen,
+    /// One JSON object a line.
+    Stream(Stream),
 }
 
 impl Reader {
-    /// A reader of plain text in answer to this prompt, in which denials look like this.
-    pub fn text(denied: Option<RegexSet>, prompt: impl FnOnce() -> String) -> Self {
-        let denied = denied.map(|patterns| Scanner::new(patterns, &prompt()));
-        Self::Text(Text { torn: Vec::new(), denied })
-    }
-
     /// Takes the next bytes, and tells of the acts in them.
-    pub fn feed(&mut self, bytes: &[u8], tell: &mut dyn FnMut(Act<'_>)) {
+    pub fn feed(&mut self, bytes: &[u8], tell: &mut Tell<'_>) {
         match self {
             Self::Text(text) => text.feed(bytes, tell),
             Self::Screen => tell(Act::Painted(bytes.into())),
+            Self::Stream(stream) => stream.feed(bytes, tell),
         }
     }
 
     /// Takes the end of the output.
-    pub fn finish(&mut self, tell: &mut dyn FnMut(Act<'_>)) {
+    pub fn finish(&mut self, tell: &mut Tell<'_>) {
         match self {
             Self::Text(text) => text.finish(tell),
             Self::Screen => {}
-        }
-    }
-}
-
-/// Reads plain text. A flood of it is neither copied nor cut into lines unless denials are looked for.
-pub struct Text {
-    /// The beginning of a character whose end has not come yet.
-    torn: Vec<u8>,
-    denied: Option<Scanner>,
-}
-
-impl Text {
-    fn feed(&mut self, bytes: &[u8], tell: &mut dyn FnMut(Act<'_>)) {
-        let mut rest = bytes;
-        while !self.torn.is_empty()
-            && let Some((first, others)) = rest.split_first()
-        {
-            self.torn.push(*first);
-            rest = others;
-            let whole = !is_torn(&self.torn);
-            if whole {
-                let character = std::mem::take(&mut self.torn);
-                tell(Act::Said(String::from_utf8_lossy(&character)));
-            }
-        }
-        let cut = (1..=rest.len().min(3)).find(|tail| is_torn(&rest[rest.len() - tail..])).unwrap_or(0);
-        let (whole, torn) = rest.split_at(rest.len() - cut);
-        self.torn.extend_from_slice(torn);
-        if !whole.is_empty() {
-            tell(Act::Said(text_of(whole)));
-        }
-        if let Some(scanner) = &mut self.denied {
-            scanner.feed(bytes, &mut |line| tell(Act::Denied(line.into())));
+            Self::Stream(stream) => stream.finish(tell),
         }
     }
 
-    fn finish(&mut self, tell: &mut dyn FnMut(Act<'_>)) {
-        if !self.torn.is_empty() {
-            tell(Act::Said(Cow::Borrowed("\u{fffd}")));
-        }
-        if let Some(scanner) = &mut self.denied {
-            scanner.finish(&mut |line| tell(Act::Denied(line.into())));
-        }
-    }
-}
-
-/// The bytes as text. Checked as a whole first, which is many times faster where nothing has to be mended.
-fn text_of(bytes: &[u8]) -> Cow<'_, str> {
-    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
-}
-
-/// Whether these bytes are the beginning of one character, and no more than that.
-fn is_torn(bytes: &[u8]) -> bool {
-    matches!(std::str::from_utf8(bytes), Err(error) if error.valid_up_to() == 0 && error.error_len().is_none())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(denied: &[&str], prompt: &str, pieces: &[&[u8]]) -> (String, Vec<String>) {
-        let agent = Agent { denied: denied.iter().map(|p| (*p).to_owned()).collect(), ..Agent::default() };
-        let mut reader = Reader::text(denials(&agent), || prompt.to_owned());
-        let (mut said, mut refused) = (String::new(), Vec::new());
-        let mut take = |act: Act<'_>| match act {
-            Act::Said(text) => said.push_str(&text),
-            Act::Denied(line) => refused.push(line.into_owned()),
-            other => panic!("{other:?}"),
-        };
-        for piece in pieces {
-            reader.feed(piece, &mut take);
-        }
-        reader.finish(&mut take);
-        (said, refused)
-    }
-
-    #[test]
-    fn what_is_printed_is_said_however_it_is_cut() {
-        let text = "aé日𝄞 end\n".as_bytes();
-        for size in 1..=text.len() {
-            let pieces: Vec<&[u8]> = text.chunks(size).collect();
-            assert_eq!(read(&[], "", &pieces), ("aé日𝄞 end\n".into(), vec![]), "{size}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_text_is_marked() {
-        assert_eq!(read(&[], "", &[b"a\xff", b"b"]).0, "a\u{fffd}b");
-        assert_eq!(read(&[], "", &[b"a\xe6\x97"]).0, "a\u{fffd}");
-        assert_eq!(read(&[], "", &[b"a\xe6", b"b"]).0, "a\u{fffd}b");
-    }
-
-    #[test]
-    fn a_line_that_says_so_is_a_denial_unless_the_prompt_says_it() {
-        let pieces: [&[u8]; 2] = [b"work\nPermission den", b"ied: Bash\nmore\n"];
-        assert_eq!(read(&["(?i)permission denied"], "go", &pieces).1, ["Permission denied: Bash"]);
-        let prompt = "First line.\nPermission denied: Bash\n";
-        assert_eq!(read(&["(?i)permission denied"], prompt, &[prompt.as_bytes(), b"ok\n"]).1, [""; 0]);
-    }
-
-    #[test]
-    fn a_pattern_that_is_none_finds_nothing() {
-        assert_eq!(read(&["("], "", &[b"(\n"]).1, [""; 0]);
+    /// Whether a tool is at work, as far as is known: then silence says nothing.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Stream(stream) if stream.is_busy())
     }
 }

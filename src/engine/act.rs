@@ -2,7 +2,9 @@
 
 use super::event::Report;
 use super::plain::plain;
+use super::reason::{Kind, Reason};
 use super::signal::fold;
+use super::tokens::{Prices, Tokens};
 use std::borrow::Cow;
 
 /// Something that an agent did. Acts are shown as they come and never written to the journal one by one.
@@ -11,8 +13,17 @@ use std::borrow::Cow;
 pub enum Act<'a> {
     /// It said something; a piece of text, not always a whole line.
     Said(Cow<'a, str>),
+    /// It thought something.
+    Thought(Cow<'a, str>),
     /// It painted on its terminal; a piece of what a terminal understands.
     Painted(Cow<'a, [u8]>),
+    /// It began to use a tool.
+    BeganTool {
+        /// Which.
+        name: Cow<'a, str>,
+        /// On what, in a few words.
+        about: Cow<'a, str>,
+    },
     /// It used a tool: one step.
     UsedTool {
         /// Which.
@@ -26,14 +37,47 @@ pub enum Act<'a> {
     Denied(Cow<'a, str>),
     /// It spent so many dollars more.
     Cost(f64),
+    /// Its model took so many tokens more.
+    Used {
+        /// Which model; empty where it does not say.
+        model: Cow<'a, str>,
+        /// How many.
+        tokens: Tokens,
+    },
+    /// It gave its session this name.
+    Session(Cow<'a, str>),
+    /// Its service did not answer, and it tries again: neither a failure nor progress.
+    Retrying(Cow<'a, str>),
+    /// A line beside its stream, such as a warning. Nobody's words: no signal is read here.
+    Noise(Cow<'a, str>),
+    /// A line of its stream that this ralph does not understand.
+    Strange,
     /// It said its final words: promises are read here.
     Finished(Cow<'a, str>),
-    /// It failed, and why.
-    Failed(Cow<'a, str>),
+    /// It failed.
+    Failed {
+        /// In its own words.
+        why: Cow<'a, str>,
+        /// In one word, where that is known.
+        reason: Option<Reason>,
+    },
+    /// Its whole run is over; only its process is still there.
+    Over,
+}
+
+impl Act<'_> {
+    /// Whether it gets on. What only passes the time does not put off the end of patience.
+    pub fn is_progress(&self) -> bool {
+        !matches!(self, Self::Retrying(_) | Self::Noise(_) | Self::Strange)
+    }
 }
 
 /// How many different denials of one iteration are shown.
 const DENIALS_SHOWN: usize = 3;
+/// More models than these are not told apart.
+const MODELS_MAX: usize = 16;
+/// No agent's sessions have longer names.
+const SESSION_MAX: usize = 200;
 /// A denial is a line; what is longer is cut.
 const DENIAL_MAX: usize = 300;
 /// More than this is no longer a reason, but a log.
@@ -45,26 +89,63 @@ const ERROR_LINES: usize = 5;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
     cost_usd: Option<f64>,
+    tokens: Vec<(String, Tokens)>,
     steps: Option<u32>,
+    /// Whether a tool did something that an agent may be kept from.
+    worked: bool,
     denied: u32,
     denials: Vec<String>,
+    session: Option<String>,
+    strange: u32,
     final_words: Option<String>,
     error: Option<String>,
+    reason: Option<Reason>,
+    finished: bool,
+    over: bool,
 }
 
 impl Tally {
     /// Counts an act; false if it is not worth a word, because it was said before or too often.
     pub fn count(&mut self, act: &Act<'_>) -> bool {
         match act {
-            Act::Said(_) | Act::Painted(_) => {}
-            Act::UsedTool { .. } => self.steps = Some(self.steps.unwrap_or(0).saturating_add(1)),
+            Act::Said(_)
+            | Act::Thought(_)
+            | Act::Painted(_)
+            | Act::BeganTool { .. }
+            | Act::Retrying(_)
+            | Act::Noise(_) => {}
+            Act::UsedTool { name, ok, .. } => {
+                self.steps = Some(self.steps.unwrap_or(0).saturating_add(1));
+                self.worked |= *ok && !only_reads(name);
+            }
             Act::Denied(line) => return self.deny(line),
             Act::Cost(usd) if usd.is_finite() && *usd >= 0.0 => *self.cost_usd.get_or_insert(0.0) += usd,
             Act::Cost(_) => return false,
-            Act::Finished(words) => self.final_words = Some(words.clone().into_owned()),
-            Act::Failed(why) => self.error = Some(last_words(why)),
+            Act::Used { model, tokens } => self.use_tokens(model, *tokens),
+            Act::Session(id) => self.session = Some(plain(id).chars().take(SESSION_MAX).collect()),
+            Act::Strange => self.strange = self.strange.saturating_add(1),
+            Act::Finished(words) => {
+                self.final_words = Some(words.clone().into_owned());
+                // Whatever went wrong before was mended: an agent may come to several ends.
+                (self.finished, self.error, self.reason) = (true, None, None);
+            }
+            Act::Failed { why, reason } => {
+                self.finished = false;
+                self.error = Some(last_words(why));
+                self.reason = *reason;
+            }
+            Act::Over => self.over = true,
         }
         true
+    }
+
+    fn use_tokens(&mut self, model: &str, more: Tokens) {
+        let known = self.tokens.iter().position(|(known, _)| known == model);
+        // Past so many, a model is not told from the last one.
+        match known.or_else(|| (self.tokens.len() >= MODELS_MAX).then_some(MODELS_MAX - 1)) {
+            Some(at) => self.tokens[at].1 += more,
+            None => self.tokens.push((model.to_owned(), more)),
+        }
     }
 
     fn deny(&mut self, line: &str) -> bool {
@@ -82,17 +163,56 @@ impl Tally {
         self.final_words.as_deref().filter(|words| !words.trim().is_empty())
     }
 
+    /// Dollars so far: by the agent's own figure, else by the price of its tokens. One model without a price makes
+    /// the whole unknown.
+    pub fn cost(&self, prices: &Prices, model: &str) -> Option<f64> {
+        let dollars =
+            |(own, tokens): &(String, Tokens)| prices.cost(if own.is_empty() { model } else { own }, tokens);
+        let by_price =
+            || self.tokens.iter().map(dollars).sum::<Option<f64>>().filter(|_| !self.tokens.is_empty());
+        self.cost_usd.or_else(by_price)
+    }
+
+    /// Tokens so far, of all models; none where nobody counts them.
+    pub fn tokens(&self) -> Option<Tokens> {
+        let mut all = Tokens::default();
+        self.tokens.iter().for_each(|(_, tokens)| all += *tokens);
+        (!self.tokens.is_empty()).then_some(all)
+    }
+
     /// Adds what the acts came to. What the report has already comes from elsewhere, and stays.
-    pub fn add_to(self, report: &mut Report) {
-        report.cost_usd = match (report.cost_usd, self.cost_usd) {
+    pub fn add_to(self, report: &mut Report, prices: &Prices, model: &str) {
+        report.cost_usd = match (report.cost_usd, self.cost(prices, model)) {
             (Some(one), Some(other)) => Some(one + other),
             (one, other) => one.or(other),
         };
+        report.tokens = self.tokens();
         report.steps = self.steps;
         report.denied = self.denied;
+        report.strange = self.strange;
+        report.over = self.over;
+        let failed = self.error.is_some();
+        let kept_from_all = self.denied > 0 && !self.worked && self.steps.is_some();
+        report.reason = match self.reason {
+            None if failed => Some(Kind::Crashed.into()),
+            None if kept_from_all => Some(Kind::Denied.into()),
+            reason => reason,
+        };
+        report.finished = self.finished && report.reason.is_none();
+        report.session = self.session;
         report.denial = self.denials.into_iter().next();
         report.error = self.error.or(report.error.take());
     }
+}
+
+/// Words in the names of tools that change nothing.
+const READING: [&str; 12] =
+    ["read", "grep", "glob", "ls", "list", "search", "view", "find", "fetch", "todo", "plan", "think"];
+
+/// Whether a tool of this name changes nothing, as far as names tell.
+fn only_reads(name: &str) -> bool {
+    let name = name.to_lowercase();
+    READING.iter().any(|word| name.contains(word))
 }
 
 /// Words by which programs say what is wrong.
@@ -148,7 +268,7 @@ mod tests {
 
     fn report(acts: &[Act<'_>]) -> Report {
         let mut report = Report::default();
-        tally(acts).0.add_to(&mut report);
+        tally(acts).0.add_to(&mut report, &Prices::default(), "");
         report
     }
 
@@ -163,7 +283,7 @@ mod tests {
         let sum = report(&[Act::Cost(0.25), tool(), Act::Cost(0.5), tool()]);
         assert_eq!((sum.cost_usd, sum.steps), (Some(0.75), Some(2)));
         let mut report = Report { cost_usd: Some(1.0), ..Report::default() };
-        tally(&[Act::Cost(0.5)]).0.add_to(&mut report);
+        tally(&[Act::Cost(0.5)]).0.add_to(&mut report, &Prices::default(), "");
         assert_eq!(report.cost_usd, Some(1.5), "what the task directory says is beside it");
     }
 
@@ -182,7 +302,7 @@ mod tests {
         let (sum, shown) = tally(&acts);
         assert_eq!(shown, [true, false, true, true, false, false]);
         let mut report = Report::default();
-        sum.add_to(&mut report);
+        sum.add_to(&mut report, &Prices::default(), "");
         assert_eq!((report.denied, report.denial.as_deref()), (6, Some("no Bash")));
     }
 
@@ -212,9 +332,13 @@ mod tests {
     #[test]
     fn an_error_that_was_told_outweighs_the_last_lines() {
         let mut report = Report { error: Some("last lines".into()), ..Report::default() };
-        tally(&[]).0.add_to(&mut report);
+        tally(&[]).0.add_to(&mut report, &Prices::default(), "");
         assert_eq!(report.error.as_deref(), Some("last lines"));
-        tally(&[Act::Failed("no login".into())]).0.add_to(&mut report);
+        tally(&[Act::Failed { why: "no login".into(), reason: None }]).0.add_to(
+            &mut report,
+            &Prices::default(),
+            "",
+        );
         assert_eq!(report.error.as_deref(), Some("no login"));
     }
 }

@@ -3,6 +3,7 @@
 use super::event::{Marker, Wish};
 use super::outcome::{Limit, Outcome};
 use super::state::{Phase, State};
+use super::team::Turn;
 
 /// What comes next.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,8 +16,10 @@ pub enum Next {
     Pause,
     /// Not before this time on the loop's clock.
     Rest(u64),
-    /// Another iteration.
-    Run,
+    /// Not before this time on the wall's, in milliseconds since 1970: every agent rests.
+    RestAll(i64),
+    /// Another iteration, by this agent.
+    Run(usize),
 }
 
 /// Chooses what comes next. The order of these tests is a contract:
@@ -47,7 +50,10 @@ pub fn decide(state: &State) -> Next {
     if state.rest_until_ms > state.clock_ms {
         return Next::Rest(state.rest_until_ms);
     }
-    Next::Run
+    match state.turn() {
+        Turn::Of(place) => Next::Run(place),
+        Turn::NobodyUntil(wall_ms) => Next::RestAll(wall_ms),
+    }
 }
 
 /// Done: every check green in the same iteration, and the work claimed or shown.
@@ -89,6 +95,7 @@ fn limit(state: &State) -> Option<Limit> {
     let reached = [
         (Limit::Failures, limits.failures.is_some_and(|max| failures >= max)),
         (Limit::Cost, limits.cost_usd.is_some_and(|max| state.cost_usd >= max)),
+        (Limit::Tokens, limits.tokens.is_some_and(|max| state.tokens.total() >= max)),
         (Limit::Time, limits.time_ms.is_some_and(|max| state.active_ms >= max)),
         (Limit::Iterations, limits.iterations.is_some_and(|max| state.counted >= max)),
     ];
@@ -143,12 +150,21 @@ impl State {
 
     /// Follows the decision.
     pub(super) fn proceed(&mut self) {
-        self.phase = match decide(self) {
+        let next = decide(self);
+        if let Next::Run(place) = next {
+            self.using = place;
+        }
+        self.phase = match next {
             Next::End(outcome) => Phase::Ended(outcome),
             Next::Drain => self.draining(),
             Next::Pause => Phase::Paused,
-            Next::Rest(until_ms) => Phase::Resting { until_ms },
-            Next::Run => Phase::Running { started: false, since_ms: self.clock_ms, stop_at_ms: None },
+            Next::Rest(until_ms) => Phase::Resting { until_ms, wall_ms: None },
+            Next::RestAll(wall_ms) => {
+                let left_ms = wall_ms.saturating_sub(self.wall_ms).max(0) as u64;
+                let until_ms = self.clock_ms.saturating_add(left_ms);
+                Phase::Resting { until_ms, wall_ms: Some(wall_ms) }
+            }
+            Next::Run(_) => Phase::Running { started: false, since_ms: self.clock_ms, stop_at_ms: None },
         };
     }
 }

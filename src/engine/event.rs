@@ -1,6 +1,8 @@
 //! What can happen to a loop. An event is a past participle and one line of the journal.
 
 use super::keeping::TaskReport;
+use super::reason::Reason;
+use super::tokens::Tokens;
 use serde::{Deserialize, Serialize};
 
 /// When an event happened: the wall's time and the monotonic time since the event before it.
@@ -75,6 +77,15 @@ pub enum Event {
     Started {
         /// Its number; numbers never repeat.
         iteration: u32,
+        /// Who works, where there are several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+    },
+    /// A person does not want to wait for a limit's end or a rest.
+    Hurried {
+        /// The inbox is read up to here.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        inbox: Option<u64>,
     },
     /// The agent's process exists.
     Spawned {
@@ -214,6 +225,8 @@ pub enum Change {
     MaxIterations(Option<u32>),
     /// `max-cost`
     MaxCost(Option<f64>),
+    /// `max-tokens`
+    MaxTokens(Option<u64>),
     /// `max-time`, in milliseconds
     MaxTime(Option<u64>),
     /// `max-failures`
@@ -276,6 +289,8 @@ pub enum Notice {
     Silence,
     /// The agent's screen did not get ready for the prompt, so that nothing was typed.
     Unready,
+    /// The agent said that its whole run is over, and its process stayed.
+    Lingering,
 }
 
 /// A file by which the agent speaks.
@@ -312,6 +327,9 @@ pub struct Report {
     /// Dollars, by its own report.
     #[serde(default)]
     pub cost_usd: Option<f64>,
+    /// Tokens, by its own report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
     /// Steps that it took, by its own report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
@@ -321,6 +339,21 @@ pub struct Report {
     /// Why it failed by its own doing: what it said last, in a few lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The same in one word, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// Whether it said that it came to a good end. Its exit code may say otherwise.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub finished: bool,
+    /// Whether it said that its whole run is over.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub over: bool,
+    /// What it calls its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Lines of its stream that were not understood.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub strange: u32,
     /// How often it was not allowed something.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub denied: u32,
@@ -367,6 +400,10 @@ pub enum Fault {
     Permission,
     /// The agent is not logged in.
     Login,
+    /// The agent's account has no credit.
+    Credit,
+    /// There is no such model.
+    Model,
     /// The agent does not understand how it is called.
     Usage,
     /// The prompt file is gone or unreadable.
@@ -379,6 +416,8 @@ pub enum Fault {
     Survivors,
     /// No space, or a write failed.
     Disk,
+    /// There is a limit of dollars, and nobody can know them.
+    Cost,
 }
 
 /// An outcome as scripts read it.

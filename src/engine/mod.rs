@@ -16,11 +16,14 @@ pub mod outcome;
 pub mod plain;
 pub mod plan;
 pub mod prompt;
+pub mod reason;
 pub mod screen;
 pub mod signal;
 pub mod state;
 mod step;
+pub mod team;
 pub mod template;
+pub mod tokens;
 pub mod words;
 
 #[cfg(test)]

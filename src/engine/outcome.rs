@@ -54,6 +54,8 @@ pub enum Limit {
     Failures,
     /// Dollars.
     Cost,
+    /// Tokens.
+    Tokens,
     /// Active time.
     Time,
     /// Iterations.
@@ -104,6 +106,7 @@ impl Limit {
         match self {
             Self::Failures => "failures",
             Self::Cost => "cost",
+            Self::Tokens => "tokens",
             Self::Time => "time",
             Self::Iterations => "iterations",
         }
@@ -117,12 +120,15 @@ impl Fault {
             Self::NotFound => "not-found",
             Self::Permission => "permission",
             Self::Login => "login",
+            Self::Credit => "credit",
+            Self::Model => "model",
             Self::Usage => "usage",
             Self::PromptFile => "prompt-file",
             Self::Workspace => "workspace",
             Self::Marker => "marker",
             Self::Survivors => "survivors",
             Self::Disk => "disk",
+            Self::Cost => "cost",
         }
     }
 }
@@ -155,7 +161,7 @@ impl Outcome {
             Self::Done { checked: true } => "all_checks_passed",
             Self::Done { checked: false } => "completed",
             Self::Limit { limit: Limit::Iterations, .. } => "max_iterations",
-            Self::Limit { limit: Limit::Cost, .. } => "budget_exhausted",
+            Self::Limit { limit: Limit::Cost | Limit::Tokens, .. } => "budget_exhausted",
             Self::Limit { limit: Limit::Time, .. } => "timeout",
             Self::Limit { limit: Limit::Failures, .. } => "failures",
             Self::Fatal { .. } => "fatal",
@@ -192,6 +198,7 @@ impl Limit {
             (Self::Iterations, true) => "ran to its limit of iterations, checks green".into(),
             (Self::Iterations, false) => "no iteration is left".into(),
             (Self::Cost, _) => "the budget is used up".into(),
+            (Self::Tokens, _) => "the tokens are used up".into(),
             (Self::Time, _) => "the time is used up".into(),
             (Self::Failures, _) => "too many failures in a row".into(),
         }

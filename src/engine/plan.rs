@@ -3,6 +3,8 @@
 //! Every semantic is data here; the engine never asks where one came from. Durations are milliseconds.
 
 use super::event::{Exit, Fault};
+use super::reason::Kind;
+use super::tokens::Prices;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,10 +22,16 @@ pub struct Plan {
     pub rest: Rest,
     /// How the agent is called.
     pub agent: Agent,
+    /// Who takes over while it rests at a limit or has no login, in this order.
+    #[serde(default)]
+    pub fallback: Vec<Agent>,
     /// What the prompt carries besides the task.
     pub context: Context,
     /// How patient ralph is with processes.
     pub grace: Grace,
+    /// What tokens cost, where an agent counts them and names no dollars.
+    #[serde(default)]
+    pub prices: Prices,
     /// What is done with the work of an iteration whose checks are all green.
     #[serde(default)]
     pub scm: Scm,
@@ -119,6 +127,12 @@ pub struct Limits {
     pub iterations: Option<u32>,
     /// Dollars, by the agent's own report.
     pub cost_usd: Option<f64>,
+    /// Whether dollars that nobody can know are put up with.
+    #[serde(default)]
+    pub unknown_cost: bool,
+    /// Tokens, by the agent's own report.
+    #[serde(default)]
+    pub tokens: Option<u64>,
     /// Active time of the whole loop.
     pub time_ms: Option<u64>,
     /// Failures in a row.
@@ -138,6 +152,12 @@ pub struct Rest {
     pub backoff_ms: u64,
     /// The longest pause after failures.
     pub backoff_cap_ms: u64,
+    /// The pause at an agent's limit that does not say when it is over; doubled each time.
+    #[serde(default = "half_a_minute")]
+    pub probe_ms: u64,
+    /// The longest of these.
+    #[serde(default = "a_quarter")]
+    pub probe_cap_ms: u64,
 }
 
 /// What the command of a scripted agent begins with; its script follows.
@@ -167,6 +187,24 @@ pub struct Agent {
     /// Patterns of the lines by which it says that it was not allowed something.
     #[serde(default)]
     pub denied: Vec<String>,
+    /// The form of its output.
+    #[serde(default)]
+    pub dialect: Dialect,
+    /// What the words mean by which it fails.
+    #[serde(default)]
+    pub reasons: Vec<ReasonRule>,
+    /// How a person logs in to it.
+    #[serde(default)]
+    pub login: String,
+    /// The words that keep it to a number of dollars, `{usd}` in their place.
+    #[serde(default)]
+    pub budget: Vec<String>,
+    /// Variables that it does not see.
+    #[serde(default)]
+    pub unset: Vec<String>,
+    /// The model that it was asked to use.
+    #[serde(default)]
+    pub model: Option<String>,
     /// Whether this agent's cost can be known.
     pub reports_cost: bool,
     /// Whether it has a terminal, at which the prompt is typed, instead of pipes.
@@ -175,6 +213,55 @@ pub struct Agent {
     /// What its screen shows when it is ready for the prompt, as a pattern; none: it is painted and still.
     #[serde(default)]
     pub ready: Option<String>,
+}
+
+/// The form of an agent's output. Those that are not text are one JSON object a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Dialect {
+    /// Words for people.
+    #[default]
+    Text,
+    /// Claude Code's `stream-json`.
+    Claude,
+    /// Codex' `exec --json`.
+    Codex,
+    /// Gemini CLI's `stream-json`.
+    Gemini,
+    /// Opencode's `--format json`.
+    Opencode,
+    /// Qwen Code's `stream-json`, a cousin of Claude Code's.
+    Qwen,
+    /// Copilot CLI's `--output-format json`.
+    Copilot,
+    /// Droid's `stream-json`.
+    Droid,
+    /// pi's `--mode json`.
+    Pi,
+    /// Amp's `--stream-json`, by its documentation a cousin of Claude Code's.
+    Amp,
+    /// Cursor agent's `stream-json`, by its documentation.
+    Cursor,
+    /// Goose's `stream-json`, by its documentation.
+    Goose,
+}
+
+impl Dialect {
+    /// Whether it is made of events, among which the final words are known.
+    pub fn is_stream(self) -> bool {
+        self != Self::Text
+    }
+}
+
+/// What words mean by which an agent fails.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReasonRule {
+    /// A pattern of them. What its group `reset` matches says when the trouble is over.
+    pub pattern: String,
+    /// What they mean.
+    pub means: Kind,
 }
 
 /// How the prompt goes in.
@@ -339,9 +426,22 @@ pub struct Grace {
     /// How long an agent's screen may take until it is ready for the prompt.
     #[serde(default = "half_a_minute")]
     pub ready_ms: u64,
+    /// How long an agent may stay once it has said that all is over.
+    #[serde(default = "ten_seconds")]
+    pub linger_ms: u64,
     /// How long child loops may go on once the work is done; none is for ever.
     #[serde(default)]
     pub children_ms: Option<u64>,
+}
+
+/// What held before there was such a setting.
+fn a_quarter() -> u64 {
+    900_000
+}
+
+/// What held before there was such a setting.
+fn ten_seconds() -> u64 {
+    10_000
 }
 
 /// What held before there was such a setting.

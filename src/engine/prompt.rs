@@ -262,6 +262,7 @@ pub fn how(iteration: &Iteration) -> String {
         How::TimedOut => "stopped: it took too long".into(),
         How::Inactive => "stopped: it was silent for too long".into(),
         How::Unready => "stopped: its screen did not get ready for the prompt".into(),
+        How::Lingered => "finished, and was stopped as it did not exit".into(),
         How::Matched => "stopped at the done pattern".into(),
         How::Marked => "stopped after its marker".into(),
         How::OutOfTime => "stopped: the loop's time was used up".into(),

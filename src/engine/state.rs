@@ -1,9 +1,12 @@
 //! Where a loop stands: a fold of its journal, bounded however long the journal grows.
 
-use super::event::{CheckReport, Door, Exit, Fault, Marker, Said, Wish};
+use super::event::{CheckReport, Door, Exit, Fault, Marker, Said, Wish, is_false};
 use super::keeping::{Keeping, TaskReport};
 use super::outcome::{Outcome, Status};
 use super::plan::Plan;
+use super::reason::Reason;
+use super::team::Standing;
+use super::tokens::Tokens;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -55,6 +58,15 @@ pub struct State {
     pub claims: Claims,
     /// What cannot be mended by trying again.
     pub fault: Option<(Fault, String)>,
+    /// Where each agent stands, in the plan's order; empty as long as none had to rest.
+    #[serde(default)]
+    pub team: Vec<Standing>,
+    /// Which of them works now, or worked last.
+    #[serde(default)]
+    pub using: usize,
+    /// Tokens known to be used.
+    #[serde(default)]
+    pub tokens: Tokens,
     /// The next iteration rests until here, on the loop's clock.
     pub rest_until_ms: u64,
     /// The last iterations.
@@ -110,6 +122,9 @@ pub enum Phase {
     Resting {
         /// On the loop's clock.
         until_ms: u64,
+        /// By the wall's, in milliseconds since 1970, where an agent rests: sleep counts there too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wall_ms: Option<i64>,
     },
     /// Nothing runs until a person says so.
     Paused,
@@ -129,6 +144,8 @@ pub enum How {
     Inactive,
     /// Its screen did not get ready for the prompt.
     Unready,
+    /// It said that all was over, and did not go.
+    Lingered,
     /// The done pattern matched.
     Matched,
     /// A marker was seen, and it did not exit by itself.
@@ -167,6 +184,21 @@ pub struct Iteration {
     pub ms: u64,
     /// What it cost.
     pub cost_usd: Option<f64>,
+    /// Why it came to a bad end, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// Whether it does not count.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub refunded: bool,
+    /// Whether it said that it came to a good end.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub finished: bool,
+    /// Who worked, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Tokens that it took, if it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
     /// How many steps it took, if it says.
     #[serde(default)]
     pub steps: Option<u32>,
@@ -192,10 +224,14 @@ pub struct Iteration {
 }
 
 impl Iteration {
-    /// Whether the agent is to blame for this end: its own bad exit, or an overrun.
+    /// Whether the agent is to blame for this end: its own bad exit, or an overrun. What its stream says of its end
+    /// outweighs its exit code.
     pub fn is_failure(&self) -> bool {
         match self.how {
-            How::Exited => !self.exit.is_good(),
+            _ if self.refunded => false,
+            How::Exited if self.finished => false,
+            How::Exited => !self.exit.is_good() || self.reason.is_some(),
+            How::Lingered => !self.finished,
             How::TimedOut | How::Unready => true,
             _ => false,
         }
@@ -240,6 +276,8 @@ pub enum Effect {
     },
     /// An alarm, on the loop's clock.
     WakeAt(u64),
+    /// An alarm by the wall's clock, in milliseconds since 1970.
+    WakeAtWall(i64),
     /// The ending's line.
     Finish(Outcome),
     /// The runner goes away.
@@ -270,6 +308,9 @@ impl State {
             red_at_start: None,
             claims: Claims::default(),
             fault: None,
+            team: Vec::new(),
+            using: 0,
+            tokens: Tokens::default(),
             rest_until_ms: 0,
             recent: VecDeque::new(),
             question: None,
@@ -308,7 +349,8 @@ impl State {
                 orders
             }
             Phase::Killing { hard, .. } => vec![Effect::Kill { iteration, hard: *hard }],
-            Phase::Resting { until_ms } => {
+            Phase::Resting { wall_ms: Some(wall_ms), .. } => vec![Effect::WakeAtWall(*wall_ms)],
+            Phase::Resting { until_ms, .. } => {
                 let out_of_time = self.out_of_time_at().unwrap_or(u64::MAX);
                 vec![Effect::WakeAt(out_of_time.min(*until_ms))]
             }

@@ -2,7 +2,9 @@
 
 use super::event::{Change, CheckReport, Door, Event, Fault, Marker, Notice, Now, Report, Wish};
 use super::outcome::{Limit, Outcome};
+use super::reason::Kind;
 use super::state::{Claims, How, Iteration, Phase, REMEMBERED, State};
+use super::team::doubled;
 
 /// Sums stay finite, so that a journal can hold them.
 const COST_MAX: f64 = 1e12;
@@ -27,7 +29,11 @@ impl State {
             }
             Event::Checked { iteration, check, report } => self.checked(*iteration, *check, report),
             Event::Committed { iteration, task, report } => self.committed(*iteration, *task, report),
-            Event::Started { iteration } => self.started(*iteration),
+            Event::Started { iteration, .. } => self.started(*iteration),
+            Event::Hurried { inbox } => {
+                self.read_inbox(*inbox);
+                self.hurry();
+            }
             Event::Spawned { iteration, pid, start_time } if *iteration == self.iteration => {
                 self.process = Some((*pid, *start_time));
             }
@@ -50,7 +56,8 @@ impl State {
     fn pass_time(&mut self, now: Now) {
         self.clock_ms = self.clock_ms.saturating_add(now.delta_ms);
         self.wall_ms = now.wall_ms;
-        if !matches!(self.phase, Phase::Waiting | Phase::Paused | Phase::Ended(_)) {
+        let waits = matches!(self.phase, Phase::Resting { wall_ms: Some(_), .. });
+        if !waits && !matches!(self.phase, Phase::Waiting | Phase::Paused | Phase::Ended(_)) {
             self.active_ms = self.active_ms.saturating_add(now.delta_ms);
         }
     }
@@ -111,6 +118,7 @@ impl State {
             _ => {}
         }
         self.fault = None;
+        self.welcome_back();
         self.question = self.claims.said.blocked.take().or(self.question.take());
         self.claims.exit_waiting = None;
         self.claims.markers.retain(|marker| !matches!(marker, Marker::Blocked | Marker::Wait | Marker::Bus));
@@ -133,6 +141,7 @@ impl State {
         match change {
             Change::MaxIterations(value) => limits.iterations = *value,
             Change::MaxCost(value) => limits.cost_usd = *value,
+            Change::MaxTokens(value) => limits.tokens = *value,
             Change::MaxTime(value) => limits.time_ms = *value,
             Change::MaxFailures(value) => limits.failures = *value,
         }
@@ -199,6 +208,7 @@ impl State {
             }
             (Phase::Running { started: true, .. }, Notice::Silence) => self.kill(How::Inactive),
             (Phase::Running { started: true, .. }, Notice::Unready) => self.kill(How::Unready),
+            (Phase::Running { started: true, .. }, Notice::Lingering) => self.kill(How::Lingered),
             // A file that was asked for may be there from an earlier iteration: that is no sign of an end.
             (Phase::Running { started: true, stop_at_ms, .. }, Notice::Marker(marker))
                 if marker != Marker::File =>
@@ -225,36 +235,46 @@ impl State {
         self.claims.markers.extend(&report.markers);
         self.claims.markers.sort_unstable();
         self.claims.markers.dedup();
-        self.question = None;
-        self.answers.drain(..self.answers_told);
-        self.answers_told = 0;
-        let waiting = self.plan.agent.exit_waiting;
+        let waiting = self.agent().exit_waiting;
         if how == How::Exited && waiting.is_some() && report.exit.code == waiting {
             self.claims.exit_waiting = waiting;
         }
-        let rule = self.plan.agent.rule(report.exit).filter(|_| how == How::Exited);
-        if let Some((rule, class)) = rule.and_then(|rule| Some((rule, rule.means.fault()?))) {
-            let (name, code) = (&self.plan.agent.name, rule.code);
-            let hint = if rule.hint.is_empty() { String::new() } else { format!(": {}", rule.hint) };
-            self.fault = Some((class, format!("{name} exited with {code}: {}{hint}", rule.means.words())));
+        self.remember(how, report);
+        // Whoever was told and could do nothing is told again.
+        if self.recent.back().is_some_and(|last| !last.refunded) {
+            self.question = None;
+            self.answers.drain(..self.answers_told);
+        }
+        self.answers_told = 0;
+        let unpriced = report.cost_usd.is_none() && report.tokens.is_some();
+        if unpriced && self.plan.limits.cost_usd.is_some() && !self.plan.limits.unknown_cost {
+            let detail = format!("nobody knows what iteration {iteration} cost: its model has no price");
+            self.fault = Some((Fault::Cost, detail));
         }
         if !report.survivors.is_empty() {
             let pids: Vec<String> = report.survivors.iter().map(u32::to_string).collect();
             let detail = format!("processes outlived KILL: {}", pids.join(", "));
             self.fault = Some((Fault::Survivors, detail));
         }
-        self.remember(how, report);
         self.judge_iteration();
     }
 
     /// Writes the newest iteration into the books.
     fn remember(&mut self, how: How, report: &Report) {
+        let by_itself = matches!(how, How::Exited | How::Lingered) && self.claims.exit_waiting.is_none();
+        let reason = self.reason_of(report).filter(|_| by_itself);
+        let refunded = reason.is_some_and(|reason| self.suffer(reason, report));
         let mut iteration = Iteration {
             number: self.iteration,
             how,
             exit: report.exit,
             ms: report.ms,
             cost_usd: report.cost_usd,
+            reason,
+            refunded,
+            finished: report.finished,
+            agent: (!self.plan.fallback.is_empty()).then(|| self.agent().name.clone()),
+            tokens: report.tokens,
             steps: report.steps,
             error: report.error.clone(),
             denied: report.denied,
@@ -266,18 +286,26 @@ impl State {
         };
         match report.cost_usd {
             Some(usd) => self.cost_usd = (self.cost_usd + usd).min(COST_MAX),
-            None => self.cost_unknown = true,
+            // At a limit nothing was begun, unless tokens tell otherwise.
+            None => self.cost_unknown |= !refunded || report.tokens.is_some(),
         }
+        self.tokens += report.tokens.unwrap_or_default();
         let failed = iteration.is_failure() && self.claims.exit_waiting.is_none();
         // What was killed for another reason, or asked to be left alone, did not fail.
-        iteration.error = iteration.error.filter(|_| failed);
+        iteration.error = iteration.error.filter(|_| failed || refunded);
+        if failed && by_itself {
+            iteration.reason.get_or_insert(Kind::Crashed.into());
+        }
         let mut rest_ms = self.plan.rest.delay_ms;
-        if failed {
+        if refunded {
+            self.counted = self.counted.saturating_sub(1);
+        } else if failed {
             self.total_failures += 1;
             self.consecutive_failures += 1;
             rest_ms = rest_ms.max(self.backoff_ms(self.consecutive_failures));
-        } else if matches!(how, How::Exited | How::Matched | How::Marked) {
+        } else if matches!(how, How::Exited | How::Lingered | How::Matched | How::Marked) {
             self.consecutive_failures = 0;
+            self.recovered();
         }
         self.rest_until_ms = self.clock_ms.saturating_add(rest_ms);
         if self.recent.len() == REMEMBERED {
@@ -306,9 +334,8 @@ impl State {
     }
 
     pub(super) fn backoff_ms(&self, failures: u32) -> u64 {
-        let doublings = failures.saturating_sub(1).min(40);
         let rest = &self.plan.rest;
-        rest.backoff_ms.saturating_mul(1 << doublings).min(rest.backoff_cap_ms)
+        doubled(rest.backoff_ms, failures.saturating_sub(1), rest.backoff_cap_ms)
     }
 
     fn faulted(&mut self, class: Fault, detail: &str) {

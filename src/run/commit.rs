@@ -136,6 +136,7 @@ impl Runner<'_> {
             log_cap: plan.log_cap,
             timeout: patience.map(millis),
             silence: None,
+            linger: None,
             grace: millis(plan.grace.term_ms),
             survivor: millis(plan.grace.survivor_ms),
         };

@@ -3,7 +3,7 @@
 use super::{Error, Flow, Runner, millis};
 use crate::drive::call::Invitation;
 use crate::drive::job::{Job, Launch, Terms};
-use crate::drive::read::Reader;
+use crate::drive::read::{Reader, Stream, Text};
 use crate::drive::scan::Scanner;
 use crate::drive::terminal::Service;
 use crate::drive::{Ears, Key, leftover, script, tree};
@@ -19,7 +19,7 @@ use std::time::Instant;
 impl Runner<'_> {
     pub(super) fn obey(&mut self) -> Result<Flow, Error> {
         let orders = self.state.orders();
-        self.wake_at = None;
+        (self.wake_at, self.wake_wall_ms) = (None, None);
         if let Some(key) = self.world.under_way() {
             let ordered = orders.iter().any(|order| match order {
                 Effect::Run { iteration } => key == Key::Agent(*iteration),
@@ -51,6 +51,10 @@ impl Runner<'_> {
                         self.journal.sync()?;
                     }
                     self.wake_at = Some(self.epoch + millis(clock_ms.saturating_sub(self.epoch_clock_ms)));
+                }
+                Effect::WakeAtWall(wall_ms) => {
+                    self.journal.sync()?;
+                    self.wake_wall_ms = Some(wall_ms);
                 }
                 Effect::Finish(outcome) => {
                     self.finish(&outcome)?;
@@ -95,7 +99,9 @@ impl Runner<'_> {
         if !self.state.orders().contains(&Effect::Run { iteration }) {
             return Ok(Flow::Again);
         }
-        self.tell(Event::Started { iteration })?;
+        let several = !self.state.plan.fallback.is_empty();
+        let agent = several.then(|| self.state.agent().name.clone());
+        self.tell(Event::Started { iteration, agent })?;
         if self.disk_full {
             return Ok(Flow::Again);
         }
@@ -119,12 +125,13 @@ impl Runner<'_> {
     }
 
     fn start_agent(&mut self, iteration: u32, prompt: File) -> io::Result<Job> {
-        let plan = &self.state.plan;
+        let (plan, agent) = (&self.state.plan, self.state.agent());
         let terms = Terms {
             log: self.dir.iteration(iteration).join("output.log"),
             log_cap: plan.log_cap,
             timeout: None,
             silence: plan.limits.inactivity_ms.map(millis),
+            linger: agent.dialect.is_stream().then(|| millis(plan.grace.linger_ms)),
             grace: millis(plan.grace.term_ms),
             survivor: millis(plan.grace.survivor_ms),
         };
@@ -133,9 +140,10 @@ impl Runner<'_> {
             let prompt = String::from_utf8_lossy(&self.prompt.1).into_owned();
             return self.world.call(Invitation { prompt, iteration, workspace, task_dir }, terms);
         }
-        let mut command = script::resolve(&plan.agent.command);
-        let prompt = match plan.agent.prompt {
-            _ if plan.agent.terminal => None,
+        let mut command = script::resolve(&agent.command);
+        command.extend(self.budget_words());
+        let prompt = match agent.prompt {
+            _ if agent.terminal => None,
             Delivery::Stdin => Some(prompt),
             Delivery::Argument => {
                 command.push(String::from_utf8_lossy(&self.prompt.1).into_owned());
@@ -155,20 +163,27 @@ impl Runner<'_> {
             (leftover::MARK, leftover::mark(&self.header.id)),
         ]
         .map(|(name, value)| (name.to_owned(), value));
-        let own = plan.agent.env.clone().into_iter();
+        let own = agent.env.clone().into_iter();
         let env: Vec<(String, String)> = own.chain(env).collect();
         let (command, dir) = (&command[..], &plan.workspace);
-        let terminal = plan.agent.terminal.then(|| self.service());
+        let terminal = agent.terminal.then(|| self.service());
         self.world.start(Launch { command, dir, env: &env, stdin: prompt, terminal, terms })
+    }
+
+    /// The words that keep an agent to the dollars that are left.
+    fn budget_words(&self) -> Vec<String> {
+        let Some(max) = self.state.plan.limits.cost_usd else { return Vec::new() };
+        let left = format!("{:.4}", (max - self.state.cost_usd).max(0.0001));
+        self.state.agent().budget.iter().map(|word| word.replace("{usd}", &left)).collect()
     }
 
     /// How an agent on a terminal is served there.
     fn service(&self) -> Service {
-        let plan = &self.state.plan;
+        let (plan, agent) = (&self.state.plan, self.state.agent());
         let pattern = |text: &Option<String>| text.as_ref().and_then(|text| Regex::new(text).ok());
         Service {
             prompt: String::from_utf8_lossy(&self.prompt.1).into_owned(),
-            ready: pattern(&plan.agent.ready),
+            ready: pattern(&agent.ready),
             patience: millis(plan.grace.ready_ms),
             pattern: pattern(&plan.proof.pattern),
         }
@@ -176,7 +191,7 @@ impl Runner<'_> {
 
     /// A program that is not there will not be there next time; anything else may pass.
     fn not_started(&mut self, iteration: u32, error: &io::Error) -> Result<(), Error> {
-        let agent = &self.state.plan.agent;
+        let agent = self.state.agent();
         let program = agent.command.first().unwrap_or(&agent.name).clone();
         let class = match error.kind() {
             io::ErrorKind::NotFound => Fault::NotFound,
@@ -219,6 +234,7 @@ impl Runner<'_> {
                 log_cap: plan.log_cap,
                 timeout: Some(millis(what.timeout_ms)),
                 silence: None,
+                linger: None,
                 grace: millis(plan.grace.term_ms),
                 survivor: millis(plan.grace.survivor_ms),
             };
@@ -239,14 +255,17 @@ impl Runner<'_> {
 
     /// What the agent's output is read for.
     fn ears(&self) -> Ears {
-        if self.state.plan.agent.terminal {
+        if self.state.agent().terminal {
             return Ears { reader: Reader::Screen, scanner: None };
         }
+        let plan = &self.state.plan;
         let prompt = || String::from_utf8_lossy(&self.prompt.1).into_owned();
-        let pattern = self.state.plan.proof.pattern.as_ref();
+        let pattern = plan.proof.pattern.as_ref();
         let pattern = pattern.and_then(|pattern| regex::RegexSet::new([pattern]).ok());
         let scanner = pattern.map(|pattern| Scanner::new(pattern, &prompt()));
-        Ears { reader: Reader::text(self.denials.clone(), prompt), scanner }
+        let stream = Stream::new(self.state.agent().dialect, self.reasons.clone(), &plan.workspace);
+        let text = || Reader::Text(Text::new(self.denials.clone(), prompt));
+        Ears { reader: stream.map_or_else(text, Reader::Stream), scanner }
     }
 
     fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {

@@ -7,11 +7,12 @@ use super::stream::Stream;
 use super::tail::last_lines;
 use super::{Paint, columns, fit, kept, line, one_line, paint};
 use crate::engine::plan::Scm;
+use crate::engine::reason::Kind;
 use crate::engine::words::{duration, of_limit};
 use crate::engine::{Act, Event, Phase, State};
 use crate::store::{Line, LoopDir};
 use std::io::{IsTerminal, Write, stderr, stdout};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,7 +93,7 @@ impl Console {
     /// Shows what an event means.
     pub fn event(&mut self, line: &Line, state: &State) {
         (self.began, self.began_active_ms) = (Instant::now(), state.active_ms);
-        let lent = state.plan.agent.terminal && self.mirrors();
+        let lent = state.agent().terminal && self.mirrors();
         self.ending = if lent { "\r\n" } else { "\n" };
         match self.style {
             Style::Json => {
@@ -109,7 +110,7 @@ impl Console {
                 for (words, colour) in line::lines(&line.event, state) {
                     self.own_line(&words, colour, &mut out);
                 }
-                if matches!(line.event, Event::Started { .. }) && state.plan.agent.terminal && !lent {
+                if matches!(line.event, Event::Started { .. }) && state.agent().terminal && !lent {
                     let words = format!(
                         "the agent has a terminal of its own; ralph logs {} shows it",
                         self.dir.name()
@@ -320,7 +321,8 @@ impl Console {
             }
             Phase::Killing { .. } => format!("stopping iteration {}", state.iteration),
             Phase::Draining { .. } => "waiting for child loops".into(),
-            Phase::Resting { until_ms } => {
+            Phase::Resting { wall_ms: Some(wall_ms), .. } => waiting(state, *wall_ms),
+            Phase::Resting { until_ms, .. } => {
                 let left = until_ms.saturating_sub(state.clock_ms + self.began.elapsed().as_millis() as u64);
                 format!("resting {}", duration(left / 1000 * 1000 + 1000))
             }
@@ -341,6 +343,17 @@ impl Console {
         }
         format!("▸ {} · {}", self.dir.name(), parts.join(" · "))
     }
+}
+
+/// Who rests until when.
+fn waiting(state: &State, wall_ms: i64) -> String {
+    let left = wall_ms.saturating_sub(now_ms()).max(0) as u64;
+    let why = state.team.iter().find_map(|standing| standing.why).map_or("resting", Kind::words);
+    format!("{}: {why}, {} left", state.plan.agent.name, whole_seconds(left + 999))
+}
+
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as i64
 }
 
 /// Which check runs.

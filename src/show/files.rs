@@ -43,7 +43,7 @@ impl Files {
 fn iterations_log(log: &mut File, line: &Line, state: &State) -> io::Result<()> {
     let limit = state.plan.limits.iterations;
     let words = match &line.event {
-        Event::Started { iteration } => format!("[START] iteration {}", of_limit(*iteration, limit)),
+        Event::Started { iteration, .. } => format!("[START] iteration {}", of_limit(*iteration, limit)),
         Event::Ended { iteration, report } => {
             let word =
                 if state.recent.back().is_some_and(|last| has_failed(last, state)) { "FAIL" } else { "END" };

@@ -13,9 +13,10 @@ use crate::engine::{Event, Marker, Outcome, Phase, Plan, State};
 pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
     let one = |words: String, paint: Paint| vec![(words, paint)];
     match event {
-        Event::Started { iteration } => {
+        Event::Started { iteration, agent } => {
             let number = of_limit(*iteration, state.plan.limits.iterations);
-            one(format!("starting iteration {number}"), Paint::Bold)
+            let who = agent.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+            one(format!("starting iteration {number}{who}"), Paint::Bold)
         }
         Event::Ended { report, .. } => {
             let mut all = Vec::new();
@@ -49,6 +50,7 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
         Event::Asked { wish, by, .. } => {
             asked(*wish, *by, state).map(|words| (words, Paint::Yellow)).into_iter().collect()
         }
+        Event::Hurried { .. } => one("trying again now".into(), Paint::Dim),
         Event::Answered { .. } => one("your words go into the next prompt".into(), Paint::Dim),
         Event::Drained { waited, stopped, .. } => {
             let line = |words: &str, names: &[String], paint| {
@@ -134,7 +136,7 @@ fn ended(iteration: &Iteration, state: &State) -> (String, Paint) {
             let attempt = of_limit(state.consecutive_failures, state.plan.limits.failures);
             let retry = format!(", retrying in {} (attempt {attempt})", duration(rest));
             let retry = if goes_on(state) { retry.as_str() } else { "" };
-            let means = state.plan.agent.rule(iteration.exit).map(|rule| rule.means.words());
+            let means = state.agent().rule(iteration.exit).map(|rule| rule.means.words());
             let means = means.map(|words| format!(": {words}")).unwrap_or_default();
             (format!("iteration {number} failed ({exit}{means}){retry}"), Paint::Red)
         }
@@ -168,6 +170,7 @@ fn changed(limit: &Change) -> String {
         Change::MaxIterations(max) => ("max-iterations", max.map(|max| max.to_string())),
         Change::MaxFailures(max) => ("max-failures", max.map(|max| max.to_string())),
         Change::MaxCost(max) => ("max-cost", max.map(dollars)),
+        Change::MaxTokens(max) => ("max-tokens", max.map(|max| max.to_string())),
         Change::MaxTime(max) => ("max-time", max.map(duration)),
     };
     value.map_or_else(|| format!("{name}: no limit"), |value| format!("{name} is now {value}"))
@@ -179,6 +182,7 @@ fn noticed(notice: Notice, state: &State) -> Option<String> {
         Notice::Pattern => "done pattern matched, stopping the agent".into(),
         Notice::Silence => return None,
         Notice::Unready => "the agent's screen did not get ready for the prompt".into(),
+        Notice::Lingering => "the agent is done and does not exit, ending it".into(),
         Notice::Marker(marker) => {
             let name = match marker {
                 Marker::Done => "DONE marker",

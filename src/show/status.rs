@@ -74,7 +74,10 @@ fn tasks(state: &State) -> Vec<Value> {
 
 fn resting_until(state: &State) -> Option<i64> {
     match state.phase {
-        Phase::Resting { until_ms } => Some(state.wall_ms + until_ms.saturating_sub(state.clock_ms) as i64),
+        Phase::Resting { wall_ms: Some(wall_ms), .. } => Some(wall_ms),
+        Phase::Resting { until_ms, .. } => {
+            Some(state.wall_ms + until_ms.saturating_sub(state.clock_ms) as i64)
+        }
         _ => None,
     }
 }

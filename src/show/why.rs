@@ -42,7 +42,7 @@ pub fn last_words(state: &State) -> Vec<String> {
 pub fn denied(state: &State) -> Option<String> {
     let times = state.recent.iter().fold(0, |sum: u32, last| sum.saturating_add(last.denied));
     let first = state.recent.iter().find_map(|last| last.denial.as_deref())?;
-    let more = match state.plan.agent.approve {
+    let more = match state.agent().approve {
         Some(Approve::None) => "; --approve edits lets it change files",
         Some(Approve::Edits) => "; --approve all lets it do everything",
         Some(Approve::All) => "",
@@ -85,6 +85,9 @@ fn raised(limit: Limit, state: &State) -> Option<String> {
         Limit::Cost => {
             let cents = (limits.cost_usd?.max(state.cost_usd) * 200.0).ceil();
             format!("max-cost={:.2}", cents / 100.0)
+        }
+        Limit::Tokens => {
+            format!("max-tokens={}", limits.tokens?.max(state.tokens.total()).saturating_mul(2))
         }
         Limit::Time => {
             let seconds = (limits.time_ms? / 500).max(state.active_ms / 1000 + 1);

@@ -29,6 +29,8 @@ pub enum Message {
         /// Which, and to what.
         limit: Change,
     },
+    /// Someone does not want to wait.
+    Hurried,
     /// Something that cannot be understood.
     #[serde(other)]
     Unknown,

@@ -23,6 +23,7 @@ pub fn event_of(message: Message, offset: u64) -> Option<Event> {
         Message::Asked { wish } => Some(Event::Asked { wish, by: Door::Inbox, inbox }),
         Message::Answered { text } => Some(Event::Answered { text, inbox }),
         Message::Changed { limit } => Some(Event::Changed { limit, inbox }),
+        Message::Hurried => Some(Event::Hurried { inbox }),
         Message::Unknown => None,
     }
 }

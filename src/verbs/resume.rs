@@ -52,6 +52,13 @@ fn all(words: &ResumeWords) -> Result<i32, Failure> {
 fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
     let visit = Visit::as_operator(name)?;
     let state = &visit.view.state;
+    if words.now {
+        inbox::append(&visit.dir, &Message::Hurried)?;
+    }
+    if visit.held && state.wish == Wish::Go && words.now {
+        say(&format!("{name} tries again now\n"));
+        return Ok(0);
+    }
     if visit.held && state.wish == Wish::Go {
         warn(format!("{name:?} is not paused"));
         if let Some(text) = &words.answer {

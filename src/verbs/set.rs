@@ -24,13 +24,15 @@ pub(super) fn set(words: &SetWords) -> Result<i32, Failure> {
 }
 
 fn change(word: &str) -> Result<Change, Failure> {
-    let hint = "one of max-iterations=N, max-cost=USD, max-time=D, max-failures=N; 0 is no limit";
+    let hint =
+        "one of max-iterations=N, max-cost=USD, max-tokens=N, max-time=D, max-failures=N; 0 is no limit";
     let wrong = || Failure::usage(format!("{word:?} is not a limit and its value"), hint);
     let (name, value) = word.split_once('=').ok_or_else(wrong)?;
     Ok(match name {
         "max-iterations" => Change::MaxIterations(limit::<u32>(value).ok_or_else(wrong)?.into()),
         "max-failures" => Change::MaxFailures(limit::<u32>(value).ok_or_else(wrong)?.into()),
         "max-cost" => Change::MaxCost(Bound(amount(value).map_err(|_| wrong())?).into()),
+        "max-tokens" => Change::MaxTokens(limit::<u64>(value).ok_or_else(wrong)?.into()),
         "max-time" => {
             Change::MaxTime(Option::<Span>::from(limit(value).ok_or_else(wrong)?).map(|span| span.0))
         }

@@ -48,6 +48,9 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("graceTerm", r#""1s""#, "/grace/term_ms", "1000"),
     ("graceMarker", r#""2s""#, "/grace/marker_ms", "2000"),
     ("graceSurvivor", r#""3s""#, "/grace/survivor_ms", "3000"),
+    ("graceLinger", r#""4s""#, "/grace/linger_ms", "4000"),
+    ("maxTokens", "5000", "/limits/tokens", "5000"),
+    ("probe", r#""2s..9s""#, "/rest/probe_cap_ms", "9000"),
     ("graceReady", r#""3s""#, "/grace/ready_ms", "3000"),
     ("pty", "true", "/agent/terminal", "true"),
 ];

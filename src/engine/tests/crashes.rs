@@ -145,7 +145,7 @@ fn events_of_another_iteration_are_ignored() {
     let work = two(Loop::new().pattern("x").open());
     for iteration in [0, 1, 3, u32::MAX] {
         for event in [
-            Event::Started { iteration },
+            Event::Started { iteration, agent: None },
             Event::Ended { iteration, report: Report::default() },
             Event::Noticed { iteration, notice: Notice::Pattern, words: None },
             Event::Noticed { iteration, notice: Notice::Silence, words: None },
@@ -161,7 +161,7 @@ fn events_of_another_iteration_are_ignored() {
 #[test]
 fn a_second_start_of_the_same_iteration_is_ignored() {
     let work = Loop::new().open().start();
-    assert_eq!(work.clone().feed(Event::Started { iteration: 1 }).state, work.state);
+    assert_eq!(work.clone().feed(Event::Started { iteration: 1, agent: None }).state, work.state);
 }
 
 #[test]

@@ -20,7 +20,7 @@ struct Fair {
 
 impl Fair {
     fn feed(&mut self, delta_ms: u64, event: Event) {
-        let now = Now { wall_ms: 0, delta_ms };
+        let now = Now { wall_ms: self.state.wall_ms + delta_ms as i64, delta_ms };
         self.state.step(now, &event);
         self.journal.lines.push((now, event));
     }
@@ -59,7 +59,7 @@ impl Fair {
                 self.feed(100, drained);
             }
             ([Effect::Run { iteration: next }, ..], _) if *next > iteration => {
-                self.feed(1, Event::Started { iteration: *next });
+                self.feed(1, Event::Started { iteration: *next, agent: None });
                 self.feed(1, Event::Spawned { iteration: *next, pid: *next, start_time: 1 });
             }
             ([Effect::Run { .. }, Effect::WakeAt(at)], 4..8) => {
@@ -70,6 +70,9 @@ impl Fair {
             }
             ([Effect::Run { .. } | Effect::Kill { .. }, ..], trouble) => self.end(iteration, trouble),
             ([Effect::WakeAt(at)], _) => self.feed(at.saturating_sub(self.state.clock_ms), Event::Woke),
+            ([Effect::WakeAtWall(at)], _) => {
+                self.feed(at.saturating_sub(self.state.wall_ms).max(0) as u64, Event::Woke);
+            }
             ([Effect::Finish(_)], _) => self.feed(1, finished()),
             ([Effect::Leave], _) => {
                 let forgiven = self.state.outcome().is_none_or(|outcome| match outcome {

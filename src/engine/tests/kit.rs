@@ -6,6 +6,7 @@ use crate::engine::plan::{
     Agent, Check, Context, Grace, Level, Limits, OnFail, Plan, Proof, Rest, Scm, Task, Worktree,
 };
 use crate::engine::signal;
+use crate::engine::tokens::Prices;
 use crate::engine::{Effect, Limit, Outcome, Phase, State};
 
 pub(super) const TEMPLATE: &str = include_str!("../../../presets/prompt.md");
@@ -25,7 +26,13 @@ pub(super) fn plan() -> Plan {
             iteration_ms: Some(7_200_000),
             ..Limits::default()
         },
-        rest: Rest { delay_ms: 0, backoff_ms: 1000, backoff_cap_ms: 300_000 },
+        rest: Rest {
+            delay_ms: 0,
+            backoff_ms: 1000,
+            backoff_cap_ms: 300_000,
+            probe_ms: 30_000,
+            probe_cap_ms: 900_000,
+        },
         agent: Agent { name: "agent".into(), command: vec!["agent".into()], ..Agent::default() },
         context: Context {
             level: Level::Full,
@@ -34,7 +41,10 @@ pub(super) fn plan() -> Plan {
             bus: 0,
             template: TEMPLATE.into(),
         },
+        fallback: vec![],
+        prices: Prices::default(),
         grace: Grace {
+            linger_ms: 10_000,
             term_ms: 5000,
             marker_ms: 30_000,
             survivor_ms: 30_000,
@@ -233,7 +243,7 @@ impl Loop {
     pub(super) fn started_as_ordered(self, iteration: u32) -> Self {
         let orders = self.state.orders();
         assert_eq!(orders.first(), Some(&Effect::Run { iteration }), "{:?}", self.state);
-        self.feed(Event::Started { iteration })
+        self.feed(Event::Started { iteration, agent: None })
     }
 
     pub(super) fn end(self, report: Report) -> Self {

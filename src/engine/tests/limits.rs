@@ -147,7 +147,7 @@ fn the_rest_doubles_with_every_failure_up_to_its_cap() {
     let mut rests = Vec::new();
     for _ in 0..70 {
         work = work.start().exit(1);
-        let Phase::Resting { until_ms } = work.state.phase else { panic!("{:?}", work.state.phase) };
+        let Phase::Resting { until_ms, .. } = work.state.phase else { panic!("{:?}", work.state.phase) };
         let rest = until_ms - work.state.clock_ms;
         rests.push(rest / 1000);
         assert_eq!(work.orders(), [Effect::WakeAt(until_ms)]);

@@ -261,7 +261,7 @@ fn the_order_of_the_tests_is_a_contract() {
             Some(4) => Next::End(Outcome::Limit { limit: Limit::Iterations, success: false }),
             Some(5) => Next::Pause,
             Some(6) => Next::Rest(11),
-            _ => Next::Run,
+            _ => Next::Run(0),
         };
         assert_eq!(decide(&state), expected, "{truth:07b}");
     }
@@ -298,19 +298,22 @@ fn the_agents_words_come_before_its_markers_and_blocked_before_waiting() {
     state.claims.markers.push(Marker::Bus);
     assert_eq!(why(&state), "bus");
     state.claims.markers.clear();
-    assert_eq!(why(&state), "Run");
+    assert_eq!(why(&state), "Run(0)");
 }
 
 #[test]
 fn of_several_limits_the_gravest_is_named() {
     let mut state =
         Loop::new().with(|plan| (plan.limits.cost_usd, plan.limits.time_ms) = (Some(1.0), Some(1))).state;
+    state.plan.limits.tokens = Some(10);
+    state.tokens.output = 10;
     (state.counted, state.consecutive_failures, state.cost_usd, state.active_ms) = (25, 5, 1.0, 1);
     let mut limit = || match decide(&state) {
         Next::End(Outcome::Limit { limit, .. }) => {
             match limit {
                 Limit::Failures => state.consecutive_failures = 4,
                 Limit::Cost => state.cost_usd = 0.99,
+                Limit::Tokens => state.tokens.output = 9,
                 Limit::Time => state.active_ms = 0,
                 Limit::Iterations => state.counted = 24,
             }
@@ -319,8 +322,15 @@ fn of_several_limits_the_gravest_is_named() {
         _ => None,
     };
     assert_eq!(
-        [limit(), limit(), limit(), limit(), limit()],
-        [Some(Limit::Failures), Some(Limit::Cost), Some(Limit::Time), Some(Limit::Iterations), None]
+        [limit(), limit(), limit(), limit(), limit(), limit()],
+        [
+            Some(Limit::Failures),
+            Some(Limit::Cost),
+            Some(Limit::Tokens),
+            Some(Limit::Time),
+            Some(Limit::Iterations),
+            None
+        ]
     );
 }
 

@@ -6,6 +6,8 @@ use crate::engine::event::{
 };
 use crate::engine::outcome::iterations;
 use crate::engine::plain::plain;
+use crate::engine::reason::{Kind, Reason};
+use crate::engine::tokens::Tokens;
 use crate::engine::words::{bytes, processes};
 use crate::engine::{Limit, Outcome, State, Status};
 use serde_json::{from_str, to_string};
@@ -146,7 +148,13 @@ fn lines() -> Vec<(Event, &'static str)> {
         cost_usd: Some(0.25),
         bytes: 7,
         steps: Some(4),
+        tokens: Some(Tokens { input: 1, cache_read: 2, cache_write: 3, output: 4 }),
         error: Some("no login".into()),
+        reason: Some(Reason { kind: Kind::UsageLimit, until_ms: Some(9) }),
+        finished: true,
+        over: true,
+        session: Some("s".into()),
+        strange: 1,
         denied: 2,
         denial: Some("ls".into()),
         leftovers: 2,
@@ -182,7 +190,7 @@ fn lines() -> Vec<(Event, &'static str)> {
             },
             r#"{"event":"checked","iteration":2,"check":0,"report":{"exit":{},"timed_out":true,"ms":0}}"#,
         ),
-        (Event::Started { iteration: 3 }, r#"{"event":"started","iteration":3}"#),
+        (Event::Started { iteration: 3, agent: None }, r#"{"event":"started","iteration":3}"#),
         (
             Event::Spawned { iteration: 3, pid: 4, start_time: 5 },
             r#"{"event":"spawned","iteration":3,"pid":4,"start_time":5}"#,
@@ -205,7 +213,7 @@ fn lines() -> Vec<(Event, &'static str)> {
         ),
         (
             Event::Ended { iteration: 3, report },
-            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"cost_usd":0.25,"steps":4,"bytes":7,"error":"no login","denied":2,"denial":"ls","leftovers":2,"survivors":[3]}}"#,
+            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"session":"s","strange":1,"denied":2,"denial":"ls","leftovers":2,"survivors":[3]}}"#,
         ),
         (
             Event::Faulted { class: Fault::PromptFile, detail: "gone".into() },

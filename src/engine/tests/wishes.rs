@@ -56,7 +56,7 @@ fn a_pause_ends_a_rest_at_once_and_a_resume_does_not_rest_again() {
 fn a_pause_takes_back_an_order_that_was_not_obeyed_yet() {
     let work = Loop::new().open().ask(Wish::Pause, Door::Inbox);
     assert!(work.is_paused());
-    assert!(work.feed(Event::Started { iteration: 1 }).is_paused(), "too late");
+    assert!(work.feed(Event::Started { iteration: 1, agent: None }).is_paused(), "too late");
 }
 
 #[test]

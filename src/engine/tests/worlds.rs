@@ -6,7 +6,9 @@ use crate::engine::event::{
 };
 use crate::engine::keeping::{Skip, TaskReport};
 use crate::engine::plan::Plan;
+use crate::engine::reason::{Kind, Reason};
 use crate::engine::state::REMEMBERED;
+use crate::engine::team::Turn;
 use crate::engine::{Effect, Outcome, State};
 use fastrand::Rng;
 
@@ -74,8 +76,24 @@ pub(super) fn any_plan(random: &mut Rng) -> Plan {
     plan.scm.tasks = tasks[..random.usize(..3)].to_vec();
     plan.worktree = (random.u8(..3) == 0).then(worktree);
     plan.rest.delay_ms = random.u64(..2) * random.u64(..2000);
+    plan.fallback = vec![plan.agent.clone(); random.usize(..3).saturating_sub(1)];
     plan.agent.exit_waiting = random.bool().then_some(42);
     plan
+}
+
+fn any_reason(random: &mut Rng) -> Reason {
+    let all = [
+        Kind::UsageLimit,
+        Kind::UsageLimit,
+        Kind::RateLimit,
+        Kind::Overloaded,
+        Kind::Login,
+        Kind::Credit,
+        Kind::Context,
+        Kind::Crashed,
+    ];
+    let kind = all[random.usize(..all.len())];
+    Reason { kind, until_ms: random.bool().then(|| random.i64(-5_000..60_000)) }
 }
 
 pub(super) fn any_report(random: &mut Rng) -> Report {
@@ -99,6 +117,8 @@ pub(super) fn any_report(random: &mut Rng) -> Report {
         markers: if rarely(random) { vec![marker] } else { vec![] },
         cost_usd: random.bool().then_some(0.25),
         survivors: if rarely(random) { vec![9] } else { vec![] },
+        reason: (random.u8(..6) == 0).then(|| any_reason(random)),
+        finished: random.bool(),
         ..Report::default()
     }
 }
@@ -136,7 +156,7 @@ fn any_event(random: &mut Rng, state: &State) -> Event {
             let report = if random.u8(..3) == 0 { red() } else { green() };
             Event::Checked { iteration, check: near(random, expected) as usize, report }
         }
-        12..18 => Event::Started { iteration: near(random, state.iteration.wrapping_add(1)) },
+        12..18 => Event::Started { iteration: near(random, state.iteration.wrapping_add(1)), agent: None },
         18 | 19 => Event::Spawned { iteration, pid: random.u32(..), start_time: 1 },
         20 => Event::Noticed { iteration, notice: Notice::Pattern, words: None },
         21 => {
@@ -199,6 +219,9 @@ struct Oracle {
     /// The agent that lives, and whether it has a process.
     alive: Option<(u32, bool)>,
     started: u32,
+    /// Iterations that do not count, and the newest whose end was looked at.
+    refunds: u32,
+    newest_end: u32,
     highest: u32,
     spent: f64,
     /// The last report of each check that had been ordered, with its iteration.
@@ -215,7 +238,7 @@ impl Oracle {
     /// Takes the event into account as whoever obeyed these orders sees it.
     fn hear(&mut self, orders: &[Effect], event: &Event) {
         match event {
-            Event::Started { iteration }
+            Event::Started { iteration, agent: None }
                 if self.alive.is_none() && orders.contains(&Effect::Run { iteration: *iteration }) =>
             {
                 assert!(*iteration > self.highest, "a number came again");
@@ -259,9 +282,14 @@ impl Oracle {
         }
     }
 
-    fn judge(&self, state: &State, orders: &[Effect]) {
+    fn judge(&mut self, state: &State, orders: &[Effect]) {
         assert!(state.recent.len() <= REMEMBERED);
-        assert_eq!((state.counted, state.iteration), (self.started, self.highest));
+        if let Some(last) = state.recent.back().filter(|last| last.number > self.newest_end) {
+            self.newest_end = last.number;
+            self.refunds += u32::from(last.refunded);
+            assert!(!last.refunded || last.reason.is_some_and(|reason| reason.kind.is_the_agents_own()));
+        }
+        assert_eq!((state.counted, state.iteration), (self.started - self.refunds, self.highest));
         assert!((state.cost_usd - self.spent).abs() < 1e-9, "{} {}", state.cost_usd, self.spent);
         assert!(state.active_ms <= state.clock_ms);
         match (self.alive, orders) {
@@ -294,6 +322,9 @@ impl Oracle {
                 assert_eq!((state.wish.is_now(), &state.fault), (false, &None));
                 self.all_checks_are_green(state);
             }
+            (None, [Effect::WakeAtWall(wall_ms)]) => {
+                assert!(*wall_ms > state.wall_ms, "a rest has an end, and that is to come");
+            }
             (None, [] | [Effect::WakeAt(_) | Effect::Finish(_) | Effect::Leave]) => {}
             (None, _) => panic!("{orders:?}"),
         }
@@ -301,12 +332,13 @@ impl Oracle {
 
     fn nothing_stands_against_a_run(&self, state: &State) {
         let limits = &state.plan.limits;
-        assert!(limits.iterations.is_none_or(|max| self.started < max));
+        assert!(limits.iterations.is_none_or(|max| self.started - self.refunds < max));
         assert!(limits.cost_usd.is_none_or(|max| self.spent < max));
         assert!(limits.time_ms.is_none_or(|max| state.active_ms < max));
         let failures = state.consecutive_failures.max(state.keeping.failures);
         assert!(limits.failures.is_none_or(|max| failures < max));
         assert_eq!((state.wish, &state.fault), (Wish::Go, &None));
+        assert_eq!(state.turn(), Turn::Of(state.using));
         assert!(state.rest_until_ms <= state.clock_ms);
     }
 

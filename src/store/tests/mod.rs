@@ -10,6 +10,7 @@ mod space;
 
 use crate::engine::event::{Door, Event, Wish};
 use crate::engine::plan::{Agent, Context, Grace, Level, Limits, Plan, Proof, Rest, Scm, Task};
+use crate::engine::tokens::Prices;
 use crate::store::{Header, Home, Journal, Line, LoopDir};
 use std::path::{Path, PathBuf};
 
@@ -45,6 +46,8 @@ fn plan(workspace: &Path) -> Plan {
         limits: Limits { iterations: Some(25), cost_usd: Some(0.1), ..Limits::default() },
         rest: Rest::default(),
         agent: Agent::default(),
+        fallback: vec![],
+        prices: Prices::default(),
         context: Context {
             level: Level::Full,
             diff_chars: 5000,
@@ -80,7 +83,7 @@ fn line(n: u64) -> Line {
     let event = match n % 4 {
         0 => Event::Opened { pid: 7, version: "0.1.0 — ü".to_owned(), cost_usd: None },
         1 => Event::Asked { wish: Wish::Pause, by: Door::Inbox, inbox: Some(n) },
-        2 => Event::Started { iteration: n as u32 },
+        2 => Event::Started { iteration: n as u32, agent: None },
         _ => Event::Asked { wish: Wish::Go, by: Door::Sigterm, inbox: None },
     };
     Line { at_ms: 1_789_000_001_000 + n as i64, ms: n, event }

@@ -1,0 +1,242 @@
+//! Claude Code's `stream-json`, from 1.0.128 on, and the agents that speak like it.
+//!
+//! A run may come to several results: a command in the background outlives a turn, and its end begins another.
+//! Costs count from the start of the process, tokens of a result only from the result before.
+
+use super::Tell;
+use super::about::{Tools, at, count, text};
+use super::stream::Speech;
+use crate::engine::Act;
+use crate::engine::reason::{Kind, Reason};
+use crate::engine::tokens::Tokens;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+pub struct Claude {
+    tools: Tools,
+    /// Tokens that were told by now, by model.
+    told: BTreeMap<String, Tokens>,
+    /// Tokens of results that name no models.
+    unnamed: Tokens,
+    /// The message whose tokens were told last: each of its blocks comes with them.
+    message: String,
+    model: String,
+    cost_usd: f64,
+    /// What is at work in the background; none as long as it never said.
+    background: Option<usize>,
+    sent_to_background: bool,
+    /// What was not allowed, by the tool's use.
+    denied: Vec<String>,
+    /// The limit that was hit, and when it is over.
+    limit: Option<Reason>,
+    /// What the client calls the last error.
+    error: String,
+}
+
+impl Claude {
+    pub fn new(workspace: String) -> Self {
+        Self {
+            tools: Tools::of(workspace),
+            told: BTreeMap::new(),
+            unnamed: Tokens::default(),
+            message: String::new(),
+            model: String::new(),
+            cost_usd: 0.0,
+            background: None,
+            sent_to_background: false,
+            denied: Vec::new(),
+            limit: None,
+            error: String::new(),
+        }
+    }
+
+    fn system(&mut self, event: &Value, tell: &mut Tell<'_>) {
+        match text(event, &["subtype"]) {
+            "init" => {
+                text(event, &["model"]).clone_into(&mut self.model);
+                tell(Act::Session(text(event, &["session_id"]).into()));
+            }
+            "api_retry" => {
+                let error = text(event, &["error"]).replace('_', " ");
+                let (attempt, of) = (count(event, &["attempt"]), count(event, &["max_retries"]));
+                tell(Act::Retrying(format!("{error}, attempt {attempt} of {of}").into()));
+            }
+            "background_tasks_changed" => {
+                self.background = event["tasks"].as_array().map(Vec::len);
+            }
+            "permission_denied" => {
+                self.denied.push(text(event, &["tool_use_id"]).to_owned());
+                tell(Act::Denied(text(event, &["message"]).into()));
+            }
+            _ => {}
+        }
+    }
+
+    fn assistant(&mut self, event: &Value, tell: &mut Tell<'_>) {
+        let message = &event["message"];
+        let (model, id) = (text(message, &["model"]), text(message, &["id"]));
+        if model == "<synthetic>" || event["is_api_error_message"] == true {
+            // The client's own words: the result says them again, with what they mean.
+            text(event, &["error"]).clone_into(&mut self.error);
+            return;
+        }
+        if self.message != id {
+            id.clone_into(&mut self.message);
+            // What it has written is not counted yet.
+            let read = Tokens { output: 0, ..tokens(&message["usage"]) };
+            self.use_tokens(model, read, tell);
+        }
+        let own = event["parent_tool_use_id"].is_null();
+        for block in message["content"].as_array().into_iter().flatten() {
+            match text(block, &["type"]) {
+                "text" if own => tell(Act::Said(format!("{}\n", text(block, &["text"]).trim_end()).into())),
+                "thinking" if own => tell(Act::Thought(text(block, &["thinking"]).into())),
+                "tool_use" => {
+                    self.sent_to_background |= at(block, &["input", "run_in_background"]) == true;
+                    self.tools.begin(text(block, &["id"]), text(block, &["name"]), &block["input"], tell);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn user(&mut self, event: &Value, tell: &mut Tell<'_>) {
+        for block in at(event, &["message", "content"]).as_array().into_iter().flatten() {
+            if text(block, &["type"]) == "tool_result" {
+                self.tools.end(text(block, &["tool_use_id"]), block["is_error"] != true, tell);
+            }
+        }
+    }
+
+    fn limited(&mut self, info: &Value) {
+        if text(info, &["status"]) == "rejected" {
+            let until_ms = info["resetsAt"].as_i64().map(|epoch| epoch.saturating_mul(1000));
+            self.limit = Some(Reason { kind: Kind::UsageLimit, until_ms });
+        }
+    }
+
+    fn result(&mut self, event: &Value, tell: &mut Tell<'_>) {
+        for denial in event["permission_denials"].as_array().into_iter().flatten() {
+            if !self.denied.iter().any(|id| id == text(denial, &["tool_use_id"])) {
+                let about = self.tools.about(&denial["tool_input"]);
+                tell(Act::Denied(format!("{} {about}", text(denial, &["tool_name"])).into()));
+            }
+        }
+        self.denied.clear();
+        self.tools.forget();
+        self.count(event, tell);
+        let subtype = text(event, &["subtype"]);
+        if subtype == "error_max_turns" {
+            // The user's own bound: it worked as long as it may.
+            tell(Act::Finished("".into()));
+        } else if event["is_error"] == true || subtype != "success" {
+            let errors = event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let why = match text(event, &["result"]) {
+                "" => errors.collect::<Vec<_>>().join("\n"),
+                result => result.to_owned(),
+            };
+            let reason = self.reason(event);
+            tell(Act::Failed { why: why.into(), reason });
+        } else {
+            self.limit = None;
+            tell(Act::Finished(text(event, &["result"]).into()));
+        }
+        let waits = match self.background {
+            Some(tasks) => tasks > 0,
+            None => self.sent_to_background,
+        };
+        if !waits && count(event, &["queued_turn_count"]) == 0 {
+            tell(Act::Over);
+        }
+    }
+
+    /// What the event says of a failure; its words may say more.
+    fn reason(&self, event: &Value) -> Option<Reason> {
+        let kind = match (text(event, &["terminal_reason"]), text(event, &["api_error"])) {
+            ("prompt_too_long", _) => Kind::Context,
+            (_, "usage_limit_reached") => Kind::UsageLimit,
+            _ if text(event, &["stop_reason"]) == "refusal" => Kind::Refused,
+            _ => match (self.error.as_str(), count(event, &["api_error_status"])) {
+                ("rate_limit", _) | (_, 429) => Kind::RateLimit,
+                ("overloaded", _) | (_, 529 | 503) => Kind::Overloaded,
+                ("authentication_failed", _) | (_, 401) => Kind::Login,
+                ("billing_error", _) | (_, 402) => Kind::Credit,
+                ("model_not_found", _) | (_, 404) => Kind::Model,
+                _ => return None,
+            },
+        };
+        match kind {
+            Kind::UsageLimit | Kind::RateLimit => self.limit.or(Some(kind.into())),
+            kind => Some(kind.into()),
+        }
+    }
+
+    /// Tells what the result counts and was not told yet.
+    fn count(&mut self, event: &Value, tell: &mut Tell<'_>) {
+        if let Some(models) = event["modelUsage"].as_object().filter(|models| !models.is_empty()) {
+            for (model, usage) in models {
+                let all = Tokens {
+                    input: count(usage, &["inputTokens"]),
+                    cache_read: count(usage, &["cacheReadInputTokens"]),
+                    cache_write: count(usage, &["cacheCreationInputTokens"]),
+                    output: count(usage, &["outputTokens"]),
+                };
+                self.catch_up(model, all, tell);
+            }
+        } else {
+            self.unnamed += tokens(&event["usage"]);
+            let (model, all) = (self.model.clone(), self.unnamed);
+            self.catch_up(&model, all, tell);
+        }
+        if let Some(total) = event["total_cost_usd"].as_f64().filter(|total| total.is_finite()) {
+            tell(Act::Cost((total - self.cost_usd).max(0.0)));
+            self.cost_usd = self.cost_usd.max(total);
+        }
+    }
+
+    fn catch_up(&mut self, model: &str, all: Tokens, tell: &mut Tell<'_>) {
+        let told = self.told.get(model).copied().unwrap_or_default();
+        let more = Tokens {
+            input: all.input.saturating_sub(told.input),
+            cache_read: all.cache_read.saturating_sub(told.cache_read),
+            cache_write: all.cache_write.saturating_sub(told.cache_write),
+            output: all.output.saturating_sub(told.output),
+        };
+        self.use_tokens(model, more, tell);
+    }
+
+    fn use_tokens(&mut self, model: &str, tokens: Tokens, tell: &mut Tell<'_>) {
+        if tokens != Tokens::default() {
+            *self.told.entry(model.to_owned()).or_default() += tokens;
+            tell(Act::Used { model: model.into(), tokens });
+        }
+    }
+}
+
+impl Speech for Claude {
+    fn event(&mut self, event: &Value, tell: &mut Tell<'_>) -> bool {
+        match text(event, &["type"]) {
+            "system" => self.system(event, tell),
+            "assistant" => self.assistant(event, tell),
+            "user" => self.user(event, tell),
+            "rate_limit_event" => self.limited(&event["rate_limit_info"]),
+            "result" => self.result(event, tell),
+            "stream_event" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn is_busy(&self) -> bool {
+        self.tools.is_busy() || self.background.is_some_and(|tasks| tasks > 0)
+    }
+}
+
+fn tokens(usage: &Value) -> Tokens {
+    Tokens {
+        input: count(usage, &["input_tokens"]),
+        cache_read: count(usage, &["cache_read_input_tokens"]),
+        cache_write: count(usage, &["cache_creation_input_tokens"]),
+        output: count(usage, &["output_tokens"]),
+    }
+}

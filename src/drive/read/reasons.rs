@@ -1,0 +1,52 @@
+//! What the words mean by which an agent fails: its preset's patterns, and the time that stands in them.
+
+use super::reset;
+use crate::engine::Act;
+use crate::engine::plan::ReasonRule;
+use crate::engine::reason::{Kind, Reason};
+use regex::Regex;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Longer words than these are a log, and no reason.
+const WORDS_MAX: usize = 4000;
+
+/// An agent's patterns, made once for all of a loop's iterations.
+#[derive(Clone, Default)]
+pub struct Reasons(Arc<[(Regex, Kind)]>);
+
+impl Reasons {
+    /// These rules.
+    pub fn new(rules: &[ReasonRule]) -> Self {
+        let rules = rules.iter().filter_map(|rule| Some((Regex::new(&rule.pattern).ok()?, rule.means)));
+        Self(rules.collect())
+    }
+
+    /// What these words mean, and when the trouble is over.
+    pub fn of(&self, words: &str) -> Option<Reason> {
+        let words: String = words.chars().take(WORDS_MAX).collect();
+        let (found, kind) =
+            self.0.iter().find_map(|(pattern, kind)| Some((pattern.captures(&words)?, *kind)))?;
+        let reset = found.name("reset").and_then(|reset| reset::time(reset.as_str(), now_ms()));
+        Some(Reason { kind, until_ms: reset })
+    }
+
+    /// A failure with its reason, as far as the words tell what the event did not.
+    pub(super) fn explain<'a>(&self, act: Act<'a>) -> Act<'a> {
+        let Act::Failed { why, reason } = act else { return act };
+        // Words are more exact than the kinds of a service: a used-up account and a busy minute are one status there.
+        let reason = match (self.of(&why), reason) {
+            (Some(by_words), known) => {
+                let until_ms = known.and_then(|known| known.until_ms).or(by_words.until_ms);
+                Some(Reason { until_ms, ..by_words })
+            }
+            (None, known) => known,
+        };
+        Act::Failed { why, reason }
+    }
+}
+
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now.as_millis() as i64
+}

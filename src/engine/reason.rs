@@ -1,0 +1,121 @@
+//! Why an agent came to a bad end, in one word, and what a loop does about each: the one table of reasons.
+
+use super::event::Fault;
+use serde::{Deserialize, Serialize};
+
+/// Why an agent came to a bad end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// What kind of thing.
+    pub kind: Kind,
+    /// When it is over, in milliseconds since 1970, where the agent says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ms: Option<i64>,
+}
+
+/// What kind of thing brought an agent to a bad end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Kind {
+    /// What its account may use is used up for now.
+    UsageLimit,
+    /// It asked too often.
+    RateLimit,
+    /// Its service has no room.
+    Overloaded,
+    /// It is not logged in, or its login is no longer valid.
+    Login,
+    /// Its account has no money.
+    Credit,
+    /// There is no such model, or not for this account.
+    Model,
+    /// What it was told is too long for its model.
+    Context,
+    /// It was not allowed what it had to do, and did nothing.
+    Denied,
+    /// It would not do it.
+    Refused,
+    /// It did not understand how it was called.
+    Usage,
+    /// Its program is not there.
+    NotFound,
+    /// It broke, and did not say more.
+    Crashed,
+}
+
+/// What a loop does about a reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// It waits, and neither the iteration nor a failure counts.
+    Wait,
+    /// It stops at once: trying again would not help.
+    Stop(Fault),
+    /// It counts a failure, and backs off.
+    Fail,
+}
+
+impl Kind {
+    /// What a loop does about it.
+    pub fn course(self) -> Course {
+        match self {
+            Self::UsageLimit | Self::RateLimit | Self::Overloaded => Course::Wait,
+            Self::Login => Course::Stop(Fault::Login),
+            Self::Credit => Course::Stop(Fault::Credit),
+            Self::Model => Course::Stop(Fault::Model),
+            Self::Denied => Course::Stop(Fault::Permission),
+            Self::Usage => Course::Stop(Fault::Usage),
+            Self::NotFound => Course::Stop(Fault::NotFound),
+            Self::Context | Self::Refused | Self::Crashed => Course::Fail,
+        }
+    }
+
+    /// Whether another agent may do better: its account, its service and its login are others.
+    pub fn is_the_agents_own(self) -> bool {
+        matches!(self, Self::UsageLimit | Self::RateLimit | Self::Overloaded | Self::Login)
+    }
+
+    /// What the agent is, or has.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::UsageLimit => "usage limit reached",
+            Self::RateLimit => "rate limited",
+            Self::Overloaded => "its service is overloaded",
+            Self::Login => "it is not logged in",
+            Self::Credit => "its account has no credit",
+            Self::Model => "its model is not known",
+            Self::Context => "the prompt is too long for its model",
+            Self::Denied => "it was not allowed to do anything",
+            Self::Refused => "it refused",
+            Self::Usage => "it did not understand how it was called",
+            Self::NotFound => "its program is not there",
+            Self::Crashed => "it broke",
+        }
+    }
+}
+
+impl From<Kind> for Reason {
+    fn from(kind: Kind) -> Self {
+        Self { kind, until_ms: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_passes_by_itself_is_waited_for() {
+        for (kind, waits) in [
+            (Kind::UsageLimit, true),
+            (Kind::RateLimit, true),
+            (Kind::Overloaded, true),
+            (Kind::Login, false),
+            (Kind::Credit, false),
+            (Kind::Context, false),
+            (Kind::Crashed, false),
+        ] {
+            assert_eq!(kind.course() == Course::Wait, waits, "{kind:?}");
+        }
+    }
+}
