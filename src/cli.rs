@@ -164,6 +164,9 @@ pub struct OutputWords {
     /// Do not show the agent's output, only keep it
     #[arg(long, visible_alias = "no-stream-agent-output", help_heading = "Output")]
     pub no_stream: bool,
+    /// Show the agent's stream of events as it is
+    #[arg(long, help_heading = "Output")]
+    pub raw: bool,
     /// Not to be typed: there is nothing to do next.
     #[arg(skip)]
     pub no_next: bool,
@@ -240,6 +243,9 @@ pub struct LogsWords {
     /// Of this iteration [default: the newest]
     #[arg(long, value_name = "N")]
     pub iteration: Option<u32>,
+    /// The agent's stream of events as it is
+    #[arg(long)]
+    pub raw: bool,
 }
 
 /// `ralph set`

@@ -53,6 +53,7 @@ pub struct Settings {
     pub tmux_socket: String,
     pub quiet: bool,
     pub stream: bool,
+    pub raw: bool,
     pub notify: Option<String>,
     pub log_cap: Size,
     pub min_free: Size,

@@ -31,7 +31,10 @@ impl Reader {
         match self {
             Self::Text(text) => text.feed(bytes, tell),
             Self::Screen => tell(Act::Painted(bytes.into())),
-            Self::Stream(stream) => stream.feed(bytes, tell),
+            Self::Stream(stream) => {
+                tell(Act::Raw(bytes.into()));
+                stream.feed(bytes, tell);
+            }
         }
     }
 

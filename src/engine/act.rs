@@ -50,6 +50,8 @@ pub enum Act<'a> {
     Retrying(Cow<'a, str>),
     /// A line beside its stream, such as a warning. Nobody's words: no signal is read here.
     Noise(Cow<'a, str>),
+    /// A piece of its stream as it is, before what it means.
+    Raw(Cow<'a, [u8]>),
     /// A line of its stream that this ralph does not understand.
     Strange,
     /// It said its final words: promises are read here.
@@ -68,7 +70,7 @@ pub enum Act<'a> {
 impl Act<'_> {
     /// Whether it gets on. What only passes the time does not put off the end of patience.
     pub fn is_progress(&self) -> bool {
-        !matches!(self, Self::Retrying(_) | Self::Noise(_) | Self::Strange)
+        !matches!(self, Self::Retrying(_) | Self::Noise(_) | Self::Raw(_) | Self::Strange)
     }
 }
 
@@ -111,6 +113,7 @@ impl Tally {
             Act::Said(_)
             | Act::Thought(_)
             | Act::Painted(_)
+            | Act::Raw(_)
             | Act::BeganTool { .. }
             | Act::Retrying(_)
             | Act::Noise(_) => {}

@@ -1,5 +1,14 @@
 //! How numbers, times and amounts are spelled, everywhere alike.
 
+/// `950`, `12.3k`, `4.5M`
+pub fn thousands(count: u64) -> String {
+    match count {
+        0..1000 => count.to_string(),
+        1000..1_000_000 => format!("{:.1}k", count as f64 / 1e3),
+        _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}
+
 /// `3m 42s`, `1h 5m`, `850ms`, `12.3s`.
 pub fn duration(ms: u64) -> String {
     let seconds = ms / 1000;

@@ -1,13 +1,13 @@
 //! What a person sees while a loop runs: the agent's words, ralph's lines, and one live line below.
 
-use super::cost::cost_of_limit;
+use super::cost::Meter;
+use super::deeds::Deeds;
 use super::glass::Glass;
 use super::pen::{Pen, Reader};
 use super::stream::Stream;
 use super::tail::last_lines;
-use super::{Paint, columns, fit, kept, line, one_line, paint};
+use super::{Paint, columns, fit, kept, line, one_line, paint, rest};
 use crate::engine::plan::Scm;
-use crate::engine::reason::Kind;
 use crate::engine::words::{duration, of_limit};
 use crate::engine::{Act, Event, Phase, State};
 use crate::store::{Line, LoopDir};
@@ -21,6 +21,8 @@ pub enum Style {
     Full {
         /// The agent's output too.
         stream: bool,
+        /// Where that is a stream of events: as it is.
+        raw: bool,
     },
     /// The result alone.
     Quiet,
@@ -36,7 +38,9 @@ pub struct Console {
     lively: bool,
     colour: bool,
     gutter: String,
-    stream: Stream,
+    deeds: Deeds,
+    /// What the running iteration has spent and used so far, as far as it tells.
+    meter: Meter,
     /// What the live line says; empty while there is none.
     words: String,
     /// The live rows on the screen, each by its columns.
@@ -76,7 +80,8 @@ impl Console {
             style,
             lively,
             colour,
-            stream: Stream::new(&gutter),
+            deeds: Deeds::new(&gutter, colour, matches!(style, Style::Full { raw: true, .. })),
+            meter: Meter::default(),
             gutter,
             words: String::new(),
             live: Vec::new(),
@@ -105,7 +110,8 @@ impl Console {
                 let mut out = Vec::new();
                 if matches!(line.event, Event::Ended { .. } | Event::Finished { .. }) {
                     self.take_glass_away();
-                    self.stream.flush(&mut out);
+                    self.deeds.flush(&mut out);
+                    self.meter = Meter::default();
                 }
                 for (words, colour) in line::lines(&line.event, state) {
                     self.own_line(&words, colour, &mut out);
@@ -131,7 +137,7 @@ impl Console {
 
     /// Whether an agent's screen can be shown here.
     pub fn mirrors(&self) -> bool {
-        self.lively && self.style == (Style::Full { stream: true })
+        self.lively && self.streams()
     }
 
     /// A line in ralph's own name.
@@ -166,10 +172,12 @@ impl Console {
     /// Shows what the agent did.
     pub fn act(&mut self, act: &Act<'_>) {
         match act {
-            Act::Said(text) => self.said(text.as_bytes()),
             Act::Painted(bytes) => self.painted(bytes),
             Act::Denied(line) => self.denied(line),
-            _ => {}
+            act => {
+                self.meter.count(act);
+                self.done(act);
+            }
         }
     }
 
@@ -183,11 +191,16 @@ impl Console {
         }
     }
 
-    fn said(&mut self, bytes: &[u8]) {
-        if self.style == (Style::Full { stream: true }) && !self.pen.is_broken() {
-            let mut out = Vec::with_capacity(bytes.len() + 256);
-            self.stream.wrap(room());
-            self.stream.feed(bytes, &mut out);
+    /// Whether the agent's output is shown.
+    fn streams(&self) -> bool {
+        matches!(self.style, Style::Full { stream: true, .. })
+    }
+
+    fn done(&mut self, act: &Act<'_>) {
+        if self.streams() && !self.pen.is_broken() {
+            let mut out = Vec::new();
+            self.deeds.wrap(room());
+            self.deeds.act(act, &mut out);
             if !out.is_empty() {
                 self.show(&out);
                 self.miss_the_reader();
@@ -286,7 +299,7 @@ impl Console {
             return Vec::new();
         }
         let room = width().unwrap_or(80) - 1;
-        let unfinished = self.stream.unfinished().map(|text| fit(&format!("  │ {text}"), room));
+        let unfinished = self.deeds.unfinished().map(|text| fit(&format!("  │ {text}"), room));
         unfinished.into_iter().chain([fit(&self.words, room)]).collect()
     }
 
@@ -332,9 +345,7 @@ impl Console {
         if let Some(idle) = silent_for.filter(|idle| idle.as_secs() >= 5) {
             parts.push(format!("idle {}", duration(idle.as_secs() * 1000)));
         }
-        if state.cost_usd > 0.0 || limits.cost_usd.is_some() {
-            parts.extend(cost_of_limit(state));
-        }
+        parts.extend(self.meter.words(state));
         if let Some(max) = limits.time_ms {
             parts.push(format!("{} left", whole_seconds(max.saturating_sub(elapsed))));
         }
@@ -348,8 +359,8 @@ impl Console {
 /// Who rests until when.
 fn waiting(state: &State, wall_ms: i64) -> String {
     let left = wall_ms.saturating_sub(now_ms()).max(0) as u64;
-    let why = state.team.iter().find_map(|standing| standing.why).map_or("resting", Kind::words);
-    format!("{}: {why}, {} left", state.plan.agent.name, whole_seconds(left + 999))
+    let who = rest::who(state).unwrap_or_else(|| "resting".into());
+    format!("{who}, {} left", whole_seconds(left + 999))
 }
 
 fn now_ms() -> i64 {

@@ -111,12 +111,20 @@ fn progress_text(state: &State) -> String {
         let steps = iteration.steps.map_or_else(|| "unknown".into(), |steps| steps.to_string());
         let cost = iteration.cost_usd.map_or_else(|| "unknown".into(), dollars);
         let _ = write!(text, "\n## Iteration {} — {verdict}\n\n", iteration.number);
+        let who = iteration.agent.as_ref().map(|name| format!("{name}, ")).unwrap_or_default();
         let _ = write!(
             text,
-            "- Agent: {}\n- Steps: {steps}\n- Cost: {cost}\n- Duration: {}\n",
+            "- Agent: {who}{}\n- Steps: {steps}\n- Cost: {cost}\n- Duration: {}\n",
             how(iteration),
             duration(iteration.ms)
         );
+        if let Some(reason) = iteration.reason {
+            let counts = if iteration.refunded { ", not counted" } else { "" };
+            let _ = writeln!(text, "- Reason: {}{counts}", reason.kind.words());
+        }
+        if let Some(tokens) = iteration.tokens {
+            let _ = writeln!(text, "- Tokens: {}", tokens.total());
+        }
         if let Some(error) = &iteration.error {
             let _ = writeln!(text, "- Error: {}", one_line(error));
         }

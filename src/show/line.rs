@@ -1,10 +1,11 @@
 //! What is said of an event, in plain words: one line, or none.
 
-use super::{Paint, apart, kept, why};
+use super::{Paint, apart, kept, rest, why};
 use crate::engine::event::{Change, CheckReport, Door, Notice, Wish};
 use crate::engine::outcome::{Limit, iterations};
 use crate::engine::plan::{Approve, OnFail};
 use crate::engine::prompt::{how, how_red};
+use crate::engine::reason::Kind;
 use crate::engine::state::{How, Iteration};
 use crate::engine::words::{dollars, duration, of_limit, plural, processes};
 use crate::engine::{Event, Marker, Outcome, Phase, Plan, State};
@@ -131,12 +132,14 @@ fn ended(iteration: &Iteration, state: &State) -> (String, Paint) {
     let cost = iteration.cost_usd.map(|usd| format!(", cost: {}", dollars(usd))).unwrap_or_default();
     let time = duration(iteration.ms);
     match iteration.how {
+        _ if iteration.refunded => (rest::refunded(iteration, state), Paint::Yellow),
         How::Exited if has_failed(iteration, state) => {
             let rest = state.rest_until_ms.saturating_sub(state.clock_ms);
             let attempt = of_limit(state.consecutive_failures, state.plan.limits.failures);
             let retry = format!(", retrying in {} (attempt {attempt})", duration(rest));
             let retry = if goes_on(state) { retry.as_str() } else { "" };
-            let means = state.agent().rule(iteration.exit).map(|rule| rule.means.words());
+            let known = iteration.reason.map(|reason| reason.kind).filter(|kind| *kind != Kind::Crashed);
+            let means = known.map(Kind::words);
             let means = means.map(|words| format!(": {words}")).unwrap_or_default();
             (format!("iteration {number} failed ({exit}{means}){retry}"), Paint::Red)
         }

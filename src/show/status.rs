@@ -2,8 +2,8 @@
 
 use super::cost::{cost, cost_of_limit, known_cost};
 use super::line::{check_words, seconds, verdict};
-use super::{apart, family, fit, kept, one_line, why};
-use crate::engine::words::{duration, of_limit};
+use super::{apart, family, fit, kept, one_line, rest, why};
+use crate::engine::words::{duration, of_limit, thousands};
 use crate::engine::{Outcome, Phase, State, Status};
 use crate::store::{View, rfc3339};
 use serde_json::{Value, json};
@@ -30,6 +30,9 @@ pub fn object(view: &View, held: bool, directory: &str) -> Value {
         "total_failures": state.total_failures,
         "cost_usd": known_cost(state),
         "max_cost": state.plan.limits.cost_usd,
+        "tokens": state.recent.iter().any(|last| last.tokens.is_some()).then(|| state.tokens.total()),
+        "max_tokens": state.plan.limits.tokens,
+        "agent": state.agent().name,
         "active_s": state.active_ms as f64 / 1000.0,
         "max_time": seconds(state.plan.limits.time_ms),
         "max_failures": state.plan.limits.failures,
@@ -43,6 +46,7 @@ pub fn object(view: &View, held: bool, directory: &str) -> Value {
         "parent": header.parent,
         "checks": checks(state),
         "scm": tasks(state),
+        "last_reason": last.and_then(|last| last.reason),
         "last_error": last.and_then(|last| last.error.as_deref()),
         "last_exit": last.map(|last| json!({"code": last.exit.code, "signal": last.exit.signal})),
     })
@@ -108,6 +112,12 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
         },
     ));
     rows.push(("Cost", cost_of_limit(state).unwrap_or_else(|| "unknown".into())));
+    let used = thousands(state.tokens.total());
+    match limits.tokens {
+        Some(max) => rows.push(("Tokens", format!("{used} of {}", thousands(max)))),
+        None if state.tokens.total() > 0 => rows.push(("Tokens", used)),
+        None => {}
+    }
     for (check, report) in state.plan.proof.checks.iter().zip(&state.checks) {
         let verdict = report.as_ref().map_or_else(|| "not run in this iteration".into(), verdict);
         rows.push(("Check", format!("{} — {verdict}", check.command)));
@@ -117,7 +127,7 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
     }
     rows.extend(why::missing(state).map(|words| ("Missing", words)));
     rows.push(("Task", task(state)));
-    let agent = &state.plan.agent;
+    let agent = state.agent();
     let command = agent.command.join(" ");
     rows.push(("Agent", if command.is_empty() { agent.name.clone() } else { command }));
     rows.extend(header.parent.clone().map(|parent| ("Parent", parent)));
@@ -157,7 +167,7 @@ fn now(state: &State) -> Option<String> {
         Phase::Killing { .. } => "stopping the agent".into(),
         Phase::Draining { stop: true, .. } => "stopping child loops".into(),
         Phase::Draining { .. } => "waiting for child loops".into(),
-        Phase::Resting { .. } => "resting".into(),
+        Phase::Resting { .. } => rest::who(state).unwrap_or_else(|| "resting".into()),
         Phase::Waiting | Phase::Paused | Phase::Ended(_) => return None,
     })
 }

@@ -3,7 +3,7 @@
 use super::cost::cost;
 use super::{Paint, apart, kept, line, one_line, paint, why};
 use crate::engine::outcome::iterations;
-use crate::engine::words::duration;
+use crate::engine::words::{duration, thousands};
 use crate::engine::{Outcome, State, Status};
 use crate::store::Header;
 use std::fmt::Write as _;
@@ -85,7 +85,9 @@ pub fn result(state: &State) -> String {
 
 fn took(state: &State) -> String {
     let cost = cost(state).unwrap_or_else(|| "cost unknown".into());
-    format!("{}, {}, {cost}", iterations(state.iteration), duration(state.active_ms))
+    let used = state.tokens.total();
+    let tokens = (used > 0).then(|| format!(", {} tokens", thousands(used))).unwrap_or_default();
+    format!("{}, {}, {cost}{tokens}", iterations(state.iteration), duration(state.active_ms))
 }
 
 fn next_step(header: &Header, state: &State, changed: &str) -> String {

@@ -4,7 +4,7 @@ use super::kept;
 use super::one_line;
 use crate::engine::plan::Approve;
 use crate::engine::signal::fold;
-use crate::engine::{Limit, Outcome, State, Status};
+use crate::engine::{Limit, Outcome, Phase, State, Status};
 use crate::store::Header;
 
 /// What the agent would have had to say, or what stood against its word; none if only checks were red.
@@ -13,7 +13,10 @@ pub fn missing(state: &State) -> Option<String> {
         Outcome::Limit { success: false, .. } if !state.is_kept() => {
             return kept::owed(state).map(|owed| format!("the checks are green, but {owed}"));
         }
-        Outcome::Limit { limit: Limit::Iterations | Limit::Cost | Limit::Time, success: false } => {}
+        Outcome::Limit {
+            limit: Limit::Iterations | Limit::Cost | Limit::Tokens | Limit::Time,
+            success: false,
+        } => {}
         _ => return None,
     }
     let (green, proof) = (state.all_green(), &state.plan.proof);
@@ -62,6 +65,9 @@ pub fn next_step(header: &Header, state: &State, held: bool) -> Option<String> {
     let name = &header.name;
     let resume = format!("ralph resume {name}");
     Some(match (state.status(held), state.outcome()) {
+        (Status::Running, _) if matches!(state.phase, Phase::Resting { wall_ms: Some(_), .. }) => {
+            format!("{resume} --now tries at once")
+        }
         (Status::Running, _) => format!("ralph logs {name} -f"),
         (Status::Blocked, _) => format!("{resume} --answer \"…\""),
         (_, Some(Outcome::Limit { limit, .. })) => match raised(*limit, state) {

@@ -25,7 +25,7 @@ pub(super) fn attach(name: &str) -> Result<i32, Failure> {
         ));
     }
     let Some(socket) = &header.tmux else {
-        return logs::logs(&LogsWords { name: name.to_owned(), follow: true, iteration: None });
+        return logs::logs(&LogsWords { name: name.to_owned(), follow: true, iteration: None, raw: false });
     };
     if !stdin().is_terminal() || !stdout().is_terminal() {
         return Err(Failure::usage(

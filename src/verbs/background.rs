@@ -167,11 +167,12 @@ fn begin(home: &Home, dir: &LoopDir) -> Result<i32, Failure> {
     let view = cache::read(dir)?;
     let plan = view.state.plan;
     let locks = Locks::take_in_background(home, dir, &plan, view.header.tmux.is_some())?;
-    let stream = Stack::load(&super::run::places(plan.workspace.clone(), None))
-        .map_or(true, |stack| Settings::of(&stack).stream);
+    let (stream, raw) = Stack::load(&super::run::places(plan.workspace.clone(), None))
+        .map(|stack| Settings::of(&stack))
+        .map_or((true, false), |all| (all.stream, all.raw));
     // A file would hold all of the agents' output a second time, and without an end.
     let no_stream = !stream || !io::stdout().is_terminal();
-    supervise(dir, locks, &plan, OutputWords { no_stream, ..OutputWords::default() })
+    supervise(dir, locks, &plan, OutputWords { no_stream, raw, ..OutputWords::default() })
 }
 
 /// Takes over the environment of whoever started this, but for what tells of the window's own terminal.

@@ -3,8 +3,11 @@
 use super::failure::Failure;
 use super::visit::Visit;
 use crate::cli::LogsWords;
+use crate::drive::read::{self, Reader, Reasons};
+use crate::show::console::colours;
+use crate::show::deeds::Deeds;
 use crate::show::stream::Stream;
-use crate::store::{LoopDir, cache, holder};
+use crate::store::{LoopDir, View, cache, holder};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::time::Duration;
@@ -19,12 +22,13 @@ pub(super) fn logs(words: &LogsWords) -> Result<i32, Failure> {
             "leave it out for the newest",
         ));
     }
-    let mut printer = Printer::new();
+    let mut printer = Printer::new(&visit.view, words.raw, iteration);
     let mut open = None;
     loop {
         // Asked before reading: what was printed before an ending is read after it was seen.
         let over = !words.follow || holder(&visit.dir.lock()).is_none();
-        let newest = if words.follow { cache::read(&visit.dir)?.state.iteration } else { iteration };
+        let view = words.follow.then(|| cache::read(&visit.dir)).transpose()?;
+        let newest = view.as_ref().map_or(iteration, |view| view.state.iteration);
         if printer.copy(&visit.dir, iteration, &mut open).is_err() {
             return Ok(0);
         }
@@ -34,6 +38,7 @@ pub(super) fn logs(words: &LogsWords) -> Result<i32, Failure> {
             if printer.head(visit.dir.name(), iteration).is_err() {
                 return Ok(0);
             }
+            printer = Printer::new(view.as_ref().unwrap_or(&visit.view), words.raw, iteration);
         } else if over || (words.iteration.is_some() && newest > iteration) {
             let _ = printer.close();
             return Ok(0);
@@ -43,16 +48,33 @@ pub(super) fn logs(words: &LogsWords) -> Result<i32, Failure> {
     }
 }
 
-/// Raw bytes for files and pipes; for a terminal, nothing that could reprogram it.
-struct Printer {
-    stream: Option<Stream>,
-    /// Whether a line has begun and not ended.
-    within_line: bool,
+/// How output is printed.
+enum Printer {
+    /// As it is, for files and pipes.
+    Bytes {
+        /// Whether a line has begun and not ended.
+        within_line: bool,
+    },
+    /// Nothing that could reprogram a terminal.
+    Text(Stream),
+    /// What an agent's stream of events means.
+    Acts(Box<(Reader, Deeds)>),
 }
 
 impl Printer {
-    fn new() -> Self {
-        Self { stream: io::stdout().is_terminal().then(|| Stream::new("")), within_line: false }
+    fn new(view: &View, raw: bool, iteration: u32) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let (state, plan) = (&view.state, &view.state.plan);
+        let who = state.recent.iter().find(|known| known.number == iteration);
+        let who = who.and_then(|known| known.agent.as_ref()).unwrap_or(&state.agent().name);
+        let all = std::iter::once(&plan.agent).chain(&plan.fallback);
+        let agent = all.clone().find(|agent| agent.name == *who).unwrap_or(&plan.agent);
+        let reader = read::Stream::new(agent.dialect, Reasons::new(&agent.reasons), &plan.workspace);
+        match reader.filter(|_| !raw && !agent.terminal) {
+            Some(reader) => Self::Acts(Box::new((Reader::Stream(reader), Deeds::new("", colours(), false)))),
+            None if terminal => Self::Text(Stream::new("")),
+            None => Self::Bytes { within_line: false },
+        }
     }
 
     fn copy(&mut self, dir: &LoopDir, iteration: u32, open: &mut Option<File>) -> io::Result<()> {
@@ -63,32 +85,43 @@ impl Printer {
         let (mut buffer, mut out) = (vec![0; 64 * 1024], io::stdout().lock());
         loop {
             let count = log.read(&mut buffer)?;
-            match &mut self.stream {
-                _ if count == 0 => return out.flush(),
-                None => {
-                    out.write_all(&buffer[..count])?;
-                    self.within_line = buffer[count - 1] != b'\n';
+            if count == 0 {
+                return out.flush();
+            }
+            let bytes = &buffer[..count];
+            let mut lines = Vec::new();
+            match self {
+                Self::Bytes { within_line } => {
+                    out.write_all(bytes)?;
+                    *within_line = bytes[count - 1] != b'\n';
                 }
-                Some(stream) => {
-                    let mut lines = Vec::new();
-                    stream.feed(&buffer[..count], &mut lines);
-                    out.write_all(&lines)?;
+                Self::Text(stream) => stream.feed(bytes, &mut lines),
+                Self::Acts(both) => {
+                    let (reader, deeds) = &mut **both;
+                    reader.feed(bytes, &mut |act| deeds.act(&act, &mut lines));
                 }
             }
+            out.write_all(&lines)?;
         }
     }
 
     /// Says whose output follows.
     fn head(&mut self, name: &str, iteration: u32) -> io::Result<()> {
         self.close()?;
-        let gap = if std::mem::take(&mut self.within_line) { "\n" } else { "" };
+        let gap = if matches!(self, Self::Bytes { within_line: true }) { "\n" } else { "" };
         writeln!(io::stdout(), "{gap}[ralph] {name}: iteration {iteration}")
     }
 
     fn close(&mut self) -> io::Result<()> {
         let mut rest = Vec::new();
-        if let Some(stream) = &mut self.stream {
-            stream.flush(&mut rest);
+        match self {
+            Self::Bytes { .. } => {}
+            Self::Text(stream) => stream.flush(&mut rest),
+            Self::Acts(both) => {
+                let (reader, deeds) = &mut **both;
+                reader.finish(&mut |act| deeds.act(&act, &mut rest));
+                deeds.flush(&mut rest);
+            }
         }
         io::stdout().write_all(&rest)
     }

@@ -159,6 +159,7 @@ fn as_settings_say(output: OutputWords, workspace: &Path) -> OutputWords {
     OutputWords {
         quiet: output.quiet || (all.quiet && !output.json),
         no_stream: output.no_stream || !all.stream,
+        raw: output.raw || all.raw,
         ..output
     }
 }

@@ -100,6 +100,7 @@ pub(super) fn go(home: &Home, words: &RunWords, intent: Intent) -> Result<i32, F
         quiet: all.quiet && !words.json,
         json: words.json,
         no_stream: !all.stream,
+        raw: all.raw,
         no_next: words.no_next,
     };
     if apart.is_none() {

@@ -167,7 +167,7 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     let style = match output {
         OutputWords { json: true, .. } => Style::Json,
         OutputWords { quiet: true, .. } => Style::Quiet,
-        OutputWords { no_stream, .. } => Style::Full { stream: !no_stream },
+        OutputWords { no_stream, raw, .. } => Style::Full { stream: !no_stream, raw },
     };
     let task = TaskDir::of(&opened.state.plan.workspace, &opened.header.name);
     let files = Files::of(dir, task.path(), &opened.state);

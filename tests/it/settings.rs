@@ -72,7 +72,7 @@ fn beside(key: &str) -> Value {
 #[test]
 fn every_key_of_a_settings_file_acts() {
     let tested: BTreeSet<&str> =
-        KEYS.iter().map(|row| row.0).chain(["quiet", "stream", "tmux", "tmuxSocket"]).collect();
+        KEYS.iter().map(|row| row.0).chain(["quiet", "raw", "stream", "tmux", "tmuxSocket"]).collect();
     let test = Test::new();
     let config: Value = serde_json::from_str(&test.ralph(&["config", "--json"]).exits(0).out).unwrap();
     let known: BTreeSet<&str> = config.as_object().unwrap().keys().map(String::as_str).collect();
