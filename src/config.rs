@@ -7,6 +7,7 @@ pub mod agents;
 pub mod file;
 pub mod keys;
 pub mod layers;
+pub mod prices;
 pub mod schema;
 pub mod scm;
 pub mod settings;
@@ -15,7 +16,7 @@ pub mod task;
 pub mod units;
 pub mod value;
 
-use crate::engine::plan::{Check, Context, Grace, Limits, Plan, Proof, Rest};
+use crate::engine::plan::{Agent, Check, Context, Grace, Limits, Plan, Proof, Rest};
 use crate::engine::tokens::Prices;
 use crate::engine::{prompt, template};
 pub use layers::{Layer, Origin, Places, Stack};
@@ -61,13 +62,14 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             );
         }
     }
-    let agent = agents::agent(stack, &all, errand)?;
+    let (agent, fallback) = agents::team(stack, &all, errand)?;
+    // A command that says nothing of tokens needs no prices.
+    let streams = std::iter::once(&agent).chain(&fallback).any(|agent| agent.dialect.is_stream());
+    let known = prices::prices(stack, &all.prices)?;
+    let prices = if streams { known } else { Prices::default() };
     let max_cost = Some(all.max_cost).filter(|max| *max > 0.0);
-    if max_cost.is_some() && !agent.reports_cost && !all.allow_unknown_cost {
-        return wrong(
-            format!("{} is set, but the cost of `{}` cannot be read", stack.name("max-cost"), agent.name),
-            "add --allow-unknown-cost (and let the agent append dollars to $RALPH_TASK_DIR/COST if it can)",
-        );
+    for agent in std::iter::once(&agent).chain(&fallback) {
+        limits_can_be_known(stack, &all, agent, &prices)?;
     }
     Ok(Plan {
         task: task::task(stack, &all, errand)?,
@@ -90,7 +92,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             probe_cap_ms: all.probe.cap.0,
         },
         agent,
-        fallback: Vec::new(),
+        fallback,
         context: Context {
             level: all.context,
             diff_chars: all.diff_chars,
@@ -106,7 +108,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             linger_ms: all.grace_linger.0,
             children_ms: never_if_zero(all.wait_timeout),
         },
-        prices: Prices::default(),
+        prices,
         scm: scm::scm(&stack.name("scm"), all.scm.unwrap_or_default())?,
         notify: all.notify.filter(|command| !command.trim().is_empty()),
         workspace: errand.workspace.clone(),
@@ -116,6 +118,37 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
         log_cap: all.log_cap.0,
         min_free: all.min_free.0,
     })
+}
+
+/// A limit that nobody can know never acts: nobody should rely on it.
+fn limits_can_be_known(stack: &Stack, all: &Settings, agent: &Agent, prices: &Prices) -> Result<(), Wrong> {
+    let counts = agent.dialect.counts_tokens();
+    if all.max_tokens > 0 && !counts {
+        return wrong(
+            format!("{} is set, but the tokens of `{}` cannot be read", stack.name("max-tokens"), agent.name),
+            "limit its iterations or its time",
+        );
+    }
+    let model = agent.model.as_deref();
+    let has_price = counts && model.is_some_and(|model| prices.of(model).is_some());
+    if all.max_cost <= 0.0 || agent.reports_cost || has_price || all.allow_unknown_cost {
+        return Ok(());
+    }
+    let (limit, name) = (stack.name("max-cost"), &agent.name);
+    match model {
+        Some(model) if counts => wrong(
+            format!("{limit} is set, but nobody knows what {model} costs"),
+            format!("give its price in the settings, as prices.{model}; or add --allow-unknown-cost"),
+        ),
+        _ if counts => wrong(
+            format!("{limit} is set, but {name} tells tokens alone, and not of which model"),
+            "name the model with --model, so that its price is known; or add --allow-unknown-cost",
+        ),
+        _ => wrong(
+            format!("{limit} is set, but the cost of `{name}` cannot be read"),
+            "add --allow-unknown-cost (and let the agent append dollars to $RALPH_TASK_DIR/COST if it can)",
+        ),
+    }
 }
 
 fn proof(stack: &Stack, all: &Settings) -> Result<Proof, Wrong> {

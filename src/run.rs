@@ -7,17 +7,17 @@ mod commit;
 mod drain;
 mod gather;
 mod obey;
+mod recount;
 mod relay;
 
 use crate::drive::job::Gone;
-use crate::drive::read::{self, Reasons};
+use crate::drive::read::Habits;
 use crate::drive::task::TaskDir;
 use crate::drive::{Heard, Key, World, git, leftover, signals};
 use crate::engine::act::{Act, Tally, last_words};
 use crate::engine::event::{CheckReport, Door, Fault, Notice, Report, Said, Wish};
 use crate::engine::{Effect, Event, Marker, Now, Outcome, Phase, State, screen, signal, words};
 use crate::store::{self, Bus, Header, Home, Journal, Line, LoopDir, Pulse, cache, dir, inbox};
-use regex::RegexSet;
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -76,8 +76,8 @@ pub struct Runner<'a> {
     /// What the running agent's acts come to.
     tally: Tally,
     /// How the agent says that it was not allowed something.
-    denials: Option<RegexSet>,
-    reasons: Reasons,
+    /// What each agent's output is read for, in the plan's order.
+    habits: Vec<Habits>,
     /// The newest prompt, and its iteration.
     prompt: (u32, Vec<u8>),
     base: Result<git::Base, String>,
@@ -137,8 +137,7 @@ impl<'a> Runner<'a> {
             dir,
             header,
             journal,
-            denials: read::denials(&state.plan.agent),
-            reasons: Reasons::new(&state.plan.agent.reasons),
+            habits: state.plan.agents().map(Habits::of).collect(),
             state,
             world,
             task,
@@ -207,7 +206,7 @@ impl<'a> Runner<'a> {
                 self.watch.warn(&format!("ended {} left by an earlier run", words::processes(swept)));
             }
         }
-        let cost_usd = if cut_short { self.task.look(None).cost_usd } else { None };
+        let (cost_usd, tokens) = if cut_short { self.recount() } else { (None, None) };
         if self.state.iteration > 0 && !cut_short {
             // A crash may have come between an iteration's end and this. What lies there besides is news.
             self.take_markers_away()?;
@@ -220,7 +219,7 @@ impl<'a> Runner<'a> {
             self.ask(wish, Door::Host)?;
         }
         let (pid, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
-        self.tell(Event::Opened { pid, version, cost_usd })?;
+        self.tell(Event::Opened { pid, version, cost_usd, tokens })?;
         if cut_short {
             // The agent may have outlived its runner, and have said something since.
             self.look_for_markers()?;
@@ -429,6 +428,11 @@ impl<'a> Runner<'a> {
         };
         let model = self.state.agent().model.as_deref().unwrap_or_default();
         tally.add_to(&mut report, &self.state.plan.prices, model);
+        if by_itself && report.reason.is_none() && !report.finished {
+            // Of plain text, the last line alone may be the program's own word on its end.
+            let last = report.error.as_deref().and_then(|words| words.lines().last());
+            report.reason = last.and_then(|line| self.habits[self.state.using].reason(line));
+        }
         if gone.stuck {
             let detail = "the agent's function was told to return, and did not".to_owned();
             self.tell(Event::Faulted { class: Fault::Survivors, detail })?;

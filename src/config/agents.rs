@@ -2,7 +2,7 @@
 
 use super::keys::{key, nearest};
 use super::layers::{lay, without_nulls};
-use super::settings::Settings;
+use super::settings::{AgentWords, Settings};
 use super::value::settle;
 use super::{Errand, Origin, Stack, Wrong, wrong};
 use crate::engine::plan::{Agent, Approve, Delivery, Dialect, ExitRule, Meaning, ReasonRule, SCRIPT};
@@ -139,6 +139,47 @@ fn preset(name: &str, mut value: Value) -> Result<Preset, Wrong> {
     Ok(preset)
 }
 
+/// The agent of an errand, and who takes over for it.
+pub fn team(stack: &Stack, all: &Settings, errand: &Errand) -> Result<(Agent, Vec<Agent>), Wrong> {
+    let words = all.agent.clone().unwrap_or_default();
+    let names = words.name.as_deref().filter(|_| errand.command.is_empty()).map(names).unwrap_or_default();
+    if names.len() < 2 {
+        return Ok((agent(stack, all, errand)?, Vec::new()));
+    }
+    let lone = [("model", all.model.is_some()), ("agent", !words.flags.is_empty())];
+    if let Some((name, _)) = lone.iter().find(|(_, given)| *given) {
+        return wrong(
+            format!("{}: several agents are named, and these words are one's own", stack.name(name)),
+            "put them into that agent's `headless` words in the settings: docs/presets.md shows how",
+        );
+    }
+    if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+        return wrong(format!("{} names {} twice", stack.name("agent"), twice.1), "once is enough");
+    }
+    let mut team = names.iter().map(|name| {
+        let alone = AgentWords { name: Some((*name).to_owned()), ..AgentWords::default() };
+        agent(stack, &Settings { agent: Some(alone), ..all.clone() }, errand)
+    });
+    let first = team.next().expect("there are at least two")?;
+    Ok((first, team.collect::<Result<_, _>>()?))
+}
+
+/// The names in a list of agents. A script's path may hold a comma.
+fn names(list: &str) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut rest = list;
+    while let Some(cut) = rest.char_indices().find_map(|(at, c)| {
+        let next = rest.get(at + 1..)?.trim_start();
+        let splits = !rest.starts_with(SCRIPT) || next.starts_with(SCRIPT);
+        (c == ',' && splits).then_some(at)
+    }) {
+        names.push(rest[..cut].trim());
+        rest = rest[cut + 1..].trim_start();
+    }
+    names.push(rest.trim());
+    names
+}
+
 /// The agent of an errand.
 pub fn agent(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Agent, Wrong> {
     if !errand.command.is_empty() {
@@ -228,7 +269,6 @@ fn unknown<T>(stack: &Stack, name: &str, presets: &[(String, Preset)]) -> Result
     let known = || presets.iter().map(|(name, _)| name.as_str());
     let list = known().collect::<Vec<_>>().join(", ");
     let hint = match nearest(name, known()) {
-        _ if name.contains(',') => "one agent at a time: name one".into(),
         Some(meant) => format!("did you mean {meant}? There are {list}, and script:FILE"),
         None => format!("there are {list}, and script:FILE; any other command goes after --"),
     };

@@ -45,6 +45,7 @@ pub struct Settings {
     pub output_chars: usize,
     pub context_bus: usize,
     pub agents: BTreeMap<String, Value>,
+    pub prices: BTreeMap<String, Value>,
     pub worktree: WorktreeWords,
     pub scm: Option<ScmWords>,
     pub share_workspace: bool,

@@ -8,9 +8,42 @@ mod stream;
 mod text;
 
 use crate::engine::Act;
-pub use reasons::Reasons;
-pub use stream::Stream;
-pub use text::{Text, denials};
+use crate::engine::plan::{Agent, Dialect};
+use crate::engine::reason::Reason;
+use reasons::Reasons;
+use regex::RegexSet;
+use std::path::Path;
+use stream::Stream;
+use text::Text;
+
+/// How one agent speaks, made once for all of a loop's iterations: that takes its time.
+#[derive(Clone)]
+pub struct Habits {
+    dialect: Dialect,
+    denials: Option<RegexSet>,
+    reasons: Reasons,
+}
+
+impl Habits {
+    /// This agent's.
+    pub fn of(agent: &Agent) -> Self {
+        let reasons = Reasons::new(&agent.reasons);
+        Self { dialect: agent.dialect, denials: text::denials(agent), reasons }
+    }
+
+    /// A reader of what it prints in answer to a prompt. Paths in the workspace are told without it.
+    pub fn reader(&self, workspace: &Path, prompt: impl FnOnce() -> String) -> Reader {
+        match Stream::new(self.dialect, self.reasons.clone(), workspace) {
+            Some(stream) => Reader::Stream(stream),
+            None => Reader::Text(Text::new(self.denials.clone(), prompt)),
+        }
+    }
+
+    /// What the last words of an agent that failed mean.
+    pub fn reason(&self, words: &str) -> Option<Reason> {
+        self.reasons.of(words)
+    }
+}
 
 /// Takes an agent's acts as they come.
 pub type Tell<'a> = dyn FnMut(Act<'_>) + 'a;

@@ -28,6 +28,9 @@ pub enum Event {
         /// What an iteration that an earlier runner left unfinished had cost by then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
+        /// And how many tokens it had taken.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tokens: Option<Tokens>,
     },
     /// A person asked for something.
     Asked {

@@ -51,6 +51,13 @@ pub struct Plan {
     pub min_free: u64,
 }
 
+impl Plan {
+    /// The agents, in the order in which they are asked.
+    pub fn agents(&self) -> impl Iterator<Item = &Agent> + Clone {
+        std::iter::once(&self.agent).chain(&self.fallback)
+    }
+}
+
 /// Where the task's words come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
@@ -251,6 +258,11 @@ impl Dialect {
     /// Whether it is made of events, among which the final words are known.
     pub fn is_stream(self) -> bool {
         self != Self::Text
+    }
+
+    /// Whether its events tell of tokens.
+    pub fn counts_tokens(self) -> bool {
+        self.is_stream() && self != Self::Copilot
     }
 }
 

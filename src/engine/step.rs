@@ -5,6 +5,7 @@ use super::outcome::{Limit, Outcome};
 use super::reason::Kind;
 use super::state::{Claims, How, Iteration, Phase, REMEMBERED, State};
 use super::team::doubled;
+use super::tokens::Tokens;
 
 /// Sums stay finite, so that a journal can hold them.
 const COST_MAX: f64 = 1e12;
@@ -14,7 +15,7 @@ impl State {
     pub fn step(&mut self, now: Now, event: &Event) {
         self.pass_time(now);
         match event {
-            Event::Opened { cost_usd, .. } => self.opened(*cost_usd),
+            Event::Opened { cost_usd, tokens, .. } => self.opened(*cost_usd, *tokens),
             Event::Asked { wish, by, inbox } => {
                 self.read_inbox(*inbox);
                 self.asked(*wish, *by);
@@ -66,13 +67,13 @@ impl State {
         self.inbox_offset = self.inbox_offset.max(offset.unwrap_or(0));
     }
 
-    fn opened(&mut self, cost_usd: Option<f64>) {
+    fn opened(&mut self, cost_usd: Option<f64>, tokens: Option<Tokens>) {
         match self.phase {
             Phase::Waiting if self.plan.proof.preflight && self.wish == Wish::Go => self.begin_checks(),
             Phase::Waiting => self.proceed(),
             // Nothing is adopted: what an earlier runner had started was swept before this event.
             Phase::Running { started: true, .. } | Phase::Killing { .. } => {
-                self.remember(How::Interrupted, &Report { cost_usd, ..Report::default() });
+                self.remember(How::Interrupted, &Report { cost_usd, tokens, ..Report::default() });
                 self.judge_iteration();
             }
             // A check that was cut short says nothing, and the others may have seen other files. Nor is anything

@@ -37,7 +37,7 @@ impl AddAssign for Tokens {
 
 /// Dollars for a million tokens of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Price {
     /// Read.
     pub input: f64,

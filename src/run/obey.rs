@@ -3,7 +3,7 @@
 use super::{Error, Flow, Runner, millis};
 use crate::drive::call::Invitation;
 use crate::drive::job::{Job, Launch, Terms};
-use crate::drive::read::{Reader, Stream, Text};
+use crate::drive::read::Reader;
 use crate::drive::scan::Scanner;
 use crate::drive::terminal::Service;
 use crate::drive::{Ears, Key, leftover, script, tree};
@@ -263,9 +263,7 @@ impl Runner<'_> {
         let pattern = plan.proof.pattern.as_ref();
         let pattern = pattern.and_then(|pattern| regex::RegexSet::new([pattern]).ok());
         let scanner = pattern.map(|pattern| Scanner::new(pattern, &prompt()));
-        let stream = Stream::new(self.state.agent().dialect, self.reasons.clone(), &plan.workspace);
-        let text = || Reader::Text(Text::new(self.denials.clone(), prompt));
-        Ears { reader: stream.map_or_else(text, Reader::Stream), scanner }
+        Ears { reader: self.habits[self.state.using].reader(&plan.workspace, prompt), scanner }
     }
 
     fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 
 /// Who rests, and why: `claude: usage limit reached`.
 pub fn who(state: &State) -> Option<String> {
-    let all = std::iter::once(&state.plan.agent).chain(&state.plan.fallback).zip(&state.team);
+    let all = state.plan.agents().zip(&state.team);
     let resting = all.filter(|(_, standing)| standing.until_wall_ms.is_some_and(|at| at > state.wall_ms));
     let words = resting
         .map(|(agent, standing)| format!("{}: {}", agent.name, standing.why.map_or("resting", Kind::words)));

@@ -86,7 +86,7 @@ pub fn result(state: &State) -> String {
 fn took(state: &State) -> String {
     let cost = cost(state).unwrap_or_else(|| "cost unknown".into());
     let used = state.tokens.total();
-    let tokens = (used > 0).then(|| format!(", {} tokens", thousands(used))).unwrap_or_default();
+    let tokens = if used > 0 { format!(", {} tokens", thousands(used)) } else { String::new() };
     format!("{}, {}, {cost}{tokens}", iterations(state.iteration), duration(state.active_ms))
 }
 

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::visit::Visit;
 use crate::cli::LogsWords;
-use crate::drive::read::{self, Reader, Reasons};
+use crate::drive::read::{Habits, Reader};
 use crate::show::console::colours;
 use crate::show::deeds::Deeds;
 use crate::show::stream::Stream;
@@ -63,17 +63,18 @@ enum Printer {
 
 impl Printer {
     fn new(view: &View, raw: bool, iteration: u32) -> Self {
-        let terminal = io::stdout().is_terminal();
         let (state, plan) = (&view.state, &view.state.plan);
         let who = state.recent.iter().find(|known| known.number == iteration);
         let who = who.and_then(|known| known.agent.as_ref()).unwrap_or(&state.agent().name);
-        let all = std::iter::once(&plan.agent).chain(&plan.fallback);
-        let agent = all.clone().find(|agent| agent.name == *who).unwrap_or(&plan.agent);
-        let reader = read::Stream::new(agent.dialect, Reasons::new(&agent.reasons), &plan.workspace);
-        match reader.filter(|_| !raw && !agent.terminal) {
-            Some(reader) => Self::Acts(Box::new((Reader::Stream(reader), Deeds::new("", colours(), false)))),
-            None if terminal => Self::Text(Stream::new("")),
-            None => Self::Bytes { within_line: false },
+        let agent = plan.agents().find(|agent| agent.name == *who).unwrap_or(&plan.agent);
+        if agent.dialect.is_stream() && !raw {
+            let reader = Habits::of(agent).reader(&plan.workspace, String::new);
+            return Self::Acts(Box::new((reader, Deeds::new("", colours(), false))));
+        }
+        if io::stdout().is_terminal() {
+            Self::Text(Stream::new(""))
+        } else {
+            Self::Bytes { within_line: false }
         }
     }
 

@@ -19,7 +19,10 @@ pub(crate) fn ready(plan: &Plan, stack: &Stack) -> Result<(), Failure> {
 
 /// Whether the programs that it needs are there.
 pub(crate) fn installed(plan: &Plan, stack: &Stack) -> Result<(), Failure> {
-    agent_exists(&plan.agent, &plan.workspace, &Settings::of(stack).agents)?;
+    let own = Settings::of(stack).agents;
+    for agent in plan.agents() {
+        agent_exists(agent, &plan.workspace, &own)?;
+    }
     checks_exist(plan)
 }
 

@@ -93,7 +93,9 @@ fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
             return Ok(0);
         }
     }
-    agent_exists(&state.plan.agent, &state.plan.workspace, &own_agents(&state.plan.workspace))?;
+    for agent in state.plan.agents() {
+        agent_exists(agent, &state.plan.workspace, &own_agents(&state.plan.workspace))?;
+    }
     if visit.view.header.background {
         return in_background(&visit, said);
     }

@@ -196,7 +196,7 @@ impl Loop {
     }
 
     pub(super) fn open(self) -> Self {
-        self.feed(Event::Opened { pid: 1, version: "0".into(), cost_usd: None })
+        self.feed(Event::Opened { pid: 1, version: "0".into(), cost_usd: None, tokens: None })
     }
 
     /// The checks that are ordered end, one after the other, in these colours: `g` or `r`.

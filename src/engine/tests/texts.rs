@@ -162,7 +162,7 @@ fn lines() -> Vec<(Event, &'static str)> {
     };
     vec![
         (
-            Event::Opened { pid: 1, version: "0.1.0".into(), cost_usd: None },
+            Event::Opened { pid: 1, version: "0.1.0".into(), cost_usd: None, tokens: None },
             r#"{"event":"opened","pid":1,"version":"0.1.0"}"#,
         ),
         (

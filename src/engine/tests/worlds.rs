@@ -134,7 +134,12 @@ fn any_event(random: &mut Rng, state: &State) -> Event {
     let inbox = random.bool().then(|| random.u64(..));
     let iteration = near(random, state.iteration);
     match random.u8(..40) {
-        0 => Event::Opened { pid: 1, version: String::new(), cost_usd: random.bool().then_some(0.5) },
+        0 => Event::Opened {
+            pid: 1,
+            version: String::new(),
+            cost_usd: random.bool().then_some(0.5),
+            tokens: None,
+        },
         1 | 2 => {
             let wishes =
                 [Wish::Go, Wish::Go, Wish::Go, Wish::Pause, Wish::PauseNow, Wish::Stop, Wish::StopNow];
@@ -422,5 +427,5 @@ fn stored_and_folded(journal: &Journal, state: &State) {
 }
 
 pub(super) fn opened() -> Event {
-    Event::Opened { pid: 1, version: String::new(), cost_usd: None }
+    Event::Opened { pid: 1, version: String::new(), cost_usd: None, tokens: None }
 }

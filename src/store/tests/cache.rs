@@ -134,7 +134,11 @@ fn who_reads_while_a_runner_writes_sees_whole_lines_only() {
         let mut state = State::new(head.plan.clone());
         for n in 0..400 {
             let version = "x".repeat(fastrand::usize(..20_000));
-            let line = Line { at_ms: n, ms: 1, event: Event::Opened { pid: 7, version, cost_usd: None } };
+            let line = Line {
+                at_ms: n,
+                ms: 1,
+                event: Event::Opened { pid: 7, version, cost_usd: None, tokens: None },
+            };
             journal.append(&line).unwrap();
             state.step(line.now(), &line.event);
             if n % 5 == 0 {

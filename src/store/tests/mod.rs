@@ -81,7 +81,7 @@ fn header(name: &str, id: &str) -> Header {
 /// The `n`th of a series of lines, no two of which fold alike.
 fn line(n: u64) -> Line {
     let event = match n % 4 {
-        0 => Event::Opened { pid: 7, version: "0.1.0 — ü".to_owned(), cost_usd: None },
+        0 => Event::Opened { pid: 7, version: "0.1.0 — ü".to_owned(), cost_usd: None, tokens: None },
         1 => Event::Asked { wish: Wish::Pause, by: Door::Inbox, inbox: Some(n) },
         2 => Event::Started { iteration: n as u32, agent: None },
         _ => Event::Asked { wish: Wish::Go, by: Door::Sigterm, inbox: None },
