@@ -106,8 +106,8 @@ mod tests {
         let lines = [
             "| I look.",
             "| ✔ Bash ls",
-            "| ✘ Bash cargo test --work…",
-            "| … trying again: overload…",
+            "| ✘ Bash cargo test --wor…",
+            "| … trying again: overloa…",
             "| · a warning",
             "| ✘ no login",
         ];

@@ -172,7 +172,7 @@ impl Loop {
     /// The same, and nobody looks for child loops.
     #[expect(clippy::needless_pass_by_value, reason = "a test reads better without borrowing")]
     pub(super) fn feed_alone(mut self, event: Event) -> Self {
-        self.state.step(Now { wall_ms: 0, delta_ms: 0 }, &event);
+        self.state.step(Now { wall_ms: self.state.wall_ms, delta_ms: 0 }, &event);
         self
     }
 
@@ -191,7 +191,8 @@ impl Loop {
 
     /// Time passes, and nothing happens but an alarm.
     pub(super) fn after(mut self, ms: u64) -> Self {
-        self.state.step(Now { wall_ms: 0, delta_ms: ms }, &Event::Woke);
+        let wall_ms = self.state.wall_ms + ms as i64;
+        self.state.step(Now { wall_ms, delta_ms: ms }, &Event::Woke);
         self.childless()
     }
 

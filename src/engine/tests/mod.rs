@@ -10,6 +10,7 @@ mod limits;
 mod prompts;
 mod rules;
 mod signals;
+mod team;
 mod texts;
 mod wishes;
 mod worktrees;
