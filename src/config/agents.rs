@@ -1,5 +1,6 @@
 //! Which program is the agent, and with which words is it called? Presets are data; none has code of its own.
 
+use super::billing::{self, Purse};
 use super::keys::{key, nearest};
 use super::layers::{lay, without_nulls};
 use super::settings::{AgentWords, Settings};
@@ -54,6 +55,10 @@ pub struct Preset {
     pub budget: Vec<String>,
     pub install: String,
     pub login: String,
+    pub login_files: Vec<String>,
+    pub login_variables: Vec<String>,
+    pub keys: Vec<String>,
+    pub inside: Vec<String>,
     pub version: Vec<String>,
     pub notes: String,
     pub tested: String,
@@ -144,7 +149,9 @@ pub fn team(stack: &Stack, all: &Settings, errand: &Errand) -> Result<(Agent, Ve
     let words = all.agent.clone().unwrap_or_default();
     let names = words.name.as_deref().filter(|_| errand.command.is_empty()).map(names).unwrap_or_default();
     if names.len() < 2 {
-        return Ok((agent(stack, all, errand)?, Vec::new()));
+        let mut alone = agent(stack, all, errand)?;
+        charge(stack, all, &mut alone)?;
+        return Ok((alone, Vec::new()));
     }
     let lone = [("model", all.model.is_some()), ("agent", !words.flags.is_empty())];
     if let Some((name, _)) = lone.iter().find(|(_, given)| *given) {
@@ -158,10 +165,31 @@ pub fn team(stack: &Stack, all: &Settings, errand: &Errand) -> Result<(Agent, Ve
     }
     let mut team = names.iter().map(|name| {
         let alone = AgentWords { name: Some((*name).to_owned()), ..AgentWords::default() };
-        agent(stack, &Settings { agent: Some(alone), ..all.clone() }, errand)
+        let mut agent = agent(stack, &Settings { agent: Some(alone), ..all.clone() }, errand)?;
+        charge(stack, all, &mut agent)?;
+        Ok(agent)
     });
     let first = team.next().expect("there are at least two")?;
     Ok((first, team.collect::<Result<_, _>>()?))
+}
+
+/// Settles who pays for an agent's work, and what is kept from it.
+fn charge(stack: &Stack, all: &Settings, agent: &mut Agent) -> Result<(), Wrong> {
+    let presets = self::all(stack, &all.agents)?;
+    agent.unset = presets.iter().flat_map(|(_, preset)| preset.inside.iter().cloned()).collect();
+    let program = agent.command.first().cloned().unwrap_or_default();
+    let known = presets.iter().find(|(name, _)| *name == agent.name);
+    if let Some((_, preset)) = known.or_else(|| of_program(&presets, &program)) {
+        let home = std::env::home_dir();
+        let purse = Purse {
+            variable: &|name| std::env::var(name).ok(),
+            home: home.as_deref(),
+            allow_keys: all.allow_api_key,
+        };
+        let bill = billing::bill(preset, &purse);
+        (agent.payer, agent.held_back) = (bill.payer, bill.held_back);
+    }
+    Ok(())
 }
 
 /// The names in a list of agents. A script's path may hold a comma.
@@ -358,6 +386,8 @@ fn called(
         reasons: preset.reason.clone(),
         login: preset.login.clone(),
         budget: preset.budget.clone(),
+        payer: None,
+        held_back: Vec::new(),
         unset: Vec::new(),
         model: all.model.clone(),
         reports_cost: false,

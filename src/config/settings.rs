@@ -37,6 +37,7 @@ pub struct Settings {
     pub probe: Backoff,
     pub agent: Option<AgentWords>,
     pub model: Option<String>,
+    pub allow_api_key: bool,
     pub pty: Option<bool>,
     pub approve: Approve,
     pub exit_waiting: Option<i32>,

@@ -3,6 +3,7 @@
 use super::call::{Bell, Call, Function, Invitation};
 use super::capture::Capture;
 use super::life::{Life, Reach};
+use super::mask::{Mask, Veil};
 use super::pty::{self, Size};
 use super::terminal::{Service, Terminal, Told};
 use crate::engine::{Act, Exit, signal};
@@ -25,6 +26,8 @@ pub struct Launch<'a> {
     pub dir: &'a Path,
     /// What to add to the environment.
     pub env: &'a [(String, String)],
+    /// What to take out of it.
+    pub unset: &'a [String],
     /// What it reads; nothing if none.
     pub stdin: Option<File>,
     /// How it is served at a terminal, if it has one in place of pipes.
@@ -101,6 +104,7 @@ pub struct Job {
     born: Instant,
     output: Option<OwnedFd>,
     widened: bool,
+    veil: Veil,
     capture: Capture,
     log_error: Option<io::Error>,
     log_broken: bool,
@@ -130,7 +134,13 @@ const KILL_AGAIN: Duration = Duration::from_millis(2);
 
 impl Job {
     /// Starts a process; on a terminal, on one of this size, where queries are answered if nobody else sees them.
-    pub fn start(launch: Launch<'_>, reach: &Reach, size: Size, answers: bool) -> io::Result<Self> {
+    pub fn start(
+        launch: Launch<'_>,
+        reach: &Reach,
+        size: Size,
+        answers: bool,
+        mask: &Mask,
+    ) -> io::Result<Self> {
         let (output, child_end) = if launch.terminal.is_some() {
             pty::open(size)?
         } else {
@@ -143,6 +153,9 @@ impl Job {
         };
         let mut command = Command::new(program);
         command.args(arguments).current_dir(launch.dir);
+        for name in launch.unset {
+            command.env_remove(name);
+        }
         command.envs(launch.env.iter().map(|(name, value)| (name, value)));
         if launch.terminal.is_some() {
             command.stdin(child_end.try_clone()?).env_remove("COLUMNS").env_remove("LINES");
@@ -162,6 +175,7 @@ impl Job {
         let child = command.spawn()?;
         let pid = Pid::from_raw(child.id() as i32).expect("a child has a pid");
         let mut job = Self::new(Life::of(pid, reach), Some(output), launch.terms);
+        job.veil = Veil::new(mask, launch.terminal.is_some());
         job.terminal = launch.terminal.map(|service| Terminal::new(service, size, answers));
         Ok(job)
     }
@@ -181,6 +195,7 @@ impl Job {
             output,
             terminal: None,
             widened: false,
+            veil: Veil::new(&Mask::default(), false),
             capture: Capture::new(&terms.log, terms.log_cap, signal::TAIL),
             log_error: None,
             log_broken: false,
@@ -255,22 +270,35 @@ impl Job {
         for _ in 0..8 {
             let Some(output) = &self.output else { return };
             match rustix::io::read(output, &mut *buffer) {
-                Ok(0) => self.output = None,
+                Ok(0) => self.close_output(heard),
                 Ok(count) => {
                     if count >= PIPE {
                         self.widen();
                     }
-                    self.keep(&buffer[..count]);
-                    if let Some(terminal) = &mut self.terminal {
-                        terminal.feed(&buffer[..count]);
-                    }
-                    heard(Piece::Bytes(&buffer[..count]));
+                    let shown = self.veil.feed(&buffer[..count]);
+                    self.take(&shown, heard);
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => return,
-                Err(_) => self.output = None,
+                Err(_) => self.close_output(heard),
             }
         }
+    }
+
+    fn close_output(&mut self, heard: &mut dyn FnMut(Piece<'_>)) {
+        self.output = None;
+        let rest = self.veil.finish();
+        if !rest.is_empty() {
+            self.take(&rest, heard);
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8], heard: &mut dyn FnMut(Piece<'_>)) {
+        self.keep(bytes);
+        if let Some(terminal) = &mut self.terminal {
+            terminal.feed(bytes);
+        }
+        heard(Piece::Bytes(bytes));
     }
 
     /// Takes down what a function has told.

@@ -12,6 +12,7 @@ pub mod leftover;
 pub mod letters;
 pub mod life;
 mod loan;
+pub mod mask;
 pub mod notice;
 pub mod notify;
 pub mod probe;
@@ -34,6 +35,7 @@ use friends::Friends;
 use job::{Gone, Job, Launch, Piece, Terms};
 use life::Reach;
 use loan::Loan;
+use mask::Mask;
 use notice::Notices;
 use pty::Size;
 use read::Reader;
@@ -119,6 +121,7 @@ pub struct World {
     /// Whether an agent on a terminal gets the person's.
     lends: bool,
     loan: Option<Loan>,
+    mask: Mask,
 }
 
 /// Files are looked at this often even if nothing was noticed: some file systems tell nothing.
@@ -153,7 +156,13 @@ impl World {
             look_at: Instant::now(),
             lends: false,
             loan: None,
+            mask: Mask::of_environment(),
         }
+    }
+
+    /// The secrets that nothing may show.
+    pub fn mask(&self) -> &Mask {
+        &self.mask
     }
 
     /// From now on an agent on a terminal gets the keys of the person who looks on, and a screen of that size.
@@ -165,7 +174,7 @@ impl World {
     pub fn start(&mut self, launch: Launch<'_>) -> io::Result<Job> {
         self.loan = if self.lends && launch.terminal.is_some() { Loan::take() } else { None };
         let size = self.loan.as_ref().and_then(|_| Loan::size()).unwrap_or_else(Size::unseen);
-        let job = Job::start(launch, &self.reach, size, self.loan.is_none());
+        let job = Job::start(launch, &self.reach, size, self.loan.is_none(), &self.mask);
         if job.is_err() {
             self.loan = None;
         }

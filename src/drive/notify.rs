@@ -70,6 +70,7 @@ fn ended(call: Call<'_>) -> io::Result<Gone> {
         command: &command,
         dir: call.dir,
         env: &env,
+        unset: &[],
         stdin: Some(call.news),
         terminal: None,
         terms,

@@ -161,6 +161,19 @@ pub enum Event {
     Unknown,
 }
 
+impl Event {
+    /// Whether it holds words that others chose: an agent, a person or the system.
+    pub fn has_words(&self) -> bool {
+        match self {
+            Self::Answered { .. } | Self::Ended { .. } | Self::Committed { .. } | Self::Faulted { .. } => {
+                true
+            }
+            Self::Noticed { words, .. } => words.is_some(),
+            _ => false,
+        }
+    }
+}
+
 /// What a person wants of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

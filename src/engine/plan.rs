@@ -206,7 +206,13 @@ pub struct Agent {
     /// The words that keep it to a number of dollars, `{usd}` in their place.
     #[serde(default)]
     pub budget: Vec<String>,
-    /// Variables that it does not see.
+    /// Who pays for its work, where that is known.
+    #[serde(default)]
+    pub payer: Option<String>,
+    /// Variables with keys that would pay instead, and are kept from it.
+    #[serde(default)]
+    pub held_back: Vec<String>,
+    /// Variables that say it runs inside another agent, and are kept from it.
     #[serde(default)]
     pub unset: Vec<String>,
     /// The model that it was asked to use.

@@ -138,7 +138,8 @@ impl State {
         let agent = self.agent();
         let rule = agent.rule(report.exit).filter(|_| report.reason.is_none());
         let exited = rule.map(|rule| format!("{} exited with {}", agent.name, rule.code));
-        let mut words = format!("{}: {}", exited.unwrap_or_else(|| agent.name.clone()), kind.words());
+        let means = rule.map_or(kind.words(), |rule| rule.means.words());
+        let mut words = format!("{}: {means}", exited.unwrap_or_else(|| agent.name.clone()));
         let last = report.error.as_deref().or(report.denial.as_deref());
         if let Some(last) = last.and_then(|error| error.lines().last()).filter(|_| rule.is_none()) {
             words.extend([" (", last.trim(), ")"]);

@@ -141,7 +141,15 @@ impl Runner<'_> {
             survivor: millis(plan.grace.survivor_ms),
         };
         let (command, dir) = (&order.command[..], &order.dir);
-        self.world.start(Launch { command, dir, env: &order.env, stdin: None, terminal: None, terms })
+        self.world.start(Launch {
+            command,
+            dir,
+            env: &order.env,
+            unset: &[],
+            stdin: None,
+            terminal: None,
+            terms,
+        })
     }
 
     pub(super) fn task_gone(&mut self, iteration: u32, task: usize, gone: &Gone) -> Result<(), Error> {

@@ -96,7 +96,8 @@ impl Runner<'_> {
                 Err(why) => materials.diff_missing = why,
             }
         }
-        Ok(render(&self.state, &materials).into_bytes())
+        let text = render(&self.state, &materials);
+        Ok(self.world.mask().cover_text(&text).into_owned().into_bytes())
     }
 
     /// Opens the prompt for the agent to read. One that is the same as the last is read from the last one's

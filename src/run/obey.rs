@@ -163,11 +163,12 @@ impl Runner<'_> {
             (leftover::MARK, leftover::mark(&self.header.id)),
         ]
         .map(|(name, value)| (name.to_owned(), value));
+        let unset = [&agent.unset[..], &agent.held_back].concat();
         let own = agent.env.clone().into_iter();
         let env: Vec<(String, String)> = own.chain(env).collect();
         let (command, dir) = (&command[..], &plan.workspace);
         let terminal = agent.terminal.then(|| self.service());
-        self.world.start(Launch { command, dir, env: &env, stdin: prompt, terminal, terms })
+        self.world.start(Launch { command, dir, env: &env, unset: &unset, stdin: prompt, terminal, terms })
     }
 
     /// The words that keep an agent to the dollars that are left.
@@ -239,7 +240,15 @@ impl Runner<'_> {
                 survivor: millis(plan.grace.survivor_ms),
             };
             let (command, dir) = (&command[..], &plan.workspace);
-            self.world.start(Launch { command, dir, env: &mark, stdin: None, terminal: None, terms })
+            self.world.start(Launch {
+                command,
+                dir,
+                env: &mark,
+                unset: &[],
+                stdin: None,
+                terminal: None,
+                terms,
+            })
         });
         match started {
             Ok(job) => self.world.begin(Key::Check(iteration, check), job, None),

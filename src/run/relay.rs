@@ -57,7 +57,8 @@ impl Runner<'_> {
         let (name, iteration) = (&self.header.name, self.state.iteration);
         // The same letter has the same id, however often a crash makes it be passed on.
         let id = bus::digest(&format!("{}/{iteration}/{}", self.header.id, letter.stamp));
-        Post::new(id, &kind(letter), Some((name, iteration)), &letter.text)
+        let text = self.world.mask().cover_text(&letter.text);
+        Post::new(id, &kind(letter), Some((name, iteration)), &text)
     }
 
     /// Says on both buses that this runner leaves, and why.

@@ -75,10 +75,17 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
 
 /// What a person should know from the start.
 fn opened(plan: &Plan) -> Vec<(String, Paint)> {
-    let all = plan.agent.approve == Some(Approve::All);
-    let words = all.then(|| format!("{} may do everything without asking", plan.agent.name));
+    let free = plan.agents().filter(|agent| agent.approve == Some(Approve::All));
+    let words = free.map(|agent| format!("{} may do everything without asking", agent.name));
+    let pays = plan.agents().filter_map(|agent| {
+        let held = match &agent.held_back[..] {
+            [] => String::new(),
+            keys => format!("; {} is kept from it (--allow-api-key lets it pay)", keys.join(", ")),
+        };
+        Some((format!("{} works on {}{held}", agent.name, agent.payer.as_ref()?), Paint::Dim))
+    });
     let own = plan.worktree.as_ref().map(|own| (format!("worktree {}", apart::place(own)), Paint::Dim));
-    words.map(|words| (words, Paint::Yellow)).into_iter().chain(own).collect()
+    words.map(|words| (words, Paint::Yellow)).chain(pays).chain(own).collect()
 }
 
 /// A check's command, marked as one.

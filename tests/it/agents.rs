@@ -99,9 +99,11 @@ fn one_that_is_unknown_or_missing_is_named() {
     let mut after = test.ralph_command(&["run", "x", "--", "codex", "exec"]);
     after.env("PATH", test.root());
     test.start_command(after).end().exits(2).complains("codex").complains("npm install -g @openai/codex");
-    for (name, hint) in
-        [("cluade", "did you mean claude?"), ("nothing-like-it", "claude, codex"), ("claude,codex", "one")]
-    {
+    for (name, hint) in [
+        ("cluade", "did you mean claude?"),
+        ("nothing-like-it", "claude, codex"),
+        ("claude,codx", "did you mean codex?"),
+    ] {
         let done = test.ralph(&["run", "x", "--agent", name]).exits(2);
         done.complains("there is no such agent").complains(hint);
     }

@@ -235,7 +235,7 @@ fn every_event_has_its_line() {
 #[test]
 fn the_state_can_be_stored_whatever_its_phase() {
     let open = || Loop::new().checks(1).open();
-    for work in [
+    let all = vec![
         Loop::new(),
         open(),
         open().check("r"),
@@ -244,7 +244,8 @@ fn the_state_can_be_stored_whatever_its_phase() {
         open().check("r").start().exit(1).check("r"),
         open().ask(Wish::PauseNow, Door::Inbox),
         open().fault(),
-    ] {
+    ];
+    for work in all {
         let stored = to_string(&work.state).unwrap();
         assert_eq!(from_str::<State>(&stored).unwrap(), work.state);
     }

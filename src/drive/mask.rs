@@ -1,0 +1,205 @@
+//! Secrets of the environment do not get into anything that ralph writes: their values are covered by their names.
+
+use memchr::memmem;
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+/// Parts of a variable's name that make it look like a secret's.
+const SECRET: [&str; 12] = [
+    "KEY",
+    "APIKEY",
+    "TOKEN",
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASSWD",
+    "PASS",
+    "PAT",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "AUTH",
+];
+/// What is shorter occurs by chance.
+const SHORTEST: usize = 8;
+
+/// The secrets that are covered.
+#[derive(Clone, Default)]
+pub struct Mask(Arc<[Secret]>);
+
+struct Secret {
+    cover: String,
+    finder: memmem::Finder<'static>,
+}
+
+impl Mask {
+    /// The secrets of this process' environment.
+    pub fn of_environment() -> Self {
+        Self::of(std::env::vars_os())
+    }
+
+    /// The secrets among these variables; the longest first, since one may begin with another.
+    fn of(variables: impl Iterator<Item = (OsString, OsString)>) -> Self {
+        let secrets = variables.filter(|(name, value)| {
+            let name = name.to_string_lossy().to_uppercase();
+            looks_secret(&name) && is_worth_covering(value.as_bytes())
+        });
+        let mut secrets: Vec<Secret> = secrets
+            .map(|(name, value)| Secret {
+                cover: format!("[{}]", name.to_string_lossy()),
+                finder: memmem::Finder::new(value.as_bytes()).into_owned(),
+            })
+            .collect();
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.finder.needle().len()));
+        Self(secrets.into())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The bytes with every secret covered.
+    pub fn cover<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let mut covered = Cow::Borrowed(bytes);
+        for secret in &*self.0 {
+            let Some(first) = secret.finder.find(&covered) else { continue };
+            let (mut clean, mut rest) = (Vec::with_capacity(covered.len()), &covered[..]);
+            let mut next = Some(first);
+            while let Some(at) = next {
+                clean.extend_from_slice(&rest[..at]);
+                clean.extend_from_slice(secret.cover.as_bytes());
+                rest = &rest[at + secret.finder.needle().len()..];
+                next = secret.finder.find(rest);
+            }
+            clean.extend_from_slice(rest);
+            covered = Cow::Owned(clean);
+        }
+        covered
+    }
+
+    /// The text with every secret covered.
+    pub fn cover_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.cover(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
+    /// How much of the end of these bytes may be the beginning of a secret.
+    fn unsure(&self, bytes: &[u8]) -> usize {
+        let longest = |secret: &Secret| {
+            let needle = secret.finder.needle();
+            let most = bytes.len().min(needle.len() - 1);
+            (1..=most).rev().find(|count| bytes.ends_with(&needle[..*count])).unwrap_or(0)
+        };
+        self.0.iter().map(longest).max().unwrap_or(0)
+    }
+}
+
+fn looks_secret(name: &str) -> bool {
+    name.split('_').any(|part| SECRET.contains(&part))
+}
+
+/// A path, a number or a short word is no secret, whatever its name.
+fn is_worth_covering(value: &[u8]) -> bool {
+    value.len() >= SHORTEST && !value.starts_with(b"/") && !value.iter().all(u8::is_ascii_digit)
+}
+
+/// Covers secrets in bytes that come piece by piece.
+pub struct Veil {
+    mask: Mask,
+    /// The beginning of what may be a secret.
+    held: Vec<u8>,
+    /// An ending that may be the beginning of a secret is held back from this length on.
+    hold_from: usize,
+}
+
+impl Veil {
+    /// For output. At a terminal, where a person waits for the last character, a short beginning is not held back.
+    pub fn new(mask: &Mask, terminal: bool) -> Self {
+        Self { mask: mask.clone(), held: Vec::new(), hold_from: if terminal { 4 } else { 1 } }
+    }
+
+    /// The next bytes that can be shown.
+    pub fn feed<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.mask.0.is_empty() {
+            return Cow::Borrowed(bytes);
+        }
+        // One secret may begin with another: so the end is looked at before anything is covered.
+        if self.held.is_empty() {
+            let shown = bytes.len() - self.doubtful(bytes);
+            self.held.extend_from_slice(&bytes[shown..]);
+            return self.mask.cover(&bytes[..shown]);
+        }
+        let mut whole = std::mem::take(&mut self.held);
+        whole.extend_from_slice(bytes);
+        self.held = whole.split_off(whole.len() - self.doubtful(&whole));
+        Cow::Owned(self.mask.cover(&whole).into_owned())
+    }
+
+    /// How much of the end is held back.
+    fn doubtful(&self, bytes: &[u8]) -> usize {
+        Some(self.mask.unsure(bytes)).filter(|unsure| *unsure >= self.hold_from).unwrap_or(0)
+    }
+
+    /// What was held back, now that nothing follows.
+    pub fn finish(&mut self) -> Vec<u8> {
+        self.mask.cover(&std::mem::take(&mut self.held)).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mask() -> Mask {
+        let all = [
+            ("MY_API_KEY", "sk-abcdef-123456"),
+            ("LONGER_TOKEN", "sk-abcdef-123456-and-more"),
+            ("SSH_AUTH_SOCK", "/tmp/socket-of-agent"),
+            ("KEY_COUNT", "1234567890"),
+            ("KEYBOARD", "querty-layout"),
+            ("SHORT_KEY", "abc"),
+            ("EDITOR", "sk-some-editor"),
+        ];
+        Mask::of(all.into_iter().map(|(name, value)| (name.into(), value.into())))
+    }
+
+    #[test]
+    fn a_secret_is_covered_by_its_name_and_nothing_else_is() {
+        for (text, covered) in [
+            ("the key sk-abcdef-123456.", "the key [MY_API_KEY]."),
+            ("sk-abcdef-123456-and-more", "[LONGER_TOKEN]"),
+            ("sk-abcdef-123456sk-abcdef-123456", "[MY_API_KEY][MY_API_KEY]"),
+            (
+                "/tmp/socket-of-agent 1234567890 querty-layout abc",
+                "/tmp/socket-of-agent 1234567890 querty-layout abc",
+            ),
+            ("sk-some-editor sk-abcdef", "sk-some-editor sk-abcdef"),
+        ] {
+            assert_eq!(mask().cover_text(text), covered);
+        }
+    }
+
+    #[test]
+    fn a_secret_is_covered_however_it_is_cut() {
+        let text = b"a sk-abcdef-123456 b sk-abcdef-123456-and-more c sk-abc";
+        for size in 1..text.len() {
+            let mut veil = Veil::new(&mask(), false);
+            let mut shown = Vec::new();
+            text.chunks(size).for_each(|piece| shown.extend_from_slice(&veil.feed(piece)));
+            shown.extend_from_slice(&veil.finish());
+            let shown = String::from_utf8(shown).unwrap();
+            assert_eq!(shown, "a [MY_API_KEY] b [LONGER_TOKEN] c sk-abc", "{size}");
+        }
+    }
+
+    #[test]
+    fn at_a_terminal_a_short_ending_is_not_held_back() {
+        let mut veil = Veil::new(&mask(), true);
+        assert_eq!(&*veil.feed(b"$ s"), b"$ s");
+        assert_eq!(&*Veil::new(&mask(), true).feed(b"key sk-abc"), b"key ");
+    }
+}
