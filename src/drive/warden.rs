@@ -66,6 +66,8 @@ pub fn guard(work: impl FnOnce() -> i32, grace: Duration, registered: &Friends) 
 fn wait_for(supervisor: Pid) -> io::Result<Exit> {
     let mut signals = Signals::listen_unless_ignored()?;
     let mut exit = None;
+    // From here on there is nothing to do until the very end.
+    os::memory::let_go_of_code();
     loop {
         // It may have ended before anybody listened.
         tree::reap(|pid, how| exit = exit.or((pid == supervisor).then_some(how)));

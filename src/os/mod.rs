@@ -1,8 +1,9 @@
 //! The few system calls that Rust cannot check: the only unsafe code of the program.
-#![expect(unsafe_code, reason = "fork, pre_exec and signal dispositions have no safe interface")]
+#![expect(unsafe_code, reason = "fork, pre_exec, signal dispositions and madvise have no safe interface")]
 
 pub mod disk;
 pub mod features;
+pub mod memory;
 pub mod program;
 pub mod regular;
 
