@@ -113,7 +113,7 @@ enum Flow {
 const WALL_LOOK: Duration = Duration::from_secs(60);
 /// The cache is written at most this often.
 const SAVE_EVERY: Duration = Duration::from_millis(100);
-/// So much time at most is lost to a crash.
+/// Whoever is awake says so this often; so much time, and what nobody woke for, is lost to a crash.
 const BEAT: Duration = Duration::from_millis(900);
 
 impl<'a> Runner<'a> {
@@ -234,11 +234,18 @@ impl<'a> Runner<'a> {
         }
         let _ = self.task.ensure();
         drop(dir::append_file(&self.dir.inbox()));
+        self.watch_files();
+        Ok(())
+    }
+
+    /// Watches where others leave a word. A place may have gone and come again, so this is repeated.
+    fn watch_files(&mut self) {
+        self.world.watch_anew();
         self.world.watch(&self.dir.inbox());
+        self.world.watch(self.task.path());
         if let Some(parent) = self.state.plan.proof.file.as_ref().and_then(|file| file.parent()) {
             self.world.watch(&self.state.plan.workspace.join(parent));
         }
-        Ok(())
     }
 
     // ---- write and judge -------------------------------------------------------------------------
@@ -302,6 +309,10 @@ impl<'a> Runner<'a> {
                 watch.act(&act);
             }
         });
+        if self.beat_at.elapsed() >= BEAT {
+            self.beat_at = Instant::now();
+            let _ = self.pulse.beat(self.clock_ms());
+        }
         for heard in heard {
             match heard {
                 Heard::Signal(signals::Heard::HangUp) => return Ok(true),
@@ -369,10 +380,7 @@ impl<'a> Runner<'a> {
     }
 
     fn look(&mut self) -> Result<(), Error> {
-        if self.beat_at.elapsed() >= BEAT {
-            self.beat_at = Instant::now();
-            let _ = self.pulse.beat(self.clock_ms());
-        }
+        self.watch_files();
         self.read_inbox()?;
         self.look_for_markers()
     }

@@ -12,6 +12,7 @@ pub mod leftover;
 pub mod letters;
 pub mod life;
 mod loan;
+mod looks;
 pub mod mask;
 pub mod notice;
 pub mod notify;
@@ -30,13 +31,15 @@ pub mod warden;
 
 use crate::engine::Act;
 use crate::engine::event::Wish;
+use crate::os;
 use call::{Bell, Function, Invitation};
 use friends::Friends;
 use job::{Gone, Job, Launch, Piece, Terms};
 use life::Reach;
 use loan::Loan;
+use looks::{Looks, Mood};
 use mask::Mask;
-use notice::Notices;
+use notice::{Notices, When};
 use pty::Size;
 use read::Reader;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -117,15 +120,15 @@ pub struct World {
     pattern_told: bool,
     child_changed: bool,
     buffer: Vec<u8>,
-    look_at: Instant,
+    looks: Looks,
     /// Whether an agent on a terminal gets the person's.
     lends: bool,
     loan: Option<Loan>,
     mask: Mask,
 }
 
-/// Files are looked at this often even if nothing was noticed: some file systems tell nothing.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// A file that was just made is given so long to be written.
+const BEING_WRITTEN: Duration = Duration::from_millis(50);
 
 /// Strays are waited for so long.
 const STRAYS: Duration = Duration::from_secs(2);
@@ -153,7 +156,7 @@ impl World {
             pattern_told: false,
             child_changed: false,
             buffer: vec![0; 256 * 1024],
-            look_at: Instant::now(),
+            looks: Looks::new(),
             lends: false,
             loan: None,
             mask: Mask::of_environment(),
@@ -202,13 +205,18 @@ impl World {
     }
 
     /// Watches a file or directory for changes.
-    pub fn watch(&self, path: &Path) {
+    pub fn watch(&mut self, path: &Path) {
         self.notices.watch(path);
+    }
+
+    /// Everything that matters is about to be watched again.
+    pub fn watch_anew(&mut self) {
+        self.notices.renew();
     }
 
     /// Makes a turn look at files within this time, though nothing is noticed.
     pub fn look_within(&mut self, time: Duration) {
-        self.look_at = self.look_at.min(Instant::now() + time);
+        self.looks.within(time);
     }
 
     /// Puts a job under way. There is never a second one.
@@ -218,6 +226,7 @@ impl World {
         self.ears = ears;
         self.pattern_told = false;
         self.child_changed = true;
+        self.looks.stir();
     }
 
     /// What is under way.
@@ -271,8 +280,12 @@ impl World {
         }
         self.pass_keys();
         self.turn_job(&mut heard, tell);
-        if self.look_at <= Instant::now() {
-            self.look_at = Instant::now() + LOOK_AGAIN;
+        let mood = match &self.job {
+            _ if self.notices.is_deaf() => Mood::Deaf,
+            Some(_) => Mood::Work,
+            None => Mood::Rest,
+        };
+        if self.looks.take_due(mood) {
             heard.push(Heard::Look);
         }
         heard
@@ -295,9 +308,13 @@ impl World {
     }
 
     fn wait(&mut self, until: Option<Instant>) {
+        // Once a look: whatever is heard in between needs it again at once.
+        if self.looks.take_quiet() && self.host.is_none() {
+            os::memory::let_go_of_code();
+        }
         let keys_wait = self.job.as_mut().is_some_and(|(_, job)| job.has_keys());
         let job = self.job.as_ref().map(|(_, job)| job);
-        let next = [until, job.and_then(Job::next_turn), Some(self.look_at)].into_iter().flatten().min();
+        let next = [until, job.and_then(Job::next_turn), Some(self.looks.at())].into_iter().flatten().min();
         let timeout = next.map(|at| Timespec::try_from(at.saturating_duration_since(Instant::now())));
         let timeout = timeout.and_then(Result::ok);
         let noticed = {
@@ -315,9 +332,9 @@ impl World {
             let _ = poll(&mut fds, timeout.as_ref());
             self.notices.fd().is_some() && !fds[0].revents().is_empty()
         };
-        if noticed {
-            self.notices.clear();
-            self.look_at = Instant::now();
+        if let Some(when) = noticed.then(|| self.notices.take()).flatten() {
+            self.looks.stir();
+            self.looks.within(if when == When::Now { Duration::ZERO } else { BEING_WRITTEN });
         }
         if let Some(host) = &self.host {
             host.bell.clear();
@@ -399,6 +416,7 @@ impl World {
                 }
             }
             self.loan = None;
+            self.looks.stir();
             let (key, job) = self.job.take().expect("it is there");
             let gone = job.bury();
             matched |= gone.matched;

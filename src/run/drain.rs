@@ -56,7 +56,8 @@ impl Runner<'_> {
             return;
         }
         for dir in &children.living {
-            self.world.watch(&dir.journal());
+            // Whoever lets go of it closes it.
+            self.world.watch(&dir.lock());
         }
         let at_most = self.state.plan.grace.children_ms;
         let at_most = at_most.map(|ms| format!(", at most {}", duration(ms))).unwrap_or_default();

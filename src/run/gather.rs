@@ -55,7 +55,7 @@ impl Runner<'_> {
     }
 
     /// Whether an iteration can start at all.
-    pub(super) fn ready(&self) -> Faulty<()> {
+    pub(super) fn ready(&mut self) -> Faulty<()> {
         self.in_place()?;
         let plan = &self.state.plan;
         if let Err(error) = self.task.ensure() {

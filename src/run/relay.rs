@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// How long others are waited for who write on the same bus. A message that has to wait longer is tried again.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// What could not be posted is tried again after so long.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// The type of a message that has none.
 const NOTE: &str = "note";
@@ -22,7 +24,10 @@ impl Runner<'_> {
     /// durable, before the message is taken away.
     pub(super) fn relay(&mut self) -> Result<(), Error> {
         let place = letters::place(self.task.path());
-        self.world.watch(&place);
+        // One that comes later is noticed in the task directory.
+        if place.is_dir() {
+            self.world.watch(&place);
+        }
         let agent_lives = matches!(self.world.under_way(), Some(Key::Agent(_)));
         let Some(letters) = letters::read(self.task.path(), agent_lives) else { return Ok(()) };
         if letters.all.iter().any(|letter| kind(letter) == WAIT)
@@ -39,9 +44,9 @@ impl Runner<'_> {
             .map(|letter| self.post_of(letter))
             .collect();
         if !self.publish(&posts) {
+            self.world.look_within(TRY_AGAIN);
             return Ok(());
         }
-        // What could not be posted is tried again at the usual pace.
         if let Some(again) = letters.again {
             self.world.look_within(again);
         }

@@ -76,7 +76,7 @@ fn tail(words: &TailWords) -> Result<i32, Failure> {
     };
     let whose = dir.filter(|_| !words.project).map(|(_, dir)| dir);
     let mut heard = bus.last(words.count)?;
-    let notices = Notices::open();
+    let mut notices = Notices::open();
     loop {
         match print(&bus, &heard, words.json) {
             // A reader that has heard enough is no failure.
