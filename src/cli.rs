@@ -170,6 +170,9 @@ pub struct OutputWords {
     /// Not to be typed: there is nothing to do next.
     #[arg(skip)]
     pub no_next: bool,
+    /// Not to be typed: whoever looks on comes and goes.
+    #[arg(skip)]
+    pub in_window: bool,
 }
 
 /// `ralph resume`

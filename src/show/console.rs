@@ -3,16 +3,16 @@
 use super::cost::Meter;
 use super::deeds::Deeds;
 use super::glass::Glass;
+use super::live::{self, Moment, Times};
 use super::pen::{Pen, Reader};
 use super::stream::Stream;
 use super::tail::last_lines;
-use super::{Paint, columns, fit, kept, line, one_line, paint, rest};
+use super::{Paint, columns, fit, line, one_line, paint};
 use crate::engine::plan::Scm;
-use crate::engine::words::{duration, of_limit};
 use crate::engine::{Act, Event, Phase, State};
 use crate::store::{Line, LoopDir};
 use std::io::{IsTerminal, Write, stderr, stdout};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +43,7 @@ pub struct Console {
     meter: Meter,
     /// What the live line says; empty while there is none.
     words: String,
+    times: Times,
     /// The live rows on the screen, each by its columns.
     live: Vec<usize>,
     began: Instant,
@@ -84,6 +85,7 @@ impl Console {
             meter: Meter::default(),
             gutter,
             words: String::new(),
+            times: Times::Passing,
             live: Vec::new(),
             began: Instant::now(),
             began_active_ms: 0,
@@ -93,6 +95,11 @@ impl Console {
             held: Vec::new(),
             pen: Pen::new(reader),
         }
+    }
+
+    /// The same in a window that nobody may look at: nothing is renewed that stays true.
+    pub fn in_window(self) -> Self {
+        Self { times: Times::Standing, ..self }
     }
 
     /// Shows what an event means.
@@ -228,13 +235,21 @@ impl Console {
         }
     }
 
-    /// Renews the live line; says when to do so again.
+    /// Renews the live line if it is not true any more; says when to do so again.
     pub fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration> {
         if !self.lively || !matches!(self.style, Style::Full { .. }) || self.pen.is_broken() {
             return None;
         }
-        self.above(b"", state, silent_for);
-        Some(TICK)
+        let before = std::mem::take(&mut self.words);
+        self.words = self.words_below(state, silent_for);
+        if self.words != before {
+            self.show(b"");
+        }
+        match self.times {
+            Times::Passing => Some(TICK),
+            Times::Standing if self.just_drains(state) => Some(TICK),
+            Times::Standing => live::silence_shows_in(silent_for),
+        }
     }
 
     /// Says something of importance that is no event.
@@ -257,11 +272,22 @@ impl Console {
     }
 
     fn above(&mut self, text: &[u8], state: &State, silent_for: Option<Duration>) {
-        // Whether there are child loops shows a moment later: as a rule there is none.
-        let drains = matches!(state.phase, Phase::Draining { .. }) && self.began.elapsed() < TICK / 2;
-        let rests = drains || matches!(state.phase, Phase::Ended(_) | Phase::Paused | Phase::Waiting);
-        self.words = if rests { String::new() } else { self.live_line(state, silent_for) };
+        self.words = self.words_below(state, silent_for);
         self.show(text);
+    }
+
+    fn words_below(&self, state: &State, silent_for: Option<Duration>) -> String {
+        if self.just_drains(state) || matches!(state.phase, Phase::Ended(_) | Phase::Paused | Phase::Waiting)
+        {
+            return String::new();
+        }
+        let moment = Moment { since: self.began.elapsed(), silent_for, spent: self.meter.words(state) };
+        live::words(self.dir.name(), state, moment, self.times)
+    }
+
+    /// Whether there are child loops shows a moment later: as a rule there is none.
+    fn just_drains(&self, state: &State) -> bool {
+        matches!(state.phase, Phase::Draining { .. }) && self.began.elapsed() < TICK / 2
     }
 
     /// Puts a text above the live rows, and these anew. Behind another's prompt there are none.
@@ -319,67 +345,6 @@ impl Console {
         let rows: usize = self.live.iter().map(|columns| columns.div_ceil(width).max(1)).sum();
         format!("\r\x1b[2K{}", "\x1b[1A\r\x1b[2K".repeat(rows - 1))
     }
-
-    fn live_line(&self, state: &State, silent_for: Option<Duration>) -> String {
-        let limits = &state.plan.limits;
-        let elapsed = state.active_ms + (self.began.elapsed().as_millis() as u64);
-        let mut parts = vec![match &state.phase {
-            Phase::Checking => checking(state),
-            Phase::Committing => {
-                format!(
-                    "iteration {}: git {}",
-                    state.iteration,
-                    kept::name(state, state.keeping.reports.len())
-                )
-            }
-            Phase::Killing { .. } => format!("stopping iteration {}", state.iteration),
-            Phase::Draining { .. } => "waiting for child loops".into(),
-            Phase::Resting { wall_ms: Some(wall_ms), .. } => waiting(state, *wall_ms),
-            Phase::Resting { until_ms, .. } => {
-                let left = until_ms.saturating_sub(state.clock_ms + self.began.elapsed().as_millis() as u64);
-                format!("resting {}", duration(left / 1000 * 1000 + 1000))
-            }
-            _ => format!("iteration {}", of_limit(state.iteration.max(1), limits.iterations)),
-        }];
-        parts.push(whole_seconds(elapsed));
-        if let Some(idle) = silent_for.filter(|idle| idle.as_secs() >= 5) {
-            parts.push(format!("idle {}", duration(idle.as_secs() * 1000)));
-        }
-        parts.extend(self.meter.words(state));
-        if let Some(max) = limits.time_ms {
-            parts.push(format!("{} left", whole_seconds(max.saturating_sub(elapsed))));
-        }
-        if state.consecutive_failures > 0 {
-            parts.push(format!("failures {}", of_limit(state.consecutive_failures, limits.failures)));
-        }
-        format!("▸ {} · {}", self.dir.name(), parts.join(" · "))
-    }
-}
-
-/// Who rests until when.
-fn waiting(state: &State, wall_ms: i64) -> String {
-    let left = wall_ms.saturating_sub(now_ms()).max(0) as u64;
-    let who = rest::who(state).unwrap_or_else(|| "resting".into());
-    format!("{who}, {} left", whole_seconds(left + 999))
-}
-
-fn now_ms() -> i64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as i64
-}
-
-/// Which check runs.
-fn checking(state: &State) -> String {
-    let when = match state.iteration {
-        0 => "preflight".to_owned(),
-        number => format!("checking iteration {}", of_limit(number, state.plan.limits.iterations)),
-    };
-    let check = state.checks.iter().position(Option::is_none).unwrap_or(0);
-    format!("{when}: {}", fit(&one_line(&line::check_words(state, check)), 40))
-}
-
-/// A time that is renewed every second.
-fn whole_seconds(ms: u64) -> String {
-    if ms < 1000 { "0s".into() } else { duration(ms / 1000 * 1000) }
 }
 
 /// The columns of the terminal, if there is one.

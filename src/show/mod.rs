@@ -10,6 +10,7 @@ pub mod files;
 pub mod glass;
 pub mod kept;
 pub mod line;
+mod live;
 pub mod news;
 pub mod pen;
 pub mod rest;

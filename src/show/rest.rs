@@ -31,7 +31,7 @@ fn left(until_ms: i64, state: &State) -> String {
 }
 
 /// A time here: of today by its hour, of another day with its date.
-fn clock(ms: i64, now_ms: i64) -> String {
+pub(super) fn clock(ms: i64, now_ms: i64) -> String {
     let here = |ms| Timestamp::from_millisecond(ms).map(|at| at.to_zoned(TimeZone::system()));
     let (Ok(at), Ok(now)) = (here(ms), here(now_ms)) else { return String::new() };
     let form = if at.date() == now.date() { "%H:%M:%S" } else { "%b %-d, %H:%M" };

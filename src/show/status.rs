@@ -76,7 +76,7 @@ fn tasks(state: &State) -> Vec<Value> {
         .collect()
 }
 
-fn resting_until(state: &State) -> Option<i64> {
+pub(super) fn resting_until(state: &State) -> Option<i64> {
     match state.phase {
         Phase::Resting { wall_ms: Some(wall_ms), .. } => Some(wall_ms),
         Phase::Resting { until_ms, .. } => {

@@ -172,7 +172,8 @@ fn begin(home: &Home, dir: &LoopDir) -> Result<i32, Failure> {
         .map_or((true, false), |all| (all.stream, all.raw));
     // A file would hold all of the agents' output a second time, and without an end.
     let no_stream = !stream || !io::stdout().is_terminal();
-    supervise(dir, locks, &plan, OutputWords { no_stream, raw, ..OutputWords::default() })
+    let output = OutputWords { no_stream, raw, in_window: true, ..OutputWords::default() };
+    supervise(dir, locks, &plan, output)
 }
 
 /// Takes over the environment of whoever started this, but for what tells of the window's own terminal.

@@ -102,6 +102,7 @@ pub(super) fn go(home: &Home, words: &RunWords, intent: Intent) -> Result<i32, F
         no_stream: !all.stream,
         raw: all.raw,
         no_next: words.no_next,
+        in_window: false,
     };
     if apart.is_none() {
         sweep_before(home, &plan.workspace)?;

@@ -171,7 +171,9 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     };
     let task = TaskDir::of(&opened.state.plan.workspace, &opened.header.name);
     let files = Files::of(dir, task.path(), &opened.state);
-    let mut onlooker = Onlooker { files, console: Console::new(dir, style), finished: None };
+    let console = Console::new(dir, style);
+    let console = if output.in_window { console.in_window() } else { console };
+    let mut onlooker = Onlooker { files, console, finished: None };
     let mut world = World::open(friends(&Home::of(dir))).map_err(Failure::broken)?;
     if onlooker.console.mirrors() {
         world.lend_terminal();
