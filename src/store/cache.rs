@@ -65,9 +65,12 @@ pub fn read(dir: &LoopDir) -> Result<View> {
     let loaded = load(&dir.state());
     let path = dir.journal();
     let mut reader = BufReader::new(File::open(&path).doing("open", &path)?);
-    let (header, start) = fold::header(&mut reader, &path)?;
+    let first = fold::first(&mut reader, &path)?;
+    let start = first.end();
 
-    if let Some(Loaded { offset, state, .. }) = loaded.filter(|it| it.header.id == header.id && it.offset >= start)
+    // The plan in the first line is long; where the cache has it, it is not read again.
+    if let Some(Loaded { offset, header, state, .. }) =
+        loaded.filter(|it| it.header.id == first.id && it.offset >= start)
         && ends_a_line(&mut reader, offset).unwrap_or(false)
         // Damage is found again, and counted right, by reading everything.
         && let Ok(folded) = fold::tail(&mut reader, &path, state, offset, 0)
@@ -75,6 +78,7 @@ pub fn read(dir: &LoopDir) -> Result<View> {
         return Ok(View { header, state: folded.state, offset: folded.offset });
     }
 
+    let header = first.header(&path)?;
     reader.seek(SeekFrom::Start(start)).doing("read", &path)?;
     let fresh = State::new(header.plan.clone());
     let folded = fold::tail(&mut reader, &path, fresh, start, 1)?;

@@ -16,8 +16,29 @@ pub(super) struct Folded {
     pub(super) torn: u64,
 }
 
-/// Reads the first line and says where it ends. Nothing may be changed in a journal before this is good.
-pub(super) fn header(reader: &mut impl BufRead, path: &Path) -> Result<(Header, u64)> {
+/// The first line, as far as it takes to know whose journal this is.
+pub(super) struct First {
+    raw: Vec<u8>,
+    /// The loop's id; empty where it says none.
+    pub(super) id: String,
+}
+
+impl First {
+    /// All that it says.
+    pub(super) fn header(&self, path: &Path) -> Result<Header> {
+        let damaged =
+            |e: serde_json::Error| Error::Damaged { path: path.to_owned(), line: 1, detail: e.to_string() };
+        serde_json::from_slice(&self.raw).map_err(damaged)
+    }
+
+    /// Where it ends.
+    pub(super) fn end(&self) -> u64 {
+        self.raw.len() as u64
+    }
+}
+
+/// Reads the first line. Nothing may be changed in a journal before it, and its header, are good.
+pub(super) fn first(reader: &mut impl BufRead, path: &Path) -> Result<First> {
     let mut raw = Vec::new();
     reader.read_until(b'\n', &mut raw).doing("read", path)?;
     let not_a_journal = || Error::NotAJournal { path: path.to_owned() };
@@ -28,12 +49,11 @@ pub(super) fn header(reader: &mut impl BufRead, path: &Path) -> Result<(Header, 
     if mark.version > VERSION {
         return Err(Error::Newer { path: path.to_owned(), version: mark.version });
     }
-    let damaged = |detail| Error::Damaged { path: path.to_owned(), line: 1, detail };
     if raw.last() != Some(&b'\n') {
-        return Err(damaged("it has no end".to_owned()));
+        let detail = "it has no end".to_owned();
+        return Err(Error::Damaged { path: path.to_owned(), line: 1, detail });
     }
-    let header = serde_json::from_slice(&raw).map_err(|e| damaged(e.to_string()))?;
-    Ok((header, raw.len() as u64))
+    Ok(First { raw, id: mark.id })
 }
 
 /// Folds the lines from `offset`, where the reader stands, to the end. `above` lines stand before them.

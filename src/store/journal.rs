@@ -66,7 +66,8 @@ impl Journal {
     pub fn open(dir: &LoopDir) -> Result<Opened> {
         let path = dir.journal();
         let mut reader = BufReader::new(File::open(&path).doing("open", &path)?);
-        let (header, start) = fold::header(&mut reader, &path)?;
+        let first = fold::first(&mut reader, &path)?;
+        let (header, start) = (first.header(&path)?, first.end());
         let fresh = State::new(header.plan.clone());
         let folded = fold::tail(&mut reader, &path, fresh, start, 1)?;
 

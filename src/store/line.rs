@@ -66,6 +66,8 @@ impl Header {
 pub(super) struct Mark {
     pub(super) ralph: String,
     pub(super) version: u64,
+    #[serde(default)]
+    pub(super) id: String,
 }
 
 /// Any other line: an event and when it happened.
