@@ -16,6 +16,7 @@ mod kit;
 mod library;
 mod limits;
 mod lines;
+mod many;
 mod notify;
 mod presets;
 mod process;

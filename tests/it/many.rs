@@ -1,0 +1,72 @@
+//! Many loops at once, and loops that wait for a long time.
+
+use crate::kit::{Test, until};
+use serde_json::Value;
+use std::process::Command;
+
+const TERMS: [&str; 4] = ["--no-promise", "--share-workspace", "--agent", "script:../agent.script"];
+
+fn spawn(test: &Test, name: &str, words: &[&str]) {
+    test.ralph(&[&["spawn", "work", "--name", name], &TERMS[..], words].concat()).exits(0);
+}
+
+/// How many loops `ls` shows with this status, in the table and as JSON.
+fn listed(test: &Test, status: &str) -> usize {
+    let done = test.ralph(&["ls", "--json"]).exits(0);
+    let all: Vec<Value> = serde_json::from_str(&done.out).unwrap();
+    let table = test.ralph(&["ls"]).exits(0);
+    assert_eq!(table.out.lines().count(), all.len() + 1, "{}", table.out);
+    all.iter().filter(|one| one["status"] == status).count()
+}
+
+#[test]
+fn a_dozen_loops_at_once_are_listed_and_all_end() {
+    let test = Test::new().script("iteration *\n sh until test -e go; do sleep 0.02; done\n say over\n");
+    let names: Vec<String> = (0..12).map(|n| format!("loop-{n}")).collect();
+    for (n, name) in names.iter().enumerate() {
+        spawn(&test, name, if n % 2 == 0 { &["-m", "1"] } else { &["-m", "1", "--no-tmux"] });
+    }
+    assert_eq!(listed(&test, "running"), 12);
+    test.write("go", "");
+    for name in &names {
+        test.ralph(&["wait", name]).exits(0);
+        assert_eq!(test.events(name, "finished").len(), 1, "{name}");
+        test.ralph(&["logs", name]).exits(0).says("over");
+    }
+    assert_eq!(listed(&test, "done"), 12);
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    test.ralph(&[&["rm"], &all[..]].concat()).exits(0);
+    test.ralph(&["ls"]).exits(0).says("no loops yet");
+    until("the end of all", || test.survivors().is_empty());
+}
+
+fn window(test: &Test, name: &str) -> String {
+    let mut tmux: Command = test.command("tmux");
+    let output = tmux.args(["-L", "ralph", "capture-pane", "-p", "-t", &format!("ralph:{name}")]).output();
+    String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
+}
+
+#[test]
+fn a_window_says_until_when_and_since_when_and_a_wish_ends_the_longest_rest() {
+    let test = Test::new().script("iteration 1\n say over\niteration 2\n hang\n");
+    spawn(&test, "a", &["-m", "2", "--delay", "5h"]);
+    until("the rest", || window(&test, "a").contains("▸ a · resting until "));
+    spawn(&test, "b", &["-m", "2", "--delay", "1ms"]);
+    until("the agent", || window(&test, "b").contains("▸ b · iteration 2/2 · since "));
+    for name in ["a", "b"] {
+        test.ralph(&["stop", name]).exits(0);
+        until("the end", || test.status(name)["status"] == "stopped");
+    }
+}
+
+#[test]
+fn a_marker_is_noticed_in_a_task_directory_that_was_made_anew() {
+    let test = Test::new().script(
+        "iteration 1\n sh rm -rf .ralph\n sleep 300ms\n sh mkdir -p \"$RALPH_TASK_DIR\"; echo why > \"$RALPH_TASK_DIR/BLOCKED\"\n hang\n",
+    );
+    spawn(&test, "a", &["-m", "1", "--no-tmux"]);
+    until("the marker", || !test.events("a", "noticed").is_empty());
+    assert_eq!(test.events("a", "noticed")[0]["words"], "why");
+    test.ralph(&["stop", "a"]).exits(0);
+    until("the end", || test.status("a")["status"] != "running");
+}
