@@ -44,7 +44,9 @@ pub struct Console {
     /// What the live line says; empty while there is none.
     words: String,
     times: Times,
-    /// The live rows on the screen, each by its columns.
+    /// The live rows that were painted last.
+    painted: Vec<String>,
+    /// Those on the screen, each by its columns.
     live: Vec<usize>,
     began: Instant,
     began_active_ms: u64,
@@ -86,6 +88,7 @@ impl Console {
             gutter,
             words: String::new(),
             times: Times::Passing,
+            painted: Vec::new(),
             live: Vec::new(),
             began: Instant::now(),
             began_active_ms: 0,
@@ -93,7 +96,11 @@ impl Console {
             ending: "\n",
             glass: None,
             held: Vec::new(),
-            pen: Pen::new(reader),
+            pen: if matches!(style, Style::Full { stream: true, .. }) {
+                Pen::new(reader)
+            } else {
+                Pen::new(reader).for_few_words()
+            },
         }
     }
 
@@ -211,6 +218,8 @@ impl Console {
             if !out.is_empty() {
                 self.show(&out);
                 self.miss_the_reader();
+            } else if self.times == Times::Standing {
+                self.renew();
             }
         }
     }
@@ -240,11 +249,8 @@ impl Console {
         if !self.lively || !matches!(self.style, Style::Full { .. }) || self.pen.is_broken() {
             return None;
         }
-        let before = std::mem::take(&mut self.words);
         self.words = self.words_below(state, silent_for);
-        if self.words != before {
-            self.show(b"");
-        }
+        self.renew();
         match self.times {
             Times::Passing => Some(TICK),
             Times::Standing if self.just_drains(state) => Some(TICK),
@@ -269,6 +275,13 @@ impl Console {
         self.take_glass_away();
         self.erase();
         self.pen.close();
+    }
+
+    /// Paints the live rows anew if they say something else.
+    fn renew(&mut self) {
+        if self.rows() != self.painted {
+            self.show(b"");
+        }
     }
 
     fn above(&mut self, text: &[u8], state: &State, silent_for: Option<Duration>) {
@@ -307,7 +320,7 @@ impl Console {
             None => String::new(),
         };
         if self.pen.write(&self.erasing(), text, &painted) {
-            self.live = columns;
+            (self.live, self.painted) = (columns, rows);
         }
     }
 

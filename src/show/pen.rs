@@ -5,6 +5,7 @@
 //! merely slow gets every byte, at its own pace, and events always wait for theirs.
 
 use crate::engine::words;
+use rustix::fs::FileType;
 use std::io::{self, Write, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -27,6 +28,8 @@ pub struct Pen {
     reader: Reader,
     /// Made with the first words: whoever says nothing needs no thread, and forks faster.
     queue: Option<Queue>,
+    /// Whether the words are few, and it is a file that takes them: that makes nobody wait.
+    direct: bool,
     broken: bool,
 }
 
@@ -52,7 +55,13 @@ const STALLED: Duration = Duration::from_secs(1);
 impl Pen {
     /// For this reader.
     pub fn new(reader: Reader) -> Self {
-        Self { reader, queue: None, broken: false }
+        Self { reader, queue: None, direct: false, broken: false }
+    }
+
+    /// For few words: into a file they go at once, without a thread that hands them over.
+    pub fn for_few_words(self) -> Self {
+        let kind = rustix::fs::fstat(stdout()).map(|data| FileType::from_raw_mode(data.st_mode));
+        Self { direct: kind == Ok(FileType::RegularFile), ..self }
     }
 
     /// Whether nobody reads any more.
@@ -65,8 +74,12 @@ impl Pen {
         if self.broken || (erase.is_empty() && text.is_empty() && live.is_empty()) {
             return false;
         }
-        let queue = self.queue.get_or_insert_with(|| Queue::new(self.reader, put));
-        let written = queue.write(erase, text, live);
+        let written = if self.direct {
+            put(&[erase.as_bytes(), text, live.as_bytes()].concat()).map(|()| true)
+        } else {
+            let queue = self.queue.get_or_insert_with(|| Queue::new(self.reader, put));
+            queue.write(erase, text, live)
+        };
         // A reader that went away must not take the loop with it.
         self.broken = written.is_err();
         written.unwrap_or(false)

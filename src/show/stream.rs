@@ -33,6 +33,8 @@ impl Stream {
 
     /// Takes bytes; appends the lines that are complete by now.
     pub fn feed(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
+        // With room for the gutters of lines of usual length.
+        out.reserve(bytes.len() + bytes.len() / 8 + 256);
         while let Some(end) = memchr(b'\n', bytes) {
             let line = &bytes[..end];
             if self.partial.is_empty() && line.len() <= PIECE {
@@ -70,7 +72,7 @@ impl Stream {
     }
 
     fn show(&self, line: &[u8], out: &mut Vec<u8>) {
-        if line.len() <= self.room && line.iter().all(|byte| (0x20..0x7f).contains(byte)) {
+        if line.len() <= self.room && is_plain(line) {
             self.row(line, out);
             return;
         }
@@ -91,6 +93,11 @@ impl Stream {
         out.extend_from_slice(text);
         out.push(b'\n');
     }
+}
+
+/// Whether a line is shown as it is. Every byte is looked at: without an early end many are looked at at once.
+fn is_plain(line: &[u8]) -> bool {
+    line.iter().fold(true, |plain, byte| plain & (0x20..0x7f).contains(byte))
 }
 
 /// What fits into so many columns, and what is left. At least one character fits.
