@@ -1,4 +1,4 @@
-//! How far a loop's clock had come: written every second, so that a crash does not give time back.
+//! How far a loop's clock had come: written now and then, so that a crash gives little time back.
 //!
 //! It is no event: nothing happened. What a runner lived through after its last line, the next one counts.
 
