@@ -110,6 +110,7 @@ pub struct Host {
 }
 
 /// The world as one runner hears it.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct World {
     signals: Option<Signals>,
     host: Option<Host>,
@@ -121,6 +122,7 @@ pub struct World {
     child_changed: bool,
     buffer: Vec<u8>,
     looks: Looks,
+    is_knocked_at: bool,
     /// Whether an agent on a terminal gets the person's.
     lends: bool,
     loan: Option<Loan>,
@@ -157,6 +159,7 @@ impl World {
             child_changed: false,
             buffer: vec![0; 256 * 1024],
             looks: Looks::new(),
+            is_knocked_at: false,
             lends: false,
             loan: None,
             mask: Mask::of_environment(),
@@ -207,6 +210,16 @@ impl World {
     /// Watches a file or directory for changes.
     pub fn watch(&mut self, path: &Path) {
         self.notices.watch(path);
+    }
+
+    /// From now on whoever writes to this runner knocks as well: while it rests, nobody else has news for it.
+    pub fn is_knocked_at(&mut self) {
+        self.is_knocked_at = true;
+    }
+
+    /// Whether there may be news of which nobody tells.
+    pub fn is_deaf(&self) -> bool {
+        self.notices.is_deaf() || self.notices.are_none()
     }
 
     /// Everything that matters is about to be watched again.
@@ -274,7 +287,12 @@ impl World {
         for signal in self.signals.as_mut().map(Signals::take).unwrap_or_default() {
             match signal {
                 signals::Heard::Child => self.child_changed = true,
-                signals::Heard::Resized => self.fit(),
+                // Or somebody knocks, because there is something to read.
+                signals::Heard::Resized => {
+                    self.fit();
+                    self.looks.stir();
+                    self.looks.within(Duration::ZERO);
+                }
                 other => heard.push(Heard::Signal(other)),
             }
         }
@@ -282,8 +300,9 @@ impl World {
         self.turn_job(&mut heard, tell);
         let mood = match &self.job {
             _ if self.notices.is_deaf() => Mood::Deaf,
-            Some(_) => Mood::Work,
-            None => Mood::Rest,
+            None if self.is_knocked_at || !self.notices.are_none() => Mood::Rest,
+            Some(_) if !self.notices.are_none() => Mood::Work,
+            _ => Mood::Deaf,
         };
         if self.looks.take_due(mood) {
             heard.push(Heard::Look);

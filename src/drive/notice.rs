@@ -26,10 +26,11 @@ impl Notices {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::inotify::{CreateFlags, init};
+            // A user has only so many of them: 128, where nobody has changed that.
             Self { inotify: init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok(), deaf: false }
         }
         #[cfg(not(target_os = "linux"))]
-        Self { inotify: None, deaf: true }
+        Self { inotify: None, deaf: false }
     }
 
     /// Watches a file for changes, or a directory for new entries. May be repeated.
@@ -39,7 +40,7 @@ impl Notices {
             use rustix::fs::inotify::{WatchFlags, add_watch};
             let entries = WatchFlags::CREATE | WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO;
             let what = if path.is_dir() { entries } else { WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE };
-            let watched = self.inotify.as_ref().is_some_and(|fd| add_watch(fd, path, what).is_ok());
+            let watched = self.inotify.as_ref().is_none_or(|fd| add_watch(fd, path, what).is_ok());
             self.deaf |= !watched || !tells(path);
         }
         #[cfg(not(target_os = "linux"))]
@@ -53,7 +54,12 @@ impl Notices {
 
     /// Everything that matters is about to be watched again: a file may have gone, or have come at last.
     pub fn renew(&mut self) {
-        self.deaf = self.inotify.is_none();
+        self.deaf = false;
+    }
+
+    /// Whether there are no ears at all.
+    pub fn are_none(&self) -> bool {
+        self.inotify.is_none()
     }
 
     /// Sleeps until something is noticed, or this long.

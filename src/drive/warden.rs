@@ -79,7 +79,8 @@ fn wait_for(supervisor: Pid) -> io::Result<Exit> {
         let _ = poll(&mut fds, None);
         for heard in signals.take() {
             let forward = match heard {
-                Heard::Child | Heard::Resized => continue,
+                Heard::Child => continue,
+                Heard::Resized => Signal::WINCH,
                 Heard::Interrupt => Signal::INT,
                 Heard::Terminate => Signal::TERM,
                 Heard::HangUp => Signal::HUP,

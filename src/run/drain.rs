@@ -20,6 +20,8 @@ pub(super) struct Children {
 
 /// How often child loops are looked at that were told to stop.
 const PACE: Duration = Duration::from_millis(50);
+/// And how often those that end without a sound.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A little more than a loop needs to stop, and something is wrong.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -36,6 +38,9 @@ impl Runner<'_> {
         }
         let given_up = children.give_up_at.is_some_and(|at| at <= Instant::now());
         if !children.living.is_empty() && !given_up {
+            if self.world.is_deaf() {
+                self.world.look_within(LOOK_AGAIN);
+            }
             self.children = Some(children);
             return Ok(None);
         }

@@ -2,9 +2,10 @@
 
 use super::dir::append_file;
 use super::error::Doing;
-use super::{LoopDir, Result};
+use super::{LoopDir, Result, holder};
 use crate::engine::event::{Change, Wish};
 use crate::os::regular;
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -39,7 +40,19 @@ pub enum Message {
 /// Says something to a loop.
 pub fn append(dir: &LoopDir, message: &Message) -> Result<()> {
     let path = dir.inbox();
-    write(&path, message).doing("write", &path)
+    write(&path, message).doing("write", &path)?;
+    // Where many loops live, the system has no ears left for some of them.
+    if let Some(holder) = holder(&dir.lock()).filter(|holder| holder.background) {
+        knock(holder.pid);
+    }
+    Ok(())
+}
+
+/// Makes a runner look: what a change of a terminal's size says does no harm to anybody, listening or not.
+fn knock(pid: u32) {
+    if let Some(pid) = Pid::from_raw(pid as i32) {
+        let _ = kill_process(pid, Signal::WINCH);
+    }
 }
 
 fn write(path: &Path, message: &Message) -> io::Result<()> {

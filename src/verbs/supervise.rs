@@ -175,6 +175,9 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     let console = if output.in_window { console.in_window() } else { console };
     let mut onlooker = Onlooker { files, console, finished: None };
     let mut world = World::open(friends(&Home::of(dir))).map_err(Failure::broken)?;
+    if output.in_window {
+        world.is_knocked_at();
+    }
     if onlooker.console.mirrors() {
         world.lend_terminal();
     }
