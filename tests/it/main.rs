@@ -29,6 +29,7 @@ mod pty;
 mod rm;
 mod rows;
 mod say;
+mod scenarios;
 mod schema;
 mod scm;
 mod settings;

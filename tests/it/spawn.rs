@@ -19,11 +19,13 @@ fn in_window() -> Test {
     test
 }
 
-fn until_status(test: &Test, name: &str, status: &str) {
+/// Waits until a loop stands like this.
+pub(crate) fn until_status(test: &Test, name: &str, status: &str) {
     until(&format!("{name} is {status}"), || test.status(name)["status"] == status);
 }
 
-fn tmux(test: &Test, words: &[&str]) -> String {
+/// What ralph's own tmux answers.
+pub(crate) fn tmux(test: &Test, words: &[&str]) -> String {
     let output = test.command("tmux").args(["-L", "ralph"]).args(words).output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

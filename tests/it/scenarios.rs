@@ -1,0 +1,57 @@
+//! What the source documents promise of loops in the background, scenario by scenario, in a window of a real tmux.
+
+mod edges;
+mod restarts;
+mod window;
+
+use crate::kit::{Done, Test, until};
+use crate::spawn::tmux;
+
+/// Notes its prompt, says that it works, and goes on when the test lets this iteration go.
+const GATED: &str = "#!/bin/sh
+cat > got-$RALPH_ITERATION.part && mv got-$RALPH_ITERATION.part got-$RALPH_ITERATION
+echo working on $RALPH_ITERATION
+until test -e go-$RALPH_ITERATION; do sleep 0.01; done
+";
+
+/// A loop called `agent` in the background, with these words and this agent.
+fn spawn(test: &Test, words: &[&str]) -> Done {
+    test.ralph(&[&["spawn", "--name", "agent"], words].concat())
+}
+
+/// A place with the agent that waits for the test, and a prompt file.
+fn gated() -> Test {
+    Test::new().program("agent", GATED).file("PROMPT.md", "Do task A\n")
+}
+
+/// Waits until this iteration's agent works.
+fn until_works(test: &Test, iteration: u32) {
+    until("the agent", || test.workspace().join(format!("got-{iteration}")).exists());
+}
+
+/// Lets this iteration's agent end.
+fn let_go(test: &Test, iteration: u32) {
+    test.write(&format!("go-{iteration}"), "");
+}
+
+/// All that the loop's window has shown, its wrapped lines joined.
+fn window(test: &Test) -> String {
+    tmux(test, &["capture-pane", "-p", "-J", "-S", "-", "-t", "=ralph:=agent"])
+}
+
+/// Waits until the loop's window shows this.
+#[track_caller]
+fn until_window(test: &Test, words: &str) {
+    until(&format!("{words:?} in the window"), || window(test).contains(words));
+}
+
+/// `ralph wait`: its exit code is the loop's own.
+#[track_caller]
+fn ends_with(test: &Test, code: i32, line: &str) {
+    assert_eq!(test.ralph(&["wait", "agent"]).exits(code).out, format!("agent: {line}\n"));
+}
+
+/// How many iterations there were.
+fn iterations(test: &Test) -> usize {
+    test.events("agent", "started").len()
+}

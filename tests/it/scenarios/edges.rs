@@ -1,0 +1,170 @@
+//! Loops in the background at their edges: paths, empty prompts, rests, limits that change, signals, and many at once.
+
+use super::{ends_with, gated, iterations, let_go, spawn, until_window, until_works};
+use crate::kit::{Test, signal, until};
+use crate::spawn::{tmux, until_status};
+
+const SCRIPT: [&str; 2] = ["--agent", "script:../agent.script"];
+
+/// A relative prompt file is found from where the loop was spawned, wherever it is resumed, and an absolute one is the
+/// same.
+#[test]
+fn a_prompt_file_is_found_from_where_the_loop_was_spawned() {
+    let absolute = |test: &Test| test.workspace().join("PROMPT.md").display().to_string();
+    for path in [|_: &Test| "PROMPT.md".to_owned(), absolute] {
+        let test = gated();
+        let path = path(&test);
+        spawn(
+            &test,
+            &["--prompt-file", &path, "--context", "none", "-m", "2", "--no-promise", "--", "./agent"],
+        )
+        .exits(0);
+        until_works(&test, 1);
+        test.ralph(&["pause", "agent"]).exits(0);
+        let_go(&test, 1);
+        ends_with(&test, 3, "paused");
+        let mut elsewhere = test.ralph_command(&["resume", "agent"]);
+        elsewhere.current_dir("/");
+        test.start_command(elsewhere).end().exits(0);
+        until_works(&test, 2);
+        assert_eq!(test.read("got-2"), "Do task A\n");
+        let file = test.workspace().canonicalize().unwrap().join("PROMPT.md").display().to_string();
+        assert_eq!(
+            std::fs::canonicalize(test.status("agent")["prompt_file"].as_str().unwrap())
+                .unwrap()
+                .display()
+                .to_string(),
+            file
+        );
+        let_go(&test, 2);
+        ends_with(&test, 0, "done (ran to its limit of iterations, checks green)");
+    }
+}
+
+/// An empty prompt file is no error: the agent reads nothing.
+#[test]
+fn an_empty_prompt_is_an_empty_input() {
+    let test = gated();
+    test.write("PROMPT.md", "");
+    spawn(&test, &["--context", "none", "-m", "1", "--no-promise", "--", "./agent"]).exits(0);
+    until_works(&test, 1);
+    assert_eq!(test.read("got-1"), "");
+    let_go(&test, 1);
+    ends_with(&test, 0, "done (ran to its limit of iterations, checks green)");
+}
+
+/// A rest after a failure is no silence of the agent: nothing is ended for it.
+#[test]
+fn a_rest_does_not_count_as_inactivity() {
+    let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
+    let words = ["go", "--inactivity-timeout", "400ms", "--backoff", "1s..1s"];
+    spawn(&test, &[&words[..], &SCRIPT].concat()).exits(0);
+    ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
+    assert_eq!((iterations(&test), test.events("agent", "noticed").len()), (2, 0));
+}
+
+/// A pause ends a rest at once: the loop is paused, not resting; resumed, it does not rest again first.
+#[test]
+fn a_pause_ends_a_rest() {
+    let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
+    spawn(&test, &[&["go", "--backoff", "10h..10h"], &SCRIPT[..]].concat()).exits(0);
+    until("the rest", || test.status("agent")["resting_until"].is_string());
+    assert_eq!(test.ralph(&["pause", "agent"]).exits(0).out, "paused ralph loop for agent\n");
+    ends_with(&test, 3, "paused");
+    assert_eq!(test.status("agent")["consecutive_failures"], 1);
+    test.ralph(&["resume", "agent"]).exits(0);
+    ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
+    assert_eq!(iterations(&test), 2);
+}
+
+/// A limit that is raised or lowered while the loop runs holds from then on, with no restart.
+#[test]
+fn a_limit_is_changed_under_a_running_loop() {
+    let test = gated();
+    spawn(&test, &["-m", "1", "--no-promise", "--", "./agent"]).exits(0);
+    until_works(&test, 1);
+    let done = test.ralph(&["set", "agent", "max-iterations=9"]).exits(0);
+    assert_eq!(done.out, "set max-iterations=9 for agent\n");
+    let_go(&test, 1);
+    until_works(&test, 2);
+    until_window(&test, "starting iteration 2/9");
+    test.ralph(&["set", "agent", "max-iterations=2"]).exits(0);
+    let_go(&test, 2);
+    ends_with(&test, 0, "done (ran to its limit of iterations, checks green)");
+    assert_eq!((iterations(&test), test.events("agent", "opened").len()), (2, 1));
+}
+
+/// SIGTERM to the process in the window pauses the loop; its agent finishes first.
+#[test]
+fn term_at_the_window_s_process_pauses() {
+    let test = gated();
+    spawn(&test, &["-m", "9", "--", "./agent"]).exits(0);
+    until_works(&test, 1);
+    let pane = tmux(&test, &["display-message", "-p", "-t", "=ralph:=agent", "#{pane_pid}"]);
+    signal(pane.trim().parse().unwrap(), "TERM");
+    until("it is heard", || !test.events("agent", "asked").is_empty());
+    let_go(&test, 1);
+    ends_with(&test, 3, "paused");
+    assert_eq!(test.events("agent", "ended")[0]["report"]["exit"]["code"], 0);
+}
+
+/// A loop that is stopped is stopped with all that its agent started, and its name is free for another.
+#[test]
+fn a_stopped_loop_leaves_nothing_and_its_name_is_free() {
+    let test = Test::new().script("iteration *\n fork setsid daemon clearenv 10m\n sh touch here\n hang\n");
+    spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
+    until("the agent", || test.workspace().join("here").exists());
+    let forked = test.read_loop("agent", "iterations/0001/output.log");
+    let pid: u32 = forked.trim().rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(crate::kit::alive(pid));
+    test.ralph(&["stop", "agent"]).exits(0).says("stopped ralph loop for agent\n");
+    assert!(!crate::kit::alive(pid) && test.survivors().iter().all(|left| *left != pid));
+    assert_eq!(test.status("agent")["status"], "stopped");
+    let test = test.script("iteration *\n promise COMPLETE\n");
+    let again = spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
+    again.complains("the loop \"agent\" of before, which is stopped, is now in ");
+    until_status(&test, "agent", "done");
+}
+
+/// Loops of different names run side by side, each in its window; what is done to one leaves the other alone.
+#[test]
+fn two_loops_have_two_windows() {
+    let test = gated();
+    for name in ["agent", "other"] {
+        let words = ["spawn", "--name", name, "-m", "9", "--share-workspace", "--", "./agent"];
+        test.ralph(&words).exits(0);
+        until("its agent", || !test.events(name, "spawned").is_empty());
+    }
+    let windows = tmux(&test, &["list-windows", "-t", "=ralph", "-F", "#W"]);
+    assert_eq!(windows, "agent\nother\n");
+    test.ralph(&["stop", "agent"]).exits(0);
+    until("its window's end", || tmux(&test, &["list-windows", "-t", "=ralph", "-F", "#W"]) == "other\n");
+    assert_eq!(test.status("other")["status"], "running");
+    test.ralph(&["stop", "other"]).exits(0);
+}
+
+/// The user's own tmux, with a session of the same name and a configuration, is never touched.
+#[test]
+fn the_user_s_own_tmux_is_left_alone() {
+    let test = Test::new()
+        .script("iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n");
+    std::fs::write(
+        test.root().join("home/.tmux.conf"),
+        "set-option -g set-clipboard on\nset-option -g @mine yes\n",
+    )
+    .unwrap();
+    let mine = |words: &[&str]| {
+        let output = test.command("tmux").args(["-L", "mine"]).args(words).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    mine(&["new-session", "-d", "-s", "ralph", "-n", "notes", "sleep 600"]);
+    spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
+    until("the agent", || test.workspace().join("here").exists());
+    assert_eq!(mine(&["list-windows", "-a", "-F", "#S:#W"]), "ralph:notes\n");
+    assert_eq!(tmux(&test, &["show-options", "-gv", "@mine"]), "", "nor is its configuration read");
+    assert_eq!(tmux(&test, &["show-options", "-sv", "set-clipboard"]), "off\n");
+    test.write("go", "");
+    ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
+    assert_eq!(mine(&["list-windows", "-a", "-F", "#S:#W"]), "ralph:notes\n");
+    mine(&["kill-server"]);
+}
