@@ -48,6 +48,8 @@ pub(super) fn place(name: &str, tmux: Option<&Tmux>) -> String {
 pub(super) fn launch(home: &Home, dir: &LoopDir, tmux: Option<&Tmux>) -> Result<(), Failure> {
     let complaint = complaint(dir);
     let _ = std::fs::remove_file(&complaint);
+    // What it did before is no sign of life.
+    let before = cache::read(dir)?.offset;
     let mut child = None;
     match tmux {
         Some(tmux) => in_window(home, dir, tmux)?,
@@ -66,7 +68,7 @@ pub(super) fn launch(home: &Home, dir: &LoopDir, tmux: Option<&Tmux>) -> Result<
         let gone =
             child.as_mut().is_some_and(|child: &mut Child| child.try_wait().is_ok_and(|end| end.is_some()));
         // It may have done all it had to do between two looks.
-        if has_begun(dir) {
+        if has_begun(dir, before) {
             return Ok(());
         }
         if gone || begun.elapsed() > PATIENCE {
@@ -80,8 +82,9 @@ pub(super) fn launch(home: &Home, dir: &LoopDir, tmux: Option<&Tmux>) -> Result<
     }
 }
 
-fn has_begun(dir: &LoopDir) -> bool {
-    cache::read(dir).is_ok_and(|view| view.state.outcome().is_some() && view.state.finished)
+/// Whether a runner has written to a journal that was so long before: it then had the lock, and registered.
+fn has_begun(dir: &LoopDir, before: u64) -> bool {
+    cache::read(dir).is_ok_and(|view| view.offset > before)
 }
 
 /// A plain process in a session of its own.
