@@ -56,6 +56,10 @@ impl Error {
             Self::Io { .. } if self.is_disk_full() => {
                 Some("free some disk space, then resume the loop".to_owned())
             }
+            Self::Io { .. } if self.is_refused() => Some(
+                "ralph's own files must be yours to write; RALPH_STATE_DIR chooses another place for them"
+                    .to_owned(),
+            ),
             Self::Io { .. } => None,
             Self::Newer { .. } => Some("a later ralph wrote it: upgrade this one".to_owned()),
             Self::Damaged { .. } | Self::NotAJournal { .. } => {
@@ -76,6 +80,13 @@ impl Error {
     pub fn is_disk_full(&self) -> bool {
         let Self::Io { source, .. } = self else { return false };
         matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+    }
+
+    /// Whether it is the place that is wrong: not to be written, or something else in a directory's stead.
+    pub fn is_refused(&self) -> bool {
+        use ErrorKind::{IsADirectory, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
+        let Self::Io { source, .. } = self else { return false };
+        matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory)
     }
 }
 

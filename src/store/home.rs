@@ -86,7 +86,12 @@ impl Home {
     /// The directory of an existing loop.
     pub fn find(&self, name: &str) -> Result<LoopDir> {
         let dir = self.checked(name)?;
-        if dir.journal().is_file() { Ok(dir) } else { Err(self.no_such_loop(name)) }
+        match fs::metadata(dir.journal()) {
+            Ok(data) if data.is_file() => Ok(dir),
+            // A loop that cannot be looked for is not one that is not there.
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(e).doing("read", &dir.journal()),
+            _ => Err(self.no_such_loop(name)),
+        }
     }
 
     /// A name for a loop in this workspace: its directory's name and the smallest free number that gives none of

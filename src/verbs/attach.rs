@@ -6,7 +6,7 @@ use super::visit::Visit;
 use crate::cli::LogsWords;
 use crate::drive::tmux::Tmux;
 use crate::engine::Status;
-use std::io::{IsTerminal, stdin, stdout};
+use std::io::{ErrorKind, IsTerminal, stdin, stdout};
 
 pub(super) fn attach(name: &str) -> Result<i32, Failure> {
     let visit = Visit::to(name)?;
@@ -38,6 +38,9 @@ pub(super) fn attach(name: &str) -> Result<i32, Failure> {
         Ok(status) if status.success() => Ok(0),
         Ok(_) => Err(Failure::broken(format!("tmux could not show {name:?}"))
             .with_hint(format!("ralph logs {name} -f follows it"))),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(Failure::usage("tmux is not installed", format!("ralph logs {name} -f follows it without")))
+        }
         Err(error) => Err(Failure::broken(format!("cannot run tmux: {error}"))
             .with_hint(format!("ralph logs {name} -f follows it"))),
     }

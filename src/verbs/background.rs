@@ -22,19 +22,16 @@ use std::time::{Duration, Instant};
 /// How long a supervisor may take to begin.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Whether loops can live in this tmux.
-pub(super) fn usable(tmux: Option<&Tmux>) -> Result<(), Failure> {
+/// Whether loops can live in this tmux, and what can be done if they cannot.
+pub(super) fn usable(tmux: Option<&Tmux>, otherwise: &str) -> Result<(), Failure> {
     if tmux.is_none() {
         return Ok(());
     }
     Tmux::look().map_err(|trouble| match trouble {
-        Trouble::Missing => Failure::usage(
-            "tmux is not installed",
-            "install it, or add --no-tmux for a plain background process",
-        ),
+        Trouble::Missing => Failure::usage("tmux is not installed", format!("install it{otherwise}")),
         Trouble::Old(version) => Failure::usage(
             format!("{version} is too old: ralph needs tmux 3.0"),
-            "update it, or add --no-tmux for a plain background process",
+            format!("update it{otherwise}"),
         ),
     })
 }

@@ -69,7 +69,7 @@ impl From<config::Wrong> for Failure {
 
 impl From<store::Error> for Failure {
     fn from(error: store::Error) -> Self {
-        let usage = !matches!(error, store::Error::Io { .. });
+        let usage = error.is_refused() || !matches!(error, store::Error::Io { .. });
         Self { code: if usage { 2 } else { 1 }, hint: error.hint(), error: error.to_string() }
     }
 }

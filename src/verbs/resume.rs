@@ -52,10 +52,8 @@ fn all(words: &ResumeWords) -> Result<i32, Failure> {
 fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
     let visit = Visit::as_operator(name)?;
     let state = &visit.view.state;
-    if words.now {
-        inbox::append(&visit.dir, &Message::Hurried)?;
-    }
     if visit.held && state.wish == Wish::Go && words.now {
+        inbox::append(&visit.dir, &Message::Hurried)?;
         say(&format!("{name} tries again now\n"));
         return Ok(0);
     }
@@ -81,6 +79,12 @@ fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
     if state.outcome().is_some() && !unsaid {
         can_go_on(&visit)?;
     }
+    if !visit.held {
+        can_start(&visit)?;
+    }
+    if words.now {
+        inbox::append(&visit.dir, &Message::Hurried)?;
+    }
     if let Some(text) = &words.answer {
         inbox::append(&visit.dir, &Message::Answered { text: text.clone() })?;
     }
@@ -92,9 +96,7 @@ fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
             say(&format!("resumed ralph loop for {name}\n"));
             return Ok(0);
         }
-    }
-    for agent in state.plan.agents() {
-        agent_exists(agent, &state.plan.workspace, &own_agents(&state.plan.workspace))?;
+        can_start(&visit)?;
     }
     if visit.view.header.background {
         return in_background(&visit, said);
@@ -135,10 +137,25 @@ fn is_heard(dir: &LoopDir) -> bool {
     }
 }
 
+/// Whether what a loop needs is still there; asked before anything is said to it.
+fn can_start(visit: &Visit) -> Result<(), Failure> {
+    let plan = &visit.view.state.plan;
+    for agent in plan.agents() {
+        agent_exists(agent, &plan.workspace, &own_agents(&plan.workspace))?;
+    }
+    let otherwise =
+        format!(": {:?} lives in a window of it, and stays as it is until then", visit.dir.name());
+    usable(tmux(visit).as_ref(), &otherwise)
+}
+
+/// The tmux that it lives in.
+fn tmux(visit: &Visit) -> Option<Tmux> {
+    visit.view.header.tmux.clone().map(|socket| Tmux { socket })
+}
+
 /// A loop that was spawned goes on as it was started.
 fn in_background(visit: &Visit, said: bool) -> Result<i32, Failure> {
-    let tmux = visit.view.header.tmux.clone().map(|socket| Tmux { socket });
-    usable(tmux.as_ref())?;
+    let tmux = tmux(visit);
     let state = &visit.view.state;
     if !said && (state.outcome().is_none() || state.finished) {
         inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;

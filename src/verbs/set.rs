@@ -5,6 +5,7 @@ use super::visit::Visit;
 use crate::cli::SetWords;
 use crate::config::units::{Span, amount};
 use crate::engine::event::Change;
+use crate::engine::{Outcome, Status};
 use crate::show::say;
 use crate::store::{Message, inbox};
 use std::str::FromStr;
@@ -12,6 +13,12 @@ use std::str::FromStr;
 pub(super) fn set(words: &SetWords) -> Result<i32, Failure> {
     let changes = words.limits.iter().map(|word| change(word)).collect::<Result<Vec<_>, _>>()?;
     let visit = Visit::as_operator(&words.name)?;
+    if matches!(visit.view.state.outcome(), Some(Outcome::Done { .. })) {
+        return Err(Failure::usage(
+            format!("{:?} is done: no limit matters to it any more", words.name),
+            "start a new loop with ralph run; its name may be used again",
+        ));
+    }
     let plan = &visit.view.state.plan;
     if !plan.agent.reports_cost && changes.iter().any(|change| matches!(change, Change::MaxCost(Some(_)))) {
         warn(format!("the cost of `{}` may never be known, and then this limit never acts", plan.agent.name));
@@ -19,7 +26,11 @@ pub(super) fn set(words: &SetWords) -> Result<i32, Failure> {
     for limit in changes {
         inbox::append(&visit.dir, &Message::Changed { limit })?;
     }
-    say(&format!("set {} for {}\n", words.limits.join(" "), words.name));
+    let then = match visit.status() {
+        Status::Running => String::new(),
+        status => format!("it is {}: ralph resume {}\n", status.word(), words.name),
+    };
+    say(&format!("set {} for {}\n{then}", words.limits.join(" "), words.name));
     Ok(0)
 }
 

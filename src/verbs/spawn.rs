@@ -15,7 +15,7 @@ pub(super) fn spawn(words: &RunWords) -> Result<i32, Failure> {
     let home = Home::locate()?;
     let Some(Intent { plan, all, apart }) = run::intent(words)? else { return Ok(0) };
     let tmux = all.tmux.then(|| Tmux { socket: all.tmux_socket.clone() });
-    usable(tmux.as_ref())?;
+    usable(tmux.as_ref(), ", or add --no-tmux for a plain background process")?;
     if apart.is_none() {
         run::sweep_before(&home, &plan.workspace)?;
     }

@@ -75,7 +75,19 @@ impl Visit {
 
     fn sweep(&self) -> Result<(), Failure> {
         let me = Holder { pid: std::process::id(), loop_name: self.dir.name().into(), ..Holder::default() };
-        let Ok(_lock) = Lock::take(&self.dir.lock(), &me)? else { return Ok(()) };
+        let _lock = match Lock::take(&self.dir.lock(), &me) {
+            Ok(Ok(lock)) => lock,
+            Ok(Err(_)) => return Ok(()),
+            // Whoever may only read this may still be told where it stands.
+            Err(error) if error.is_refused() => {
+                warn(format!(
+                    "{:?} had crashed, and what it may have left was not looked for: {error}",
+                    self.dir.name()
+                ));
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
         let (grace, state) = (&self.view.state.plan.grace, &self.view.state);
         let patience = [grace.term_ms, grace.survivor_ms].map(Duration::from_millis);
         let (swept, survivors) = leftover::sweep(

@@ -152,13 +152,16 @@ impl Test {
 
     /// The same, on a terminal of this kind.
     pub(crate) fn start_on_terminal_as(&self, kind: &str, words: &[&str]) -> Option<Live> {
+        let kind = if kind.is_empty() { String::new() } else { format!("TERM={kind}") };
+        self.start_on_terminal_with(&kind, words)
+    }
+
+    /// The same, with this before it, as a shell understands it.
+    pub(crate) fn start_on_terminal_with(&self, setting: &str, words: &[&str]) -> Option<Live> {
         let words = [&[env!("CARGO_BIN_EXE_ralph")], words].concat();
-        let line = format!("exec '{}'", words.join("' '"));
+        let line = format!("{setting} exec '{}'", words.join("' '"));
         let mut command = self.command("script");
         command.args(["-q", "-e", "-c", &line, "/dev/null"]).stdin(Stdio::piped());
-        if !kind.is_empty() {
-            command.env("TERM", kind);
-        }
         let known = Command::new("script").arg("--version").output();
         known
             .is_ok_and(|done| done.stdout.starts_with(b"script from util-linux"))

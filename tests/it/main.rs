@@ -26,6 +26,7 @@ mod process_signals;
 mod process_start;
 mod prompt;
 mod pty;
+mod refusals;
 mod rm;
 mod rows;
 mod say;

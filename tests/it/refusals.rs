@@ -1,0 +1,110 @@
+//! Every verb that is given a name, a loop or a place that will not do: a clear error, a hint, and nothing is lost.
+
+mod places;
+mod standings;
+
+use crate::kit::{Done, Test};
+use std::fs;
+use std::path::PathBuf;
+
+const AGENT: [&str; 2] = ["--agent", "script:../agent.script"];
+
+/// Every verb that takes a loop's name, with this name.
+fn verbs(name: &str) -> Vec<Vec<&str>> {
+    vec![
+        vec!["attach", name],
+        vec!["pause", name],
+        vec!["resume", name],
+        vec!["resume", name, "--answer", "yes"],
+        vec!["say", name, "hello"],
+        vec!["set", name, "max-iterations=3"],
+        vec!["stop", name],
+        vec!["wait", name],
+        vec!["rm", name],
+        vec!["logs", name],
+        vec!["logs", name, "-f"],
+        vec!["status", name],
+        vec!["status", name, "--json"],
+        vec!["bus", "tail", name],
+        vec!["bus", "tail", name, "--project"],
+        vec!["bus", "post", "--loop", name, "hello"],
+    ]
+}
+
+/// Every verb that starts a loop of this name.
+fn starts(name: &str) -> Vec<Vec<&str>> {
+    let words = |verb: &[&'static str]| [verb, &["go", "--name", name], &AGENT].concat();
+    vec![words(&["run"]), words(&["spawn"]), words(&["spawn", "--no-tmux"])]
+}
+
+/// All that is on disk but locks, which are signed anew by whoever looks, and what a living runner keeps in step.
+fn on_disk(test: &Test) -> Vec<(PathBuf, Vec<u8>)> {
+    let (mut files, mut dirs) = (Vec::new(), vec![test.state_dir(), test.workspace()]);
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).unwrap().flatten() {
+            let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());
+            match entry.file_type().unwrap() {
+                kind if kind.is_dir() => dirs.push(path),
+                _ if name.ends_with("lock") || ["pulse", "state.json"].contains(&&name[..]) => {}
+                _ => files.push((path.clone(), fs::read(path).unwrap())),
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Words that are refused: this error, this hint, one exit code, and nothing on disk changes.
+#[track_caller]
+fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
+    let before = on_disk(test);
+    is_refusal(&test.ralph(words), words, error, hint);
+    assert!(on_disk(test) == before, "{words:?} changed something");
+}
+
+#[track_caller]
+fn is_refusal(done: &Done, words: &[&str], error: &str, hint: &str) {
+    let said = done.err.clone();
+    assert_eq!((done.code, &done.out[..]), (2, ""), "{words:?}: {said}");
+    let (first, second) =
+        said.split_once("\n  hint: ").unwrap_or_else(|| panic!("{words:?}: no hint in {said}"));
+    assert!(
+        first.contains("ralph: error: ") && first.contains(error),
+        "{words:?}: {error:?} is not in {said}"
+    );
+    assert!(second.contains(hint), "{words:?}: {hint:?} is not in {said}");
+}
+
+/// A loop that is done, called this.
+fn done(test: &Test, name: &str) {
+    test.ralph(&[&["run", "go", "--name", name], &AGENT[..]].concat()).exits(0);
+}
+
+/// A name that nobody has is an error with the nearest one, whatever was to be done.
+#[test]
+fn an_unknown_name_comes_with_the_nearest() {
+    let test = Test::new().script("iteration *\n promise COMPLETE\n");
+    done(&test, "painter");
+    for words in verbs("paintr") {
+        refused(&test, &words, "no loop is called `paintr`", "did you mean `painter`?");
+    }
+    for words in verbs("zebra") {
+        refused(&test, &words, "no loop is called `zebra`", "`ralph ls` shows the loops that exist");
+    }
+    let hidden = ["wait", "painter", "paintr"];
+    refused(&test, &hidden, "no loop is called `paintr`", "did you mean `painter`?");
+    assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "painter\n");
+}
+
+/// A name that no loop can have is an error that says what a name is, and leads nowhere else on the disk.
+#[test]
+fn a_name_that_cannot_be_one_is_refused() {
+    let test = Test::new().script("iteration *\n promise COMPLETE\n");
+    done(&test, "painter");
+    let long = "a".repeat(64);
+    for name in ["../loops/painter", "painter/", ".", "", "Painter", "a b", "é", "_x", "a\nb", &long] {
+        for words in verbs(name).iter().chain(&starts(name)) {
+            refused(&test, words, "cannot be a loop's name", "a name has up to 63 of a-z, 0-9");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Verbs that do not fit how a loop stands: it lives, it is over, or it is so already.
+
+use super::{AGENT, done, on_disk, refused, starts};
+use crate::kit::{Test, until};
+use crate::spawn::until_status;
+
+/// Waits for the test, and leaves the claim to the next iteration.
+const WAITS: &str =
+    "iteration 1\n sh touch here; until test -e go; do sleep 0.01; done\niteration *\n promise COMPLETE\n";
+
+/// A loop called `auth` in the background whose agent works.
+fn living() -> Test {
+    let test = Test::new().script(WAITS);
+    test.ralph(&[&["spawn", "go", "--name", "auth"], &AGENT[..]].concat()).exits(0);
+    until("the agent", || test.workspace().join("here").exists());
+    test
+}
+
+/// The name of a living loop is refused to whoever would start or remove one, and that loop notices nothing.
+#[test]
+fn a_living_loop_s_name_is_its_own() {
+    let test = living();
+    for words in starts("auth") {
+        refused(
+            &test,
+            &words,
+            "the loop \"auth\" is already running (process ",
+            "ralph status auth, or ralph stop auth",
+        );
+    }
+    refused(&test, &["rm", "auth"], "the loop \"auth\" is running", "ralph stop auth first");
+    assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "auth\n");
+    test.write("go", "");
+    until_status(&test, "auth", "done");
+    assert_eq!(test.events("auth", "opened").len(), 1);
+}
+
+/// What a loop that is over can no longer be asked for is refused, each with what can be done instead.
+#[test]
+fn a_loop_that_is_over_is_not_steered() {
+    let test = Test::new().script("iteration *\n promise COMPLETE\n");
+    done(&test, "over");
+    let again = "start a new loop with ralph run";
+    for (words, error, hint) in [
+        (&["pause", "over"][..], "\"over\" does not run: it is done", "ralph status over"),
+        (&["resume", "over"], "\"over\" is done", again),
+        (&["resume", "over", "--answer", "yes"], "\"over\" is done", again),
+        (&["say", "over", "hello"], "\"over\" is done: it has no next prompt", again),
+        (&["set", "over", "max-iterations=9"], "\"over\" is done: no limit matters", again),
+        (&["attach", "over"], "\"over\" is not running: it is done", "ralph logs over"),
+    ] {
+        refused(&test, words, error, hint);
+    }
+    let before = on_disk(&test);
+    let warned = test.ralph(&["stop", "over"]).exits(0);
+    assert_eq!(
+        (&warned.out[..], &warned.err[..]),
+        ("", "ralph: warning: \"over\" does not run: it is done\n")
+    );
+    assert!(on_disk(&test) == before, "it changed something");
+}
+
+/// A loop at its limit is not paused or resumed either, but hears of a new limit, and then goes on.
+#[test]
+fn a_loop_at_its_limit_wants_another_limit() {
+    let test = Test::new().script("iteration 1\n say no\niteration 2\n promise COMPLETE\n");
+    test.ralph(&[&["run", "go", "--name", "short", "-m", "1"], &AGENT[..]].concat()).exits(1);
+    refused(&test, &["pause", "short"], "\"short\" does not run: it is failed", "ralph status short");
+    refused(
+        &test,
+        &["resume", "short"],
+        "has used up its limit (iterations)",
+        "ralph set short max-iterations=",
+    );
+    let done = test.ralph(&["set", "short", "max-iterations=2"]).exits(0);
+    assert_eq!(done.out, "set max-iterations=2 for short\nit is failed: ralph resume short\n");
+    test.ralph(&["resume", "short"]).exits(0);
+}
+
+/// What is so already is a warning and changes nothing: a running loop resumed, a pausing or paused one paused.
+#[test]
+fn what_is_so_already_is_a_warning() {
+    let test = living();
+    let warned = |words: &[&str], warning: &str| {
+        let before = on_disk(&test);
+        let done = test.ralph(words).exits(0);
+        assert_eq!((&done.out[..], done.err), ("", format!("ralph: warning: {warning}\n")));
+        assert!(on_disk(&test) == before, "{words:?} changed something");
+    };
+    warned(&["resume", "auth"], "\"auth\" is not paused");
+    test.ralph(&["pause", "auth"]).exits(0);
+    until("it is heard", || test.events("auth", "asked").len() == 1);
+    warned(&["pause", "auth"], "\"auth\" is already paused or stopping");
+    test.ralph(&["resume", "auth"]).exits(0);
+    until("it is heard", || test.events("auth", "asked").len() == 2);
+    warned(&["resume", "auth"], "\"auth\" is not paused");
+    test.ralph(&["pause", "auth"]).exits(0);
+    test.write("go", "");
+    test.ralph(&["wait", "auth"]).exits(3);
+    warned(&["pause", "auth"], "\"auth\" is already paused or stopping");
+    test.ralph(&["stop", "auth"]).exits(0);
+    warned(&["stop", "auth"], "\"auth\" does not run: it is stopped");
+}
