@@ -25,13 +25,32 @@ fn a_full_disk_is_known_by_all_its_names() {
         (rustix::io::Errno::NOSPC, true),
         (rustix::io::Errno::DQUOT, true),
         (rustix::io::Errno::FBIG, true),
-        (rustix::io::Errno::ACCESS, false),
+        (rustix::io::Errno::IO, false),
     ] {
         let source = io::Error::from_raw_os_error(errno.raw_os_error());
         let error = Error::Io { what: "write /x".to_owned(), source };
         assert_eq!(error.is_disk_full(), full, "{error}");
         assert_eq!(error.hint().is_some(), full);
         assert!(error.to_string().starts_with("cannot write /x: "));
+    }
+}
+
+#[test]
+fn a_place_that_will_not_do_is_known_by_all_its_names() {
+    use rustix::io::Errno;
+    for (errno, refused) in [
+        (Errno::ACCESS, true),
+        (Errno::PERM, true),
+        (Errno::ROFS, true),
+        (Errno::NOTDIR, true),
+        (Errno::ISDIR, true),
+        (Errno::NOENT, false),
+        (Errno::NOSPC, false),
+    ] {
+        let source = io::Error::from_raw_os_error(errno.raw_os_error());
+        let error = Error::Io { what: "write /x".to_owned(), source };
+        assert_eq!(error.is_refused(), refused, "{error}");
+        assert_eq!(error.hint().is_some_and(|hint| hint.contains("RALPH_STATE_DIR")), refused);
     }
 }
 

@@ -114,8 +114,10 @@ fn a_stopped_loop_leaves_nothing_and_its_name_is_free() {
     let test = Test::new().script("iteration *\n fork setsid daemon clearenv 10m\n sh touch here\n hang\n");
     spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
     until("the agent", || test.workspace().join("here").exists());
-    let forked = test.read_loop("agent", "iterations/0001/output.log");
-    let pid: u32 = forked.trim().rsplit(' ').next().unwrap().parse().unwrap();
+    let log = test.loop_dir("agent").join("iterations/0001/output.log");
+    let forked = || std::fs::read_to_string(&log).ok()?.strip_suffix('\n')?.rsplit(' ').next()?.parse().ok();
+    until("its number", || forked().is_some());
+    let pid: u32 = forked().unwrap();
     assert!(crate::kit::alive(pid));
     test.ralph(&["stop", "agent"]).exits(0).says("stopped ralph loop for agent\n");
     assert!(!crate::kit::alive(pid) && test.survivors().iter().all(|left| *left != pid));
