@@ -1,15 +1,16 @@
 //! How a loop gets into the background: a supervisor of its own, in a window of tmux or without one.
 
+use super::ear::STACK;
 use super::failure::Failure;
 use super::supervise::{Locks, supervise};
 use crate::cli::{OutputWords, SuperviseWords};
 use crate::config::{Settings, Stack};
+use crate::drive::notice::Notices;
 use crate::drive::tmux::{SESSION, Tmux, Trouble};
 use crate::os;
 use crate::store::dir::append_file;
 use crate::store::{Home, LoopDir, cache, holder};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
@@ -17,10 +18,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// How long a supervisor may take to begin.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// It is noticed as soon as it begins; how often to look whether it is gone instead.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Whether loops can live in this tmux, and what can be done if they cannot.
 pub(super) fn usable(tmux: Option<&Tmux>, otherwise: &str) -> Result<(), Failure> {
@@ -47,6 +51,10 @@ pub(super) fn launch(home: &Home, dir: &LoopDir, tmux: Option<&Tmux>) -> Result<
     let _ = std::fs::remove_file(&complaint);
     // What it did before is no sign of life.
     let before = cache::read(dir)?.offset;
+    let notices = Notices::open();
+    for path in [dir.path(), &dir.lock(), &dir.journal()] {
+        notices.watch(path);
+    }
     let mut child = None;
     match tmux {
         Some(tmux) => in_window(home, dir, tmux)?,
@@ -75,7 +83,7 @@ pub(super) fn launch(home: &Home, dir: &LoopDir, tmux: Option<&Tmux>) -> Result<
                 dir.name()
             )));
         }
-        std::thread::sleep(Duration::from_millis(5));
+        notices.wait(LOOK_AGAIN);
     }
 }
 
@@ -125,29 +133,15 @@ fn send_environment(pipe: &Path) -> io::Result<()> {
             all.extend_from_slice(part);
         }
     }
-    let begun = Instant::now();
+    let (pipe, (tell, told)) = (pipe.to_owned(), channel());
+    // The kernel lets the pipe be opened once somebody reads it. Who never comes is not waited for, and then this
+    // thread goes with the process.
+    std::thread::Builder::new().stack_size(STACK).spawn(move || {
+        let sent = File::options().write(true).open(&pipe).and_then(|mut file| file.write_all(&all));
+        let _ = tell.send(sent);
+    })?;
     let late = || io::Error::new(io::ErrorKind::TimedOut, "the window's program did not begin");
-    let mut file = loop {
-        // Without a reader there is nothing to open yet.
-        match rustix::fs::open(pipe, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(fd) => break File::from(fd),
-            Err(_) if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(2)),
-            Err(_) => return Err(late()),
-        }
-    };
-    let mut rest = &all[..];
-    while !rest.is_empty() {
-        match file.write(rest) {
-            Ok(count) => rest = &rest[count..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let left = PATIENCE.checked_sub(begun.elapsed()).ok_or_else(late)?;
-                let timeout = Timespec::try_from(left).ok();
-                let _ = poll(&mut [PollFd::new(&file, PollFlags::OUT)], timeout.as_ref());
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
+    told.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(late()))
 }
 
 /// `ralph __supervise`: the supervisor's own process.
@@ -159,7 +153,8 @@ pub(super) fn supervise_loop(words: &SuperviseWords) -> Result<i32, Failure> {
     let dir = home.find(&words.name)?;
     begin(&home, &dir).inspect_err(|failure| {
         // Whoever started this waits for a sign of life.
-        let _ = std::fs::write(complaint(&dir), failure.to_pass_on());
+        let (draft, place) = (dir.path().join("complaint.draft"), complaint(&dir));
+        let _ = std::fs::write(&draft, failure.to_pass_on()).and_then(|()| std::fs::rename(&draft, place));
     })
 }
 

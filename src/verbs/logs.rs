@@ -1,5 +1,6 @@
 //! `ralph logs`: what the agent printed, also while it prints.
 
+use super::ear::Ear;
 use super::failure::Failure;
 use super::visit::Visit;
 use crate::cli::LogsWords;
@@ -7,10 +8,13 @@ use crate::drive::read::{Habits, Reader};
 use crate::show::console::colours;
 use crate::show::deeds::Deeds;
 use crate::show::stream::Stream;
-use crate::store::{LoopDir, View, cache, holder};
+use crate::store::{LoopDir, View, cache};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::time::Duration;
+
+/// A log is looked at this often even if nothing was heard.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) fn logs(words: &LogsWords) -> Result<i32, Failure> {
     let visit = Visit::to(&words.name)?;
@@ -24,9 +28,15 @@ pub(super) fn logs(words: &LogsWords) -> Result<i32, Failure> {
     }
     let mut printer = Printer::new(&visit.view, words.raw, iteration);
     let mut open = None;
+    let ear = words.follow.then(|| Ear::on(&visit.dir)).transpose().map_err(Failure::broken)?;
     loop {
         // Asked before reading: what was printed before an ending is read after it was seen.
-        let over = !words.follow || holder(&visit.dir.lock()).is_none();
+        let over = ear.as_ref().is_none_or(Ear::is_gone);
+        if let Some(ear) = &ear {
+            // Listened to before reading, as well: what comes after is then heard of.
+            ear.watch(&visit.dir.journal());
+            ear.watch(&visit.dir.iteration(iteration).join("output.log"));
+        }
         let view = words.follow.then(|| cache::read(&visit.dir)).transpose()?;
         let newest = view.as_ref().map_or(iteration, |view| view.state.iteration);
         if printer.copy(&visit.dir, iteration, &mut open).is_err() {
@@ -42,8 +52,8 @@ pub(super) fn logs(words: &LogsWords) -> Result<i32, Failure> {
         } else if over || (words.iteration.is_some() && newest > iteration) {
             let _ = printer.close();
             return Ok(0);
-        } else {
-            std::thread::sleep(Duration::from_millis(50));
+        } else if let Some(ear) = &ear {
+            ear.wait(LOOK_AGAIN);
         }
     }
 }

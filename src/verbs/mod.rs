@@ -8,6 +8,7 @@ mod config;
 mod demo;
 mod doctor;
 mod dry_run;
+mod ear;
 mod failure;
 mod init;
 mod inside;

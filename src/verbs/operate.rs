@@ -1,5 +1,6 @@
 //! `ralph pause` and `ralph stop`: a line in the inbox, and a word on what comes of it.
 
+use super::ear::Ear;
 use super::failure::{Failure, warn};
 use super::supervise::{Locks, run_here};
 use super::visit::Visit;
@@ -7,8 +8,8 @@ use crate::cli::OutputWords;
 use crate::engine::event::Wish;
 use crate::engine::{Phase, Status};
 use crate::show::say;
-use crate::store::{Message, holder, inbox, view_with_inbox};
-use std::time::{Duration, Instant};
+use crate::store::{Message, inbox, view_with_inbox};
+use std::time::Duration;
 
 pub(super) fn pause(name: &str) -> Result<i32, Failure> {
     let visit = Visit::as_operator(name)?;
@@ -35,8 +36,9 @@ pub(super) fn stop(name: &str) -> Result<i32, Failure> {
     let visit = Visit::as_operator(name)?;
     match visit.status() {
         Status::Running => {
+            let ear = Ear::on(&visit.dir).map_err(Failure::broken)?;
             inbox::append(&visit.dir, &Message::Asked { wish: Wish::StopNow })?;
-            wait_until_gone(&visit)?;
+            wait_until_gone(&visit, &ear)?;
         }
         Status::Paused | Status::Crashed => {
             inbox::append(&visit.dir, &Message::Asked { wish: Wish::StopNow })?;
@@ -53,15 +55,11 @@ pub(super) fn stop(name: &str) -> Result<i32, Failure> {
 }
 
 /// The agent has its grace, and then a survivor its time; a little more, and something is wrong.
-fn wait_until_gone(visit: &Visit) -> Result<(), Failure> {
+fn wait_until_gone(visit: &Visit, ear: &Ear) -> Result<(), Failure> {
     let grace = &visit.view.state.plan.grace;
     let patience = Duration::from_millis(grace.term_ms + grace.survivor_ms) + Duration::from_secs(10);
-    let begun = Instant::now();
-    while holder(&visit.dir.lock()).is_some() {
-        if begun.elapsed() > patience {
-            return Err(Failure::broken(format!("{:?} has not stopped yet", visit.dir.name())));
-        }
-        std::thread::sleep(Duration::from_millis(5));
+    if !ear.wait_for_end(patience) {
+        return Err(Failure::broken(format!("{:?} has not stopped yet", visit.dir.name())));
     }
     let state = view_with_inbox(&visit.dir)?.state;
     match state.status(false) {

@@ -9,6 +9,7 @@ use super::visit::{Visit, is_held};
 use super::worktree::not_aimed;
 use crate::cli::{OutputWords, ResumeWords};
 use crate::config::{Settings, Stack};
+use crate::drive::notice::Notices;
 use crate::drive::tmux::Tmux;
 use crate::engine::event::{Door, Wish};
 use crate::engine::{Event, Now, Outcome, Status};
@@ -118,12 +119,15 @@ fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
 
 /// How long a living runner may take to read its inbox.
 const HEARING: Duration = Duration::from_secs(5);
+/// What a runner hears it writes down, and that is noticed; how often to look whether it has left instead.
+const LEAVING: Duration = Duration::from_millis(20);
 
 /// Whether the runner has taken what was just said to it. One that is about to leave may have looked into its
 /// inbox for the last time: then the lock is free before long, and whoever says something must see to it.
 fn is_heard(dir: &LoopDir) -> bool {
     let said = std::fs::metadata(dir.inbox()).map_or(0, |data| data.len());
-    let begun = Instant::now();
+    let (begun, notices) = (Instant::now(), Notices::open());
+    notices.watch(&dir.journal());
     loop {
         let held = is_held(dir);
         // After the lock: what a runner took before it let go is then seen.
@@ -133,7 +137,7 @@ fn is_heard(dir: &LoopDir) -> bool {
         if !held || begun.elapsed() > HEARING {
             return held;
         }
-        std::thread::sleep(Duration::from_millis(5));
+        notices.wait(LEAVING);
     }
 }
 

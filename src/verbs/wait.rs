@@ -1,5 +1,6 @@
 //! `ralph wait`: until loops are over or paused, and out with their exit code.
 
+use super::ear::STACK;
 use super::failure::Failure;
 use super::visit::Visit;
 use crate::cli::WaitWords;
@@ -10,9 +11,6 @@ use crate::show::status::line;
 use crate::store::await_free;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-
-/// A thread that only sleeps in the kernel needs little of its own.
-const STACK: usize = 64 * 1024;
 
 pub(super) fn wait(words: &WaitWords) -> Result<i32, Failure> {
     let mut names = words.names.clone();

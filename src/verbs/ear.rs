@@ -1,0 +1,64 @@
+//! How a verb sleeps until a loop's files change, or until nobody runs that loop any more.
+
+use crate::drive::notice::Notices;
+use crate::store::{LoopDir, await_free};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// A thread that only sleeps in the kernel needs little of its own.
+pub(super) const STACK: usize = 64 * 1024;
+/// Where files cannot be heard, they are looked at this often.
+const DEAF: Duration = Duration::from_millis(50);
+
+/// Hears of one loop. A thread waits for its lock, so whoever has one must not fork any more.
+pub(super) struct Ear {
+    notices: Notices,
+    /// Closed at the other end once nobody holds the lock.
+    gone: UnixStream,
+}
+
+impl Ear {
+    /// Listens for the end of whoever runs this loop now.
+    pub(super) fn on(dir: &LoopDir) -> io::Result<Self> {
+        let (gone, theirs) = UnixStream::pair()?;
+        let lock = dir.lock();
+        let sleep = move || {
+            await_free(&lock);
+            drop(theirs);
+        };
+        std::thread::Builder::new().stack_size(STACK).spawn(sleep)?;
+        Ok(Self { notices: Notices::open(), gone })
+    }
+
+    /// Listens to this file, too. May be repeated.
+    pub(super) fn watch(&self, path: &Path) {
+        self.notices.watch(path);
+    }
+
+    /// Whether the runner is gone; all that it wrote is then on disk.
+    pub(super) fn is_gone(&self) -> bool {
+        self.sleep(Duration::ZERO)
+    }
+
+    /// Sleeps until a file has changed, the runner is gone, or this long; whether the runner is gone.
+    pub(super) fn wait(&self, at_most: Duration) -> bool {
+        self.sleep(if self.notices.fd().is_some() { at_most } else { at_most.min(DEAF) })
+    }
+
+    /// Sleeps until the runner is gone, or this long; whether it is gone.
+    pub(super) fn wait_for_end(&self, at_most: Duration) -> bool {
+        self.sleep(at_most)
+    }
+
+    fn sleep(&self, at_most: Duration) -> bool {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.gone.as_fd(), PollFlags::IN)];
+        fds.extend(self.notices.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let _ = poll(&mut fds, Timespec::try_from(at_most).ok().as_ref());
+        self.notices.clear();
+        !fds[0].revents().is_empty()
+    }
+}
