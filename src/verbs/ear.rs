@@ -3,6 +3,7 @@
 use crate::drive::notice::Notices;
 use crate::store::{LoopDir, await_free};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::cell::OnceCell;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -16,7 +17,8 @@ const DEAF: Duration = Duration::from_millis(50);
 
 /// Hears of one loop. A thread waits for its lock, so whoever has one must not fork any more.
 pub(super) struct Ear {
-    notices: Notices,
+    /// Opened when there is a file to listen to: the kernel takes its time to close it.
+    notices: OnceCell<Notices>,
     /// Closed at the other end once nobody holds the lock.
     gone: UnixStream,
 }
@@ -31,12 +33,12 @@ impl Ear {
             drop(theirs);
         };
         std::thread::Builder::new().stack_size(STACK).spawn(sleep)?;
-        Ok(Self { notices: Notices::open(), gone })
+        Ok(Self { notices: OnceCell::new(), gone })
     }
 
     /// Listens to this file, too. May be repeated.
     pub(super) fn watch(&self, path: &Path) {
-        self.notices.watch(path);
+        self.notices.get_or_init(Notices::open).watch(path);
     }
 
     /// Whether the runner is gone; all that it wrote is then on disk.
@@ -46,7 +48,8 @@ impl Ear {
 
     /// Sleeps until a file has changed, the runner is gone, or this long; whether the runner is gone.
     pub(super) fn wait(&self, at_most: Duration) -> bool {
-        self.sleep(if self.notices.fd().is_some() { at_most } else { at_most.min(DEAF) })
+        let hears = self.notices.get().is_some_and(|notices| notices.fd().is_some());
+        self.sleep(if hears { at_most } else { at_most.min(DEAF) })
     }
 
     /// Sleeps until the runner is gone, or this long; whether it is gone.
@@ -56,9 +59,12 @@ impl Ear {
 
     fn sleep(&self, at_most: Duration) -> bool {
         let mut fds = vec![PollFd::from_borrowed_fd(self.gone.as_fd(), PollFlags::IN)];
-        fds.extend(self.notices.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let notices = self.notices.get();
+        fds.extend(notices.and_then(Notices::fd).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let _ = poll(&mut fds, Timespec::try_from(at_most).ok().as_ref());
-        self.notices.clear();
+        if let Some(notices) = notices {
+            notices.clear();
+        }
         !fds[0].revents().is_empty()
     }
 }
