@@ -33,6 +33,7 @@ mod say;
 mod scenarios;
 mod schema;
 mod scm;
+mod scripting;
 mod settings;
 mod snap;
 mod spawn;
