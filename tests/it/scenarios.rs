@@ -1,6 +1,7 @@
 //! What the source documents promise of loops in the background, scenario by scenario, in a window of a real tmux.
 
 mod edges;
+mod kills;
 mod restarts;
 mod window;
 

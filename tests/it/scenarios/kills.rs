@@ -1,0 +1,90 @@
+//! Loops in their windows when something is killed: nothing of them lives on, they are crashed at once, and go on later.
+
+use super::{ends_with, iterations, spawn};
+use crate::crash::{kill_now, supervisor};
+use crate::kit::{Test, alive, until};
+use crate::spawn::{tmux, until_status};
+
+/// A failure that cost something, then an agent that is cut short, then one that is done.
+const SCRIPT: &str = "
+iteration 1
+  cost 0.50
+  exit 1
+iteration 2
+  cost 0.25
+  fork setsid daemon 10m
+  sh touch here
+  hang
+iteration *
+  cost 0.10
+  promise COMPLETE
+";
+
+/// Who of all that holds a loop is killed.
+#[derive(Clone, Copy, Debug)]
+enum Victims {
+    Supervisor,
+    Warden,
+    Server,
+    Both,
+    All,
+}
+
+impl Victims {
+    fn pids(self, test: &Test) -> Vec<u32> {
+        let number = |words: &[&str]| tmux(test, words).trim().parse::<u32>().unwrap();
+        let server = number(&["display-message", "-p", "#{pid}"]);
+        let warden = number(&["display-message", "-p", "-t", "=ralph:=agent", "#{pane_pid}"]);
+        let supervisor = supervisor(warden).expect("a supervisor");
+        match self {
+            Self::Supervisor => vec![supervisor],
+            Self::Warden => vec![warden],
+            Self::Server => vec![server],
+            Self::Both => vec![warden, supervisor],
+            Self::All => vec![server, warden, supervisor],
+        }
+    }
+}
+
+/// Whoever is killed with -9, no agent survives, the loop is crashed, and resumed it goes on in a window with its
+/// counts, limits, rests and costs.
+#[test]
+fn whoever_is_killed_the_loop_goes_on_where_it_was() {
+    for victims in [Victims::Supervisor, Victims::Warden, Victims::Server, Victims::Both, Victims::All] {
+        let test = Test::new().script(SCRIPT);
+        let words = ["go", "-m", "3", "--max-failures", "2", "--backoff", "1ms..1ms"];
+        spawn(&test, &[&words[..], &["--agent", "script:../agent.script"]].concat()).exits(0);
+        until("the second agent", || test.workspace().join("here").exists());
+        let pids = victims.pids(&test);
+        kill_now(&pids);
+        until("their end", || pids.iter().all(|pid| !alive(*pid)));
+        if matches!(victims, Victims::Both | Victims::All) {
+            test.ralph(&["ls"]).exits(0).says("crashed");
+        }
+        until_status(&test, "agent", "crashed");
+        until("the end of all", || test.survivors().is_empty());
+        let crashed = test.status("agent");
+        let counts = ["current_iteration", "total_failures", "consecutive_failures"];
+        assert_eq!(counts.map(|field| crashed[field].as_u64().unwrap()), [2, 1, 1], "{victims:?}");
+        assert_eq!(test.ralph(&["resume", "agent"]).exits(0).out, "resumed ralph loop for agent\n");
+        ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
+        let done = test.status("agent");
+        assert_eq!(counts.map(|field| done[field].as_u64().unwrap()), [3, 1, 0], "{victims:?}");
+        assert_eq!((iterations(&test), done["cost_usd"].as_f64()), (3, Some(0.85)), "{victims:?}");
+        until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
+    }
+}
+
+/// A loop that crashed before its last iteration was used up has no more than it had.
+#[test]
+fn a_crash_gives_no_iteration_back() {
+    let test = Test::new().script(SCRIPT);
+    let words = ["go", "-m", "2", "--backoff", "1ms..1ms", "--agent", "script:../agent.script"];
+    spawn(&test, &words).exits(0);
+    until("the second agent", || test.workspace().join("here").exists());
+    kill_now(&Victims::All.pids(&test));
+    until_status(&test, "agent", "crashed");
+    test.ralph(&["resume", "agent"]).exits(0);
+    ends_with(&test, 1, "failed (no iteration is left)");
+    assert_eq!(iterations(&test), 2);
+}
