@@ -53,16 +53,18 @@ fn all(words: &ResumeWords) -> Result<i32, Failure> {
 fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
     let visit = Visit::as_operator(name)?;
     let state = &visit.view.state;
-    if visit.held && state.wish == Wish::Go && words.now {
-        inbox::append(&visit.dir, &Message::Hurried)?;
-        say(&format!("{name} tries again now\n"));
-        return Ok(0);
-    }
     if visit.held && state.wish == Wish::Go {
-        warn(format!("{name:?} is not paused"));
+        if !words.now {
+            warn(format!("{name:?} is not paused"));
+        }
+        // Before it is hurried: the next prompt may then be made at once.
         if let Some(text) = &words.answer {
             inbox::append(&visit.dir, &Message::Answered { text: text.clone() })?;
             say("your words go into its next prompt\n");
+        }
+        if words.now {
+            inbox::append(&visit.dir, &Message::Hurried)?;
+            say(&format!("{name} tries again now\n"));
         }
         return Ok(0);
     }

@@ -16,6 +16,7 @@ fn verbs(name: &str) -> Vec<Vec<&str>> {
         vec!["pause", name],
         vec!["resume", name],
         vec!["resume", name, "--answer", "yes"],
+        vec!["resume", name, "--now"],
         vec!["say", name, "hello"],
         vec!["set", name, "max-iterations=3"],
         vec!["stop", name],

@@ -45,6 +45,7 @@ fn a_loop_that_is_over_is_not_steered() {
         (&["pause", "over"][..], "\"over\" does not run: it is done", "ralph status over"),
         (&["resume", "over"], "\"over\" is done", again),
         (&["resume", "over", "--answer", "yes"], "\"over\" is done", again),
+        (&["resume", "over", "--now"], "\"over\" is done", again),
         (&["say", "over", "hello"], "\"over\" is done: it has no next prompt", again),
         (&["set", "over", "max-iterations=9"], "\"over\" is done: no limit matters", again),
         (&["attach", "over"], "\"over\" is not running: it is done", "ralph logs over"),

@@ -77,6 +77,18 @@ fn a_pause_ends_a_rest() {
     assert_eq!(iterations(&test), 2);
 }
 
+/// A resting loop that is hurried starts its next iteration at once, with the words that came along.
+#[test]
+fn a_rest_is_cut_short_with_an_answer() {
+    let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
+    spawn(&test, &[&["go", "--backoff", "10h..10h"], &SCRIPT[..]].concat()).exits(0);
+    until("the rest", || test.status("agent")["resting_until"].is_string());
+    let done = test.ralph(&["resume", "agent", "--now", "--answer", "port 8080"]).exits(0);
+    assert_eq!(done.out, "your words go into its next prompt\nagent tries again now\n");
+    ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
+    assert!(test.prompt("agent", 2).contains("port 8080"));
+}
+
 /// A limit that is raised or lowered while the loop runs holds from then on, with no restart.
 #[test]
 fn a_limit_is_changed_under_a_running_loop() {
