@@ -608,14 +608,16 @@ fn logs_print_what_the_agent_printed() {
 
 #[test]
 fn logs_follow_a_loop_to_its_end() {
-    let script = "iteration 1\n  say one\n  sleep 500ms\n  say still one\niteration 2\n  print two, and no newline\n  sleep 300ms\niteration 3\n  say three\n  promise COMPLETE\n";
+    let script = "iteration 1\n  say one\n  sh until test -e go; do sleep 0.01; done\n  say still one\niteration 2\n  print two, and no newline\niteration 3\n  say three\n  promise COMPLETE\n";
     let test = Test::new().script(script);
     let live = test.start(&["run", "mend", "--name", "a", "--agent", AGENT]);
     live.until_out("  | one\n");
     let first = test.start(&["logs", "a", "--follow", "--iteration", "1"]);
     let follower = test.start(&["logs", "a", "-f"]);
-    follower.until_out("still one\n");
+    follower.until_out("one\n");
+    first.until_out("one\n");
     assert_eq!(test.status("a")["status"], "running");
+    test.write("go", "");
     live.end().exits(0);
     assert_eq!(
         follower.end().exits(0).out,
