@@ -386,7 +386,9 @@ impl World {
                 if act.is_progress() {
                     got_on = Some(act == Act::Over);
                 }
-                tell(act);
+                if act.is_news() {
+                    tell(act);
+                }
             };
             match (piece, reader) {
                 (Piece::Act(act), _) => hear(act),

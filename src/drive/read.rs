@@ -2,6 +2,16 @@
 
 mod about;
 mod claude;
+mod codex;
+mod copilot;
+mod cursor;
+mod droid;
+mod gemini;
+mod goose;
+mod message;
+mod meter;
+mod opencode;
+mod pi;
 mod reasons;
 mod reset;
 mod stream;
@@ -33,7 +43,7 @@ impl Habits {
 
     /// A reader of what it prints in answer to a prompt. Paths in the workspace are told without it.
     pub fn reader(&self, workspace: &Path, prompt: impl FnOnce() -> String) -> Reader {
-        match Stream::new(self.dialect, self.reasons.clone(), workspace) {
+        match Stream::new(self.dialect, self.reasons.clone(), self.denials.clone(), workspace) {
             Some(stream) => Reader::Stream(stream),
             None => Reader::Text(Text::new(self.denials.clone(), prompt)),
         }

@@ -68,6 +68,16 @@ pub enum Act<'a> {
 }
 
 impl Act<'_> {
+    /// It is at work, and there is nothing to show for it yet.
+    pub fn sign_of_life() -> Self {
+        Self::Thought(Cow::Borrowed(""))
+    }
+
+    /// Whether it is more than a sign of life.
+    pub fn is_news(&self) -> bool {
+        *self != Self::sign_of_life()
+    }
+
     /// Whether it gets on. What only passes the time does not put off the end of patience.
     pub fn is_progress(&self) -> bool {
         !matches!(self, Self::Retrying(_) | Self::Noise(_) | Self::Raw(_) | Self::Strange)

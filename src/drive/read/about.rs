@@ -4,11 +4,14 @@ use super::Tell;
 use crate::engine::Act;
 use crate::engine::plain::plain;
 use crate::engine::signal::fold;
+use regex::RegexSet;
 use serde_json::Value;
 use std::borrow::Cow;
 
 /// More words than this do not fit beside a tool's name.
 const ABOUT_MAX: usize = 200;
+/// What was not allowed stands near the beginning of a tool's error.
+const DENIAL_LINES: usize = 20;
 /// More tools than these are not at work at once.
 const TOOLS_MAX: usize = 1000;
 
@@ -37,6 +40,7 @@ const TELLING: [&str; 17] = [
 #[derive(Default)]
 pub struct Tools {
     workspace: String,
+    denials: Option<RegexSet>,
     at_work: Vec<Tool>,
 }
 
@@ -47,9 +51,9 @@ struct Tool {
 }
 
 impl Tools {
-    /// None yet. Paths in the workspace are told without it.
-    pub fn of(workspace: String) -> Self {
-        Self { workspace, at_work: Vec::new() }
+    /// None yet. Paths in the workspace are told without it; denials look like this.
+    pub fn of(workspace: String, denials: Option<RegexSet>) -> Self {
+        Self { workspace, denials, at_work: Vec::new() }
     }
 
     /// A tool is at work with this input.
@@ -76,6 +80,20 @@ impl Tools {
             let Tool { name, about, .. } = self.at_work.remove(at);
             tell(Act::UsedTool { name: name.into(), about: about.into(), ok });
         }
+    }
+
+    /// A tool failed, in the agent's own words for that.
+    pub fn fail(&mut self, id: &str, why: &str, tell: &mut Tell<'_>) {
+        self.denied(why, tell);
+        self.end(id, false, tell);
+    }
+
+    /// Tells of a denial, if these words are one.
+    pub fn denied(&self, words: &str, tell: &mut Tell<'_>) -> bool {
+        let Some(denials) = &self.denials else { return false };
+        let mut lines = words.lines().take(DENIAL_LINES).map(plain);
+        let denial = lines.find(|line| denials.is_match(line));
+        denial.inspect(|line| tell(Act::Denied(line.as_ref().into()))).is_some()
     }
 
     /// Nothing is at work any more.
@@ -144,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_tool_is_told_by_what_it_works_on() {
-        let tools = Tools::of("/home/me/app".into());
+        let tools = Tools::of("/home/me/app".into(), None);
         for (input, about) in [
             (json!({"command": "cargo test\n --all", "description": "run"}), "cargo test --all"),
             (json!({"content": "x", "file_path": "/home/me/app/src/a.rs"}), "src/a.rs"),
@@ -172,5 +190,19 @@ mod tests {
         tools.end("1", true, &mut tell);
         assert!(!tools.is_busy());
         assert_eq!(told.len(), 2, "{told:?}");
+    }
+
+    #[test]
+    fn a_tool_that_was_not_allowed_says_so() {
+        let mut tools = Tools::of(String::new(), RegexSet::new(["not (granted|allowed)"]).ok());
+        let mut told = Vec::new();
+        let mut tell = |act: Act<'_>| told.push(format!("{act:?}"));
+        tools.begin("1", "Bash", &json!({"command": "ls"}), &mut tell);
+        tools.fail("1", "Error\nls: not allowed here\nnot granted", &mut tell);
+        tools.begin("2", "Bash", &json!({"command": "ls"}), &mut tell);
+        tools.fail("2", "no such file", &mut tell);
+        let denied: Vec<_> = told.iter().filter(|act| act.starts_with("Denied")).collect();
+        assert_eq!(denied, ["Denied(\"ls: not allowed here\")"]);
+        assert_eq!(told.len(), 5, "{told:?}");
     }
 }

@@ -1,27 +1,30 @@
-//! Claude Code's `stream-json`, from 1.0.128 on, and the agents that speak like it.
+//! Claude Code's `stream-json`, from 1.0.128 to 2.1.325, and its cousins: Qwen Code's, 0.24, and Amp's, the latter
+//! from its documentation only.
 //!
 //! A run may come to several results: a command in the background outlives a turn, and its end begins another.
 //! Costs count from the start of the process, tokens of a result only from the result before.
 
 use super::Tell;
 use super::about::{Tools, at, count, text};
+use super::meter::Meter;
 use super::stream::Speech;
 use crate::engine::Act;
 use crate::engine::reason::{Kind, Reason};
 use crate::engine::tokens::Tokens;
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 pub struct Claude {
     tools: Tools,
-    /// Tokens that were told by now, by model.
-    told: BTreeMap<String, Tokens>,
+    meter: Meter,
+    /// How its cousins differ: what is read from a cache is counted as input too.
+    cached_is_input: bool,
+    /// How its cousins differ: a message comes with all that was written for it.
+    counts_output: bool,
     /// Tokens of results that name no models.
     unnamed: Tokens,
     /// The message whose tokens were told last: each of its blocks comes with them.
     message: String,
     model: String,
-    cost_usd: f64,
     /// What is at work in the background; none as long as it never said.
     background: Option<usize>,
     sent_to_background: bool,
@@ -34,20 +37,29 @@ pub struct Claude {
 }
 
 impl Claude {
-    pub fn new(workspace: String) -> Self {
+    pub fn new(tools: Tools) -> Self {
         Self {
-            tools: Tools::of(workspace),
-            told: BTreeMap::new(),
+            tools,
+            meter: Meter::default(),
+            cached_is_input: false,
+            counts_output: false,
             unnamed: Tokens::default(),
             message: String::new(),
             model: String::new(),
-            cost_usd: 0.0,
             background: None,
             sent_to_background: false,
             denied: Vec::new(),
             limit: None,
             error: String::new(),
         }
+    }
+
+    pub fn qwen(tools: Tools) -> Self {
+        Self { cached_is_input: true, counts_output: true, ..Self::new(tools) }
+    }
+
+    pub fn amp(tools: Tools) -> Self {
+        Self { counts_output: true, ..Self::new(tools) }
     }
 
     fn system(&mut self, event: &Value, tell: &mut Tell<'_>) {
@@ -68,6 +80,7 @@ impl Claude {
                 self.denied.push(text(event, &["tool_use_id"]).to_owned());
                 tell(Act::Denied(text(event, &["message"]).into()));
             }
+            "thinking_tokens" => tell(Act::sign_of_life()),
             _ => {}
         }
     }
@@ -82,9 +95,12 @@ impl Claude {
         }
         if self.message != id {
             id.clone_into(&mut self.message);
-            // What it has written is not counted yet.
-            let read = Tokens { output: 0, ..tokens(&message["usage"]) };
-            self.use_tokens(model, read, tell);
+            let mut used = self.tokens(&message["usage"]);
+            if !self.counts_output {
+                // What it has written is not counted yet.
+                used.output = 0;
+            }
+            self.meter.more(model, used, tell);
         }
         let own = event["parent_tool_use_id"].is_null();
         for block in message["content"].as_array().into_iter().flatten() {
@@ -126,13 +142,15 @@ impl Claude {
         self.tools.forget();
         self.count(event, tell);
         let subtype = text(event, &["subtype"]);
-        if subtype == "error_max_turns" {
+        if matches!(subtype, "error_max_turns" | "error_max_budget_usd") {
             // The user's own bound: it worked as long as it may.
             tell(Act::Finished("".into()));
         } else if event["is_error"] == true || subtype != "success" {
-            let errors = event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let errors = event["errors"].as_array().into_iter().flatten();
+            // Its cousins have one error, with a message or as it is.
+            let errors = errors.chain([&event["error"], at(event, &["error", "message"])]);
             let why = match text(event, &["result"]) {
-                "" => errors.collect::<Vec<_>>().join("\n"),
+                "" => errors.filter_map(Value::as_str).collect::<Vec<_>>().join("\n"),
                 result => result.to_owned(),
             };
             let reason = self.reason(event);
@@ -141,6 +159,7 @@ impl Claude {
             self.limit = None;
             tell(Act::Finished(text(event, &["result"]).into()));
         }
+        self.error.clear();
         let waits = match self.background {
             Some(tasks) => tasks > 0,
             None => self.sent_to_background,
@@ -181,35 +200,24 @@ impl Claude {
                     cache_write: count(usage, &["cacheCreationInputTokens"]),
                     output: count(usage, &["outputTokens"]),
                 };
-                self.catch_up(model, all, tell);
+                self.meter.of_model(model, all, tell);
             }
         } else {
-            self.unnamed += tokens(&event["usage"]);
-            let (model, all) = (self.model.clone(), self.unnamed);
-            self.catch_up(&model, all, tell);
+            let used = self.tokens(&event["usage"]);
+            self.unnamed += used;
+            self.meter.of_all(&self.model, self.unnamed, tell);
         }
-        if let Some(total) = event["total_cost_usd"].as_f64().filter(|total| total.is_finite()) {
-            tell(Act::Cost((total - self.cost_usd).max(0.0)));
-            self.cost_usd = self.cost_usd.max(total);
+        if let Some(total) = event["total_cost_usd"].as_f64() {
+            self.meter.cost(total, tell);
         }
     }
 
-    fn catch_up(&mut self, model: &str, all: Tokens, tell: &mut Tell<'_>) {
-        let told = self.told.get(model).copied().unwrap_or_default();
-        let more = Tokens {
-            input: all.input.saturating_sub(told.input),
-            cache_read: all.cache_read.saturating_sub(told.cache_read),
-            cache_write: all.cache_write.saturating_sub(told.cache_write),
-            output: all.output.saturating_sub(told.output),
-        };
-        self.use_tokens(model, more, tell);
-    }
-
-    fn use_tokens(&mut self, model: &str, tokens: Tokens, tell: &mut Tell<'_>) {
-        if tokens != Tokens::default() {
-            *self.told.entry(model.to_owned()).or_default() += tokens;
-            tell(Act::Used { model: model.into(), tokens });
+    fn tokens(&self, usage: &Value) -> Tokens {
+        let mut tokens = tokens(usage);
+        if self.cached_is_input {
+            tokens.input = tokens.input.saturating_sub(tokens.cache_read).saturating_sub(tokens.cache_write);
         }
+        tokens
     }
 }
 
@@ -221,7 +229,7 @@ impl Speech for Claude {
             "user" => self.user(event, tell),
             "rate_limit_event" => self.limited(&event["rate_limit_info"]),
             "result" => self.result(event, tell),
-            "stream_event" => {}
+            "stream_event" => tell(Act::sign_of_life()),
             _ => return false,
         }
         true
@@ -232,7 +240,8 @@ impl Speech for Claude {
     }
 }
 
-fn tokens(usage: &Value) -> Tokens {
+/// What a message of this kind of service counts.
+pub fn tokens(usage: &Value) -> Tokens {
     Tokens {
         input: count(usage, &["input_tokens"]),
         cache_read: count(usage, &["cache_read_input_tokens"]),

@@ -46,6 +46,24 @@ impl Reasons {
     }
 }
 
+/// What a service means by a status of HTTP.
+pub(super) fn of_status(status: u64) -> Option<Kind> {
+    match status {
+        401 | 403 => Some(Kind::Login),
+        402 => Some(Kind::Credit),
+        404 => Some(Kind::Model),
+        413 => Some(Kind::Context),
+        429 => Some(Kind::RateLimit),
+        503 | 529 => Some(Kind::Overloaded),
+        _ => None,
+    }
+}
+
+/// When so many seconds are over, in milliseconds since 1970.
+pub(super) fn in_seconds(seconds: f64) -> Option<i64> {
+    (0.0..1e9).contains(&seconds).then(|| now_ms().saturating_add((seconds * 1000.0) as i64))
+}
+
 fn now_ms() -> i64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     now.as_millis() as i64

@@ -1,17 +1,26 @@
 //! One JSON object a line, in any dialect: lines are put together, read, and what a failure means is looked up.
 
-use super::{Reasons, Tell, claude};
+use super::about::Tools;
+use super::{Reasons, Tell};
+use super::{claude, codex, copilot, cursor, droid, gemini, goose, opencode, pi};
 use crate::engine::Act;
 use crate::engine::plain::plain;
 use crate::engine::plan::Dialect;
 use memchr::memchr;
+use regex::{Regex, RegexSet};
 use serde_json::Value;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// A longer line holds a file or a picture, and nothing that a loop needs to know. It is in the log.
 const LINE_MAX: usize = 4 << 20;
 /// A line beside the stream is shown up to here.
 const NOISE_MAX: usize = 2000;
+
+/// How agents say beside their stream that they try again.
+static RETRYING: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)^attempt \d+ failed|\bretrying (after|in)\b|^reconnecting").expect("a constant pattern")
+});
 
 /// What one agent's events mean.
 pub trait Speech {
@@ -31,17 +40,35 @@ pub struct Stream {
     too_long: bool,
     speech: Box<dyn Speech>,
     reasons: Reasons,
+    /// For the lines beside the stream.
+    beside: Tools,
 }
 
 impl Stream {
-    /// A reader of this dialect; none for text. Paths in the workspace are told without it.
-    pub fn new(dialect: Dialect, reasons: Reasons, workspace: &Path) -> Option<Self> {
-        let workspace = workspace.to_string_lossy().into_owned();
+    /// A reader of this dialect; none for text. Paths in the workspace are told without it; denials look like this.
+    pub fn new(
+        dialect: Dialect,
+        reasons: Reasons,
+        denials: Option<RegexSet>,
+        workspace: &Path,
+    ) -> Option<Self> {
+        let beside = Tools::of(String::new(), denials.clone());
+        let tools = Tools::of(workspace.to_string_lossy().into_owned(), denials);
         let speech: Box<dyn Speech> = match dialect {
-            Dialect::Claude => Box::new(claude::Claude::new(workspace)),
-            _ => return None,
+            Dialect::Text => return None,
+            Dialect::Claude => Box::new(claude::Claude::new(tools)),
+            Dialect::Qwen => Box::new(claude::Claude::qwen(tools)),
+            Dialect::Amp => Box::new(claude::Claude::amp(tools)),
+            Dialect::Codex => Box::new(codex::Codex::new(tools)),
+            Dialect::Gemini => Box::new(gemini::Gemini::new(tools)),
+            Dialect::Opencode => Box::new(opencode::Opencode::new(tools)),
+            Dialect::Copilot => Box::new(copilot::Copilot::new(tools)),
+            Dialect::Droid => Box::new(droid::Droid::new(tools)),
+            Dialect::Pi => Box::new(pi::Pi::new(tools)),
+            Dialect::Cursor => Box::new(cursor::Cursor::new(tools)),
+            Dialect::Goose => Box::new(goose::Goose::new(tools)),
         };
-        Some(Self { line: Vec::new(), too_long: false, speech, reasons })
+        Some(Self { line: Vec::new(), too_long: false, speech, reasons, beside })
     }
 
     pub(super) fn feed(&mut self, mut bytes: &[u8], tell: &mut Tell<'_>) {
@@ -98,7 +125,12 @@ impl Stream {
             _ if line.starts_with(b"{") => tell(Act::Strange),
             _ => {
                 let text = String::from_utf8_lossy(&line[..line.len().min(NOISE_MAX)]);
-                tell(Act::Noise(plain(&text).into_owned().into()));
+                let text = plain(&text);
+                if RETRYING.is_match(&text) {
+                    tell(Act::Retrying(text.as_ref().into()));
+                } else if !self.beside.denied(&text, tell) {
+                    tell(Act::Noise(text.as_ref().into()));
+                }
             }
         }
     }
