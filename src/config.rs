@@ -83,7 +83,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             time_ms: never_if_zero(all.max_time),
             failures: Some(all.max_failures).filter(|max| *max > 0),
             iteration_ms: never_if_zero(all.iteration_timeout),
-            inactivity_ms: inactivity(&all, agent.terminal),
+            inactivity_ms: inactivity(&all, &agent),
         },
         rest: Rest {
             delay_ms: all.delay.0,
@@ -213,9 +213,15 @@ fn proof(stack: &Stack, all: &Settings) -> Result<Proof, Wrong> {
 /// A screen that stands still for so long is one that waits for somebody.
 const STILL: Span = Span(60_000);
 
-fn inactivity(all: &Settings, terminal: bool) -> Option<u64> {
-    let span = all.inactivity_timeout.or(terminal.then_some(STILL))?;
-    never_if_zero(span)
+/// An agent whose events are read, and that does nothing for so long, hangs.
+const IDLE: Span = Span(900_000);
+
+fn inactivity(all: &Settings, agent: &Agent) -> Option<u64> {
+    let otherwise = || match agent {
+        agent if agent.terminal => Some(STILL),
+        agent => agent.dialect.is_stream().then_some(IDLE),
+    };
+    never_if_zero(all.inactivity_timeout.or_else(otherwise)?)
 }
 
 fn never_if_zero(span: Span) -> Option<u64> {

@@ -1,5 +1,7 @@
 //! Which program is the agent, and with which words is it called? Presets are data; none has code of its own.
 
+mod stream;
+
 use super::billing::{self, Purse};
 use super::keys::{key, nearest};
 use super::layers::{lay, without_nulls};
@@ -43,6 +45,8 @@ pub struct Preset {
     pub command: Vec<String>,
     pub headless: Vec<String>,
     pub signs: Vec<String>,
+    pub stream: Vec<String>,
+    pub dialect: Dialect,
     pub ready: Option<String>,
     pub prompt: Delivery,
     pub prompt_words: Vec<String>,
@@ -109,8 +113,24 @@ pub fn presets(own: &BTreeMap<String, Value>) -> Result<Vec<(String, Preset)>, W
             _ => all.push((name.clone(), changes.clone())),
         }
     }
-    let all = all.into_iter().map(|(name, value)| Ok((name.clone(), preset(&name, value)?)));
-    all.collect()
+    let mut sound = Vec::new();
+    for (name, value) in all {
+        let preset = preset(&name, value)?;
+        // Patterns take their time, and those that came with this program are right.
+        if own.contains_key(&name) {
+            patterns_are_sound(&name, &preset)?;
+        }
+        sound.push((name, preset));
+    }
+    Ok(sound)
+}
+
+fn patterns_are_sound(name: &str, preset: &Preset) -> Result<(), Wrong> {
+    let denied = preset.denied.iter().map(|pattern| ("denied", pattern));
+    let reasons = preset.reason.iter().map(|rule| ("reason.pattern", &rule.pattern));
+    let ready = preset.ready.iter().map(|pattern| ("ready", pattern));
+    let mut patterns = denied.chain(reasons).chain(ready);
+    patterns.try_for_each(|(key, pattern)| super::pattern_is_sound(&format!("agents.{name}.{key}"), pattern))
 }
 
 fn embedded(text: &str) -> Value {
@@ -132,10 +152,6 @@ fn preset(name: &str, mut value: Value) -> Result<Preset, Wrong> {
             format!("{place}: command is missing"),
             "name its program, as in command = [\"my-agent\"]",
         );
-    }
-    let denied = preset.denied.iter().map(|pattern| ("denied", pattern));
-    for (key, pattern) in denied.chain(preset.ready.iter().map(|pattern| ("ready", pattern))) {
-        super::pattern_is_sound(&format!("{place}.{key}"), pattern)?;
     }
     if preset.version.is_empty() {
         // Without any word it would begin to work.
@@ -218,10 +234,17 @@ pub fn agent(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Agent, Wr
             );
         }
         let presets = self::all(stack, &all.agents)?;
-        let screen = screen(&presets, &errand.command);
         let mut agent = plain(all, errand, errand.command.clone());
-        agent.terminal = all.pty.unwrap_or(screen.is_some_and(|(_, interactive)| interactive));
-        agent.ready = screen.and_then(|(preset, _)| preset.ready.clone()).filter(|_| agent.terminal);
+        if let Some((preset, interactive)) = screen(&presets, &errand.command) {
+            agent.terminal = all.pty.unwrap_or(interactive);
+            agent.ready = preset.ready.clone().filter(|_| agent.terminal);
+            agent.reasons.clone_from(&preset.reason);
+            agent.login.clone_from(&preset.login);
+            if !agent.terminal && stream::says(&errand.command[1..], &preset.stream) {
+                agent.denied.clone_from(&preset.denied);
+                speak(&mut agent, preset.dialect);
+            }
+        }
         return Ok(agent);
     }
     let words = all.agent.clone().unwrap_or_default();
@@ -263,6 +286,12 @@ pub fn agent(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Agent, Wr
             ),
         ),
     }
+}
+
+/// Its output is read as this.
+fn speak(agent: &mut Agent, dialect: Dialect) {
+    agent.dialect = dialect;
+    agent.reports_cost = dialect.tells_cost();
 }
 
 /// The agent whose program this is.
@@ -373,16 +402,20 @@ fn called(
     } else {
         (&preset.headless[..], &preset.prompt_words[..], preset.prompt.clone())
     };
-    Ok(Agent {
+    // Flags of the user's own may ask for another form.
+    let own = [command, flags].concat();
+    let asks = !terminal && !stream::chooses(&own, &preset.stream);
+    let stream = if asks { &preset.stream[..] } else { &[] };
+    let mut agent = Agent {
         name: name.to_owned(),
-        command: [command, headless, &level.words, &model, flags, prompt_words].concat(),
+        command: [command, headless, stream, &level.words, &model, flags, prompt_words].concat(),
         env: level.env.clone(),
         prompt,
         approve: held_to(preset, level, all.approve),
         exit_waiting: waiting(all, waits),
         exits: preset.exit.iter().map(|exit| exit.rule(preset)).collect(),
         denied: preset.denied.clone(),
-        dialect: Dialect::default(),
+        dialect: Dialect::Text,
         reasons: preset.reason.clone(),
         login: preset.login.clone(),
         budget: preset.budget.clone(),
@@ -393,7 +426,11 @@ fn called(
         reports_cost: false,
         terminal,
         ready: preset.ready.clone().filter(|_| terminal),
-    })
+    };
+    if asks || (!terminal && stream::says(&own, &preset.stream)) {
+        speak(&mut agent, preset.dialect);
+    }
+    Ok(agent)
 }
 
 /// What an agent may really do: one that has no words for less may do more than was asked. One that has no

@@ -93,6 +93,8 @@ pub struct Ears {
     pub reader: Reader,
     /// The done pattern.
     pub scanner: Option<Scanner>,
+    /// Whether there was any event yet. What has none is plain text.
+    pub spoke: bool,
 }
 
 /// The program that a runner is a part of, where that is not ralph's own.
@@ -371,17 +373,28 @@ impl World {
         // What the stream of an agent says of its progress: nothing, or that it got on, and whether all is over.
         let mut got_on = None;
         let mut take = |piece: Piece<'_>| {
-            let Some(Ears { reader, scanner }) = ears else { return };
+            let Some(Ears { reader, scanner, spoke }) = ears else { return };
             let mut scanner = scanner.as_mut().filter(|_| !told);
             let mut scan = |bytes: &[u8]| {
                 if let Some(scanner) = &mut scanner {
                     scanner.feed(bytes, &mut |_| matched = true);
                 }
             };
-            // Where words are told from the rest, the pattern is looked for in them alone.
+            // Where the final words are told from the rest, the pattern is looked for in them alone.
+            let structured = matches!(reader, Reader::Stream(_));
             let mut hear = |act: Act<'_>| {
-                if let Act::Said(text) = &act {
-                    scan(text.as_bytes());
+                *spoke |= act.is_event();
+                match &act {
+                    Act::Said(text) if !structured => scan(text.as_bytes()),
+                    Act::Finished(line) if structured => {
+                        scan(line.as_bytes());
+                        scan(b"\n");
+                    }
+                    Act::Noise(line) if !*spoke => {
+                        scan(line.as_bytes());
+                        scan(b"\n");
+                    }
+                    _ => {}
                 }
                 if act.is_progress() {
                     got_on = Some(act == Act::Over);
@@ -430,9 +443,16 @@ impl World {
         }
         if job.turn(empty) {
             let mut matched = self.pattern_told;
-            if let Some(mut ears) = self.ears.take() {
-                ears.reader.finish(tell);
-                if let Some(scanner) = ears.scanner.as_mut().filter(|_| !matched) {
+            if let Some(Ears { mut reader, mut scanner, .. }) = self.ears.take() {
+                let structured = matches!(reader, Reader::Stream(_));
+                reader.finish(&mut |act| {
+                    // The last line of a stream may have no end.
+                    if let (Act::Finished(words), Some(scanner), true) = (&act, &mut scanner, structured) {
+                        scanner.feed(words.as_bytes(), &mut |_| matched = true);
+                    }
+                    tell(act);
+                });
+                if let Some(scanner) = scanner.as_mut().filter(|_| !matched) {
                     scanner.finish(&mut |_| matched = true);
                 }
             }

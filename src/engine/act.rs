@@ -78,6 +78,11 @@ impl Act<'_> {
         *self != Self::sign_of_life()
     }
 
+    /// Whether it is an event of a stream, and not a line beside it.
+    pub fn is_event(&self) -> bool {
+        !matches!(self, Self::Raw(_) | Self::Retrying(_) | Self::Denied(_) | Self::Noise(_) | Self::Strange)
+    }
+
     /// Whether it gets on. What only passes the time does not put off the end of patience.
     pub fn is_progress(&self) -> bool {
         !matches!(self, Self::Retrying(_) | Self::Noise(_) | Self::Raw(_) | Self::Strange)
@@ -99,7 +104,10 @@ const ERROR_LINES: usize = 5;
 
 /// What the acts of one iteration come to.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Tally {
+    /// Whether there was any event: one that prints none speaks in plain text.
+    spoke: bool,
     cost_usd: Option<f64>,
     tokens: Vec<(String, Tokens)>,
     steps: Option<u32>,
@@ -119,6 +127,7 @@ pub struct Tally {
 impl Tally {
     /// Counts an act; false if it is not worth a word, because it was said before or too often.
     pub fn count(&mut self, act: &Act<'_>) -> bool {
+        self.spoke |= act.is_event();
         match act {
             Act::Said(_)
             | Act::Thought(_)
@@ -143,7 +152,8 @@ impl Tally {
                 (self.finished, self.error, self.reason) = (true, None, None);
             }
             Act::Failed { why, reason } => {
-                self.finished = false;
+                // Final words are those of a run that ended well.
+                (self.finished, self.final_words) = (false, None);
                 self.error = Some(last_words(why));
                 self.reason = *reason;
             }
@@ -169,6 +179,11 @@ impl Tally {
             self.denials.push(line);
         }
         news
+    }
+
+    /// Whether there was any event of a stream.
+    pub fn spoke(&self) -> bool {
+        self.spoke
     }
 
     /// The final words, if they were told apart from the rest.
@@ -323,6 +338,17 @@ mod tests {
     fn final_words_that_say_nothing_are_none() {
         assert_eq!(tally(&[Act::Finished(" \n".into())]).0.final_words(), None);
         assert_eq!(tally(&[Act::Finished("bye".into())]).0.final_words(), Some("bye"));
+    }
+
+    #[test]
+    fn the_last_end_counts() {
+        let failed = || Act::Failed { why: "limit".into(), reason: Some(Kind::UsageLimit.into()) };
+        let (sum, _) = tally(&[Act::Finished("done".into()), failed()]);
+        assert_eq!(sum.final_words(), None);
+        let ended = report(&[Act::Finished("done".into()), failed()]);
+        assert_eq!((ended.finished, ended.reason), (false, Some(Kind::UsageLimit.into())));
+        let mended = report(&[failed(), Act::Finished("done".into())]);
+        assert_eq!((mended.finished, mended.reason, mended.error), (true, None, None));
     }
 
     #[test]

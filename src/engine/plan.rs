@@ -270,6 +270,11 @@ impl Dialect {
     pub fn counts_tokens(self) -> bool {
         self.is_stream() && self != Self::Copilot
     }
+
+    /// Whether it tells what it costs, in dollars.
+    pub fn tells_cost(self) -> bool {
+        matches!(self, Self::Claude | Self::Opencode | Self::Pi)
+    }
 }
 
 /// What words mean by which an agent fails.

@@ -2,8 +2,10 @@
 
 use super::{Error, Runner};
 use crate::drive::job::Gone;
-use crate::engine::act::last_words;
+use crate::engine::act::{Tally, last_words};
 use crate::engine::event::{Event, Fault, Report, Said};
+use crate::engine::plain::plain;
+use crate::engine::reason::Reason;
 use crate::engine::{screen, signal};
 
 impl Runner<'_> {
@@ -12,7 +14,7 @@ impl Runner<'_> {
         let found = self.task.look(self.state.plan.proof.file.as_deref());
         let found_something = !found.markers.is_empty() || found.cost_usd.is_some();
         let tally = std::mem::take(&mut self.tally);
-        let mut said = self.read_words(&gone, tally.final_words());
+        let mut said = self.read_words(&gone, &tally);
         said.matched = matched;
         said.blocked = said.blocked.or(found.blocked);
         let by_itself = !gone.exit.is_good() && !gone.stopped;
@@ -31,9 +33,7 @@ impl Runner<'_> {
         let model = self.state.agent().model.as_deref().unwrap_or_default();
         tally.add_to(&mut report, &self.state.plan.prices, model);
         if by_itself && report.reason.is_none() && !report.finished {
-            // Of plain text, the last line alone may be the program's own word on its end.
-            let last = report.error.as_deref().and_then(|words| words.lines().last());
-            report.reason = last.and_then(|line| self.habits[self.state.using].reason(line));
+            report.reason = self.reason_of_text(&gone.last_text);
         }
         if gone.stuck {
             let detail = "the agent's function was told to return, and did not".to_owned();
@@ -53,13 +53,23 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn read_words(&self, gone: &Gone, final_words: Option<&str>) -> Said {
-        if let Some(words) = final_words {
+    /// What the last line means that the agent printed, apart from its events: it alone may be the program's own word
+    /// on its end.
+    fn reason_of_text(&self, text: &str) -> Option<Reason> {
+        let agent = self.state.agent();
+        let lines = text.lines().rev().map(str::trim);
+        let mut lines = lines.filter(|line| !line.is_empty() && !agent.terminal);
+        let last = lines.find(|line| !(agent.dialect.is_stream() && line.starts_with('{')))?;
+        self.habits[self.state.using].reason(&plain(last))
+    }
+
+    fn read_words(&self, gone: &Gone, tally: &Tally) -> Said {
+        if let Some(words) = tally.final_words() {
             return signal::read(words, &self.state.promises());
         }
         let text = &gone.last_text;
-        // Of a stream, the final words alone are the agent's.
-        if self.state.agent().dialect.is_stream() || !text.contains('<') {
+        // Of a stream, the final words alone are the agent's. What has no events is none, whatever was asked for.
+        if (self.state.agent().dialect.is_stream() && tally.spoke()) || !text.contains('<') {
             return Said::default();
         }
         let prompt = String::from_utf8_lossy(&self.prompt.1);

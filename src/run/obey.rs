@@ -265,14 +265,14 @@ impl Runner<'_> {
     /// What the agent's output is read for.
     fn ears(&self) -> Ears {
         if self.state.agent().terminal {
-            return Ears { reader: Reader::Screen, scanner: None };
+            return Ears { reader: Reader::Screen, scanner: None, spoke: false };
         }
         let plan = &self.state.plan;
         let prompt = || String::from_utf8_lossy(&self.prompt.1).into_owned();
         let pattern = plan.proof.pattern.as_ref();
         let pattern = pattern.and_then(|pattern| regex::RegexSet::new([pattern]).ok());
         let scanner = pattern.map(|pattern| Scanner::new(pattern, &prompt()));
-        Ears { reader: self.habits[self.state.using].reader(&plan.workspace, prompt), scanner }
+        Ears { reader: self.habits[self.state.using].reader(&plan.workspace, prompt), scanner, spoke: false }
     }
 
     fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {

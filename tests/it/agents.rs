@@ -48,6 +48,7 @@ fn is_called(name: &str, preset: &toml::Table, level: &str) {
     let model = words(&preset["model"]).into_iter().map(|word| word.replace("{model}", "big"));
     let mut expected: Vec<String> = command[1..].to_vec();
     expected.extend(words(&preset["headless"]));
+    expected.extend(words(&preset["stream"]));
     expected.extend(words(&approve["words"]));
     expected.extend(model);
     expected.extend(words(&preset["prompt-words"]));

@@ -6,11 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 16] = [
     "title",
     "command",
     "headless",
     "signs",
+    "stream",
+    "dialect",
+    "reason",
     "prompt",
     "prompt-words",
     "model",
@@ -21,7 +24,7 @@ const KEYS: [&str; 13] = [
     "tested",
     "approve",
 ];
-const OPTIONAL: [&str; 4] = ["model-hint", "notes", "exit", "ready"];
+const OPTIONAL: [&str; 5] = ["model-hint", "notes", "exit", "ready", "budget"];
 const LEVELS: [&str; 3] = ["none", "edits", "all"];
 const MEANINGS: [&str; 5] = ["waiting", "login", "usage", "permission", "limit"];
 
@@ -114,6 +117,12 @@ fn every_preset_keeps_to_the_format() {
             let pattern = regex::Regex::new(&pattern).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(!pattern.is_match(""), "{name}: {pattern} means every line");
         }
+        for reason in preset["reason"].as_array().unwrap() {
+            let pattern = text(reason.as_table().unwrap(), "pattern");
+            let pattern = regex::Regex::new(pattern).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!pattern.is_match(""), "{name}: {pattern} means everything");
+        }
+        assert_eq!(text(&preset, "dialect") == "text", words(&preset, "stream").is_empty(), "{name}");
         words(&preset, "headless");
         words(&preset, "prompt-words");
         text(&preset, "tested");

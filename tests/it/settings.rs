@@ -63,7 +63,7 @@ fn beside(key: &str) -> Value {
         "allowUnknownCost" => json!({ "maxCost": 2.0 }),
         "agents" => json!({ "agent": "mine" }),
         "model" => {
-            json!({ "agents": { "claude": { "headless": [], "approve": { "edits": { "words": [] } } } } })
+            json!({ "agents": { "claude": { "headless": [], "stream": [], "approve": { "edits": { "words": [] } } } } })
         }
         _ => json!({}),
     }

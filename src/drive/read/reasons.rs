@@ -5,30 +5,42 @@ use crate::engine::Act;
 use crate::engine::plan::ReasonRule;
 use crate::engine::reason::{Kind, Reason};
 use regex::Regex;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 /// Longer words than these are a log, and no reason.
 const WORDS_MAX: usize = 4000;
 
-/// An agent's patterns, made once for all of a loop's iterations.
+/// An agent's patterns, made once for all of a loop's iterations, and not before one is needed: that takes its time.
 #[derive(Clone, Default)]
-pub struct Reasons(Arc<[(Regex, Kind)]>);
+pub struct Reasons(Arc<[Rule]>);
+
+struct Rule {
+    text: String,
+    pattern: OnceLock<Option<Regex>>,
+    means: Kind,
+}
 
 impl Reasons {
     /// These rules.
     pub fn new(rules: &[ReasonRule]) -> Self {
-        let rules = rules.iter().filter_map(|rule| Some((Regex::new(&rule.pattern).ok()?, rule.means)));
-        Self(rules.collect())
+        let rule = |rule: &ReasonRule| Rule {
+            text: rule.pattern.clone(),
+            pattern: OnceLock::new(),
+            means: rule.means,
+        };
+        Self(rules.iter().map(rule).collect())
     }
 
     /// What these words mean, and when the trouble is over.
     pub fn of(&self, words: &str) -> Option<Reason> {
         let words: String = words.chars().take(WORDS_MAX).collect();
-        let (found, kind) =
-            self.0.iter().find_map(|(pattern, kind)| Some((pattern.captures(&words)?, *kind)))?;
-        let reset = found.name("reset").and_then(|reset| reset::time(reset.as_str(), now_ms()));
-        Some(Reason { kind, until_ms: reset })
+        self.0.iter().find_map(|rule| {
+            let pattern = rule.pattern.get_or_init(|| Regex::new(&rule.text).ok());
+            let found = pattern.as_ref()?.captures(&words)?;
+            let reset = found.name("reset").and_then(|reset| reset::time(reset.as_str(), now_ms()));
+            Some(Reason { kind: rule.means, until_ms: reset })
+        })
     }
 
     /// A failure with its reason, as far as the words tell what the event did not.
