@@ -423,7 +423,7 @@ impl<'a> Runner<'a> {
     /// What was judged goes into the newest iteration's directory; what stayed would speak again.
     fn take_markers_away(&mut self) -> Result<(), Error> {
         let dir = self.dir.iteration(self.state.iteration);
-        match self.task.file_away(&self.state.claims.markers, &dir) {
+        match self.task.file_away(&self.state.claims.markers, &dir, self.world.mask()) {
             Ok(()) => Ok(()),
             Err(detail) => self.tell(Event::Faulted { class: Fault::Marker, detail }),
         }

@@ -1,6 +1,7 @@
 //! The task directory in the workspace: how an agent speaks without words, read as untrusted claims.
 
 use super::capture::private_file;
+use super::mask::Mask;
 use crate::engine::Marker;
 use crate::engine::plain::plain;
 use crate::engine::signal::fold;
@@ -107,7 +108,7 @@ impl TaskDir {
 
     /// Takes the cost and these markers away, into the iteration's directory, so that none counts twice. The
     /// file asked for as a signal is the user's own and stays.
-    pub fn file_away(&self, judged: &[Marker], iteration_dir: &Path) -> Result<(), String> {
+    pub fn file_away(&self, judged: &[Marker], iteration_dir: &Path, mask: &Mask) -> Result<(), String> {
         let judged = FILES.iter().filter(|(_, marker)| judged.contains(marker));
         for name in judged.map(|(name, _)| *name).chain([COST]) {
             let from = self.path.join(name);
@@ -117,7 +118,7 @@ impl TaskDir {
             if let Some((words, _)) = read_some(&from, COST_MAX) {
                 let _ = DirBuilder::new().recursive(true).mode(0o700).create(iteration_dir);
                 let _ = private_file(&iteration_dir.join(name))
-                    .and_then(|mut file| file.write_all(words.as_bytes()));
+                    .and_then(|mut file| file.write_all(mask.cover_text(&words).as_bytes()));
             }
             fs::remove_file(&from)
                 .map_err(|error| format!("cannot take {} away: {error}", from.display()))?;

@@ -70,7 +70,7 @@ pub fn render(state: &State, materials: &Materials) -> String {
             "prepended" => red(OnFail::Prepend),
             "appended" => red(OnFail::Append),
             "iteration" => (state.iteration + 1).to_string(),
-            "max_iterations" => state.plan.limits.iterations.map(|max| max.to_string()).unwrap_or_default(),
+            "max_iterations" => state.last_number().map(|max| max.to_string()).unwrap_or_default(),
             "limits" => limits(state),
             "done" => done(state, pattern),
             "checks" => unmatched(green_checks(state), pattern),
@@ -238,7 +238,7 @@ fn history(state: &State) -> String {
 }
 
 fn line_of_history(state: &State, iteration: &Iteration) -> String {
-    let number = of_limit(iteration.number, state.plan.limits.iterations);
+    let number = of_limit(iteration.number, state.last_number());
     let mut line = format!("- iteration {number}: {}, {}", how(iteration), duration(iteration.ms));
     let checks = state.plan.proof.checks.iter().zip(&iteration.checks);
     for (check, report) in checks.filter_map(|(check, report)| Some((check, report.as_ref()?))) {

@@ -378,6 +378,12 @@ impl State {
         }
     }
 
+    /// The number that the last iteration can have: those that do not count make it higher.
+    pub fn last_number(&self) -> Option<u32> {
+        let refunded = self.iteration.saturating_sub(self.counted);
+        self.plan.limits.iterations.map(|max| max.saturating_add(refunded))
+    }
+
     /// Dollars spent, or none if nobody knows.
     pub fn known_cost(&self) -> Option<f64> {
         (!self.cost_unknown).then_some(self.cost_usd)

@@ -277,7 +277,8 @@ impl Runner<'_> {
 
     fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {
         // A marker that was written between iterations must not finish another loop of this name.
-        let _ = self.task.file_away(&self.state.claims.markers, &self.dir.iteration(self.state.iteration));
+        let dir = self.dir.iteration(self.state.iteration);
+        let _ = self.task.file_away(&self.state.claims.markers, &dir, self.world.mask());
         self.publish_leaving();
         let state = &self.state;
         self.tell(Event::Finished {

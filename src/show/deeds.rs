@@ -13,6 +13,8 @@ pub struct Deeds {
     colour: bool,
     /// Whether its stream is shown as it is.
     raw: bool,
+    /// Whether there is a stream that is shown so.
+    streams: bool,
     /// The tool that is at work.
     doing: Option<String>,
 }
@@ -21,7 +23,7 @@ impl Deeds {
     /// Lines behind this gutter.
     pub fn new(gutter: &str, colour: bool, raw: bool) -> Self {
         let (words, gutter) = (Stream::new(gutter), gutter.to_owned());
-        Self { words, gutter, room: usize::MAX, colour, raw, doing: None }
+        Self { words, gutter, room: usize::MAX, colour, raw, streams: false, doing: None }
     }
 
     /// Keeps lines to so many columns.
@@ -33,8 +35,11 @@ impl Deeds {
     /// Takes an act; appends the lines that are complete by now.
     pub fn act(&mut self, act: &Act<'_>, out: &mut Vec<u8>) {
         match act {
-            Act::Raw(bytes) if self.raw => self.words.feed(bytes, out),
-            _ if self.raw => {}
+            Act::Raw(bytes) if self.raw => {
+                self.streams = true;
+                self.words.feed(bytes, out);
+            }
+            _ if self.streams => {}
             Act::Said(text) => self.words.feed(text.as_bytes(), out),
             Act::BeganTool { name, about } => self.doing = Some(format!("{name} {about}")),
             Act::UsedTool { name, about, ok } => {

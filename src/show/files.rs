@@ -41,7 +41,7 @@ impl Files {
 
 /// Appends a line per start, end, failure and completion.
 fn iterations_log(log: &mut File, line: &Line, state: &State) -> io::Result<()> {
-    let limit = state.plan.limits.iterations;
+    let limit = state.last_number();
     let words = match &line.event {
         Event::Started { iteration, .. } => format!("[START] iteration {}", of_limit(*iteration, limit)),
         Event::Ended { iteration, report } => {

@@ -15,7 +15,7 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
     let one = |words: String, paint: Paint| vec![(words, paint)];
     match event {
         Event::Started { iteration, agent } => {
-            let number = of_limit(*iteration, state.plan.limits.iterations);
+            let number = of_limit(*iteration, state.last_number());
             let who = agent.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             one(format!("starting iteration {number}{who}"), Paint::Bold)
         }

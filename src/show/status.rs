@@ -93,7 +93,7 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
     let mut rows = vec![
         ("Ralph Loop", header.name.clone()),
         ("Status", line(state, held)),
-        ("Iteration", of_limit(state.iteration, limits.iterations)),
+        ("Iteration", of_limit(state.iteration, state.last_number())),
         ("Started", local(header.created_ms)),
     ];
     let newest = if running { "Current iteration started" } else { "Last iteration started" };
@@ -196,7 +196,7 @@ pub fn table(loops: &[(View, bool)]) -> String {
         rows.push([
             family::indented(&header.name, depth),
             state.status(*held).word().to_owned(),
-            of_limit(state.iteration, state.plan.limits.iterations),
+            of_limit(state.iteration, state.last_number()),
             cost(state).unwrap_or_else(|| "?".into()),
             one_line(&state.plan.workspace.display().to_string()),
         ]);

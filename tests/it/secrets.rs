@@ -1,0 +1,87 @@
+//! Who pays, what an agent does not see, and what nobody may read afterwards.
+
+use crate::kit::Test;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Prints the variables that matter here.
+const SHOWS: &str = "#!/bin/sh\nenv | grep -E '^(ANTHROPIC_|CLAUDE|OPENAI|CODEX)' | cut -d= -f1 | sort >seen\ntouch \"$RALPH_TASK_DIR/DONE\"\n";
+
+fn with_key(test: &Test, more: &[&str]) -> Command {
+    let words = [&["run", "x", "--name", "a", "--agent", "claude"], more].concat();
+    let mut command = test.ralph_command(&words);
+    command.env("ANTHROPIC_API_KEY", "sk-ant-dummy-of-a-test").env("CLAUDECODE", "1");
+    command
+}
+
+#[test]
+fn a_login_is_not_paid_for_by_a_key() {
+    let test = Test::new().on_path("claude", SHOWS);
+    let run = |more: &[&str]| {
+        let done = test.start_command(with_key(&test, more)).end();
+        let _ = fs::remove_dir_all(test.loop_dir("a"));
+        done
+    };
+    let said = run(&[]).out;
+    assert!(said.contains("claude works on the key in ANTHROPIC_API_KEY\n"), "{said}");
+    assert!(test.read("seen").contains("ANTHROPIC_API_KEY"), "the key pays: {said}");
+    test.write("../home/.claude/.credentials.json", "{}");
+    let said = run(&[]).out;
+    let line =
+        "claude works on its own login (~/.claude/.credentials.json); ANTHROPIC_API_KEY is kept from it";
+    assert!(said.contains(line), "{said}");
+    assert!(!test.read("seen").contains("ANTHROPIC_API_KEY"), "the login pays: {said}");
+    let said = run(&["--allow-api-key"]).out;
+    assert!(said.contains("claude works on the key in ANTHROPIC_API_KEY\n"), "{said}");
+    assert!(test.read("seen").contains("ANTHROPIC_API_KEY"), "as it was asked for: {said}");
+}
+
+#[test]
+fn no_agent_sees_that_it_runs_inside_another() {
+    let test = Test::new().program("mine", SHOWS);
+    let mut command = test.ralph_command(&["run", "x", "--name", "a", "--", "./mine"]);
+    command.env("CLAUDECODE", "1").env("CLAUDE_CODE_ENTRYPOINT", "cli").env("CODEX_THREAD_ID", "t");
+    let done = test.start_command(command).end().exits(0);
+    assert_eq!(test.read("seen"), "", "{}", done.out);
+}
+
+#[test]
+fn a_secret_is_nowhere_in_what_ralph_writes() {
+    const SECRET: &str = "s3cr3t-of-the-test";
+    let test = Test::git().program(
+        "mine",
+        "#!/bin/sh\necho \"the token is $SHOP_TOKEN\"\nprintf %s \"$SHOP_TOKEN\" | cut -c1-6 | tr -d '\\n'\n\
+         printf %s \"$SHOP_TOKEN\" | cut -c7-\n\"$RALPH\" bus post \"token $SHOP_TOKEN\"\n\
+         \"$RALPH\" blocked \"who owns $SHOP_TOKEN?\"\nexit 1\n",
+    );
+    let words =
+        ["run", "x", "--name", "a", "--check", "echo red $SHOP_TOKEN; false", "--notify", "cat >told"];
+    let mut command = test.ralph_command(&[&words, &["-m", "2", "--", "./mine"][..]].concat());
+    command.env("SHOP_TOKEN", SECRET).env("RALPH", env!("CARGO_BIN_EXE_ralph"));
+    let done = test.start_command(command).end().exits(3);
+    assert!(!done.out.contains(SECRET) && !done.err.contains(SECRET), "{}", done.out);
+    assert!(done.out.contains("the token is [SHOP_TOKEN]\n"), "{}", done.out);
+    assert!(test.status("a")["outcome"]["why"].as_str().unwrap().contains("who owns [SHOP_TOKEN]?"));
+    let mut resumed = test.ralph_command(&["resume", "a", "--answer", "me"]);
+    resumed.env("SHOP_TOKEN", SECRET).env("RALPH", env!("CARGO_BIN_EXE_ralph"));
+    test.start_command(resumed).end().exits(3);
+    assert!(test.prompt("a", 2).contains("red [SHOP_TOKEN]"));
+    for place in [test.state_dir(), test.workspace().join(".ralph")] {
+        search(&place, SECRET);
+    }
+}
+
+/// Fails at a file that holds these words.
+fn search(place: &Path, words: &str) {
+    for entry in fs::read_dir(place).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            search(&path, words);
+        } else {
+            let bytes = fs::read(&path).unwrap_or_default();
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains(words), "{}: {text}", path.display());
+        }
+    }
+}

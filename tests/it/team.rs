@@ -1,0 +1,115 @@
+//! Agents that rest at a limit: waited for, hurried, survived, and stood in for by another.
+
+use crate::kit::{Test, until};
+
+/// Two agents of the user's own; the first has a limit, or no login, as long as the file `gate` is there.
+fn two(means: &str, probe: &str) -> Test {
+    let settings = format!(
+        "probe = '{probe}'\n\
+         [agents.first]\ncommand = 'first'\nlogin = 'first login'\n\
+         [[agents.first.exit]]\ncode = 7\nmeans = '{means}'\n\
+         [agents.second]\ncommand = 'second'\n"
+    );
+    Test::new()
+        .on_path("first", "#!/bin/sh\ntest -e gate && exit 7\necho '<promise>COMPLETE</promise>'\n")
+        .on_path("second", "#!/bin/sh\nsleep 1.2\nrm -f gate\n")
+        .file(".ralph/settings.toml", &settings)
+        .file("gate", "")
+}
+
+fn names(test: &Test) -> Vec<String> {
+    let started = test.events("a", "started");
+    started.iter().map(|line| line["agent"].as_str().unwrap_or("-").to_owned()).collect()
+}
+
+#[test]
+fn the_second_takes_over_and_the_first_comes_back() {
+    for (means, expected) in
+        [("limit", ["first", "second", "first"]), ("login", ["first", "second", "second"])]
+    {
+        let test = two(means, "1s..1s");
+        // The second takes its time, so that the first's rest is over, and says nothing that ends the loop.
+        let words = ["run", "x", "--name", "a", "--agent", "first,second", "-m", "2"];
+        let code = if means == "limit" { 0 } else { 1 };
+        let done = test.ralph(&words).exits(code).says("iteration 1 is not counted: first:");
+        done.says("starting iteration 2/3 (second)");
+        assert_eq!(names(&test), expected, "{means}");
+        assert_eq!(test.status("a")["consecutive_failures"], 0);
+        assert!(test.read(".ralph/task/a/progress.md").contains("- Agent: second, exit 0"));
+    }
+}
+
+#[test]
+fn checks_that_stay_red_are_no_reason_for_another_agent() {
+    let test = two("limit", "1s..1s");
+    test.sh("rm gate");
+    let words = ["run", "x", "--name", "a", "--agent", "first,second", "-m", "2", "--check", "false"];
+    test.ralph(&words).exits(1);
+    assert_eq!(names(&test), ["first", "first"]);
+}
+
+#[test]
+fn a_limit_without_an_end_is_probed_and_costs_no_iteration() {
+    let test = two("limit", "100ms..100ms");
+    let live = test.start(&["run", "x", "--name", "a", "--agent", "first", "-m", "1", "--max-failures", "1"]);
+    until("it was tried again", || test.events("a", "started").len() > 2);
+    test.sh("rm gate");
+    live.end().exits(0).says("is not counted: first: usage limit reached, resting until");
+    assert_eq!(test.status("a")["total_failures"], 0);
+}
+
+#[test]
+fn a_person_may_hurry_a_loop_that_rests() {
+    let test = two("limit", "1h..1h");
+    let live = test.start(&["run", "x", "--name", "a", "--agent", "first"]);
+    until("it rests", || !test.events("a", "ended").is_empty());
+    assert!(test.status("a")["resting_until"].is_string());
+    let status = test.ralph(&["status", "a"]).exits(0);
+    status.says("Now: first: usage limit reached").says("ralph resume a --now");
+    test.sh("rm gate");
+    test.ralph(&["resume", "a", "--now"]).exits(0).says("a tries again now");
+    live.end().exits(0).says("trying again now");
+    assert_eq!(test.events("a", "hurried").len(), 1);
+}
+
+#[test]
+fn a_rest_survives_the_death_of_its_runner() {
+    let test = two("limit", "1h..1h");
+    let live = test.start(&["run", "x", "--name", "a", "--agent", "first"]);
+    until("it rests", || !test.events("a", "ended").is_empty());
+    assert!(test.status("a")["resting_until"].is_string());
+    let before = test.status("a")["resting_until"].clone();
+    live.signal("KILL");
+    drop(live);
+    until("nobody runs it", || test.status("a")["status"] == "crashed");
+    let live = test.start(&["resume", "a"]);
+    until("it rests again", || test.status("a")["status"] == "running");
+    assert_eq!(test.status("a")["resting_until"], before);
+    assert_eq!(test.events("a", "started").len(), 1, "it was not tried before its time");
+    live.signal("KILL");
+    drop(live);
+    until("nobody runs it", || test.status("a")["status"] == "crashed");
+    test.sh("rm gate");
+    test.ralph(&["resume", "a", "--now"]).exits(0);
+}
+
+#[test]
+fn a_missing_login_stops_at_once_and_names_what_mends_it() {
+    let test = two("login", "1s..1s");
+    let done = test.ralph(&["run", "x", "--name", "a", "--agent", "first"]).exits(1);
+    done.complains("first exited with 7: it is not logged in: log in: first login");
+    assert_eq!(test.status("a")["outcome"]["why"], "login");
+    test.sh("rm gate");
+    test.ralph(&["resume", "a"]).exits(0);
+}
+
+#[test]
+fn words_for_one_agent_alone_do_not_go_to_several() {
+    let test = two("limit", "1s..1s");
+    let run = |more: &[&str]| test.ralph(&[&["run", "x", "--agent", "first,second"], more].concat()).exits(2);
+    run(&["--model", "big"]).complains("--model: several agents are named").complains("headless");
+    let twice = test.ralph(&["run", "x", "--agent", "first,first"]).exits(2);
+    twice.complains("names first twice");
+    let unknown = test.ralph(&["run", "x", "--agent", "first,secnd"]).exits(2);
+    unknown.complains("\"secnd\": there is no such agent").complains("did you mean second?");
+}
