@@ -30,7 +30,7 @@ fn the_second_takes_over_and_the_first_comes_back() {
         let test = two(means, "1s..1s");
         // The second takes its time, so that the first's rest is over, and says nothing that ends the loop.
         let words = ["run", "x", "--name", "a", "--agent", "first,second", "-m", "2"];
-        let code = if means == "limit" { 0 } else { 1 };
+        let code = i32::from(means != "limit");
         let done = test.ralph(&words).exits(code).says("iteration 1 is not counted: first:");
         done.says("starting iteration 2/3 (second)");
         assert_eq!(names(&test), expected, "{means}");
