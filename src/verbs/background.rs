@@ -51,7 +51,7 @@ pub(super) fn launch(home: &Home, dir: &LoopDir, tmux: Option<&Tmux>) -> Result<
     let _ = std::fs::remove_file(&complaint);
     // What it did before is no sign of life.
     let before = cache::read(dir)?.offset;
-    let notices = Notices::open();
+    let mut notices = Notices::open();
     for path in [dir.path(), &dir.lock(), &dir.journal()] {
         notices.watch(path);
     }

@@ -3,7 +3,6 @@
 use crate::drive::notice::Notices;
 use crate::store::{LoopDir, await_free};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::cell::OnceCell;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -18,7 +17,7 @@ const DEAF: Duration = Duration::from_millis(50);
 /// Hears of one loop. A thread waits for its lock, so whoever has one must not fork any more.
 pub(super) struct Ear {
     /// Opened when there is a file to listen to: the kernel takes its time to close it.
-    notices: OnceCell<Notices>,
+    notices: Option<Notices>,
     /// Closed at the other end once nobody holds the lock.
     gone: UnixStream,
 }
@@ -33,12 +32,12 @@ impl Ear {
             drop(theirs);
         };
         std::thread::Builder::new().stack_size(STACK).spawn(sleep)?;
-        Ok(Self { notices: OnceCell::new(), gone })
+        Ok(Self { notices: None, gone })
     }
 
     /// Listens to this file, too. May be repeated.
-    pub(super) fn watch(&self, path: &Path) {
-        self.notices.get_or_init(Notices::open).watch(path);
+    pub(super) fn watch(&mut self, path: &Path) {
+        self.notices.get_or_insert_with(Notices::open).watch(path);
     }
 
     /// Whether the runner is gone; all that it wrote is then on disk.
@@ -48,7 +47,7 @@ impl Ear {
 
     /// Sleeps until a file has changed, the runner is gone, or this long; whether the runner is gone.
     pub(super) fn wait(&self, at_most: Duration) -> bool {
-        let hears = self.notices.get().is_some_and(|notices| notices.fd().is_some());
+        let hears = self.notices.as_ref().is_some_and(|notices| notices.fd().is_some());
         self.sleep(if hears { at_most } else { at_most.min(DEAF) })
     }
 
@@ -59,11 +58,11 @@ impl Ear {
 
     fn sleep(&self, at_most: Duration) -> bool {
         let mut fds = vec![PollFd::from_borrowed_fd(self.gone.as_fd(), PollFlags::IN)];
-        let notices = self.notices.get();
+        let notices = self.notices.as_ref();
         fds.extend(notices.and_then(Notices::fd).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let _ = poll(&mut fds, Timespec::try_from(at_most).ok().as_ref());
         if let Some(notices) = notices {
-            notices.clear();
+            notices.take();
         }
         !fds[0].revents().is_empty()
     }

@@ -28,11 +28,11 @@ pub(super) fn logs(words: &LogsWords) -> Result<i32, Failure> {
     }
     let mut printer = Printer::new(&visit.view, words.raw, iteration);
     let mut open = None;
-    let ear = words.follow.then(|| Ear::on(&visit.dir)).transpose().map_err(Failure::broken)?;
+    let mut ear = words.follow.then(|| Ear::on(&visit.dir)).transpose().map_err(Failure::broken)?;
     loop {
         // Asked before reading: what was printed before an ending is read after it was seen.
         let over = ear.as_ref().is_none_or(Ear::is_gone);
-        if let Some(ear) = &ear {
+        if let Some(ear) = &mut ear {
             // Listened to before reading, as well: what comes after is then heard of.
             ear.watch(&visit.dir.journal());
             ear.watch(&visit.dir.iteration(iteration).join("output.log"));

@@ -128,7 +128,7 @@ const LEAVING: Duration = Duration::from_millis(20);
 /// inbox for the last time: then the lock is free before long, and whoever says something must see to it.
 fn is_heard(dir: &LoopDir) -> bool {
     let said = std::fs::metadata(dir.inbox()).map_or(0, |data| data.len());
-    let (begun, notices) = (Instant::now(), Notices::open());
+    let (begun, mut notices) = (Instant::now(), Notices::open());
     notices.watch(&dir.journal());
     loop {
         let held = is_held(dir);
