@@ -24,7 +24,7 @@ enum State {
     Escape,
     /// A sequence up to its last letter.
     Sequence,
-    /// A string up to its terminator, and whether an escape has come.
+    /// A string up to its terminator, and whether the escape of that has come.
     String {
         escape: bool,
     },
@@ -35,7 +35,7 @@ const USUAL: [u16; 2] = [7, 25];
 /// The second screen, in its three spellings.
 const SECOND: [u16; 3] = [1049, 1047, 47];
 /// Commands to the terminal itself that are not passed on: the clipboard, and files.
-const KEPT_BACK: [&[u8]; 2] = [b"52", b"1337"];
+const KEPT_BACK: [u16; 4] = [52, 1337, 5113, 5522];
 /// A longer sequence is none.
 const SEQUENCE_MAX: usize = 64 * 1024;
 
@@ -77,7 +77,49 @@ impl Glass {
                     self.take(byte, out);
                 }
             }
-            State::Escape => {
+            State::Escape => self.after_escape(byte, out),
+            State::Sequence => match byte {
+                0x1b => self.begin(State::Escape, byte),
+                0x18 | 0x1a => self.drop(),
+                // It does what it does elsewhere, and is no part of the sequence.
+                0x00..0x20 => out.push(byte),
+                0x40..0x7f => {
+                    self.sequence.push(byte);
+                    self.note();
+                    self.pass(out);
+                }
+                0x7f => {}
+                0x80.. => {
+                    self.drop();
+                    self.take(byte, out);
+                }
+                _ if self.sequence.len() > SEQUENCE_MAX => self.drop(),
+                _ => self.sequence.push(byte),
+            },
+            State::String { escape: true } if byte == b'\\' => self.end_string(b"\x1b\\", out),
+            // Whatever the terminal makes of a string that is cut short: it is not shown, and what comes is looked at.
+            State::String { escape: true } => {
+                self.begin(State::Escape, 0x1b);
+                self.after_escape(byte, out);
+            }
+            State::String { .. } => match byte {
+                0x07 if self.sequence.starts_with(b"\x1b]") => self.end_string(b"\x07", out),
+                0x18 | 0x1a => self.drop(),
+                0x1b => self.state = State::String { escape: true },
+                0x00..0x20 => {}
+                _ if self.sequence.len() < SEQUENCE_MAX => self.sequence.push(byte),
+                _ => {}
+            },
+        }
+    }
+
+    fn after_escape(&mut self, byte: u8, out: &mut Vec<u8>) {
+        match byte {
+            // Another escape begins anew. What comes in between terminals do, or leave out, and go on.
+            0x1b | 0x7f.. => {}
+            0x18 | 0x1a => self.drop(),
+            0x00..0x20 => out.push(byte),
+            _ => {
                 self.sequence.push(byte);
                 match byte {
                     b'[' => self.state = State::Sequence,
@@ -86,30 +128,15 @@ impl Glass {
                     _ => self.pass(out),
                 }
             }
-            State::Sequence => {
-                self.sequence.push(byte);
-                match byte {
-                    0x40..=0x7e => {
-                        self.note();
-                        self.pass(out);
-                    }
-                    0x1b => self.begin(State::Escape, byte),
-                    _ if self.sequence.len() > SEQUENCE_MAX => self.drop(),
-                    _ => {}
-                }
-            }
-            State::String { escape } => {
-                self.sequence.push(byte);
-                let ends = byte == 0x07 || (escape && byte == b'\\');
-                if ends {
-                    if self.is_harmless() { self.pass(out) } else { self.drop() }
-                } else if byte == 0x18 || byte == 0x1a {
-                    self.drop();
-                } else {
-                    self.sequence.truncate(SEQUENCE_MAX);
-                    self.state = State::String { escape: byte == 0x1b };
-                }
-            }
+        }
+    }
+
+    fn end_string(&mut self, end: &[u8], out: &mut Vec<u8>) {
+        if self.is_harmless() {
+            self.sequence.extend_from_slice(end);
+            self.pass(out);
+        } else {
+            self.drop();
         }
     }
 
@@ -132,8 +159,14 @@ impl Glass {
     /// Whether a string is a command to the terminal itself, and none of those that are kept back.
     fn is_harmless(&self) -> bool {
         let Some(command) = self.sequence.strip_prefix(b"\x1b]") else { return false };
-        let number: Vec<u8> = command.iter().copied().take_while(u8::is_ascii_digit).collect();
-        self.sequence.len() < SEQUENCE_MAX && !KEPT_BACK.contains(&&number[..])
+        let digits = command.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(command.len());
+        // Some terminals count round and round: what is too large for a command's number may become any of them.
+        let Ok(number) = std::str::from_utf8(&command[..digits]).unwrap_or_default().parse::<u16>() else {
+            return false;
+        };
+        // Controls beyond ASCII may end it, and begin another.
+        let controls = command.windows(2).any(|pair| pair[0] == 0xc2 && (0x80..0xa0).contains(&pair[1]));
+        self.sequence.len() < SEQUENCE_MAX && !controls && !KEPT_BACK.contains(&number)
     }
 
     /// Notes what a sequence changes that outlives the agent.
@@ -188,11 +221,37 @@ mod tests {
             ("a\x1b]52;c;aGk=\x1b\\b", "ab"),
             ("a\x1b]1337;File=x\x07b", "ab"),
             ("a\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\b", "a\x1b\\b"),
+            ("a\x1bPq#0;\x07#1\x1b\\b", "ab"),
             ("a\x1b_Gi=1\x1b\\b", "ab"),
             ("a\u{9d}52;c;aGk=\u{9c}b", "a52;c;aGk=b"),
+            ("a\x1b]5522;type=read\x1b\\b", "ab"),
         ] {
             assert_eq!(through(text), shown, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_command_does_not_get_through_in_the_shadow_of_another() {
+        // Each is what some terminal takes for the clipboard's: an escape begins anew wherever it stands, and
+        // controls in the middle of a sequence are none of it.
+        for (text, shown) in [
+            ("a\x1b\x1b]52;c;aGk=\x07b", "ab"),
+            ("a\x1b\n]52;c;aGk=\x07b", "a\nb"),
+            ("a\x1b\x7f]52;c;aGk=\x07b", "ab"),
+            ("a\x1bé]52;c;aGk=\x07b", "ab"),
+            ("a\x1b]0;title\x1b]52;c;aGk=\x07b", "ab"),
+            ("a\x1b]0;title\x1b[m\x1b]52;c;aGk=\x07b", "a\x1b[mb"),
+            ("a\x1b]052;c;aGk=\x07b", "ab"),
+            ("a\x1b]4294967348;c;aGk=\x07b", "ab"),
+            ("a\x1b]\x0152;c;aGk=\x07b", "ab"),
+            ("a\x1b]0;x\u{9c}\u{9d}52;c;aGk=\u{9c}\x07b", "ab"),
+            ("a\x1b[3\x18\u{9d}52;c;aGk=\x07b", "a52;c;aGk=\x07b"),
+            ("a\x1b[3\u{9d}52;c;aGk=\x07b", "a52;c;aGk=\x07b"),
+            ("a\x1bPx\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\b", "a\x1b\\b"),
+        ] {
+            assert_eq!(through(text), shown, "{text:?}");
+        }
+        assert_eq!(through("\x1b[3\n1mred"), "\n\x1b[31mred", "a control there does what it does elsewhere");
     }
 
     #[test]
