@@ -63,6 +63,10 @@ pub struct Terminal {
     /// Whether queries are answered here: nobody else sees them.
     answers: bool,
     keys: Vec<u8>,
+    /// How many bytes of answers have been put among the keys since there were none.
+    unheard: usize,
+    /// How much has come since a control last ended whatever had begun.
+    unended: usize,
     /// The beginning of a sequence whose end has not come yet.
     torn: Vec<u8>,
     born: Instant,
@@ -84,6 +88,12 @@ const BEFORE_ENTER: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(200);
 /// So much of what was seen before is looked at again: it tells whose the lines after it are.
 const CONTEXT: usize = 8 * 1024;
+/// A longer command to the terminal is none.
+const ENDLESS: usize = 1024 * 1024;
+/// What ends any sequence, and does nothing else.
+const CANCEL: u8 = 0x18;
+/// So many bytes of answers may wait for a program before its questions go unanswered.
+const UNHEARD: usize = 64 * 1024;
 /// So much may scroll away between two looks.
 const UNSEEN: usize = 32 * 1024;
 
@@ -97,6 +107,8 @@ impl Terminal {
             stage: Stage::Waiting,
             answers,
             keys: Vec::new(),
+            unheard: 0,
+            unended: 0,
             torn: Vec::new(),
             born: now,
             dirty: false,
@@ -113,13 +125,31 @@ impl Terminal {
         self.dirty = true;
         for piece in bytes.chunks(UNSEEN / 2) {
             self.show(piece);
+            self.cut_off_endless(piece);
             if self.parser.callbacks().scrolled - self.searched >= UNSEEN {
                 self.search();
             }
         }
         let answers = std::mem::take(&mut self.parser.callbacks_mut().answers);
-        if self.answers {
+        if self.keys.is_empty() {
+            self.unheard = 0;
+        }
+        // A program that asks and does not listen is not waited for with more and more answers.
+        if self.answers && self.unheard < UNHEARD {
+            self.unheard += answers.len();
             self.keys.extend(answers);
+        }
+    }
+
+    /// A command to the terminal is kept until it ends, and one that never does would fill the memory.
+    fn cut_off_endless(&mut self, piece: &[u8]) {
+        match piece.iter().rposition(|byte| matches!(byte, 0x07 | 0x18 | 0x1a | 0x1b)) {
+            Some(at) => self.unended = piece.len() - at,
+            None => self.unended += piece.len(),
+        }
+        if self.unended > ENDLESS {
+            self.unended = 0;
+            self.parser.process(&[CANCEL]);
         }
     }
 
