@@ -241,12 +241,7 @@ impl State {
             self.claims.exit_waiting = waiting;
         }
         self.remember(how, report);
-        // Whoever was told and could do nothing is told again.
-        if self.recent.back().is_some_and(|last| !last.refunded) {
-            self.question = None;
-            self.answers.drain(..self.answers_told);
-        }
-        self.answers_told = 0;
+        self.heard(how);
         let unpriced = report.cost_usd.is_none() && report.tokens.is_some();
         if unpriced && self.plan.limits.cost_usd.is_some() && !self.plan.limits.unknown_cost {
             let detail = format!("nobody knows what iteration {iteration} cost: its model has no price");
@@ -258,6 +253,17 @@ impl State {
             self.fault = Some((Fault::Survivors, detail));
         }
         self.judge_iteration();
+    }
+
+    /// What people said is told again unless the agent had its time with it.
+    fn heard(&mut self, how: How) {
+        let cut_short = matches!(how, How::Stopped | How::Unready | How::Faulted | How::Interrupted);
+        let refunded = self.recent.back().is_some_and(|last| last.refunded);
+        if !cut_short && !refunded && self.process.is_some() {
+            self.question = None;
+            self.answers.drain(..self.answers_told);
+        }
+        self.answers_told = 0;
     }
 
     /// Writes the newest iteration into the books.

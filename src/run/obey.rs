@@ -83,6 +83,7 @@ impl Runner<'_> {
             self.tell(Event::Faulted { class, detail })?;
             return Ok(Flow::Again);
         }
+        let told = self.state.answers.len();
         let prompt = match self.prompt().and_then(|prompt| self.open_prompt(iteration, prompt)) {
             Ok(prompt) => prompt,
             Err((class, detail)) => {
@@ -96,7 +97,8 @@ impl Runner<'_> {
         if self.hear(Some(Instant::now()))? {
             return Ok(Flow::HungUp);
         }
-        if !self.state.orders().contains(&Effect::Run { iteration }) {
+        // What a person has said meanwhile is not in this prompt.
+        if !self.state.orders().contains(&Effect::Run { iteration }) || self.state.answers.len() != told {
             return Ok(Flow::Again);
         }
         let several = !self.state.plan.fallback.is_empty();

@@ -43,6 +43,36 @@ fn words_that_a_crash_cut_short_are_told_again() {
 }
 
 #[test]
+fn words_to_an_iteration_that_a_person_stops_are_told_again() {
+    let script = format!("iteration 1\n exit 42\niteration 2\n {WAITS}iteration *\n promise COMPLETE\n");
+    let test = Test::new().script(&script);
+    test.ralph(&run(&[])).exits(3);
+    test.ralph(&["say", "a", WORDS]).exits(0);
+    let live = test.start(&["resume", "a"]);
+    until("the agent", || test.workspace().join("here").exists());
+    test.ralph(&["stop", "a"]).exits(0);
+    live.end().exits(130);
+    test.ralph(&["resume", "a"]).exits(0);
+    let told: Vec<bool> = (1..=3).map(|number| test.prompt("a", number).contains(WORDS)).collect();
+    assert_eq!(told, [false, true, true]);
+}
+
+#[test]
+fn words_that_come_while_a_prompt_is_made_are_not_lost() {
+    let test = Test::git().script("iteration 1\n sh touch ../arm\niteration 3\n promise COMPLETE\n");
+    let (ralph, git) = (env!("CARGO_BIN_EXE_ralph"), test.sh("command -v git"));
+    let shim = format!(
+        "#!/bin/sh\nif mv ../arm ../fired 2>/dev/null; then {ralph} say a {WORDS} >/dev/null; fi\nexec {} \"$@\"\n",
+        git.trim()
+    );
+    let test = test.on_path("git", &shim);
+    test.ralph(&run(&[])).exits(0);
+    assert_eq!(test.events("a", "answered").len(), 1);
+    let told: Vec<bool> = (1..=3).map(|number| test.prompt("a", number).contains(WORDS)).collect();
+    assert_eq!(told, [false, true, false]);
+}
+
+#[test]
 fn a_crashed_loop_hears_when_it_is_resumed() {
     let test = Test::new().script(&format!("iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"));
     crashed(&test, &[]);

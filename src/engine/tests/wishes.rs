@@ -355,6 +355,35 @@ fn an_answer_that_a_crash_cut_short_is_told_again() {
 }
 
 #[test]
+fn an_answer_to_an_iteration_that_was_cut_short_is_told_again() {
+    let told = || {
+        let said = Said { blocked: Some("which port?".into()), ..Said::default() };
+        let blocked = running().end(Report { said, ..Report::default() });
+        blocked.feed(Event::Answered { text: "port 80".into(), inbox: None }).resume()
+    };
+    let stopped = |wish| told().start().ask(wish, Door::Inbox).exit(0).resume();
+    let unready = told().start().notice(Notice::Unready).exit(0);
+    let faulted = told().start().fault().exit(0).resume();
+    let unborn = told().started_as_ordered(2).end(Report::default());
+    for (how, work) in [
+        ("stopped", stopped(Wish::StopNow)),
+        ("paused", stopped(Wish::PauseNow)),
+        ("never ready", unready),
+        ("faulted", faulted),
+        ("not started", unborn),
+    ] {
+        let state = &work.state;
+        assert_eq!((&state.answers[..], state.answers_told), (&["port 80".to_owned()][..], 0), "{how}");
+        assert_eq!(state.question.as_deref(), Some("which port?"), "{how}");
+        let rest = state.rest_until_ms.saturating_sub(state.clock_ms);
+        let heard = work.after(rest).start().exit(0);
+        assert!(heard.state.answers.is_empty() && heard.state.question.is_none(), "{how}");
+    }
+    let late = told().start().notice(Notice::Silence).exit(0);
+    assert!(late.state.answers.is_empty(), "it had its time");
+}
+
+#[test]
 fn the_inbox_is_never_read_backwards() {
     let mut work = running();
     let asked = |inbox| Event::Asked { wish: Wish::Go, by: Door::Inbox, inbox };
