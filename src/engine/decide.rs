@@ -23,26 +23,20 @@ pub enum Next {
 }
 
 /// Chooses what comes next. The order of these tests is a contract:
-/// stop, done, blocked or waiting, fatal, limit, paused, rest, run. Before the first two, child loops are drained.
+/// stop, done, blocked or waiting, fatal, limit, paused, rest, run. Before an ending, child loops are drained.
 pub fn decide(state: &State) -> Next {
     if matches!(state.wish, Wish::Stop | Wish::StopNow) {
         let stopped = Outcome::Stopped { by: state.wished_by.word().into() };
         return if state.drained { Next::End(stopped) } else { Next::Drain };
     }
-    if let Some(outcome) = done(state) {
-        return match state.wish {
-            _ if state.drained => Next::End(outcome),
-            // Whoever does not wait for the agent does not wait for child loops.
-            Wish::PauseNow => Next::Pause,
+    let ending = done(state).or_else(|| given_up(state)).or_else(|| fatal(state)).or_else(|| used_up(state));
+    if let Some(outcome) = ending {
+        return match outcome {
+            outcome if state.drained => Next::End(outcome),
+            // Whoever does not wait for the agent does not wait for child loops. What is done is so after a pause, too.
+            Outcome::Done { .. } if state.wish == Wish::PauseNow => Next::Pause,
             _ => Next::Drain,
         };
-    }
-    if let Some(outcome) = given_up(state).or_else(|| fatal(state)) {
-        return Next::End(outcome);
-    }
-    if let Some(limit) = limit(state) {
-        let success = limit == Limit::Iterations && state.is_plain() && state.all_green() && state.is_kept();
-        return Next::End(Outcome::Limit { limit, success });
     }
     if matches!(state.wish, Wish::Pause | Wish::PauseNow) {
         return Next::Pause;
@@ -85,6 +79,12 @@ fn given_up(state: &State) -> Option<Outcome> {
 fn fatal(state: &State) -> Option<Outcome> {
     let (class, detail) = state.fault.clone()?;
     Some(Outcome::Fatal { class, detail })
+}
+
+fn used_up(state: &State) -> Option<Outcome> {
+    let limit = limit(state)?;
+    let success = limit == Limit::Iterations && state.is_plain() && state.all_green() && state.is_kept();
+    Some(Outcome::Limit { limit, success })
 }
 
 /// Failures of the agent and failures of the tasks for green work are counted apart, each in a row: an agent that

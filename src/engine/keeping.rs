@@ -84,9 +84,25 @@ pub struct Keeping {
     /// The newest of these that was refused, until everything is committed.
     #[serde(default)]
     pub unsaved: Option<Owed>,
+    /// How often the tasks of the newest iteration have begun anew, because child loops had worked on.
+    #[serde(default)]
+    pub round: u32,
+    /// What the tasks came to before they last did so.
+    #[serde(default)]
+    pub earlier: Vec<TaskReport>,
+    /// The newest commit that was made for the newest iteration.
+    #[serde(default)]
+    pub newest: Option<String>,
 }
 
 impl Keeping {
+    /// Another iteration begins.
+    pub(super) fn begin(&mut self) {
+        (self.round, self.saved, self.newest) = (0, None, None);
+        self.reports.clear();
+        self.earlier.clear();
+    }
+
     /// The failure that is to be mended first.
     pub fn newest_failure(&self) -> Option<&Owed> {
         self.owed.as_ref().or(self.unsaved.as_ref())
@@ -170,10 +186,24 @@ impl State {
         }
     }
 
+    /// Child loops have worked on after the tasks: what they did is to be kept as well.
+    pub(super) fn keep_again(&mut self) {
+        let keeping = &mut self.keeping;
+        keeping.round = keeping.round.saturating_add(1);
+        keeping.saved = None;
+        let reports = std::mem::take(&mut keeping.reports);
+        if !reports.is_empty() {
+            keeping.earlier = reports;
+        }
+    }
+
     pub(super) fn committed(&mut self, iteration: u32, task: usize, report: &TaskReport) {
         let expected = self.phase == Phase::Committing && iteration == self.iteration;
         if !expected || self.task_due() != Some(task) {
             return;
+        }
+        if report.commit.is_some() {
+            self.keeping.newest.clone_from(&report.commit);
         }
         let is_commit = self.task_words(task) == COMMIT;
         let message = self.commit_words().filter(|_| is_commit).map(str::to_owned);
@@ -188,6 +218,10 @@ impl State {
         } else {
             self.keeping.open = true;
             self.keeping.reports.push(report.clone());
+            if report.skipped == Some(Skip::Unchanged) && !self.keeping.earlier.is_empty() {
+                // Nothing has come since: they went as they went.
+                self.keeping.reports = std::mem::take(&mut self.keeping.earlier);
+            }
             self.kept_or_owed(report.is_good(), owed);
         }
         if let Some(last) = self.recent.back_mut().filter(|last| last.number == iteration) {

@@ -5,9 +5,11 @@ use super::signal::fold;
 /// How long a first line may be, in characters.
 const SUBJECT_MAX: usize = 72;
 
-/// The lines at the end of an iteration's commit; the last is its alone.
-pub fn trailers(name: &str, id: &str, iteration: u32) -> [String; 2] {
-    [format!("Ralph-Iteration: {name} {iteration}"), format!("Ralph-Id: {id}/{iteration}")]
+/// The lines at the end of an iteration's commit; the last is its alone. Where child loops worked on, an iteration
+/// has another one for each round.
+pub fn trailers(name: &str, id: &str, iteration: u32, round: u32) -> [String; 2] {
+    let own = if round == 0 { iteration.to_string() } else { format!("{iteration}.{round}") };
+    [format!("Ralph-Iteration: {name} {iteration}"), format!("Ralph-Id: {id}/{own}")]
 }
 
 /// The whole message: what the agent said, else the title, else how the task begins.

@@ -181,8 +181,7 @@ impl State {
             self.counted += 1;
             self.iteration_wall_ms = Some(self.wall_ms);
             self.checks = vec![None; self.plan.proof.checks.len()];
-            self.keeping.reports.clear();
-            self.keeping.saved = None;
+            self.keeping.begin();
             self.drained = false;
             self.claims = Claims::default();
             self.answers_told = self.answers.len();

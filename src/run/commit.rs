@@ -43,6 +43,14 @@ impl Runner<'_> {
         Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|head| !head.is_empty())
     }
 
+    /// Where HEAD was before anything was there to be kept: when the iteration began, or at its own last commit where
+    /// child loops worked on after that.
+    fn kept_until(&self, iteration: u32) -> Option<String> {
+        let keeping = &self.state.keeping;
+        let newest = keeping.newest.clone().filter(|_| keeping.round > 0);
+        newest.or_else(|| self.head_before(iteration))
+    }
+
     fn tree(&self) -> Result<Tree, NoTree> {
         let plan = &self.state.plan;
         let tree = Tree::around(&plan.scm.command, &plan.workspace)?;
@@ -89,7 +97,7 @@ impl Runner<'_> {
     /// What is known of a task without starting anything: that there is nothing to do, or that it was done
     /// before a crash hid it.
     fn settled(&self, tree: &Tree, iteration: u32, task: usize) -> Option<TaskReport> {
-        let before = self.head_before(iteration);
+        let before = self.kept_until(iteration);
         let skipped = |why| TaskReport { skipped: Some(why), ..TaskReport::default() };
         let is_commit = self.state.task_words(task) == COMMIT;
         // Its message is written right before a commit is made. Without one, whoever carries the trailer has copied it.
@@ -109,7 +117,7 @@ impl Runner<'_> {
 
     /// The commit that this iteration made, found by its trailer.
     fn own_commit(&self, tree: &Tree, iteration: u32) -> Option<String> {
-        let [_, own] = trailers(&self.header.name, &self.header.id, iteration);
+        let [_, own] = trailers(&self.header.name, &self.header.id, iteration, self.state.keeping.round);
         let since = self.head_before(iteration).filter(|head| head != UNBORN);
         tree.commit_with(&own, since.as_deref())
     }
@@ -121,7 +129,7 @@ impl Runner<'_> {
         if words == COMMIT {
             let text = self.task_text().unwrap_or_default();
             let said = self.state.commit_words();
-            let own = trailers(&self.header.name, &self.header.id, iteration);
+            let own = trailers(&self.header.name, &self.header.id, iteration, self.state.keeping.round);
             let text = message(said, plan.task.title.as_deref(), &String::from_utf8_lossy(&text), &own);
             create_file(&path)?.write_all(text.as_bytes())?;
         }
@@ -167,7 +175,7 @@ impl Runner<'_> {
             match self.own_commit(&tree, iteration) {
                 Some(commit) => report = with_contents(report, &tree, commit),
                 // A hook may have rewritten the message. If HEAD is where it was, there was nothing to commit.
-                None if head_now(&tree) == self.head_before(iteration) => report.skipped = Some(Skip::Empty),
+                None if head_now(&tree) == self.kept_until(iteration) => report.skipped = Some(Skip::Empty),
                 None => {}
             }
         }

@@ -194,6 +194,9 @@ fn can_go_on(visit: &Visit) -> Result<(), Failure> {
     let (name, state) = (visit.dir.name(), &visit.view.state);
     let mut trial = state.clone();
     trial.step(Now::default(), &Event::Asked { wish: Wish::Go, by: Door::Inbox, inbox: None });
+    // Child loops that may still be at work change nothing about that.
+    let childless = Event::Drained { iteration: trial.iteration, waited: vec![], stopped: vec![] };
+    trial.step(Now::default(), &childless);
     match (state.status(false), trial.outcome()) {
         (Status::Done, Some(Outcome::Done { .. })) => Err(Failure::usage(
             format!("{name:?} is done"),

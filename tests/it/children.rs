@@ -99,6 +99,70 @@ fn a_child_that_takes_too_long_is_stopped_and_named_and_the_outcome_stays_done()
 }
 
 #[test]
+fn no_child_outlives_its_parent_however_that_ends() {
+    for (agent, kind, code) in [
+        ("say over", "limit", 1),
+        ("blocked no key", "blocked", 3),
+        ("exit 42", "waiting", 3),
+        ("sh mkdir .ralph/task/a/DONE", "fatal", 1),
+    ] {
+        let test = family(&format!("{}\n sh until test -e at-work; do sleep 0.01; done\n {agent}", spawns("b", "")));
+        let live = run(&test, &["-m", "1", "--wait-timeout", "1s", "--exit-waiting", "42"]);
+        let done = live.end();
+        assert_eq!(test.status("a")["outcome"]["kind"], kind, "{done:?}");
+        done.exits(code).says("stopped child loops: b").complains("waiting for child loops, at most 1s: b");
+        assert_eq!(status_of(&test, "b"), "stopped", "{kind}");
+        assert_eq!(test.survivors(), [0; 0], "{kind}");
+    }
+}
+
+#[test]
+fn what_a_child_does_after_its_parent_s_limit_may_be_the_proof() {
+    let test = family(&spawns("b", ""));
+    let live = run(&test, &["-m", "1", "--check", "test -e made-by-child"]);
+    at_work(&test);
+    until("the wait", || test.ralph(&["status", "a"]).out.contains("waiting for child loops"));
+    test.write("child-may-go", "");
+    live.end().exits(0).says("done: every check is green");
+}
+
+#[test]
+fn what_a_child_does_after_its_parent_s_commit_is_committed_too() {
+    let test = Test::git().file(".gitignore", "at-work\nchild-may-go\n");
+    test.sh("git add -A && git commit -q -m ignore");
+    let child = "iteration *\n sh touch at-work; until test -e child-may-go; do sleep 0.01; done\n sh echo x > made-by-child\n";
+    fs::write(test.root().join("child.script"), child).unwrap();
+    let test = test.script(&format!("iteration *\n {}\n sh echo x > made-by-a\n", spawns("b", "")));
+    let scm = ["--check", "test -e made-by-a", "--scm", "commit", "--scm", "tag first"];
+    let live = run(&test, &scm);
+    at_work(&test);
+    until("the wait", || test.ralph(&["status", "a"]).out.contains("waiting for child loops"));
+    assert_eq!(test.sh("git log --format=%s main | wc -l").trim(), "3");
+    test.sh("git tag -d first");
+    test.write("child-may-go", "");
+    live.end().exits(0);
+    assert_eq!(test.sh("git status --porcelain"), "");
+    assert_eq!(test.sh("git show --format= --name-only HEAD").trim(), "made-by-child");
+    assert_eq!(test.sh("git log --format=%b main | grep -c '^Ralph-Iteration: a 1$'").trim(), "2");
+    assert_eq!(test.sh("git rev-parse first"), test.sh("git rev-parse HEAD"), "and so are the tasks after it");
+}
+
+#[test]
+fn a_child_that_did_nothing_has_no_task_done_twice() {
+    let test = Test::git().file(".gitignore", "at-work\nchild-may-go\n");
+    test.sh("git add -A && git commit -q -m ignore");
+    let child = "iteration *\n sh touch at-work; until test -e child-may-go; do sleep 0.01; done\n";
+    fs::write(test.root().join("child.script"), child).unwrap();
+    let test = test.script(&format!("iteration *\n {}\n sh echo x > made-by-a\n", spawns("b", "")));
+    let live = run(&test, &["--check", "test -e made-by-a", "--scm", "commit", "--scm", "tag first"]);
+    at_work(&test);
+    until("the wait", || test.ralph(&["status", "a"]).out.contains("waiting for child loops"));
+    test.write("child-may-go", "");
+    live.end().exits(0);
+    assert_eq!(test.sh("git log --format=%s main | wc -l").trim(), "3");
+}
+
+#[test]
 fn a_child_is_stopped_with_its_parent() {
     let test = family(&format!("{}\n hang", spawns("b", "")));
     let live = run(&test, &[]);
@@ -139,8 +203,9 @@ fn a_window_born_inside_an_iteration_outlives_it_and_nothing_else_does() {
     );
     let test = family(&agent);
     let live = run(&test, &["-m", "1"]);
-    live.end().exits(1).says("ended ");
-    assert_eq!(status_of(&test, "b"), "running", "its parent's end at a limit is not its own");
+    live.until_out("ended ");
+    until("the wait", || test.ralph(&["status", "a"]).out.contains("waiting for child loops"));
+    assert_eq!(status_of(&test, "b"), "running");
     let windows = test
         .command("tmux")
         .args(["-L", "ralph", "list-windows", "-t", "ralph", "-F", "#{window_name}"])
@@ -149,6 +214,7 @@ fn a_window_born_inside_an_iteration_outlives_it_and_nothing_else_does() {
     assert_eq!(String::from_utf8_lossy(&windows.stdout), "b\n", "the agent's own window is gone");
     test.write("child-may-go", "");
     test.ralph(&["wait", "b"]).exits(0);
+    live.end().exits(1).says("child loops are over: b");
     until("the end of all", || test.survivors().is_empty());
 }
 

@@ -2,7 +2,7 @@
 
 use super::kit::Loop;
 use crate::engine::event::{Door, Event, Marker, Report, Said, Wish};
-use crate::engine::{Effect, Outcome, Phase};
+use crate::engine::{Effect, Outcome};
 
 /// A loop whose work is done, and nobody has looked for child loops yet.
 fn done() -> Loop {
@@ -64,17 +64,90 @@ fn child_loops_that_take_too_long_are_stopped_and_the_outcome_stays_done() {
     assert_eq!(promised(patient).orders(), [Effect::Drain { iteration: 1, stop: false }], "for ever");
 }
 
+/// Loops that come to each ending but `done` and `stopped`, and nobody has looked for child loops yet.
+fn endings() -> [(&'static str, Loop); 4] {
+    let new = || Loop::new().checks(1).no_preflight();
+    let red = |work: Loop| {
+        let work = work.feed_alone(Event::Ended { iteration: 1, report: Report::default() });
+        work.feed_alone(Event::Checked { iteration: 1, check: 0, report: super::kit::red() })
+    };
+    let fatal = new().open().start().fault();
+    [
+        ("limit", red(new().at_most(1).open().start())),
+        ("blocked", red(new().open().start().marker(Marker::Blocked))),
+        ("waiting", red(new().open().start().marker(Marker::Wait))),
+        ("fatal", fatal.feed_alone(Event::Ended { iteration: 1, report: Report::default() })),
+    ]
+}
+
 #[test]
-fn no_other_ending_waits_for_child_loops() {
-    for work in [
-        Loop::new().at_most(1).open().start(),
-        Loop::new().open().start().marker(Marker::Blocked),
-        Loop::new().open().start().marker(Marker::Wait),
-        Loop::new().open().start().fault(),
-    ] {
-        let ended = work.feed_alone(Event::Ended { iteration: 1, report: Report::default() });
-        assert!(matches!(ended.state.phase, Phase::Ended(_)), "{:?}", ended.state.phase);
+fn every_ending_waits_for_child_loops_and_then_stops_them() {
+    for (kind, work) in endings() {
+        let waits = [Effect::Drain { iteration: 1, stop: false }, Effect::WakeAt(300_000)];
+        assert_eq!(work.orders(), waits, "{kind}");
+        assert_eq!(work.clone().drained(&[], &[]).outcome().verdict().kind, kind);
+        let late = woke(work, 300_000);
+        assert_eq!(late.orders(), [Effect::Drain { iteration: 1, stop: true }], "{kind}");
+        let ended = late.drained(&[], &["child"]);
+        let ended = if kind == "fatal" { ended } else { ended.check("r") };
+        assert_eq!(ended.outcome().verdict().kind, kind, "once is enough");
     }
+}
+
+#[test]
+fn what_child_loops_did_after_a_limit_may_be_the_proof() {
+    let [(_, work), ..] = endings();
+    let mut work = work;
+    work.state.claims.said.promised = true;
+    let work = work.drained(&["child"], &[]);
+    assert!(work.is_checking());
+    assert!(work.check("g").is_done());
+}
+
+#[test]
+fn who_hurries_an_ending_stops_child_loops_and_changes_nothing_else() {
+    for (kind, work) in endings() {
+        let work = ask(work, Wish::PauseNow);
+        assert_eq!(work.orders(), [Effect::Drain { iteration: 1, stop: true }], "{kind}");
+        assert_eq!(work.clone().drained(&[], &["child"]).outcome().verdict().kind, kind);
+        assert_eq!(
+            ask(work, Wish::PauseNow).outcome().verdict().kind,
+            kind,
+            "and who presses again does not wait"
+        );
+    }
+}
+
+#[test]
+fn what_child_loops_did_after_the_commit_is_committed_too() {
+    let green = |work: Loop, iteration| {
+        work.feed_alone(Event::Checked { iteration, check: 0, report: super::kit::green() })
+    };
+    let commits = |work: Loop| {
+        let report = super::kit::kept();
+        work.feed_alone(Event::Committed { iteration: 1, task: 0, report })
+    };
+    let work = Loop::new().checks(1).tasks(&["commit", "push"]).open().check("r").start().exit(0);
+    let work = commits(green(work, 1));
+    let work = work.feed_alone(Event::Committed { iteration: 1, task: 1, report: super::kit::kept() });
+    assert!(work.is_draining());
+    let before = work.state.keeping.clone();
+    let work = green(work.drained(&["child"], &[]), 1);
+    assert_eq!(
+        (work.orders(), work.state.keeping.round),
+        (vec![Effect::Commit { iteration: 1, task: 0 }], 1)
+    );
+    let nothing = work.clone().keep("u");
+    assert!(nothing.is_done());
+    assert_eq!(nothing.state.keeping.reports, before.reports, "it went as it went");
+    let crashed = work.clone().open();
+    assert!(crashed.is_checking());
+    assert_eq!(crashed.check("g").state.keeping.round, 1, "a crash repeats the order, not the commit");
+    assert!(work.clone().keep("kk").is_done());
+    let lost = work.keep("l");
+    let rest = lost.state.rest_until_ms - lost.state.clock_ms;
+    let next = lost.after(rest).start();
+    assert_eq!((next.state.keeping.round, next.state.keeping.newest.clone()), (0, None));
 }
 
 #[test]

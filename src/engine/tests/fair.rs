@@ -82,6 +82,10 @@ impl Fair {
                 });
                 self.feed(0, opened());
                 self.ask(Wish::Go);
+                if let ([Effect::Drain { iteration, .. }, ..], false) = (&self.state.orders()[..], forgiven) {
+                    let (iteration, waited, stopped) = (*iteration, vec![], vec![]);
+                    self.feed(1, Event::Drained { iteration, waited, stopped });
+                }
                 return forgiven;
             }
             _ => panic!("{orders:?}"),

@@ -283,6 +283,12 @@ impl Oracle {
                 let last = report.skipped == Some(Skip::Unchanged);
                 self.task = Some((*iteration, if last { usize::MAX } else { *task }, report.is_good()));
             }
+            // What child loops did after it is committed, too.
+            Event::Drained { .. } | Event::Opened { .. }
+                if orders.iter().any(|order| matches!(order, Effect::Drain { .. })) =>
+            {
+                self.saved = 0;
+            }
             _ => {}
         }
     }
