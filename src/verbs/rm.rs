@@ -11,7 +11,8 @@ use crate::engine::words::{bytes, plural, quoted};
 use crate::engine::{State, Status};
 use crate::os::disk;
 use crate::show::say;
-use crate::store::{Home, Lock, LoopDir, cache};
+use crate::store::family::names;
+use crate::store::{Home, Lock, LoopDir, View, cache};
 use std::path::{Path, PathBuf};
 
 /// How many files a refusal names.
@@ -84,7 +85,19 @@ impl Doomed {
     fn ended(home: &Home, dir: LoopDir, words: &RmWords) -> Result<Self, Failure> {
         let lock = lock_away(&dir)?;
         // As it is now that nobody else can change it.
-        let state = cache::read(&dir)?.state;
+        let View { header, state, .. } = cache::read(&dir)?;
+        let name = dir.name();
+        // Those of a loop in the archive may be those of the one that has its name now.
+        if home.loop_dir(name) == dir {
+            let children = names(&home.living_children(name, header.created_ms));
+            if !children.is_empty() {
+                let [all, stop] = [children.join(", "), children.join(" and ralph stop ")];
+                return Err(Failure::usage(
+                    format!("child loops of {name:?} are still running: {all}"),
+                    format!("ralph stop {stop}, or ralph stop {name} if it has not ended, then say it again"),
+                ));
+            }
+        }
         if let Some(own) = &state.plan.worktree {
             may_go(dir.name(), own, words)?;
         }

@@ -106,7 +106,8 @@ fn no_child_outlives_its_parent_however_that_ends() {
         ("exit 42", "waiting", 3),
         ("sh mkdir .ralph/task/a/DONE", "fatal", 1),
     ] {
-        let test = family(&format!("{}\n sh until test -e at-work; do sleep 0.01; done\n {agent}", spawns("b", "")));
+        let test =
+            family(&format!("{}\n sh until test -e at-work; do sleep 0.01; done\n {agent}", spawns("b", "")));
         let live = run(&test, &["-m", "1", "--wait-timeout", "1s", "--exit-waiting", "42"]);
         let done = live.end();
         assert_eq!(test.status("a")["outcome"]["kind"], kind, "{done:?}");
@@ -144,7 +145,11 @@ fn what_a_child_does_after_its_parent_s_commit_is_committed_too() {
     assert_eq!(test.sh("git status --porcelain"), "");
     assert_eq!(test.sh("git show --format= --name-only HEAD").trim(), "made-by-child");
     assert_eq!(test.sh("git log --format=%b main | grep -c '^Ralph-Iteration: a 1$'").trim(), "2");
-    assert_eq!(test.sh("git rev-parse first"), test.sh("git rev-parse HEAD"), "and so are the tasks after it");
+    assert_eq!(
+        test.sh("git rev-parse first"),
+        test.sh("git rev-parse HEAD"),
+        "and so are the tasks after it"
+    );
 }
 
 #[test]
@@ -261,6 +266,25 @@ fn a_loop_that_only_claims_to_be_registered_is_swept() {
     let test = family(lies);
     run(&test, &["-m", "1"]).end().exits(1);
     assert_eq!(test.survivors(), [0; 0]);
+}
+
+#[test]
+fn a_parent_is_not_removed_while_a_child_is_at_work() {
+    let test = family(&format!("{}\n say ready\n hang", spawns("b", "")));
+    let live = run(&test, &[]);
+    at_work(&test);
+    crate::process::ready(&test);
+    signal(crate::process::supervisor(&test), "KILL");
+    live.end().exits(137);
+    test.ralph(&["rm", "a"])
+        .exits(2)
+        .complains("child loops of \"a\" are still running: b")
+        .complains("ralph stop b");
+    assert_eq!(status_of(&test, "b"), "running");
+    test.ralph(&["stop", "a"]).exits(0);
+    assert_eq!(status_of(&test, "b"), "stopped");
+    test.ralph(&["rm", "a"]).exits(0);
+    test.ralph(&["rm", "b"]).exits(0);
 }
 
 #[test]
