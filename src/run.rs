@@ -10,6 +10,7 @@ mod gather;
 mod obey;
 mod recount;
 mod relay;
+mod signs;
 
 use crate::drive::job::Gone;
 use crate::drive::read::Habits;

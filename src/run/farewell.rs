@@ -6,15 +6,17 @@ use crate::engine::act::{Tally, last_words};
 use crate::engine::event::{Event, Fault, Report, Said};
 use crate::engine::plain::plain;
 use crate::engine::reason::Reason;
-use crate::engine::{screen, signal};
+use crate::engine::signal;
 
 impl Runner<'_> {
     pub(super) fn agent_gone(&mut self, iteration: u32, gone: Gone, matched: bool) -> Result<(), Error> {
         self.relay()?;
         let found = self.task.look(self.state.plan.proof.file.as_deref());
         let found_something = !found.markers.is_empty() || found.cost_usd.is_some();
+        let own = self.own_words(&gone);
+        self.read_denials(own.as_deref());
         let tally = std::mem::take(&mut self.tally);
-        let mut said = self.read_words(&gone, &tally);
+        let mut said = self.read_words(&gone, own.as_deref(), &tally);
         said.matched = matched;
         said.blocked = said.blocked.or(found.blocked);
         let by_itself = !gone.exit.is_good() && !gone.stopped;
@@ -63,8 +65,9 @@ impl Runner<'_> {
         self.habits[self.state.using].reason(&plain(last))
     }
 
-    fn read_words(&self, gone: &Gone, tally: &Tally) -> Said {
-        if let Some(words) = tally.final_words() {
+    /// Reads the signals: in the final words where those are told apart, else in all that is the agent's own.
+    fn read_words(&self, gone: &Gone, on_screen: Option<&str>, tally: &Tally) -> Said {
+        if let Some(words) = tally.final_words().or(on_screen) {
             return signal::read(words, &self.state.promises());
         }
         let text = &gone.last_text;
@@ -72,11 +75,7 @@ impl Runner<'_> {
         if (self.state.agent().dialect.is_stream() && tally.spoke()) || !text.contains('<') {
             return Said::default();
         }
-        let prompt = String::from_utf8_lossy(&self.prompt.1);
-        if self.state.agent().terminal {
-            return signal::read(&screen::own(text, &prompt), &self.state.promises());
-        }
-        let own = signal::Echo::of(&prompt).cut(text);
+        let own = signal::Echo::of(&String::from_utf8_lossy(&self.prompt.1)).cut(text);
         let read = if gone.bytes > signal::TAIL as u64 { signal::read_end } else { signal::read };
         read(&own, &self.state.promises())
     }

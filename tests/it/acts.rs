@@ -123,6 +123,19 @@ fn a_quiet_run_that_failed_says_what_was_denied() {
 }
 
 #[test]
+fn a_denial_on_a_screen_counts_once_however_often_it_is_painted() {
+    let agent = r"echo ready; read x; for i in 1 2 3; do printf '\033[2J\033[5;5H\033[31m│ refused: \033[mls │\n'; done; seq 99";
+    let test = Test::new().file(".ralph/template.md", "{{task}} and never say refused: rm\n");
+    test.write(".ralph/settings.toml", KNOWN);
+    let test = test
+        .program("agent", &format!("#!/bin/sh\n{agent}\necho '<blocked>no key'; echo 'at all</blocked>'\n"));
+    let done = test.ralph(&["run", "x", "--name", "a", "-m", "1", "--pty", "--agent", "known"]).exits(3);
+    done.says("the agent was not allowed: refused: ls").says("once: refused: ls; --approve all lets");
+    assert_eq!(test.events("a", "ended")[0]["report"]["denied"], 1);
+    assert_eq!(test.status("a")["outcome"]["why"], "no key at all");
+}
+
+#[test]
 fn an_echoed_prompt_is_no_denial() {
     let test = Test::new();
     test.write(".ralph/template.md", "{{task}}\nIf it says\nrefused: ls\nask.\n{{done}}\n");
