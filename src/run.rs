@@ -15,7 +15,7 @@ mod signs;
 use crate::drive::job::Gone;
 use crate::drive::read::Habits;
 use crate::drive::task::TaskDir;
-use crate::drive::{Heard, Key, World, git, leftover, signals};
+use crate::drive::{Heard, Key, World, git, leftover, pty, signals};
 use crate::engine::act::{Act, Tally};
 use crate::engine::event::{CheckReport, Door, Fault, Notice, Wish};
 use crate::engine::{Effect, Event, Marker, Now, Outcome, Phase, State, words};
@@ -332,6 +332,14 @@ impl<'a> Runner<'a> {
                 }
                 Heard::Lingering(Key::Agent(iteration)) => {
                     self.tell(Event::Noticed { iteration, notice: Notice::Lingering, words: None })?;
+                }
+                Heard::TooLong(bytes) => {
+                    let detail = format!(
+                        "the prompt has a line of {bytes} bytes, and the agent's terminal loses what is beyond {}: \
+                         break it into shorter ones, or use --no-pty",
+                        pty::LINE_MAX
+                    );
+                    self.tell(Event::Faulted { class: Fault::Usage, detail })?;
                 }
                 Heard::Signal(signals::Heard::Child | signals::Heard::Resized)
                 | Heard::Pattern(_)

@@ -245,7 +245,9 @@ impl Job {
 
     /// Does what time asks for at its terminal.
     pub fn turn_terminal(&mut self) -> Option<Told> {
-        let told = self.terminal.as_mut()?.turn();
+        let near = self.output.as_ref();
+        let line_max = || near.is_some_and(pty::gathers_lines).then_some(pty::LINE_MAX);
+        let told = self.terminal.as_mut()?.turn(line_max);
         self.type_keys();
         told
     }

@@ -81,6 +81,8 @@ pub enum Heard {
     Unready(Key),
     /// The agent said that all is over, and does not go.
     Lingering(Key),
+    /// The agent's terminal takes no line as long as one of the prompt, in bytes.
+    TooLong(usize),
     /// The job's output cannot be written down.
     LogError(io::Error),
     /// The job and everything below it are gone.
@@ -429,6 +431,7 @@ impl World {
         }
         match job.turn_terminal() {
             Some(Told::Unready) => heard.push(Heard::Unready(key)),
+            Some(Told::TooLong(bytes)) => heard.push(Heard::TooLong(bytes)),
             Some(Told::Pattern) => heard.push(Heard::Pattern(key)),
             None => {}
         }

@@ -2,7 +2,7 @@
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use std::io;
 use std::num::NonZeroU16;
 use std::os::fd::{AsFd, OwnedFd};
@@ -38,6 +38,14 @@ pub(super) fn open(size: Size) -> io::Result<(OwnedFd, OwnedFd)> {
     resize(&near, size)?;
     rustix::io::ioctl_fionbio(&near, true)?;
     Ok((near, far))
+}
+
+/// So many bytes of a line are taken by a terminal that gathers whole lines for its program. The rest is lost.
+pub const LINE_MAX: usize = if cfg!(target_os = "linux") { 4095 } else { 1023 };
+
+/// Whether the terminal gathers whole lines for its program.
+pub(super) fn gathers_lines(near: impl AsFd) -> bool {
+    tcgetattr(near).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
 }
 
 /// Makes the screen as large as this; the agent is told by a signal.

@@ -28,6 +28,8 @@ pub struct Service {
 pub enum Told {
     /// It does not get ready for the prompt.
     Unready,
+    /// It takes no line of the prompt that is as long as this one, in bytes.
+    TooLong(usize),
     /// A line of the agent's own matches the done pattern.
     Pattern,
 }
@@ -228,8 +230,8 @@ impl Terminal {
         [look, stage].into_iter().flatten().min()
     }
 
-    /// Does what time asks for.
-    pub(super) fn turn(&mut self) -> Option<Told> {
+    /// Does what time asks for. `line_max` says how long a line may be that is typed now.
+    pub(super) fn turn(&mut self, line_max: impl Fn() -> Option<usize>) -> Option<Told> {
         let now = Instant::now();
         if self.dirty && now >= self.looked_at + LOOK {
             self.look(now);
@@ -237,7 +239,13 @@ impl Terminal {
         match self.stage {
             Stage::Waiting if self.is_ready(now) => {
                 let bracketed = self.parser.screen().bracketed_paste();
-                self.keys.extend(typing::keys(&self.service.prompt, bracketed));
+                let keys = typing::keys(&self.service.prompt, bracketed);
+                let longest = keys.split(|byte| *byte == b'\n').map(<[u8]>::len).max().unwrap_or(0);
+                if line_max().is_some_and(|max| longest > max) {
+                    self.stage = Stage::GivenUp;
+                    return Some(Told::TooLong(longest));
+                }
+                self.keys.extend(keys);
                 self.stage = Stage::Typing;
                 self.changed_at = now;
             }

@@ -61,18 +61,45 @@ fn is_open(line: &str) -> bool {
 /// The prompt as one word, whatever lines it comes in.
 struct Typed {
     letters: String,
+    /// One bit for each few letters that stand together somewhere: most lines of a screen are thereby known not to be
+    /// the prompt's, however long that is.
+    known: Vec<u64>,
+}
+
+/// So many bytes are a few letters.
+const FEW: usize = 6;
+
+/// The bit of a few letters, of so many.
+fn bit_of(few: &[u8], bits: usize) -> usize {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = few.iter().fold(0xcbf2_9ce4_8422_2325, mix);
+    (hash ^ (hash >> 32)) as usize % bits
 }
 
 impl Typed {
     fn of(prompt: &str) -> Self {
-        Self { letters: essence(prompt) }
+        let letters = essence(prompt);
+        let mut known = vec![0; (letters.len() / 8 + 1).min(1 << 17)];
+        for few in letters.as_bytes().windows(FEW) {
+            let bit = bit_of(few, known.len() * 64);
+            known[bit / 64] |= 1 << (bit % 64);
+        }
+        Self { letters, known }
+    }
+
+    /// Whether these letters may stand in the prompt; it is not so if this says no.
+    fn may_hold(&self, letters: &str) -> bool {
+        letters.as_bytes().windows(FEW).all(|few| {
+            let bit = bit_of(few, self.known.len() * 64);
+            self.known[bit / 64] & (1 << (bit % 64)) != 0
+        })
     }
 
     /// How many of these lines are the prompt's. A single line may be the agent's own even if the prompt holds it
     /// too; what goes on where the line before it ended, or begins where the prompt does, is not.
     fn run(&self, lines: &[Cow<'_, str>], essences: &[String]) -> usize {
         let first = &essences[0];
-        if first.is_empty() {
+        if first.is_empty() || !self.may_hold(first) {
             return 0;
         }
         let mut ends: Vec<usize> = self.places(first).map(|at| at + first.len()).take(PLACES).collect();

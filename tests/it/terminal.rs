@@ -28,7 +28,7 @@ fn log(test: &Test) -> String {
 
 #[test]
 fn the_prompt_is_pasted_once_and_exactly() {
-    let long = "0123456789abcde\n".repeat(6400);
+    let long = "0123456789abcde\n".repeat(65_536);
     for prompt in ["do it", "two\n  lines, \"quotes\", 'é日' and \\ $(x)\n\nend", &long] {
         let test = on_terminal(TAKES).file("task.md", prompt);
         run(&test, &["--prompt-file", "task.md"]).exits(0);
@@ -41,6 +41,25 @@ fn where_nothing_is_known_of_pasting_it_is_typed() {
     let test = on_terminal("#!/bin/sh\necho hello\nread -r one; read -r two; echo \"$one,$two\" > typed\n");
     run(&test, &["--prompt", "first\nsecond"]).exits(0);
     assert_eq!(test.read("typed"), "first,second\n");
+}
+
+#[test]
+fn a_line_that_the_terminal_would_cut_off_is_not_typed() {
+    let agent = "#!/bin/sh\necho hello\nsleep 1\nhead -n 3 > typed\n";
+    for (length, code) in [(4095, 0), (4096, 1)] {
+        let test = on_terminal(agent).file("task.md", &format!("first\n{}\nlast\n", "x".repeat(length)));
+        let done = run(&test, &["--prompt-file", "task.md"]).exits(code);
+        if code == 0 {
+            assert_eq!(test.read("typed"), test.read("task.md"));
+        } else {
+            done.complains("the prompt has a line of 4096 bytes").complains("--no-pty");
+            assert!(!log(&test).contains("first"), "nothing is typed: {}", log(&test));
+        }
+    }
+    let test = on_terminal(agent).file("task.md", &"0123456789abcde\n".repeat(20_000));
+    test.sh("sed -i 's/head -n 3/head -n 20000/' agent");
+    run(&test, &["--prompt-file", "task.md"]).exits(0);
+    assert_eq!(test.read("typed"), test.read("task.md"), "many lines wait for a program that takes its time");
 }
 
 #[test]
