@@ -364,7 +364,7 @@ impl<'a> Loop<'a> {
         let apart = Wanted::of(&stack, &plan.workspace)?;
         let look = if apart.is_some() { verbs::installed } else { verbs::ready };
         look(&plan, &stack)?;
-        Ok((plan, function, Place::of(apart)))
+        Ok((plan, function, Place::hosted(apart)))
     }
 }
 

@@ -80,15 +80,51 @@ pub fn settle_signals() {
     }
 }
 
+/// What ends a process that does not listen to it, and a runner does.
+const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
+
 /// Keeps back what a runner listens to, so that no signal is lost, or deadly, between a fork and the time
 /// when both sides listen.
 pub fn hold_signals() {
-    block(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1]);
+    block(&ENDING);
 }
 
 /// Lets through what was kept back, by us or by the parent.
 pub fn release_signals() {
     block(&[]);
+}
+
+/// Keeps back what would end this process, until it goes away: whoever has begun something can then take it back.
+pub struct Held(());
+
+impl Held {
+    /// Keeps it back from now on. Only for a program whose signals are its own.
+    #[expect(clippy::new_without_default, reason = "it does something")]
+    pub fn new() -> Self {
+        hold_signals();
+        Self(())
+    }
+
+    /// Whether something has come that will end this process.
+    pub fn has_any(&self) -> bool {
+        // SAFETY: the set is initialised before it is used, and asking for a disposition changes none.
+        unsafe {
+            let mut pending = std::mem::zeroed();
+            libc::sigpending(&raw mut pending);
+            ENDING.iter().any(|signal| {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(*signal, std::ptr::null(), &raw mut action);
+                // What the parent wanted ignored, as `nohup` does, is kept back all the same.
+                libc::sigismember(&raw const pending, *signal) == 1 && action.sa_sigaction != libc::SIG_IGN
+            })
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        release_signals();
+    }
 }
 
 fn block(signals: &[i32]) {

@@ -11,6 +11,7 @@ use crate::cli::{OutputWords, RunWords};
 use crate::config::{self, Places, Settings, Stack};
 use crate::engine::plan::{Level, Worktree};
 use crate::engine::{Plan, Status};
+use crate::os::Held;
 use crate::store::{self, Header, Home, Journal, LoopDir, cache, last_holder, valid_name};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -118,12 +119,19 @@ pub(crate) struct Place {
     pub(super) background: bool,
     pub(super) tmux: Option<String>,
     pub(super) apart: Option<Wanted>,
+    /// Whether the process is another program's, and with it all signals.
+    pub(super) hosted: bool,
 }
 
 impl Place {
     /// In the foreground, in this worktree if there is one to be made.
-    pub(crate) fn of(apart: Option<Wanted>) -> Self {
+    fn of(apart: Option<Wanted>) -> Self {
         Self { apart, ..Self::default() }
+    }
+
+    /// Inside another program.
+    pub(crate) fn hosted(apart: Option<Wanted>) -> Self {
+        Self { apart, hosted: true, ..Self::default() }
     }
 }
 
@@ -144,8 +152,11 @@ pub(crate) fn prepare(
     mut plan: Plan,
     place: Place,
 ) -> Result<Prepared, Failure> {
-    let Place { background, tmux, apart } = place;
+    let Place { background, tmux, apart, hosted } = place;
     let (apart, mut notes) = (apart.as_ref(), Vec::new());
+    // Before anything is made: when something ends this process meanwhile, that is taken back first.
+    let held = (apart.is_some() && !hosted).then(Held::new);
+    let is_interrupted = || held.as_ref().is_some_and(Held::has_any);
     if apart.is_some() {
         clear_half_made(home);
     }
@@ -160,13 +171,16 @@ pub(crate) fn prepare(
         None => claim_free(home, &plan, apart)?,
     };
     let made = match (apart, planned) {
-        (Some(apart), Some(planned)) => Some(apart.make(home, &dir, planned, &mut plan)?),
+        (Some(apart), Some(planned)) => Some(apart.make(home, &dir, planned, &mut plan, &is_interrupted)?),
         _ => None,
     };
     locks.take_workspace(home, &dir, &plan)?;
     let name = dir.name().to_owned();
     let created_ms = jiff::Timestamp::now().as_millisecond();
     let parent = std::env::var("RALPH_LOOP").ok().filter(|parent| valid_name(parent));
+    if is_interrupted() {
+        return Err(Failure::broken("interrupted"));
+    }
     let header = Header { name, id: new_id()?, created_ms, parent, background, tmux, plan: plan.clone() };
     drop(Journal::create(&dir, &header)?);
     notes.extend(made.map(Made::keep).unwrap_or_default());

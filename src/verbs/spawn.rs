@@ -19,7 +19,8 @@ pub(super) fn spawn(words: &RunWords) -> Result<i32, Failure> {
     if apart.is_none() {
         run::sweep_before(&home, &plan.workspace)?;
     }
-    let there = Place { background: true, tmux: tmux.as_ref().map(|tmux| tmux.socket.clone()), apart };
+    let there =
+        Place { background: true, tmux: tmux.as_ref().map(|tmux| tmux.socket.clone()), apart, hosted: false };
     let Prepared { dir, locks, plan, notes } = run::prepare(&home, words.name.as_deref(), plan, there)?;
     notes.iter().for_each(warn);
     // The supervisor takes them anew: a window is no child of this process.

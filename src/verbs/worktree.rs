@@ -134,6 +134,7 @@ impl Wanted {
         dir: &LoopDir,
         planned: Worktree,
         plan: &mut Plan,
+        stop: &dyn Fn() -> bool,
     ) -> Result<Made, Failure> {
         // Another may have been faster until the lock was taken. What is there now is not for this try to take back.
         if dir.journal().exists() || std::fs::symlink_metadata(&planned.path).is_ok() {
@@ -150,8 +151,8 @@ impl Wanted {
         draft.map_err(Failure::broken)?;
         self.name_what_stays(&mut made.notes);
         home.make_worktrees()?;
-        let turn = turn(home, dir, &planned.repository);
-        let complaint = self.ground.add(&planned).map_err(|why| {
+        let turn = turn(home, dir, &planned.repository, stop);
+        let complaint = self.ground.add(&planned, stop).map_err(|why| {
             let name = self.stack.name("worktree");
             Failure::usage(format!("{name} cannot be made: {why}"), "see what git worktree list says")
         })?;
@@ -188,14 +189,14 @@ impl Wanted {
 
 /// Waits until no other loop of this repository is having its worktree made: git itself stumbles over one that is half
 /// there. Whoever does not get his turn tries without.
-fn turn(home: &Home, dir: &LoopDir, repository: &Path) -> Option<Lock> {
+fn turn(home: &Home, dir: &LoopDir, repository: &Path, stop: &dyn Fn() -> bool) -> Option<Lock> {
     let path = home.repository_lock_path(repository).ok()?;
     let me = Holder { pid: std::process::id(), loop_name: dir.name().into(), ..Holder::default() };
     let begun = Instant::now();
     loop {
         match Lock::take(&path, &me).ok()? {
             Ok(lock) => return Some(lock),
-            Err(_) if begun.elapsed() > TURN => return None,
+            Err(_) if begun.elapsed() > TURN || stop() => return None,
             Err(_) => {}
         }
     }

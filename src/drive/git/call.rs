@@ -130,6 +130,16 @@ pub(super) fn path_of(printed: &[u8]) -> PathBuf {
 
 /// Runs `command` until it ends, has printed `cap` bytes, or `patience` is over; it never outlives this.
 pub(super) fn run(command: &mut Command, cap: usize, patience: Duration) -> Result<Output, Trouble> {
+    run_unless(command, cap, patience, &|| false)
+}
+
+/// The same, and it is killed as soon as this says so.
+pub(super) fn run_unless(
+    command: &mut Command,
+    cap: usize,
+    patience: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<Output, Trouble> {
     let deadline = Instant::now() + patience;
     // A group of its own, so that filters and helpers die with it.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -141,7 +151,7 @@ pub(super) fn run(command: &mut Command, cap: usize, patience: Duration) -> Resu
     })?;
     // Open until it is killed: git would end by itself, with a code of its own, if its reader went first.
     let mut streams = (child.stdout.take(), child.stderr.take());
-    let heard = hear(&mut child, &mut streams, cap, deadline);
+    let heard = hear(&mut child, &mut streams, cap, deadline, stop);
     if !matches!(heard, Ok(Heard { ended: true, .. })) {
         // Not reaped yet, so the number still belongs to this child.
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
@@ -179,6 +189,7 @@ fn hear(
     (out, err): &mut (Option<ChildStdout>, Option<ChildStderr>),
     cap: usize,
     deadline: Instant,
+    stop: &dyn Fn() -> bool,
 ) -> std::io::Result<Heard> {
     let mut heard = Heard::default();
     let mut buffer = vec![0; 64 << 10];
@@ -186,6 +197,9 @@ fn hear(
         if Instant::now() >= deadline {
             heard.late = true;
             return Ok(heard);
+        }
+        if stop() {
+            return Err(ErrorKind::Interrupted.into());
         }
         let (out_ready, err_ready) = {
             let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(2);

@@ -5,6 +5,7 @@ use super::keep::{NoTree, Tree};
 use super::{READ_MAX, untracked};
 use crate::engine::plan::Worktree;
 use crate::engine::words::quoted;
+use crate::os;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -119,16 +120,19 @@ impl Ground {
         None
     }
 
-    /// Makes the worktree. What a hook complained of afterwards is told, and is no reason against it.
-    pub fn add(&self, plan: &Worktree) -> Result<Option<String>, String> {
+    /// Makes the worktree, unless this says stop. What a hook complained of afterwards is told, and is no reason
+    /// against it.
+    pub fn add(&self, plan: &Worktree, stop: &dyn Fn() -> bool) -> Result<Option<String>, String> {
         let mut command = call::willing(self.top());
+        // If this process is killed, what was begun is taken back by the next one, and nobody may be at it any more.
+        os::dies_with_parent(&mut command);
         command.args(["worktree", "add", "--quiet"]);
         if plan.new_branch {
             command.args(["--no-track", "-b", &plan.branch]).arg(&plan.path).arg(&plan.base);
         } else {
             command.arg(&plan.path).arg(&plan.branch);
         }
-        let output = call::run(&mut command, READ_MAX, CHECKOUT).map_err(Trouble::sentence)?;
+        let output = call::run_unless(&mut command, READ_MAX, CHECKOUT, stop).map_err(Trouble::sentence)?;
         if output.code == Some(0) {
             return Ok(None);
         }
@@ -209,9 +213,15 @@ pub fn remove(plan: &Worktree, force: bool) -> Result<(), String> {
     if !force && tree_of(plan).is_ok_and(|tree| tree.has("modules")) {
         return Err("submodules are checked out there, and may have work of their own".into());
     }
+    take_away(plan, &["--force"])
+}
+
+/// Takes the worktree away by such force.
+fn take_away(plan: &Worktree, force: &[&str]) -> Result<(), String> {
     if plan.repository.is_dir() {
         let path = plan.path.to_string_lossy();
-        let output = git_of(plan, &["worktree", "remove", "--force", &path], CHECKOUT)?;
+        let words = [&["worktree", "remove"], force, &[&path]].concat();
+        let output = git_of(plan, &words, CHECKOUT)?;
         let unknown = output.stderr.contains("is not a working tree");
         if output.code != Some(0) && !unknown {
             return Err(output.complaint("worktree remove"));
@@ -240,7 +250,8 @@ pub fn delete_branch(plan: &Worktree) -> Result<Option<String>, String> {
 
 /// Takes back what was made for a loop that never began: nobody has worked there.
 pub fn undo(plan: &Worktree) -> Result<(), String> {
-    remove(plan, true)?;
+    // Git locks what it has not yet made to the end.
+    take_away(plan, &["--force", "--force"])?;
     if plan.new_branch && tip_of(plan).as_ref() == Some(&plan.base) {
         delete_branch(plan)?;
     }

@@ -41,6 +41,54 @@ fn a_kill_in_the_middle_of_a_commit_commits_once() {
     }
 }
 
+/// A repository in which checking out takes for ever, and what says that it has begun.
+fn slow() -> (Test, std::path::PathBuf) {
+    let test = Test::git().script(MAKES).file(".gitattributes", "big filter=slow\n").file("big", "x\n");
+    test.sh("git add -A && git commit -q -m big");
+    let begun = test.root().join("begun");
+    let filter = format!("git config filter.slow.smudge 'echo $$ > {}; exec sleep 600'", begun.display());
+    test.sh(&filter);
+    (test, begun)
+}
+
+fn is_as_before(test: &Test) {
+    assert_eq!(test.sh("git worktree list | wc -l").trim(), "1", "{}", test.sh("git worktree list"));
+    assert_eq!(test.sh("git branch --list 'ralph/*'"), "");
+    assert!(!place(test, "a").exists() && !test.loop_dir("a").exists());
+    assert_eq!(test.survivors(), [0; 0]);
+}
+
+#[test]
+fn who_interrupts_the_making_of_a_worktree_finds_nothing_half_made() {
+    for signal in ["INT", "TERM"] {
+        for verb in ["run", "spawn"] {
+            let (test, begun) = slow();
+            let words = [&[verb], &RUN[1..]].concat();
+            let live = test.start(&words);
+            until("the checkout", || begun.exists());
+            live.signal(signal);
+            let done = live.end();
+            assert_eq!(done.code, if signal == "INT" { 130 } else { 143 }, "{done:?}");
+            is_as_before(&test);
+        }
+    }
+}
+
+#[test]
+fn a_kill_in_the_making_of_a_worktree_leaves_nothing_that_the_next_loop_does_not_clear() {
+    let (test, begun) = slow();
+    let live = test.start(&RUN);
+    until("the checkout", || begun.exists());
+    kill_now(&[live.pid()]);
+    live.end();
+    until("the filter", || !std::fs::read_to_string(&begun).unwrap().is_empty());
+    kill_now(&[std::fs::read_to_string(&begun).unwrap().trim().parse().unwrap()]);
+    until("the end of all", || test.survivors().is_empty());
+    test.sh("git config --unset filter.slow.smudge");
+    run(&test, &[]).exits(0);
+    assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "big", "first"]);
+}
+
 #[test]
 fn a_stop_commits_what_there_is() {
     let test = Test::git().script("iteration 1\n write half\n  | x\n say here\n hang\n");
