@@ -337,7 +337,11 @@ impl<'a> Loop<'a> {
         }
         let mut function = None;
         match who {
-            Who::Command(command) => errand.command = command,
+            Who::Command(command) => {
+                errand.command = command;
+                // Nobody is there to look at a screen, whatever the command would be for a person.
+                self.values.insert("pty".into(), json!(false));
+            }
             Who::Known(name) => drop(self.values.insert("agent".into(), json!({ "name": name }))),
             Who::Function(agent) => {
                 function = Some(agent);

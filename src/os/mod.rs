@@ -95,14 +95,15 @@ pub fn release_signals() {
 }
 
 /// Keeps back what would end this process, until it goes away: whoever has begun something can then take it back.
-pub struct Held(());
+pub struct Held {
+    watched: [i32; 4],
+}
 
 impl Held {
     /// Keeps it back from now on. Only for a program whose signals are its own.
-    #[expect(clippy::new_without_default, reason = "it does something")]
-    pub fn new() -> Self {
+    pub fn begin() -> Self {
         hold_signals();
-        Self(())
+        Self { watched: ENDING }
     }
 
     /// Whether something has come that will end this process.
@@ -111,7 +112,7 @@ impl Held {
         unsafe {
             let mut pending = std::mem::zeroed();
             libc::sigpending(&raw mut pending);
-            ENDING.iter().any(|signal| {
+            self.watched.iter().any(|signal| {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(*signal, std::ptr::null(), &raw mut action);
                 // What the parent wanted ignored, as `nohup` does, is kept back all the same.

@@ -155,7 +155,7 @@ pub(crate) fn prepare(
     let Place { background, tmux, apart, hosted } = place;
     let (apart, mut notes) = (apart.as_ref(), Vec::new());
     // Before anything is made: when something ends this process meanwhile, that is taken back first.
-    let held = (apart.is_some() && !hosted).then(Held::new);
+    let held = (apart.is_some() && !hosted).then(Held::begin);
     let is_interrupted = || held.as_ref().is_some_and(Held::has_any);
     if apart.is_some() {
         clear_half_made(home);

@@ -119,6 +119,16 @@ fn a_function_works_until_the_checks_are_green_and_every_iteration_is_reported()
 }
 
 #[test]
+fn a_command_has_its_prompt_on_standard_input_even_if_a_person_would_call_it_like_that() {
+    let agent = "#!/bin/sh\ntest -t 0 || cat > got\necho '<promise>COMPLETE</promise>'\n";
+    let test = Test::new().on_path("claude", agent);
+    let claude = test.root().join("bin/claude");
+    let report = loop_in(&test, "Do it.").max_iterations(1).run_command([claude.to_str().unwrap()]).unwrap();
+    assert!(report.success, "{report:?}");
+    assert!(test.read("got").contains("Do it."));
+}
+
+#[test]
 fn a_command_works_until_the_checks_are_green() {
     let test = Test::new();
     let said = Arc::new(Mutex::new(String::new()));

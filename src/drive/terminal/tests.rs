@@ -115,7 +115,7 @@ fn a_command_without_an_end_is_given_up_and_what_comes_after_it_is_seen() {
         let mut screen = terminal(service());
         screen.feed(begin.as_bytes());
         for _ in 0..40 {
-            screen.feed(&[b'x'; 32 * 1024]);
+            screen.feed("x".repeat(32 * 1024).as_bytes());
         }
         screen.feed(b"\r\nseen");
         assert!(screen.finish().0.ends_with("\nseen"), "{begin:?}");
