@@ -67,6 +67,17 @@ pub fn dies_with_parent(command: &mut Command) {
     let _ = command;
 }
 
+/// Whatever is open here besides the standard streams stays here: no program that is started from now on gets it.
+pub fn keep_files() {
+    for entry in std::fs::read_dir("/dev/fd").into_iter().flatten().flatten() {
+        let number = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+        if let Some(number) = number.filter(|number| *number > libc::STDERR_FILENO) {
+            // SAFETY: a flag of a descriptor is set; one that is closed by now is refused.
+            unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+        }
+    }
+}
+
 /// What would stop or kill a runner for a write, to a terminal whose foreground belongs to another group or
 /// beyond a limit of file sizes: the write's own error says enough, and so does a read's. And Ctrl-Z, which would
 /// stop the warden and nothing of what it stands for: an agent has no terminal of ours to be stopped from.

@@ -49,6 +49,8 @@ pub(super) fn place(name: &str, tmux: Option<&Tmux>) -> String {
 pub(super) fn launch(home: &Home, dir: &LoopDir, tmux: Option<&Tmux>) -> Result<(), Failure> {
     let complaint = complaint(dir);
     let _ = std::fs::remove_file(&complaint);
+    // A lock or a pipe of the caller's must not stay with a loop, or with a tmux server, that outlives him.
+    os::keep_files();
     // What it did before is no sign of life.
     let before = cache::read(dir)?.offset;
     let mut notices = Notices::open();
@@ -126,6 +128,9 @@ fn in_window(home: &Home, dir: &LoopDir, tmux: &Tmux) -> Result<(), Failure> {
     sent
 }
 
+/// What comes after the last variable: without it, whoever sent them was killed.
+const END: &[u8] = b"\0";
+
 fn send_environment(pipe: &Path) -> io::Result<()> {
     let mut all = Vec::new();
     for (name, value) in std::env::vars_os() {
@@ -133,6 +138,7 @@ fn send_environment(pipe: &Path) -> io::Result<()> {
             all.extend_from_slice(part);
         }
     }
+    all.extend_from_slice(END);
     let (pipe, (tell, told)) = (pipe.to_owned(), channel());
     // The kernel lets the pipe be opened once somebody reads it. Who never comes is not waited for, and then this
     // thread goes with the process.
@@ -171,12 +177,37 @@ fn begin(home: &Home, dir: &LoopDir) -> Result<i32, Failure> {
     supervise(dir, locks, &plan, output)
 }
 
+/// Hears the environment, if there is still somebody to send it, and all of it.
+fn receive_environment(pipe: &Path) -> io::Result<Vec<u8>> {
+    let cut_off = || io::Error::new(io::ErrorKind::UnexpectedEof, "whoever started this went away");
+    // Without waiting for whoever sends: he may be dead.
+    let mut pipe: File =
+        rustix::fs::open(pipe, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?.into();
+    let (begun, mut text) = (Instant::now(), Vec::new());
+    loop {
+        let left = PATIENCE.checked_sub(begun.elapsed()).ok_or_else(cut_off)?;
+        let _ = poll(&mut [PollFd::new(&pipe, PollFlags::IN)], Timespec::try_from(left).ok().as_ref());
+        match pipe.read_to_end(&mut text) {
+            Ok(0) if text.is_empty() => std::thread::sleep(Duration::from_millis(2)),
+            Ok(_)
+                if text.ends_with(END)
+                    && (text.len() == END.len() || text[..text.len() - END.len()].ends_with(b"\0")) =>
+            {
+                return Ok(text);
+            }
+            Ok(_) => return Err(cut_off()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Takes over the environment of whoever started this, but for what tells of the window's own terminal.
 fn with_environment(pipe: &Path, words: &SuperviseWords) -> Failure {
-    let mut text = Vec::new();
-    if let Err(error) = File::open(pipe).and_then(|mut pipe| pipe.read_to_end(&mut text)) {
-        return Failure::broken(format!("cannot read {}: {error}", pipe.display()));
-    }
+    let text = match receive_environment(pipe) {
+        Ok(text) => text,
+        Err(error) => return Failure::broken(format!("cannot read {}: {error}", pipe.display())),
+    };
     let all = text.split(|byte| *byte == 0).filter_map(|entry| {
         let at = entry.iter().position(|byte| *byte == b'=')?;
         Some((OsString::from_vec(entry[..at].to_vec()), OsString::from_vec(entry[at + 1..].to_vec())))

@@ -3,6 +3,7 @@
 use super::background::{launch, place, usable};
 use super::failure::{Failure, warn};
 use super::run::{self, Intent, Place, Prepared};
+use super::supervise::lock_away;
 use crate::cli::RunWords;
 use crate::drive::git::worktree;
 use crate::drive::tmux::Tmux;
@@ -26,7 +27,8 @@ pub(super) fn spawn(words: &RunWords) -> Result<i32, Failure> {
     // The supervisor takes them anew: a window is no child of this process.
     drop(locks);
     if let Err(failure) = launch(&home, &dir, tmux.as_ref()) {
-        // Nothing has happened in it that could be lost.
+        // Nothing has happened in it that could be lost, unless somebody has begun it all the same.
+        let Ok(_lock) = lock_away(&dir) else { return Err(failure) };
         if plan.worktree.is_none_or(|made| worktree::undo(&made).is_ok()) {
             let _ = std::fs::remove_dir_all(dir.path());
         }

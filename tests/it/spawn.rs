@@ -100,6 +100,48 @@ fn the_caller_s_environment_reaches_the_agent_and_nobody_else() {
 }
 
 #[test]
+fn an_environment_that_was_not_sent_to_its_end_is_none() {
+    let test = Test::new().script("iteration *\n say hello\n");
+    spawn(&test, "a", &["-m", "1"]).exits(0);
+    until_status(&test, "a", "done");
+    let pipe = test.root().join("pipe");
+    test.sh("mkfifo ../pipe");
+    for (sent, fails) in [("PATH=/bin", true), ("PATH=/bin\\0", true), ("PATH=/bin\\0\\0", false)] {
+        let state = test.state_dir();
+        let words = ["__supervise", "b", "--state-dir", state.to_str().unwrap(), "--environment"];
+        let live = test.start(&[&words[..], &[pipe.to_str().unwrap()]].concat());
+        test.sh(&format!("printf '{sent}' > ../pipe"));
+        let done = live.end();
+        // With a whole environment it gets as far as to look for the loop.
+        let said = if fails { "whoever started this went away" } else { "no loop is called" };
+        assert!(done.err.contains(said), "{sent}: {done:?}");
+    }
+    until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
+}
+
+#[test]
+fn what_the_caller_has_open_stays_with_him() {
+    for (kind, words) in [("tmux", "--pty"), ("no tmux", "--no-tmux")] {
+        let test = Test::new().file("mine", "");
+        let agent =
+            "#!/bin/sh\nls -l /proc/self/fd > fds; touch here; until test -e go; do sleep 0.01; done\n";
+        let test = test.program("agent", agent);
+        let spawn = format!(
+            "exec 7<mine; exec {} spawn x --name a -m 1 --no-promise {words} -- ./agent",
+            env!("CARGO_BIN_EXE_ralph")
+        );
+        test.sh(&spawn);
+        until("the agent", || test.workspace().join("here").exists());
+        assert!(!test.read("fds").contains("mine"), "{kind}: {}", test.read("fds"));
+        let open = test.sh("ls -l /proc/[0-9]*/fd 2>&- | grep -c \"$PWD/mine\" || true");
+        assert_eq!(open.trim(), "0", "{kind}: somebody has it open");
+        test.write("go", "");
+        until_status(&test, "a", "done");
+        until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
+    }
+}
+
+#[test]
 fn a_tmux_that_is_missing_or_too_old_is_named() {
     let test = Test::new().script(WAITS).on_path("tmux", "#!/bin/sh\necho tmux 2.9a\n");
     let done = spawn(&test, "a", &[]).exits(2);
