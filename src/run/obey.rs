@@ -14,7 +14,7 @@ use crate::store::dir;
 use regex::Regex;
 use std::fs::File;
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Runner<'_> {
     pub(super) fn obey(&mut self) -> Result<Flow, Error> {
@@ -93,7 +93,9 @@ impl Runner<'_> {
         };
         self.note_head(iteration);
         self.world.clear_strays();
-        // Git may have taken its time, and somebody have asked for something meanwhile.
+        // Git may have taken its time, and somebody have asked for something meanwhile. Files are looked at even if
+        // nothing was noticed: a system may have no watches left.
+        self.world.look_within(Duration::ZERO);
         if self.hear(Some(Instant::now()))? {
             return Ok(Flow::HungUp);
         }
