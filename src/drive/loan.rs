@@ -4,7 +4,10 @@ use super::pty::Size;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, getpgid, getpgrp, getppid};
 use rustix::stdio::{stdin, stdout};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr, tcsetpgrp};
+use rustix::termios::{
+    OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
+    tcsetpgrp,
+};
 use std::os::fd::BorrowedFd;
 
 /// A terminal that passes every key on while this lives.
@@ -29,6 +32,8 @@ impl Loan {
         let mut raw = loan.before.clone();
         raw.make_raw();
         tcsetattr(stdin(), OptionalActions::Now, &raw).ok()?;
+        // What came in between was for nobody: a terminal may answer what the last agent asked when that is gone.
+        let _ = tcflush(stdin(), QueueSelector::IFlush);
         Some(loan)
     }
 
@@ -61,6 +66,8 @@ impl Loan {
 
 impl Drop for Loan {
     fn drop(&mut self) {
+        // Keys that the agent did not take are not the shell's.
+        let _ = tcflush(stdin(), QueueSelector::IFlush);
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
         let _ = tcsetpgrp(stdin(), self.group);
     }

@@ -231,10 +231,25 @@ fn a_viewer_may_come_and_go() {
     let live = attach(&test).unwrap();
     live.until_out("starting iteration 1/2");
     // tmux's own keys detach.
-    live.type_in("\u{2}d");
+    live.type_in("\u{2}");
+    // tmux takes keys that come within the same millisecond for a paste, and a paste for no command.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    live.type_in("d");
     live.end().exits(0);
     test.write("go", "");
     until_status(&test, "a", "done");
+}
+
+#[test]
+fn an_answer_that_came_too_late_for_one_agent_is_no_key_for_the_next() {
+    let agent = "#!/bin/sh\nif mkdir first 2>&-; then for i in 1 2 3 4 5; do printf '\\033[c'; done; exit; fi\n\
+                 stty -echo -icanon min 1; printf ready\nhead -c 1 > keys\n";
+    let test = Test::new().program("agent", agent);
+    let words = ["spawn", "--prompt", "work", "--name", "a", "-m", "2", "--no-promise", "--context", "none"];
+    test.ralph(&[&words[..], &["--delay", "300ms", "--pty", "--", "./agent"]].concat()).exits(0);
+    until_status(&test, "a", "done");
+    assert_eq!(test.read("keys"), "w", "the prompt's first letter is the first key");
+    until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
 }
 
 #[test]
