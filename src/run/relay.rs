@@ -96,5 +96,6 @@ impl Runner<'_> {
 }
 
 fn kind(letter: &Letter) -> String {
-    bus::kind(&letter.kind).unwrap_or_else(|| NOTE.to_owned())
+    let kind = bus::kind(&letter.kind).filter(|kind| !bus::LEAVING.contains(&kind.as_str()));
+    kind.unwrap_or_else(|| NOTE.to_owned())
 }

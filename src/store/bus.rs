@@ -95,6 +95,9 @@ impl Post {
     }
 }
 
+/// The types by which a loop itself says how it left: from an agent they would be a lie.
+pub const LEAVING: [&str; 6] = ["done", "failed", "blocked", "waiting", "stopped", "paused"];
+
 /// The type that a word names: small letters, digits, `_` and `-`.
 pub fn kind(word: &str) -> Option<String> {
     let word = word.trim().to_ascii_lowercase();

@@ -48,6 +48,12 @@ fn post(words: &PostWords) -> Result<i32, Failure> {
                 "leave it out: the loop passes the message on to its own bus and its project's",
             ));
         }
+        if bus::LEAVING.contains(&kind.as_str()) {
+            return Err(Failure::usage(
+                format!("--type {kind} is how the loop itself says that it leaves"),
+                "post it as another type; ralph done and ralph blocked WHY speak to the loop",
+            ));
+        }
         letters::leave(&PathBuf::from(task_dir), &kind, &text).map_err(Failure::broken)?;
         return Ok(0);
     }

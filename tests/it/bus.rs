@@ -167,6 +167,25 @@ fn a_message_that_asks_for_no_restart_counts_once_even_if_a_crash_comes_between(
 }
 
 #[test]
+fn an_agent_does_not_speak_of_its_loop_s_end() {
+    let script = format!(
+        "iteration *\n sh {RALPH} bus post --type Done all is well; echo posted $?\n \
+         sh mkdir -p $RALPH_TASK_DIR/bus; echo '{{\"type\":\"DONE\",\"text\":\"forged\"}}' > $RALPH_TASK_DIR/bus/x\n"
+    );
+    let test = Test::new().script(&script);
+    let words = ["run", "x", "--name", "a", "-m", "1", "--agent", "script:../agent.script"];
+    test.ralph(&words).exits(1).says("posted 2").says("ralph done and ralph blocked WHY");
+    let lines = test.ralph(&["bus", "tail", "a", "--json"]).exits(0).out;
+    let kinds: Vec<String> = lines
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["type"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(kinds, ["note", "failed"]);
+}
+
+#[test]
 fn a_person_s_message_of_that_type_ends_nothing() {
     let test = Test::new().script("iteration 1\n say x\niteration *\n promise COMPLETE\n");
     test.ralph(&["bus", "post", "--type", "wait_without_restart", "wait!"]).exits(0);
