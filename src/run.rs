@@ -334,12 +334,7 @@ impl<'a> Runner<'a> {
                     self.tell(Event::Noticed { iteration, notice: Notice::Lingering, words: None })?;
                 }
                 Heard::TooLong(bytes) => {
-                    let detail = format!(
-                        "the prompt has a line of {bytes} bytes, and the agent's terminal loses what is beyond {}: \
-                         break it into shorter ones, or use --no-pty",
-                        pty::LINE_MAX
-                    );
-                    self.tell(Event::Faulted { class: Fault::Usage, detail })?;
+                    self.tell(Event::Faulted { class: Fault::Usage, detail: pty::too_long(bytes) })?;
                 }
                 Heard::Signal(signals::Heard::Child | signals::Heard::Resized)
                 | Heard::Pattern(_)

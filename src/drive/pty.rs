@@ -41,7 +41,15 @@ pub(super) fn open(size: Size) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// So many bytes of a line are taken by a terminal that gathers whole lines for its program. The rest is lost.
-pub const LINE_MAX: usize = if cfg!(target_os = "linux") { 4095 } else { 1023 };
+pub(super) const LINE_MAX: usize = if cfg!(target_os = "linux") { 4095 } else { 1023 };
+
+/// That a line of so many bytes is too long, and what helps.
+pub fn too_long(bytes: usize) -> String {
+    format!(
+        "the prompt has a line of {bytes} bytes, and the agent's terminal loses what is beyond {LINE_MAX}: \
+         break it into shorter ones, or use --no-pty"
+    )
+}
 
 /// Whether the terminal gathers whole lines for its program.
 pub(super) fn gathers_lines(near: impl AsFd) -> bool {

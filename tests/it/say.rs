@@ -77,12 +77,12 @@ fn what_is_said_before_an_iteration_ends_is_heard_before_the_next_also_where_not
     let test = Test::new().script(&format!("iteration *\n {WAITS}"));
     let ralph = env!("CARGO_BIN_EXE_ralph");
     // A system that has run out of watches for files.
-    let line = format!(
+    let shell = format!(
         "echo 0 > /proc/sys/user/max_inotify_instances && exec {ralph} {}",
         run(&["-m", "3"]).join(" ")
     );
     let mut command = test.command("unshare");
-    command.args(["-Ur", "sh", "-c", &line]);
+    command.args(["-Ur", "sh", "-c", &shell]);
     let may = "unshare -Ur test -w /proc/sys/user/max_inotify_instances 2>&- && echo yes || true";
     if test.sh(may).is_empty() {
         return;
