@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 
 /// How long a supervisor may take to begin.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// It is noticed as soon as it begins; how often to look whether it is gone instead.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// It is noticed as soon as it begins; how often to look whether it is gone instead, or where nothing is noticed.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Whether loops can live in this tmux, and what can be done if they cannot.
 pub(super) fn usable(tmux: Option<&Tmux>, otherwise: &str) -> Result<(), Failure> {

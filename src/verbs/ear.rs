@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A thread that only sleeps in the kernel needs little of its own.
@@ -35,9 +35,13 @@ impl Ear {
         Ok(Self { notices: None, gone })
     }
 
-    /// Listens to this file, too. May be repeated.
-    pub(super) fn watch(&mut self, path: &Path) {
-        self.notices.get_or_insert_with(Notices::open).watch(path);
+    /// Listens to these files, too. May be repeated: one may have come at last.
+    pub(super) fn watch(&mut self, paths: &[PathBuf]) {
+        let notices = self.notices.get_or_insert_with(Notices::open);
+        notices.renew();
+        for path in paths {
+            notices.watch(path);
+        }
     }
 
     /// Whether the runner is gone; all that it wrote is then on disk.
@@ -47,7 +51,7 @@ impl Ear {
 
     /// Sleeps until a file has changed, the runner is gone, or this long; whether the runner is gone.
     pub(super) fn wait(&self, at_most: Duration) -> bool {
-        let hears = self.notices.as_ref().is_some_and(|notices| notices.fd().is_some());
+        let hears = self.notices.as_ref().is_some_and(|notices| !notices.are_none() && !notices.is_deaf());
         self.sleep(if hears { at_most } else { at_most.min(DEAF) })
     }
 

@@ -34,8 +34,7 @@ pub(super) fn logs(words: &LogsWords) -> Result<i32, Failure> {
         let over = ear.as_ref().is_none_or(Ear::is_gone);
         if let Some(ear) = &mut ear {
             // Listened to before reading, as well: what comes after is then heard of.
-            ear.watch(&visit.dir.journal());
-            ear.watch(&visit.dir.iteration(iteration).join("output.log"));
+            ear.watch(&[visit.dir.journal(), visit.dir.iteration(iteration).join("output.log")]);
         }
         let view = words.follow.then(|| cache::read(&visit.dir)).transpose()?;
         let newest = view.as_ref().map_or(iteration, |view| view.state.iteration);
