@@ -181,14 +181,10 @@ fn an_exit_code_that_means_more_stops_at_once() {
 }
 
 #[test]
-fn an_exit_code_may_mean_a_limit_or_waiting() {
-    let settings = "[agents.mine]\ncommand = 'mine'\n[[agents.mine.exit]]\ncode = 9\nmeans = 'limit'\n\
-                    [[agents.mine.exit]]\ncode = 8\nmeans = 'waiting'\n";
-    let test = Test::new().on_path("mine", "#!/bin/sh\nexit 9\n").file(".ralph/settings.toml", settings);
+fn an_exit_code_may_mean_waiting() {
+    let settings = "[agents.mine]\ncommand = 'mine'\n[[agents.mine.exit]]\ncode = 8\nmeans = 'waiting'\n";
+    let test = Test::new().on_path("mine", "#!/bin/sh\nexit 8\n").file(".ralph/settings.toml", settings);
     let words = ["run", "x", "--agent", "mine", "--backoff", "1ms..1ms", "--name"];
-    let done = test.ralph(&[&words[..], &["a"]].concat()).exits(1);
-    done.says("failed (exit: 9: it is out of quota for now), retrying in").says("5 consecutive failures");
-    let test = test.on_path("mine", "#!/bin/sh\nexit 8\n");
     test.ralph(&[&words[..], &["b"]].concat()).exits(3);
     assert_eq!(test.status("b")["status"], "waiting");
     test.ralph(&[&words[..], &["c", "--exit-waiting", "0", "-m", "1"]].concat()).exits(1);
@@ -197,8 +193,20 @@ fn an_exit_code_may_mean_a_limit_or_waiting() {
 
 #[test]
 fn a_cost_that_cannot_be_read_is_refused_by_its_flag() {
-    let test = Test::new().on_path("claude", ECHO);
-    let words = ["run", "x", "-m", "1", "--no-promise", "--max-cost", "2", "--agent", "claude"];
-    test.ralph(&words).exits(2).complains("--max-cost is set").complains("--allow-unknown-cost");
-    test.ralph(&[&words[..], &["--allow-unknown-cost"]].concat()).exits(0);
+    let test = Test::new().on_path("codex", ECHO).on_path("claude", ECHO).on_path("aider", ECHO);
+    let run = |words: &[&str]| test.ralph(&[&["run", "x", "-m", "1", "--no-promise"], words].concat());
+    let cost = ["--max-cost", "2", "--agent"];
+    let unknown = run(&[&cost[..], &["aider"]].concat()).exits(2);
+    unknown
+        .complains("--max-cost is set, but the cost of `aider` cannot be read")
+        .complains("--allow-unknown-cost");
+    let unnamed = run(&[&cost[..], &["codex"]].concat()).exits(2);
+    unnamed.complains("codex tells tokens alone").complains("--model");
+    let unpriced = run(&[&cost[..], &["codex", "--model", "mine"]].concat()).exits(2);
+    unpriced.complains("nobody knows what mine costs").complains("prices.mine");
+    run(&[&cost[..], &["codex", "--model", "gpt-5.5"]].concat()).exits(0);
+    run(&[&cost[..], &["claude"]].concat()).exits(0);
+    run(&[&cost[..], &["aider", "--allow-unknown-cost"]].concat()).exits(0);
+    let tokens = run(&["--max-tokens", "5", "--agent", "aider"]).exits(2);
+    tokens.complains("--max-tokens is set, but the tokens of `aider` cannot be read");
 }
