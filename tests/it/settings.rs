@@ -48,6 +48,7 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("graceTerm", r#""1s""#, "/grace/term_ms", "1000"),
     ("graceMarker", r#""2s""#, "/grace/marker_ms", "2000"),
     ("graceSurvivor", r#""3s""#, "/grace/survivor_ms", "3000"),
+    ("prices", r#"{"mine": {"input": 1, "output": 2}}"#, "/prices/mine/input", "1.0"),
     ("graceLinger", r#""4s""#, "/grace/linger_ms", "4000"),
     ("maxTokens", "5000", "/limits/tokens", "5000"),
     ("probe", r#""2s..9s""#, "/rest/probe_cap_ms", "9000"),
@@ -72,7 +73,7 @@ fn beside(key: &str) -> Value {
 #[test]
 fn every_key_of_a_settings_file_acts() {
     let tested: BTreeSet<&str> =
-        KEYS.iter().map(|row| row.0).chain(["quiet", "raw", "stream", "tmux", "tmuxSocket"]).collect();
+        KEYS.iter().map(|row| row.0).chain(["allowApiKey", "quiet", "raw", "stream", "tmux", "tmuxSocket"]).collect();
     let test = Test::new();
     let config: Value = serde_json::from_str(&test.ralph(&["config", "--json"]).exits(0).out).unwrap();
     let known: BTreeSet<&str> = config.as_object().unwrap().keys().map(String::as_str).collect();
@@ -347,8 +348,8 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "settings.json",
-        r#"{"maxCost": 5, "agent": "claude"}"#,
-        "settings.json: maxCost is set, but the cost of `claude`",
+        r#"{"maxCost": 5, "agent": {"command": "mine"}}"#,
+        "settings.json: maxCost is set, but the cost of `mine`",
         "--allow-unknown-cost",
     ),
     ("settings.json", r#"{"maxTime": 5, "maxTime": 6}"#, "maxTime is given twice", "correct that place"),

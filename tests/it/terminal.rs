@@ -208,7 +208,7 @@ fn a_known_agent_s_own_command_gets_a_terminal_unless_it_is_headless() {
     run(&["--agent", "claude", "--pty", "--model", "m"]);
     run(&["--pty", "--no-pty", "--agent", "claude"]);
     let how = "--model opus terminal\n-p pipe\npipe\n--permission-mode acceptEdits --model m terminal\n\
-        -p --permission-mode acceptEdits pipe\n";
+        -p --output-format stream-json --verbose --permission-mode acceptEdits pipe\n";
     assert_eq!(test.read("how"), how);
 }
 
