@@ -75,12 +75,13 @@ pub mod event {
 #[doc(hidden)]
 pub use verbs::main;
 
-/// What the tests of the documentation hold it to; no part of the interface.
+/// What tests and fuzzers need; no part of the interface.
 #[doc(hidden)]
 pub mod testing {
     pub use crate::cli::Words;
     pub use crate::engine::prompt::NAMES;
     pub use crate::engine::template::unknown;
+    pub use crate::library::replay::Replay;
     pub use crate::store::{Header, Line, Message};
 }
 

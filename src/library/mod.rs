@@ -5,6 +5,7 @@
 
 mod error;
 mod observer;
+pub mod replay;
 mod reply;
 mod report;
 mod stopper;

@@ -50,6 +50,7 @@ const ROOT: &[&str] = &[
     "README.md",
     "docs",
     "examples", // programs that use the library
+    "fuzz",     // what readers are fed at random; a workspace of its own
     "bench",
     "clippy.toml", // the engine's purity
     "deny.toml",
@@ -59,7 +60,7 @@ const ROOT: &[&str] = &[
     "rustfmt.toml",
     "src",
     "test.sh",  // the one command that runs everything
-    "testdata", // journals of every released version
+    "testdata", // what real agents printed, and journals of every released version
     "tests",
 ];
 

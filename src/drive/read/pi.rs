@@ -60,20 +60,19 @@ impl Pi {
 
     fn agent_end(&mut self, tell: &mut Tell<'_>) {
         self.tools.forget();
-        if let Some(why) = self.error.take() {
-            // It may try once more, and does not say so here.
-            failed(&why, tell);
-        } else {
+        // After an error it may try once more, and does not say so here.
+        if self.error.is_none() {
             tell(Act::Finished(self.message.text().into()));
             tell(Act::Over);
         }
     }
-}
 
-fn failed(why: &str, tell: &mut Tell<'_>) {
-    let status = why.split(' ').next().and_then(|status| status.parse().ok());
-    let reason = status.and_then(of_status).map(Into::into);
-    tell(Act::Failed { why: why.into(), reason });
+    fn fail(&mut self, tell: &mut Tell<'_>) {
+        let Some(why) = self.error.take() else { return };
+        let status = why.split(' ').next().and_then(|status| status.parse().ok());
+        let reason = status.and_then(of_status).map(Into::into);
+        tell(Act::Failed { why: why.into(), reason });
+    }
 }
 
 impl Speech for Pi {
@@ -102,19 +101,25 @@ impl Speech for Pi {
             }
             "agent_end" => self.agent_end(tell),
             "auto_retry_start" => {
+                self.error = None;
                 let (attempt, of) = (count(event, &["attempt"]), count(event, &["maxAttempts"]));
                 let words = format!("{}, attempt {attempt} of {of}", text(event, &["errorMessage"]));
                 tell(Act::Retrying(words.into()));
             }
             "auto_retry_end" => {
                 if event["success"] == false {
-                    failed(text(event, &["finalError"]), tell);
+                    self.error = Some(text(event, &["finalError"]).to_owned());
+                    self.fail(tell);
                     tell(Act::Over);
                 }
             }
             _ => return false,
         }
         true
+    }
+
+    fn finish(&mut self, tell: &mut Tell<'_>) {
+        self.fail(tell);
     }
 
     fn is_busy(&self) -> bool {

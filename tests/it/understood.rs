@@ -1,0 +1,195 @@
+//! Whole loops with agents that print events: where a promise counts, what each end means, and who hangs.
+
+use crate::kit::Test;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// An agent of the user's own that prints the file `stream` as these events, then does this.
+fn agent(dialect: &str, stream: &str, then: &str) -> Test {
+    let settings = format!(
+        "graceLinger = '300ms'\n[agents.mine]\ncommand = 'mine'\nlogin = 'run mine login'\ndialect = '{dialect}'\n\
+         [[agents.mine.reason]]\npattern = 'usage limit(, resets (?P<reset>.+))?'\nmeans = 'usage-limit'\n"
+    );
+    let program = format!("#!/bin/sh\ncat > /dev/null\ncat stream\n{then}\n");
+    Test::new().on_path("mine", &program).file(".ralph/settings.toml", &settings).file("stream", stream)
+}
+
+const RUN: [&str; 9] = ["run", "x", "--name", "a", "--agent", "mine", "--backoff", "0..0", "-m"];
+
+const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"m"}"#;
+const PROMISE: &str = "<promise>COMPLETE</promise>";
+
+fn said(text: &str) -> String {
+    format!(
+        r#"{{"type":"assistant","message":{{"id":"1","model":"m","content":[{{"type":"text","text":"{text}"}}]}},"parent_tool_use_id":null}}"#
+    )
+}
+
+fn result(words: &str) -> String {
+    format!(
+        r#"{{"type":"result","subtype":"success","is_error":false,"result":"{words}","total_cost_usd":0.25,"usage":{{"input_tokens":10,"output_tokens":5}}}}"#
+    )
+}
+
+const TOOL: &str = r#"{"type":"assistant","message":{"id":"2","model":"m","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"make"}}]},"parent_tool_use_id":null}"#;
+
+#[test]
+fn only_the_final_words_promise() {
+    let echo = format!(
+        r#"{{"type":"user","message":{{"content":[{{"type":"text","text":"{PROMISE}"}}]}},"isSynthetic":true}}"#
+    );
+    let output = format!(
+        r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t","content":"{PROMISE}"}}]}}}}"#
+    );
+    let hook = format!(r#"{{"type":"system","subtype":"hook_response","stdout":"{PROMISE}"}}"#);
+    let thought = format!(
+        r#"{{"type":"assistant","message":{{"id":"1","content":[{{"type":"thinking","thinking":"{PROMISE}"}}]}},"parent_tool_use_id":null}}"#
+    );
+    let elsewhere = [INIT, &echo, &hook, &thought, &said(PROMISE), TOOL, &output, PROMISE].join("\n");
+    for (words, code) in [("All is well.", 1), (PROMISE, 0)] {
+        let test = agent("claude", &format!("{elsewhere}\n{}\n", result(words)), "");
+        test.ralph(&[&RUN[..], &["1"]].concat()).exits(code);
+        let report = &test.events("a", "ended")[0]["report"];
+        assert_eq!((&report["cost_usd"], &report["session"]), (&0.25.into(), &"s-1".into()), "{report}");
+        assert_eq!(report["tokens"]["input"], 10, "{report}");
+        assert_eq!(report["steps"], 1, "{report}");
+    }
+}
+
+#[test]
+fn only_the_final_words_match_the_pattern() {
+    for (words, code) in [("All is well.", 1), ("WORK IS DONE", 0)] {
+        let test = agent("claude", &format!("{INIT}\n{}\n{}\n", said("WORK IS DONE"), result(words)), "");
+        test.ralph(&[&RUN[..], &["1", "--done-pattern", "WORK IS DONE"]].concat()).exits(code);
+    }
+}
+
+#[test]
+fn an_agent_that_prints_no_event_speaks_in_plain_text() {
+    let test = agent("claude", &format!("warning: a new version\n{PROMISE}\n"), "");
+    test.ralph(&[&RUN[..], &["1"]].concat()).exits(0);
+}
+
+#[test]
+fn what_is_not_understood_is_counted_and_breaks_nothing() {
+    let odd = "{\"type\":\"news\"}\n{\"type\":\n{\"type\":\"result\"\nnothing of it\n";
+    let test = agent("claude", &format!("{INIT}\n{odd}{}\n", result(PROMISE)), "");
+    test.ralph(&[&RUN[..], &["1"]].concat()).exits(0);
+    assert_eq!(test.events("a", "ended")[0]["report"]["strange"], 3);
+    assert!(test.read_loop("a", "iterations/0001/output.log").contains("nothing of it"));
+}
+
+#[test]
+fn a_usage_limit_is_waited_out_and_costs_nothing() {
+    let reset = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 2;
+    let info = format!(
+        r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"rejected","resetsAt":{reset}}}}}"#
+    );
+    let limited = r#"{"type":"result","subtype":"success","is_error":true,"result":"You have hit your usage limit","api_error":"usage_limit_reached"}"#;
+    let test = agent("claude", &format!("{INIT}\n{info}\n{limited}\n"), "cp good stream; exit 1");
+    test.write("good", &format!("{INIT}\n{}\n", result(PROMISE)));
+    let words = [&RUN[..], &["1", "--max-failures", "1"]].concat();
+    test.ralph(&words).exits(0).says("iteration 1 is not counted: mine: usage limit reached, resting until");
+    let started = test.events("a", "started");
+    assert_eq!(started.len(), 2);
+    assert!(started[1]["at_ms"].as_u64().is_none_or(|at| at >= reset * 1000), "{started:?}");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    assert!(now >= reset, "it did not wait");
+    assert_eq!(test.status("a")["total_failures"], 0);
+}
+
+#[test]
+fn a_limit_that_exits_with_0_is_no_success() {
+    let failed = r#"{"type":"message_end","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"401 no such key"}}"#;
+    let test = agent(
+        "pi",
+        &format!("{{\"type\":\"session\",\"id\":\"p\"}}\n{failed}\n{{\"type\":\"agent_end\"}}\n"),
+        "exit 0",
+    );
+    let done = test.ralph(&[&RUN[..], &["3"]].concat()).exits(1);
+    done.complains("it is not logged in (401 no such key): log in: run mine login");
+    assert_eq!(test.events("a", "started").len(), 1, "it stops at once");
+    assert_eq!(test.status("a")["outcome"]["why"], "login");
+}
+
+#[test]
+fn a_success_that_is_an_error_is_a_failure() {
+    let failed = format!(
+        r#"{{"type":"result","subtype":"success","is_error":true,"result":"{PROMISE} API Error: 500"}}"#
+    );
+    let test = agent("claude", &format!("{INIT}\n{failed}\n"), "");
+    test.ralph(&[&RUN[..], &["5", "--max-failures", "2"]].concat()).exits(1).says("2 consecutive failures");
+    assert_eq!(test.events("a", "ended")[0]["report"]["reason"]["kind"], "crashed");
+}
+
+#[test]
+fn an_agent_kept_from_everything_stops_with_what_helps() {
+    let denied =
+        r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","is_error":true}]}}"#;
+    let end = r#"{"type":"result","subtype":"success","is_error":false,"result":"I could not","permission_denials":[{"tool_name":"Bash","tool_use_id":"t","tool_input":{"command":"make"}}]}"#;
+    let test = agent("claude", &[INIT, TOOL, denied, end, ""].join("\n"), "");
+    let settings = test.read(".ralph/settings.toml") + "[agents.mine.approve.all]\nwords = ['--all']\n";
+    test.write(".ralph/settings.toml", &settings);
+    let done = test.ralph(&[&RUN[..], &["3"]].concat()).exits(1);
+    done.complains("it was not allowed to do anything (Bash make): allow it more with --approve all");
+    assert_eq!(test.status("a")["outcome"]["why"], "permission");
+}
+
+#[test]
+fn who_hangs_after_the_end_is_ended_and_did_not_fail() {
+    let test = agent("claude", &format!("{INIT}\n{}\n", result(PROMISE)), "sleep 60");
+    test.ralph(&[&RUN[..], &["1"]].concat()).exits(0);
+    assert_eq!(test.status("a")["total_failures"], 0);
+    let report = &test.events("a", "ended")[0]["report"];
+    assert!(report["ms"].as_u64().unwrap() < 30_000, "{report}");
+}
+
+#[test]
+fn a_command_in_the_background_is_waited_for() {
+    let tasks =
+        |tasks: &str| format!(r#"{{"type":"system","subtype":"background_tasks_changed","tasks":{tasks}}}"#);
+    let first = format!("{INIT}\n{}\n{}\n", tasks(r#"[{"task_id":"1"}]"#), result("It runs."));
+    let test = agent("claude", &first, "sleep 1; cat rest");
+    test.write("rest", &format!("{}\n{INIT}\n{}\n", tasks("[]"), result(PROMISE)));
+    test.ralph(&[&RUN[..], &["1"]].concat()).exits(0);
+    assert_eq!(test.events("a", "ended")[0]["report"]["cost_usd"], 0.25, "costs count from the start");
+}
+
+#[test]
+fn retries_are_no_progress_but_a_tool_at_work_is() {
+    let retry = r#"{"type":"system","subtype":"api_retry","attempt":1,"max_retries":9,"error":"overloaded"}"#;
+    let retries = format!("while :; do echo '{retry}'; sleep 0.1; done");
+    let words = [&RUN[..], &["1", "--inactivity-timeout", "700ms"]].concat();
+    let test = agent("claude", &format!("{INIT}\n"), &retries);
+    test.ralph(&words).exits(1).says("it was silent for too long");
+    let done = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}"#;
+    let then = format!("sleep 1.5; cat <<'E'\n{done}\n{}\nE", result(PROMISE));
+    let test = agent("claude", &format!("{INIT}\n{TOOL}\n"), &then);
+    test.ralph(&words).exits(0);
+}
+
+#[test]
+fn a_command_of_a_known_agent_is_understood_by_its_words() {
+    // Beside the stream it is nobody's word; in plain text it is the agent's.
+    let stream = format!("{INIT}\n{}\n{}\n{PROMISE}\n", said(PROMISE), result("no"));
+    let program = "#!/bin/sh\ncat > /dev/null\ncat stream\n";
+    for (words, code) in [
+        (&["-p", "--output-format", "stream-json", "--verbose"][..], 1),
+        (&["-p", "--verbose", "--output-format=stream-json"][..], 1),
+        (&["-p"][..], 0),
+    ] {
+        let test = Test::new().on_path("claude", program).file("stream", &stream);
+        let run = ["run", "x", "--name", "a", "-m", "1", "--", "claude"];
+        test.ralph(&[&run[..], words].concat()).exits(code);
+    }
+}
+
+#[test]
+fn the_last_line_of_a_known_agent_in_plain_text_has_its_reason() {
+    let last = "Invalid API key · Please run /login";
+    let program =
+        format!("#!/bin/sh\ncat > /dev/null\necho 'Credit balance is too low'\necho '{last}'\nexit 1\n");
+    let test = Test::new().on_path("claude", &program);
+    let done = test.ralph(&["run", "x", "--name", "a", "--", "claude", "-p"]).exits(1);
+    done.complains("it is not logged in").complains("log in: start claude and type /login");
+    assert_eq!(test.events("a", "started").len(), 1);
+}
