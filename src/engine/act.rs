@@ -220,7 +220,9 @@ impl Tally {
         report.strange = self.strange;
         report.over = self.over;
         let failed = self.error.is_some();
-        let kept_from_all = self.denied > 0 && !self.worked && self.steps.is_some();
+        // A stream tells of every tool that was used; words for people may keep silent.
+        let told_all = self.steps.is_some() || self.over;
+        let kept_from_all = self.denied > 0 && !self.worked && told_all;
         report.reason = match self.reason {
             None if failed => Some(Kind::Crashed.into()),
             None if kept_from_all => Some(Kind::Denied.into()),
@@ -332,6 +334,17 @@ mod tests {
         let mut report = Report::default();
         sum.add_to(&mut report, &Prices::default(), "");
         assert_eq!((report.denied, report.denial.as_deref()), (6, Some("no Bash")));
+    }
+
+    #[test]
+    fn who_was_kept_from_all_that_it_tried_did_nothing() {
+        let denied = || Act::Denied("no edit".into());
+        let kept = |acts: &[Act<'static>]| report(acts).reason == Some(Kind::Denied.into());
+        let edit = |ok| Act::UsedTool { name: "edit".into(), about: "a.rs".into(), ok };
+        assert!(kept(&[denied(), edit(false), Act::Finished("no".into())]));
+        assert!(kept(&[denied(), Act::Finished("no".into()), Act::Over]), "a tool that never began");
+        assert!(!kept(&[denied(), edit(true), Act::Finished("yes".into()), Act::Over]));
+        assert!(!kept(&[denied(), Act::Said("words for people".into())]));
     }
 
     #[test]
