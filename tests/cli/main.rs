@@ -1,6 +1,25 @@
 //! The other integration test binary: whole loops through the real agent CLIs, against a model that is played.
+//!
+//! `test.sh` installs the CLIs, and runs this where nothing but the loopback can be reached.
 
+mod claude;
+mod clis;
+mod codex;
 #[expect(dead_code, reason = "the suite of scripted agents needs more of it")]
 #[path = "../it/kit.rs"]
 mod kit;
 mod model;
+mod scenes;
+mod stage;
+
+/// What `test.sh` promises when it says that there is a fence.
+#[test]
+fn only_the_loopback_is_there() {
+    if std::env::var_os("RALPH_TEST_FENCED").is_none() {
+        eprintln!("LEFT OUT: no fence around the agents, which `./test.sh` puts up");
+        return;
+    }
+    let routes = std::fs::read_to_string("/proc/net/route").unwrap();
+    let leading_away: Vec<&str> = routes.lines().skip(1).filter(|route| !route.starts_with("lo\t")).collect();
+    assert!(leading_away.is_empty(), "{routes}");
+}

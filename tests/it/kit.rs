@@ -320,12 +320,18 @@ impl Live {
 
     /// Waits for its end.
     #[track_caller]
-    pub(crate) fn end(mut self) -> Done {
+    pub(crate) fn end(self) -> Done {
+        self.end_within(PATIENCE)
+    }
+
+    /// The same, with other patience.
+    #[track_caller]
+    pub(crate) fn end_within(mut self, patience: Duration) -> Done {
         let begun = Instant::now();
         let status: ExitStatus = loop {
             match self.child.try_wait().unwrap() {
                 Some(status) => break status,
-                None if begun.elapsed() > PATIENCE => {
+                None if begun.elapsed() > patience => {
                     let _ = self.child.kill();
                     panic!("it does not end\n--- out\n{}\n--- err\n{}", self.out(), text(&self.err));
                 }

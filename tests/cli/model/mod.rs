@@ -1,7 +1,7 @@
 //! A model's service on the loopback: it answers with the steps of a scenario, in whatever language it is asked.
 //!
 //! Clients also ask small things aside, such as a title for the session. Only a request that offers tools takes a
-//! step; the rest gets a short answer.
+//! step; the rest gets a short answer for nothing.
 
 mod anthropic;
 mod chat;
@@ -44,6 +44,11 @@ impl Model {
         let heard = Arc::clone(&scene);
         let listening = std::thread::spawn(move || listen(&listener, &heard));
         Self { address, scene, listening: Some(listening) }
+    }
+
+    /// Goes on with these steps.
+    pub(crate) fn add(&self, steps: impl IntoIterator<Item = Step>) {
+        self.scene.steps.lock().unwrap().extend(steps);
     }
 
     /// Where it is, without a slash at the end.
@@ -96,7 +101,7 @@ impl Scene {
     fn reply(&self, request: &Request) -> Reply {
         let Some(speak) = language(&request.path) else { return elsewhere(request) };
         let has_tools = request.body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-        let step = if has_tools { self.take(&request.body) } else { say("ok") };
+        let step = if has_tools { self.take(&request.body) } else { say("ok").taking(Tokens::NONE) };
         match step.status {
             Some(status) => Reply::json(status, &step.body).with(step.headers),
             None => speak(request, &step).with(step.headers),

@@ -23,6 +23,10 @@ pub(crate) struct Tokens {
     pub(crate) output: u64,
 }
 
+impl Tokens {
+    pub(super) const NONE: Self = Self { input: 0, cache_read: 0, cache_write: 0, output: 0 };
+}
+
 impl Default for Tokens {
     fn default() -> Self {
         Self { input: 1000, cache_read: 0, cache_write: 0, output: 50 }

