@@ -129,6 +129,10 @@ mod tests {
     fn what_is_being_written_is_looked_at_soon_and_what_is_written_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let mut notices = Notices::open();
+        if notices.are_none() {
+            // Others on this machine have taken all there are.
+            return;
+        }
         notices.watch(dir.path());
         assert!(!notices.is_deaf(), "where do these tests run?");
         assert_eq!(notices.take(), None);
@@ -147,6 +151,9 @@ mod tests {
     fn what_is_not_there_makes_deaf_until_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let mut notices = Notices::open();
+        if notices.are_none() {
+            return;
+        }
         notices.watch(&dir.path().join("a"));
         assert!(notices.is_deaf());
         notices.renew();
