@@ -43,50 +43,9 @@ have_component() {
     return 1
 }
 
-# Installs the agent CLIs that are asked for. What cannot be had is no failure, but nobody shall overlook it.
-left_out=()
-install_agents() {
-    local set
-    for set in "$@"; do
-        if bash tests/cli/install.sh "$set" "$RALPH_TEST_AGENTS/$set"; then
-            RALPH_TEST_INSTALLED+="$set "
-        else
-            left_out+=("the agent CLIs of tests/cli/npm/$set are not installed: loops through them were NOT tested")
-        fi
-    done
-}
-
-# Says what was left out of the suite of real agents, so that it is seen among everything else.
-banner() {
-    local line
-    ((${#left_out[@]})) || return 0
-    printf '\n%s\n' '############################################################' >&2
-    for line in "${left_out[@]}"; do printf '## %s\n' "$line" >&2; done
-    printf '%s\n\n' '############################################################' >&2
-}
-
-# How a command is run where only the loopback can be reached: proof that no agent asks anybody else.
-find_fence() {
-    local try
-    for try in -n -rn; do
-        if unshare "$try" ip link set lo up 2>/dev/null; then
-            fence=(unshare "$try" sh -c 'ip link set lo up && exec "$@"' sh env RALPH_TEST_FENCED=1)
-            return
-        fi
-    done
-    left_out+=('no network namespace here (unshare, ip): the agent CLIs run without a fence around them')
-    fence=()
-}
-
 command -v cargo >/dev/null || { note 'cargo is missing: install Rust first'; exit 2; }
 need git
 need tmux
-case ${RALPH_TEST_CLIS:-core} in
-none) sets=() ;;
-core) sets=(core) ;;
-all) sets=(core more) ;;
-*) note "RALPH_TEST_CLIS=$RALPH_TEST_CLIS: it is core, all or none"; exit 2 ;;
-esac
 
 if have_component fmt rustfmt; then
     step format cargo fmt --check
@@ -98,33 +57,14 @@ step doc env RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked
 
 if cargo nextest --version >/dev/null 2>&1; then
     step test cargo nextest run --locked --no-tests warn "$@"
-    # nextest leaves documentation examples out; without any there is no reason to build for them.
-    if grep -rqE '^[[:space:]]*//[/!][[:space:]]*```' src; then
-        step doctest cargo test --doc --locked
-    fi
 else
     # As many at once as nextest is told to run: most tests wait for processes.
     export RUST_TEST_THREADS=${RUST_TEST_THREADS:-6}
     step test cargo test --locked --lib --bins --examples --test it "$@"
 fi
-
-if ((${#sets[@]})); then
-    export RALPH_TEST_AGENTS=${RALPH_TEST_AGENTS:-$(realpath -m "${CARGO_TARGET_DIR:-target}/agents")}
-    export RALPH_TEST_INSTALLED=
-    step agents install_agents "${sets[@]}"
-    find_fence
-    banner
-    # A test that is left out says why; nobody would see that of one that passes.
-    if cargo nextest --version >/dev/null 2>&1; then
-        shown=never
-        ((${#left_out[@]})) && shown=immediate
-        run=(cargo nextest run --locked --profile cli --no-tests warn --success-output "$shown")
-    else
-        run=(cargo test --locked --test cli)
-    fi
-    step 'real agents' "${fence[@]}" "${run[@]}" "$@"
-else
-    left_out+=('RALPH_TEST_CLIS=none: loops through real agent CLIs were NOT tested')
+# Documentation examples are left out so far; without any there is no reason to build for them.
+if grep -rqE '^[[:space:]]*//[/!][[:space:]]*```' src; then
+    step doctest cargo test --doc --locked
 fi
 
 if cargo deny --version >/dev/null 2>&1; then
@@ -132,5 +72,12 @@ if cargo deny --version >/dev/null 2>&1; then
 else
     note 'left out: cargo deny (not installed)'
 fi
-banner
+
+# Last, so that what it had to leave out is not overlooked. None is for those who know that they changed nothing there.
+agents=${RALPH_TEST_CLIS:-core}
+if [[ $agents == none ]]; then
+    note 'left out: loops through real agent CLIs (RALPH_TEST_CLIS=none)'
+else
+    step 'real agents' bash tests/cli/run.sh "$agents" "$@"
+fi
 printf '==> all of it: %s s\n' "$SECONDS"

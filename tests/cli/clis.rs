@@ -191,6 +191,9 @@ fn pi(stage: &mut Stage) {
 }
 
 fn qwen(stage: &mut Stage) {
+    // It would ask the model what to remember, with tools, after the end.
+    let settings = json!({ "memory": { "enableManagedAutoMemory": false } });
+    stage.home_file(".qwen/settings.json", &settings.to_string());
     stage.env("OPENAI_API_KEY", "dummy");
     stage.env("OPENAI_BASE_URL", &format!("{}/v1", stage.model.url()));
     stage.env("OPENAI_MODEL", "mock-model");

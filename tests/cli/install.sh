@@ -9,6 +9,8 @@ note() { printf 'install.sh: %s\n' "$*" >&2; }
 # The lock file of what lies there is the last thing that is written.
 cmp -s "$from/package-lock.json" "$into/installed.json" && exit 0
 
+[[ $(uname -sm) == 'Linux x86_64' ]] || { note 'the CLIs are pinned for Linux on x86-64 alone'; exit 1; }
+
 if ! command -v npm >/dev/null && command -v apt-get >/dev/null; then
     note 'npm is missing: installing it'
     as=()
@@ -23,8 +25,8 @@ rm -f "$into/installed.json"
 cp "$from/package.json" "$from/package-lock.json" "$from/.npmrc" "$into"
 log=$into/npm.log
 if ! (cd "$into" && npm ci --no-progress --fetch-retries 1 --fetch-timeout 60000) >"$log" 2>&1; then
-    note "npm ci failed; its last words, of $log:"
-    grep -v EBADENGINE "$log" | tail -n 5 >&2
+    note "npm ci failed, and $log says more:"
+    { grep '^npm error' "$log" || cat "$log"; } | head -n 3 >&2
     exit 1
 fi
 cp "$from/package-lock.json" "$into/installed.json"

@@ -28,11 +28,7 @@ impl Stage {
         std::fs::create_dir(test.root().join("tmp")).unwrap();
         let link = |name: &str, program: &str| {
             let program = packages.join(program);
-            assert!(
-                program.is_file(),
-                "{} is not there: is this machine like those of tests/cli/npm?",
-                program.display()
-            );
+            assert!(program.is_file(), "{} is not there", program.display());
             std::os::unix::fs::symlink(program, test.root().join("bin").join(name)).unwrap();
         };
         link(cli.name, cli.program);
