@@ -27,7 +27,7 @@ impl Runner<'_> {
             markers: found.markers,
             cost_usd: found.cost_usd,
             bytes: gone.bytes,
-            error: by_itself.then(|| last_words(&gone.last_text)).filter(|words| !words.is_empty()),
+            error: by_itself.then(|| self.complaint(&gone)).filter(|words| !words.is_empty()),
             leftovers: gone.leftovers,
             survivors: gone.survivors,
             ..Report::default()
@@ -53,6 +53,18 @@ impl Runner<'_> {
             self.take_markers_away()?;
         }
         Ok(())
+    }
+
+    /// The last that an agent said of its bad end: of a stream, what stands beside its events.
+    fn complaint(&self, gone: &Gone) -> String {
+        if !self.state.agent().dialect.is_stream() {
+            return last_words(&gone.last_text);
+        }
+        // Of a long output, the first line here is the end of one.
+        let torn = usize::from(gone.bytes > gone.last_text.len() as u64);
+        let lines = gone.last_text.lines().skip(torn);
+        let beside: Vec<&str> = lines.filter(|line| !line.trim_start().starts_with('{')).collect();
+        last_words(&beside.join("\n"))
     }
 
     /// What the last line means that the agent printed, apart from its events: it alone may be the program's own word
