@@ -6,13 +6,14 @@ use super::dir::create_file;
 use super::error::Doing;
 use super::line::Header;
 use super::{LoopDir, Result, fold};
-use crate::engine::State;
+use crate::engine::plan::Limits;
+use crate::engine::{Plan, State};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// What a journal says, as far as it was written when it was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +31,14 @@ struct Saved<'a> {
     version: u64,
     by: &'a str,
     offset: u64,
-    header: &'a Header,
+    name: &'a str,
+    id: &'a str,
+    created_ms: i64,
+    parent: Option<&'a str>,
+    background: bool,
+    tmux: Option<&'a str>,
+    /// The state's plan is the header's, but for limits that were changed since: so it is kept once.
+    limits: &'a Limits,
     state: &'a State,
 }
 
@@ -39,8 +47,28 @@ struct Loaded {
     version: u64,
     by: String,
     offset: u64,
-    header: Header,
+    name: String,
+    id: String,
+    created_ms: i64,
+    parent: Option<String>,
+    background: bool,
+    tmux: Option<String>,
+    limits: Limits,
     state: State,
+}
+
+impl Loaded {
+    fn header(&self) -> Header {
+        Header {
+            name: self.name.clone(),
+            id: self.id.clone(),
+            created_ms: self.created_ms,
+            parent: self.parent.clone(),
+            background: self.background,
+            tmux: self.tmux.clone(),
+            plan: Plan { limits: self.limits.clone(), ..self.state.plan.clone() },
+        }
+    }
 }
 
 /// Another ralph may fold the same lines into another state.
@@ -51,7 +79,19 @@ pub fn save(dir: &LoopDir, offset: u64, header: &Header, state: &State) -> Resul
     let path = dir.state();
     let new = path.with_extension("json.new");
     let write = || {
-        let saved = Saved { version: VERSION, by: BY, offset, header, state };
+        let saved = Saved {
+            version: VERSION,
+            by: BY,
+            offset,
+            name: &header.name,
+            id: &header.id,
+            created_ms: header.created_ms,
+            parent: header.parent.as_deref(),
+            background: header.background,
+            tmux: header.tmux.as_deref(),
+            limits: &header.plan.limits,
+            state,
+        };
         create_file(&new)?.write_all(&serde_json::to_vec(&saved)?)?;
         // Not synced: what a power cut leaves of it is unreadable, and then it is as good as deleted.
         fs::rename(&new, &path)
@@ -69,15 +109,25 @@ pub fn read(dir: &LoopDir) -> Result<View> {
     let start = first.end();
 
     // The plan in the first line is long; where the cache has it, it is not read again.
-    if let Some(Loaded { offset, header, state, .. }) =
-        loaded.filter(|it| it.header.id == first.id && it.offset >= start)
-        && ends_a_line(&mut reader, offset).unwrap_or(false)
-        // Damage is found again, and counted right, by reading everything.
-        && let Ok(folded) = fold::tail(&mut reader, &path, state, offset, 0)
+    if let Some(loaded) = loaded.filter(|it| it.id == first.id && it.offset >= start)
+        && ends_a_line(&mut reader, loaded.offset).unwrap_or(false)
     {
+        let (header, offset) = (loaded.header(), loaded.offset);
+        // Damage is found again, and counted right, by reading everything.
+        let Ok(folded) = fold::tail(&mut reader, &path, loaded.state, offset, 0) else {
+            return read_whole(dir);
+        };
         return Ok(View { header, state: folded.state, offset: folded.offset });
     }
 
+    read_whole(dir)
+}
+
+fn read_whole(dir: &LoopDir) -> Result<View> {
+    let path = dir.journal();
+    let mut reader = BufReader::new(File::open(&path).doing("open", &path)?);
+    let first = fold::first(&mut reader, &path)?;
+    let start = first.end();
     let header = first.header(&path)?;
     reader.seek(SeekFrom::Start(start)).doing("read", &path)?;
     let fresh = State::new(header.plan.clone());

@@ -24,17 +24,8 @@ const KEYS: [&str; 16] = [
     "tested",
     "approve",
 ];
-const OPTIONAL: [&str; 9] = [
-    "model-hint",
-    "notes",
-    "exit",
-    "ready",
-    "budget",
-    "login-files",
-    "login-variables",
-    "keys",
-    "inside",
-];
+const OPTIONAL: [&str; 9] =
+    ["model-hint", "notes", "exit", "ready", "budget", "login-files", "login-variables", "keys", "inside"];
 const LEVELS: [&str; 3] = ["none", "edits", "all"];
 const MEANINGS: [&str; 5] = ["waiting", "login", "usage", "permission", "limit"];
 

@@ -72,8 +72,11 @@ fn beside(key: &str) -> Value {
 
 #[test]
 fn every_key_of_a_settings_file_acts() {
-    let tested: BTreeSet<&str> =
-        KEYS.iter().map(|row| row.0).chain(["allowApiKey", "quiet", "raw", "stream", "tmux", "tmuxSocket"]).collect();
+    let tested: BTreeSet<&str> = KEYS
+        .iter()
+        .map(|row| row.0)
+        .chain(["allowApiKey", "quiet", "raw", "stream", "tmux", "tmuxSocket"])
+        .collect();
     let test = Test::new();
     let config: Value = serde_json::from_str(&test.ralph(&["config", "--json"]).exits(0).out).unwrap();
     let known: BTreeSet<&str> = config.as_object().unwrap().keys().map(String::as_str).collect();

@@ -105,6 +105,8 @@ fn a_stop_commits_what_there_is() {
     let live = test.start(&words);
     live.until_out("  | here\n");
     live.signal("INT");
+    // Two at once may be heard as one.
+    until("the first is heard", || test.events("b", "asked").len() == 1);
     live.signal("INT");
     until("the hook", || here.exists());
     live.signal("INT");
