@@ -71,8 +71,8 @@ fn a_cache_that_cannot_be_right_is_ignored() {
     }
     cache::save(&dir, truth.offset, &truth.header, &wrong).unwrap();
     let text = fs::read_to_string(dir.state()).unwrap();
-    assert!(text.starts_with(r#"{"version":1,"#));
-    for bad in ["", "{", "null", &text.replacen(":1,", ":2,", 1), &text[..text.len() / 2]] {
+    assert!(text.starts_with(r#"{"version":2,"#));
+    for bad in ["", "{", "null", &text.replacen(":2,", ":1,", 1), &text[..text.len() / 2]] {
         fs::write(dir.state(), bad).unwrap();
         assert_eq!(cache::read(&dir).unwrap(), truth, "{bad}");
     }
