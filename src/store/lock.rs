@@ -36,6 +36,14 @@ pub struct Holder {
     pub host: Option<(u32, u64)>,
 }
 
+impl Holder {
+    /// Whether they are not known to run the loop: who clears up after a crash signs without a time, and who has only
+    /// just taken the lock has not signed yet.
+    pub fn is_passing(&self) -> bool {
+        self.since.is_empty()
+    }
+}
+
 /// A lock that is held until this, and every copy that a fork made of it, is closed.
 #[derive(Debug)]
 pub struct Lock {

@@ -17,7 +17,7 @@ use crate::store::{Header, Holder, Home, Journal, Line, Lock, LoopDir, rfc3339};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The locks of a loop that is about to run.
 pub(crate) struct Locks {
@@ -105,8 +105,19 @@ fn me(dir: &LoopDir, workspace: &Path) -> Holder {
     }
 }
 
+/// How long somebody may clear up after a crash.
+const CLEARING: Duration = Duration::from_secs(45);
+
 fn take_own(dir: &LoopDir, holder: &Holder) -> Result<Lock, Failure> {
-    Lock::take(&dir.lock(), holder)?.map_err(|other| {
+    let begun = Instant::now();
+    let taken = loop {
+        match Lock::take(&dir.lock(), holder)? {
+            // Whoever clears up after a crash is soon done, or has his hands full with what the crash has left.
+            Err(other) if other.is_passing() && begun.elapsed() < CLEARING => {}
+            taken => break taken,
+        }
+    };
+    taken.map_err(|other| {
         Failure::usage(
             format!("the loop {:?} is already running ({})", dir.name(), who(&other)),
             format!("choose another name, or ralph status {0}, or ralph stop {0}", dir.name()),

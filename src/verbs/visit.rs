@@ -132,13 +132,15 @@ pub(crate) fn friends(home: &Home) -> Friends {
 const DYING: Duration = Duration::from_secs(1);
 
 /// Whether a runner lives. Where the one who took the lock is dead, those who share it are about to go:
-/// they are given the time, so that a loop that was just killed does not seem to run.
+/// they are given the time, so that a loop that was just killed does not seem to run. Nor does one that somebody
+/// clears up after.
 pub(super) fn is_held(dir: &LoopDir) -> bool {
     let begun = Instant::now();
     while let Some(holder) = holder(&dir.lock()) {
         let dead = holder.start_time != 0 && start_time(holder.pid) != Some(holder.start_time);
-        if !dead || begun.elapsed() > DYING {
-            return true;
+        let passing = holder.is_passing();
+        if !(dead || passing) || begun.elapsed() > DYING {
+            return !passing;
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -105,6 +105,22 @@ fn a_crashed_loop_hears_when_it_is_resumed() {
 }
 
 #[test]
+fn a_resume_waits_for_whoever_clears_up_after_a_crash() {
+    let test = Test::new().script(&format!("iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"));
+    crashed(&test, &[]);
+    let lock = test.loop_dir("a").join("lock");
+    // As `ralph status` does, which ends what the crash has left, and takes its time on a busy machine.
+    std::fs::write(&lock, r#"{"pid":1,"loop_name":"a"}"#).unwrap();
+    let mut sweeper = test.command("flock");
+    sweeper.arg(&lock).args(["sh", "-c", "touch ../held; sleep 2"]);
+    let sweeper = test.start_command(sweeper);
+    until("the lock", || test.root().join("held").exists());
+    assert_eq!(test.status("a")["status"], "crashed", "whoever clears up is no runner");
+    test.ralph(&["resume", "a"]).exits(0).says("loop complete after 2 iterations");
+    sweeper.end().exits(0);
+}
+
+#[test]
 fn whoever_cannot_hear_is_not_spoken_to() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     test.ralph(&run(&[])).exits(0);
