@@ -247,6 +247,90 @@ fn what_was_not_allowed_is_told_once() {
     assert_eq!(report["reason"]["kind"], "denied", "{acts}");
 }
 
+/// What agents say of something that was not allowed, in their own words and events.
+const DENIED: &[(&str, &str)] = &[
+    (
+        "codex",
+        r#"{"type":"item.completed","item":{"id":"1","type":"command_execution","command":"bash -lc 'make'","exit_code":-1,"status":"declined"}}"#,
+    ),
+    ("gemini", r#"Error executing tool write_file: Tool "write_file" not found. Did you mean "read_file"?"#),
+    ("opencode", "! permission requested: bash (make); auto-rejecting"),
+    (
+        "opencode",
+        r#"{"type":"tool_use","part":{"tool":"bash","callID":"1","state":{"status":"error","input":{"command":"make"},"error":"The user has specified a rule which prevents you from using this specific tool call."}}}"#,
+    ),
+    (
+        "copilot",
+        r#"{"type":"tool.execution_complete","data":{"toolCallId":"1","success":false,"error":{"message":"Permission denied because no interactive user response was available"}}}"#,
+    ),
+    ("qwen", r#"Warning: Tool "run_shell_command" was not run: it needs approval"#),
+    (
+        "droid",
+        r#"{"type":"error","source":"cli","message":"Exec ended early: insufficient permission to proceed."}"#,
+    ),
+    (
+        "cursor-agent",
+        r#"{"type":"tool_call","subtype":"completed","call_id":"1","tool_call":{"shellToolCall":{"args":{"command":"make"},"result":{"rejected":{"reason":"no"}}}}}"#,
+    ),
+];
+
+#[test]
+fn a_denial_is_known_by_the_agents_own_words() {
+    for (name, line) in DENIED {
+        let (acts, report, _) = read(name, [line.as_bytes()]);
+        assert_eq!(report["denied"], 1, "{name}: {acts}");
+    }
+    // What a tool printed says nothing.
+    let printed = r#"{"type":"tool.execution_complete","data":{"toolCallId":"1","success":true,"result":{"content":"Permission denied because no interactive user response was available"}}}"#;
+    assert!(read("copilot", [printed.as_bytes()]).1.get("denied").is_none());
+}
+
+/// Streams as documentation has them.
+const BY_DOCUMENTATION: &[(&str, &[&str])] = &[
+    (
+        "cursor-agent",
+        &[
+            r#"{"type":"system","subtype":"init","session_id":"s","model":"m","permissionMode":"default"}"#,
+            r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"<promise>NO</promise>"}]}}"#,
+            r#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"First."}]}}"#,
+            r#"{"type":"tool_call","subtype":"started","call_id":"c","tool_call":{"writeToolCall":{"args":{"path":"a.txt"}}}}"#,
+            r#"{"type":"tool_call","subtype":"completed","call_id":"c","tool_call":{"writeToolCall":{"args":{"path":"a.txt"},"result":{"success":{"linesCreated":1}}}}}"#,
+            r#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"Last."}]}}"#,
+            r#"{"type":"result","subtype":"success","is_error":false,"result":"First.Last.","session_id":"s"}"#,
+        ],
+    ),
+    (
+        "amp",
+        &[
+            r#"{"type":"system","subtype":"init","session_id":"T-1","tools":[]}"#,
+            r#"{"type":"assistant","message":{"id":"1","content":[{"type":"text","text":"First."},{"type":"tool_use","id":"c","name":"write","input":{"path":"a.txt"}}],"usage":{"input_tokens":10,"output_tokens":5}},"parent_tool_use_id":null}"#,
+            r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c","is_error":false}]},"parent_tool_use_id":null}"#,
+            r#"{"type":"result","subtype":"success","is_error":false,"result":"Last.","session_id":"T-1"}"#,
+        ],
+    ),
+    (
+        "goose",
+        &[
+            r#"{"type":"message","message":{"id":"1","role":"assistant","content":[{"type":"text","text":"First."},{"type":"toolRequest","id":"c","toolCall":{"status":"success","value":{"name":"write","arguments":{"path":"a.txt"}}}}]}}"#,
+            r#"{"type":"message","message":{"id":"2","role":"user","content":[{"type":"toolResponse","id":"c","toolResult":{"status":"success","value":[]}}]}}"#,
+            r#"{"type":"message","message":{"id":"3","role":"assistant","content":[{"type":"text","text":"La"}]}}"#,
+            r#"{"type":"message","message":{"id":"3","role":"assistant","content":[{"type":"text","text":"st."}]}}"#,
+            r#"{"type":"complete","total_tokens":15}"#,
+        ],
+    ),
+];
+
+#[test]
+fn streams_are_read_as_their_documentation_has_them() {
+    for (name, lines) in BY_DOCUMENTATION {
+        let (acts, report, words) = read(name, [lines.join("\n").as_bytes()]);
+        assert_eq!(words.as_deref(), Some("Last."), "{name}: {acts}");
+        assert_eq!((&report["finished"], &report["steps"]), (&true.into(), &1.into()), "{name}: {acts}");
+        assert!(acts.contains("used     write a.txt\n") && acts.ends_with("over\n"), "{name}: {acts}");
+        assert!(report.get("strange").is_none(), "{name}: {acts}");
+    }
+}
+
 #[test]
 fn retries_are_told_and_mended() {
     for (name, retries) in
