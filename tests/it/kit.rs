@@ -358,10 +358,16 @@ fn text(path: &Path) -> String {
 
 /// Waits until something is true.
 #[track_caller]
-pub(crate) fn until(what: &str, mut is_true: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, is_true: impl FnMut() -> bool) {
+    until_within(PATIENCE, what, is_true);
+}
+
+/// The same, with other patience.
+#[track_caller]
+pub(crate) fn until_within(patience: Duration, what: &str, mut is_true: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_true() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(begun.elapsed() < patience, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
