@@ -272,7 +272,7 @@ pub struct RmWords {
     #[arg(long)]
     pub ended: bool,
     /// Only those that ended so long ago, as in 30d
-    #[arg(long, value_name = "D", requires = "ended")]
+    #[arg(long, value_name = "D", requires = "ended", conflicts_with = "name")]
     pub older_than: Option<Span>,
     /// Remove the worktree as well, and the branch that was made for it
     #[arg(long, conflicts_with = "keep_worktree")]

@@ -101,10 +101,19 @@ impl Tmux {
         Err(trouble)
     }
 
-    /// What shows a loop's window in this terminal.
+    /// What shows a loop's window in this terminal, and no other. It is linked into a session of this viewer's own,
+    /// which goes with its only window or with its viewer: where all look at one session, whoever changes the window
+    /// changes it for all, and the end of one loop would put its viewer, and the next key, before another.
     pub fn attach(&self, name: &str) -> Command {
+        let view = format!("view-{}", std::process::id());
+        let (window, own, first) = (format!("={SESSION}:={name}"), format!("={view}"), format!("={view}:0"));
         let mut command = self.command();
-        command.args(["attach-session", "-t", &format!("={SESSION}:={name}")]);
+        // The first window only keeps the session until it is replaced.
+        command.args(["new-session", "-d", "-s", &view, "--", "sleep", "60"]);
+        command.args([";", "link-window", "-k", "-s", &window, "-t", &first]);
+        command.args([";", "attach-session", "-t", &own]);
+        // Not before: a session that nobody looks at would go at once.
+        command.args([";", "set-option", "-t", &view, "destroy-unattached", "on"]);
         // Inside the user's own tmux it is a window like any other.
         command.env_remove("TMUX");
         command

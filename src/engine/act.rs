@@ -110,6 +110,8 @@ pub struct Tally {
     spoke: bool,
     cost_usd: Option<f64>,
     tokens: Vec<(String, Tokens)>,
+    /// Those since its last figure of dollars.
+    unbilled: Vec<(String, Tokens)>,
     steps: Option<u32>,
     /// Whether a tool did something that an agent may be kept from.
     worked: bool,
@@ -141,7 +143,10 @@ impl Tally {
                 self.worked |= *ok && !only_reads(name);
             }
             Act::Denied(line) => return self.deny(line),
-            Act::Cost(usd) if usd.is_finite() && *usd >= 0.0 => *self.cost_usd.get_or_insert(0.0) += usd,
+            Act::Cost(usd) if usd.is_finite() && *usd >= 0.0 => {
+                *self.cost_usd.get_or_insert(0.0) += usd;
+                self.unbilled.clear();
+            }
             Act::Cost(_) => return false,
             Act::Used { model, tokens } => self.use_tokens(model, *tokens),
             Act::Session(id) => self.session = Some(plain(id).chars().take(SESSION_MAX).collect()),
@@ -163,11 +168,13 @@ impl Tally {
     }
 
     fn use_tokens(&mut self, model: &str, more: Tokens) {
-        let known = self.tokens.iter().position(|(known, _)| known == model);
-        // Past so many, a model is not told from the last one.
-        match known.or_else(|| (self.tokens.len() >= MODELS_MAX).then_some(MODELS_MAX - 1)) {
-            Some(at) => self.tokens[at].1 += more,
-            None => self.tokens.push((model.to_owned(), more)),
+        for list in [&mut self.tokens, &mut self.unbilled] {
+            let known = list.iter().position(|(known, _)| known == model);
+            // Past so many, a model is not told from the last one.
+            match known.or_else(|| (list.len() >= MODELS_MAX).then_some(MODELS_MAX - 1)) {
+                Some(at) => list[at].1 += more,
+                None => list.push((model.to_owned(), more)),
+            }
         }
     }
 
@@ -191,14 +198,16 @@ impl Tally {
         self.final_words.as_deref().filter(|words| !words.trim().is_empty())
     }
 
-    /// Dollars so far: by the agent's own figure, else by the price of its tokens. One model without a price makes
-    /// the whole unknown.
+    /// Dollars so far: by the agent's own figure, and by their price for tokens since then. Without such a figure, one
+    /// model without a price makes the whole unknown.
     pub fn cost(&self, prices: &Prices, model: &str) -> Option<f64> {
         let dollars =
             |(own, tokens): &(String, Tokens)| prices.cost(if own.is_empty() { model } else { own }, tokens);
-        let by_price =
-            || self.tokens.iter().map(dollars).sum::<Option<f64>>().filter(|_| !self.tokens.is_empty());
-        self.cost_usd.or_else(by_price)
+        let since = self.unbilled.iter().map(dollars).sum::<Option<f64>>();
+        match self.cost_usd {
+            Some(told) => Some(told + since.unwrap_or(0.0)),
+            None => since.filter(|_| !self.unbilled.is_empty()),
+        }
     }
 
     /// Tokens so far, of all models; none where nobody counts them.
@@ -315,6 +324,20 @@ mod tests {
         let mut report = Report { cost_usd: Some(1.0), ..Report::default() };
         tally(&[Act::Cost(0.5)]).0.add_to(&mut report, &Prices::default(), "");
         assert_eq!(report.cost_usd, Some(1.5), "what the task directory says is beside it");
+    }
+
+    #[test]
+    fn tokens_since_the_last_figure_are_counted_by_their_price() {
+        let price = crate::engine::tokens::Price { input: 1.0, output: 2.0, ..Default::default() };
+        let prices = Prices([("m".to_owned(), price)].into());
+        let used =
+            || Act::Used { model: "m".into(), tokens: Tokens { input: 1_000_000, ..Tokens::default() } };
+        let cost = |acts: &[Act<'_>]| tally(acts).0.cost(&prices, "");
+        assert_eq!(cost(&[used()]), Some(1.0));
+        assert_eq!(cost(&[used(), Act::Cost(0.5)]), Some(0.5), "its own figure holds");
+        assert_eq!(cost(&[used(), Act::Cost(0.5), used()]), Some(1.5), "and what came after is not free");
+        let other = Act::Used { model: "n".into(), tokens: Tokens::default() };
+        assert_eq!(cost(&[used(), other]), None);
     }
 
     #[test]

@@ -6,6 +6,8 @@ use super::visit::Visit;
 use crate::cli::LogsWords;
 use crate::drive::tmux::Tmux;
 use crate::engine::Status;
+use crate::show::say;
+use crate::show::status::line;
 use std::io::{ErrorKind, IsTerminal, stdin, stdout};
 
 pub(super) fn attach(name: &str) -> Result<i32, Failure> {
@@ -35,7 +37,14 @@ pub(super) fn attach(name: &str) -> Result<i32, Failure> {
     }
     let status = Tmux { socket: socket.clone() }.attach(name).status();
     match status {
-        Ok(status) if status.success() => Ok(0),
+        Ok(status) if status.success() => {
+            let visit = Visit::to(name)?;
+            match visit.status() {
+                Status::Running => say(&format!("{name} goes on\n")),
+                _ => say(&format!("{name}: {}\n", line(&visit.view.state, visit.held))),
+            }
+            Ok(0)
+        }
         Ok(_) => Err(Failure::broken(format!("tmux could not show {name:?}"))
             .with_hint(format!("ralph logs {name} -f follows it"))),
         Err(error) if error.kind() == ErrorKind::NotFound => {

@@ -308,3 +308,24 @@ fn after_a_restart_every_loop_in_the_background_goes_on() {
     test.ralph(&["resume"]).exits(2);
     test.ralph(&["resume", "a", "--all"]).exits(2);
 }
+
+#[test]
+fn a_viewer_sees_one_loop_and_leaves_with_it() {
+    let test = Test::new().program(
+        "wait",
+        "#!/bin/sh\nuntil test -e \"$1\"; do sleep 0.05; done\ntouch \"$RALPH_TASK_DIR/DONE\"\n",
+    );
+    for name in ["a", "b"] {
+        let words = ["spawn", "x", "--name", name, "--share-workspace", "--", "./wait", name];
+        test.ralph(&words).exits(0);
+    }
+    let Some(first) = attach(&test) else { return };
+    first.until_out("starting iteration");
+    let second = test.start_on_terminal_as("xterm", &["attach", "b"]).unwrap();
+    second.until_out("starting iteration");
+    test.write("a", "");
+    first.end().exits(0).says("a: done (");
+    assert_eq!(test.status("b")["status"], "running", "and nobody was put before another");
+    test.write("b", "");
+    second.end().exits(0).says("b: done (");
+}

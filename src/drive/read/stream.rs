@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 /// A longer line holds a file or a picture, and nothing that a loop needs to know. It is in the log.
-const LINE_MAX: usize = 4 << 20;
+const LINE_MAX: usize = 16 << 20;
 /// A line beside the stream is shown up to here.
 const NOISE_MAX: usize = 2000;
 
