@@ -3,6 +3,7 @@
 use super::cost::{cost, cost_of_limit, known_cost};
 use super::line::{check_words, seconds, verdict};
 use super::{apart, family, fit, kept, one_line, rest, why};
+use crate::engine::event::Wish;
 use crate::engine::words::{duration, of_limit, thousands};
 use crate::engine::{Outcome, Phase, State, Status};
 use crate::store::{View, rfc3339};
@@ -155,6 +156,13 @@ pub fn line(state: &State, held: bool) -> String {
     }
 }
 
+/// A loop's status in a table, where one that rests at an agent's limit is told from one that works.
+fn word(state: &State, held: bool) -> String {
+    let rests = held && matches!(state.phase, Phase::Resting { wall_ms: Some(_), .. });
+    let word = state.status(held).word();
+    if rests { format!("{word}, resting") } else { word.to_owned() }
+}
+
 /// What is under way.
 fn now(state: &State) -> Option<String> {
     Some(match &state.phase {
@@ -163,7 +171,11 @@ fn now(state: &State) -> Option<String> {
             format!("checking {}", check_words(state, check))
         }
         Phase::Committing => format!("git {}", kept::name(state, state.task_due()?)),
-        Phase::Running { .. } => "the agent works".into(),
+        Phase::Running { .. } => match state.wish {
+            Wish::Go => "the agent works".into(),
+            Wish::Pause | Wish::PauseNow => "the agent works; then it pauses".into(),
+            Wish::Stop | Wish::StopNow => "the agent works; then it stops".into(),
+        },
         Phase::Killing { .. } => "stopping the agent".into(),
         Phase::Draining { stop: true, .. } => "stopping child loops".into(),
         Phase::Draining { .. } => "waiting for child loops".into(),
@@ -195,7 +207,7 @@ pub fn table(loops: &[(View, bool)]) -> String {
     for (depth, (View { header, state, .. }, held)) in family::in_order(loops) {
         rows.push([
             family::indented(&header.name, depth),
-            state.status(*held).word().to_owned(),
+            word(state, *held),
             of_limit(state.iteration, state.last_number()),
             cost(state).unwrap_or_else(|| "?".into()),
             one_line(&state.plan.workspace.display().to_string()),

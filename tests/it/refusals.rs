@@ -46,7 +46,8 @@ fn on_disk(test: &Test) -> Vec<(PathBuf, Vec<u8>)> {
             let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());
             match entry.file_type().unwrap() {
                 kind if kind.is_dir() => dirs.push(path),
-                _ if name.ends_with("lock") || ["pulse", "state.json"].contains(&&name[..]) => {}
+                _ if name.ends_with("lock")
+                    || ["pulse", "state.json", "state.json.new"].contains(&&name[..]) => {}
                 _ => files.push((path.clone(), fs::read(path).unwrap())),
             }
         }
