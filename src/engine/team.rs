@@ -92,8 +92,8 @@ impl State {
         match reason.kind.course() {
             Course::Fail => false,
             Course::Wait => {
-                let (now_ms, clock) = (self.wall_ms, self.standing().waits);
-                let probe_ms = doubled(self.plan.rest.probe_ms, clock, self.plan.rest.probe_cap_ms) as i64;
+                let (now_ms, waits) = (self.wall_ms, self.standing().waits);
+                let probe_ms = doubled(self.plan.rest.probe_ms, waits, self.plan.rest.probe_cap_ms) as i64;
                 let standing = self.standing();
                 standing.waits = standing.waits.saturating_add(1);
                 standing.why = Some(reason.kind);
