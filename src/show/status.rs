@@ -200,18 +200,36 @@ fn local(ms: i64) -> String {
         .unwrap_or_default()
 }
 
-/// All loops, one a line; one that was started by another's agent stands below that one.
-pub fn table(loops: &[(View, bool)]) -> String {
-    let head = ["NAME", "STATUS", "ITERATION", "COST", "WORKSPACE"].map(str::to_owned);
-    let mut rows = vec![head];
-    for (depth, (View { header, state, .. }, held)) in family::in_order(loops) {
-        rows.push([
-            family::indented(&header.name, depth),
-            word(state, *held),
+/// A loop as a line among others.
+pub struct Row {
+    parent: Option<String>,
+    cells: [String; 5],
+}
+
+impl Row {
+    /// A loop's line.
+    pub fn of(view: &View, held: bool) -> Self {
+        let View { header, state, .. } = view;
+        let cells = [
+            header.name.clone(),
+            word(state, held),
             of_limit(state.iteration, state.last_number()),
             cost(state).unwrap_or_else(|| "?".into()),
             one_line(&state.plan.workspace.display().to_string()),
-        ]);
+        ];
+        Self { parent: header.parent.clone(), cells }
+    }
+}
+
+/// All loops, one a line; one that was started by another's agent stands below that one.
+pub fn table(loops: &[Row]) -> String {
+    let head = ["NAME", "STATUS", "ITERATION", "COST", "WORKSPACE"].map(str::to_owned);
+    let mut rows = vec![head];
+    let names: Vec<_> = loops.iter().map(|row| (&row.cells[0][..], row.parent.as_deref())).collect();
+    for (depth, at) in family::in_order(&names) {
+        let mut cells = loops[at].cells.clone();
+        cells[0] = family::indented(&cells[0], depth);
+        rows.push(cells);
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths = [width(0), width(1), width(2), width(3)];

@@ -3,9 +3,8 @@
 use super::failure::{Failure, answer, warn};
 use super::visit::is_held;
 use crate::cli::LsWords;
-use crate::show::status::{object, table};
+use crate::show::status::{Row, object, table};
 use crate::store::{Home, View, view_with_inbox};
-use serde_json::Value;
 use std::num::NonZero;
 
 pub(super) fn ls(words: &LsWords) -> Result<i32, Failure> {
@@ -17,15 +16,19 @@ pub(super) fn ls(words: &LsWords) -> Result<i32, Failure> {
         }
         return Ok(0);
     }
-    let loops = views(&home, &names);
     if words.json {
-        let directory = |view: &View| home.loop_dir(&view.header.name).path().display().to_string();
-        let all = loops.iter().map(|(view, held)| object(view, *held, &directory(view)));
-        answer(&format!("{}\n", Value::Array(all.collect())))?;
-    } else if loops.is_empty() {
+        let object = |view: &View, held| {
+            let directory = home.loop_dir(&view.header.name).path().display().to_string();
+            object(view, held, &directory).to_string()
+        };
+        answer(&format!("[{}]\n", each(&home, &names, object).join(",")))?;
+        return Ok(0);
+    }
+    let rows = each(&home, &names, Row::of);
+    if rows.is_empty() {
         answer("no loops yet; ralph run starts one\n")?;
     } else {
-        answer(&table(&loops))?;
+        answer(&table(&rows))?;
     }
     Ok(0)
 }
@@ -33,13 +36,17 @@ pub(super) fn ls(words: &LsWords) -> Result<i32, Failure> {
 /// Fewer loops are not worth a thread.
 const WORTH_A_THREAD: usize = 64;
 
-/// All loops that can be read, in the order of their names.
-fn views(home: &Home, names: &[String]) -> Vec<(View, bool)> {
+/// What is to be said of every loop that can be read, in the order of their names. Only that is kept: a thousand views
+/// would be much to hold.
+fn each<T: Send>(home: &Home, names: &[String], say: impl Fn(&View, bool) -> T + Sync) -> Vec<T> {
     let look = |name: &String| {
         let dir = home.loop_dir(name);
         // In this order: what a runner wrote before it let go is then in the view.
         let held = is_held(&dir);
-        view_with_inbox(&dir).map(|view| (view, held)).map_err(|error| warn(format!("{name}: {error}"))).ok()
+        view_with_inbox(&dir)
+            .map(|view| say(&view, held))
+            .map_err(|error| warn(format!("{name}: {error}")))
+            .ok()
     };
     let many = std::thread::available_parallelism().map_or(1, NonZero::get);
     let share = names.len().div_ceil(many).max(WORTH_A_THREAD);
@@ -47,6 +54,7 @@ fn views(home: &Home, names: &[String]) -> Vec<(View, bool)> {
         return names.iter().filter_map(look).collect();
     }
     std::thread::scope(|scope| {
+        let look = &look;
         let shares = names
             .chunks(share)
             .map(|names| scope.spawn(move || names.iter().filter_map(look).collect::<Vec<_>>()));

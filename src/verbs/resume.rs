@@ -64,7 +64,7 @@ fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
         }
         if words.now {
             inbox::append(&visit.dir, &Message::Hurried)?;
-            say(&format!("{name} tries again now\n"));
+            say(&format!("resumed ralph loop for {name}\n"));
         }
         return Ok(0);
     }

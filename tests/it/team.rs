@@ -67,7 +67,7 @@ fn a_person_may_hurry_a_loop_that_rests() {
     let status = test.ralph(&["status", "a"]).exits(0);
     status.says("Now: first: usage limit reached").says("ralph resume a --now");
     test.sh("rm gate");
-    test.ralph(&["resume", "a", "--now"]).exits(0).says("a tries again now");
+    test.ralph(&["resume", "a", "--now"]).exits(0).says("resumed ralph loop for a");
     live.end().exits(0).says("trying again now");
     assert_eq!(test.events("a", "hurried").len(), 1);
 }

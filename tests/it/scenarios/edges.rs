@@ -84,7 +84,7 @@ fn a_rest_is_cut_short_with_an_answer() {
     spawn(&test, &[&["go", "--backoff", "10h..10h"], &SCRIPT[..]].concat()).exits(0);
     until("the rest", || test.status("agent")["resting_until"].is_string());
     let done = test.ralph(&["resume", "agent", "--now", "--answer", "port 8080"]).exits(0);
-    assert_eq!(done.out, "your words go into its next prompt\nagent tries again now\n");
+    assert_eq!(done.out, "your words go into its next prompt\nresumed ralph loop for agent\n");
     ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
     assert!(test.prompt("agent", 2).contains("port 8080"));
 }
