@@ -89,7 +89,9 @@ impl Doomed {
         let name = dir.name();
         // Those of a loop in the archive may be those of the one that has its name now.
         if home.loop_dir(name) == dir {
-            let children = names(&home.living_children(name, header.created_ms));
+            let mut children = names(&home.living_children(name, header.created_ms));
+            // Those that go, too, are looked at for themselves; who holds their locks is this very process.
+            children.retain(|child| !words.name.contains(child));
             if !children.is_empty() {
                 let [all, stop] = [children.join(", "), children.join(" and ralph stop ")];
                 return Err(Failure::usage(

@@ -288,6 +288,18 @@ fn a_parent_is_not_removed_while_a_child_is_at_work() {
 }
 
 #[test]
+fn a_parent_and_its_child_are_removed_together() {
+    let test = family(&format!("{}\n hang", spawns("0-child", "")));
+    let live = run(&test, &[]);
+    until("the child is at work", || !test.events("0-child", "spawned").is_empty());
+    test.ralph(&["rm", "a", "0-child"]).exits(2);
+    test.ralph(&["stop", "a"]).exits(0);
+    live.end().exits(130);
+    let done = test.ralph(&["rm", "a", "0-child"]).exits(0);
+    done.says("removed ralph loop a").says("removed ralph loop 0-child");
+}
+
+#[test]
 fn only_a_child_shares_its_parent_s_workspace_unasked() {
     let test = family(&format!("{}\n hang", spawns("b", "")));
     let live = run(&test, &[]);
