@@ -49,6 +49,11 @@ impl Habits {
         }
     }
 
+    /// Whether a line of its screen says that it was not allowed something.
+    pub fn denies(&self, line: &str) -> bool {
+        self.denials.as_ref().is_some_and(|denials| denials.is_match(line))
+    }
+
     /// What the last words of an agent that failed mean.
     pub fn reason(&self, words: &str) -> Option<Reason> {
         self.reasons.of(words)

@@ -2,7 +2,7 @@
 //!
 //! Every semantic is data here; the engine never asks where one came from. Durations are milliseconds.
 
-use super::event::{Exit, Fault};
+use super::event::Exit;
 use super::reason::Kind;
 use super::tokens::Prices;
 use serde::{Deserialize, Serialize};
@@ -359,14 +359,15 @@ impl Meaning {
         }
     }
 
-    /// Whether trying again would not help, and why.
-    pub fn fault(self) -> Option<Fault> {
-        match self {
-            Self::Waiting | Self::Limit => None,
-            Self::Login => Some(Fault::Login),
-            Self::Usage => Some(Fault::Usage),
-            Self::Permission => Some(Fault::Permission),
-        }
+    /// The reason that it stands for; none if it is no bad end.
+    pub fn kind(self) -> Option<Kind> {
+        Some(match self {
+            Self::Waiting => return None,
+            Self::Login => Kind::Login,
+            Self::Usage => Kind::Usage,
+            Self::Permission => Kind::Denied,
+            Self::Limit => Kind::UsageLimit,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which of a loop's agents works next, which of them rest until when, and what a bad end of one means for all.
 
 use super::event::{Fault, Report};
-use super::plan::{Agent, Approve, Meaning};
+use super::plan::{Agent, Approve};
 use super::reason::{Course, Kind, Reason};
 use super::state::State;
 use serde::{Deserialize, Serialize};
@@ -35,11 +35,8 @@ pub enum Turn {
 impl State {
     /// The agent that works now, or worked last.
     pub fn agent(&self) -> &Agent {
-        self.agent_at(self.using)
-    }
-
-    fn agent_at(&self, place: usize) -> &Agent {
-        place.checked_sub(1).and_then(|place| self.plan.fallback.get(place)).unwrap_or(&self.plan.agent)
+        let next = self.using.checked_sub(1).and_then(|place| self.plan.fallback.get(place));
+        next.unwrap_or(&self.plan.agent)
     }
 
     fn standing(&mut self) -> &mut Standing {
@@ -75,15 +72,7 @@ impl State {
         if report.reason.is_some() || report.finished {
             return report.reason;
         }
-        let rule = self.agent().rule(report.exit)?;
-        let kind = match rule.means {
-            Meaning::Waiting => return None,
-            Meaning::Login => Kind::Login,
-            Meaning::Usage => Kind::Usage,
-            Meaning::Permission => Kind::Denied,
-            Meaning::Limit => Kind::UsageLimit,
-        };
-        Some(kind.into())
+        self.agent().rule(report.exit)?.means.kind().map(Reason::from)
     }
 
     /// Follows the table of reasons. True: the iteration and its failure do not count.

@@ -4,7 +4,6 @@ use super::Runner;
 use crate::drive::job::Gone;
 use crate::engine::act::Act;
 use crate::engine::screen;
-use regex::RegexSet;
 use std::collections::BTreeSet;
 
 impl Runner<'_> {
@@ -16,11 +15,9 @@ impl Runner<'_> {
 
     /// Tells of what a screen says was not allowed. A screen is painted again and again: each line counts once.
     pub(super) fn read_denials(&mut self, own: Option<&str>) {
-        let patterns = &self.state.agent().denied;
-        let Some(own) = own.filter(|_| !patterns.is_empty()) else { return };
-        let Ok(denials) = RegexSet::new(patterns) else { return };
-        let mut seen = BTreeSet::new();
-        for line in own.lines().filter(|line| denials.is_match(line) && seen.insert(*line)) {
+        let (habits, mut seen) = (&self.habits[self.state.using], BTreeSet::new());
+        let lines = own.unwrap_or_default().lines();
+        for line in lines.filter(|line| habits.denies(line) && seen.insert(*line)) {
             let act = Act::Denied(line.into());
             if self.tally.count(&act) {
                 self.watch.act(&act);
