@@ -418,7 +418,8 @@ fn called(
         dialect: Dialect::Text,
         reasons: preset.reason.clone(),
         login: preset.login.clone(),
-        budget: preset.budget.clone(),
+        // A person at a screen has an eye on the bill.
+        budget: if terminal { vec![] } else { preset.budget.clone() },
         payer: None,
         held_back: Vec::new(),
         unset: Vec::new(),
