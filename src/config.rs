@@ -12,6 +12,7 @@ pub mod prices;
 pub mod schema;
 pub mod scm;
 pub mod settings;
+pub mod slash;
 mod strict;
 pub mod task;
 pub mod units;

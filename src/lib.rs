@@ -79,6 +79,7 @@ pub use verbs::main;
 #[doc(hidden)]
 pub mod testing {
     pub use crate::cli::Words;
+    pub use crate::config::slash;
     pub use crate::engine::prompt::NAMES;
     pub use crate::engine::template::unknown;
     pub use crate::library::replay::Replay;
