@@ -1,6 +1,7 @@
 //! Why an agent came to a bad end, in one word, and what a loop does about each: the one table of reasons.
 
-use super::event::Fault;
+use super::event::{Fault, Report};
+use super::state::{How, State};
 use serde::{Deserialize, Serialize};
 
 /// Why an agent came to a bad end.
@@ -11,6 +12,9 @@ pub struct Reason {
     /// When it is over, in milliseconds since 1970, where the agent says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<i64>,
+    /// Why ralph killed it, where that is the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<How>,
 }
 
 /// What kind of thing brought an agent to a bad end.
@@ -42,6 +46,8 @@ pub enum Kind {
     NotFound,
     /// It broke, and did not say more.
     Crashed,
+    /// Ralph ended it; why is another question.
+    Killed,
 }
 
 /// What a loop does about a reason.
@@ -66,7 +72,33 @@ impl Kind {
             Self::Denied => Course::Stop(Fault::Permission),
             Self::Usage => Course::Stop(Fault::Usage),
             Self::NotFound => Course::Stop(Fault::NotFound),
-            Self::Context | Self::Refused | Self::Crashed => Course::Fail,
+            // Whether one that was killed has failed depends on why: `Iteration::is_failure` knows.
+            Self::Context | Self::Refused | Self::Crashed | Self::Killed => Course::Fail,
+        }
+    }
+
+    /// The reason of an agent that could not be started because of this; none if the fault is not the agent's.
+    fn of_fault(fault: Fault) -> Option<Self> {
+        let all = [Self::NotFound, Self::Denied, Self::Usage];
+        all.into_iter().find(|kind| kind.course() == Course::Stop(fault))
+    }
+
+    /// The word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::UsageLimit => "usage-limit",
+            Self::RateLimit => "rate-limit",
+            Self::Overloaded => "overloaded",
+            Self::Login => "login",
+            Self::Credit => "credit",
+            Self::Model => "model",
+            Self::Context => "context",
+            Self::Denied => "denied",
+            Self::Refused => "refused",
+            Self::Usage => "usage",
+            Self::NotFound => "not-found",
+            Self::Crashed => "crashed",
+            Self::Killed => "killed",
         }
     }
 
@@ -90,13 +122,47 @@ impl Kind {
             Self::Usage => "it did not understand how it was called",
             Self::NotFound => "its program is not there",
             Self::Crashed => "it broke",
+            Self::Killed => "it was ended",
         }
     }
 }
 
 impl From<Kind> for Reason {
     fn from(kind: Kind) -> Self {
-        Self { kind, until_ms: None }
+        Self { kind, until_ms: None, why: None }
+    }
+}
+
+impl State {
+    /// Why an iteration came to a bad end: every bad end has exactly one reason, and a good one has none.
+    pub(super) fn reason_of(&self, how: How, report: &Report) -> Option<Reason> {
+        match how {
+            _ if self.claims.exit_waiting.is_some() => None,
+            How::Exited | How::Lingered if report.finished => report.reason,
+            How::Exited | How::Lingered => {
+                let by_code = || self.agent().rule(report.exit)?.means.kind().map(Reason::from);
+                report.reason.or_else(by_code).or_else(|| unexplained(how, report))
+            }
+            How::Matched | How::Marked => None,
+            How::Faulted if self.process.is_none() => {
+                let (fault, _) = self.fault.as_ref()?;
+                Some(Kind::of_fault(*fault).map_or_else(|| killed(how), Reason::from))
+            }
+            _ => Some(killed(how)),
+        }
+    }
+}
+
+/// The reason of an agent that ralph ended.
+fn killed(how: How) -> Reason {
+    Reason { kind: Kind::Killed, until_ms: None, why: Some(how) }
+}
+
+/// The reason of a bad end that nobody explains.
+fn unexplained(how: How, report: &Report) -> Option<Reason> {
+    match how {
+        How::Lingered => Some(killed(how)),
+        _ => (!report.exit.is_good()).then(|| Kind::Crashed.into()),
     }
 }
 
@@ -116,6 +182,28 @@ mod tests {
             (Kind::Crashed, false),
         ] {
             assert_eq!(kind.course() == Course::Wait, waits, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_the_same_for_people_and_in_the_journal() {
+        for word in [
+            "usage-limit",
+            "rate-limit",
+            "overloaded",
+            "login",
+            "credit",
+            "model",
+            "context",
+            "denied",
+            "refused",
+            "usage",
+            "not-found",
+            "crashed",
+            "killed",
+        ] {
+            let kind: Kind = serde_json::from_value(word.into()).unwrap();
+            assert_eq!(kind.word(), word);
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::event::{Change, CheckReport, Door, Event, Fault, Marker, Notice, Now, Report, Wish};
 use super::outcome::{Limit, Outcome};
-use super::reason::Kind;
 use super::state::{Claims, How, Iteration, Phase, REMEMBERED, State};
 use super::team::doubled;
 use super::tokens::Tokens;
@@ -267,9 +266,9 @@ impl State {
 
     /// Writes the newest iteration into the books.
     fn remember(&mut self, how: How, report: &Report) {
-        let by_itself = matches!(how, How::Exited | How::Lingered) && self.claims.exit_waiting.is_none();
-        let reason = self.reason_of(report).filter(|_| by_itself);
-        let refunded = reason.is_some_and(|reason| self.suffer(reason, report));
+        let by_itself = matches!(how, How::Exited | How::Lingered);
+        let reason = self.reason_of(how, report);
+        let refunded = reason.is_some_and(|reason| by_itself && self.suffer(reason, report));
         let mut iteration = Iteration {
             number: self.iteration,
             how,
@@ -299,9 +298,6 @@ impl State {
         let failed = iteration.is_failure() && self.claims.exit_waiting.is_none();
         // What was killed for another reason, or asked to be left alone, did not fail.
         iteration.error = iteration.error.filter(|_| failed || refunded);
-        if failed && by_itself {
-            iteration.reason.get_or_insert(Kind::Crashed.into());
-        }
         let mut rest_ms = self.plan.rest.delay_ms;
         if refunded {
             self.counted = self.counted.saturating_sub(1);

@@ -67,14 +67,6 @@ impl State {
         }
     }
 
-    /// The reason of a bad end: by the agent's stream, else by its exit code.
-    pub(super) fn reason_of(&self, report: &Report) -> Option<Reason> {
-        if report.reason.is_some() || report.finished {
-            return report.reason;
-        }
-        self.agent().rule(report.exit)?.means.kind().map(Reason::from)
-    }
-
     /// Follows the table of reasons. True: the iteration and its failure do not count.
     pub(super) fn suffer(&mut self, reason: Reason, report: &Report) -> bool {
         let others = !self.plan.fallback.is_empty() && reason.kind.is_the_agents_own();

@@ -4,6 +4,7 @@ use super::line::has_failed;
 use super::{kept, one_line};
 use crate::engine::event::CheckReport;
 use crate::engine::prompt::{how, how_red};
+use crate::engine::reason::Kind;
 use crate::engine::words::{dollars, duration, of_limit};
 use crate::engine::{Event, State};
 use crate::os::regular;
@@ -45,14 +46,16 @@ fn iterations_log(log: &mut File, line: &Line, state: &State) -> io::Result<()> 
     let words = match &line.event {
         Event::Started { iteration, .. } => format!("[START] iteration {}", of_limit(*iteration, limit)),
         Event::Ended { iteration, report } => {
-            let word =
-                if state.recent.back().is_some_and(|last| has_failed(last, state)) { "FAIL" } else { "END" };
+            let last = state.recent.back();
+            let word = if last.is_some_and(|last| has_failed(last, state)) { "FAIL" } else { "END" };
+            let reason = last.and_then(|last| last.reason);
+            let reason = reason.map(|reason| format!(" reason={}", reason.kind.word())).unwrap_or_default();
             let exit = match (report.exit.code, report.exit.signal) {
                 (Some(code), _) => code.to_string(),
                 (None, signal) => signal.map_or_else(|| "none".into(), |signal| format!("signal-{signal}")),
             };
             format!(
-                "[{word}] iteration {iteration} exit={exit} duration={}",
+                "[{word}] iteration {iteration} exit={exit} duration={}{reason}",
                 duration(report.ms).replace(' ', "")
             )
         }
@@ -118,7 +121,8 @@ fn progress_text(state: &State) -> String {
             how(iteration),
             duration(iteration.ms)
         );
-        if let Some(reason) = iteration.reason {
+        // Who ended it, and why, is how it ended.
+        if let Some(reason) = iteration.reason.filter(|reason| reason.kind != Kind::Killed) {
             let counts = if iteration.refunded { ", not counted" } else { "" };
             let _ = writeln!(text, "- Reason: {}{counts}", reason.kind.words());
         }

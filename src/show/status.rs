@@ -47,10 +47,27 @@ pub fn object(view: &View, held: bool, directory: &str) -> Value {
         "parent": header.parent,
         "checks": checks(state),
         "scm": tasks(state),
+        "iterations": iterations(state),
         "last_reason": last.and_then(|last| last.reason),
         "last_error": last.and_then(|last| last.error.as_deref()),
         "last_exit": last.map(|last| json!({"code": last.exit.code, "signal": last.exit.signal})),
     })
+}
+
+/// The last iterations that have ended, the newest last.
+fn iterations(state: &State) -> Vec<Value> {
+    let ended = state.recent.iter();
+    ended
+        .map(|one| {
+            json!({
+                "iteration": one.number,
+                "reason": one.reason,
+                "counted": !one.refunded,
+                "duration_s": one.ms as f64 / 1000.0,
+                "cost_usd": one.cost_usd,
+            })
+        })
+        .collect()
 }
 
 fn checks(state: &State) -> Vec<Value> {

@@ -44,7 +44,9 @@ fn is_like(line: &str, template: &str) -> bool {
         pattern += &regex::escape(&rest[..word.start()]);
         // Those of a log are words of its own.
         let own = ["START", "END", "FAIL"].contains(&word.as_str());
-        pattern += if own { word.as_str() } else { ".+" };
+        // A value is one word.
+        let value = if pattern.ends_with('=') { r"\S+" } else { ".+" };
+        pattern += if own { word.as_str() } else { value };
         rest = &rest[word.end()..];
     }
     pattern += &regex::escape(rest);
@@ -134,13 +136,18 @@ fn every_verb_s_first_line_is_as_the_page_says() {
 #[test]
 fn every_line_of_the_iterations_log_is_on_the_page() {
     let script = format!(
-        "iteration 1\n exit 1\niteration 2\n say x\niteration 3\n {WAITS}\niteration *\n promise COMPLETE\n"
+        "iteration 1\n exit 1\niteration 2\n say x\niteration 3\n {WAITS}\niteration 4\n sh touch there; sleep 60\n\
+         iteration *\n promise COMPLETE\n"
     );
     let test = Test::new().script(&script);
     let live = test.start(&run(&["--backoff", "1ms..1ms"]));
     until("the agent", || test.workspace().join("here").exists());
     crash(live);
     test.write("go", "");
+    let live = test.start(&["resume", "a"]);
+    until("the agent", || test.workspace().join("there").exists());
+    test.ralph(&["stop", "a"]).exits(0);
+    live.end().exits(130);
     test.ralph(&["resume", "a"]).exits(0);
     let templates = names("scripting.md", "`iterations.log` in a loop's directory");
     let log = test.read_loop("a", "iterations.log");

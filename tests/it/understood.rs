@@ -193,3 +193,30 @@ fn the_last_line_of_a_known_agent_in_plain_text_has_its_reason() {
     done.complains("it is not logged in").complains("log in: start claude and type /login");
     assert_eq!(test.events("a", "started").len(), 1);
 }
+
+#[test]
+fn every_bad_iteration_has_its_reason_for_scripts() {
+    let script = "iteration 1\n exit 3\niteration 2\n hang\niteration 3\n say well\n";
+    let test = Test::new().script(script);
+    let words =
+        ["run", "x", "--name", "a", "--agent", "script:../agent.script", "--backoff", "0..0", "-m", "3"];
+    test.ralph(&[&words[..], &["--iteration-timeout", "300ms"]].concat()).exits(1);
+    let status = test.status("a");
+    let reasons: Vec<_> = status["iterations"].as_array().unwrap().iter().map(|one| &one["reason"]).collect();
+    let expected = serde_json::json!([{"kind": "crashed"}, {"kind": "killed", "why": "timed_out"}, null]);
+    assert_eq!(serde_json::json!(reasons), expected);
+    assert!(status["last_reason"].is_null(), "{status}");
+    let log = test.read_loop("a", "iterations.log");
+    assert!(log.contains("reason=crashed\n") && log.contains("reason=killed\n"), "{log}");
+}
+
+#[test]
+fn a_program_that_went_away_is_not_found() {
+    let test = agent("claude", &format!("{INIT}\n{}\n", result("more")), "rm \"$0\"");
+    test.ralph(&[&RUN[..], &["3"]].concat()).exits(1).complains("cannot start mine");
+    let status = test.status("a");
+    assert_eq!(
+        (&status["last_reason"]["kind"], &status["outcome"]["why"]),
+        (&"not-found".into(), &"not-found".into())
+    );
+}

@@ -127,7 +127,7 @@ impl Claude {
     fn limited(&mut self, info: &Value) {
         if text(info, &["status"]) == "rejected" {
             let until_ms = info["resetsAt"].as_i64().map(|epoch| epoch.saturating_mul(1000));
-            self.limit = Some(Reason { kind: Kind::UsageLimit, until_ms });
+            self.limit = Some(Reason { until_ms, ..Kind::UsageLimit.into() });
         }
     }
 

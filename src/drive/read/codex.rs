@@ -84,8 +84,8 @@ impl Codex {
     fn failed(&mut self, why: &str, tell: &mut Tell<'_>) {
         // The words name a time of day at most; the thread's own file knows better.
         let limit = why.contains("usage limit").then(|| Reason {
-            kind: Kind::UsageLimit,
             until_ms: rollout::reset(&self.thread).map(|epoch| epoch.saturating_mul(1000)),
+            ..Kind::UsageLimit.into()
         });
         self.over(Act::Failed { why: why.into(), reason: limit }, tell);
     }

@@ -74,7 +74,7 @@ impl Opencode {
             _ => of_status(count(data, &["statusCode"])),
         };
         let after = text(data, &["responseHeaders", "retry-after"]).parse().ok().and_then(in_seconds);
-        let reason = kind.map(|kind| Reason { kind, until_ms: after });
+        let reason = kind.map(|kind| Reason { until_ms: after, ..kind.into() });
         tell(Act::Failed { why: why.into(), reason });
     }
 }

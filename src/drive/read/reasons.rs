@@ -39,7 +39,7 @@ impl Reasons {
             let pattern = rule.pattern.get_or_init(|| Regex::new(&rule.text).ok());
             let found = pattern.as_ref()?.captures(&words)?;
             let reset = found.name("reset").and_then(|reset| reset::time(reset.as_str(), now_ms()));
-            Some(Reason { kind: rule.means, until_ms: reset })
+            Some(Reason { until_ms: reset, ..rule.means.into() })
         })
     }
 

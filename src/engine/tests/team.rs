@@ -1,15 +1,16 @@
 //! Limits of agents: what is waited for, what is refunded, who takes over, and what stops at once.
 
 use super::kit::Loop;
-use crate::engine::event::{Door, Event, Exit, Fault, Report, Wish};
+use crate::engine::event::{Door, Event, Exit, Fault, Marker, Notice, Report, Wish};
 use crate::engine::plan::{Agent, Approve};
 use crate::engine::reason::{Kind, Reason};
+use crate::engine::state::How;
 use crate::engine::tokens::Tokens;
 use crate::engine::{Effect, Limit, Outcome, Phase};
 
 /// The agent ends badly for this reason, which is over at this time.
 fn bad(kind: Kind, until_ms: Option<i64>) -> Report {
-    let reason = Some(Reason { kind, until_ms });
+    let reason = Some(Reason { until_ms, ..kind.into() });
     let error = Some("its words".into());
     Report { exit: Exit::code(1), cost_usd: Some(0.0), reason, error, ..Report::default() }
 }
@@ -201,4 +202,38 @@ fn dollars_that_nobody_knows_end_a_loop_that_counts_them() {
     };
     assert_eq!(fault(&counts(false)), Some(Fault::Cost));
     assert_eq!(fault(&counts(true)), None);
+}
+
+#[test]
+fn every_bad_end_has_one_reason_and_a_good_one_has_none() {
+    let killed = |why| Some(Reason { why: Some(why), ..Kind::Killed.into() });
+    let rows: [(&str, Loop, Option<Reason>); 12] = [
+        ("well", at_work().exit(0), None),
+        ("promised", at_work().say("<promise>COMPLETE</promise>"), None),
+        ("matched", Loop::new().pattern("x").open().start().notice(Notice::Pattern).exit(143), None),
+        ("marked", at_work().marker(Marker::Done).after(30_000).exit(143), None),
+        ("finished, and stayed", at_work().notice(Notice::Lingering).end(good()), None),
+        ("an exit code", at_work().exit(3), Some(Kind::Crashed.into())),
+        ("too long", at_work().after(7_200_000).exit(143), killed(How::TimedOut)),
+        ("silent", at_work().notice(Notice::Silence).exit(143), killed(How::Inactive)),
+        ("no screen", at_work().notice(Notice::Unready).exit(143), killed(How::Unready)),
+        ("stayed", at_work().notice(Notice::Lingering).exit(143), killed(How::Lingered)),
+        ("a person", at_work().ask(Wish::StopNow, Door::Inbox).exit(143), killed(How::Stopped)),
+        ("a full disk", at_work().fault().exit(143), killed(How::Faulted)),
+    ];
+    for (name, work, reason) in rows {
+        assert_eq!(work.state.recent.back().unwrap().reason, reason, "{name}");
+    }
+    assert_eq!(at_work().open().state.recent.back().unwrap().reason, killed(How::Interrupted));
+    for (class, reason) in [
+        (Fault::NotFound, Some(Kind::NotFound.into())),
+        (Fault::Permission, Some(Kind::Denied.into())),
+        (Fault::Usage, Some(Kind::Usage.into())),
+        (Fault::Disk, killed(How::Faulted)),
+    ] {
+        let began = Loop::new().open().started_as_ordered(1);
+        let work = began.feed(Event::Faulted { class, detail: "no".into() });
+        assert_eq!(work.state.recent.back().unwrap().reason, reason, "{class:?}");
+        assert_eq!(fault(&work), Some(class));
+    }
 }

@@ -150,7 +150,7 @@ fn lines() -> Vec<(Event, &'static str)> {
         steps: Some(4),
         tokens: Some(Tokens { input: 1, cache_read: 2, cache_write: 3, output: 4 }),
         error: Some("no login".into()),
-        reason: Some(Reason { kind: Kind::UsageLimit, until_ms: Some(9) }),
+        reason: Some(Reason { until_ms: Some(9), ..Kind::UsageLimit.into() }),
         finished: true,
         over: true,
         session: Some("s".into()),

@@ -93,7 +93,7 @@ fn any_reason(random: &mut Rng) -> Reason {
         Kind::Crashed,
     ];
     let kind = all[random.usize(..all.len())];
-    Reason { kind, until_ms: random.bool().then(|| random.i64(-5_000..60_000)) }
+    Reason { until_ms: random.bool().then(|| random.i64(-5_000..60_000)), ..kind.into() }
 }
 
 pub(super) fn any_report(random: &mut Rng) -> Report {
