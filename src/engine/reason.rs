@@ -143,13 +143,21 @@ impl State {
                 let by_code = || self.agent().rule(report.exit)?.means.kind().map(Reason::from);
                 report.reason.or_else(by_code).or_else(|| unexplained(how, report))
             }
-            How::Matched | How::Marked => None,
+            How::Matched => report.reason.filter(|_| report.was_kept_from_all()),
+            How::Marked => None,
             How::Faulted if self.process.is_none() => {
                 let (fault, _) = self.fault.as_ref()?;
                 Some(Kind::of_fault(*fault).map_or_else(|| killed(how), Reason::from))
             }
             _ => Some(killed(how)),
         }
+    }
+}
+
+impl Report {
+    /// Whether it was not allowed what it tried, and did nothing.
+    pub(super) fn was_kept_from_all(&self) -> bool {
+        self.reason.is_some_and(|reason| reason.kind == Kind::Denied)
     }
 }
 

@@ -231,6 +231,10 @@ impl State {
         let matched = self.claims.said.matched;
         self.claims.said = report.said.clone();
         self.claims.said.matched |= matched;
+        if report.was_kept_from_all() {
+            // Whoever was allowed nothing has done nothing: that all is done is then no claim of work.
+            (self.claims.said.promised, self.claims.said.matched) = (false, false);
+        }
         self.claims.markers.extend(&report.markers);
         self.claims.markers.sort_unstable();
         self.claims.markers.dedup();
@@ -266,7 +270,7 @@ impl State {
 
     /// Writes the newest iteration into the books.
     fn remember(&mut self, how: How, report: &Report) {
-        let by_itself = matches!(how, How::Exited | How::Lingered);
+        let by_itself = matches!(how, How::Exited | How::Lingered | How::Matched);
         let reason = self.reason_of(how, report);
         let refunded = reason.is_some_and(|reason| by_itself && self.suffer(reason, report));
         let mut iteration = Iteration {

@@ -125,13 +125,27 @@ fn a_success_that_is_an_error_is_a_failure() {
 fn an_agent_kept_from_everything_stops_with_what_helps() {
     let denied =
         r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","is_error":true}]}}"#;
-    let end = r#"{"type":"result","subtype":"success","is_error":false,"result":"I could not","permission_denials":[{"tool_name":"Bash","tool_use_id":"t","tool_input":{"command":"make"}}]}"#;
-    let test = agent("claude", &[INIT, TOOL, denied, end, ""].join("\n"), "");
-    let settings = test.read(".ralph/settings.toml") + "[agents.mine.approve.all]\nwords = ['--all']\n";
-    test.write(".ralph/settings.toml", &settings);
-    let done = test.ralph(&[&RUN[..], &["3"]].concat()).exits(1);
-    done.complains("it was not allowed to do anything (Bash make): allow it more with --approve all");
-    assert_eq!(test.status("a")["outcome"]["why"], "permission");
+    let denials =
+        r#""permission_denials":[{"tool_name":"Bash","tool_use_id":"t","tool_input":{"command":"make"}}]"#;
+    let promised = format!("All is done.\\n{PROMISE}");
+    // Whatever it says: who did nothing has nothing to claim.
+    for (words, more) in [
+        ("I could not", &["3"][..]),
+        (&promised, &["3"]),
+        (&promised, &["3", "--check", "true"]),
+        ("WORK IS DONE", &["3", "--done-pattern", "WORK IS DONE"]),
+    ] {
+        let end = format!(
+            r#"{{"type":"result","subtype":"success","is_error":false,"result":"{words}",{denials}}}"#
+        );
+        let test = agent("claude", &[INIT, TOOL, denied, &end, ""].join("\n"), "");
+        let settings = test.read(".ralph/settings.toml") + "[agents.mine.approve.all]\nwords = ['--all']\n";
+        test.write(".ralph/settings.toml", &settings);
+        let done = test.ralph(&[&RUN[..], more].concat()).exits(1);
+        done.complains("it was not allowed to do anything (Bash make): allow it more with --approve all");
+        assert_eq!(test.status("a")["outcome"]["why"], "permission", "{words}");
+        assert_eq!(test.events("a", "started").len(), 1, "{words}");
+    }
 }
 
 #[test]
