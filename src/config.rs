@@ -4,7 +4,7 @@
 //! over the defaults they are [`Settings`], which say everything, and only then is there a plan.
 
 pub mod agents;
-mod billing;
+pub mod billing;
 pub mod file;
 pub mod keys;
 pub mod layers;

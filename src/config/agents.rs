@@ -2,7 +2,7 @@
 
 mod stream;
 
-use super::billing::{self, Purse};
+use super::billing;
 use super::keys::{key, nearest};
 use super::layers::{lay, without_nulls};
 use super::settings::{AgentWords, Settings};
@@ -196,13 +196,7 @@ fn charge(stack: &Stack, all: &Settings, agent: &mut Agent) -> Result<(), Wrong>
     let program = agent.command.first().cloned().unwrap_or_default();
     let known = presets.iter().find(|(name, _)| *name == agent.name);
     if let Some((_, preset)) = known.or_else(|| of_program(&presets, &program)) {
-        let home = std::env::home_dir();
-        let purse = Purse {
-            variable: &|name| std::env::var(name).ok(),
-            home: home.as_deref(),
-            allow_keys: all.allow_api_key,
-        };
-        let bill = billing::bill(preset, &purse);
+        let bill = billing::bill_here(preset, all.allow_api_key);
         (agent.payer, agent.held_back) = (bill.payer, bill.held_back);
     }
     Ok(())

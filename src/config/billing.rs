@@ -13,17 +13,23 @@ pub struct Bill {
 }
 
 /// What is looked at.
-pub struct Purse<'a> {
+struct Purse<'a> {
     /// A variable's value.
-    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    variable: &'a dyn Fn(&str) -> Option<String>,
     /// The user's home.
-    pub home: Option<&'a Path>,
+    home: Option<&'a Path>,
     /// Whether keys may pay where a login could.
-    pub allow_keys: bool,
+    allow_keys: bool,
+}
+
+/// Who pays for the work of this agent in this process's environment.
+pub fn bill_here(preset: &Preset, allow_keys: bool) -> Bill {
+    let home = std::env::home_dir();
+    bill(preset, &Purse { variable: &|name| std::env::var(name).ok(), home: home.as_deref(), allow_keys })
 }
 
 /// Who pays for the work of this agent.
-pub fn bill(preset: &Preset, purse: &Purse<'_>) -> Bill {
+fn bill(preset: &Preset, purse: &Purse<'_>) -> Bill {
     let is_set = |name: &&String| (purse.variable)(name).is_some_and(|value| !value.is_empty());
     let key = preset.keys.iter().find(is_set);
     let by_variable =

@@ -78,14 +78,20 @@ fn opened(plan: &Plan) -> Vec<(String, Paint)> {
     let free = plan.agents().filter(|agent| agent.approve == Some(Approve::All));
     let words = free.map(|agent| format!("{} may do everything without asking", agent.name));
     let pays = plan.agents().filter_map(|agent| {
-        let held = match &agent.held_back[..] {
-            [] => String::new(),
-            keys => format!("; {} is kept from it (--allow-api-key lets it pay)", keys.join(", ")),
-        };
-        Some((format!("{} works on {}{held}", agent.name, agent.payer.as_ref()?), Paint::Dim))
+        let words = pays(agent.payer.as_deref()?, &agent.held_back);
+        Some((format!("{} {words}", agent.name), Paint::Dim))
     });
     let own = plan.worktree.as_ref().map(|own| (format!("worktree {}", apart::place(own)), Paint::Dim));
     words.map(|words| (words, Paint::Yellow)).chain(pays).chain(own).collect()
+}
+
+/// `works on its own login (~/.x); X_KEY is kept from it`
+pub fn pays(payer: &str, held_back: &[String]) -> String {
+    let held = match held_back {
+        [] => String::new(),
+        keys => format!("; {} is kept from it (--allow-api-key lets it pay)", keys.join(", ")),
+    };
+    format!("works on {payer}{held}")
 }
 
 /// A check's command, marked as one.

@@ -20,8 +20,8 @@ use std::path::Path;
 pub(super) fn doctor(json: bool) -> Result<i32, Failure> {
     let here = workspace()?;
     let home = Home::locate()?;
-    let Here { presets, named_here, min_free, agent, wrong } = settings(&here);
-    let Ok((agents, tools)) = programs::look(&here, presets, &named_here) else {
+    let Here { presets, named_here, allow_keys, min_free, agent, wrong } = settings(&here);
+    let Ok((agents, tools)) = programs::look(&here, presets, &named_here, allow_keys) else {
         // Somebody has pressed Ctrl-C.
         return Ok(130);
     };
@@ -41,6 +41,8 @@ struct Here {
     presets: Vec<(String, Preset)>,
     /// Those whose program a file of this directory names.
     named_here: Vec<String>,
+    /// Whether keys may pay where a login could.
+    allow_keys: bool,
     min_free: u64,
     /// The agent that they name, if they do, or why it cannot be used.
     agent: Option<Result<String, String>>,
@@ -63,7 +65,8 @@ fn say_of(stack: &Stack, here: &Path) -> Result<Here, Wrong> {
     let named_here = all.agents.keys().filter(|name| is_from_here(name)).cloned().collect();
     let names = all.agent.as_ref().is_some_and(|agent| agent.name.is_some() || !agent.command.is_empty());
     let agent = names.then(|| usable(stack, &all, here));
-    Ok(Here { presets, named_here, min_free: all.min_free.0, agent, wrong: None })
+    let (allow_keys, min_free) = (all.allow_api_key, all.min_free.0);
+    Ok(Here { presets, named_here, allow_keys, min_free, agent, wrong: None })
 }
 
 /// The agent of the settings.

@@ -44,6 +44,36 @@ fn a_machine_that_can_run_a_loop_is_told_so() {
 }
 
 #[test]
+fn who_pays_is_named_and_only_who_has_nothing_is_told_to_log_in() {
+    let test = machine(&[GIT, CLAUDE, ("codex", "echo codex-cli 0.46.0")]);
+    let look = |key: &str, words: &[&str]| {
+        let mut command = test.ralph_command(&[&["doctor"], words].concat());
+        command.env("PATH", test.root().join("bin")).env("ANTHROPIC_API_KEY", key);
+        test.start_command(command).end().exits(0).out
+    };
+    let line = |out: &str, name: &str| {
+        out.lines().find(|line| line.contains(&format!("✔ {name} "))).expect("its line").to_owned()
+    };
+    let out = look("", &[]);
+    assert!(line(&out, "claude").contains("log in: start claude"), "{out}");
+    let out = look("sk-ant-dummy", &[]);
+    assert!(line(&out, "claude").ends_with("works on the key in ANTHROPIC_API_KEY"), "{out}");
+    assert!(line(&out, "codex").contains("log in: run codex login"), "{out}");
+    test.write("../home/.claude/.credentials.json", "{}");
+    let out = look("sk-ant-dummy", &[]);
+    let login = "works on its own login (~/.claude/.credentials.json); ANTHROPIC_API_KEY is kept from it";
+    assert!(line(&out, "claude").contains(login) && !out.contains("log in: start claude"), "{out}");
+    assert!(!out.contains("sk-ant-dummy"), "{out}");
+    let report: Value = serde_json::from_str(&look("sk-ant-dummy", &["--json"])).unwrap();
+    let claude = named(&report["agents"], "claude");
+    assert_eq!(claude["payer"], "its own login (~/.claude/.credentials.json)");
+    assert_eq!(claude["held_back"], serde_json::json!(["ANTHROPIC_API_KEY"]));
+    test.write(".ralph/settings.toml", "allowApiKey = true\n");
+    let out = look("sk-ant-dummy", &[]);
+    assert!(line(&out, "claude").ends_with("works on the key in ANTHROPIC_API_KEY"), "{out}");
+}
+
+#[test]
 fn what_is_missing_comes_with_the_command_that_gets_it() {
     let test = machine(&[("apt-get", "exit 1")]);
     let done = doctor(&test, &[]).exits(1).says("✘ git").says("apt-get install -y git");

@@ -2,6 +2,7 @@
 
 use super::report::Program;
 use crate::config::agents::Preset;
+use crate::config::billing::{Bill, bill_here};
 use crate::drive::probe::{Answer, ask};
 use crate::os::program;
 use crate::show::fit;
@@ -35,6 +36,7 @@ pub(super) fn look(
     here: &Path,
     presets: Vec<(String, Preset)>,
     named_here: &[String],
+    allow_keys: bool,
 ) -> io::Result<(Vec<Program>, Vec<Program>)> {
     let (unasked, presets): (Vec<_>, Vec<_>) =
         presets.into_iter().partition(|(name, _)| named_here.contains(name));
@@ -56,18 +58,21 @@ pub(super) fn look(
         answer => answer,
     });
     let agents = presets.into_iter().zip(answers.by_ref()).map(|((name, preset), answer)| {
+        let Bill { payer, held_back } = bill_here(&preset, allow_keys);
         let title = if preset.title.is_empty() { name.clone() } else { preset.title };
-        answered(name, title, &answer, preset.install, Some(preset.login))
+        let agent = answered(name, title, &answer, preset.install, Some(preset.login));
+        Program { payer, held_back, ..agent }
     });
     let mut agents: Vec<Program> = agents.collect();
-    agents.extend(unasked.into_iter().map(|(name, preset)| unasked_agent(here, name, preset)));
+    agents.extend(unasked.into_iter().map(|(name, preset)| unasked_agent(here, name, preset, allow_keys)));
     let tools = tools.into_iter().zip(answers).map(|((name, _, package, why), answer)| {
         answered((*name).to_owned(), (*why).to_owned(), &answer, install(package), None)
     });
     Ok((agents, tools.collect()))
 }
 
-fn unasked_agent(here: &Path, name: String, preset: Preset) -> Program {
+fn unasked_agent(here: &Path, name: String, preset: Preset, allow_keys: bool) -> Program {
+    let Bill { payer, held_back } = bill_here(&preset, allow_keys);
     let there = program::find(&preset.command[0], here).is_some_and(|path| program::may_run(&path));
     Program {
         title: if preset.title.is_empty() { name.clone() } else { preset.title },
@@ -79,6 +84,8 @@ fn unasked_agent(here: &Path, name: String, preset: Preset) -> Program {
         works: there,
         install: preset.install,
         login: Some(preset.login),
+        payer,
+        held_back,
     }
 }
 
@@ -98,7 +105,9 @@ fn answered(name: String, title: String, answer: &Answer, install: String, login
         // A cold start on a busy machine is slow, and no defect.
         Answer::Late => (None, Some(format!("it did not say its version in {} s", PATIENCE.as_secs())), true),
     };
-    Program { name, title, installed: *answer != Answer::Missing, version, trouble, works, install, login }
+    let installed = *answer != Answer::Missing;
+    let (payer, held_back) = (None, Vec::new());
+    Program { name, title, installed, version, trouble, works, install, login, payer, held_back }
 }
 
 /// The first word that looks like a version: `git version 2.43.0` says 2.43.0.

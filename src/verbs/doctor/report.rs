@@ -35,6 +35,10 @@ pub(super) struct Program {
     pub(super) install: String,
     /// How one logs in, for an agent.
     pub(super) login: Option<String>,
+    /// What pays for an agent's work, by the name of its file or variable; none where nothing was found.
+    pub(super) payer: Option<String>,
+    /// Variables with keys that would pay instead, and are kept from it.
+    pub(super) held_back: Vec<String>,
 }
 
 /// Something that the system can or cannot do.

@@ -2,6 +2,7 @@
 
 use super::report::{Program, Report};
 use crate::engine::words::{bytes, plural};
+use crate::show::line::pays;
 use crate::show::{Paint, columns, one_line, paint};
 use std::fmt::Write as _;
 
@@ -86,6 +87,10 @@ fn program(program: &Program, needed: bool) -> Row {
     };
     let note = match (&program.trouble, &program.login) {
         (Some(trouble), _) => trouble.clone(),
+        (None, _) if program.installed && program.payer.is_some() => {
+            let payer = program.payer.as_deref().unwrap_or_default();
+            format!("{} · {}", program.title, pays(payer, &program.held_back))
+        }
         (None, Some(login)) if program.installed && !login.is_empty() => {
             format!("{} · log in: {login}", program.title)
         }
