@@ -20,6 +20,7 @@ mod text;
 use crate::engine::Act;
 use crate::engine::plan::{Agent, Dialect};
 use crate::engine::reason::Reason;
+use crate::engine::tokens::Session;
 use reasons::Reasons;
 use regex::RegexSet;
 use std::path::Path;
@@ -41,9 +42,10 @@ impl Habits {
         Self { dialect: agent.dialect, denials: text::denials(agent), reasons }
     }
 
-    /// A reader of what it prints in answer to a prompt. Paths in the workspace are told without it.
-    pub fn reader(&self, workspace: &Path, prompt: impl FnOnce() -> String) -> Reader {
-        match Stream::new(self.dialect, self.reasons.clone(), self.denials.clone(), workspace) {
+    /// A reader of what it prints in answer to a prompt. Paths in the workspace are told without it, and what these
+    /// sessions had taken before is not counted again.
+    pub fn reader(&self, workspace: &Path, sessions: &[Session], prompt: impl FnOnce() -> String) -> Reader {
+        match Stream::new(self.dialect, self.reasons.clone(), self.denials.clone(), workspace, sessions) {
             Some(stream) => Reader::Stream(stream),
             None => Reader::Text(Text::new(self.denials.clone(), prompt)),
         }

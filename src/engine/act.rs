@@ -48,6 +48,15 @@ pub enum Act<'a> {
     Session(Cow<'a, str>),
     /// Its service did not answer, and it tries again: neither a failure nor progress.
     Retrying(Cow<'a, str>),
+    /// Its account is near a limit of what it may use.
+    NearLimit {
+        /// Which, in words.
+        limit: Cow<'a, str>,
+        /// How much of it is used, 1 being all.
+        used: Option<f64>,
+        /// When it begins anew, in milliseconds since 1970.
+        until_ms: Option<i64>,
+    },
     /// A line beside its stream, such as a warning. Nobody's words: no signal is read here.
     Noise(Cow<'a, str>),
     /// A piece of its stream as it is, before what it means.
@@ -137,6 +146,7 @@ impl Tally {
             | Act::Raw(_)
             | Act::BeganTool { .. }
             | Act::Retrying(_)
+            | Act::NearLimit { .. }
             | Act::Noise(_) => {}
             Act::UsedTool { name, ok, .. } => {
                 self.steps = Some(self.steps.unwrap_or(0).saturating_add(1));

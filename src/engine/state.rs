@@ -6,7 +6,7 @@ use super::outcome::{Outcome, Status};
 use super::plan::Plan;
 use super::reason::Reason;
 use super::team::Standing;
-use super::tokens::Tokens;
+use super::tokens::{Session, Tokens};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -67,6 +67,9 @@ pub struct State {
     /// Tokens known to be used.
     #[serde(default)]
     pub tokens: Tokens,
+    /// The last sessions of its agents, the newest last.
+    #[serde(default)]
+    pub sessions: Vec<Session>,
     /// The next iteration rests until here, on the loop's clock.
     pub rest_until_ms: u64,
     /// The last iterations.
@@ -311,6 +314,7 @@ impl State {
             team: Vec::new(),
             using: 0,
             tokens: Tokens::default(),
+            sessions: Vec::new(),
             rest_until_ms: 0,
             recent: VecDeque::new(),
             question: None,

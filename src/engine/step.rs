@@ -4,10 +4,12 @@ use super::event::{Change, CheckReport, Door, Event, Fault, Marker, Notice, Now,
 use super::outcome::{Limit, Outcome};
 use super::state::{Claims, How, Iteration, Phase, REMEMBERED, State};
 use super::team::doubled;
-use super::tokens::Tokens;
+use super::tokens::{Session, Tokens};
 
 /// Sums stay finite, so that a journal can hold them.
 const COST_MAX: f64 = 1e12;
+/// As many sessions are remembered: one for each of a few agents.
+const SESSIONS: usize = 4;
 
 impl State {
     /// Takes one event into account.
@@ -299,6 +301,7 @@ impl State {
             None => self.cost_unknown |= !refunded || report.tokens.is_some(),
         }
         self.tokens += report.tokens.unwrap_or_default();
+        self.count_session(report);
         let failed = iteration.is_failure() && self.claims.exit_waiting.is_none();
         // What was killed for another reason, or asked to be left alone, did not fail.
         iteration.error = iteration.error.filter(|_| failed || refunded);
@@ -318,6 +321,22 @@ impl State {
             self.recent.pop_front();
         }
         self.recent.push_back(iteration);
+    }
+
+    /// Remembers what a session has taken: its agent may go on with it, and count that once more.
+    fn count_session(&mut self, report: &Report) {
+        let Some(id) = &report.session else { return };
+        let known = self.sessions.iter().position(|session| session.id == *id);
+        let mut session = match known {
+            Some(place) => self.sessions.remove(place),
+            None => Session { id: id.clone(), cost_usd: 0.0, tokens: Tokens::default() },
+        };
+        session.cost_usd = (session.cost_usd + report.cost_usd.unwrap_or(0.0)).min(COST_MAX);
+        session.tokens += report.tokens.unwrap_or_default();
+        if self.sessions.len() == SESSIONS {
+            self.sessions.remove(0);
+        }
+        self.sessions.push(session);
     }
 
     fn judge_iteration(&mut self) {

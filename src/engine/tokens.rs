@@ -35,6 +35,29 @@ impl AddAssign for Tokens {
     }
 }
 
+impl Tokens {
+    /// What is in these and not in those, kind by kind.
+    pub fn beyond(self, those: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(those.input),
+            cache_read: self.cache_read.saturating_sub(those.cache_read),
+            cache_write: self.cache_write.saturating_sub(those.cache_write),
+            output: self.output.saturating_sub(those.output),
+        }
+    }
+}
+
+/// What an agent's session had taken by the end of its last iteration. An agent that goes on with it counts from there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// What the agent calls it.
+    pub id: String,
+    /// Dollars.
+    pub cost_usd: f64,
+    /// Tokens.
+    pub tokens: Tokens,
+}
+
 /// Dollars for a million tokens of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

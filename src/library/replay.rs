@@ -33,7 +33,7 @@ impl Replay {
         pieces: impl IntoIterator<Item = &'p [u8]>,
         tell: &mut dyn FnMut(&Act<'_>),
     ) -> (Report, Option<String>) {
-        let mut reader = self.0.reader(workspace, String::new);
+        let mut reader = self.0.reader(workspace, &[], String::new);
         let mut tally = Tally::default();
         let mut take = |act: Act<'_>| {
             if !matches!(act, Act::Raw(_)) {

@@ -276,7 +276,9 @@ impl Runner<'_> {
         let pattern = plan.proof.pattern.as_ref();
         let pattern = pattern.and_then(|pattern| regex::RegexSet::new([pattern]).ok());
         let scanner = pattern.map(|pattern| Scanner::new(pattern, &prompt()));
-        Ears { reader: self.habits[self.state.using].reader(&plan.workspace, prompt), scanner, spoke: false }
+        let habits = &self.habits[self.state.using];
+        let reader = habits.reader(&plan.workspace, &self.state.sessions, prompt);
+        Ears { reader, scanner, spoke: false }
     }
 
     fn finish(&mut self, outcome: &Outcome) -> Result<(), Error> {

@@ -15,7 +15,7 @@ impl Runner<'_> {
             return (by_hand, None);
         }
         let mut tally = Tally::default();
-        let mut reader = self.habits[state.using].reader(&state.plan.workspace, String::new);
+        let mut reader = self.habits[state.using].reader(&state.plan.workspace, &state.sessions, String::new);
         let log = self.dir.iteration(state.iteration).join("output.log");
         // The end of a long log lies beside it until the iteration is over.
         for path in [log.clone(), log.with_extension("tail")] {

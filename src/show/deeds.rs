@@ -1,8 +1,9 @@
 //! What an agent does, line by line: its words as text, and one line for each tool that it used.
 
 use super::stream::Stream;
-use super::{Paint, columns, fit, one_line, paint};
+use super::{Paint, columns, fit, one_line, paint, rest};
 use crate::engine::Act;
+use jiff::Timestamp;
 
 /// Turns acts into lines behind a gutter.
 pub struct Deeds {
@@ -48,6 +49,10 @@ impl Deeds {
                 self.row(mark, colour, &format!("{name} {about}"), out);
             }
             Act::Retrying(why) => self.row("…", Paint::Yellow, &format!("trying again: {why}"), out),
+            Act::NearLimit { limit, used, until_ms } => {
+                let words = rest::near(limit, *used, *until_ms, Timestamp::now().as_millisecond());
+                self.row("!", Paint::Yellow, &words, out);
+            }
             Act::Noise(line) => self.row("·", Paint::Dim, line, out),
             Act::Failed { why, .. } => {
                 self.doing = None;

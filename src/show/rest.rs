@@ -26,6 +26,13 @@ pub fn refunded(iteration: &Iteration, state: &State) -> String {
     format!("iteration {} is not counted: {agent}: {kind}{}", iteration.number, until.unwrap_or_default())
 }
 
+/// What is said of an account that is near a limit: `92% of its 5-hour limit is used; it begins anew at 22:05:00`.
+pub fn near(limit: &str, used: Option<f64>, until_ms: Option<i64>, now_ms: i64) -> String {
+    let used = used.map_or_else(|| "most".into(), |part| format!("{:.0}%", (part * 100.0).clamp(0.0, 100.0)));
+    let until = until_ms.map(|at| format!("; it begins anew at {}", clock(at, now_ms)));
+    format!("{used} of its {limit} limit is used{}", until.unwrap_or_default())
+}
+
 fn left(until_ms: i64, state: &State) -> String {
     duration(until_ms.saturating_sub(state.wall_ms).max(0) as u64)
 }

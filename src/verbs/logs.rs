@@ -77,7 +77,7 @@ impl Printer {
         let who = who.and_then(|known| known.agent.as_ref()).unwrap_or(&state.agent().name);
         let agent = plan.agents().find(|agent| agent.name == *who).unwrap_or(&plan.agent);
         if agent.dialect.is_stream() && !raw {
-            let reader = Habits::of(agent).reader(&plan.workspace, String::new);
+            let reader = Habits::of(agent).reader(&plan.workspace, &[], String::new);
             return Self::Acts(Box::new((reader, Deeds::new("", colours(), false))));
         }
         if io::stdout().is_terminal() {

@@ -64,6 +64,10 @@ fn line(act: &Act<'_>) -> String {
         Act::Session(name) => format!("session  {name}"),
         Act::Retrying(text) => format!("retries  {text}"),
         Act::Noise(text) => format!("noise    {text}"),
+        Act::NearLimit { limit, used, until_ms } => {
+            let reset = if until_ms.is_some() { ", with a reset" } else { "" };
+            format!("near     {limit} limit, {}% used{reset}", used.unwrap_or_default() * 100.0)
+        }
         Act::Strange => "strange".into(),
         Act::Finished(words) => format!("finished {words:?}"),
         // When a limit is over is not told here: some words name a time of day.

@@ -234,3 +234,62 @@ fn a_program_that_went_away_is_not_found() {
         (&"not-found".into(), &"not-found".into())
     );
 }
+
+#[test]
+fn a_limit_that_is_near_is_told_once_an_iteration() {
+    let reset = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 100;
+    let info = format!(
+        r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"allowed_warning","resetsAt":{reset},"rateLimitType":"five_hour","utilization":0.92}}}}"#
+    );
+    let stream = [INIT, &info, &said("I work."), &info, &result(PROMISE), ""].join("\n");
+    let test = agent("claude", &stream, "");
+    let done = test.ralph(&[&RUN[..], &["1"]].concat()).exits(0);
+    for out in [done.out, test.ralph(&["logs", "a"]).exits(0).out] {
+        let warned: Vec<_> = out.lines().filter(|line| line.contains("limit")).collect();
+        assert!(
+            matches!(warned[..], [line] if line.contains("! 92% of its 5-hour limit is used; it begins anew at ")),
+            "{out}"
+        );
+    }
+}
+
+#[test]
+fn a_session_that_goes_on_is_not_paid_for_twice() {
+    let claude = r#"{"type":"result","subtype":"success","is_error":false,"result":"more","total_cost_usd":0.$((n * 25)),"usage":{"input_tokens":10,"output_tokens":5},"modelUsage":{"m":{"inputTokens":$((n * 10)),"outputTokens":$((n * 5))}}}"#;
+    let codex =
+        r#"{"type":"turn.completed","usage":{"input_tokens":$((n * 10)),"output_tokens":$((n * 5))}}"#;
+    let began = r#"{"type":"thread.started","thread_id":"$id"}"#;
+    let init = r#"{"type":"system","subtype":"init","session_id":"$id","model":"m"}"#;
+    for (dialect, events, id, tokens) in [
+        ("claude", [init, claude], "same", 45),
+        ("claude", [init, claude], "other-$n", 90),
+        ("codex", [began, codex], "same", 45),
+        ("codex", [began, codex], "other-$n", 90),
+    ] {
+        let [first, last] = events;
+        let then = format!(
+            "n=$(($(cat n 2>/dev/null || echo 0) + 1)); echo $n >n; id={id}\ncat <<E\n{first}\n{last}\nE"
+        );
+        let test = agent(dialect, "", &then);
+        test.ralph(&[&RUN[..], &["3"]].concat()).exits(1);
+        let status = test.status("a");
+        assert_eq!(status["tokens"], tokens, "{dialect} {id}: {status}");
+        if dialect == "claude" {
+            assert_eq!(status["cost_usd"], if tokens == 45 { 0.75 } else { 1.5 }, "{id}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_is_shown_even_if_its_result_is_too_long_to_be_read() {
+    let then = format!(
+        "printf '{{\"type\":\"user\",\"message\":{{\"content\":[{{\"tool_use_id\":\"t\",\"content\":\"'\n\
+         head -c 17000000 /dev/zero | tr '\\0' x\n\
+         echo '\"}}]}}}}'\ncat <<'E'\n{}\nE",
+        result(PROMISE)
+    );
+    let test = agent("claude", &format!("{INIT}\n{TOOL}\n"), &then);
+    test.ralph(&[&RUN[..], &["1"]].concat()).exits(0).says("✔ Bash make\n");
+    let report = &test.events("a", "ended")[0]["report"];
+    assert_eq!((&report["steps"], &report["strange"]), (&1.into(), &1.into()), "{report}");
+}

@@ -82,6 +82,19 @@ impl Tools {
         }
     }
 
+    /// A line was too long to be read, and this is how it began: the result of the tool that it names, or of the only
+    /// one at work. Nothing says that it failed.
+    pub fn end_unread(&mut self, head: &str, tell: &mut Tell<'_>) {
+        let named = |tool: &&Tool| head.contains(&format!("\"{}\"", tool.id));
+        let only = match &self.at_work[..] {
+            [only] => Some(only),
+            _ => None,
+        };
+        if let Some(id) = self.at_work.iter().find(named).or(only).map(|tool| tool.id.clone()) {
+            self.end(&id, true, tell);
+        }
+    }
+
     /// A tool failed, in the agent's own words for that.
     pub fn fail(&mut self, id: &str, why: &str, tell: &mut Tell<'_>) {
         self.denied(why, tell);

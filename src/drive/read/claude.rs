@@ -10,9 +10,10 @@ use super::meter::Meter;
 use super::stream::Speech;
 use crate::engine::Act;
 use crate::engine::reason::{Kind, Reason};
-use crate::engine::tokens::Tokens;
+use crate::engine::tokens::{Session, Tokens};
 use serde_json::Value;
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Claude {
     tools: Tools,
     meter: Meter,
@@ -32,12 +33,14 @@ pub struct Claude {
     denied: Vec<String>,
     /// The limit that was hit, and when it is over.
     limit: Option<Reason>,
+    /// Whether it told that a limit is near: each answer comes with that.
+    warned: bool,
     /// What the client calls the last error.
     error: String,
 }
 
 impl Claude {
-    pub fn new(tools: Tools) -> Self {
+    fn new(tools: Tools) -> Self {
         Self {
             tools,
             meter: Meter::default(),
@@ -50,8 +53,14 @@ impl Claude {
             sent_to_background: false,
             denied: Vec::new(),
             limit: None,
+            warned: false,
             error: String::new(),
         }
+    }
+
+    /// It counts on where a session was left that it goes on with.
+    pub fn after(tools: Tools, sessions: &[Session]) -> Self {
+        Self { meter: Meter::after(sessions), ..Self::new(tools) }
     }
 
     pub fn qwen(tools: Tools) -> Self {
@@ -66,6 +75,7 @@ impl Claude {
         match text(event, &["subtype"]) {
             "init" => {
                 text(event, &["model"]).clone_into(&mut self.model);
+                self.meter.session(text(event, &["session_id"]));
                 tell(Act::Session(text(event, &["session_id"]).into()));
             }
             "api_retry" => {
@@ -124,10 +134,20 @@ impl Claude {
         }
     }
 
-    fn limited(&mut self, info: &Value) {
-        if text(info, &["status"]) == "rejected" {
-            let until_ms = info["resetsAt"].as_i64().map(|epoch| epoch.saturating_mul(1000));
-            self.limit = Some(Reason { until_ms, ..Kind::UsageLimit.into() });
+    fn limited(&mut self, info: &Value, tell: &mut Tell<'_>) {
+        let until_ms = info["resetsAt"].as_i64().map(|epoch| epoch.saturating_mul(1000));
+        match text(info, &["status"]) {
+            "rejected" => self.limit = Some(Reason { until_ms, ..Kind::UsageLimit.into() }),
+            "allowed_warning" if !self.warned => {
+                self.warned = true;
+                let limit = match text(info, &["rateLimitType"]) {
+                    "" => "usage".into(),
+                    "five_hour" => "5-hour".into(),
+                    other => other.replace("seven_day", "weekly").replace('_', " "),
+                };
+                tell(Act::NearLimit { limit: limit.into(), used: info["utilization"].as_f64(), until_ms });
+            }
+            _ => {}
         }
     }
 
@@ -227,12 +247,16 @@ impl Speech for Claude {
             "system" => self.system(event, tell),
             "assistant" => self.assistant(event, tell),
             "user" => self.user(event, tell),
-            "rate_limit_event" => self.limited(&event["rate_limit_info"]),
+            "rate_limit_event" => self.limited(&event["rate_limit_info"], tell),
             "result" => self.result(event, tell),
             "stream_event" => tell(Act::sign_of_life()),
             _ => return false,
         }
         true
+    }
+
+    fn tools(&mut self) -> &mut Tools {
+        &mut self.tools
     }
 
     fn is_busy(&self) -> bool {

@@ -6,7 +6,7 @@ use super::meter::Meter;
 use super::stream::Speech;
 use crate::engine::Act;
 use crate::engine::reason::{Kind, Reason};
-use crate::engine::tokens::Tokens;
+use crate::engine::tokens::{Session, Tokens};
 use serde_json::Value;
 
 mod rollout;
@@ -22,9 +22,10 @@ pub struct Codex {
 }
 
 impl Codex {
-    pub fn new(tools: Tools) -> Self {
+    /// It counts on where a thread was left that it goes on with.
+    pub fn after(tools: Tools, sessions: &[Session]) -> Self {
         let (thread, message, error) = Default::default();
-        Self { tools, meter: Meter::default(), thread, message, error }
+        Self { tools, meter: Meter::after(sessions), thread, message, error }
     }
 
     fn item(&mut self, stage: &str, item: &Value, tell: &mut Tell<'_>) -> bool {
@@ -103,6 +104,7 @@ impl Speech for Codex {
         match text(event, &["type"]) {
             "thread.started" => {
                 text(event, &["thread_id"]).clone_into(&mut self.thread);
+                self.meter.session(&self.thread);
                 tell(Act::Session(self.thread.as_str().into()));
             }
             "turn.started" => {}
@@ -130,6 +132,10 @@ impl Speech for Codex {
             let why = std::mem::take(&mut self.error);
             self.failed(&why, tell);
         }
+    }
+
+    fn tools(&mut self) -> &mut Tools {
+        &mut self.tools
     }
 
     fn is_busy(&self) -> bool {

@@ -88,6 +88,10 @@ impl Speech for Cursor {
         true
     }
 
+    fn tools(&mut self) -> &mut Tools {
+        &mut self.tools
+    }
+
     fn is_busy(&self) -> bool {
         self.tools.is_busy()
     }

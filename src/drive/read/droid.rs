@@ -79,6 +79,10 @@ impl Speech for Droid {
         true
     }
 
+    fn tools(&mut self) -> &mut Tools {
+        &mut self.tools
+    }
+
     fn is_busy(&self) -> bool {
         self.tools.is_busy()
     }

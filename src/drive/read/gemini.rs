@@ -84,6 +84,10 @@ impl Speech for Gemini {
         true
     }
 
+    fn tools(&mut self) -> &mut Tools {
+        &mut self.tools
+    }
+
     fn is_busy(&self) -> bool {
         self.tools.is_busy()
     }

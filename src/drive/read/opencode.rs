@@ -102,6 +102,10 @@ impl Speech for Opencode {
         true
     }
 
+    fn tools(&mut self) -> &mut Tools {
+        &mut self.tools
+    }
+
     fn is_busy(&self) -> bool {
         self.tools.is_busy()
     }

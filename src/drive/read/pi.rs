@@ -122,6 +122,10 @@ impl Speech for Pi {
         self.fail(tell);
     }
 
+    fn tools(&mut self) -> &mut Tools {
+        &mut self.tools
+    }
+
     fn is_busy(&self) -> bool {
         self.tools.is_busy()
     }

@@ -6,6 +6,7 @@ use super::{claude, codex, copilot, cursor, droid, gemini, goose, opencode, pi};
 use crate::engine::Act;
 use crate::engine::plain::plain;
 use crate::engine::plan::Dialect;
+use crate::engine::tokens::Session;
 use memchr::memchr;
 use regex::{Regex, RegexSet};
 use serde_json::Value;
@@ -14,6 +15,8 @@ use std::sync::LazyLock;
 
 /// A longer line holds a file or a picture, and nothing that a loop needs to know. It is in the log.
 const LINE_MAX: usize = 16 << 20;
+/// Which tool such a line is about stands near its beginning.
+const HEAD: usize = 64 << 10;
 /// A line beside the stream is shown up to here.
 const NOISE_MAX: usize = 2000;
 
@@ -30,6 +33,9 @@ pub trait Speech {
     /// Takes the end of the stream.
     fn finish(&mut self, _tell: &mut Tell<'_>) {}
 
+    /// The tools at work.
+    fn tools(&mut self) -> &mut Tools;
+
     /// Whether a tool is at work.
     fn is_busy(&self) -> bool;
 }
@@ -45,21 +51,23 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A reader of this dialect; none for text. Paths in the workspace are told without it; denials look like this.
+    /// A reader of this dialect; none for text. Paths in the workspace are told without it; denials look like this; what
+    /// these sessions have taken is known.
     pub fn new(
         dialect: Dialect,
         reasons: Reasons,
         denials: Option<RegexSet>,
         workspace: &Path,
+        sessions: &[Session],
     ) -> Option<Self> {
         let beside = Tools::of(String::new(), denials.clone());
         let tools = Tools::of(workspace.to_string_lossy().into_owned(), denials);
         let speech: Box<dyn Speech> = match dialect {
             Dialect::Text => return None,
-            Dialect::Claude => Box::new(claude::Claude::new(tools)),
+            Dialect::Claude => Box::new(claude::Claude::after(tools, sessions)),
             Dialect::Qwen => Box::new(claude::Claude::qwen(tools)),
             Dialect::Amp => Box::new(claude::Claude::amp(tools)),
-            Dialect::Codex => Box::new(codex::Codex::new(tools)),
+            Dialect::Codex => Box::new(codex::Codex::after(tools, sessions)),
             Dialect::Gemini => Box::new(gemini::Gemini::new(tools)),
             Dialect::Opencode => Box::new(opencode::Opencode::new(tools)),
             Dialect::Copilot => Box::new(copilot::Copilot::new(tools)),
@@ -79,6 +87,7 @@ impl Stream {
                 self.keep(&bytes[..end]);
                 let line = std::mem::take(&mut self.line);
                 if std::mem::take(&mut self.too_long) {
+                    self.speech.tools().end_unread(&String::from_utf8_lossy(&line), tell);
                     tell(Act::Strange);
                 } else {
                     self.read(&line, tell);
@@ -102,11 +111,14 @@ impl Stream {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        self.too_long |= self.line.len() + bytes.len() > LINE_MAX;
         if self.too_long {
-            self.line = Vec::new();
-        } else {
-            self.line.extend_from_slice(bytes);
+            return;
+        }
+        self.line.extend_from_slice(bytes);
+        if self.line.len() > LINE_MAX {
+            self.too_long = true;
+            self.line.truncate(HEAD);
+            self.line.shrink_to_fit();
         }
     }
 

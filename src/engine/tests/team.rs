@@ -207,7 +207,7 @@ fn dollars_that_nobody_knows_end_a_loop_that_counts_them() {
 #[test]
 fn every_bad_end_has_one_reason_and_a_good_one_has_none() {
     let killed = |why| Some(Reason { why: Some(why), ..Kind::Killed.into() });
-    let rows: [(&str, Loop, Option<Reason>); 12] = [
+    let rows = vec![
         ("well", at_work().exit(0), None),
         ("promised", at_work().say("<promise>COMPLETE</promise>"), None),
         ("matched", Loop::new().pattern("x").open().start().notice(Notice::Pattern).exit(143), None),
