@@ -100,6 +100,8 @@ impl Act<'_> {
 
 /// How many different denials of one iteration are shown.
 const DENIALS_SHOWN: usize = 3;
+/// Nobody spends more. Sums stay finite, so that a journal can hold them.
+pub(super) const COST_MAX: f64 = 1e12;
 /// More models than these are not told apart.
 const MODELS_MAX: usize = 16;
 /// No agent's sessions have longer names.
@@ -154,7 +156,7 @@ impl Tally {
             }
             Act::Denied(line) => return self.deny(line),
             Act::Cost(usd) if usd.is_finite() && *usd >= 0.0 => {
-                *self.cost_usd.get_or_insert(0.0) += usd;
+                self.cost_usd = Some((self.cost_usd.unwrap_or(0.0) + usd).min(COST_MAX));
                 self.unbilled.clear();
             }
             Act::Cost(_) => return false,
@@ -355,6 +357,8 @@ mod tests {
         for usd in [f64::NAN, f64::INFINITY, -1.0] {
             assert_eq!(report(&[Act::Cost(usd)]).cost_usd, None, "{usd}");
         }
+        let most = [Act::Cost(f64::MAX), Act::Cost(f64::MAX)];
+        assert_eq!(report(&most).cost_usd, Some(COST_MAX), "the journal cannot hold what is without end");
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! How one event changes where a loop stands.
 
+use super::act::COST_MAX;
 use super::event::{Change, CheckReport, Door, Event, Fault, Marker, Notice, Now, Report, Wish};
 use super::outcome::{Limit, Outcome};
 use super::state::{Claims, How, Iteration, Phase, REMEMBERED, State};
 use super::team::doubled;
 use super::tokens::{Session, Tokens};
 
-/// Sums stay finite, so that a journal can hold them.
-const COST_MAX: f64 = 1e12;
 /// As many sessions are remembered: one for each of a few agents.
 const SESSIONS: usize = 4;
 
