@@ -40,7 +40,7 @@ impl Mask {
     }
 
     /// The secrets among these variables; the longest first, since one may begin with another.
-    fn of(variables: impl Iterator<Item = (OsString, OsString)>) -> Self {
+    pub fn of(variables: impl Iterator<Item = (OsString, OsString)>) -> Self {
         let secrets = variables.filter(|(name, value)| {
             let name = name.to_string_lossy().to_uppercase();
             looks_secret(&name) && is_worth_covering(value.as_bytes())
@@ -60,23 +60,45 @@ impl Mask {
         self.0.is_empty()
     }
 
-    /// The bytes with every secret covered.
+    /// The bytes with every secret covered: of those that overlap the first, of those that begin alike the longest.
     pub fn cover<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let mut covered = Cow::Borrowed(bytes);
-        for secret in &*self.0 {
-            let Some(first) = secret.finder.find(&covered) else { continue };
-            let (mut clean, mut rest) = (Vec::with_capacity(covered.len()), &covered[..]);
-            let mut next = Some(first);
-            while let Some(at) = next {
-                clean.extend_from_slice(&rest[..at]);
-                clean.extend_from_slice(secret.cover.as_bytes());
-                rest = &rest[at + secret.finder.needle().len()..];
-                next = secret.finder.find(rest);
+        self.cover_before(bytes, 0, |_| bytes.len()).0
+    }
+
+    /// Covers the secrets that begin before what is in doubt, and says where that is. `doubt` is asked from which place
+    /// on, past what is covered, a secret may have begun. Bytes that were seen before are not told again.
+    fn cover_before<'a>(
+        &self,
+        bytes: &'a [u8],
+        seen: usize,
+        doubt: impl Fn(usize) -> usize,
+    ) -> (Cow<'a, [u8]>, usize) {
+        let mut places: Vec<Option<usize>> = self.0.iter().map(|secret| secret.finder.find(bytes)).collect();
+        let mut clean = Vec::new();
+        let (mut from, mut until) = (0, doubt(0));
+        let unseen = |from: usize, to: usize| &bytes[from.max(seen).min(to)..to];
+        while let Some((at, which)) =
+            places.iter().enumerate().filter_map(|(which, at)| Some(((*at)?, which))).min()
+            && at < until
+        {
+            let secret = &self.0[which];
+            clean.extend_from_slice(unseen(from, at));
+            clean.extend_from_slice(secret.cover.as_bytes());
+            from = at + secret.finder.needle().len();
+            if until < from {
+                until = doubt(from);
             }
-            clean.extend_from_slice(rest);
-            covered = Cow::Owned(clean);
+            for (place, secret) in places.iter_mut().zip(&*self.0) {
+                if place.is_some_and(|at| at < from) {
+                    *place = secret.finder.find(&bytes[from..]).map(|at| from + at);
+                }
+            }
         }
-        covered
+        if from == 0 {
+            return (Cow::Borrowed(unseen(0, until)), until);
+        }
+        clean.extend_from_slice(unseen(from, until));
+        (Cow::Owned(clean), until)
     }
 
     /// The text with every secret covered.
@@ -112,6 +134,8 @@ pub struct Veil {
     mask: Mask,
     /// The beginning of what may be a secret.
     held: Vec<u8>,
+    /// How much of that was shown nevertheless.
+    seen: usize,
     /// An ending that may be the beginning of a secret is held back from this length on.
     hold_from: usize,
 }
@@ -119,7 +143,7 @@ pub struct Veil {
 impl Veil {
     /// For output. At a terminal, where a person waits for the last character, a short beginning is not held back.
     pub fn new(mask: &Mask, terminal: bool) -> Self {
-        Self { mask: mask.clone(), held: Vec::new(), hold_from: if terminal { 4 } else { 1 } }
+        Self { mask: mask.clone(), held: Vec::new(), seen: 0, hold_from: if terminal { 4 } else { 1 } }
     }
 
     /// The next bytes that can be shown.
@@ -127,26 +151,35 @@ impl Veil {
         if self.mask.0.is_empty() {
             return Cow::Borrowed(bytes);
         }
-        // One secret may begin with another: so the end is looked at before anything is covered.
-        if self.held.is_empty() {
-            let shown = bytes.len() - self.doubtful(bytes);
-            self.held.extend_from_slice(&bytes[shown..]);
-            return self.mask.cover(&bytes[..shown]);
+        let (mut whole, seen) = (std::mem::take(&mut self.held), std::mem::take(&mut self.seen));
+        if whole.is_empty() {
+            return self.go_on(bytes, 0);
         }
-        let mut whole = std::mem::take(&mut self.held);
         whole.extend_from_slice(bytes);
-        self.held = whole.split_off(whole.len() - self.doubtful(&whole));
-        Cow::Owned(self.mask.cover(&whole).into_owned())
+        Cow::Owned(self.go_on(&whole, seen).into_owned())
     }
 
-    /// How much of the end is held back.
-    fn doubtful(&self, bytes: &[u8]) -> usize {
-        Some(self.mask.unsure(bytes)).filter(|unsure| *unsure >= self.hold_from).unwrap_or(0)
+    /// Shows what is sure of these bytes, of which so many were seen before, and holds the rest.
+    fn go_on<'a>(&mut self, bytes: &'a [u8], seen: usize) -> Cow<'a, [u8]> {
+        let unsure_from = |from: usize| bytes.len() - self.mask.unsure(&bytes[from..]);
+        let (sure, until) = self.mask.cover_before(bytes, seen, unsure_from);
+        let doubtful = &bytes[until..];
+        self.held.extend_from_slice(doubtful);
+        self.seen = seen.saturating_sub(until);
+        if doubtful.len() >= self.hold_from {
+            return sure;
+        }
+        let more = &doubtful[std::mem::replace(&mut self.seen, doubtful.len())..];
+        match sure {
+            Cow::Borrowed(_) => Cow::Borrowed(&bytes[seen..]),
+            Cow::Owned(sure) => Cow::Owned([&sure, more].concat()),
+        }
     }
 
     /// What was held back, now that nothing follows.
     pub fn finish(&mut self) -> Vec<u8> {
-        self.mask.cover(&std::mem::take(&mut self.held)).into_owned()
+        let (held, seen) = (std::mem::take(&mut self.held), std::mem::take(&mut self.seen));
+        self.mask.cover_before(&held, seen, |_| held.len()).0.into_owned()
     }
 }
 
@@ -194,6 +227,39 @@ mod tests {
             let shown = String::from_utf8(shown).unwrap();
             assert_eq!(shown, "a [MY_API_KEY] b [LONGER_TOKEN] c sk-abc", "{size}");
         }
+    }
+
+    #[test]
+    fn a_secret_that_ends_as_one_begins_is_covered() {
+        let all = [("A_KEY", "abcdefga"), ("B_KEY", "gabcdefgh")];
+        let mask = Mask::of(all.into_iter().map(|(name, value)| (name.into(), value.into())));
+        for (text, covered) in [
+            ("abcdefga", "[A_KEY]"),
+            ("abcdefga.", "[A_KEY]."),
+            ("abcdefgabcdefga", "[A_KEY]bcdefga"),
+            ("gabcdefga", "g[A_KEY]"),
+            ("gabcdefgh", "[B_KEY]"),
+        ] {
+            assert_eq!(mask.cover_text(text), covered);
+            for size in 1..=text.len() {
+                let mut veil = Veil::new(&mask, false);
+                let mut shown = Vec::new();
+                text.as_bytes().chunks(size).for_each(|piece| shown.extend_from_slice(&veil.feed(piece)));
+                shown.extend_from_slice(&veil.finish());
+                assert_eq!(String::from_utf8(shown).unwrap(), covered, "{text} by {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn at_a_terminal_what_follows_a_beginning_that_was_shown_is_covered() {
+        let mut veil = Veil::new(&mask(), true);
+        let mut shown = Vec::new();
+        for byte in b"a sk-abcdef-123456 b sk-sk-abcdef-123456 sk-ab" {
+            shown.extend_from_slice(&veil.feed(&[*byte]));
+        }
+        assert_eq!(String::from_utf8_lossy(&shown), "a sk-[MY_API_KEY] b sk-sk-[MY_API_KEY] sk-");
+        assert_eq!(veil.finish(), b"ab");
     }
 
     #[test]

@@ -48,12 +48,13 @@ fn no_agent_sees_that_it_runs_inside_another() {
 
 #[test]
 fn a_secret_is_nowhere_in_what_ralph_writes() {
-    const SECRET: &str = "s3cr3t-of-the-test";
+    // Its last letter may as well begin it anew, and it is the last thing that is printed.
+    const SECRET: &str = "s3cr3t-of-the-tests";
     let test = Test::git().program(
         "mine",
         "#!/bin/sh\necho \"the token is $SHOP_TOKEN\"\nprintf %s \"$SHOP_TOKEN\" | cut -c1-6 | tr -d '\\n'\n\
          printf %s \"$SHOP_TOKEN\" | cut -c7-\n\"$RALPH\" bus post \"token $SHOP_TOKEN\"\n\
-         \"$RALPH\" blocked \"who owns $SHOP_TOKEN?\"\nexit 1\n",
+         \"$RALPH\" blocked \"who owns $SHOP_TOKEN?\"\nprintf %s \"$SHOP_TOKEN\"\nexit 1\n",
     );
     let words =
         ["run", "x", "--name", "a", "--check", "echo red $SHOP_TOKEN; false", "--notify", "cat >told"];
