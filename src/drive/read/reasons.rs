@@ -54,6 +54,8 @@ impl Reasons {
             }
             (None, known) => known,
         };
+        let until = |reason: Reason| reason.until_ms.filter(|ms| reset::is_in_calendar(*ms));
+        let reason = reason.map(|reason| Reason { until_ms: until(reason), ..reason });
         Act::Failed { why, reason }
     }
 }

@@ -32,6 +32,15 @@ fn pattern(text: &str) -> Regex {
 /// The time that words name, in milliseconds since 1970. A time of day is the next one; without a zone it is this
 /// machine's.
 pub fn time(words: &str, now_ms: i64) -> Option<i64> {
+    named(words, now_ms).filter(|ms| is_in_calendar(*ms))
+}
+
+/// Whether any calendar has this time. A figure in another unit is in none, and a loop would rest for ever.
+pub fn is_in_calendar(ms: i64) -> bool {
+    Timestamp::from_millisecond(ms).is_ok()
+}
+
+fn named(words: &str, now_ms: i64) -> Option<i64> {
     let words = words.trim();
     if let Some(epoch) = words.parse::<i64>().ok().filter(|epoch| *epoch > 1_000_000_000) {
         return Some(if epoch > 100_000_000_000 { epoch } else { epoch * 1000 });
@@ -152,7 +161,7 @@ mod tests {
         ] {
             assert_eq!(at(words).as_deref(), Some(expected), "{words}");
         }
-        for words in ["", "soon", "25:99pm (UTC)", "99:99"] {
+        for words in ["", "soon", "25:99pm (UTC)", "99:99", "1794783030500123", "9223372036854775807"] {
             assert_eq!(at(words), None, "{words}");
         }
     }
