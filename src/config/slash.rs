@@ -54,7 +54,6 @@ const ITERATIONS: &str = "--max-iterations";
 const PROMISE: &str = "--completion-promise";
 const CHECK: &str = "--check";
 const HELP: &str = "--help";
-/// The flags, in the order in which a mistyped one is held against them.
 const FLAGS: [&str; 4] = [ITERATIONS, PROMISE, CHECK, HELP];
 
 /// A longer word is nobody's slip of the fingers.
@@ -152,27 +151,22 @@ fn near_miss(word: &str) -> Option<(&str, &'static str)> {
         return None;
     }
     let typed = letters(name);
-    let is_meant = |flag: &&str| {
-        let flag = letters(flag);
-        let slips = match flag.len() {
-            ..=4 => 0,
-            5 => 1,
-            _ => 2,
-        };
+    let is_meant = |(flag, slips): &(&str, usize)| {
         let is_near =
-            || typed.len().abs_diff(flag.len()) <= slips && strsim::osa_distance(&typed, &flag) <= slips;
+            || typed.len().abs_diff(flag.len()) <= *slips && strsim::osa_distance(&typed, flag) <= *slips;
         let is_begun = || typed.len() >= 7 && flag.starts_with(&typed);
-        typed == flag || dashes == "--" && (is_near() || is_begun())
+        typed == *flag || dashes == "--" && (is_near() || is_begun())
     };
     // Where there is no session, the promise goes by a shorter name.
-    let flag = FLAGS.into_iter().find(is_meant).or((typed == "promise").then_some(PROMISE))?;
+    let known = [("maxiterations", 2), ("completionpromise", 2), ("check", 1), ("help", 0), ("promise", 0)];
+    let flag = [ITERATIONS, PROMISE, CHECK, HELP, PROMISE][known.iter().position(is_meant)?];
     Some((&word[..dashes.len() + name.len()], flag))
 }
 
 /// A name without what people get wrong: case, dashes, and a number that hangs on.
 fn letters(name: &str) -> String {
-    let letters = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
-    letters.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned()
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// The value of a flag that was just read; none if there is none.
