@@ -80,6 +80,7 @@ pub use verbs::main;
 pub mod testing {
     pub use crate::cli::Words;
     pub use crate::config::slash;
+    pub use crate::drive::hook;
     pub use crate::engine::prompt::NAMES;
     pub use crate::engine::template::unknown;
     pub use crate::library::replay::Replay;

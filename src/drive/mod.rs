@@ -7,6 +7,7 @@ pub mod call;
 pub mod capture;
 pub mod friends;
 pub mod git;
+pub mod hook;
 pub mod job;
 pub mod leftover;
 pub mod letters;

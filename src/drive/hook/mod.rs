@@ -1,0 +1,3 @@
+//! How a session of an agent's own client and ralph speak: its JSON, its transcript, and the sheet for people.
+
+pub mod sheet;
