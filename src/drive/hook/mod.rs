@@ -1,3 +1,5 @@
 //! How a session of an agent's own client and ralph speak: its JSON, its transcript, and the sheet for people.
 
+pub mod input;
+mod json;
 pub mod sheet;
