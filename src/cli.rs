@@ -1,6 +1,7 @@
 //! The words: what can be typed, and nothing about what it means.
 
 pub mod bus;
+pub mod hook;
 pub mod knobs;
 pub mod later;
 pub mod setup;
@@ -91,6 +92,13 @@ pub enum Verb {
     Man(setup::ManWords),
     /// Show a whole loop on a scripted agent: real git, real checks, no account
     Demo(DemoWords),
+    /// For clients: what goes on in a session that a loop lives in
+    #[command(hide = true)]
+    Hook {
+        /// What
+        #[command(subcommand)]
+        verb: hook::HookVerb,
+    },
     #[command(name = "__supervise", hide = true)]
     Supervise(SuperviseWords),
     #[command(name = "__script", hide = true)]

@@ -85,6 +85,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
             failures: Some(all.max_failures).filter(|max| *max > 0),
             iteration_ms: never_if_zero(all.iteration_timeout),
             inactivity_ms: inactivity(&all, &agent),
+            blocks: None,
         },
         rest: Rest {
             delay_ms: all.delay.0,
@@ -116,6 +117,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
         workspace: errand.workspace.clone(),
         // It is made when the loop has its name.
         worktree: None,
+        session: None,
         share_workspace: all.share_workspace,
         log_cap: all.log_cap.0,
         min_free: all.min_free.0,

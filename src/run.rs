@@ -10,6 +10,7 @@ mod gather;
 mod obey;
 mod recount;
 mod relay;
+pub mod session;
 mod signs;
 
 use crate::drive::job::Gone;
@@ -43,6 +44,8 @@ pub enum Left {
     Ended(Outcome),
     /// The loop is paused.
     Paused,
+    /// The next iteration is that of the session that the loop lives in.
+    Lent,
     /// The terminal or the warden went away: the tree is dead, and the journal has no ending.
     HungUp,
 }
@@ -101,6 +104,8 @@ pub struct Runner<'a> {
     buses: [Bus; 2],
     /// Whether it was said that a bus cannot be written.
     bus_complained: bool,
+    /// Who has the agent, where ralph has not.
+    client: Option<session::Client>,
 }
 
 enum Flow {
@@ -130,7 +135,9 @@ impl<'a> Runner<'a> {
             watch.warn(&warning);
         }
         let task = TaskDir::of(&state.plan.workspace, &header.name);
-        let base = gather::base(&dir, &state.plan.workspace);
+        // A session's prompts have no diff, and nobody waits for git there.
+        let base =
+            if state.is_inside() { Err(String::new()) } else { gather::base(&dir, &state.plan.workspace) };
         let project = git::project(&state.plan.workspace);
         let buses = [Bus::of_loop(&dir), Home::of(&dir).project_bus(&project)];
         let (reached_ms, pulse) = Pulse::open(&dir)?;
@@ -160,6 +167,7 @@ impl<'a> Runner<'a> {
             children: None,
             buses,
             bus_complained: false,
+            client: None,
         })
     }
 
@@ -178,6 +186,10 @@ impl<'a> Runner<'a> {
 
     fn turn_until_left(&mut self) -> Result<Left, Error> {
         self.recover()?;
+        self.go_on()
+    }
+
+    fn go_on(&mut self) -> Result<Left, Error> {
         loop {
             match self.obey()? {
                 Flow::Again => continue,
@@ -191,6 +203,7 @@ impl<'a> Runner<'a> {
         }
         Ok(match &self.state.phase {
             Phase::Ended(outcome) => Left::Ended(outcome.clone()),
+            Phase::Running { .. } => Left::Lent,
             _ => Left::Paused,
         })
     }
@@ -203,8 +216,9 @@ impl<'a> Runner<'a> {
             let (grace, survivor) = (millis(grace.term_ms), millis(grace.survivor_ms));
             let swept;
             let friends = self.world.friends();
-            (swept, survivors) =
-                leftover::sweep(&self.header.id, self.state.process, friends, grace, survivor);
+            // That of a session is its client's.
+            let process = self.state.process.filter(|_| !self.state.is_inside());
+            (swept, survivors) = leftover::sweep(&self.header.id, process, friends, grace, survivor);
             if swept > 0 {
                 self.watch.warn(&format!("ended {} left by an earlier run", words::processes(swept)));
             }
@@ -222,7 +236,7 @@ impl<'a> Runner<'a> {
             self.ask(wish, Door::Host)?;
         }
         let (pid, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
-        self.tell(Event::Opened { pid, version, cost_usd, tokens })?;
+        self.tell(Event::Opened { pid, version, cost_usd, tokens, inside: false })?;
         if cut_short {
             // The agent may have outlived its runner, and have said something since.
             self.look_for_markers()?;
@@ -317,6 +331,12 @@ impl<'a> Runner<'a> {
         for heard in heard {
             match heard {
                 Heard::Signal(signals::Heard::HangUp) => return Ok(true),
+                // A client that does not want to wait ends its hook: the loop goes on at the next one.
+                Heard::Signal(signals::Heard::Interrupt | signals::Heard::Terminate)
+                    if self.client.is_some() =>
+                {
+                    return Ok(true);
+                }
                 Heard::Signal(signals::Heard::Interrupt) => self.ask(Wish::Stop, Door::Sigint)?,
                 Heard::Signal(signals::Heard::Terminate) => self.ask(Wish::Pause, Door::Sigterm)?,
                 Heard::Asked(wish) => self.ask(wish, Door::Host)?,

@@ -98,6 +98,7 @@ fn limit(state: &State) -> Option<Limit> {
         (Limit::Tokens, limits.tokens.is_some_and(|max| state.tokens.total() >= max)),
         (Limit::Time, limits.time_ms.is_some_and(|max| state.active_ms >= max)),
         (Limit::Iterations, limits.iterations.is_some_and(|max| state.counted >= max)),
+        (Limit::Blocks, state.is_out_of_blocks()),
     ];
     reached.into_iter().find_map(|(limit, reached)| reached.then_some(limit))
 }

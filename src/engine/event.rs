@@ -31,6 +31,9 @@ pub enum Event {
         /// And how many tokens it had taken.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens: Option<Tokens>,
+        /// Whether the agent's session goes on around this runner.
+        #[serde(default, skip_serializing_if = "is_false")]
+        inside: bool,
     },
     /// A person asked for something.
     Asked {
@@ -117,6 +120,13 @@ pub enum Event {
         #[serde(default)]
         report: Report,
     },
+    /// The session's turn broke off, and nobody was asked: the loop waits there for a person.
+    Stumbled {
+        /// In this iteration.
+        iteration: u32,
+        /// Why, in the client's words.
+        words: String,
+    },
     /// No child loop of this one is at work any more.
     Drained {
         /// In this iteration.
@@ -165,9 +175,11 @@ impl Event {
     /// Whether it holds words that others chose: an agent, a person or the system.
     pub fn has_words(&self) -> bool {
         match self {
-            Self::Answered { .. } | Self::Ended { .. } | Self::Committed { .. } | Self::Faulted { .. } => {
-                true
-            }
+            Self::Answered { .. }
+            | Self::Ended { .. }
+            | Self::Committed { .. }
+            | Self::Stumbled { .. }
+            | Self::Faulted { .. } => true,
             Self::Noticed { words, .. } => words.is_some(),
             _ => false,
         }
@@ -213,6 +225,10 @@ pub enum Door {
     Sigterm,
     /// The program that ralph is a library of.
     Host,
+    /// A word in the session that the loop lives in.
+    Session,
+    /// The file in the workspace that stands for the loop is gone.
+    Sheet,
 }
 
 impl Door {
@@ -228,6 +244,8 @@ impl Door {
             Self::Sigint => "Ctrl-C",
             Self::Sigterm => "SIGTERM",
             Self::Host => "the host program",
+            Self::Session => "/cancel-ralph",
+            Self::Sheet => "the loop's file was deleted",
         }
     }
 }
@@ -434,6 +452,8 @@ pub enum Fault {
     Disk,
     /// There is a limit of dollars, and nobody can know them.
     Cost,
+    /// The session cannot be kept, or what stands for the loop there cannot be read.
+    Session,
 }
 
 /// An outcome as scripts read it.

@@ -18,6 +18,7 @@ pub mod plan;
 pub mod prompt;
 pub mod reason;
 pub mod screen;
+pub mod session;
 pub mod signal;
 pub mod state;
 mod step;

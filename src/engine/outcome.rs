@@ -60,6 +60,8 @@ pub enum Limit {
     Time,
     /// Iterations.
     Iterations,
+    /// A client's patience with what holds its agent back.
+    Blocks,
 }
 
 /// A loop in one word.
@@ -109,6 +111,7 @@ impl Limit {
             Self::Tokens => "tokens",
             Self::Time => "time",
             Self::Iterations => "iterations",
+            Self::Blocks => "blocks",
         }
     }
 }
@@ -129,6 +132,7 @@ impl Fault {
             Self::Survivors => "survivors",
             Self::Disk => "disk",
             Self::Cost => "cost",
+            Self::Session => "session",
         }
     }
 }
@@ -164,6 +168,7 @@ impl Outcome {
             Self::Limit { limit: Limit::Cost | Limit::Tokens, .. } => "budget_exhausted",
             Self::Limit { limit: Limit::Time, .. } => "timeout",
             Self::Limit { limit: Limit::Failures, .. } => "failures",
+            Self::Limit { limit: Limit::Blocks, .. } => "block_cap",
             Self::Fatal { .. } => "fatal",
             Self::Blocked { .. } => "blocked",
             Self::Waiting { .. } => "waiting",
@@ -201,6 +206,7 @@ impl Limit {
             (Self::Tokens, _) => "the tokens are used up".into(),
             (Self::Time, _) => "the time is used up".into(),
             (Self::Failures, _) => "too many failures in a row".into(),
+            (Self::Blocks, _) => "its client keeps a session no longer whose agent uses no tool".into(),
         }
     }
 }

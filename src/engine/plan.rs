@@ -4,6 +4,7 @@
 
 use super::event::Exit;
 use super::reason::Kind;
+use super::session::Session;
 use super::tokens::Prices;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,6 +44,9 @@ pub struct Plan {
     /// The place of its own that the workspace is in, if it has one.
     #[serde(default)]
     pub worktree: Option<Worktree>,
+    /// The session of a client that it lives in, unless ralph starts its agents itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
     /// Whether another loop may use the same workspace.
     pub share_workspace: bool,
     /// How much of an iteration's output is kept, in bytes.
@@ -148,6 +152,9 @@ pub struct Limits {
     pub iteration_ms: Option<u64>,
     /// Silence of one iteration.
     pub inactivity_ms: Option<u64>,
+    /// How often in a row a session's client lets its agent be held back that uses no tool in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u32>,
 }
 
 /// What happens between iterations.

@@ -4,6 +4,7 @@ use super::event::CheckReport;
 use super::excerpt::Excerpt;
 use super::keeping::COMMIT;
 use super::plan::{Context, Level, OnFail};
+use super::session;
 use super::signal::{defang, fold};
 use super::state::{How, Iteration, State};
 use super::template::fill;
@@ -54,10 +55,11 @@ pub fn tells_words(context: &Context) -> bool {
 /// Renders the prompt of the next iteration.
 pub fn render(state: &State, materials: &Materials) -> String {
     let context = &state.plan.context;
-    if context.level == Level::None {
+    let template = if state.is_inside() { session::TEMPLATE } else { &context.template };
+    if context.level == Level::None && !state.is_inside() {
         return materials.task.clone();
     }
-    let full = context.level == Level::Full;
+    let full = context.level == Level::Full && !state.is_inside();
     let pattern = state.plan.proof.pattern.as_deref().and_then(|pattern| Regex::new(pattern).ok());
     let pattern = pattern.as_ref();
     let red = |wanted: OnFail| unmatched(red_outputs(state, materials, wanted), pattern);
@@ -86,7 +88,7 @@ pub fn render(state: &State, materials: &Materials) -> String {
             _ => return None,
         })
     };
-    let text = fill(&context.template, &value);
+    let text = fill(template, &value);
     let mut text = text.trim_end().to_owned();
     text.push('\n');
     text

@@ -5,6 +5,7 @@ use super::keeping::{Keeping, TaskReport};
 use super::outcome::{Outcome, Status};
 use super::plan::Plan;
 use super::reason::Reason;
+use super::session::Stay;
 use super::team::Standing;
 use super::tokens::{Session, Tokens};
 use serde::{Deserialize, Serialize};
@@ -86,6 +87,9 @@ pub struct State {
     pub process: Option<(u32, u64)>,
     /// Whether the ending has been written down.
     pub finished: bool,
+    /// How it stands in the session that it lives in; none where ralph itself starts the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stay: Option<Stay>,
 }
 
 /// What is going on.
@@ -292,6 +296,7 @@ impl State {
     pub fn new(plan: Plan) -> Self {
         Self {
             checks: vec![None; plan.proof.checks.len()],
+            stay: plan.session.as_ref().map(|_| Stay::default()),
             plan,
             phase: Phase::Waiting,
             wish: Wish::Go,

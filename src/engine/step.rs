@@ -15,7 +15,13 @@ impl State {
     pub fn step(&mut self, now: Now, event: &Event) {
         self.pass_time(now);
         match event {
-            Event::Opened { cost_usd, tokens, .. } => self.opened(*cost_usd, *tokens),
+            Event::Opened { cost_usd, tokens, inside, .. } => {
+                if !*inside {
+                    // Whoever goes on outside of it has left the session behind.
+                    self.stay = None;
+                }
+                self.opened(*cost_usd, *tokens);
+            }
             Event::Asked { wish, by, inbox } => {
                 self.read_inbox(*inbox);
                 self.asked(*wish, *by);
@@ -40,6 +46,7 @@ impl State {
             }
             Event::Noticed { iteration, notice, words } => self.noticed(*iteration, *notice, words.as_ref()),
             Event::Ended { iteration, report } => self.agent_ended(*iteration, report),
+            Event::Stumbled { iteration, words } => self.stumbled(*iteration, words),
             Event::Drained { iteration, waited, stopped } => {
                 self.drained(*iteration, !waited.is_empty() || !stopped.is_empty());
             }
@@ -71,6 +78,8 @@ impl State {
         match self.phase {
             Phase::Waiting if self.plan.proof.preflight && self.wish == Wish::Go => self.begin_checks(),
             Phase::Waiting => self.proceed(),
+            // A session's agent is its client's, and goes on.
+            Phase::Running { started: true, .. } | Phase::Killing { .. } if self.is_inside() => {}
             // Nothing is adopted: what an earlier runner had started was swept before this event.
             Phase::Running { started: true, .. } | Phase::Killing { .. } => {
                 self.remember(How::Interrupted, &Report { cost_usd, tokens, ..Report::default() });
@@ -229,6 +238,7 @@ impl State {
             Phase::Killing { why, .. } => why,
             _ => return,
         };
+        self.turn_ended(report.steps);
         let matched = self.claims.said.matched;
         self.claims.said = report.said.clone();
         self.claims.said.matched |= matched;

@@ -79,7 +79,7 @@ impl Runner<'_> {
     pub(super) fn prompt(&self) -> Faulty<Vec<u8>> {
         let plan = &self.state.plan;
         let task = self.task_text()?;
-        if plan.context.level == Level::None {
+        if plan.context.level == Level::None && !self.state.is_inside() {
             return Ok(task);
         }
         let task = String::from_utf8_lossy(&task).into_owned();
@@ -90,7 +90,7 @@ impl Runner<'_> {
             bus: self.bus_excerpt(),
             ..Materials::default()
         };
-        if plan.context.level == Level::Full {
+        if plan.context.level == Level::Full && !self.state.is_inside() {
             match self.diff() {
                 Ok(diff) => materials.diff = diff,
                 Err(why) => materials.diff_missing = why,

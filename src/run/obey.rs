@@ -36,6 +36,10 @@ impl Runner<'_> {
             match order {
                 Effect::Run { .. } | Effect::Check { .. } | Effect::Commit { .. }
                     if self.world.under_way().is_some() => {}
+                Effect::Run { .. } if self.client.is_some() && self.state.is_lent() => {
+                    self.journal.sync()?;
+                    return Ok(Flow::Leave);
+                }
                 Effect::Run { iteration } => return self.begin_agent(iteration),
                 Effect::Check { iteration, check } => return self.begin_check(iteration, check),
                 Effect::Commit { iteration, task } => return self.begin_task(iteration, task),
@@ -44,6 +48,7 @@ impl Runner<'_> {
                         return Ok(flow);
                     }
                 }
+                Effect::Kill { iteration, .. } if self.client.is_some() => return self.let_go(iteration),
                 Effect::Kill { .. } => {}
                 Effect::WakeAt(clock_ms) => {
                     if self.world.under_way().is_none() {
@@ -110,20 +115,31 @@ impl Runner<'_> {
             return Ok(Flow::Again);
         }
         self.journal.sync()?;
+        if let Some(client) = &self.client {
+            // The agent is there already: whoever has it is about to be told.
+            let (pid, start_time) = client.process.unwrap_or_default();
+            return self.begun(iteration, pid, start_time);
+        }
         match self.start_agent(iteration, prompt) {
             Ok(job) => {
                 let pid = job.pid();
                 let ears = self.ears();
                 self.tally = Tally::default();
                 self.world.begin(Key::Agent(iteration), job, Some(ears));
-                let start_time = tree::start_time(pid).unwrap_or(0);
-                self.tell(Event::Spawned { iteration, pid, start_time })?;
-                if let Err(error) = self.keep_prompt(iteration) {
-                    let detail = format!("cannot keep the prompt: {error}");
-                    self.tell(Event::Faulted { class: Fault::Disk, detail })?;
-                }
+                self.begun(iteration, pid, tree::start_time(pid).unwrap_or(0))
             }
-            Err(error) => self.not_started(iteration, &error)?,
+            Err(error) => {
+                self.not_started(iteration, &error)?;
+                Ok(Flow::Again)
+            }
+        }
+    }
+
+    fn begun(&mut self, iteration: u32, pid: u32, start_time: u64) -> Result<Flow, Error> {
+        self.tell(Event::Spawned { iteration, pid, start_time })?;
+        if let Err(error) = self.keep_prompt(iteration) {
+            let detail = format!("cannot keep the prompt: {error}");
+            self.tell(Event::Faulted { class: Fault::Disk, detail })?;
         }
         Ok(Flow::Again)
     }
@@ -233,11 +249,12 @@ impl Runner<'_> {
         let emptied = dir::create_file(&log);
         let command = ["sh", "-c", &what.command].map(str::to_owned);
         let mark = [(leftover::MARK.to_owned(), leftover::mark(&self.header.id))];
+        let timeout = Some(self.within(millis(what.timeout_ms)));
         let started = emptied.and_then(|_| {
             let terms = Terms {
                 log,
                 log_cap: plan.log_cap,
-                timeout: Some(millis(what.timeout_ms)),
+                timeout,
                 silence: None,
                 linger: None,
                 grace: millis(plan.grace.term_ms),

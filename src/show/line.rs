@@ -64,6 +64,7 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
             lines.into_iter().flatten().collect()
         }
         Event::Changed { limit, .. } => one(changed(limit), Paint::Dim),
+        Event::Stumbled { words, .. } => one(format!("the session's turn broke off: {words}"), Paint::Red),
         Event::Finished { .. } => state.outcome().map(|outcome| finished(outcome, state)).unwrap_or_default(),
         Event::Opened { .. } => opened(&state.plan),
         // A fault is the loop's ending, and is said there.

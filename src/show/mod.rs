@@ -14,6 +14,7 @@ mod live;
 pub mod news;
 pub mod pen;
 pub mod rest;
+pub mod session;
 pub mod status;
 pub mod stream;
 pub mod summary;

@@ -34,6 +34,8 @@ pub fn object(view: &View, held: bool, directory: &str) -> Value {
         "tokens": state.recent.iter().any(|last| last.tokens.is_some()).then(|| state.tokens.total()),
         "max_tokens": state.plan.limits.tokens,
         "agent": state.agent().name,
+        "session": state.plan.session.as_ref().filter(|_| state.is_inside()).map(|session| &session.id),
+        "stumbled": state.stumble(),
         "active_s": state.active_ms as f64 / 1000.0,
         "max_time": seconds(state.plan.limits.time_ms),
         "max_failures": state.plan.limits.failures,
@@ -144,10 +146,14 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
         rows.push(("SCM", format!("{} — {}", kept::name(state, task), kept::verdict(report))));
     }
     rows.extend(why::missing(state).map(|words| ("Missing", words)));
+    rows.extend(state.stumble().map(str::to_owned).map(|words| ("Broke off", words)));
     rows.push(("Task", task(state)));
     let agent = state.agent();
     let command = agent.command.join(" ");
-    rows.push(("Agent", if command.is_empty() { agent.name.clone() } else { command }));
+    match state.plan.session.as_ref().filter(|_| state.is_inside()) {
+        Some(session) => rows.push(("Session", format!("{} {}", session.client, session.id))),
+        None => rows.push(("Agent", if command.is_empty() { agent.name.clone() } else { command })),
+    }
     rows.extend(header.parent.clone().map(|parent| ("Parent", parent)));
     rows.push(("Workspace", state.plan.workspace.display().to_string()));
     if let Some(own) = &state.plan.worktree {

@@ -14,7 +14,7 @@ pub fn missing(state: &State) -> Option<String> {
             return kept::owed(state).map(|owed| format!("the checks are green, but {owed}"));
         }
         Outcome::Limit {
-            limit: Limit::Iterations | Limit::Cost | Limit::Tokens | Limit::Time,
+            limit: Limit::Iterations | Limit::Cost | Limit::Tokens | Limit::Time | Limit::Blocks,
             success: false,
         } => {}
         _ => return None,
@@ -64,6 +64,23 @@ pub fn advice(header: &Header, state: &State, held: bool) -> Option<String> {
 pub fn next_step(header: &Header, state: &State, held: bool) -> Option<String> {
     let name = &header.name;
     let resume = format!("ralph resume {name}");
+    if let Some(session) = state.plan.session.as_ref().filter(|_| state.is_inside()) {
+        let back = match &session.client[..] {
+            "codex" => format!("codex resume {}", session.id),
+            client => format!("{client} --resume {}", session.id),
+        };
+        match state.status(held) {
+            Status::Running => {
+                return Some(format!("/cancel-ralph in its session, or ralph stop {name}, ends it"));
+            }
+            Status::Crashed => {
+                return Some(format!(
+                    "{back} and a word there goes on in the session; {resume} goes on outside, each time with a fresh context"
+                ));
+            }
+            _ => {}
+        }
+    }
     Some(match (state.status(held), state.outcome()) {
         (Status::Running, _) if matches!(state.phase, Phase::Resting { wall_ms: Some(_), .. }) => {
             format!("{resume} --now tries at once")
@@ -83,7 +100,7 @@ pub fn next_step(header: &Header, state: &State, held: bool) -> Option<String> {
 fn raised(limit: Limit, state: &State) -> Option<String> {
     let limits = &state.plan.limits;
     Some(match limit {
-        Limit::Failures => return None,
+        Limit::Failures | Limit::Blocks => return None,
         Limit::Iterations => {
             let max = limits.iterations?.saturating_mul(2).max(state.counted + 1);
             format!("max-iterations={max}")

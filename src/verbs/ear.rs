@@ -1,7 +1,8 @@
 //! How a verb sleeps until a loop's files change, or until nobody runs that loop any more.
 
+use super::session;
 use crate::drive::notice::Notices;
-use crate::store::{LoopDir, await_free};
+use crate::store::{LoopDir, await_free, cache};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::AsFd;
@@ -9,10 +10,26 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A thread that only sleeps in the kernel needs little of its own.
-pub(super) const STACK: usize = 64 * 1024;
+/// A thread that sleeps in the kernel, and reads where a loop stands when it wakes, needs little of its own.
+pub(super) const STACK: usize = 512 * 1024;
+/// A client may go without a sound.
+const CLIENT_GONE: Duration = Duration::from_secs(1);
 /// Where files cannot be heard, they are looked at this often.
 const DEAF: Duration = Duration::from_millis(50);
+
+/// Sleeps until nobody has this loop under way any more: no runner, and no session.
+pub(super) fn await_over(dir: &LoopDir) {
+    let mut notices = None;
+    loop {
+        await_free(&dir.lock());
+        if !cache::read(dir).is_ok_and(|view| session::has(&view.state)) {
+            return;
+        }
+        let notices = notices.get_or_insert_with(Notices::open);
+        notices.watch(&dir.journal());
+        notices.wait(CLIENT_GONE);
+    }
+}
 
 /// Hears of one loop. A thread waits for its lock, so whoever has one must not fork any more.
 pub(super) struct Ear {
@@ -26,9 +43,9 @@ impl Ear {
     /// Listens for the end of whoever runs this loop now.
     pub(super) fn on(dir: &LoopDir) -> io::Result<Self> {
         let (gone, theirs) = UnixStream::pair()?;
-        let lock = dir.lock();
+        let dir = dir.clone();
         let sleep = move || {
-            await_free(&lock);
+            await_over(&dir);
             drop(theirs);
         };
         std::thread::Builder::new().stack_size(STACK).spawn(sleep)?;

@@ -48,6 +48,12 @@ impl Failure {
         Self { code, error, hint: told["hint"].as_str().map(str::to_owned) }
     }
 
+    /// In one line, where there is no room for two.
+    pub(super) fn in_words(&self) -> String {
+        let hint = self.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("{}{hint}", self.error)
+    }
+
     /// What is wrong.
     pub(super) fn error(&self) -> &str {
         &self.error

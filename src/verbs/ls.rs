@@ -1,6 +1,7 @@
 //! `ralph ls`: all loops.
 
 use super::failure::{Failure, answer, warn};
+use super::session;
 use super::visit::is_held;
 use crate::cli::LsWords;
 use crate::show::status::{Row, object, table};
@@ -44,7 +45,7 @@ fn each<T: Send>(home: &Home, names: &[String], say: impl Fn(&View, bool) -> T +
         // In this order: what a runner wrote before it let go is then in the view.
         let held = is_held(&dir);
         view_with_inbox(&dir)
-            .map(|view| say(&view, held))
+            .map(|view| say(&view, held || session::has(&view.state)))
             .map_err(|error| warn(format!("{name}: {error}")))
             .ok()
     };

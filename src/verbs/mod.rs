@@ -10,6 +10,7 @@ mod doctor;
 mod dry_run;
 mod ear;
 mod failure;
+mod hook;
 mod init;
 mod inside;
 mod keep;
@@ -24,6 +25,7 @@ mod rm;
 mod run;
 mod say;
 mod script;
+mod session;
 mod set;
 mod spawn;
 mod status;
@@ -80,6 +82,7 @@ fn call(verb: Verb) -> Result<i32, Failure> {
         Verb::Done => inside::done(),
         Verb::Blocked(words) => inside::blocked(&words.why.join(" ")),
         Verb::Bus { verb } => bus::bus(&verb),
+        Verb::Hook { verb } => Ok(hook::hook(&verb)),
         Verb::Config(words) => config::config(&words),
         Verb::Init(words) => init::init(&words),
         Verb::Template => init::template(),

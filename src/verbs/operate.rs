@@ -2,11 +2,13 @@
 
 use super::ear::Ear;
 use super::failure::{Failure, warn};
+use super::session::attend;
 use super::supervise::{Locks, run_here};
 use super::visit::Visit;
 use crate::cli::OutputWords;
 use crate::engine::event::Wish;
 use crate::engine::{Phase, Status};
+use crate::run::session::Client;
 use crate::show::say;
 use crate::store::{Message, inbox, view_with_inbox};
 use std::time::Duration;
@@ -35,6 +37,12 @@ pub(super) fn pause(name: &str) -> Result<i32, Failure> {
 pub(super) fn stop(name: &str) -> Result<i32, Failure> {
     let visit = Visit::as_operator(name)?;
     match visit.status() {
+        // It is over at once; the client hears of it when its agent stops.
+        Status::Running if visit.is_in_session() => {
+            inbox::append(&visit.dir, &Message::Asked { wish: Wish::StopNow })?;
+            let locks = Locks::of(&visit.dir, &visit.view.state.plan)?;
+            attend(&visit.dir, &locks, Client::default(), vec![])?;
+        }
         Status::Running => {
             let ear = Ear::on(&visit.dir).map_err(Failure::broken)?;
             inbox::append(&visit.dir, &Message::Asked { wish: Wish::StopNow })?;

@@ -4,6 +4,7 @@ use super::background::{launch, usable};
 use super::failure::{Failure, warn};
 use super::ready::agent_exists;
 use super::run::places;
+use super::session::take_away;
 use super::supervise::{Locks, supervise};
 use super::visit::{Visit, is_held};
 use super::worktree::not_aimed;
@@ -53,6 +54,9 @@ fn all(words: &ResumeWords) -> Result<i32, Failure> {
 fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
     let visit = Visit::as_operator(name)?;
     let state = &visit.view.state;
+    if visit.is_in_session() {
+        return in_session(&visit, words);
+    }
     if visit.held && state.wish == Wish::Go {
         if !words.now {
             warn(format!("{name:?} is not paused"));
@@ -104,6 +108,10 @@ fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
     if visit.view.header.background {
         return in_background(&visit, said);
     }
+    if state.is_inside() {
+        // From here on it is a loop outside of any session, and nothing stands for it there.
+        let _ = take_away(state);
+    }
     let from = state.plan.worktree.as_ref().map_or(&state.plan.workspace, |own| &own.from);
     let output = as_settings_say(words.output, from);
     let locks = Locks::take(&visit.home, &visit.dir, &state.plan)?;
@@ -117,6 +125,22 @@ fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
         say(&format!("resumed ralph loop for {name}\n"));
     }
     supervise(&visit.dir, locks, &state.plan, output)
+}
+
+/// A session goes on by itself: it can only be told something.
+fn in_session(visit: &Visit, words: &ResumeWords) -> Result<i32, Failure> {
+    let name = visit.dir.name();
+    if visit.view.state.wish != Wish::Go {
+        inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
+        say(&format!("resumed ralph loop for {name}\n"));
+    } else if words.answer.is_none() {
+        warn(format!("{name:?} goes on in its session; ralph stop {name} ends it there"));
+    }
+    if let Some(text) = &words.answer {
+        inbox::append(&visit.dir, &Message::Answered { text: text.clone() })?;
+        say("your words go into its next prompt\n");
+    }
+    Ok(0)
 }
 
 /// How long a living runner may take to read its inbox.

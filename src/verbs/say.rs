@@ -24,7 +24,7 @@ pub(super) fn say(words: &SayWords) -> Result<i32, Failure> {
             "start a new loop with ralph run; its name may be used again",
         ));
     }
-    if !tells_words(&state.plan.context) {
+    if !state.is_inside() && !tells_words(&state.plan.context) {
         return Err(Failure::usage(
             format!(
                 "the prompt of {name:?} has no place for your words: its context or its template leaves them out"

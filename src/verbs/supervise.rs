@@ -204,7 +204,7 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     }
     Ok(match left {
         Left::Ended(outcome) => outcome.exit_code(),
-        Left::Paused => 3,
+        Left::Paused | Left::Lent => 3,
         Left::HungUp => 129,
     })
 }

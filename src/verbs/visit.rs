@@ -1,6 +1,7 @@
 //! A loop that a verb is about to look at: found by name, and swept if it crashed.
 
 use super::failure::{Failure, warn};
+use super::session;
 use crate::drive::friends::{Friend, Friends};
 use crate::drive::leftover;
 use crate::drive::tree::start_time;
@@ -14,6 +15,7 @@ pub(super) struct Visit {
     pub(super) home: Home,
     pub(super) dir: LoopDir,
     pub(super) view: View,
+    /// Whether somebody has it under way: a runner, or a session.
     pub(super) held: bool,
 }
 
@@ -29,6 +31,7 @@ impl Visit {
         // In this order: what a runner wrote before it let go is then in the view.
         let held = is_held(&dir);
         let view = view_with_inbox(&dir)?;
+        let held = held || session::has(&view.state);
         let visit = Self { home, dir, view, held };
         let rebooted = leftover::booted_since(visit.view.state.wall_ms);
         if visit.status() == Status::Crashed && !visit.is_inside() && !rebooted {
@@ -73,6 +76,11 @@ impl Visit {
         by_name || leftover::is_inside(&self.view.header.id)
     }
 
+    /// Whether it is a session that has it: nobody holds the lock.
+    pub(super) fn is_in_session(&self) -> bool {
+        session::has(&self.view.state) && !is_held(&self.dir)
+    }
+
     fn sweep(&self) -> Result<(), Failure> {
         let me = Holder { pid: std::process::id(), loop_name: self.dir.name().into(), ..Holder::default() };
         let _lock = match Lock::take(&self.dir.lock(), &me) {
@@ -92,7 +100,8 @@ impl Visit {
         let patience = [grace.term_ms, grace.survivor_ms].map(Duration::from_millis);
         let (swept, survivors) = leftover::sweep(
             &self.view.header.id,
-            state.process,
+            // The process of a session is its client's.
+            state.process.filter(|_| !state.is_inside()),
             &friends(&self.home),
             patience[0],
             patience[1],

@@ -1,6 +1,6 @@
 //! `ralph wait`: until loops are over or paused, and out with their exit code.
 
-use super::ear::STACK;
+use super::ear::{STACK, await_over};
 use super::failure::Failure;
 use super::visit::Visit;
 use crate::cli::WaitWords;
@@ -8,7 +8,6 @@ use crate::engine::words::duration;
 use crate::engine::{Outcome, State, Status};
 use crate::show::say;
 use crate::show::status::line;
-use crate::store::await_free;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -41,11 +40,11 @@ pub(super) fn wait(words: &WaitWords) -> Result<i32, Failure> {
     Ok(worst)
 }
 
-/// Says a loop's name as soon as nobody holds its lock: then nothing of it is alive, either.
+/// Says a loop's name as soon as nobody has it under way: then nothing of it is alive, either.
 fn watch(visit: &Visit, tell: &Sender<String>) -> Result<(), Failure> {
-    let (lock, name, tell) = (visit.dir.lock(), visit.dir.name().to_owned(), tell.clone());
+    let (dir, name, tell) = (visit.dir.clone(), visit.dir.name().to_owned(), tell.clone());
     let sleep = move || {
-        await_free(&lock);
+        await_over(&dir);
         let _ = tell.send(name);
     };
     std::thread::Builder::new().stack_size(STACK).spawn(sleep).map(drop).map_err(Failure::broken)

@@ -35,6 +35,7 @@ mod schema;
 mod scm;
 mod scripting;
 mod secrets;
+mod session;
 mod settings;
 mod snap;
 mod spawn;

@@ -162,6 +162,16 @@ struct Specific<'a> {
 }
 
 impl Answer {
+    /// Let it be, without a word.
+    pub fn go() -> Self {
+        Self::Go { message: None }
+    }
+
+    /// Let it be, with a word to the person.
+    pub fn told(message: String) -> Self {
+        Self::Go { message: Some(message) }
+    }
+
     /// What is printed, if anything.
     pub fn to_json(&self) -> Option<String> {
         let mut out = Out::default();

@@ -30,7 +30,8 @@ fn a_marker_seen_before_a_crash_still_counts() {
 
 #[test]
 fn an_interrupted_iteration_has_cost_what_the_runner_found() {
-    let opened = |cost_usd| Event::Opened { pid: 2, version: "0".into(), cost_usd, tokens: None };
+    let opened =
+        |cost_usd| Event::Opened { pid: 2, version: "0".into(), cost_usd, tokens: None, inside: false };
     let work = Loop::new().open().start();
     assert_eq!(work.clone().feed(opened(Some(0.5))).state.known_cost(), Some(0.5));
     assert_eq!(work.clone().feed(opened(None)).state.known_cost(), None);

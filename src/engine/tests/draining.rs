@@ -193,7 +193,7 @@ fn whoever_takes_a_stop_back_goes_on() {
 
 #[test]
 fn a_crash_in_between_looks_and_waits_again() {
-    let open = || Event::Opened { pid: 2, version: "0".into(), cost_usd: None, tokens: None };
+    let open = || Event::Opened { pid: 2, version: "0".into(), cost_usd: None, tokens: None, inside: false };
     let work = done().feed_alone(open());
     assert!(work.is_draining());
     let checked = Loop::preflight("r").start().exit(0);

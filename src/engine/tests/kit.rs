@@ -53,6 +53,7 @@ pub(super) fn plan() -> Plan {
         },
         workspace: "/work".into(),
         worktree: None,
+        session: None,
         scm: Scm::default(),
         notify: None,
         share_workspace: false,
@@ -197,7 +198,7 @@ impl Loop {
     }
 
     pub(super) fn open(self) -> Self {
-        self.feed(Event::Opened { pid: 1, version: "0".into(), cost_usd: None, tokens: None })
+        self.feed(Event::Opened { pid: 1, version: "0".into(), cost_usd: None, tokens: None, inside: false })
     }
 
     /// The checks that are ordered end, one after the other, in these colours: `g` or `r`.

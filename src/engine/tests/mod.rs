@@ -9,6 +9,7 @@ mod kit;
 mod limits;
 mod prompts;
 mod rules;
+mod sessions;
 mod signals;
 mod team;
 mod texts;

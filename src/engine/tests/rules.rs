@@ -318,6 +318,7 @@ fn of_several_limits_the_gravest_is_named() {
                 Limit::Tokens => state.tokens.output = 9,
                 Limit::Time => state.active_ms = 0,
                 Limit::Iterations => state.counted = 24,
+                Limit::Blocks => state.stay = None,
             }
             Some(limit)
         }

@@ -185,7 +185,8 @@ fn tokens_have_a_limit_and_hold_over_a_crash() {
     let tokens = Some(Tokens { output: 600, ..Tokens::default() });
     let work = Loop::new().with(|plan| plan.limits.tokens = Some(1000)).open().start();
     let work = work.end(Report { tokens, ..good() }).start();
-    let crashed = work.feed(Event::Opened { pid: 2, version: "0".into(), cost_usd: None, tokens });
+    let crashed =
+        work.feed(Event::Opened { pid: 2, version: "0".into(), cost_usd: None, tokens, inside: false });
     assert_eq!(crashed.state.outcome(), Some(&Outcome::Limit { limit: Limit::Tokens, success: false }));
 }
 

@@ -162,8 +162,16 @@ fn lines() -> Vec<(Event, &'static str)> {
     };
     vec![
         (
-            Event::Opened { pid: 1, version: "0.1.0".into(), cost_usd: None, tokens: None },
+            Event::Opened { pid: 1, version: "0.1.0".into(), cost_usd: None, tokens: None, inside: false },
             r#"{"event":"opened","pid":1,"version":"0.1.0"}"#,
+        ),
+        (
+            Event::Opened { pid: 1, version: "0.1.0".into(), cost_usd: None, tokens: None, inside: true },
+            r#"{"event":"opened","pid":1,"version":"0.1.0","inside":true}"#,
+        ),
+        (
+            Event::Stumbled { iteration: 2, words: "overloaded".into() },
+            r#"{"event":"stumbled","iteration":2,"words":"overloaded"}"#,
         ),
         (
             Event::Asked { wish: Wish::StopNow, by: Door::Sigint, inbox: Some(7) },

@@ -139,6 +139,7 @@ fn any_event(random: &mut Rng, state: &State) -> Event {
             version: String::new(),
             cost_usd: random.bool().then_some(0.5),
             tokens: None,
+            inside: random.bool(),
         },
         1 | 2 => {
             let wishes =
@@ -176,6 +177,7 @@ fn any_event(random: &mut Rng, state: &State) -> Event {
         23..28 => Event::Ended { iteration, report: any_report(random) },
         28 if random.u8(..4) == 0 => Event::Faulted { class: Fault::Disk, detail: "full".into() },
         29 => finished(),
+        30 if random.bool() => Event::Stumbled { iteration, words: "overloaded".into() },
         30 => Event::Unknown,
         31..=33 => {
             let expected = state.orders().iter().find_map(|order| match order {
@@ -433,5 +435,5 @@ fn stored_and_folded(journal: &Journal, state: &State) {
 }
 
 pub(super) fn opened() -> Event {
-    Event::Opened { pid: 1, version: String::new(), cost_usd: None, tokens: None }
+    Event::Opened { pid: 1, version: String::new(), cost_usd: None, tokens: None, inside: false }
 }

@@ -137,7 +137,7 @@ fn who_reads_while_a_runner_writes_sees_whole_lines_only() {
             let line = Line {
                 at_ms: n,
                 ms: 1,
-                event: Event::Opened { pid: 7, version, cost_usd: None, tokens: None },
+                event: Event::Opened { pid: 7, version, cost_usd: None, tokens: None, inside: false },
             };
             journal.append(&line).unwrap();
             state.step(line.now(), &line.event);

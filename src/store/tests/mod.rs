@@ -60,6 +60,7 @@ fn plan(workspace: &Path) -> Plan {
         scm: Scm::default(),
         notify: None,
         worktree: None,
+        session: None,
         share_workspace: false,
         log_cap: 1 << 20,
         min_free: 0,
@@ -81,7 +82,13 @@ fn header(name: &str, id: &str) -> Header {
 /// The `n`th of a series of lines, no two of which fold alike.
 fn line(n: u64) -> Line {
     let event = match n % 4 {
-        0 => Event::Opened { pid: 7, version: "0.1.0 — ü".to_owned(), cost_usd: None, tokens: None },
+        0 => Event::Opened {
+            pid: 7,
+            version: "0.1.0 — ü".to_owned(),
+            cost_usd: None,
+            tokens: None,
+            inside: false,
+        },
         1 => Event::Asked { wish: Wish::Pause, by: Door::Inbox, inbox: Some(n) },
         2 => Event::Started { iteration: n as u32, agent: None },
         _ => Event::Asked { wish: Wish::Go, by: Door::Sigterm, inbox: None },

@@ -1,7 +1,8 @@
 //! Where loops are kept, and how many there are.
 
 use super::report::StateDir;
-use crate::store::{Home, holder, view_with_inbox};
+use crate::store::{Home, View, holder, view_with_inbox};
+use crate::verbs::session;
 use rustix::fs::{Access, access, statvfs};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +17,10 @@ pub(super) fn look(home: &Home, min_free: u64) -> StateDir {
         // In this order: what a runner wrote before it let go is then in the view.
         let held = holder(&dir.lock()).is_some();
         match view_with_inbox(&dir) {
-            Ok(view) => *loops.entry(view.state.status(held).word().to_owned()).or_default() += 1,
+            Ok(View { state, .. }) => {
+                let held = held || session::has(&state);
+                *loops.entry(state.status(held).word().to_owned()).or_default() += 1;
+            }
             Err(_) => unreadable += 1,
         }
     }

@@ -1,0 +1,143 @@
+//! What is said inside the session of a client, to its person and to its agent.
+
+use super::{one_line, status::next_step, why};
+use crate::engine::event::CheckReport;
+use crate::engine::outcome::iterations;
+use crate::engine::signal::fold;
+use crate::engine::{Limit, Outcome, Phase, State};
+use crate::store::Header;
+
+/// What `/ralph-help` says.
+pub const HELP: &str = include_str!("../../presets/session-help.txt");
+
+/// What a person is told when a loop begins; `defaulted` where nobody said how many iterations there may be.
+pub fn activated(header: &Header, state: &State, defaulted: bool) -> String {
+    let name = &header.name;
+    let limit = match state.turn_limit() {
+        Some(max) if defaulted => format!("{max} (unless you say --max-iterations N; 0 is unlimited)"),
+        Some(max) => max.to_string(),
+        None => "unlimited".into(),
+    };
+    let promise = match state.promises().first() {
+        Some(promise) => format!("{} (to be given only when it is TRUE)", fold(promise)),
+        None if !state.checks.is_empty() => "none (green checks end the loop)".into(),
+        None => "none (the loop runs to its limit)".into(),
+    };
+    let mut lines = vec![
+        "🔄 ralph loop activated in this session".to_owned(),
+        String::new(),
+        format!("Iteration: {}", state.turn_number()),
+        format!("Max iterations: {limit}"),
+        format!("Completion promise: {promise}"),
+    ];
+    lines.extend(state.plan.proof.checks.iter().map(|check| format!("Check: {}", one_line(&check.command))));
+    lines.extend([
+        String::new(),
+        "Whenever the agent stops, the same prompt is given to it again; its earlier work is in the files."
+            .into(),
+        format!("To watch:  ralph status {name}, or head -10 .claude/ralph-loop.local.md"),
+        format!("To cancel: /cancel-ralph, or ralph stop {name}"),
+    ]);
+    lines.join("\n")
+}
+
+/// What its agent is told besides.
+pub fn rules(state: &State) -> String {
+    let mut rules = vec![
+        "How this loop ends:".to_owned(),
+        "- Work on the task. When you stop, the same prompt comes again, until the loop is over.".into(),
+    ];
+    if !state.checks.is_empty() {
+        rules.push(
+            "- At every stop the checks above are run for you, and all must be green. Your word does not replace them; \
+             what is red comes back with the prompt."
+                .into(),
+        );
+    }
+    if let Some(promise) = state.promises().first() {
+        rules.extend([
+            format!(
+                "- When, and only when, the statement is completely true, write <promise>{}</promise> alone on the last \
+                 line of your message, with these very tags.",
+                fold(promise)
+            ),
+            "- Never write it to get out of the loop: not when you are stuck, not when the task seems impossible, not \
+             when it takes long. A promise that is not true is a lie to the person who asked for it."
+                .into(),
+        ]);
+    }
+    rules.push(
+        "- If you cannot go on without a person, do not guess or fake: write <blocked>the reason</blocked> alone on a \
+         line. That ends the loop honestly."
+            .into(),
+    );
+    rules.join("\n")
+}
+
+/// The line beside a prompt that is given again.
+pub fn turn(state: &State) -> String {
+    let mut words = format!("🔄 ralph iteration {}", state.turn_words());
+    let checks = state.plan.proof.checks.iter();
+    // Those of the turn before: those of the new one have not run.
+    let last = state.recent.back().map(|last| &last.checks[..]).unwrap_or_default();
+    let red = checks.zip(last).filter(|(_, report)| report.as_ref().is_some_and(|report| !report.is_green()));
+    let red: Vec<String> = red.map(|(check, _)| format!("`{}`", one_line(&check.command))).collect();
+    if !red.is_empty() {
+        words.extend([" | red: ", &red.join(", ")]);
+    }
+    match state.promises().first() {
+        Some(promise) => {
+            words.extend([" | to finish: <promise>", &fold(promise), "</promise>, only when that is TRUE"]);
+        }
+        None if !state.plan.proof.checks.is_empty() => words.push_str(" | green checks end it"),
+        None if state.turn_limit().is_some() => words.push_str(" | no promise: it runs to its limit"),
+        None => words.push_str(" | no promise and no limit: only /cancel-ralph ends it"),
+    }
+    words
+}
+
+/// What a person is told when a session is let go.
+pub fn over(header: &Header, state: &State) -> String {
+    let after = iterations(state.turn_number());
+    let go_on =
+        || next_step(header, state, false).map(|step| format!("\nTo go on: {step}")).unwrap_or_default();
+    match &state.phase {
+        Phase::Ended(Outcome::Done { checked: true }) => {
+            format!("✅ ralph: done after {after}: every check is green")
+        }
+        Phase::Ended(Outcome::Done { checked: false }) => match state.promises().first() {
+            Some(promise) => format!("✅ ralph: detected <promise>{}</promise> after {after}", fold(promise)),
+            None => format!("✅ ralph: done after {after}"),
+        },
+        Phase::Ended(Outcome::Limit { limit: Limit::Iterations, .. }) => {
+            let max = state.turn_limit().unwrap_or_default();
+            let missing = why::missing(state).or_else(|| red(state));
+            let missing = missing.map(|why| format!("; {why}")).unwrap_or_default();
+            format!("🛑 ralph: max iterations ({max}) reached{missing}{}", go_on())
+        }
+        Phase::Ended(Outcome::Limit { limit: Limit::Blocks, .. }) => format!(
+            "🛑 ralph: Claude Code would let this session go now: it keeps none that was held back {} times without \
+             using a tool. CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts that, and ralph plugin install sets it.{}",
+            state.plan.limits.blocks.unwrap_or_default(),
+            go_on()
+        ),
+        Phase::Ended(Outcome::Blocked { why }) => {
+            format!("✋ ralph: blocked after {after}: {}{}", one_line(why), go_on())
+        }
+        Phase::Ended(Outcome::Stopped { by }) => {
+            format!("🛑 ralph: loop cancelled at iteration {} ({by})", state.turn_number())
+        }
+        Phase::Ended(Outcome::Fatal { detail, .. }) => {
+            format!("⚠️ ralph: the loop is over: {}", one_line(detail))
+        }
+        Phase::Ended(outcome) => {
+            format!("🛑 ralph: the loop is over: {}{}", one_line(&outcome.verdict().detail), go_on())
+        }
+        _ => format!("⏸ ralph: paused at iteration {}{}", state.turn_number(), go_on()),
+    }
+}
+
+fn red(state: &State) -> Option<String> {
+    let red = state.checks.iter().flatten().filter(|report| !CheckReport::is_green(report)).count();
+    (red > 0).then(|| format!("{red} of {} checks red", state.checks.len()))
+}

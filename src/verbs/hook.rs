@@ -1,0 +1,223 @@
+//! `ralph hook`: what the client of a session calls. Whatever goes wrong here, the session is let go with a word.
+
+mod begin;
+
+use super::failure::Failure;
+use super::session::{attend, find};
+use super::supervise::Locks;
+use super::visit::friends;
+use crate::cli::hook::{Client as Program, HookVerb, HookWords};
+use crate::config::slash::{self, Command};
+use crate::drive::hook::client;
+use crate::drive::hook::input::{Answer, Input};
+use crate::drive::hook::sheet::{self, Loaded, Sheet};
+use crate::drive::warden;
+use crate::engine::State;
+use crate::engine::event::{Change, Door, Wish};
+use crate::run::Left;
+use crate::run::session::{Attended, Client, Knock};
+use crate::show::session as words;
+use crate::store::{Header, Home, LoopDir, View};
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What an answer takes once the checks are over, or were ended: so much before the client's time is up.
+const MARGIN: Duration = Duration::from_secs(20);
+/// How often in a row Claude Code lets an agent be held back that uses no tool, where nobody says otherwise.
+const CAP: u32 = 8;
+/// The variable that says otherwise; 0 is always.
+const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+
+pub(super) fn hook(verb: &HookVerb) -> i32 {
+    let begun = Instant::now();
+    let (HookVerb::Prompt(said) | HookVerb::Stop(said) | HookVerb::Failure(said) | HookVerb::End(said)) =
+        verb;
+    // An agent that ralph itself has started is in a loop already.
+    let answer = if std::env::var_os("RALPH_ITERATION").is_some() {
+        Ok(Answer::go())
+    } else {
+        let told = Input::read(std::io::stdin().lock());
+        let told =
+            told.map_err(|wrong| Failure::broken(format!("what the client says cannot be read: {wrong}")));
+        told.and_then(|input| {
+            let call = Call::of(*said, input, begun)?;
+            match verb {
+                HookVerb::Prompt(_) => call.prompt(),
+                HookVerb::Stop(_) => call.stop(),
+                HookVerb::Failure(_) => call.broke_off(None),
+                HookVerb::End(_) => call.broke_off(Some("the session was closed")),
+            }
+        })
+    };
+    reply(&answer.unwrap_or_else(|failure| Answer::told(format!("⚠️ ralph: {}", failure.in_words()))));
+    0
+}
+
+/// Prints an answer; a client that does not listen any more has gone on.
+fn reply(answer: &Answer) {
+    if let Some(text) = answer.to_json() {
+        let mut out = std::io::stdout().lock();
+        let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    }
+}
+
+/// One call of a client.
+struct Call {
+    program: Program,
+    input: Input,
+    client: Client,
+    home: Home,
+    /// The directory in which the session was opened.
+    project: PathBuf,
+}
+
+impl Call {
+    fn of(said: HookWords, input: Input, begun: Instant) -> Result<Self, Failure> {
+        let project = std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from);
+        let project = project.or_else(|| input.cwd.clone()).map_or_else(std::env::current_dir, Ok);
+        let project = project.and_then(std::fs::canonicalize);
+        let project = project.map_err(|error| Failure::broken(format!("where is the session? {error}")))?;
+        let deadline = said.within.map(|seconds| {
+            let time = Duration::from_secs(seconds);
+            begun + time.saturating_sub(MARGIN.min(time / 4))
+        });
+        let client = Client { process: client::process(), deadline };
+        Ok(Self { program: said.client, input, client, home: Home::locate()?, project })
+    }
+
+    fn find(&self) -> Option<(LoopDir, View)> {
+        find(&self.home, self.program.name(), &self.input.session_id)
+    }
+
+    /// A person has typed something: most of it is none of ralph's business.
+    fn prompt(self) -> Result<Answer, Failure> {
+        let typed = self.input.prompt.clone().unwrap_or_default();
+        match slash::command(&typed) {
+            // A helper that the agent has started has its prompts, too.
+            _ if self.input.agent_id.is_some() => Ok(Answer::go()),
+            None => Ok(Answer::go()),
+            Some((Command::Help, _)) => Ok(Answer::Refuse { reason: words::HELP.into() }),
+            Some((Command::Cancel, _)) => self.cancel(),
+            Some((Command::Loop, arguments)) => Ok(begin::typed(&self, arguments)),
+        }
+    }
+
+    fn cancel(&self) -> Result<Answer, Failure> {
+        let Some((dir, view)) = self.find() else {
+            let reason = "no ralph loop is active in this session; ralph ls shows those elsewhere".into();
+            return Ok(Answer::Refuse { reason });
+        };
+        let (header, attended) = self.attend(&dir, &view.state, vec![Knock::cancel()])?;
+        Ok(Answer::Refuse { reason: words::over(&header, &attended.state) })
+    }
+
+    /// The agent wants to stop. Of a helper that it has started nobody asks for more.
+    fn stop(self) -> Result<Answer, Failure> {
+        if self.input.hook_event_name.as_deref() != Some("Stop") || self.input.agent_id.is_some() {
+            return Ok(Answer::go());
+        }
+        let Some((dir, view)) = self.find() else { return begin::taken_over(&self) };
+        let plan = &view.state.plan;
+        let mut knocks = self.look_at_sheet(&view.state);
+        knocks.push(self.turn_over());
+        if plan.proof.checks.is_empty() && plan.scm.tasks.is_empty() {
+            let (header, attended) = self.attend(&dir, &view.state, knocks)?;
+            return Ok(answer(&header, &attended));
+        }
+        // Checks may be long, and nothing of them may outlive this.
+        let locks = Locks::of(&dir, plan)?;
+        let work = || {
+            let attended = attend(&dir, &locks, self.client, knocks);
+            let answered = attended.map(|(header, attended)| answer(&header, &attended));
+            reply(
+                &answered.unwrap_or_else(|failure| Answer::told(format!("⚠️ ralph: {}", failure.in_words()))),
+            );
+            0
+        };
+        let grace = Duration::from_millis(plan.grace.term_ms);
+        match warden::guard(work, grace, &friends(&self.home)).map_err(Failure::broken)? {
+            warden::Left::Exited(_) => Ok(Answer::go()),
+            warden::Left::Killed { signal, .. } => {
+                Err(Failure::broken(format!("the checks' runner was killed by signal {signal}")))
+            }
+        }
+    }
+
+    fn attend(
+        &self,
+        dir: &LoopDir,
+        state: &State,
+        knocks: Vec<Knock>,
+    ) -> Result<(Header, Attended), Failure> {
+        attend(dir, &Locks::of(dir, &state.plan)?, self.client, knocks)
+    }
+
+    /// What the file that stands for the loop has to say: deleted, it cancels; its limit may have been changed.
+    fn look_at_sheet(&self, state: &State) -> Vec<Knock> {
+        let workspace = &state.plan.workspace;
+        match sheet::load(workspace) {
+            Loaded::Some(sheet) if sheet.session.as_ref() == Some(&self.input.session_id) => {
+                let max = Some(sheet.max_iterations).filter(|max| *max > 0);
+                let before = state.turn_number().saturating_sub(state.iteration);
+                let changed = max != state.turn_limit();
+                let limit = max.map(|max| max.saturating_sub(before));
+                changed.then_some(Knock::Change(Change::MaxIterations(limit))).into_iter().collect()
+            }
+            Loaded::Broken(wrong) => vec![Knock::Fault(set_aside(workspace, &wrong))],
+            _ => vec![Knock::Ask(Wish::StopNow, Door::Sheet)],
+        }
+    }
+
+    /// The turn that is over: its final words, as the client tells them or as its transcript has them.
+    fn turn_over(&self) -> Knock {
+        Knock::Turn { words: self.input.last_assistant_message.clone(), steps: None }
+    }
+
+    /// The turn broke off, or the session is over, before the loop was.
+    fn broke_off(self, why: Option<&str>) -> Result<Answer, Failure> {
+        let Some((dir, view)) = self.find().filter(|(_, view)| view.state.is_lent()) else {
+            return Ok(Answer::go());
+        };
+        let last = self.input.last_assistant_message.as_ref().or(self.input.error.as_ref());
+        let why =
+            why.map(str::to_owned).or_else(|| last.cloned()).unwrap_or_else(|| "for no known reason".into());
+        // A session that is closed after its turn broke off is told of by that.
+        if view.state.stumble().is_none() {
+            self.attend(&dir, &view.state, vec![Knock::Stumble(why)])?;
+        }
+        Ok(Answer::go())
+    }
+
+    /// How often in a row the client lets its agent be held back that uses no tool; none is always.
+    fn cap(&self) -> Option<u32> {
+        if self.program != Program::Claude {
+            return None;
+        }
+        let said = std::env::var(CAP_VARIABLE).ok().and_then(|value| value.trim().parse().ok());
+        Some(said.unwrap_or(CAP)).filter(|cap| *cap > 0)
+    }
+}
+
+/// What a client is told of where its loop stands.
+fn answer(header: &Header, attended: &Attended) -> Answer {
+    let state = &attended.state;
+    match &attended.left {
+        Left::Lent => Answer::Block {
+            reason: String::from_utf8_lossy(&attended.prompt).trim_end().to_owned(),
+            message: Some(words::turn(state)),
+        },
+        // The client itself wanted no answer any more.
+        Left::HungUp => Answer::go(),
+        Left::Ended(_) | Left::Paused => Answer::told(words::over(header, state)),
+    }
+}
+
+/// Puts a file aside that cannot be read, and says so.
+fn set_aside(workspace: &std::path::Path, wrong: &str) -> String {
+    let path = Sheet::path(workspace);
+    match sheet::set_aside(workspace) {
+        Ok(kept) => format!("{} cannot be read: {wrong}; it is kept as {}", path.display(), kept.display()),
+        Err(error) => format!("{} cannot be read: {wrong}; nor be put aside: {error}", path.display()),
+    }
+}

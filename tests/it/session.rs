@@ -1,0 +1,422 @@
+//! A loop inside the session of a client: what its hooks are told, and what they answer.
+
+use crate::kit::{Done, Test, until};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::Stdio;
+
+const SHEET: &str = ".claude/ralph-loop.local.md";
+const ID: &str = "6253c6c3-451f-4aa4-ae4d-91ee859fbae3";
+const NAME: &str = "claude-859fbae3";
+
+/// One session of a client. Its process is that of the test.
+struct Session<'t> {
+    test: &'t Test,
+    id: &'t str,
+    cap: &'t str,
+    client: &'t str,
+    within: &'t str,
+}
+
+impl<'t> Session<'t> {
+    fn of(test: &'t Test) -> Self {
+        Self { test, id: ID, cap: "0", client: "claude", within: "60" }
+    }
+
+    fn hook(&self, verb: &str, said: Value) -> Value {
+        let done = self.call(verb, said).exits(0);
+        if done.out.is_empty() { Value::Null } else { serde_json::from_str(&done.out).expect("JSON") }
+    }
+
+    fn call(&self, verb: &str, said: Value) -> Done {
+        let mut all = json!({
+            "session_id": self.id,
+            "transcript_path": self.test.root().join("transcript.jsonl"),
+            "cwd": self.test.workspace(),
+            "permission_mode": "default",
+            "hook_event_name": match verb { "prompt" => "UserPromptSubmit", "stop" => "Stop", _ => "Other" },
+        });
+        let Value::Object(said) = said else { panic!("an object") };
+        all.as_object_mut().unwrap().extend(said);
+        self.raw(verb, all.to_string().as_bytes())
+    }
+
+    fn raw(&self, verb: &str, input: &[u8]) -> Done {
+        let mut command =
+            self.test.ralph_command(&["hook", verb, "--client", self.client, "--within", self.within]);
+        command.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", self.cap).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ralph starts");
+        // One that needs no words may be gone before it has heard them.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        let done = child.wait_with_output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Done { code: done.status.code().unwrap_or(-1), out: text(&done.stdout), err: text(&done.stderr) }
+    }
+
+    fn types(&self, words: &str) -> Value {
+        self.hook("prompt", json!({ "prompt": words }))
+    }
+
+    fn begins(&self, words: &str) -> String {
+        let answer = self.types(&format!("/ralph-loop {words}"));
+        let told = &answer["hookSpecificOutput"];
+        assert_eq!(told["hookEventName"], "UserPromptSubmit", "{answer}");
+        told["additionalContext"].as_str().unwrap().to_owned()
+    }
+
+    fn stops(&self, words: &str) -> Value {
+        self.hook("stop", json!({ "last_assistant_message": words, "stop_hook_active": true }))
+    }
+
+    /// The session is held back, with this prompt.
+    #[track_caller]
+    fn goes_on(&self, words: &str) -> String {
+        let answer = self.stops(words);
+        assert_eq!(answer["decision"], "block", "{answer}");
+        answer["reason"].as_str().unwrap().to_owned()
+    }
+
+    /// The session is let go, with these words to the person.
+    #[track_caller]
+    fn is_let_go(&self, words: &str) -> String {
+        let answer = self.stops(words);
+        assert_eq!(answer.get("decision"), None, "{answer}");
+        answer["systemMessage"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+fn field(test: &Test, name: &str) -> String {
+    let sheet = test.read(SHEET);
+    let line = sheet.lines().find(|line| line.starts_with(&format!("{name}:")));
+    line.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_promise_in_the_last_message_ends_the_loop() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    let told = session.begins("Build a todo API --completion-promise DONE --max-iterations 20");
+    for words in
+        ["activated", "Iteration: 1", "Max iterations: 20", "<promise>DONE</promise>", "/cancel-ralph"]
+    {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert_eq!(field(&test, "iteration"), "iteration: 1");
+    let answer = session.stops("A first try.");
+    assert_eq!(answer["reason"], "Build a todo API", "the same prompt, and nothing else");
+    assert!(answer["systemMessage"].as_str().unwrap().starts_with("🔄 ralph iteration 2/20 | to finish: "));
+    assert_eq!(field(&test, "iteration"), "iteration: 2");
+    assert_eq!(field(&test, "max_iterations"), "max_iterations: 20");
+    assert_eq!(test.status(NAME)["status"], "running");
+    assert_eq!(test.status(NAME)["current_iteration"], 2);
+    assert_eq!(
+        session.goes_on("I will not write <promise>DONE</promise> yet.").lines().next(),
+        Some("Build a todo API")
+    );
+    let told = session.is_let_go("All is there.\n<promise>DONE</promise>");
+    assert_eq!(told, "✅ ralph: detected <promise>DONE</promise> after 3 iterations");
+    assert!(!test.workspace().join(SHEET).exists());
+    assert_eq!(test.status(NAME)["status"], "done");
+    assert_eq!(session.hook("stop", json!({ "last_assistant_message": "more" })), Value::Null);
+    test.ralph(&["logs", NAME]).exits(0).says("All is there.");
+}
+
+#[test]
+fn the_limit_is_named_and_defaults_to_25() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    assert!(session.begins("Do it").contains("Max iterations: 25 ("));
+    session.types("/cancel-ralph");
+    assert!(session.begins("Do it --max-iterations 0").contains("Max iterations: unlimited"));
+    session.types("/cancel-ralph");
+    session.begins("Do it --max-iterations=2 --completion-promise X");
+    session.goes_on("one");
+    let told = session.is_let_go("two");
+    assert!(told.starts_with("🛑 ralph: max iterations (2) reached; the agent did not promise X"), "{told}");
+    let state = test.status(NAME);
+    assert_eq!((&state["stop_reason"], &state["status"]), (&json!("max_iterations"), &json!("failed")));
+}
+
+#[test]
+fn a_loop_without_a_promise_runs_to_its_limit() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Do it --max-iterations 2");
+    session.goes_on("<promise>COMPLETE</promise>");
+    session.is_let_go("two");
+    assert_eq!(test.status(NAME)["status"], "done");
+}
+
+#[test]
+fn a_word_does_not_replace_a_check() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins(r#"Write it --check "cat right" --completion-promise DONE"#);
+    let prompt = session.goes_on("<promise>DONE</promise>");
+    assert!(prompt.starts_with("Write it\n"), "{prompt}");
+    assert!(prompt.contains("The check `cat right` is red (exit 1)"), "{prompt}");
+    assert!(prompt.contains("No such file"), "what it printed: {prompt}");
+    test.write("right", "");
+    session.goes_on("No promise this time.");
+    assert!(session.is_let_go("<promise>DONE</promise>").contains("every check is green"));
+}
+
+#[test]
+fn green_checks_alone_end_a_loop_without_a_promise() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Write it --check 'test -e right'");
+    let answer = session.stops("I am done, trust me.");
+    assert_eq!(answer["decision"], "block");
+    assert!(answer["systemMessage"].as_str().unwrap().contains("| red: `test -e right`"), "{answer}");
+    test.write("right", "");
+    session.is_let_go("Now.");
+}
+
+#[test]
+fn blocked_is_an_honest_way_out() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Write it --check false --completion-promise DONE");
+    let told = session.is_let_go("<blocked>which database?</blocked>");
+    assert!(told.starts_with("✋ ralph: blocked after 1 iteration: which database?"), "{told}");
+    assert_eq!(test.status(NAME)["status"], "blocked");
+}
+
+#[test]
+fn a_loop_is_cancelled_by_word_by_verb_and_by_deleting_its_file() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    let none = session.types("/cancel-ralph");
+    assert!(none["reason"].as_str().unwrap().starts_with("no ralph loop is active"), "{none}");
+    session.begins("Do it");
+    session.goes_on("one");
+    let told = session.types("/cancel-ralph");
+    assert_eq!(told["reason"], "🛑 ralph: loop cancelled at iteration 2 (/cancel-ralph)");
+    session.begins("Do it");
+    test.ralph(&["stop", NAME]).exits(0).says("stopped ralph loop");
+    assert!(!test.workspace().join(SHEET).exists());
+    assert_eq!(session.is_let_go("one"), "");
+    session.begins("Do it");
+    std::fs::remove_file(test.workspace().join(SHEET)).unwrap();
+    assert!(session.is_let_go("one").contains("deleted"));
+    assert_eq!(test.status(NAME)["status"], "stopped");
+}
+
+#[test]
+fn one_session_never_catches_another_s_stop() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Do it");
+    let other = Session { id: "another-session", ..Session::of(&test) };
+    assert_eq!(other.stops("anything"), Value::Null);
+    let refused = other.types("/ralph-loop Do it, too");
+    assert_eq!(refused["decision"], "block");
+    assert!(refused["reason"].as_str().unwrap().contains(NAME), "{refused}");
+    session.goes_on("one");
+    let helper = json!({ "last_assistant_message": "x", "agent_id": "a1" });
+    assert_eq!(session.hook("stop", helper), Value::Null, "a helper's stop does not count");
+}
+
+#[test]
+fn a_broken_file_is_named_kept_aside_and_lets_the_session_go() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Do it");
+    let broken = test.read(SHEET).replace("iteration: 1", "iteration: many");
+    test.write(SHEET, &broken);
+    let told = session.is_let_go("one");
+    assert!(told.contains("iteration") && told.contains("many") && told.contains("broken"), "{told}");
+    assert!(!test.workspace().join(SHEET).exists());
+    assert_eq!(test.read(".claude/ralph-loop.local.broken.md"), broken);
+    assert_eq!(test.status(NAME)["status"], "failed");
+    // One that no loop of ralph's stands behind.
+    test.write(SHEET, "---\nactive: true\niteration: x\nmax_iterations: 3\n---\nDo it\n");
+    assert!(session.is_let_go("one").contains("iteration"));
+}
+
+#[test]
+fn another_plugin_s_loop_is_taken_over_where_it_stands() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    let sheet = "---\nactive: true\niteration: 3\nmax_iterations: 5\ncompletion_promise: \"IT'S \"DONE\"\"\nstarted_at: \
+                 \"2026-11-16T07:00:00Z\"\n---\n\nFix --- it\n";
+    test.write(SHEET, sheet);
+    assert_eq!(session.goes_on("no"), "Fix --- it");
+    assert_eq!(field(&test, "iteration"), "iteration: 4");
+    assert_eq!(field(&test, "max_iterations"), "max_iterations: 5");
+    let other = Session { id: "another-session", ..Session::of(&test) };
+    assert_eq!(other.stops("mine?"), Value::Null);
+    session.goes_on("no");
+    assert!(session.is_let_go("no").starts_with("🛑 ralph: max iterations (5) reached"));
+    test.write(SHEET, sheet);
+    session.is_let_go("<promise>IT'S \"DONE\"</promise>");
+    assert_eq!(test.status(NAME)["status"], "done");
+}
+
+#[test]
+fn everything_is_text() {
+    for prompt in [
+        "say \"hi\" and 'ho' and don't $(touch pwned) `touch pwned`",
+        "two\nlines\n\n  and ¿emoji? 🦀\ttabs",
+        "--- \n---\nactive: false\n---",
+        "\\n \\\" $HOME ${x} %s {{task}} <promise>x</promise>",
+    ] {
+        let test = Test::new();
+        let session = Session::of(&test);
+        session.begins(&format!("{prompt} --completion-promise 'it is \"$(id)\"'"));
+        assert_eq!(session.goes_on("one"), prompt.trim());
+        assert!(!test.workspace().join("pwned").exists());
+        session.is_let_go("<promise>it is \"$(id)\"</promise>");
+    }
+    let test = Test::new();
+    let session = Session::of(&test);
+    let long = "words of a long prompt ".repeat(50_000);
+    session.begins(&long);
+    assert_eq!(session.goes_on("one"), long.trim());
+}
+
+#[test]
+fn words_that_are_wrong_start_nothing() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    for (words, said) in [
+        ("", "prompt"),
+        ("x --max-iterations", "--max-iterations"),
+        ("x --max-iterations 1.5", "1.5"),
+        ("x --max-iteration 3", "--max-iterations"),
+        ("x --completion-promise", "--completion-promise"),
+    ] {
+        let answer = session.types(&format!("/ralph-loop {words}"));
+        assert_eq!(answer["decision"], "block", "{words}: {answer}");
+        assert!(answer["reason"].as_str().unwrap().contains(said), "{words}: {answer}");
+    }
+    assert_eq!(session.types("/ralph-loop-er x"), Value::Null);
+    assert_eq!(session.types("tell me of /ralph-loop"), Value::Null);
+    assert!(session.types("/ralph-help")["reason"].as_str().unwrap().contains("--check CMD"));
+    test.ralph(&["ls"]).exits(0).says("no loops yet");
+}
+
+#[test]
+fn whatever_a_client_says_the_hook_never_fails() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Do it");
+    for input in ["", "{", "[]", "null", "{\"session_id\":7}", "{\"session_id\":\"../../x\"}", "\u{0}\u{1}"] {
+        for verb in ["prompt", "stop", "failure", "end"] {
+            let done = session.raw(verb, input.as_bytes()).exits(0);
+            let answer: Value =
+                serde_json::from_str(&done.out).unwrap_or_else(|_| panic!("{input}: {done:?}"));
+            assert!(answer["systemMessage"].as_str().unwrap().starts_with("⚠️ ralph: "), "{input}: {answer}");
+            assert_eq!(answer.get("decision"), None);
+        }
+    }
+    session.goes_on("one");
+}
+
+#[test]
+fn a_turn_that_breaks_off_is_named_and_can_go_on() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Do it");
+    let failed = json!({ "error": "server_error", "last_assistant_message": "API Error: 529 Overloaded." });
+    assert_eq!(session.hook("failure", failed), Value::Null);
+    let done = test.ralph(&["status", NAME]).exits(0).says("Broke off: API Error: 529 Overloaded.");
+    let done =
+        done.says(&format!("claude --resume {ID}")).says(&format!("ralph resume {NAME} goes on outside"));
+    done.says("Status: crashed");
+    session.hook("end", json!({ "reason": "other" }));
+    assert_eq!(test.status(NAME)["stumbled"], "API Error: 529 Overloaded.");
+    session.goes_on("It went on.");
+    assert_eq!(test.status(NAME)["status"], "running");
+    session.hook("end", json!({ "reason": "other" }));
+    assert_eq!(test.status(NAME)["stumbled"], "the session was closed");
+}
+
+#[test]
+fn a_loop_goes_on_outside_of_its_session() {
+    let claude = "#!/bin/sh\ncat > seen\necho '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\
+                  \"result\":\"<promise>DONE</promise>\",\"session_id\":\"s\",\"total_cost_usd\":0.1}'\n";
+    let test = Test::new().on_path("claude", claude);
+    let session = Session::of(&test);
+    session.begins("Do it --completion-promise DONE");
+    session.goes_on("one");
+    session.hook("end", json!({ "reason": "other" }));
+    test.ralph(&["resume", NAME]).exits(0).says("starting iteration 3/25");
+    assert!(test.read("seen").starts_with("Do it\n"));
+    assert!(!test.workspace().join(SHEET).exists());
+    assert_eq!(session.is_let_go("two"), "", "the session has no part in it any more");
+}
+
+#[test]
+fn a_session_s_loop_ends_with_its_client() {
+    let test = Test::new();
+    let shell = test.root().join("client");
+    std::fs::copy("/bin/sh", &shell).unwrap();
+    let input = json!({ "session_id": ID, "cwd": test.workspace(), "hook_event_name": "UserPromptSubmit",
+        "prompt": "/ralph-loop Do it" });
+    test.write("input.json", &input.to_string());
+    let mut client = test.command(&shell);
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    client.args(["-c", &format!("{ralph} hook prompt < input.json > out; read line; exit 0")]);
+    let mut client = client.stdin(Stdio::piped()).spawn().unwrap();
+    until("the loop has begun", || test.workspace().join(SHEET).exists());
+    until("it is known", || test.ralph(&["ls", "--json"]).out.contains("\"status\":\"running\""));
+    drop(client.stdin.take());
+    client.wait().unwrap();
+    assert_eq!(test.status(NAME)["status"], "crashed");
+}
+
+#[test]
+fn verbs_reach_a_session_s_loop() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Do it");
+    test.ralph(&["ls"]).exits(0).says(NAME).says("running");
+    test.ralph(&["say", NAME, "mind the gap"]).exits(0);
+    test.ralph(&["set", NAME, "max-iterations=5"]).exits(0);
+    let prompt = session.goes_on("one");
+    assert_eq!(prompt, "Do it\n\nA person says: mind the gap");
+    assert_eq!(field(&test, "max_iterations"), "max_iterations: 5");
+    assert_eq!(session.goes_on("two"), "Do it", "told once");
+    test.ralph(&["pause", NAME]).exits(0);
+    assert!(session.is_let_go("three").starts_with("⏸ ralph: paused at iteration 3"));
+    assert!(!test.workspace().join(SHEET).exists());
+    assert_eq!(test.status(NAME)["status"], "paused");
+    test.ralph(&["rm", NAME]).exits(0);
+}
+
+#[test]
+fn a_person_may_change_the_limit_in_the_file() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Do it");
+    let edited = test.read(SHEET).replace("max_iterations: 25", "max_iterations: 2");
+    test.write(SHEET, &edited);
+    session.goes_on("one");
+    assert!(session.is_let_go("two").contains("max iterations (2) reached"));
+}
+
+#[test]
+fn checks_that_outlast_the_client_s_patience_are_red_and_leave_nothing() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Do it --check 'sleep 1000'");
+    let prompt = Session { within: "2", ..session }.goes_on("no");
+    assert!(prompt.contains("The check `sleep 1000` is red (timeout after 1"), "{prompt}");
+}
+
+#[test]
+fn inside_an_iteration_of_ralph_s_own_hooks_are_silent() {
+    let test = Test::new();
+    test.write(
+        SHEET,
+        "---\nactive: true\niteration: 1\nmax_iterations: 3\ncompletion_promise: null\n---\n\nDo it\n",
+    );
+    let input = json!({ "session_id": ID, "cwd": test.workspace(), "hook_event_name": "Stop",
+        "last_assistant_message": "no" });
+    test.write("input.json", &input.to_string());
+    let hook = format!("{} hook stop < input.json", env!("CARGO_BIN_EXE_ralph"));
+    assert_eq!(test.sh(&format!("RALPH_ITERATION=1 {hook}")), "");
+    assert!(test.sh(&hook).contains("block"), "but for that");
+}
