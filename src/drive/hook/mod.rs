@@ -4,3 +4,4 @@ pub mod client;
 pub mod input;
 mod json;
 pub mod sheet;
+pub mod transcript;
