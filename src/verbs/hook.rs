@@ -8,9 +8,9 @@ use super::supervise::Locks;
 use super::visit::friends;
 use crate::cli::hook::{Client as Program, HookVerb, HookWords};
 use crate::config::slash::{self, Command};
-use crate::drive::hook::client;
 use crate::drive::hook::input::{Answer, Input};
 use crate::drive::hook::sheet::{self, Loaded, Sheet};
+use crate::drive::hook::{client, transcript};
 use crate::drive::warden;
 use crate::engine::State;
 use crate::engine::event::{Change, Door, Wish};
@@ -22,6 +22,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// How long a transcript is waited for that does not hold the last message yet.
+const ARRIVING: Duration = Duration::from_secs(2);
 /// What an answer takes once the checks are over, or were ended: so much before the client's time is up.
 const MARGIN: Duration = Duration::from_secs(20);
 /// How often in a row Claude Code lets an agent be held back that uses no tool, where nobody says otherwise.
@@ -120,7 +122,7 @@ impl Call {
         let Some((dir, view)) = self.find() else { return begin::taken_over(&self) };
         let plan = &view.state.plan;
         let mut knocks = self.look_at_sheet(&view.state);
-        knocks.push(self.turn_over());
+        knocks.push(self.turn_over(plan.limits.blocks));
         if plan.proof.checks.is_empty() && plan.scm.tasks.is_empty() {
             let (header, attended) = self.attend(&dir, &view.state, knocks)?;
             return Ok(answer(&header, &attended));
@@ -170,8 +172,16 @@ impl Call {
     }
 
     /// The turn that is over: its final words, as the client tells them or as its transcript has them.
-    fn turn_over(&self) -> Knock {
-        Knock::Turn { words: self.input.last_assistant_message.clone(), steps: None }
+    fn turn_over(&self, cap: Option<u32>) -> Knock {
+        let Input { transcript_path, last_assistant_message, .. } = &self.input;
+        let words = match (last_assistant_message, transcript_path) {
+            (Some(words), _) => Some(words.clone()),
+            (None, Some(path)) => transcript::last_words(path, ARRIVING).ok().flatten(),
+            (None, None) => None,
+        };
+        let used =
+            transcript_path.as_ref().filter(|_| cap.is_some()).and_then(|path| transcript::used_tools(path));
+        Knock::Turn { words, steps: used.map(u32::from) }
     }
 
     /// The turn broke off, or the session is over, before the loop was.

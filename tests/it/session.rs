@@ -398,6 +398,56 @@ fn a_person_may_change_the_limit_in_the_file() {
 }
 
 #[test]
+fn the_client_s_patience_is_an_ending_with_a_name() {
+    let test = Test::new();
+    let session = Session { cap: "3", ..Session::of(&test) };
+    session.begins("Do it --completion-promise DONE");
+    let mut transcript = String::new();
+    let mut turn = |tool: bool| {
+        let user = json!({ "type": "user", "message": { "role": "user", "content": "go on" } });
+        transcript += &(user.to_string() + "\n");
+        if tool {
+            let call = json!({ "type": "assistant", "message": { "id": "m", "role": "assistant",
+                "content": [{ "type": "tool_use", "id": "t", "name": "Bash", "input": {} }] } });
+            let result = json!({ "type": "user", "message": { "role": "user",
+                "content": [{ "type": "tool_result", "tool_use_id": "t", "content": "ok" }] } });
+            transcript += &[call, result].map(|line| line.to_string() + "\n").concat();
+        }
+        let said = json!({ "type": "assistant", "message": { "id": "n", "role": "assistant",
+            "content": [{ "type": "text", "text": "no" }] } });
+        transcript += &(said.to_string() + "\n");
+        std::fs::write(test.root().join("transcript.jsonl"), &transcript).unwrap();
+    };
+    for tool in [false, false, false, true, false, false] {
+        turn(tool);
+        session.goes_on("no");
+    }
+    turn(false);
+    let told = session.is_let_go("no");
+    assert!(told.contains("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0"), "{told}");
+    assert_eq!(test.status(NAME)["stop_reason"], "block_cap");
+}
+
+#[test]
+fn a_client_that_sends_no_last_message_is_read_in_its_transcript() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Do it --completion-promise DONE");
+    let line = |text: &str| {
+        let said = json!({ "type": "assistant", "message": { "id": "n", "role": "assistant",
+            "content": [{ "type": "text", "text": text }] } });
+        format!("{said}\n")
+    };
+    let path = test.root().join("transcript.jsonl");
+    std::fs::write(&path, line("<promise>DONE</promise>") + &line("not yet").replace("\"n\"", "\"o\""))
+        .unwrap();
+    assert_eq!(session.hook("stop", json!({}))["decision"], "block", "the last message alone counts");
+    std::fs::write(&path, line("no").replace("\"n\"", "\"p\"") + &line("<promise>DONE</promise>")).unwrap();
+    assert_eq!(session.hook("stop", json!({})).get("decision"), None);
+    assert_eq!(test.status(NAME)["status"], "done");
+}
+
+#[test]
 fn checks_that_outlast_the_client_s_patience_are_red_and_leave_nothing() {
     let test = Test::new();
     let session = Session::of(&test);

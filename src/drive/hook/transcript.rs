@@ -41,25 +41,20 @@ pub fn last_words(path: &Path, patience: Duration) -> Result<Option<String>, Str
     }
 }
 
-/// Whether the agent itself used a tool in what was written from this offset on, and the offset to go on from.
-pub fn used_tools_since(path: &Path, offset: u64) -> (bool, u64) {
-    look_for_tools(path, offset).unwrap_or((false, offset))
-}
-
-fn look_for_tools(path: &Path, offset: u64) -> io::Result<(bool, u64)> {
-    let (file, length) = open(path)?;
-    // A shorter file than before is another one.
-    let from = if offset > length { 0 } else { offset };
-    let mut lines = Backwards::new(&file, from.max(length.saturating_sub(TOOLS_WITHIN)), length)?;
-    let end = length - lines.torn;
-    while let Some(line) = lines.next()? {
-        if memmem::find(line, b"\"tool_use\"").is_some()
-            && matches!(read(line), Line::Agent(said) if said.uses_tool)
-        {
-            return Ok((true, end));
+/// Whether the agent itself used a tool since it was asked to go on; none if that cannot be told.
+pub fn used_tools(path: &Path) -> Option<bool> {
+    let (file, length) = open(path).ok()?;
+    let floor = length.saturating_sub(TOOLS_WITHIN);
+    let mut lines = Backwards::new(&file, floor, length).ok()?;
+    while let Some(line) = lines.next().ok()? {
+        match read(line) {
+            Line::Agent(said) if said.uses_tool => return Some(true),
+            Line::Result => return Some(true),
+            Line::Other => return Some(false),
+            Line::Agent(_) | Line::Noise => {}
         }
     }
-    Ok((false, end))
+    (floor == 0).then_some(false)
 }
 
 fn open(path: &Path) -> io::Result<(File, u64)> {
@@ -87,7 +82,7 @@ fn words_at_end(path: &Path, looked_at: &mut Option<u64>) -> io::Result<Option<S
             (Line::Agent(said), Some(last)) if said.id.is_some() && said.id == last.id => {
                 last.texts.splice(0..0, said.texts);
             }
-            (Line::Agent(_) | Line::Other, _) => break,
+            (Line::Agent(_) | Line::Result | Line::Other, _) => break,
             (Line::Noise, _) => {}
         }
     }
@@ -99,7 +94,9 @@ fn words_at_end(path: &Path, looked_at: &mut Option<u64>) -> io::Result<Option<S
 enum Line {
     /// A part of a message of the agent.
     Agent(Said),
-    /// A prompt, a tool's result, or word of a hook: the agent's answer is yet to come.
+    /// What a tool came to: the agent's answer is yet to come.
+    Result,
+    /// A prompt, or a word of a hook: likewise.
     Other,
     /// No part of it.
     Noise,
@@ -149,12 +146,23 @@ fn read(line: &[u8]) -> Line {
         return Line::Noise;
     }
     match (&*head.kind, head.subtype.as_deref()) {
+        ("user", _) if is_result(line) => Line::Result,
         ("user", _) | ("system", Some("stop_hook_summary")) => Line::Other,
         ("assistant", _) => {
             json::read::<Body>(line).map_or(Line::Noise, |body| Line::Agent(said(body.message)))
         }
         _ => Line::Noise,
     }
+}
+
+/// Whether a line that is no agent's is what a tool came to.
+fn is_result(line: &[u8]) -> bool {
+    // Of the many lines few need be understood as a whole.
+    memmem::find(line, b"\"tool_result\"").is_some()
+        && json::read::<Body>(line).is_ok_and(|body| {
+            let parts = body.message.content.as_array().map(Vec::as_slice).unwrap_or_default();
+            parts.iter().any(|part| part["type"] == "tool_result")
+        })
 }
 
 fn said(message: Message) -> Said {

@@ -86,7 +86,7 @@ fn set_up(call: &Call, wanted: &Errand, before: u32, over: bool) -> Result<(Head
     }
     let name = name_of(call.program.name(), &call.input.session_id);
     let Prepared { dir, locks, .. } = prepare(&call.home, Some(&name), plan, Place::default())?;
-    let knocks = over.then(|| call.turn_over()).into_iter().collect();
+    let knocks = over.then(|| call.turn_over(call.cap())).into_iter().collect();
     attend(&dir, &locks, call.client, knocks)
 }
 

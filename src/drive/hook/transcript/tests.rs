@@ -198,25 +198,26 @@ fn a_transcript_that_appears_late_is_found_and_one_that_does_not_is_named() {
 }
 
 #[test]
-fn a_tool_is_seen_once() {
-    let place = Place::new([user("go"), uses("m1"), result(), says("m2", "x")].concat());
-    let since = |offset| used_tools_since(&place.path(), offset);
-    let (used, first) = since(0);
-    assert_eq!((used, first), (true, fs::metadata(place.path()).unwrap().len()));
-    assert_eq!(since(first), (false, first));
+fn a_tool_counts_since_the_agent_was_asked_to_go_on() {
+    let place = Place::new(user("go"));
+    let used = || used_tools(&place.path());
+    assert_eq!(used(), Some(false));
+    place.append(&uses("m1"));
+    assert_eq!(used(), Some(true));
+    place.append(&[result(), thinks("m2"), says("m2", "x"), noise()].concat());
+    assert_eq!(used(), Some(true), "whatever it says then");
+    place.append(&user("Stop hook feedback: \"tool_result\" \"tool_use\""));
+    assert_eq!(used(), Some(false));
     let side = uses("m3").replace("\"isSidechain\":false", "\"isSidechain\":true");
-    place.append(&[user("\"tool_use\" \"assistant\""), side, says("m3", "\"tool_use\""), noise()].concat());
-    let (used, second) = since(first);
-    assert!(!used && second > first);
-    // A line that is being written is looked at when it is whole.
+    place.append(&[side, says("m3", "\"tool_use\""), noise()].concat());
+    assert_eq!(used(), Some(false), "nor what a helper does");
     let tool = uses("m4");
     let (one, other) = tool.split_at(tool.len() - 3);
     place.append(one);
-    assert_eq!(since(second), (false, second));
+    assert_eq!(used(), Some(false), "a line that is being written");
     place.append(other);
-    assert_eq!(since(second), (true, second + tool.len() as u64));
-    assert_eq!(since(u64::MAX), (true, second + tool.len() as u64), "another file");
-    assert_eq!(used_tools_since(place.0.path(), 7), (false, 7));
+    assert_eq!(used(), Some(true));
+    assert_eq!(used_tools(place.0.path()), None);
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn only_the_end_of_a_huge_transcript_is_read() {
     place.append("\n");
     place.append(&[user("go"), uses("m1"), result(), says("m2", &"x".repeat(1 << 20)), noise()].concat());
     assert_eq!(last_words(&place.path(), Duration::ZERO).unwrap().map(|words| words.len()), Some(1 << 20));
-    assert!(used_tools_since(&place.path(), 0).0);
+    assert_eq!(used_tools(&place.path()), Some(true));
 }
 
 #[test]
@@ -260,6 +261,6 @@ fn whatever_is_written_is_read_or_passed_over() {
         fs::write(place.path(), &text).unwrap();
         let words = last_words(&place.path(), Duration::ZERO).unwrap();
         assert!(words.is_none_or(|words| !words.trim().is_empty()), "{seed}");
-        assert!(used_tools_since(&place.path(), 0).1 <= text.len() as u64, "{seed}");
+        assert!(used_tools(&place.path()).is_some(), "{seed}");
     }
 }
