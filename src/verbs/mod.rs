@@ -57,7 +57,7 @@ pub fn main(mut args: Vec<OsString>) -> ExitCode {
         args.insert(1, OsStr::new("run").to_owned());
     }
     let result = match Words::try_parse_from(&args) {
-        Ok(words) => call(words.verb),
+        Ok(words) => worktree::no_branch_apart(&words.verb, &args).and_then(|()| call(words.verb)),
         Err(error) => usage(&error, &args),
     };
     let code = result.unwrap_or_else(Failure::report);

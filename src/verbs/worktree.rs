@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::keep::refusal;
 use super::keep::work_can_be_kept;
 use super::ready::ready;
+use crate::cli::Verb;
 use crate::config::settings::WorktreeWords;
 use crate::config::{Settings, Stack};
 use crate::drive::git::worktree::{self, Ground};
@@ -12,6 +13,7 @@ use crate::engine::plan::Worktree;
 use crate::engine::words::{plural, quoted};
 use crate::store::dir::create_file;
 use crate::store::{Holder, Home, Lock, LoopDir, valid_name};
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -20,6 +22,28 @@ use std::time::{Duration, Instant};
 const TURN: Duration = Duration::from_secs(60);
 /// How many files a warning names.
 const SHOWN: usize = 3;
+
+/// Refuses a single word behind `--worktree`: it may be meant as the branch, which stands behind `=`, and would become a
+/// part of the task without a word. A text with spaces is no branch.
+pub(super) fn no_branch_apart(verb: &Verb, args: &[OsString]) -> Result<(), Failure> {
+    if !matches!(verb, Verb::Run(_) | Verb::Spawn(_)) {
+        return Ok(());
+    }
+    let typed: Vec<_> =
+        args.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--").collect();
+    let is_one =
+        |word: &str| !word.is_empty() && !word.starts_with('-') && !word.contains(char::is_whitespace);
+    let apart = typed.windows(2).find(|pair| pair[0] == "--worktree" && is_one(&pair[1]));
+    apart.map_or(Ok(()), |pair| {
+        let word = &pair[1];
+        Err(Failure::usage(
+            format!("--worktree {word}: is {word:?} the branch, or the task?"),
+            format!(
+                "--worktree={word} names the branch; a task stands before the flag, or in quotation marks"
+            ),
+        ))
+    })
+}
 
 /// A worktree that was asked for, and the repository that it would be made of.
 pub(crate) struct Wanted {

@@ -113,3 +113,20 @@ fn a_living_loop_of_that_name_is_named_first() {
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130);
 }
+
+#[test]
+fn a_word_behind_the_flag_that_may_be_a_branch_or_a_task() {
+    let test = Test::git().script(MAKES);
+    let agent = ["--agent", "script:../agent.script"];
+    for words in
+        [&["run", "--worktree", "mend"][..], &["spawn", "x", "--worktree", "mend"], &["--worktree", "mend"]]
+    {
+        let words = [words, &agent].concat();
+        refused(&test, &words, "--worktree mend: is \"mend\" the branch, or the task?", "--worktree=mend");
+    }
+    // A text with spaces is a task, and so is what comes before.
+    for words in [&["run", "--worktree", "mend it"][..], &["run", "mend", "--worktree"]] {
+        test.ralph(&[words, &agent, &["--dry-run"]].concat()).exits(0).says("mend");
+    }
+    test.ralph(&["rm", "--worktree", "mend"]).exits(2).complains("no loop is called `mend`");
+}
