@@ -82,28 +82,32 @@ fn fatal(state: &State) -> Option<Outcome> {
 }
 
 fn used_up(state: &State) -> Option<Outcome> {
-    let limit = limit(state)?;
+    let limit = state.reached()?;
     let success = limit == Limit::Iterations && state.is_plain() && state.all_green() && state.is_kept();
     Some(Outcome::Limit { limit, success })
 }
 
-/// Failures of the agent and failures of the tasks for green work are counted apart, each in a row: an agent that
-/// exits well does not excuse a push that is never accepted.
-fn limit(state: &State) -> Option<Limit> {
-    let limits = &state.plan.limits;
-    let failures = state.consecutive_failures.max(state.keeping.failures);
-    let reached = [
-        (Limit::Failures, limits.failures.is_some_and(|max| failures >= max)),
-        (Limit::Cost, limits.cost_usd.is_some_and(|max| state.cost_usd >= max)),
-        (Limit::Tokens, limits.tokens.is_some_and(|max| state.tokens.total() >= max)),
-        (Limit::Time, limits.time_ms.is_some_and(|max| state.active_ms >= max)),
-        (Limit::Iterations, limits.iterations.is_some_and(|max| state.counted >= max)),
-        (Limit::Blocks, state.is_out_of_blocks()),
-    ];
-    reached.into_iter().find_map(|(limit, reached)| reached.then_some(limit))
-}
-
 impl State {
+    /// The limit beyond which nothing starts, if one is reached.
+    pub fn reached(&self) -> Option<Limit> {
+        let limits = &self.plan.limits;
+        let reached = [
+            (Limit::Failures, limits.failures.is_some_and(|max| self.failures() >= max)),
+            (Limit::Cost, limits.cost_usd.is_some_and(|max| self.cost_usd >= max)),
+            (Limit::Tokens, limits.tokens.is_some_and(|max| self.tokens.total() >= max)),
+            (Limit::Time, limits.time_ms.is_some_and(|max| self.active_ms >= max)),
+            (Limit::Iterations, limits.iterations.is_some_and(|max| self.counted >= max)),
+            (Limit::Blocks, self.is_out_of_blocks()),
+        ];
+        reached.into_iter().find_map(|(limit, reached)| reached.then_some(limit))
+    }
+
+    /// Failures of the agent and failures of the tasks for green work are counted apart, each in a row: an agent that
+    /// exits well does not excuse a push that is never accepted.
+    pub(super) fn failures(&self) -> u32 {
+        self.consecutive_failures.max(self.keeping.failures)
+    }
+
     /// Whether every check of the newest iteration has run and is green. True of no checks at all:
     /// whoever asks must ask for a claim as well.
     pub fn all_green(&self) -> bool {

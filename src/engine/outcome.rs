@@ -1,7 +1,8 @@
 //! How a loop can end: the one enum of endings, and what each means to a script.
 
 use super::event::{Door, Fault, Verdict};
-use super::words::plural;
+use super::state::State;
+use super::words::{dollars, duration, plural, thousands};
 use serde::{Deserialize, Serialize};
 
 /// How a loop ended.
@@ -197,7 +198,43 @@ impl Outcome {
     }
 }
 
+impl State {
+    /// How it ended, as scripts read it, with what was used of a limit.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let outcome = self.outcome()?;
+        let mut verdict = outcome.verdict();
+        if let Outcome::Limit { limit: limit @ (Limit::Cost | Limit::Tokens | Limit::Time), .. } = outcome {
+            verdict.detail.extend([" (", &self.used(*limit), ")"]);
+        }
+        Some(verdict)
+    }
+
+    /// How much is used of a limit: `$0.6000 of $0.5000`.
+    pub fn used(&self, limit: Limit) -> String {
+        let limits = &self.plan.limits;
+        let (used, max) = match limit {
+            Limit::Failures => (self.failures().to_string(), limits.failures.map(|max| max.to_string())),
+            Limit::Iterations => (self.counted.to_string(), limits.iterations.map(|max| max.to_string())),
+            Limit::Cost => (dollars(self.cost_usd), limits.cost_usd.map(dollars)),
+            Limit::Tokens => (thousands(self.tokens.total()), limits.tokens.map(thousands)),
+            Limit::Time => (duration(self.active_ms), limits.time_ms.map(duration)),
+        };
+        max.map_or(used.clone(), |max| format!("{used} of {max}"))
+    }
+}
+
 impl Limit {
+    /// What is said of a loop that has reached it.
+    pub fn used_up(self) -> &'static str {
+        match self {
+            Self::Failures => "it has failed as often as it may",
+            Self::Cost => "its budget is used up",
+            Self::Tokens => "its tokens are used up",
+            Self::Time => "its time is used up",
+            Self::Iterations => "its iterations are used up",
+        }
+    }
+
     fn sentence(self, success: bool) -> String {
         match (self, success) {
             (Self::Iterations, true) => "ran to its limit of iterations, checks green".into(),

@@ -8,6 +8,7 @@ use super::reason::Reason;
 use super::session::Stay;
 use super::team::Standing;
 use super::tokens::{Session, Tokens};
+use super::words::of_limit;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -391,6 +392,16 @@ impl State {
     pub fn last_number(&self) -> Option<u32> {
         let refunded = self.iteration.saturating_sub(self.counted);
         self.plan.limits.iterations.map(|max| max.saturating_add(refunded))
+    }
+
+    /// Which iteration this is, and of how many: `7/25`. One that did not count has used up its number all the same, so
+    /// that after some of those it reads `7, counted 5/25`.
+    pub fn place(&self, number: u32) -> String {
+        let max = self.plan.limits.iterations;
+        match max {
+            Some(max) if self.counted < self.iteration => format!("{number}, counted {}/{max}", self.counted),
+            _ => of_limit(number, max),
+        }
     }
 
     /// Dollars spent, or none if nobody knows.

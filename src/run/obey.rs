@@ -305,7 +305,7 @@ impl Runner<'_> {
         self.publish_leaving();
         let state = &self.state;
         self.tell(Event::Finished {
-            outcome: outcome.verdict(),
+            outcome: state.verdict().unwrap_or_else(|| outcome.verdict()),
             stop_reason: outcome.stop_reason().to_owned(),
             success: outcome.exit_code() == 0,
             exit_code: outcome.exit_code(),

@@ -70,8 +70,8 @@ impl Runner<'_> {
     pub(super) fn publish_leaving(&mut self) {
         let (state, header) = (&self.state, &self.header);
         let after = format!("after {}", iterations(state.iteration));
-        let text = match state.outcome() {
-            Some(outcome) => format!("{} {after}: {}", outcome.status().word(), outcome.verdict().detail),
+        let text = match state.verdict() {
+            Some(verdict) => format!("{} {after}: {}", state.status(false).word(), verdict.detail),
             None => format!("paused {after}"),
         };
         // Its active time stands still until the loop goes on: what a crash makes be said again has the same id.

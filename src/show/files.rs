@@ -5,7 +5,7 @@ use super::{kept, one_line};
 use crate::engine::event::CheckReport;
 use crate::engine::prompt::{how, how_red};
 use crate::engine::reason::Kind;
-use crate::engine::words::{dollars, duration, of_limit};
+use crate::engine::words::{dollars, duration};
 use crate::engine::{Event, State};
 use crate::os::regular;
 use crate::store::dir::append_file;
@@ -42,9 +42,8 @@ impl Files {
 
 /// Appends a line per start, end, failure and completion.
 fn iterations_log(log: &mut File, line: &Line, state: &State) -> io::Result<()> {
-    let limit = state.last_number();
     let words = match &line.event {
-        Event::Started { iteration, .. } => format!("[START] iteration {}", of_limit(*iteration, limit)),
+        Event::Started { iteration, .. } => format!("[START] iteration {}", state.place(*iteration)),
         Event::Ended { iteration, report } => {
             let last = state.recent.back();
             let word = if last.is_some_and(|last| has_failed(last, state)) { "FAIL" } else { "END" };

@@ -15,7 +15,7 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
     let one = |words: String, paint: Paint| vec![(words, paint)];
     match event {
         Event::Started { iteration, agent } => {
-            let number = of_limit(*iteration, state.last_number());
+            let number = state.place(*iteration);
             let who = agent.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             one(format!("starting iteration {number}{who}"), Paint::Bold)
         }
@@ -255,11 +255,12 @@ fn finished(outcome: &Outcome, state: &State) -> Vec<(String, Paint)> {
             let why = why::missing(state).map(|why| format!(": {why}")).unwrap_or_default();
             vec![(complete, Paint::Red), (format!("the work is not proven{why}"), Paint::Red)]
         }
-        // What broke is said below, and on standard error.
+        // What broke is said on standard error.
         Outcome::Fatal { .. } => vec![(format!("loop ended after {count}"), Paint::Red)],
         other => {
             let paint = if other.exit_code() == 1 { Paint::Red } else { Paint::Yellow };
-            let mut all = vec![(format!("loop ended after {count}: {}", other.verdict().detail), paint)];
+            let why = state.verdict().unwrap_or_else(|| other.verdict()).detail;
+            let mut all = vec![(format!("loop ended after {count}: {why}"), paint)];
             all.extend(why::missing(state).map(|why| (format!("the work is not proven: {why}"), paint)));
             all
         }

@@ -59,7 +59,7 @@ pub(super) fn words(name: &str, state: &State, moment: Moment, times: Times) -> 
             let left = until_ms.saturating_sub(state.clock_ms + since_ms);
             format!("resting {}", duration(left / 1000 * 1000 + 1000))
         }
-        _ => format!("iteration {}", of_limit(state.iteration.max(1), state.last_number())),
+        _ => format!("iteration {}", state.place(state.iteration.max(1))),
     }];
     match &state.phase {
         Phase::Resting { .. } if standing => {}
@@ -95,7 +95,7 @@ pub(super) fn words(name: &str, state: &State, moment: Moment, times: Times) -> 
 fn checking(state: &State) -> String {
     let when = match state.iteration {
         0 => "preflight".to_owned(),
-        number => format!("checking iteration {}", of_limit(number, state.last_number())),
+        number => format!("checking iteration {}", state.place(number)),
     };
     let check = state.checks.iter().position(Option::is_none).unwrap_or(0);
     format!("{when}: {}", fit(&one_line(&line::check_words(state, check)), 40))

@@ -4,17 +4,17 @@ use super::cost::{cost, cost_of_limit, known_cost};
 use super::line::{check_words, seconds, verdict};
 use super::{apart, family, fit, kept, one_line, rest, why};
 use crate::engine::event::Wish;
-use crate::engine::words::{duration, of_limit, thousands};
+use crate::engine::words::{duration, thousands};
 use crate::engine::{Outcome, Phase, State, Status};
 use crate::store::{View, rfc3339};
 use serde_json::{Value, json};
 
-pub use why::next_step;
+pub use why::{limit_raised, next_step};
 
 /// A loop as one JSON object.
 pub fn object(view: &View, held: bool, directory: &str) -> Value {
     let View { header, state, .. } = view;
-    let outcome = state.outcome().map(crate::engine::Outcome::verdict);
+    let outcome = state.verdict();
     let seconds = |ms: Option<u64>| ms.map(|ms| ms as f64 / 1000.0);
     let last = state.recent.back();
     json!({
@@ -113,7 +113,7 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
     let mut rows = vec![
         ("Ralph Loop", header.name.clone()),
         ("Status", line(state, held)),
-        ("Iteration", of_limit(state.iteration, state.last_number())),
+        ("Iteration", state.place(state.iteration)),
         ("Started", local(header.created_ms)),
     ];
     let newest = if running { "Current iteration started" } else { "Last iteration started" };
@@ -172,9 +172,9 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
 /// A loop's status, and why it is so: `done (every check is green)`.
 pub fn line(state: &State, held: bool) -> String {
     let word = state.status(held).word();
-    match state.outcome().map(|outcome| (outcome, outcome.verdict().detail)) {
-        Some((Outcome::Stopped { .. }, by)) => format!("{word} {by}"),
-        Some((_, why)) => format!("{word} ({})", one_line(&why)),
+    match state.outcome().zip(state.verdict()) {
+        Some((Outcome::Stopped { .. }, by)) => format!("{word} {}", by.detail),
+        Some((_, why)) => format!("{word} ({})", one_line(&why.detail)),
         None => word.to_owned(),
     }
 }
@@ -236,7 +236,7 @@ impl Row {
         let cells = [
             header.name.clone(),
             word(state, held),
-            of_limit(state.iteration, state.last_number()),
+            state.place(state.iteration),
             cost(state).unwrap_or_else(|| "?".into()),
             one_line(&state.plan.workspace.display().to_string()),
         ];

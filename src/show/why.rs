@@ -87,7 +87,7 @@ pub fn next_step(header: &Header, state: &State, held: bool) -> Option<String> {
         }
         (Status::Running, _) => format!("ralph logs {name} -f"),
         (Status::Blocked, _) => format!("{resume} --answer \"…\""),
-        (_, Some(Outcome::Limit { limit, .. })) => match raised(*limit, state) {
+        (_, Some(Outcome::Limit { limit, .. })) => match limit_raised(*limit, state) {
             Some(limit) => format!("ralph set {name} {limit} && {resume}"),
             None => resume,
         },
@@ -97,7 +97,7 @@ pub fn next_step(header: &Header, state: &State, held: bool) -> Option<String> {
 }
 
 /// A limit that was reached, at twice its value, or at as much as there must be.
-fn raised(limit: Limit, state: &State) -> Option<String> {
+pub fn limit_raised(limit: Limit, state: &State) -> Option<String> {
     let limits = &state.plan.limits;
     Some(match limit {
         Limit::Failures | Limit::Blocks => return None,

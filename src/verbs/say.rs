@@ -4,8 +4,9 @@ use super::failure::Failure;
 use super::visit::Visit;
 use crate::cli::SayWords;
 use crate::engine::prompt::tells_words;
-use crate::engine::{Outcome, Status};
+use crate::engine::{Limit, Outcome, Status};
 use crate::show::say as print;
+use crate::show::status::limit_raised;
 use crate::store::{Message, inbox};
 
 pub(super) fn say(words: &SayWords) -> Result<i32, Failure> {
@@ -33,9 +34,18 @@ pub(super) fn say(words: &SayWords) -> Result<i32, Failure> {
         ));
     }
     inbox::append(&visit.dir, &Message::Answered { text })?;
-    let then = match visit.status() {
-        Status::Running => String::new(),
-        status => format!("it is {}: ralph resume {name}\n", status.word()),
+    // A person who resumes forgives failures.
+    let used_up = state.reached().filter(|limit| visit.held || *limit != Limit::Failures);
+    let more = used_up.and_then(|limit| limit_raised(limit, state));
+    let then = match (visit.status(), more) {
+        (Status::Running, None) => String::new(),
+        (Status::Running, Some(more)) => {
+            format!("there is no next one by its limits: ralph set {name} {more} lets it go on\n")
+        }
+        (status, None) => format!("it is {}: ralph resume {name}\n", status.word()),
+        (status, Some(more)) => {
+            format!("it is {}: ralph set {name} {more} && ralph resume {name}\n", status.word())
+        }
     };
     print(&format!("your words go into the next prompt of {name}\n{then}"));
     Ok(0)

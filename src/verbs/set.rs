@@ -5,8 +5,9 @@ use super::visit::Visit;
 use crate::cli::SetWords;
 use crate::config::units::{Span, amount};
 use crate::engine::event::Change;
-use crate::engine::{Outcome, Status};
+use crate::engine::{Event, Limit, Now, Outcome, Phase, State, Status};
 use crate::show::say;
+use crate::show::status::limit_raised;
 use crate::store::{Message, inbox};
 use std::str::FromStr;
 
@@ -23,15 +24,32 @@ pub(super) fn set(words: &SetWords) -> Result<i32, Failure> {
     if !plan.agent.reports_cost && changes.iter().any(|change| matches!(change, Change::MaxCost(Some(_)))) {
         warn(format!("the cost of `{}` may never be known, and then this limit never acts", plan.agent.name));
     }
+    let mut after = visit.view.state.clone();
     for limit in changes {
+        after.step(Now::default(), &Event::Changed { limit: limit.clone(), inbox: None });
         inbox::append(&visit.dir, &Message::Changed { limit })?;
     }
-    let then = match visit.status() {
-        Status::Running => String::new(),
-        status => format!("it is {}: ralph resume {}\n", status.word(), words.name),
-    };
+    let then = then(&visit, &after);
     say(&format!("set {} for {}\n{then}", words.limits.join(" "), words.name));
     Ok(0)
+}
+
+/// What comes of it: a limit that is used up already lets nothing start, and that is said.
+fn then(visit: &Visit, after: &State) -> String {
+    let (name, rests) = (visit.dir.name(), matches!(visit.view.state.phase, Phase::Resting { .. }));
+    // The running agent may still do well, and a person who resumes forgives failures.
+    let used_up = after.reached().filter(|limit| *limit != Limit::Failures || (visit.held && rests));
+    let why = used_up.map(|limit| format!("{} ({})", limit.used_up(), after.used(limit)));
+    match (visit.status(), why) {
+        (Status::Running, None) => String::new(),
+        (Status::Running, Some(why)) if rests => format!("{why}: it ends now\n"),
+        (Status::Running, Some(why)) => format!("{why}: it ends after this iteration\n"),
+        (status, None) => format!("it is {}: ralph resume {name}\n", status.word()),
+        (status, Some(why)) => {
+            let more = used_up.and_then(|limit| limit_raised(limit, after)).unwrap_or_default();
+            format!("it is {}, and {why}: ralph set {name} {more} && ralph resume {name}\n", status.word())
+        }
+    }
 }
 
 fn change(word: &str) -> Result<Change, Failure> {

@@ -55,7 +55,7 @@ fn the_iteration_limit_holds_across_a_crash() {
 #[test]
 fn the_cost_limit_ends_a_loop() {
     let test = Test::new().script("iteration *\n cost 0.25\n cost 0.05\n");
-    run(&test, &["--max-cost", "0.50"]).exits(1).says("the budget is used up");
+    run(&test, &["--max-cost", "0.50"]).exits(1).says("the budget is used up ($0.6000 of $0.5000)");
     ended(&test, "budget_exhausted", 2);
     assert_eq!(test.status("a")["cost_usd"], 0.6);
     test.ralph(&["resume", "a"]).exits(2).complains("ralph set a max-cost=");

@@ -32,8 +32,9 @@ fn the_second_takes_over_and_the_first_comes_back() {
         let words = ["run", "x", "--name", "a", "--agent", "first,second", "-m", "2"];
         let code = i32::from(means != "limit");
         let done = test.ralph(&words).exits(code).says("iteration 1 is not counted: first:");
-        done.says("starting iteration 2/3 (second)");
+        done.says("starting iteration 2, counted 1/2 (second)");
         assert_eq!(names(&test), expected, "{means}");
+        test.ralph(&["status", "a"]).exits(0).says("\nIteration: 3, counted 2/2\n");
         assert_eq!(test.status("a")["consecutive_failures"], 0);
         assert!(test.read(".ralph/task/a/progress.md").contains("- Agent: second, exit 0"));
     }

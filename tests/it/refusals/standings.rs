@@ -102,3 +102,23 @@ fn what_is_so_already_is_a_warning() {
     test.ralph(&["stop", "auth"]).exits(0);
     warned(&["stop", "auth"], "\"auth\" does not run: it is stopped");
 }
+
+/// A limit that is used up already lets nothing start: that is said, with what would.
+#[test]
+fn a_limit_below_what_is_used_is_said_to_be_so() {
+    let test = living();
+    let done = test.ralph(&["set", "auth", "max-iterations=1"]).exits(0);
+    let ends = "its iterations are used up (1 of 1): it ends after this iteration\n";
+    assert_eq!(done.out, format!("set max-iterations=1 for auth\n{ends}"));
+    let said = test.ralph(&["say", "auth", "mind the gap"]).exits(0);
+    said.says("there is no next one by its limits: ralph set auth max-iterations=2 lets it go on\n");
+    test.ralph(&["set", "auth", "max-iterations=9"]).exits(0);
+    test.ralph(&["set", "auth", "max-iterations=1"]).exits(0);
+    test.write("go", "");
+    test.ralph(&["wait", "auth"]).exits(1);
+    let more = "ralph set auth max-iterations=2 && ralph resume auth\n";
+    let done = test.ralph(&["set", "auth", "max-time=1h"]).exits(0);
+    let why = "it is failed, and its iterations are used up (1 of 1)";
+    assert_eq!(done.out, format!("set max-time=1h for auth\n{why}: {more}"));
+    test.ralph(&["say", "auth", "mind the gap"]).exits(0).says(&format!("it is failed: {more}"));
+}
