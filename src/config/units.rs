@@ -34,7 +34,7 @@ impl FromStr for Span {
             ("d", 86_400_000.0),
             ("", 1000.0),
         ];
-        let ms = with_unit(text, &units).ok_or("a duration reads 90, 90s, 5m or 2h")?;
+        let ms = with_unit(text, &units).ok_or("a duration reads 90, 90s, 5m, 12h or 30d")?;
         Ok(Self(ms))
     }
 }

@@ -56,7 +56,8 @@ impl Deeds {
             Act::Noise(line) => self.row("·", Paint::Dim, line, out),
             Act::Failed { why, .. } => {
                 self.doing = None;
-                why.lines().for_each(|line| self.row("✘", Paint::Red, line, out));
+                let lines = why.lines().filter(|line| !one_line(line).trim().is_empty());
+                lines.for_each(|line| self.row("✘", Paint::Red, line, out));
             }
             Act::Finished(_) => self.doing = None,
             _ => {}
@@ -111,7 +112,7 @@ mod tests {
             Act::Thought("hm".into()),
             Act::Retrying("overloaded".into()),
             Act::Noise("a\nwarning".into()),
-            Act::Failed { why: "no\u{1b}[2J login".into(), reason: None },
+            Act::Failed { why: "no\u{1b}[2J login\n\n \u{1b}[0m\n".into(), reason: None },
         ];
         let lines = [
             "| I look.",

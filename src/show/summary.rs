@@ -9,8 +9,20 @@ use crate::store::Header;
 use std::fmt::Write as _;
 
 /// The summary of a loop that its runner has left.
-pub fn text(header: &Header, state: &State, changed: &str, next: bool, colour: bool) -> String {
-    let mut text = format!("{}\n", headline(state, colour));
+pub fn text(
+    header: &Header,
+    state: &State,
+    changed: &str,
+    children: &[String],
+    next: bool,
+    colour: bool,
+) -> String {
+    // What broke is said on standard error, in full.
+    let broke = match state.outcome() {
+        Some(Outcome::Fatal { class, .. }) => Some(format!(" ({})", class.word())),
+        _ => None,
+    };
+    let mut text = format!("{}\n", headline(state, broke, colour));
     let mut row = |name: &str, value: &str| {
         if !value.is_empty() {
             let _ = writeln!(text, "  {} {value}", paint(&format!("{name:<8}"), Paint::Dim, colour));
@@ -34,6 +46,9 @@ pub fn text(header: &Header, state: &State, changed: &str, next: bool, colour: b
     }
     row("denied", &one_line(&why::denied(state).unwrap_or_default()));
     row("missing", &one_line(&why::missing(state).unwrap_or_default()));
+    for child in children {
+        row("child", &paint(&one_line(child), Paint::Red, colour));
+    }
     row("changed", &one_line(changed));
     if let Some(own) = &state.plan.worktree {
         row("worktree", &apart::place(own));
@@ -49,27 +64,30 @@ pub fn text(header: &Header, state: &State, changed: &str, next: bool, colour: b
     text
 }
 
-/// The result in one line.
-pub fn headline(state: &State, colour: bool) -> String {
+/// The result in one line, and why, unless something else is to stand there.
+fn headline(state: &State, instead: Option<String>, colour: bool) -> String {
     let status = state.status(false);
     let (sign, hue) = match status {
         Status::Done => ("✔", Paint::Green),
         Status::Failed | Status::Crashed => ("✘", Paint::Red),
         _ => ("■", Paint::Yellow),
     };
-    let why = match state.outcome().map(|outcome| (outcome, outcome.verdict().detail)) {
-        Some((Outcome::Stopped { .. }, by)) => format!(" {}", one_line(&by)),
-        Some((_, why)) => format!(": {}", one_line(&why)),
+    let why = match state.outcome().zip(state.verdict()) {
+        Some((Outcome::Stopped { .. }, by)) => format!(" {}", one_line(&by.detail)),
+        Some((_, why)) => format!(": {}", one_line(&why.detail)),
         None => String::new(),
     };
-    paint(&format!("{sign} {}{why}", status.word()), hue, colour)
+    paint(&format!("{sign} {}{}", status.word(), instead.unwrap_or(why)), hue, colour)
 }
 
 /// The result alone, for `--quiet`.
-pub fn result(state: &State) -> String {
-    let mut text = format!("{} ({})\n", headline(state, false), took(state));
+pub fn result(state: &State, children: &[String]) -> String {
+    let mut text = format!("{} ({})\n", headline(state, None, false), took(state));
     for line in why::last_words(state) {
         let _ = writeln!(text, "  | {line}");
+    }
+    for child in children {
+        let _ = writeln!(text, "  child {}", one_line(child));
     }
     if let Some(own) = &state.plan.worktree {
         let _ = writeln!(text, "  worktree {}", apart::place(own));

@@ -53,9 +53,7 @@ impl Error {
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Io { .. } if self.is_disk_full() => {
-                Some("free some disk space, then resume the loop".to_owned())
-            }
+            Self::Io { .. } if self.is_disk_full() => Some("free some disk space, then try again".to_owned()),
             Self::Io { .. } if self.is_refused() => Some(
                 "ralph's own files must be yours to write; RALPH_STATE_DIR chooses another place for them"
                     .to_owned(),

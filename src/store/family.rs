@@ -1,6 +1,6 @@
 //! Which loops belong together: who was started by whose agent, and who is registered as living in the background.
 
-use super::{Holder, Home, LoopDir, cache, holder};
+use super::{Holder, Home, LoopDir, View, cache, holder};
 use std::fs;
 
 /// No loop has more ancestors: a circle of names, made by hand, must not be followed for ever.
@@ -19,6 +19,19 @@ impl Home {
                 })
         });
         dirs
+    }
+
+    /// The loops that were started by an agent of the loop called this, since this time, whatever became of them.
+    pub fn children(&self, parent: &str, since_ms: i64) -> Vec<(LoopDir, View)> {
+        let dirs = self.names().unwrap_or_default().into_iter().map(|name| self.loop_dir(&name));
+        let known = dirs.filter_map(|dir| cache::read(&dir).ok().map(|view| (dir, view)));
+        known
+            .filter(|(dir, View { header, .. })| {
+                dir.name() != parent
+                    && header.parent.as_deref() == Some(parent)
+                    && header.created_ms >= since_ms
+            })
+            .collect()
     }
 
     /// Whether one loop is the other's parent, or that one's, and so on.

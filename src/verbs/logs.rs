@@ -5,6 +5,7 @@ use super::failure::Failure;
 use super::visit::Visit;
 use crate::cli::LogsWords;
 use crate::drive::read::{Habits, Reader};
+use crate::engine::Status;
 use crate::show::console::colours;
 use crate::show::deeds::Deeds;
 use crate::show::stream::Stream;
@@ -50,6 +51,11 @@ pub(super) fn logs(words: &LogsWords) -> Result<i32, Failure> {
             printer = Printer::new(view.as_ref().unwrap_or(&visit.view), words.raw, iteration);
         } else if over || (words.iteration.is_some() && newest > iteration) {
             let _ = printer.close();
+            let state = &view.as_ref().unwrap_or(&visit.view).state;
+            if words.follow && over && state.status(false) == Status::Crashed {
+                let name = visit.dir.name();
+                let _ = printer.say(&format!("{name}: crashed; ralph resume {name} goes on"));
+            }
             return Ok(0);
         } else if let Some(ear) = &ear {
             ear.wait(LOOK_AGAIN);
@@ -118,8 +124,13 @@ impl Printer {
     /// Says whose output follows.
     fn head(&mut self, name: &str, iteration: u32) -> io::Result<()> {
         self.close()?;
+        self.say(&format!("{name}: iteration {iteration}"))
+    }
+
+    /// Says something that the agent did not.
+    fn say(&self, words: &str) -> io::Result<()> {
         let gap = if matches!(self, Self::Bytes { within_line: true }) { "\n" } else { "" };
-        writeln!(io::stdout(), "{gap}[ralph] {name}: iteration {iteration}")
+        writeln!(io::stdout(), "{gap}[ralph] {words}")
     }
 
     fn close(&mut self) -> io::Result<()> {

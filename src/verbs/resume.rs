@@ -32,7 +32,7 @@ pub(super) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
 /// Every loop that crashed goes on in the background; one that had a terminal waits for a person at one.
 fn all(words: &ResumeWords) -> Result<i32, Failure> {
     let home = Home::locate()?;
-    let mut code = 0;
+    let (mut code, mut found) = (0, false);
     for name in home.names()? {
         let visit = match Visit::in_home(home.clone(), &name) {
             Ok(visit) if visit.status() == Status::Crashed => visit,
@@ -42,11 +42,15 @@ fn all(words: &ResumeWords) -> Result<i32, Failure> {
                 continue;
             }
         };
+        found = true;
         if !visit.view.header.background {
             warn(format!("{name:?} ran in a terminal: ralph resume {name} goes on in this one"));
         } else if let Err(failure) = one(&name, words) {
             code = failure.report();
         }
+    }
+    if !found {
+        say("no loop has crashed: there is nothing to resume\n");
     }
     Ok(code)
 }

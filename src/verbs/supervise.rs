@@ -7,13 +7,13 @@ use crate::drive::task::TaskDir;
 use crate::drive::tree::start_time;
 use crate::drive::{World, git, notify, warden};
 use crate::engine::words::{plural, processes};
-use crate::engine::{Act, Event, Outcome, Plan, State};
-use crate::run::{Left, Runner, Watch};
+use crate::engine::{Act, Event, Outcome, Plan, State, Status};
+use crate::run::{Error, Left, Runner, Watch};
 use crate::show::console::{Console, Style, colours};
 use crate::show::files::Files;
-use crate::show::{news, say, summary};
+use crate::show::{news, say, status, summary};
 use crate::store::dir::create_file;
-use crate::store::{Header, Holder, Home, Journal, Line, Lock, LoopDir, rfc3339};
+use crate::store::{Header, Holder, Home, Journal, Line, Lock, LoopDir, holder, rfc3339};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -194,7 +194,12 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
     }
     let left = Runner::open(dir.clone(), opened, world, &mut onlooker)?.run();
     onlooker.console.close();
-    let (left, header, state) = left?;
+    let (left, header, state) = left.map_err(|error| {
+        let is_full = matches!(&error, Error::Store(error) if error.is_disk_full());
+        let mend = format!("free some disk space, then ralph resume {}", dir.name());
+        let failure = Failure::from(error);
+        if is_full { failure.with_hint(mend) } else { failure }
+    })?;
     last_words(dir, &header, &state, style, !output.no_next);
     if let Left::Ended(Outcome::Fatal { detail, .. }) = &left {
         Failure::broken(detail).with_hint(format!("mend it, then ralph resume {}", dir.name())).report();
@@ -237,9 +242,28 @@ fn tell(dir: &LoopDir, header: &Header, state: &State, finished: Option<&Line>) 
 fn last_words(dir: &LoopDir, header: &Header, state: &State, style: Style, next: bool) {
     match style {
         Style::Json => {}
-        Style::Quiet => say(&summary::result(state)),
-        Style::Full { .. } => say(&summary::text(header, state, &changed(dir), next, colours())),
+        Style::Quiet => say(&summary::result(state, &in_trouble(dir, header, state))),
+        Style::Full { .. } => {
+            let children = in_trouble(dir, header, state);
+            say(&summary::text(header, state, &changed(dir), &children, next, colours()));
+        }
     }
+}
+
+/// The child loops of a loop that has ended which did not come to a good end, and why.
+fn in_trouble(dir: &LoopDir, header: &Header, state: &State) -> Vec<String> {
+    if state.outcome().is_none() {
+        return Vec::new();
+    }
+    let children = Home::of(dir).children(&header.name, header.created_ms).into_iter();
+    children
+        .filter_map(|(dir, child)| {
+            let held = holder(&dir.lock()).is_some();
+            let is_bad =
+                matches!(child.state.status(held), Status::Failed | Status::Crashed | Status::Blocked);
+            is_bad.then(|| format!("{} {}", dir.name(), status::line(&child.state, held)))
+        })
+        .collect()
 }
 
 /// What changed since the loop began, in words.

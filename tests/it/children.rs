@@ -310,3 +310,21 @@ fn only_a_child_shares_its_parent_s_workspace_unasked() {
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130);
 }
+
+#[test]
+fn a_child_that_failed_is_named_at_its_parent_s_end() {
+    let test = family("sh true");
+    let spawn = |name: &str, words: &str| {
+        format!("sh {RALPH} spawn child --name {name} --no-tmux --agent script:../child.script {words}")
+    };
+    let script = format!(
+        "iteration *\n {}\n {}\n promise COMPLETE\n",
+        spawn("b", "-m 1"),
+        spawn("c", "--no-promise -m 1")
+    );
+    fs::write(test.root().join("agent.script"), script).unwrap();
+    fs::write(test.root().join("child.script"), "iteration *\n say no\n").unwrap();
+    let done = run(&test, &["--share-workspace"]).end().exits(0);
+    let children: Vec<&str> = done.out.lines().filter(|line| line.starts_with("  child ")).collect();
+    assert_eq!(children, ["  child    b failed (no iteration is left)"], "{}", done.out);
+}

@@ -134,7 +134,7 @@ fn a_command_that_is_not_there_before_the_first_iteration_is_a_usage_error() {
 #[test]
 fn a_command_that_goes_away_is_fatal_at_once() {
     let test = Test::new().program("agent", "#!/bin/sh\nrm agent\n");
-    test.ralph(&[&RUN[..], &["--", "./agent"]].concat()).exits(1).says("cannot start ./agent");
+    test.ralph(&[&RUN[..], &["--", "./agent"]].concat()).exits(1).complains("cannot start ./agent");
     let status = test.status("a");
     let outcome = &status["outcome"];
     assert_eq!((&outcome["kind"], &outcome["why"]), (&"fatal".into(), &"not-found".into()));
@@ -152,7 +152,7 @@ fn a_command_that_may_not_be_run_is_fatal_at_once() {
         .complains("may not be run")
         .complains("chmod +x");
     let test = test.program("agent", "#!/bin/sh\nchmod -x agent\n");
-    test.ralph(&[&RUN[..], &["--", "./agent"]].concat()).exits(1).says("cannot start ./agent");
+    test.ralph(&[&RUN[..], &["--", "./agent"]].concat()).exits(1).complains("cannot start ./agent");
     assert_eq!(test.status("a")["outcome"]["why"], "permission");
     assert_eq!(test.status("a")["total_failures"], 0);
 }

@@ -54,6 +54,7 @@ fn a_name_that_is_not_there_is_named_with_the_nearest_and_nothing_goes() {
     refused(&test, &["rm", "auth", "--ended"], "--ended", "ralph rm --help");
     refused(&test, &["rm", "auth", "--force"], "--worktree", "ralph rm --help");
     refused(&test, &["rm", "--ended", "--older-than", "soon"], "soon", "ralph rm --help");
+    refused(&test, &["rm", "--ended", "--older-than", "soon"], "5m, 12h or 30d", "ralph rm --help");
     assert_eq!(names(&test), ["auth"]);
 }
 

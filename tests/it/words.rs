@@ -141,7 +141,7 @@ fn limits_are_numbers_from_zero_up() {
     let test = Test::new();
     let count = "a whole number, 0 or more";
     let amount = "an amount in dollars";
-    let span = "a duration reads 90, 90s, 5m or 2h";
+    let span = "a duration reads 90, 90s, 5m, 12h or 30d";
     for (flag, named, value, why) in [
         ("-m", "--max-iterations", "-5", count),
         ("-m", "--max-iterations", "abc", count),

@@ -87,3 +87,15 @@ fn endless_output_takes_neither_disk_nor_memory() {
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 2, "prompt and output alone");
     assert_eq!(test.events("a", "ended")[0]["report"]["bytes"].as_u64().map(|bytes| bytes / MIB), Some(80));
 }
+
+#[test]
+fn a_loop_that_never_began_is_not_to_be_resumed() {
+    let test = Test::new().script("iteration *\n write started\n");
+    let script = format!(
+        "head -c 2000000 /dev/zero > $RALPH_STATE_DIR/filler; $RALPH run x --name a --agent {AGENT}; echo exit $?; $RALPH ls --names"
+    );
+    let Some(done) = on_a_disk(&test, "1m", &script) else { return };
+    assert!(done.out.ends_with("exit 1\n"), "{done:?}");
+    let done = done.complains("o space left on ").complains("hint: free some disk space, then try again\n");
+    assert!(!done.err.contains("resume"), "{}", done.err);
+}

@@ -183,3 +183,20 @@ fn an_unknown_name_is_an_error_with_the_nearest() {
     test.ralph(&["status", "nobody"]).exits(2).complains("ralph ls");
     test.ralph(&["status", "../x"]).exits(2).complains("cannot be a loop's name");
 }
+
+#[test]
+fn whoever_follows_a_loop_that_crashed_is_told_so() {
+    let test = waiting();
+    crashed(&test, &[]);
+    let last = "[ralph] a: crashed; ralph resume a goes on\n";
+    for out in [
+        test.ralph(&["logs", "a", "-f"]).exits(0).out,
+        test.ralph(&["logs", "a", "-f", "--raw"]).exits(0).out,
+    ] {
+        assert!(out.ends_with(last), "{out}");
+    }
+    assert!(!test.ralph(&["logs", "a"]).exits(0).out.contains("crashed"));
+    test.ralph(&["stop", "a"]).exits(0);
+    assert!(!test.ralph(&["logs", "a", "-f"]).exits(0).out.contains("crashed"));
+    test.ralph(&["resume", "--all"]).exits(0).says("no loop has crashed: there is nothing to resume\n");
+}
