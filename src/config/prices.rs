@@ -47,6 +47,8 @@ mod tests {
             ("gpt-5.5-2026-04-01", Some(5.0)),
             ("openai/gpt-5.5-pro", Some(30.0)),
             ("claude-opus-5-5", Some(4.0)),
+            ("gpt-6-sol", Some(2.0)),
+            ("gpt-6-sol-fast", None),
             ("claude-opus-4-1-20250805", Some(15.0)),
             ("gpt-5.5-turbo", None),
             ("mock-model", None),
