@@ -34,12 +34,18 @@ impl Text {
             && let Some((first, others)) = rest.split_first()
         {
             self.torn.push(*first);
-            rest = others;
-            let whole = !is_torn(&self.torn);
-            if whole {
-                let character = std::mem::take(&mut self.torn);
-                tell(Act::Said(String::from_utf8_lossy(&character)));
+            if is_torn(&self.torn) {
+                rest = others;
+                continue;
             }
+            // A byte that does not belong to the torn character may begin another.
+            if std::str::from_utf8(&self.torn).is_ok() {
+                rest = others;
+            } else {
+                self.torn.pop();
+            }
+            let character = std::mem::take(&mut self.torn);
+            tell(Act::Said(String::from_utf8_lossy(&character)));
         }
         let cut = (1..=rest.len().min(3)).find(|tail| is_torn(&rest[rest.len() - tail..])).unwrap_or(0);
         let (whole, torn) = rest.split_at(rest.len() - cut);
@@ -106,6 +112,10 @@ mod tests {
         assert_eq!(read(&[], "", &[b"a\xff", b"b"]).0, "a\u{fffd}b");
         assert_eq!(read(&[], "", &[b"a\xe6\x97"]).0, "a\u{fffd}");
         assert_eq!(read(&[], "", &[b"a\xe6", b"b"]).0, "a\u{fffd}b");
+        for cut in 0..=6 {
+            let (one, other) = b"\xdf\xe4\xa4\xe6\x97\xa5".split_at(cut);
+            assert_eq!(read(&[], "", &[one, other]).0, "\u{fffd}\u{fffd}日", "{cut}");
+        }
     }
 
     #[test]
