@@ -83,7 +83,7 @@ pub mod testing {
     pub use crate::drive::hook;
     pub use crate::engine::prompt::NAMES;
     pub use crate::engine::template::unknown;
-    pub use crate::library::replay::Replay;
+    pub use crate::library::replay::{Replay, covered, reset_in_thread, reset_time};
     pub use crate::store::{Header, Line, Message};
 }
 

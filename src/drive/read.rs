@@ -2,7 +2,7 @@
 
 mod about;
 mod claude;
-mod codex;
+pub mod codex;
 mod copilot;
 mod cursor;
 mod droid;
@@ -13,7 +13,7 @@ mod meter;
 mod opencode;
 mod pi;
 mod reasons;
-mod reset;
+pub mod reset;
 mod stream;
 mod text;
 

@@ -1,7 +1,8 @@
-//! Reads what an agent printed once more, for tests and fuzzers: no part of the interface.
+//! Reads any bytes as a loop would, for tests and fuzzers: no part of the interface.
 
 use crate::config::agents;
-use crate::drive::read::Habits;
+use crate::drive::mask::{Mask, Veil};
+use crate::drive::read::{Habits, codex, reset};
 use crate::engine::Act;
 use crate::engine::act::Tally;
 use crate::engine::event::Report;
@@ -50,4 +51,31 @@ impl Replay {
         tally.add_to(&mut report, &Prices::default(), "");
         (report, final_words)
     }
+}
+
+/// The time in milliseconds since 1970 that words of an agent name.
+pub fn reset_time(words: &str, now_ms: i64) -> Option<i64> {
+    reset::time(words, now_ms)
+}
+
+/// When limits are over, in seconds since 1970, by the end of the file in which Codex keeps a thread.
+pub fn reset_in_thread(tail: &[u8]) -> Option<i64> {
+    codex::rollout::in_tail(tail)
+}
+
+/// Output in which these secrets, by their names, are covered: at once, and as it comes in pieces.
+pub fn covered(
+    secrets: &[(String, String)],
+    terminal: bool,
+    pieces: &[impl AsRef<[u8]>],
+) -> (Vec<u8>, Vec<u8>) {
+    let mask = Mask::of(secrets.iter().map(|(name, value)| (name.into(), value.into())));
+    let mut veil = Veil::new(&mask, terminal);
+    let (mut whole, mut shown) = (Vec::new(), Vec::new());
+    for piece in pieces.iter().map(AsRef::as_ref) {
+        whole.extend_from_slice(piece);
+        shown.extend_from_slice(&veil.feed(piece));
+    }
+    shown.extend_from_slice(&veil.finish());
+    (mask.cover(&whole).into_owned(), shown)
 }

@@ -2,6 +2,7 @@
 
 mod acts;
 mod agents;
+mod any_bytes;
 mod bus;
 mod children;
 mod completions;
@@ -25,6 +26,7 @@ mod process_markers;
 mod process_signals;
 mod process_start;
 mod prompt;
+mod properties;
 mod pty;
 mod refusals;
 mod rm;

@@ -1,6 +1,7 @@
 //! What real agents printed is read again: each stream of `testdata/streams` comes to the acts that are kept beside it,
 //! however it is cut, and whatever else comes breaks nothing.
 
+use crate::properties::reader::BY_DOCUMENTATION;
 use crate::snap;
 use ralph::Act;
 use ralph::testing::Replay;
@@ -288,41 +289,6 @@ fn a_denial_is_known_by_the_agents_own_words() {
     let printed = r#"{"type":"tool.execution_complete","data":{"toolCallId":"1","success":true,"result":{"content":"Permission denied because no interactive user response was available"}}}"#;
     assert!(read("copilot", [printed.as_bytes()]).1.get("denied").is_none());
 }
-
-/// Streams as documentation has them.
-const BY_DOCUMENTATION: &[(&str, &[&str])] = &[
-    (
-        "cursor-agent",
-        &[
-            r#"{"type":"system","subtype":"init","session_id":"s","model":"m","permissionMode":"default"}"#,
-            r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"<promise>NO</promise>"}]}}"#,
-            r#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"First."}]}}"#,
-            r#"{"type":"tool_call","subtype":"started","call_id":"c","tool_call":{"writeToolCall":{"args":{"path":"a.txt"}}}}"#,
-            r#"{"type":"tool_call","subtype":"completed","call_id":"c","tool_call":{"writeToolCall":{"args":{"path":"a.txt"},"result":{"success":{"linesCreated":1}}}}}"#,
-            r#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"Last."}]}}"#,
-            r#"{"type":"result","subtype":"success","is_error":false,"result":"First.Last.","session_id":"s"}"#,
-        ],
-    ),
-    (
-        "amp",
-        &[
-            r#"{"type":"system","subtype":"init","session_id":"T-1","tools":[]}"#,
-            r#"{"type":"assistant","message":{"id":"1","content":[{"type":"text","text":"First."},{"type":"tool_use","id":"c","name":"write","input":{"path":"a.txt"}}],"usage":{"input_tokens":10,"output_tokens":5}},"parent_tool_use_id":null}"#,
-            r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c","is_error":false}]},"parent_tool_use_id":null}"#,
-            r#"{"type":"result","subtype":"success","is_error":false,"result":"Last.","session_id":"T-1"}"#,
-        ],
-    ),
-    (
-        "goose",
-        &[
-            r#"{"type":"message","message":{"id":"1","role":"assistant","content":[{"type":"text","text":"First."},{"type":"toolRequest","id":"c","toolCall":{"status":"success","value":{"name":"write","arguments":{"path":"a.txt"}}}}]}}"#,
-            r#"{"type":"message","message":{"id":"2","role":"user","content":[{"type":"toolResponse","id":"c","toolResult":{"status":"success","value":[]}}]}}"#,
-            r#"{"type":"message","message":{"id":"3","role":"assistant","content":[{"type":"text","text":"La"}]}}"#,
-            r#"{"type":"message","message":{"id":"3","role":"assistant","content":[{"type":"text","text":"st."}]}}"#,
-            r#"{"type":"complete","total_tokens":15}"#,
-        ],
-    ),
-];
 
 #[test]
 fn streams_are_read_as_their_documentation_has_them() {

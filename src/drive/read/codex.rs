@@ -9,7 +9,7 @@ use crate::engine::reason::{Kind, Reason};
 use crate::engine::tokens::{Session, Tokens};
 use serde_json::Value;
 
-mod rollout;
+pub mod rollout;
 
 pub struct Codex {
     tools: Tools,

@@ -36,7 +36,12 @@ fn in_home(home: &Path, thread: &str) -> Option<i64> {
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).ok()?;
     let mut tail = Vec::new();
     file.take(TAIL).read_to_end(&mut tail).ok()?;
-    let tail = String::from_utf8_lossy(&tail);
+    in_tail(&tail)
+}
+
+/// What the end of such a file says.
+pub fn in_tail(tail: &[u8]) -> Option<i64> {
+    let tail = String::from_utf8_lossy(tail);
     tail.lines().rev().filter(|line| line.contains("resets_at")).find_map(|line| {
         let event: Value = serde_json::from_str(line).ok()?;
         let limits = ["primary", "secondary"].map(|window| at(&event, &["payload", "rate_limits", window]));
