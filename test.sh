@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that must hold before a commit: format, lints, documentation, tests, dependencies.
 # Needs Rust; finds or installs the rest. Words after the command go to the test run: `./test.sh house`.
-# RALPH_TEST_CLIS says which real agent CLIs are installed and run: core (the default), all, or none.
+# RALPH_TEST_CLIS says which real agent CLIs are installed and run: all (the default), core, or none.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -49,6 +49,7 @@ need tmux
 
 if have_component fmt rustfmt; then
     step format cargo fmt --check
+    step 'format of fuzz' cargo fmt --manifest-path fuzz/Cargo.toml --check
 fi
 if have_component clippy clippy; then
     step lint cargo clippy --all-targets --locked -- -D warnings
@@ -74,7 +75,7 @@ else
 fi
 
 # Last, so that what it had to leave out is not overlooked. None is for those who know that they changed nothing there.
-agents=${RALPH_TEST_CLIS:-core}
+agents=${RALPH_TEST_CLIS:-all}
 if [[ $agents == none ]]; then
     note 'left out: loops through real agent CLIs (RALPH_TEST_CLIS=none)'
 else

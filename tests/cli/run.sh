@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 case ${1:-} in
 core)
     sets=(core)
-    printf 'run.sh: claude and codex; RALPH_TEST_CLIS=all is for copilot, droid, gemini, opencode, pi and qwen, too\n'
+    printf 'run.sh: claude and codex alone, without copilot, droid, gemini, opencode, pi and qwen\n'
     ;;
 all) sets=(core more) ;;
 *) printf 'run.sh: which CLIs? core or all, and not "%s"\n' "${1:-}" >&2; exit 2 ;;
