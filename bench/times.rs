@@ -1,6 +1,7 @@
 //! `times N COMMAND… [++ COMMAND…]…` runs each command N times, in turns, and prints one line for each:
-//! median and 95th percentile in microseconds, then the command.
+//! median and 95th percentile in microseconds, then the command. A first word `<FILE` is a command's standard input.
 
+use std::fs::File;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -16,8 +17,11 @@ fn main() -> ExitCode {
     let mut taken = vec![Vec::with_capacity(count); commands.len()];
     for round in 0..count + 3 {
         for (words, taken) in commands.iter().zip(&mut taken) {
+            let file = words[0].strip_prefix('<');
+            let words = &words[usize::from(file.is_some())..];
+            let input = file.map_or_else(Stdio::null, |file| File::open(file).expect("the input is there").into());
             let mut command = Command::new(&words[0]);
-            command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command.args(&words[1..]).stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
             let started = Instant::now();
             let status = command.status();
             let micros = started.elapsed().as_micros();
