@@ -218,6 +218,7 @@ impl State {
             Limit::Cost => (dollars(self.cost_usd), limits.cost_usd.map(dollars)),
             Limit::Tokens => (thousands(self.tokens.total()), limits.tokens.map(thousands)),
             Limit::Time => (duration(self.active_ms), limits.time_ms.map(duration)),
+            Limit::Blocks => (self.idle_blocks().to_string(), limits.blocks.map(|max| max.to_string())),
         };
         max.map_or(used.clone(), |max| format!("{used} of {max}"))
     }
@@ -232,6 +233,7 @@ impl Limit {
             Self::Tokens => "its tokens are used up",
             Self::Time => "its time is used up",
             Self::Iterations => "its iterations are used up",
+            Self::Blocks => "its client's patience is used up",
         }
     }
 

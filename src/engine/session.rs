@@ -96,8 +96,12 @@ impl State {
 
     /// Whether the client would let its session go now, whatever it is told.
     pub(super) fn is_out_of_blocks(&self) -> bool {
-        let (stay, max) = (self.stay.as_ref(), self.plan.limits.blocks);
-        stay.zip(max).is_some_and(|(stay, max)| stay.idle_blocks >= max)
+        self.is_inside() && self.plan.limits.blocks.is_some_and(|max| self.idle_blocks() >= max)
+    }
+
+    /// How often in a row the agent was held back and then used no tool.
+    pub fn idle_blocks(&self) -> u32 {
+        self.stay.as_ref().map_or(0, |stay| stay.idle_blocks)
     }
 
     fn before(&self) -> u32 {
