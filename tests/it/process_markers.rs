@@ -157,7 +157,7 @@ fn a_claim_that_a_crash_cut_short_is_judged_after_it() {
 #[test]
 fn a_directory_called_done_is_fatal() {
     let test = Test::new().file(".ralph/task/a/DONE/x", "").script("iteration *\n promise COMPLETE\n");
-    test.ralph(&RUN).exits(1).says("DONE is a directory");
+    test.ralph(&RUN).exits(1).complains("DONE is a directory");
     assert_eq!(
         (test.events("a", "started").len(), &test.status("a")["outcome"]["why"]),
         (0, &"marker".into())
@@ -167,7 +167,7 @@ fn a_directory_called_done_is_fatal() {
 #[test]
 fn a_directory_called_done_in_mid_run_is_fatal() {
     let test = Test::new().script("iteration 1\n sh mkdir $RALPH_TASK_DIR/DONE\n hang\n");
-    test.ralph(&RUN).exits(1).says("DONE is a directory");
+    test.ralph(&RUN).exits(1).complains("DONE is a directory");
     assert_eq!(test.status("a")["outcome"]["why"], "marker");
     assert_eq!(test.events("a", "started").len(), 1);
 }
