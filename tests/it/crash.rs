@@ -35,8 +35,13 @@ pub(crate) fn supervisor(warden: u32) -> Option<u32> {
 
 /// Kills warden and supervisor at once, and waits until they are gone. The agent stays behind.
 pub(crate) fn crash(live: Live) {
-    let mut victims = vec![live.pid()];
-    victims.extend(supervisor(live.pid()));
+    let warden = live.pid();
+    let mut victims = vec![warden];
+    // The kernel's list may leave a child out while others come and go.
+    until("its supervisor", || {
+        victims.extend(supervisor(warden));
+        victims.len() == 2
+    });
     kill_now(&victims);
     let _ = live.end();
     until("the supervisor's end", || victims.iter().all(|pid| !alive(*pid)));
