@@ -26,9 +26,9 @@ const DEAF: &str = "
     refork 10m
 ";
 
-/// The second agent looks for what the first one left.
+/// The second agent looks for what the first one left. A number alone may be another's by now; the place is this one's.
 const LOOK_BACK: &str = "sh for pid in $(sed -n s/forked.//p ../state/loops/a/iterations/0001/output.log); \
-    do kill -0 $pid && echo $pid still lives; done";
+    do [ /proc/$pid/cwd -ef . ] && echo $pid still lives; done";
 
 /// How an iteration is brought to its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
