@@ -244,7 +244,7 @@ impl Door {
             Self::Sigint => "Ctrl-C",
             Self::Sigterm => "SIGTERM",
             Self::Host => "the host program",
-            Self::Session => "/cancel-ralph",
+            Self::Session => "cancel-ralph",
             Self::Sheet => "the loop's file was deleted",
         }
     }

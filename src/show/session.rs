@@ -7,8 +7,22 @@ use crate::engine::signal::fold;
 use crate::engine::{Limit, Outcome, Phase, State};
 use crate::store::Header;
 
-/// What `/ralph-help` says.
-pub const HELP: &str = include_str!("../../presets/session-help.txt");
+/// What a person's commands begin with in a client that keeps slashes to itself.
+const SIGIL: [(&str, &str); 1] = [("codex", "$")];
+
+/// How its commands are used in this client.
+pub fn help(client: &str) -> String {
+    spelled(client, include_str!("../../presets/session-help.txt"))
+}
+
+/// A text with the commands in it as this client has them.
+fn spelled(client: &str, text: &str) -> String {
+    let sigil = SIGIL.iter().find(|(name, _)| *name == client).map_or("/", |(_, sigil)| sigil);
+    let commands = ["ralph-loop ", "cancel-ralph", "ralph-help"];
+    commands.iter().fold(text.to_owned(), |text, command| {
+        text.replace(&format!("/{command}"), &format!("{sigil}{command}"))
+    })
+}
 
 /// What a person is told when a loop begins; `defaulted` where nobody said how many iterations there may be.
 pub fn activated(header: &Header, state: &State, defaulted: bool) -> String {
@@ -25,20 +39,18 @@ pub fn activated(header: &Header, state: &State, defaulted: bool) -> String {
     };
     let mut lines = vec![
         "🔄 ralph loop activated in this session".to_owned(),
-        String::new(),
         format!("Iteration: {}", state.turn_number()),
         format!("Max iterations: {limit}"),
         format!("Completion promise: {promise}"),
     ];
     lines.extend(state.plan.proof.checks.iter().map(|check| format!("Check: {}", one_line(&check.command))));
     lines.extend([
-        String::new(),
         "Whenever the agent stops, the same prompt is given to it again; its earlier work is in the files."
             .into(),
         format!("To watch:  ralph status {name}, or head -10 .claude/ralph-loop.local.md"),
         format!("To cancel: /cancel-ralph, or ralph stop {name}"),
     ]);
-    lines.join("\n")
+    spelled(client(state), &lines.join("\n"))
 }
 
 /// What its agent is told besides.
@@ -93,7 +105,7 @@ pub fn turn(state: &State) -> String {
         None if state.turn_limit().is_some() => words.push_str(" | no promise: it runs to its limit"),
         None => words.push_str(" | no promise and no limit: only /cancel-ralph ends it"),
     }
-    words
+    spelled(client(state), &words)
 }
 
 /// What a person is told when a session is let go.
@@ -135,6 +147,10 @@ pub fn over(header: &Header, state: &State) -> String {
         }
         _ => format!("⏸ ralph: paused at iteration {}{}", state.turn_number(), go_on()),
     }
+}
+
+fn client(state: &State) -> &str {
+    state.plan.session.as_ref().map_or("", |session| &session.client)
 }
 
 fn red(state: &State) -> Option<String> {

@@ -71,7 +71,7 @@ pub fn next_step(header: &Header, state: &State, held: bool) -> Option<String> {
         };
         match state.status(held) {
             Status::Running => {
-                return Some(format!("/cancel-ralph in its session, or ralph stop {name}, ends it"));
+                return Some(format!("cancel-ralph in its session, or ralph stop {name}, ends it"));
             }
             Status::Crashed => {
                 return Some(format!(

@@ -99,7 +99,7 @@ impl Call {
             // A helper that the agent has started has its prompts, too.
             _ if self.input.agent_id.is_some() => Ok(Answer::go()),
             None => Ok(Answer::go()),
-            Some((Command::Help, _)) => Ok(Answer::Refuse { reason: words::HELP.into() }),
+            Some((Command::Help, _)) => Ok(Answer::Refuse { reason: words::help(self.program.name()) }),
             Some((Command::Cancel, _)) => self.cancel(),
             Some((Command::Loop, arguments)) => Ok(begin::typed(&self, arguments)),
         }

@@ -192,7 +192,7 @@ fn a_loop_is_cancelled_by_word_by_verb_and_by_deleting_its_file() {
     session.begins("Do it");
     session.goes_on("one");
     let told = session.types("/cancel-ralph");
-    assert_eq!(told["reason"], "🛑 ralph: loop cancelled at iteration 2 (/cancel-ralph)");
+    assert_eq!(told["reason"], "🛑 ralph: loop cancelled at iteration 2 (cancel-ralph)");
     session.begins("Do it");
     test.ralph(&["stop", NAME]).exits(0).says("stopped ralph loop");
     assert!(!test.workspace().join(SHEET).exists());
@@ -247,6 +247,8 @@ fn another_plugin_s_loop_is_taken_over_where_it_stands() {
     assert_eq!(field(&test, "max_iterations"), "max_iterations: 5");
     let other = Session { id: "another-session", ..Session::of(&test) };
     assert_eq!(other.stops("mine?"), Value::Null);
+    let codex = Session { client: "codex", id: "a-third-session", ..Session::of(&test) };
+    assert_eq!(codex.stops("mine?"), Value::Null);
     session.goes_on("no");
     assert!(session.is_let_go("no").starts_with("🛑 ralph: max iterations (5) reached"));
     test.write(SHEET, sheet);
@@ -384,6 +386,23 @@ fn verbs_reach_a_session_s_loop() {
     assert!(!test.workspace().join(SHEET).exists());
     assert_eq!(test.status(NAME)["status"], "paused");
     test.ralph(&["rm", NAME]).exits(0);
+}
+
+#[test]
+fn codex_has_the_same_loop_by_another_sign() {
+    let test = Test::new();
+    test.write(SHEET, "---\nactive: true\niteration: 1\nmax_iterations: 3\n---\n\nDo it\n");
+    let session = Session { client: "codex", ..Session::of(&test) };
+    assert_eq!(session.stops("none"), Value::Null, "that file is of another client's plugin");
+    let told = session.types("$ralph-loop Do <it> & more --completion-promise DONE");
+    let told = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap().to_owned();
+    assert!(told.contains("To cancel: $cancel-ralph"), "{told}");
+    assert_eq!(session.goes_on("one"), "Do <it> & more");
+    let silent = json!({ "last_assistant_message": null });
+    assert_eq!(session.hook("stop", silent)["decision"], "block", "no words, and no wait for a transcript");
+    session.is_let_go("<promise>DONE</promise>");
+    assert_eq!(test.status("codex-859fbae3")["status"], "done");
+    assert!(session.types("$ralph-help")["reason"].as_str().unwrap().contains("  $ralph-loop PROMPT"));
 }
 
 #[test]

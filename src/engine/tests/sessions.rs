@@ -74,7 +74,7 @@ fn a_stop_ends_it_at_once_and_whoever_is_told_lets_the_agent_go() {
     let work = inside(0).feed(Event::Asked { wish: Wish::StopNow, by: Door::Session, inbox: None });
     assert_eq!(work.state.orders(), [Effect::Kill { iteration: 1, hard: false }]);
     let work = work.end(Report::default());
-    assert_eq!(work.state.outcome(), Some(&Outcome::Stopped { by: "/cancel-ralph".into() }));
+    assert_eq!(work.state.outcome(), Some(&Outcome::Stopped { by: "cancel-ralph".into() }));
 }
 
 #[test]

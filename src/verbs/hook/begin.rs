@@ -1,6 +1,7 @@
 //! How a loop begins in a session: typed there, or taken over from the file that another plugin left.
 
 use super::{Call, answer, set_aside};
+use crate::cli::hook::Client as Program;
 use crate::config::keys::key;
 use crate::config::slash::{self, Asked, Errand};
 use crate::config::value::settle;
@@ -20,7 +21,7 @@ use serde_json::{Map, Value, json};
 /// A person has typed `/ralph-loop` and this.
 pub(super) fn typed(call: &Call, arguments: &str) -> Answer {
     let wanted = match slash::parse(arguments) {
-        Ok(Asked::Help) => return Answer::Refuse { reason: words::HELP.into() },
+        Ok(Asked::Help) => return Answer::Refuse { reason: words::help(call.program.name()) },
         Ok(Asked::Loop(wanted)) => wanted,
         Err(wrong) => {
             let lines = [format!("❌ {}", wrong.error)].into_iter().chain(wrong.hint);
@@ -51,8 +52,7 @@ pub(super) fn taken_over(call: &Call) -> Result<Answer, Failure> {
         }
         Loaded::Some(sheet) => sheet,
     };
-    let ours = sheet.session.as_ref().is_none_or(|session| *session == call.input.session_id);
-    if !sheet.active || !ours {
+    if !sheet.active || !is_ours(call, sheet.session.as_deref()) {
         return Ok(Answer::go());
     }
     let wanted = Errand {
@@ -70,7 +70,12 @@ pub(super) fn taken_over(call: &Call) -> Result<Answer, Failure> {
 fn is_mine(call: &Call) -> bool {
     let text = std::fs::read_to_string(Sheet::path(&call.project)).unwrap_or_default();
     let named = text.lines().find_map(|line| line.strip_prefix("session_id:"));
-    named.is_none_or(|named| named.contains(&call.input.session_id))
+    is_ours(call, named.map(|named| named.trim().trim_matches('"')))
+}
+
+/// Whether a file with this session in it is for this one. The plugin that names none is one of Claude Code.
+fn is_ours(call: &Call, named: Option<&str>) -> bool {
+    named.map_or(call.program == Program::Claude, |named| named == call.input.session_id)
 }
 
 /// Begins a loop; `over` says that the turn in which that happens is over as well.
