@@ -1,6 +1,6 @@
 //! The rules for any bytes hold for what is known, and for a bounded number of changes to it. `fuzz/` looks further.
 
-use crate::properties::{mask, reader, reset};
+use crate::properties::{front, hook, mask, reader, reset, tail};
 use ralph::testing::Replay;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,11 +8,14 @@ use std::path::Path;
 /// A rule, its first inputs, and how many changes to each are tried.
 type Rule = (fn(&[u8]), Vec<Vec<u8>>, usize);
 
-fn rules() -> [Rule; 3] {
+fn rules() -> [Rule; 6] {
     [
         (reader::holds, reader::seeds(), 2),
         (reset::holds, reset::seeds(), 200),
         (mask::holds, mask::seeds(), 500),
+        (hook::holds, hook::seeds(), 200),
+        (front::holds, front::seeds(), 500),
+        (tail::holds, tail::seeds(), 100),
     ]
 }
 
