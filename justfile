@@ -94,6 +94,6 @@ mutants *ARGS:
     # The scratch crate lies in an ignored directory, hence `--gitignore false`.
     exec cargo mutants --gitignore false --no-shuffle --jobs 2 --timeout 30 {{ARGS}}
 
-# Measure one thing: overhead, flood, start, verbs
+# Measure one thing: overhead, flood, start, verbs, many, hook
 bench NAME:
     ./bench/{{NAME}}
