@@ -4,6 +4,7 @@ pub mod bus;
 pub mod hook;
 pub mod knobs;
 pub mod later;
+pub mod plugin;
 pub mod setup;
 
 use crate::config::units::{Span, words};
@@ -77,6 +78,12 @@ pub enum Verb {
         /// What to do
         #[command(subcommand)]
         verb: bus::BusVerb,
+    },
+    /// Put the loop into sessions of Claude Code and Codex, as /ralph-loop
+    Plugin {
+        /// What to do
+        #[command(subcommand)]
+        verb: plugin::PluginVerb,
     },
     /// Print every setting, and where it comes from
     Config(ConfigWords),

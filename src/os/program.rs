@@ -17,3 +17,8 @@ pub fn find(program: &str, dir: &Path) -> Option<PathBuf> {
 pub fn may_run(path: &Path) -> bool {
     access(path, Access::EXEC_OK).is_ok()
 }
+
+/// Whether a directory's entries, or a file, may be changed.
+pub fn may_write(path: &Path) -> bool {
+    access(path, Access::WRITE_OK).is_ok()
+}

@@ -1,5 +1,6 @@
 //! `ralph doctor`: what is here, what is missing, and what would get it.
 
+mod plugins;
 mod programs;
 mod report;
 mod state;
@@ -26,7 +27,9 @@ pub(super) fn doctor(json: bool) -> Result<i32, Failure> {
         return Ok(130);
     };
     let state = state::look(&home, min_free);
-    let report = Report::new(agents, tools, system::look(), state, workspace::look(&here, wrong), agent);
+    let plugins = plugins::look(&agents);
+    let mut report = Report::new(agents, tools, system::look(), state, workspace::look(&here, wrong), agent);
+    report.plugins = plugins;
     if json {
         let text = serde_json::to_string_pretty(&report).map_err(Failure::broken)?;
         answer(&format!("{text}\n"))?;

@@ -19,6 +19,7 @@ mod ls;
 mod man;
 mod operate;
 mod place;
+mod plugin;
 mod ready;
 mod resume;
 mod rm;
@@ -83,6 +84,7 @@ fn call(verb: Verb) -> Result<i32, Failure> {
         Verb::Blocked(words) => inside::blocked(&words.why.join(" ")),
         Verb::Bus { verb } => bus::bus(&verb),
         Verb::Hook { verb } => Ok(hook::hook(&verb)),
+        Verb::Plugin { verb } => plugin::plugin(&verb),
         Verb::Config(words) => config::config(&words),
         Verb::Init(words) => init::init(&words),
         Verb::Template => init::template(),
@@ -113,6 +115,7 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Result<i32, Failure> {
         let known = Words::command();
         let verbs = known.get_subcommands().filter(|verb| !verb.is_hide_set()).map(clap::Command::get_name);
         let hint = match nearest(verb, verbs) {
+            _ if words[0] == "plugin" => "ralph plugin install, path or uninstall".into(),
             _ if words[0] == "bus" => "ralph bus post or ralph bus tail".into(),
             Some(meant) => format!("did you mean ralph {meant}? ralph help shows every verb"),
             None if words[0] == "help" => "ralph help shows every verb".into(),

@@ -19,6 +19,7 @@ mod limits;
 mod lines;
 mod many;
 mod notify;
+mod plugin;
 mod presets;
 mod process;
 mod process_crash;

@@ -18,6 +18,8 @@ pub(super) struct Report {
     pub(super) system: Vec<Feature>,
     pub(super) state: StateDir,
     pub(super) workspace: Workspace,
+    /// The plugin in each client that is installed, or that has it.
+    pub(super) plugins: Vec<Plugin>,
 }
 
 /// A program, installed or not.
@@ -49,6 +51,19 @@ pub(super) struct Feature {
     pub(super) version: Option<u32>,
     /// What it is good for, or what is weaker without it.
     pub(super) note: String,
+}
+
+/// The loop inside a client's own sessions.
+#[derive(Debug, Serialize)]
+pub(super) struct Plugin {
+    pub(super) client: &'static str,
+    /// What begins a loop there.
+    pub(super) command: &'static str,
+    pub(super) installed: bool,
+    /// Whether it fits this ralph and this client.
+    pub(super) current: bool,
+    /// What is wrong with it.
+    pub(super) trouble: Option<String>,
 }
 
 /// Where loops are kept.
@@ -121,6 +136,7 @@ impl Report {
             system,
             state,
             workspace,
+            plugins: Vec::new(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Everything that was found out, as a person reads it: groups of rows, and a last line that says what to do.
 
-use super::report::{Program, Report};
+use super::report::{Plugin, Program, Report};
 use crate::engine::words::{bytes, plural};
 use crate::show::line::pays;
 use crate::show::{Paint, columns, one_line, paint};
@@ -39,13 +39,14 @@ pub(super) fn text(report: &Report, colour: bool) -> String {
     let groups = [
         ("Agents", agents),
         ("Tools", tools),
+        ("In sessions", report.plugins.iter().map(plugin).collect()),
         ("System", system(report)),
         ("State", state(report)),
         ("Here", here(report)),
     ];
     let all = groups.iter().flat_map(|(_, rows): &(_, Vec<Row>)| rows);
     let wide = all.map(|row| columns(&row.name)).max().unwrap_or(0);
-    for (title, rows) in &groups {
+    for (title, rows) in groups.iter().filter(|(_, rows)| !rows.is_empty()) {
         group(&mut text, title, rows, wide, colour);
     }
     text.push('\n');
@@ -99,6 +100,18 @@ fn program(program: &Program, needed: bool) -> Row {
         (None, None) => format!("{}: {}", program.title, program.install),
     };
     row(mark, &program.name, one_line(value), one_line(&note))
+}
+
+fn plugin(plugin: &Plugin) -> Row {
+    let mark = match (&plugin.trouble, plugin.installed) {
+        (Some(_), _) => Mark::Bad,
+        (None, installed) => good_or(installed, Mark::Without),
+    };
+    let command = plugin.command;
+    let value = if plugin.installed { format!("{command} is there") } else { format!("no {command}") };
+    let install =
+        if plugin.installed { String::new() } else { format!("ralph plugin install {}", plugin.client) };
+    row(mark, plugin.client, value, one_line(plugin.trouble.as_ref().unwrap_or(&install)))
 }
 
 fn system(report: &Report) -> Vec<Row> {
