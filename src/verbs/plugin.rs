@@ -5,7 +5,6 @@ mod codex;
 mod files;
 mod json;
 mod record;
-mod sha256;
 mod sheet;
 mod standing;
 mod steps;

@@ -389,6 +389,18 @@ fn verbs_reach_a_session_s_loop() {
 }
 
 #[test]
+fn another_plugin_that_hears_the_same_stops_is_named() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Do it");
+    assert!(!test.ralph(&["status", NAME]).exits(0).out.contains("Mind:"));
+    let settings = "{\"enabledPlugins\": {\"ralph-loop@claude-plugins-official\": true}}";
+    test.write("../home/.claude/settings.json", settings);
+    let disable = "claude plugin disable ralph-loop@claude-plugins-official";
+    test.ralph(&["status", NAME]).exits(0).says(disable);
+}
+
+#[test]
 fn codex_has_the_same_loop_by_another_sign() {
     let test = Test::new();
     test.write(SHEET, "---\nactive: true\niteration: 1\nmax_iterations: 3\n---\n\nDo it\n");

@@ -1,7 +1,7 @@
 //! How Codex writes down that a person trusts a hook, in its `config.toml`.
 
-use super::sha256::sha256;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use toml::Table;
 
 /// A hook that is to be trusted: what Codex calls it, and the hash of what it does.
@@ -16,11 +16,9 @@ impl Trusted {
     pub(super) fn new(file: &str, event: &str, group: usize, hook: &Value) -> Self {
         let event = snake(event);
         let what = json!({ "type": "command", "command": hook["command"], "async": false, "timeout": hook["timeout"] });
-        let identity = json!({ "event_name": event, "hooks": [what] });
-        Self {
-            key: format!("{file}:{event}:{group}:0"),
-            hash: format!("sha256:{}", sha256(&identity.to_string())),
-        }
+        let identity = json!({ "event_name": event, "hooks": [what] }).to_string();
+        let digits: Vec<String> = Sha256::digest(identity).iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { key: format!("{file}:{event}:{group}:0"), hash: format!("sha256:{}", digits.concat()) }
     }
 
     /// Whether the settings say so already.
