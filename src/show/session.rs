@@ -108,6 +108,12 @@ pub fn turn(state: &State) -> String {
     spelled(client(state), &words)
 }
 
+/// What a person is told when the session's turn broke off.
+pub fn broke_off(header: &Header, state: &State, why: &str) -> String {
+    let step = next_step(header, state, false).unwrap_or_default();
+    format!("⚠️ ralph: the turn broke off at iteration {}: {}\n{step}", state.turn_number(), one_line(why))
+}
+
 /// What a person is told when a session is let go.
 pub fn over(header: &Header, state: &State) -> String {
     let after = iterations(state.turn_number());

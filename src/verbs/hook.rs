@@ -120,6 +120,10 @@ impl Call {
             return Ok(Answer::go());
         }
         let Some((dir, view)) = self.find() else { return begin::taken_over(&self) };
+        if let Some(error) = self.service_error() {
+            let told = words::broke_off(&view.header, &view.state, &error);
+            return self.broke_off(Some(&error)).map(|_| Answer::told(told));
+        }
         let plan = &view.state.plan;
         let mut knocks = self.look_at_sheet(&view.state);
         knocks.push(self.turn_over(plan.limits.blocks));
@@ -184,14 +188,26 @@ impl Call {
         Knock::Turn { words, steps: used.map(u32::from) }
     }
 
+    /// Why the model's service failed, where the client asks all the same, as older ones do: that is no turn, and to
+    /// go on would be to fail again.
+    fn service_error(&self) -> Option<String> {
+        let error = transcript::service_error(self.input.transcript_path.as_deref()?)?;
+        let last = self.input.last_assistant_message.as_ref();
+        Some(error).filter(|error| last.is_none_or(|last| last.trim() == error.trim()))
+    }
+
     /// The turn broke off, or the session is over, before the loop was.
     fn broke_off(self, why: Option<&str>) -> Result<Answer, Failure> {
         let Some((dir, view)) = self.find().filter(|(_, view)| view.state.is_lent()) else {
             return Ok(Answer::go());
         };
         let last = self.input.last_assistant_message.as_ref().or(self.input.error.as_ref());
-        let why =
-            why.map(str::to_owned).or_else(|| last.cloned()).unwrap_or_else(|| "for no known reason".into());
+        // A client that exits may end the hook of a failure before it has begun, and older ones have none.
+        let noted = || self.input.transcript_path.as_deref().and_then(transcript::service_error);
+        let why = match why {
+            Some(why) => noted().unwrap_or_else(|| why.to_owned()),
+            None => last.cloned().or_else(noted).unwrap_or_else(|| "for no known reason".into()),
+        };
         // A session that is closed after its turn broke off is told of by that.
         if view.state.stumble().is_none() {
             self.attend(&dir, &view.state, vec![Knock::Stumble(why)])?;

@@ -336,6 +336,23 @@ fn a_turn_that_breaks_off_is_named_and_can_go_on() {
 }
 
 #[test]
+fn an_older_client_that_asks_after_an_error_of_the_service_is_let_go() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.begins("Do it");
+    let line = json!({ "type": "assistant", "isApiErrorMessage": true, "message": { "id": "n",
+        "role": "assistant", "content": [{ "type": "text", "text": "API Error: 529" }] } });
+    std::fs::write(test.root().join("transcript.jsonl"), format!("{line}\n")).unwrap();
+    let told = session.is_let_go("API Error: 529");
+    assert!(
+        told.contains("broke off at iteration 1: API Error: 529") && told.contains("ralph resume"),
+        "{told}"
+    );
+    assert_eq!(test.status(NAME)["stumbled"], "API Error: 529");
+    session.goes_on("These are other words.");
+}
+
+#[test]
 fn a_loop_goes_on_outside_of_its_session() {
     let claude = "#!/bin/sh\ncat > seen\necho '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\
                   \"result\":\"<promise>DONE</promise>\",\"session_id\":\"s\",\"total_cost_usd\":0.1}'\n";

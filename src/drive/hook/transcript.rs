@@ -51,10 +51,24 @@ pub fn used_tools(path: &Path) -> Option<bool> {
             Line::Agent(said) if said.uses_tool => return Some(true),
             Line::Result => return Some(true),
             Line::Other => return Some(false),
-            Line::Agent(_) | Line::Noise => {}
+            Line::Agent(_) | Line::Error(_) | Line::Noise => {}
         }
     }
     (floor == 0).then_some(false)
+}
+
+/// What the client wrote in the agent's place because the model's service failed, if that is the last word there.
+pub fn service_error(path: &Path) -> Option<String> {
+    let (file, length) = open(path).ok()?;
+    let mut lines = Backwards::new(&file, length.saturating_sub(TOOLS_WITHIN), length).ok()?;
+    while let Some(line) = lines.next().ok()? {
+        match read(line) {
+            Line::Error(said) => return Some(said.texts.join("\n")),
+            Line::Agent(_) | Line::Result | Line::Other => return None,
+            Line::Noise => {}
+        }
+    }
+    None
 }
 
 fn open(path: &Path) -> io::Result<(File, u64)> {
@@ -83,7 +97,7 @@ fn words_at_end(path: &Path, looked_at: &mut Option<u64>) -> io::Result<Option<S
                 last.texts.splice(0..0, said.texts);
             }
             (Line::Agent(_) | Line::Result | Line::Other, _) => break,
-            (Line::Noise, _) => {}
+            (Line::Error(_) | Line::Noise, _) => {}
         }
     }
     let words = message.map(|message| message.texts.join("\n"));
@@ -94,6 +108,8 @@ fn words_at_end(path: &Path, looked_at: &mut Option<u64>) -> io::Result<Option<S
 enum Line {
     /// A part of a message of the agent.
     Agent(Said),
+    /// What the client says in the agent's place, because the model's service failed.
+    Error(Said),
     /// What a tool came to: the agent's answer is yet to come.
     Result,
     /// A prompt, or a word of a hook: likewise.
@@ -142,14 +158,16 @@ fn read(line: &[u8]) -> Line {
         return Line::Noise;
     }
     let Ok(head) = serde_json::from_slice::<Head<'_>>(line) else { return Line::Noise };
-    if head.is_sidechain == Some(true) || head.is_api_error_message == Some(true) {
+    if head.is_sidechain == Some(true) {
         return Line::Noise;
     }
+    let is_error = head.is_api_error_message == Some(true);
     match (&*head.kind, head.subtype.as_deref()) {
         ("user", _) if is_result(line) => Line::Result,
         ("user", _) | ("system", Some("stop_hook_summary")) => Line::Other,
         ("assistant", _) => {
-            json::read::<Body>(line).map_or(Line::Noise, |body| Line::Agent(said(body.message)))
+            let line_of = if is_error { Line::Error } else { Line::Agent };
+            json::read::<Body>(line).map_or(Line::Noise, |body| line_of(said(body.message)))
         }
         _ => Line::Noise,
     }

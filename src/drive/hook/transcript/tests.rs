@@ -221,6 +221,20 @@ fn a_tool_counts_since_the_agent_was_asked_to_go_on() {
 }
 
 #[test]
+fn a_service_that_failed_is_told_from_an_agent() {
+    let place = Place::new([user("go"), says("m1", "x")].concat());
+    assert_eq!(service_error(&place.path()), None);
+    let failed = says("m2", "API Error: 529");
+    place.append(&failed.replace("\"isSidechain\"", "\"isApiErrorMessage\":true,\"isSidechain\""));
+    place.append(&noise());
+    assert_eq!(service_error(&place.path()).as_deref(), Some("API Error: 529"));
+    assert_eq!(used_tools(&place.path()), Some(false));
+    place.append(&user("again"));
+    assert_eq!(service_error(&place.path()), None, "it goes on");
+    assert_eq!(service_error(place.0.path()), None);
+}
+
+#[test]
 fn only_the_end_of_a_huge_transcript_is_read() {
     let place = Place::new("");
     let file = OpenOptions::new().write(true).open(place.path()).unwrap();
