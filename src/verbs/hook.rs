@@ -221,7 +221,10 @@ impl Call {
             return None;
         }
         let said = std::env::var(CAP_VARIABLE).ok().and_then(|value| value.trim().parse().ok());
-        Some(said.unwrap_or(CAP)).filter(|cap| *cap > 0)
+        // Those that do not tell their hooks of their process are older than this patience.
+        let is_newer =
+            || ["CLAUDE_PID", "CLAUDE_CODE_SESSION_ID"].iter().any(|name| std::env::var_os(name).is_some());
+        said.or_else(|| is_newer().then_some(CAP)).filter(|cap| *cap > 0)
     }
 }
 
