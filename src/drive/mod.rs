@@ -128,6 +128,8 @@ pub struct World {
     buffer: Vec<u8>,
     looks: Looks,
     is_knocked_at: bool,
+    /// Whether nothing is to be waited for.
+    is_brief: bool,
     /// Whether an agent on a terminal gets the person's.
     lends: bool,
     loan: Option<Loan>,
@@ -165,6 +167,7 @@ impl World {
             buffer: vec![0; 256 * 1024],
             looks: Looks::new(),
             is_knocked_at: false,
+            is_brief: false,
             lends: false,
             loan: None,
             mask: Mask::of_environment(),
@@ -214,7 +217,15 @@ impl World {
 
     /// Watches a file or directory for changes.
     pub fn watch(&mut self, path: &Path) {
-        self.notices.watch(path);
+        if !self.is_brief {
+            self.notices.watch(path);
+        }
+    }
+
+    /// From now on nothing is watched: whoever is about to leave has no use for news, and the kernel takes its time to
+    /// end a watch.
+    pub fn is_brief(&mut self) {
+        self.is_brief = true;
     }
 
     /// From now on whoever writes to this runner knocks as well: while it rests, nobody else has news for it.

@@ -89,6 +89,10 @@ impl Runner<'_> {
         let (pid, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
         self.tell(Event::Opened { pid, version, cost_usd: None, tokens: None, inside: true })?;
         let _ = self.task.ensure();
+        let plan = &self.state.plan;
+        if plan.proof.checks.is_empty() && plan.scm.tasks.is_empty() {
+            self.world.is_brief();
+        }
         self.watch_files();
         let mut left = self.go_on()?;
         for knock in knocks {
