@@ -279,13 +279,20 @@ fn settings_behind_a_link_are_written_where_they_lie() {
 }
 
 #[test]
+fn a_client_of_old_is_said_to_know_the_long_names() {
+    let test = machine("#!/bin/sh\necho '2.1.49 (Claude Code)'\n");
+    install(&test).exits(0).says("note    this version knows the command as /ralph:ralph-loop");
+}
+
+#[test]
 fn an_old_client_gets_no_hook_that_it_does_not_know_until_it_is_updated() {
     let test = machine(OLD);
     let failure = test.state_dir().join("plugin/claude/ralph/hooks/failure.json");
     let version = |test: &Test| {
         parsed(&test.state_dir().join("plugin/claude/ralph/.claude-plugin/plugin.json"))["version"].clone()
     };
-    install(&test).exits(0).says("note    this version knows the command as /ralph:ralph-loop");
+    let told = install(&test).exits(0).out;
+    assert!(!told.contains("/ralph:ralph-loop"), "it knows the short name: {told}");
     assert!(!failure.exists());
     let old = version(&test);
     let doctor = |test: &Test| {
@@ -407,7 +414,8 @@ fn the_files_in_the_repository_are_a_plugin_by_themselves() {
     for command in ["ralph-loop", "cancel-ralph", "ralph-help"] {
         let text = read(&dir.join(format!("ralph/commands/{command}.md")));
         assert!(
-            text.starts_with("---\ndescription: ")
+            // By this name it is known without that of the plugin.
+            text.starts_with(&format!("---\nname: {command}\ndescription: "))
                 && text.contains("\ndisable-model-invocation: true\n---\n"),
             "{text}"
         );

@@ -18,8 +18,8 @@ pub(super) const NAME: &str = "claude";
 /// The first version that knows `StopFailure`, as far as is known; older ones drop every hook of a file with an event
 /// that they do not know.
 const KNOWS_FAILURE: [u32; 3] = [2, 1, 197];
-/// Measured: it knows a plugin's command without the plugin's name, which 2.1.197 does not.
-const KNOWS_BARE: [u32; 3] = [2, 1, 325];
+/// Measured: it knows a plugin's command without the plugin's name, if the command says its own.
+const KNOWS_BARE: [u32; 3] = [2, 1, 50];
 /// Else the client lets a session go after eight stops in a row without a tool in between.
 const CAP: [&str; 2] = ["env", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"];
 const MARKETPLACE: [&str; 2] = ["extraKnownMarketplaces", "ralph"];
