@@ -24,6 +24,10 @@ use std::time::{Duration, Instant};
 
 /// How long a transcript is waited for that does not hold the last message yet.
 const ARRIVING: Duration = Duration::from_secs(2);
+/// How long until the next look at it.
+const LOOK: Duration = Duration::from_millis(10);
+/// How the client begins most of its words about errors of the service; an agent could say the same.
+const ERROR: &str = "API Error";
 /// What an answer takes once the checks are over, or were ended: so much before the client's time is up.
 const MARGIN: Duration = Duration::from_secs(20);
 /// How often in a row Claude Code lets an agent be held back that uses no tool, where nobody says otherwise.
@@ -189,11 +193,18 @@ impl Call {
     }
 
     /// Why the model's service failed, where the client asks all the same, as older ones do: that is no turn, and to
-    /// go on would be to fail again.
+    /// go on would be to fail again. The transcript may lag behind, and is waited for if the words look like an error.
     fn service_error(&self) -> Option<String> {
-        let error = transcript::service_error(self.input.transcript_path.as_deref()?)?;
-        let last = self.input.last_assistant_message.as_ref();
-        Some(error).filter(|error| last.is_none_or(|last| last.trim() == error.trim()))
+        let path = self.input.transcript_path.as_deref()?;
+        let Some(last) = &self.input.last_assistant_message else { return transcript::service_error(path) };
+        let begun = Instant::now();
+        loop {
+            let error = transcript::service_error(path).filter(|error| last.trim() == error.trim());
+            if error.is_some() || !last.starts_with(ERROR) || begun.elapsed() > ARRIVING {
+                return error;
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// The turn broke off, or the session is over, before the loop was.

@@ -350,6 +350,17 @@ fn an_older_client_that_asks_after_an_error_of_the_service_is_let_go() {
     );
     assert_eq!(test.status(NAME)["stumbled"], "API Error: 529");
     session.goes_on("These are other words.");
+    // What is said may be there before it is written.
+    std::fs::write(test.root().join("transcript.jsonl"), "").unwrap();
+    let late = std::thread::spawn({
+        let path = test.root().join("transcript.jsonl");
+        move || {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            std::fs::write(path, format!("{line}\n")).unwrap();
+        }
+    });
+    assert!(session.is_let_go("API Error: 529").contains("broke off at iteration 2"));
+    late.join().unwrap();
 }
 
 #[test]
