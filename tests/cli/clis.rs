@@ -103,6 +103,8 @@ fn claude(stage: &mut Stage) {
         ("DISABLE_ERROR_REPORTING", "1"),
         ("DISABLE_AUTOUPDATER", "1"),
         ("CLAUDE_CODE_MAX_RETRIES", "1"),
+        // With a person before it, it would ask the model for what they may say next, with tools.
+        ("CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION", "false"),
         // The tests may run as root, where it would not do everything without asking.
         ("IS_SANDBOX", "1"),
     ] {

@@ -4,7 +4,7 @@ use crate::clis::{self, Cli};
 use crate::kit::{Done, Live};
 use crate::model::{Step, say};
 use crate::stage::{PATIENCE, Stage};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs::File;
 
 /// A client, and what a person types there.
@@ -16,22 +16,50 @@ pub(crate) struct Client {
     install: &'static [&'static str],
     /// A session of one prompt, without a person.
     print: &'static [&'static str],
+    /// What a person has told it once and for all.
+    pub(crate) acquaint: fn(&Stage),
+    /// A session with a person.
+    pub(crate) typed: &'static [&'static str],
+    /// What is on its screen when a person could type.
+    pub(crate) ready: &'static str,
 }
 
-const PRINT: &[&str] =
+pub(crate) const PRINT: &[&str] =
     &["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"];
 
-pub(crate) const CLAUDE: Client =
-    Client { cli: &clis::CLAUDE, command: "/ralph-loop", install: &["claude"], print: PRINT };
-/// It knows a plugin's commands only by their full names.
-pub(crate) const OLD_CLAUDE: Client =
-    Client { cli: &clis::OLD_CLAUDE, command: "/ralph:ralph-loop", ..CLAUDE };
+pub(crate) const CLAUDE: Client = Client {
+    cli: &clis::CLAUDE,
+    command: "/ralph-loop",
+    install: &["claude"],
+    print: PRINT,
+    acquaint: |stage| {
+        let place = stage.test.workspace().display().to_string();
+        let told = json!({
+            "hasCompletedOnboarding": true, "lastOnboardingVersion": "99.0.0", "theme": "dark",
+            "customApiKeyResponses": { "approved": ["sk-ant-dummy"], "rejected": [] },
+            "projects": { place: { "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true } },
+        });
+        stage.home_file(".claude/.claude.json", &told.to_string());
+    },
+    typed: &[],
+    ready: "\u{276f}",
+};
+pub(crate) const OLD_CLAUDE: Client = Client { cli: &clis::OLD_CLAUDE, ..CLAUDE };
 pub(crate) const CODEX: Client = Client {
     cli: &clis::CODEX,
     command: "$ralph-loop",
     install: &["codex", "--trust"],
     // Without a network its plugins take five seconds to give up.
     print: &["exec", "--json", "--disable", "plugins", "--dangerously-bypass-approvals-and-sandbox"],
+    acquaint: |stage| {
+        let told = stage.test.read("../home/.codex/config.toml");
+        let place = stage.test.workspace();
+        let more = format!("[projects.'{}']\ntrust_level = 'trusted'\n", place.display());
+        stage.home_file(".codex/config.toml", &format!("{told}\n{more}"));
+    },
+    // What runs in its daemon would go on when the window is closed.
+    typed: &["--disable", "plugins", "-c", "features.daemon_auto_start=false"],
+    ready: "\u{203a}",
 };
 
 /// One test for each client and scene.
@@ -44,7 +72,7 @@ macro_rules! in_sessions {
 
 crate::in_sessions! {
     claude CLAUDE: promise limit red_checks word_alone two_sessions broken_sheet odd_text long_prompt;
-    old_claude OLD_CLAUDE: promise limit red_checks word_alone two_sessions broken_sheet odd_text long_prompt;
+    old_claude OLD_CLAUDE: promise limit red_checks word_alone two_sessions broken_sheet odd_text longish_prompt;
     codex CODEX: promise limit red_checks word_alone two_sessions broken_sheet odd_text;
 }
 
@@ -179,7 +207,7 @@ fn red_checks(client: &'static Client) {
     let write = (client.cli.write)(&stage.path("one.txt"), "hello");
     stage.model.add([say("I am done, trust me."), write, say("Now it says hello.")]);
     session.loops("Write it --check \"grep -H hello one.txt\" --max-iterations 5");
-    session.ended("done", "completed", 2);
+    session.ended("done", "all_checks_passed", 2);
     let heard = session.heard(2);
     assert!(heard.contains("grep -H hello one.txt` is red (exit 2)"), "{heard}");
     assert!(heard.contains("one.txt: No such file"), "what the check printed: {heard}");
@@ -243,8 +271,17 @@ fn odd_text(client: &'static Client) {
 
 /// A megabyte through standard input comes back whole at every stop.
 fn long_prompt(client: &'static Client) {
+    comes_back_whole(client, 60_000);
+}
+
+/// The old client itself needs minutes for the words of any command that is longer.
+fn longish_prompt(client: &'static Client) {
+    comes_back_whole(client, 1_000);
+}
+
+fn comes_back_whole(client: &'static Client, times: usize) {
     let Some(session) = Session::with(client, [say("One."), done()]) else { return };
-    let prompt = "a long story \u{1f980} ".repeat(60_000);
+    let prompt = "a long story \u{1f980} ".repeat(times);
     session.reads(&format!("{} {prompt} --completion-promise DONE", client.command)).exits(0);
     session.ended("done", "completed", 2);
     let heard = session.heard(2);

@@ -1,13 +1,13 @@
 //! A loop inside sessions of Claude Code alone: its patience, its failures, its helpers, and its own look at the plugin.
 
-use crate::hooks::{CLAUDE, Client, OLD_CLAUDE, Session, done};
-use crate::model::{Step, refuse, say, use_tool};
+use crate::hooks::{CLAUDE, Client, OLD_CLAUDE, PRINT, Session, done};
+use crate::model::{refuse, say, use_tool};
 use crate::stage::PATIENCE;
 use serde_json::json;
 
 crate::in_sessions! {
-    claude CLAUDE: many_blocks helper broke_off valid uninstalled;
-    old_claude OLD_CLAUDE: many_blocks helper broke_off valid uninstalled;
+    claude CLAUDE: many_blocks full_name helper broke_off valid uninstalled;
+    old_claude OLD_CLAUDE: many_blocks full_name helper broke_off valid uninstalled;
 }
 
 /// After eight blocks without a tool the client would let go; the plugin has set that aside.
@@ -17,6 +17,13 @@ fn many_blocks(client: &'static Client) {
     session.loops("Build it --completion-promise DONE --max-iterations 20");
     session.ended("done", "completed", 13);
     session.stage.model.is_played(13);
+}
+
+/// The command of a plugin has its plugin's name, too.
+fn full_name(client: &'static Client) {
+    let Some(session) = Session::with(client, [say("One."), done()]) else { return };
+    session.begin("/ralph:ralph-loop Build it --completion-promise DONE").end_within(PATIENCE).exits(0);
+    session.ended("done", "completed", 2);
 }
 
 /// Whoever wants the client to let go keeps that, and the ending has a name.
@@ -61,21 +68,37 @@ fn helper(client: &'static Client) {
 
 /// An error of the service ends the turn without a stop: that is noted, and so is how to go on.
 fn broke_off(client: &'static Client) {
-    let steps = [say("One."), refuse(529, "overloaded_error", "Overloaded")];
-    let Some(mut session) = Session::with(client, steps) else { return };
-    session.stage.env("CLAUDE_CODE_MAX_RETRIES", "0");
-    session.begin(&format!("{} Build it", client.command)).end_within(PATIENCE);
+    let refused = refuse(400, "invalid_request_error", "Your credit is used up");
+    let steps = [say("One.")].into_iter().chain(std::iter::repeat_n(refused, 20));
+    let Some(session) = Session::with(client, steps) else { return };
+    session.begin(&format!("{} Build it --completion-promise DONE", client.command)).end_within(PATIENCE);
     let known = session.status();
-    assert_eq!(known["status"], "crashed", "{known:#}");
-    let name = known["name"].as_str().unwrap().to_owned();
-    // Older versions tell no hook of it: what they tell is that the session is over.
-    let why = if client.command == CLAUDE.command { "Overloaded" } else { "the session was closed" };
-    let stumbled = known["stumbled"].as_str().unwrap_or_default();
-    assert!(stumbled.contains(why), "{known:#}");
-    let told = session.ralph(&["status", &name]).exits(0).says("Broke off: ").says("claude --resume ");
-    told.says(&format!("ralph resume {name}"));
-    // And so it goes on.
-    session.stage.model.add([done()]);
+    assert_eq!((&known["status"], &known["current_iteration"]), (&json!("crashed"), &json!(2)), "{known:#}");
+    let (name, id) = (known["name"].as_str().unwrap(), known["session"].as_str().unwrap());
+    let told =
+        session.ralph(&["status", name]).exits(0).says("Broke off: API Error").says("credit is used up");
+    told.says(&format!("claude --resume {id}")).says(&format!("ralph resume {name}"));
+    // As it says: in the same session.
+    session.stage.model.play_instead([say("Three."), done()]);
+    let mut again = session.stage.agent();
+    again.args(PRINT).args(["--resume", id, "Go on."]);
+    session.stage.test.start_command(again).end_within(PATIENCE).exits(0);
+    session.ended("done", "completed", 3);
+}
+
+/// What broke off goes on outside of any session, too.
+#[test]
+fn overloaded() {
+    let Some(mut session) = Session::with(&CLAUDE, [refuse(529, "overloaded_error", "Overloaded")]) else {
+        return;
+    };
+    session.stage.env("CLAUDE_CODE_MAX_RETRIES", "0");
+    session.begin("/ralph-loop Build it").end_within(PATIENCE);
+    let name = session.status()["name"].as_str().unwrap().to_owned();
+    session.ralph(&["status", &name]).exits(0).says("Broke off: API Error: 529 Overloaded");
+    session.stage.model.add([say("Two."), say("<blocked>It is late.</blocked>")]);
+    session.ralph(&["resume", &name]).exits(3);
+    session.ended("blocked", "blocked", 3);
 }
 
 /// The client itself finds nothing wrong with the plugin, nor with where it is sold.
@@ -101,7 +124,8 @@ fn uninstalled(client: &'static Client) {
     session.ralph(&["plugin", "uninstall"]).exits(0);
     assert_eq!(session.stage.test.read("../home/.claude/settings.json"), own);
     let next = session.begin(&format!("{} Build it", client.command)).end_within(PATIENCE);
-    assert!(!next.out.contains("ralph:ralph-loop\""), "{}", next.out);
-    session.status();
-    let _: &[Step] = &[];
+    let init = next.json_lines().into_iter().find(|line| line["subtype"] == "init").expect("its first words");
+    let known = init["plugins"].to_string() + &init["slash_commands"].to_string();
+    assert!(!known.contains("ralph@") && !known.contains("ralph-loop"), "{init:#}");
+    assert_eq!(session.all().len(), 1, "no loop has begun");
 }

@@ -12,6 +12,9 @@ fn hooks_that_nobody_trusts_are_named() {
     session.begin("$ralph-loop Build it").end_within(PATIENCE).exits(0);
     session.stage.model.is_played(1);
     session.ralph(&["ls"]).exits(0).says("no loops yet");
-    let doctor = session.ralph(&["doctor"]);
-    assert!(doctor.out.contains("trust"), "{}", doctor.out);
+    let doctor = session.ralph(&["doctor"]).out;
+    assert!(doctor.contains("not trusted yet: start codex and press t"), "{doctor}");
+    session.install().exits(0).says("Installed.");
+    let doctor = session.ralph(&["doctor"]).out;
+    assert!(!doctor.contains("not trusted yet"), "{doctor}");
 }

@@ -1,1 +1,131 @@
 //! A loop in a session on a terminal, typed by a person: what its screen shows.
+
+use crate::hooks::{CLAUDE, CODEX, Client, OLD_CLAUDE, Session, done};
+use crate::kit::until_within;
+use crate::model::say;
+use crate::stage::PATIENCE;
+use std::cell::Cell;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+crate::in_sessions! {
+    claude CLAUDE: typed cancelled;
+    old_claude OLD_CLAUDE: typed cancelled;
+    codex CODEX: typed cancelled;
+}
+
+/// After so long a key that had no effect is pressed again.
+const HEARING: Duration = Duration::from_secs(3);
+/// How long a client may take to go.
+const GOING: Duration = Duration::from_secs(30);
+
+/// A window with the client in it.
+struct Window<'s> {
+    session: &'s Session,
+}
+
+impl<'s> Window<'s> {
+    /// Opens one, and waits until a person could type.
+    fn open(session: &'s Session) -> Self {
+        let stage = &session.stage;
+        (session.client.acquaint)(stage);
+        let window = Self { session };
+        let mut tmux = window.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "140", "-y", "50"]);
+        tmux.arg(stage.agent().get_program()).args(session.client.typed);
+        assert!(tmux.status().unwrap().success(), "tmux starts");
+        window.shows(session.client.ready);
+        window
+    }
+
+    fn tmux(&self, words: &[&str]) -> Command {
+        let mut tmux = self.session.stage.command("tmux");
+        tmux.args(["-L", "ralph"]).args(words);
+        tmux
+    }
+
+    /// All that it has shown.
+    fn text(&self) -> String {
+        let out = self.tmux(&["capture-pane", "-p", "-J", "-S", "-"]).output().unwrap();
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    }
+
+    #[track_caller]
+    fn shows(&self, words: &str) {
+        self.until(words, || ());
+    }
+
+    /// Waits for words, and does this in between.
+    #[track_caller]
+    fn until(&self, words: &str, between: impl Fn()) {
+        let begun = Instant::now();
+        while !self.text().contains(words) {
+            assert!(begun.elapsed() < PATIENCE, "{words:?} is not in\n{}", self.text());
+            between();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn press(&self, words: &[&str]) {
+        assert!(self.tmux(&[&["send-keys"], words].concat()).status().unwrap().success());
+    }
+
+    /// Types a line, and presses Enter until it is heard: what pops up meanwhile takes that for a choice.
+    #[track_caller]
+    fn types(&self, line: &str, answer: &str) {
+        self.press(&["-l", line]);
+        self.shows(line);
+        let pressed = Cell::new(None);
+        self.until(answer, || {
+            if pressed.get().is_none_or(|since: Instant| since.elapsed() > HEARING) {
+                self.press(&["Enter"]);
+                pressed.set(Some(Instant::now()));
+            }
+        });
+    }
+}
+
+impl Drop for Window<'_> {
+    fn drop(&mut self) {
+        let _ = self.tmux(&["kill-server"]).output();
+        // A client takes its time to go when its terminal is gone.
+        let begun = Instant::now();
+        while begun.elapsed() < GOING && !self.session.stage.test.survivors().is_empty() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// It is seen to be held back and to go on, and it rests at its promise.
+fn typed(client: &'static Client) {
+    let Some(session) = Session::with(client, []) else { return };
+    let sign = session.stage.test.root().join("sign");
+    session.stage.model.add([say("Answer one."), say("Answer two.").once(&sign), done()]);
+    let window = Window::open(&session);
+    let line = format!("{} Build a todo API --completion-promise DONE", client.command);
+    window.types(&line, "ralph loop activated");
+    window.shows("Answer one.");
+    window.shows("ralph iteration 2/25");
+    let known = session.ralph(&["ls"]).exits(0).says("running");
+    assert!(known.out.contains("2/25"), "{}", known.out);
+    std::fs::write(sign, "").unwrap();
+    window.shows("ralph: detected <promise>DONE</promise> after 3 iterations");
+    session.ended("done", "completed", 3);
+    session.stage.model.is_played(3);
+}
+
+/// A person interrupts it, and says that it is over.
+fn cancelled(client: &'static Client) {
+    let Some(session) = Session::with(client, []) else { return };
+    let never = session.stage.test.root().join("never");
+    session.stage.model.add([say("Answer one."), say("Answer two.").once(&never)]);
+    let window = Window::open(&session);
+    window.types(&format!("{} Build a todo API", client.command), "ralph loop activated");
+    until_within(PATIENCE, "the second iteration", || session.stage.model.asked().len() == 2);
+    window.shows("ralph iteration 2/25");
+    window.press(&["Escape"]);
+    window.shows("nterrupted");
+    let word = client.command.replace("ralph-loop", "cancel-ralph");
+    window.types(&word, "loop cancelled at iteration 2");
+    session.ended("stopped", "stopped", 2);
+    session.stage.model.is_played(2);
+}

@@ -5,6 +5,10 @@
 mod claude;
 mod clis;
 mod codex;
+mod hooks;
+mod hooks_claude;
+mod hooks_codex;
+mod hooks_typed;
 #[expect(dead_code, reason = "the suite of scripted agents needs more of it")]
 #[path = "../it/kit.rs"]
 mod kit;

@@ -5,6 +5,7 @@ use crate::kit::{Done, Live, Test};
 use crate::model::{Model, Step};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// How long anything may take: some of these programs compute for seconds before they begin, and machines are busy.
@@ -67,9 +68,26 @@ impl Stage {
         let settings = format!("[agent]\nname = '{}'\nflags = {:?}\n", self.name, self.flags);
         self.test.write(".ralph/settings.toml", &settings);
         let words = [&["run", "Do the task.", "--name", "a"], words].concat();
-        let mut command = self.test.ralph_command(&words);
+        self.test.start_command(self.ralph(&words))
+    }
+
+    /// The real binary, not started yet, where this agent is.
+    pub(crate) fn ralph(&self, words: &[&str]) -> Command {
+        let mut command = self.test.ralph_command(words);
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        self.test.start_command(command)
+        command
+    }
+
+    /// The agent's own program, not started yet.
+    pub(crate) fn agent(&self) -> Command {
+        self.command(self.test.root().join("bin").join(self.name))
+    }
+
+    /// Another program, where this agent is.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = self.test.command(program);
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
     }
 
     /// What is known of each iteration of the loop.

@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// A scenario under way. It ends with this value.
 pub(crate) struct Model {
@@ -49,6 +50,11 @@ impl Model {
     /// Goes on with these steps.
     pub(crate) fn add(&self, steps: impl IntoIterator<Item = Step>) {
         self.scene.steps.lock().unwrap().extend(steps);
+    }
+
+    /// Goes on with these steps, and forgets what was to come.
+    pub(crate) fn play_instead(&self, steps: impl IntoIterator<Item = Step>) {
+        *self.scene.steps.lock().unwrap() = steps.into_iter().collect();
     }
 
     /// Where it is, without a slash at the end.
@@ -102,6 +108,9 @@ impl Scene {
         let Some(speak) = language(&request.path) else { return elsewhere(request) };
         let has_tools = request.body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
         let step = if has_tools { self.take(&request.body) } else { say("ok").taking(Tokens::NONE) };
+        while step.sign.as_ref().is_some_and(|sign| !sign.exists()) && !*self.is_over.lock().unwrap() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         match step.status {
             Some(status) => Reply::json(status, &step.body).with(step.headers),
             None => speak(request, &step).with(step.headers),

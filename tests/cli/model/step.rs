@@ -1,6 +1,7 @@
 //! What a model does when it is asked once: it says something, uses a tool, or its service refuses.
 
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 /// One answer.
 #[derive(Clone, Default)]
@@ -12,6 +13,8 @@ pub(crate) struct Step {
     /// The status of a refusal, and what it says.
     pub(super) status: Option<u16>,
     pub(super) body: Value,
+    /// A file without which it does not come.
+    pub(super) sign: Option<PathBuf>,
 }
 
 /// What an answer took. No kind is part of another.
@@ -58,6 +61,11 @@ impl Step {
     /// It takes so many tokens.
     pub(crate) fn taking(self, tokens: Tokens) -> Self {
         Self { tokens, ..self }
+    }
+
+    /// It comes once this file is there.
+    pub(crate) fn once(self, sign: &Path) -> Self {
+        Self { sign: Some(sign.to_owned()), ..self }
     }
 
     /// With one more line in the head of the reply.

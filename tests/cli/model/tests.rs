@@ -108,3 +108,19 @@ fn a_body_may_come_in_pieces_and_other_addresses_are_known() {
     }
     model.is_played(1);
 }
+
+#[test]
+fn an_answer_waits_for_its_sign_and_may_be_replaced() {
+    let model = Model::play([say("old")]);
+    let place = tempfile::tempdir().unwrap();
+    let sign = place.path().join("sign");
+    model.play_instead([say("new").once(&sign)]);
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| post(&model, "/v1/messages", &offering_tools(false)).2);
+        crate::kit::until("the question", || model.asked().len() == 1);
+        assert!(!asking.is_finished());
+        std::fs::write(&sign, "").unwrap();
+        assert!(asking.join().unwrap().contains("\"new\""));
+    });
+    model.is_played(1);
+}
