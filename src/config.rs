@@ -118,6 +118,7 @@ pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
         // It is made when the loop has its name.
         worktree: None,
         session: None,
+        covered: Vec::new(),
         share_workspace: all.share_workspace,
         log_cap: all.log_cap.0,
         min_free: all.min_free.0,

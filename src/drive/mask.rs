@@ -29,6 +29,7 @@ const SHORTEST: usize = 8;
 pub struct Mask(Arc<[Secret]>);
 
 struct Secret {
+    name: String,
     cover: String,
     finder: memmem::Finder<'static>,
 }
@@ -47,6 +48,7 @@ impl Mask {
         });
         let mut secrets: Vec<Secret> = secrets
             .map(|(name, value)| Secret {
+                name: name.to_string_lossy().into_owned(),
                 cover: format!("[{}]", name.to_string_lossy()),
                 finder: memmem::Finder::new(value.as_bytes()).into_owned(),
             })
@@ -107,6 +109,29 @@ impl Mask {
             Cow::Borrowed(_) => Cow::Borrowed(text),
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
+    }
+
+    /// Covers the secrets in all of these, and says which there were.
+    pub fn cover_all<'a>(&self, texts: impl Iterator<Item = &'a mut String>) -> Vec<String> {
+        let mut names = Vec::new();
+        for text in texts {
+            if let Cow::Owned(covered) = self.cover_text(text) {
+                let found = self.0.iter().filter(|secret| covered.contains(&secret.cover));
+                names.extend(found.map(|secret| secret.name.clone()));
+                *text = covered;
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The text as it was, with the values of these variables in it.
+    pub fn uncover(&self, text: &str, names: &[String]) -> String {
+        let known = self.0.iter().filter(|secret| names.contains(&secret.name));
+        known.fold(text.to_owned(), |text, secret| {
+            text.replace(&secret.cover, &String::from_utf8_lossy(secret.finder.needle()))
+        })
     }
 
     /// How much of the end of these bytes may be the beginning of a secret.

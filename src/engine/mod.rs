@@ -6,6 +6,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod act;
+mod covered;
 pub mod decide;
 mod drain;
 pub mod event;

@@ -47,6 +47,9 @@ pub struct Plan {
     /// The session of a client that it lives in, unless ralph starts its agents itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
+    /// The variables whose values a person has typed: their names stand in the words of this plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub covered: Vec<String>,
     /// Whether another loop may use the same workspace.
     pub share_workspace: bool,
     /// How much of an iteration's output is kept, in bytes.

@@ -80,7 +80,8 @@ impl Runner<'_> {
         let plan = &self.state.plan;
         let task = self.task_text()?;
         if plan.context.level == Level::None && !self.state.is_inside() {
-            return Ok(task);
+            // It is kept in a file like every other.
+            return Ok(self.world.mask().cover(&task).into_owned());
         }
         let task = String::from_utf8_lossy(&task).into_owned();
         let mut materials = Materials {
@@ -155,6 +156,11 @@ impl Runner<'_> {
             };
             (Fault::PromptFile, format!("{what}: {}", path.display()))
         })
+    }
+
+    /// Words of the plan as a person typed them, for whoever has to have them so.
+    pub(super) fn uncovered(&self, text: &str) -> String {
+        self.world.mask().uncover(text, &self.state.plan.covered)
     }
 
     fn diff(&self) -> Result<Excerpt, String> {

@@ -160,7 +160,8 @@ impl Runner<'_> {
             let prompt = String::from_utf8_lossy(&self.prompt.1).into_owned();
             return self.world.call(Invitation { prompt, iteration, workspace, task_dir }, terms);
         }
-        let mut command = script::resolve(&agent.command);
+        let typed: Vec<String> = agent.command.iter().map(|word| self.uncovered(word)).collect();
+        let mut command = script::resolve(&typed);
         command.extend(self.budget_words());
         let prompt = match agent.prompt {
             _ if agent.terminal => None,
@@ -184,7 +185,7 @@ impl Runner<'_> {
         ]
         .map(|(name, value)| (name.to_owned(), value));
         let unset = [&agent.unset[..], &agent.held_back].concat();
-        let own = agent.env.clone().into_iter();
+        let own = agent.env.iter().map(|(name, value)| (name.clone(), self.uncovered(value)));
         let env: Vec<(String, String)> = own.chain(env).collect();
         let (command, dir) = (&command[..], &plan.workspace);
         let terminal = agent.terminal.then(|| self.service());
@@ -247,7 +248,7 @@ impl Runner<'_> {
         let log = self.dir.check_log(iteration, &what.slug);
         // There even if the check says nothing, and without what it said when a crash cut it short.
         let emptied = dir::create_file(&log);
-        let command = ["sh", "-c", &what.command].map(str::to_owned);
+        let command = ["sh", "-c", &self.uncovered(&what.command)].map(str::to_owned);
         let mark = [(leftover::MARK.to_owned(), leftover::mark(&self.header.id))];
         let timeout = Some(self.within(millis(what.timeout_ms)));
         let started = emptied.and_then(|_| {

@@ -177,6 +177,12 @@ fn can_start(visit: &Visit) -> Result<(), Failure> {
     for agent in plan.agents() {
         agent_exists(agent, &plan.workspace, &own_agents(&plan.workspace))?;
     }
+    if let Some(name) = plan.covered.iter().find(|name| std::env::var_os(name).is_none()) {
+        return Err(Failure::usage(
+            format!("{name} is not set here, and {:?} was begun with its value", visit.dir.name()),
+            format!("set {name}, then say it again"),
+        ));
+    }
     let otherwise =
         format!(": {:?} lives in a window of it, and stays as it is until then", visit.dir.name());
     usable(tmux(visit).as_ref(), &otherwise)

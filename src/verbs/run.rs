@@ -9,6 +9,7 @@ use super::visit::Visit;
 use super::worktree::{Made, Wanted, clear_half_made};
 use crate::cli::{OutputWords, RunWords};
 use crate::config::{self, Places, Settings, Stack};
+use crate::drive::mask::Mask;
 use crate::engine::plan::{Level, Worktree};
 use crate::engine::{Plan, Status};
 use crate::os::Held;
@@ -181,6 +182,7 @@ pub(crate) fn prepare(
     if is_interrupted() {
         return Err(Failure::broken("interrupted"));
     }
+    plan.covered = Mask::of_environment().cover_all(plan.typed_mut());
     let header = Header { name, id: new_id()?, created_ms, parent, background, tmux, plan: plan.clone() };
     drop(Journal::create(&dir, &header)?);
     notes.extend(made.map(Made::keep).unwrap_or_default());

@@ -3,6 +3,7 @@
 use super::failure::{Failure, warn};
 use super::visit::friends;
 use crate::cli::OutputWords;
+use crate::drive::mask::Mask;
 use crate::drive::task::TaskDir;
 use crate::drive::tree::start_time;
 use crate::drive::{World, git, notify, warden};
@@ -216,7 +217,8 @@ pub(super) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failur
 
 /// Tells whoever is to be told that this runner has left. What goes wrong there changes nothing.
 fn tell(dir: &LoopDir, header: &Header, state: &State, finished: Option<&Line>) {
-    let Some(command) = state.plan.notify.as_deref() else { return };
+    let Some(shown) = state.plan.notify.as_deref() else { return };
+    let command = &Mask::of_environment().uncover(shown, &state.plan.covered)[..];
     let news = news::news(header, state, finished, &dir.path().display().to_string());
     let (path, log) = (dir.notify_news(), dir.notify_log());
     let result = news.to_string();
@@ -235,7 +237,7 @@ fn tell(dir: &LoopDir, header: &Header, state: &State, finished: Option<&Line>) 
         Err(error) => Some(error.to_string()),
     };
     if let Some(trouble) = trouble {
-        warn(format!("--notify {command:?}: {trouble}; see {}", dir.notify_log().display()));
+        warn(format!("--notify {shown:?}: {trouble}; see {}", dir.notify_log().display()));
     }
 }
 

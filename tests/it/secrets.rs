@@ -86,3 +86,41 @@ fn search(place: &Path, words: &str) {
         }
     }
 }
+
+#[test]
+fn a_value_that_a_person_types_is_used_and_not_written_down() {
+    let test = Test::new();
+    let value = "hunter2-of-a-test";
+    let check = format!("test -n \"$SHOP_TOKEN\" && test \"$SHOP_TOKEN\" = {value} && grep -q {value} got");
+    let agent = format!("cat >> got; echo {value} >> got; echo '<promise>COMPLETE</promise>'");
+    let task = format!("Deploy with {value}.");
+    let words = ["run", &task, "--name", "a", "--check", &check, "--context", "none", "--notify"];
+    let notify = format!("echo {value} > told");
+    let words = [&words[..], &[&notify, "--", "sh", "-c", &agent]].concat();
+    let mut command = test.ralph_command(&words);
+    command.env("SHOP_TOKEN", value);
+    let done = test.start_command(command).end().exits(0);
+    assert!(!done.out.contains(value) && !done.err.contains(value), "{}", done.out);
+    let got = format!("Deploy with [SHOP_TOKEN].{value}\n");
+    assert_eq!(test.read("got"), got, "its command has what was typed, and the prompt the name");
+    assert_eq!(test.read("told"), format!("{value}\n"));
+    let told = test.sh(&format!("grep -rl {value} ../state .ralph || true"));
+    assert_eq!(told, "", "nobody else");
+    test.ralph(&["status", "a"]).exits(0).says("Deploy with [SHOP_TOKEN].");
+}
+
+#[test]
+fn a_loop_that_was_given_a_value_does_not_go_on_without_it() {
+    let test = Test::new();
+    let value = "hunter2-of-a-test";
+    let check = format!("test -n {value} && test -e never");
+    let mut command =
+        test.ralph_command(&["run", "x", "--name", "a", "-m", "1", "--check", &check, "--", "true"]);
+    command.env("SHOP_TOKEN", value);
+    test.start_command(command).end().exits(1);
+    test.ralph(&["set", "a", "max-iterations=2"]).exits(0);
+    test.ralph(&["resume", "a"]).exits(2).complains("SHOP_TOKEN is not set here");
+    let mut again = test.ralph_command(&["resume", "a"]);
+    again.env("SHOP_TOKEN", value);
+    test.start_command(again).end().exits(1).says("starting iteration 2/2");
+}

@@ -54,6 +54,7 @@ pub(super) fn plan() -> Plan {
         workspace: "/work".into(),
         worktree: None,
         session: None,
+        covered: Vec::new(),
         scm: Scm::default(),
         notify: None,
         share_workspace: false,

@@ -61,6 +61,7 @@ fn plan(workspace: &Path) -> Plan {
         notify: None,
         worktree: None,
         session: None,
+        covered: Vec::new(),
         share_workspace: false,
         log_cap: 1 << 20,
         min_free: 0,
