@@ -6,6 +6,7 @@ use crate::engine::outcome::iterations;
 use crate::engine::signal::fold;
 use crate::engine::{Limit, Outcome, Phase, State};
 use crate::store::Header;
+use std::path::Path;
 
 /// What a person's commands begin with in a client that keeps slashes to itself.
 const SIGIL: [(&str, &str); 1] = [("codex", "$")];
@@ -106,6 +107,22 @@ pub fn turn(state: &State) -> String {
         None => words.push_str(" | no promise and no limit: only /cancel-ralph ends it"),
     }
     spelled(client(state), &words)
+}
+
+/// What an agent is told of a prompt whose client hands over no more than so many bytes of it: both its ends, and
+/// where all of it is.
+pub fn shortened(prompt: &str, bytes: usize, whole: &Path) -> String {
+    let prompt = prompt.trim_end();
+    let whole_character = |at: &usize| prompt.is_char_boundary(*at);
+    let head = (0..=bytes / 2).rev().find(whole_character).unwrap_or(0);
+    let after = prompt.len().saturating_sub(bytes / 2).max(head);
+    let tail = (after..=prompt.len()).find(whole_character).unwrap_or(prompt.len());
+    format!(
+        "This prompt is too long to be handed over here. Before you begin, read all of it in {}\n\n{}\n\n[…]\n\n{}",
+        whole.display(),
+        &prompt[..head],
+        &prompt[tail..]
+    )
 }
 
 /// What a person is told when the session's turn broke off.

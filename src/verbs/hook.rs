@@ -30,6 +30,8 @@ const LOOK: Duration = Duration::from_millis(10);
 const ERROR: &str = "API Error";
 /// What an answer takes once the checks are over, or were ended: so much before the client's time is up.
 const MARGIN: Duration = Duration::from_secs(20);
+/// Codex cuts ten thousand bytes and more in the middle, and it writes some characters as several.
+const CUT: usize = 8000;
 /// How often in a row Claude Code lets an agent be held back that uses no tool, where nobody says otherwise.
 const CAP: u32 = 8;
 /// The variable that says otherwise; 0 is always.
@@ -133,13 +135,13 @@ impl Call {
         knocks.push(self.turn_over(plan.limits.blocks));
         if plan.proof.checks.is_empty() && plan.scm.tasks.is_empty() {
             let (header, attended) = self.attend(&dir, &view.state, knocks)?;
-            return Ok(answer(&header, &attended));
+            return Ok(self.answer(&header, &attended));
         }
         // Checks may be long, and nothing of them may outlive this.
         let locks = Locks::of(&dir, plan)?;
         let work = || {
             let attended = attend(&dir, &locks, self.client, knocks);
-            let answered = attended.map(|(header, attended)| answer(&header, &attended));
+            let answered = attended.map(|(header, attended)| self.answer(&header, &attended));
             reply(
                 &answered.unwrap_or_else(|failure| Answer::told(format!("⚠️ ralph: {}", failure.in_words()))),
             );
@@ -226,6 +228,25 @@ impl Call {
         Ok(Answer::go())
     }
 
+    /// What the client is told of where its loop stands.
+    fn answer(&self, header: &Header, attended: &Attended) -> Answer {
+        let state = &attended.state;
+        match &attended.left {
+            Left::Lent => {
+                let prompt = String::from_utf8_lossy(&attended.prompt);
+                let whole = self.home.loop_dir(&header.name).iteration(state.iteration).join("prompt.md");
+                let reason = match self.program {
+                    Program::Codex if prompt.len() > CUT => words::shortened(&prompt, CUT, &whole),
+                    _ => prompt.trim_end().to_owned(),
+                };
+                Answer::Block { reason, message: Some(words::turn(state)) }
+            }
+            // The client itself wanted no answer any more.
+            Left::HungUp => Answer::go(),
+            Left::Ended(_) | Left::Paused => Answer::told(words::over(header, state)),
+        }
+    }
+
     /// How often in a row the client lets its agent be held back that uses no tool; none is always.
     fn cap(&self) -> Option<u32> {
         if self.program != Program::Claude {
@@ -236,20 +257,6 @@ impl Call {
         let is_newer =
             || ["CLAUDE_PID", "CLAUDE_CODE_SESSION_ID"].iter().any(|name| std::env::var_os(name).is_some());
         said.or_else(|| is_newer().then_some(CAP)).filter(|cap| *cap > 0)
-    }
-}
-
-/// What a client is told of where its loop stands.
-fn answer(header: &Header, attended: &Attended) -> Answer {
-    let state = &attended.state;
-    match &attended.left {
-        Left::Lent => Answer::Block {
-            reason: String::from_utf8_lossy(&attended.prompt).trim_end().to_owned(),
-            message: Some(words::turn(state)),
-        },
-        // The client itself wanted no answer any more.
-        Left::HungUp => Answer::go(),
-        Left::Ended(_) | Left::Paused => Answer::told(words::over(header, state)),
     }
 }
 

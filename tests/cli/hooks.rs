@@ -73,7 +73,7 @@ macro_rules! in_sessions {
 crate::in_sessions! {
     claude CLAUDE: promise limit red_checks word_alone two_sessions broken_sheet odd_text long_prompt;
     old_claude OLD_CLAUDE: promise limit red_checks word_alone two_sessions broken_sheet odd_text longish_prompt;
-    codex CODEX: promise limit red_checks word_alone two_sessions broken_sheet odd_text;
+    codex CODEX: promise limit red_checks word_alone two_sessions broken_sheet odd_text cut_prompt;
 }
 
 /// A stage whose client has the plugin.
@@ -286,4 +286,16 @@ fn comes_back_whole(client: &'static Client, times: usize) {
     session.ended("done", "completed", 2);
     let heard = session.heard(2);
     assert!(heard.contains(prompt.trim()), "{} bytes of {}", heard.len(), prompt.len());
+}
+
+/// Codex cuts what is long: the model is told where all of it is.
+fn cut_prompt(client: &'static Client) {
+    let Some(session) = Session::with(client, [say("One."), done()]) else { return };
+    let prompt = format!("Begin. {}", "a long & <story> ".repeat(60_000));
+    session.reads(&format!("{} {prompt} --completion-promise DONE", client.command)).exits(0);
+    session.ended("done", "completed", 2);
+    let heard = session.heard(2);
+    assert!(heard.contains("Begin. a long") && !heard.contains("truncated"), "{heard}");
+    let path = heard.split("read all of it in ").nth(1).and_then(|rest| rest.lines().next()).expect("a path");
+    assert_eq!(std::fs::read_to_string(path).unwrap().trim(), prompt.trim());
 }

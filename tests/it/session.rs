@@ -279,6 +279,22 @@ fn everything_is_text() {
 }
 
 #[test]
+fn what_codex_would_cut_is_given_with_the_file_that_has_all_of_it() {
+    let test = Test::new();
+    let session = Session { client: "codex", ..Session::of(&test) };
+    let long = format!("Begin. {}End.", "é🦀 of a long prompt ".repeat(5_000));
+    session.begins(&long);
+    for n in [2, 3] {
+        let told = session.goes_on("no");
+        assert!(told.len() < 9_000, "{}", told.len());
+        assert!(told.contains("\n\nBegin. é") && told.ends_with(" End."), "{told}");
+        let path = told.split("read all of it in ").nth(1).unwrap().lines().next().unwrap();
+        assert!(path.contains(&format!("/{n:04}/")), "{path}");
+        assert_eq!(std::fs::read_to_string(path).unwrap().trim(), long);
+    }
+}
+
+#[test]
 fn words_that_are_wrong_start_nothing() {
     let test = Test::new();
     let session = Session::of(&test);

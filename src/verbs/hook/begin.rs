@@ -1,6 +1,6 @@
 //! How a loop begins in a session: typed there, or taken over from the file that another plugin left.
 
-use super::{Call, answer, set_aside};
+use super::{Call, set_aside};
 use crate::cli::hook::Client as Program;
 use crate::config::keys::key;
 use crate::config::slash::{self, Asked, Errand};
@@ -63,7 +63,7 @@ pub(super) fn taken_over(call: &Call) -> Result<Answer, Failure> {
     };
     let before = sheet.iteration.saturating_sub(1);
     let (header, attended) = set_up(call, &wanted, before, true)?;
-    Ok(answer(&header, &attended))
+    Ok(call.answer(&header, &attended))
 }
 
 /// Whether a file that cannot be read may be this session's: it names no other.
