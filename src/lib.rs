@@ -48,18 +48,23 @@
 //!
 //! The crate's rooms are described in ARCHITECTURE.md.
 
+mod agent;
 mod cli;
+mod client;
+mod commands;
 mod config;
-mod drive;
 mod engine;
+mod git;
 mod library;
+mod lifecycle;
 mod os;
-mod run;
-mod show;
+mod process;
+mod runner;
 mod store;
-mod verbs;
+mod terminal;
+mod ui;
 
-pub use drive::call::Turn;
+pub use agent::function::Turn;
 pub use engine::plan::{Approve, Level};
 pub use engine::{Act, Event, Limit, Outcome};
 pub use library::{CheckResult, Error, IterationReport, Loop, Reply, Report, Stopper};
@@ -69,18 +74,18 @@ pub mod event {
     pub use crate::engine::event::{
         Change, CheckReport, Door, Exit, Fault, Marker, Notice, Report, Said, Verdict, Wish,
     };
-    pub use crate::engine::keeping::{Skip, TaskReport};
+    pub use crate::engine::scm::{Skip, TaskReport};
 }
 
 #[doc(hidden)]
-pub use verbs::main;
+pub use commands::main;
 
 /// What tests and fuzzers need; no part of the interface.
 #[doc(hidden)]
 pub mod testing {
     pub use crate::cli::Words;
-    pub use crate::config::slash;
-    pub use crate::drive::hook;
+    pub use crate::client::slash;
+    pub use crate::client::{hook, loop_file, transcript};
     pub use crate::engine::prompt::NAMES;
     pub use crate::engine::template::unknown;
     pub use crate::library::replay::{Replay, covered, reset_in_thread, reset_time};

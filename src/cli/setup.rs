@@ -38,8 +38,14 @@ pub struct ManWords {
 
 /// The words that can be typed, without those that are not meant to be.
 pub fn visible(all: &Command) -> Command {
-    let mut visible = Command::new("ralph").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
+    let mut visible = Command::new("ralph")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true);
     visible = visible.about(all.get_about().cloned().unwrap_or_default());
     visible = visible.after_help(all.get_after_help().cloned().unwrap_or_default());
-    visible.subcommands(all.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned())
+    visible.subcommands(
+        all.get_subcommands()
+            .filter(|verb| !verb.is_hide_set())
+            .cloned(),
+    )
 }

@@ -25,27 +25,48 @@ struct Purse<'a> {
 /// Who pays for the work of this agent in this process's environment.
 pub fn bill_here(preset: &Preset, allow_keys: bool) -> Bill {
     let home = std::env::home_dir();
-    bill(preset, &Purse { variable: &|name| std::env::var(name).ok(), home: home.as_deref(), allow_keys })
+    bill(
+        preset,
+        &Purse {
+            variable: &|name| std::env::var(name).ok(),
+            home: home.as_deref(),
+            allow_keys,
+        },
+    )
 }
 
 /// Who pays for the work of this agent.
 fn bill(preset: &Preset, purse: &Purse<'_>) -> Bill {
     let is_set = |name: &&String| (purse.variable)(name).is_some_and(|value| !value.is_empty());
     let key = preset.keys.iter().find(is_set);
-    let by_variable =
-        preset.login_variables.iter().find(is_set).map(|name| format!("its own login ({name})"));
+    let by_variable = preset
+        .login_variables
+        .iter()
+        .find(is_set)
+        .map(|name| format!("its own login ({name})"));
     let login = by_variable.or_else(|| {
-        let file =
-            preset.login_files.iter().find(|file| path(file, purse).is_some_and(|path| path.is_file()));
+        let file = preset
+            .login_files
+            .iter()
+            .find(|file| path(file, purse).is_some_and(|path| path.is_file()));
         file.map(|file| format!("its own login ({file})"))
     });
     match (login, key) {
         (Some(login), Some(_)) if !purse.allow_keys => {
             let held_back = preset.keys.iter().filter(is_set).cloned().collect();
-            Bill { payer: Some(login), held_back }
+            Bill {
+                payer: Some(login),
+                held_back,
+            }
         }
-        (_, Some(key)) => Bill { payer: Some(format!("the key in {key}")), held_back: Vec::new() },
-        (payer, None) => Bill { payer, held_back: Vec::new() },
+        (_, Some(key)) => Bill {
+            payer: Some(format!("the key in {key}")),
+            held_back: Vec::new(),
+        },
+        (payer, None) => Bill {
+            payer,
+            held_back: Vec::new(),
+        },
     }
 }
 
@@ -75,9 +96,19 @@ mod tests {
             std::fs::write(home.path().join(".the/login"), "x").unwrap();
         }
         let find = |name: &str| {
-            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned())
         };
-        bill(&preset, &Purse { variable: &find, home: Some(home.path()), allow_keys })
+        bill(
+            &preset,
+            &Purse {
+                variable: &find,
+                home: Some(home.path()),
+                allow_keys,
+            },
+        )
     }
 
     #[test]
@@ -87,7 +118,13 @@ mod tests {
             (&[][..], false, false, None, &[][..]),
             (&[], true, false, Some("its own login (~/.the/login)"), &[]),
             (&key, false, false, Some("the key in OTHER_KEY"), &[]),
-            (&key, true, false, Some("its own login (~/.the/login)"), &["OTHER_KEY"]),
+            (
+                &key,
+                true,
+                false,
+                Some("its own login (~/.the/login)"),
+                &["OTHER_KEY"],
+            ),
             (&key, true, true, Some("the key in OTHER_KEY"), &[]),
             (
                 &[("THE_TOKEN", "t"), ("THE_KEY", "k")],

@@ -137,7 +137,9 @@ pub fn table() -> &'static [Key] {
     static TABLE: OnceLock<Vec<Key>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let text = include_str!("../../presets/settings.toml");
-        toml::from_str::<Table>(text).expect("the table of settings is right").key
+        toml::from_str::<Table>(text)
+            .expect("the table of settings is right")
+            .key
     })
 }
 
@@ -154,10 +156,15 @@ pub fn key(name: &str) -> &'static Key {
 
 /// The word that was probably meant.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let scored =
-        known.map(|other| (strsim::jaro_winkler(&word.to_lowercase(), &other.to_lowercase()), other));
+    let scored = known.map(|other| {
+        (
+            strsim::jaro_winkler(&word.to_lowercase(), &other.to_lowercase()),
+            other,
+        )
+    });
     let best = scored.max_by(|one, other| one.0.total_cmp(&other.0));
-    best.filter(|(score, _)| *score >= 0.8).map(|(_, word)| word)
+    best.filter(|(score, _)| *score >= 0.8)
+        .map(|(_, word)| word)
 }
 
 /// `maxIterations` and `max_iterations` as `max-iterations`.
@@ -190,9 +197,13 @@ mod tests {
 
     #[test]
     fn a_name_may_be_spelled_in_three_ways() {
-        for spelled in
-            ["maxIterations", "max_iterations", "max-iterations", "MaxIterations", "MAX_ITERATIONS"]
-        {
+        for spelled in [
+            "maxIterations",
+            "max_iterations",
+            "max-iterations",
+            "MaxIterations",
+            "MAX_ITERATIONS",
+        ] {
             assert_eq!(kebab(spelled), "max-iterations");
         }
         assert_eq!(camel("max-iterations"), "maxIterations");
@@ -216,7 +227,11 @@ mod tests {
                     let owners = keys.iter().filter(|other| other.is_called(name)).count();
                     assert_eq!(owners, 1, "{name}");
                 }
-                assert!(key.help.ends_with(|c: char| c != '.'), "{}: no full stop", key.name);
+                assert!(
+                    key.help.ends_with(|c: char| c != '.'),
+                    "{}: no full stop",
+                    key.name
+                );
                 check(&key.inner);
             }
         }

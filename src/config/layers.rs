@@ -56,15 +56,27 @@ pub struct Places {
 impl Stack {
     /// The defaults alone.
     pub fn defaults() -> Self {
-        let rows = table().iter().filter_map(|key| Some((key.name.clone(), key.default.clone()?)));
-        Self { layers: vec![Layer { origin: Origin::Default, values: rows.collect() }] }
+        let rows = table()
+            .iter()
+            .filter_map(|key| Some((key.name.clone(), key.default.clone()?)));
+        Self {
+            layers: vec![Layer {
+                origin: Origin::Default,
+                values: rows.collect(),
+            }],
+        }
     }
 
     /// The defaults and every settings file there is.
     pub fn load(places: &Places) -> Result<Self, Wrong> {
         let mut stack = Self::defaults();
         let project_dir = places.workspace.join(".ralph");
-        let user = places.user.as_deref().map(|dir| file::find(dir, "settings")).transpose()?.flatten();
+        let user = places
+            .user
+            .as_deref()
+            .map(|dir| file::find(dir, "settings"))
+            .transpose()?
+            .flatten();
         let project = match &places.project {
             Some(path) => Some(places.workspace.join(path)),
             None => file::find(&project_dir, "settings")?,
@@ -76,15 +88,17 @@ impl Stack {
         for path in [user, project, local].into_iter().flatten() {
             let shown = shown(&path, &places.workspace);
             let values = file::read(&path, &shown)?;
-            stack.push(Layer { origin: Origin::File(shown), values });
+            stack.push(Layer {
+                origin: Origin::File(shown),
+                values,
+            });
         }
         Ok(stack)
     }
 
     /// Lays another on top. Objects merge; anything else takes the place of what was below.
     pub fn push(&mut self, layer: Layer) {
-        let another =
-            matches!((named(&self.merged()), named(&layer.values)), (Some(old), Some(new)) if old != new);
+        let another = matches!((named(&self.merged()), named(&layer.values)), (Some(old), Some(new)) if old != new);
         // The defaults stay: every setting must have a value.
         for below in self.layers.iter_mut().skip(1) {
             take_away(table(), &layer.values, &mut below.values);
@@ -113,14 +127,16 @@ impl Stack {
     pub(super) fn level(&self, path: &[&str]) -> usize {
         let says = |layer: &Layer| {
             let mut values = &layer.values;
-            path.iter().enumerate().all(|(depth, name)| match values.get(*name) {
-                Some(Value::Object(inner)) if depth + 1 < path.len() => {
-                    values = inner;
-                    true
-                }
-                Some(_) => true,
-                None => false,
-            })
+            path.iter()
+                .enumerate()
+                .all(|(depth, name)| match values.get(*name) {
+                    Some(Value::Object(inner)) if depth + 1 < path.len() => {
+                        values = inner;
+                        true
+                    }
+                    Some(_) => true,
+                    None => false,
+                })
         };
         self.layers.iter().rposition(says).unwrap_or(0)
     }
@@ -134,9 +150,9 @@ impl Stack {
     pub fn name(&self, key: &str) -> String {
         let row = super::keys::key(key);
         match self.origin(&[key]) {
-            Origin::Flag | Origin::Default => {
-                row.flag().map_or_else(|| row.camel(), |flag| format!("--{flag}"))
-            }
+            Origin::Flag | Origin::Default => row
+                .flag()
+                .map_or_else(|| row.camel(), |flag| format!("--{flag}")),
             Origin::File(path) => format!("{path}: {}", row.camel()),
         }
     }
@@ -144,13 +160,18 @@ impl Stack {
 
 /// A path as people would name it: from the workspace if it is there.
 fn shown(path: &Path, workspace: &Path) -> String {
-    path.strip_prefix(workspace).unwrap_or(path).display().to_string()
+    path.strip_prefix(workspace)
+        .unwrap_or(path)
+        .display()
+        .to_string()
 }
 
 /// What a layer says may leave no room for what a lower one said under another key.
 fn take_away(keys: &[Key], above: &Map<String, Value>, below: &mut Map<String, Value>) {
     for (name, value) in above {
-        let Some(key) = find(keys, name) else { continue };
+        let Some(key) = find(keys, name) else {
+            continue;
+        };
         let says_nothing = matches!(value, Value::Null | Value::Bool(false));
         for replaced in key.replaces.iter().filter(|_| !says_nothing) {
             below.remove(replaced);
@@ -164,7 +185,9 @@ fn take_away(keys: &[Key], above: &Map<String, Value>, below: &mut Map<String, V
 /// The agent that a layer names, by a name or by a command.
 fn named(values: &Map<String, Value>) -> Option<&str> {
     let agent = values.get("agent")?;
-    let program = agent["name"].as_str().or_else(|| agent["command"][0].as_str())?;
+    let program = agent["name"]
+        .as_str()
+        .or_else(|| agent["command"][0].as_str())?;
     program.rsplit('/').next()
 }
 

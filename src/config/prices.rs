@@ -1,7 +1,7 @@
 //! What do models cost? A table that comes with ralph, and what the user adds to it.
 
 use super::{Stack, Wrong, wrong};
-use crate::engine::tokens::{Price, Prices};
+use crate::engine::usage::{Price, Prices};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -23,25 +23,32 @@ pub fn prices(stack: &Stack, own: &BTreeMap<String, Value>) -> Result<Prices, Wr
 }
 
 fn known() -> Prices {
-    toml::from_str(include_str!("../../presets/prices.toml")).expect("the embedded prices are right")
+    toml::from_str(include_str!("../../presets/prices.toml"))
+        .expect("the embedded prices are right")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::tokens::Tokens;
+    use crate::engine::usage::Tokens;
 
     #[test]
     fn every_price_that_comes_with_ralph_is_sound() {
         for (model, price) in known().0 {
             let read = price.cache_read.unwrap_or(price.input);
-            assert!(read <= price.input && price.input < price.output, "{model}: {price:?}");
+            assert!(
+                read <= price.input && price.input < price.output,
+                "{model}: {price:?}"
+            );
         }
     }
 
     #[test]
     fn a_dated_model_costs_what_its_family_does_and_an_unknown_one_nobody_knows() {
-        let tokens = Tokens { input: 1_000_000, ..Tokens::default() };
+        let tokens = Tokens {
+            input: 1_000_000,
+            ..Tokens::default()
+        };
         for (model, usd) in [
             ("gpt-5.5", Some(5.0)),
             ("gpt-5.5-2026-04-01", Some(5.0)),

@@ -33,21 +33,36 @@ fn object(keys: &[Key], place: &str) -> Value {
     let mut others = Map::new();
     for key in keys {
         let here = format!("{place}/properties/{}", key.camel());
-        let flag = key.flag().filter(|flag| key.kind != Kind::Switch && *flag != key.name);
+        let flag = key
+            .flag()
+            .filter(|flag| key.kind != Kind::Switch && *flag != key.name);
         for alias in &key.aliases {
             let same = format!("The same as {}", key.camel());
             properties.insert(camel(alias), json!({ "description": same, "$ref": here }));
         }
-        for name in key.aliases.iter().map(String::as_str).chain([key.name.as_str()]) {
+        for name in key
+            .aliases
+            .iter()
+            .map(String::as_str)
+            .chain([key.name.as_str()])
+        {
             if name.contains('-') {
-                others.insert(format!("^{}$", name.replace('-', "[-_]")), json!({ "$ref": here }));
+                others.insert(
+                    format!("^{}$", name.replace('-', "[-_]")),
+                    json!({ "$ref": here }),
+                );
             }
         }
         others.extend(flag.map(|flag| (format!("^{}$", kebab(flag)), json!({ "$ref": here }))));
         properties.insert(key.camel(), entry(key, &here));
     }
-    let required: Vec<String> = keys.iter().filter(|key| key.required).map(Key::camel).collect();
-    let mut object = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    let required: Vec<String> = keys
+        .iter()
+        .filter(|key| key.required)
+        .map(Key::camel)
+        .collect();
+    let mut object =
+        json!({ "type": "object", "properties": properties, "additionalProperties": false });
     if !others.is_empty() {
         object["patternProperties"] = others.into();
     }
@@ -59,7 +74,11 @@ fn object(keys: &[Key], place: &str) -> Value {
 
 fn entry(key: &Key, place: &str) -> Value {
     let mut entry = kind(key, place);
-    let otherwise = key.otherwise.as_ref().map(|words| format!(" [default: {words}]")).unwrap_or_default();
+    let otherwise = key
+        .otherwise
+        .as_ref()
+        .map(|words| format!(" [default: {words}]"))
+        .unwrap_or_default();
     entry["description"] = format!("{}{otherwise}", key.help).into();
     if let Some(default) = key.default.as_ref().filter(|_| key.otherwise.is_none()) {
         entry["default"] = default.clone();

@@ -12,7 +12,10 @@ pub fn scm(name: &str, words: ScmWords) -> Result<Scm, Wrong> {
     }
     if command[0].rsplit('/').next() != Some("git") {
         return wrong(
-            format!("{name}: command is {:?}, and only git is understood", command[0]),
+            format!(
+                "{name}: command is {:?}, and only git is understood",
+                command[0]
+            ),
             "leave it out, or give \"git\", its path, or git with words of its own",
         );
     }
@@ -33,13 +36,19 @@ pub fn scm(name: &str, words: ScmWords) -> Result<Scm, Wrong> {
             Some("git") => {
                 return wrong(
                     format!("{name}: {task:?} names git itself"),
-                    format!("leave that out: {:?}", task.trim_start().trim_start_matches("git").trim()),
+                    format!(
+                        "leave that out: {:?}",
+                        task.trim_start().trim_start_matches("git").trim()
+                    ),
                 );
             }
             Some(_) => {}
         }
     }
-    Ok(Scm { command, tasks: tasks.iter().map(|task| task.trim().to_owned()).collect() })
+    Ok(Scm {
+        command,
+        tasks: tasks.iter().map(|task| task.trim().to_owned()).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -48,7 +57,13 @@ mod tests {
 
     fn plan(command: &[&str], tasks: &[&str]) -> Result<Scm, Wrong> {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        scm("--scm", ScmWords { command: owned(command), tasks: owned(tasks) })
+        scm(
+            "--scm",
+            ScmWords {
+                command: owned(command),
+                tasks: owned(tasks),
+            },
+        )
     }
 
     #[test]
@@ -63,13 +78,30 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for command in ["hg", "/usr/bin/svn", "", "gitk"] {
-            assert!(plan(&[command], &[]).unwrap_err().error.contains("--scm: command is"), "{command}");
+            assert!(
+                plan(&[command], &[])
+                    .unwrap_err()
+                    .error
+                    .contains("--scm: command is"),
+                "{command}"
+            );
         }
-        for (task, named) in
-            [("", "empty"), (" ", "empty"), ("commit -m 'x", "quotation"), ("git push", "names git")]
-        {
-            assert!(plan(&[], &[task]).unwrap_err().error.contains(named), "{task}");
+        for (task, named) in [
+            ("", "empty"),
+            (" ", "empty"),
+            ("commit -m 'x", "quotation"),
+            ("git push", "names git"),
+        ] {
+            assert!(
+                plan(&[], &[task]).unwrap_err().error.contains(named),
+                "{task}"
+            );
         }
-        assert!(plan(&[], &["git push"]).unwrap_err().hint.contains("\"push\""));
+        assert!(
+            plan(&[], &["git push"])
+                .unwrap_err()
+                .hint
+                .contains("\"push\"")
+        );
     }
 }

@@ -120,7 +120,9 @@ impl Settings {
     pub fn of(stack: &Stack) -> Self {
         let mut all = stack.merged();
         // What is said to be nothing in one of `agents` may still change a known one.
-        all.iter_mut().filter(|(name, _)| *name != "agents").for_each(|(_, value)| without_nulls(value));
+        all.iter_mut()
+            .filter(|(name, _)| *name != "agents")
+            .for_each(|(_, value)| without_nulls(value));
         // Each value was held against the table before it came into a layer.
         serde_json::from_value(Value::Object(all)).expect("the table and its types agree")
     }

@@ -13,12 +13,25 @@ pub(super) fn task(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Tas
     }
     if all.prompt.is_some() && all.prompt_file.is_some() {
         return wrong(
-            format!("{} and {} are both given", stack.name("prompt"), stack.name("prompt-file")),
+            format!(
+                "{} and {} are both given",
+                stack.name("prompt"),
+                stack.name("prompt-file")
+            ),
             "give one of the two",
         );
     }
-    let text = |text| Ok(Task { title: None, text: Some(text), file: None });
-    if let Some(path) = all.prompt_file.as_ref().filter(|_| words.is_none() || stack.is_typed("prompt-file"))
+    let text = |text| {
+        Ok(Task {
+            title: None,
+            text: Some(text),
+            file: None,
+        })
+    };
+    if let Some(path) = all
+        .prompt_file
+        .as_ref()
+        .filter(|_| words.is_none() || stack.is_typed("prompt-file"))
     {
         return from_file(errand, path, words);
     }
@@ -26,9 +39,10 @@ pub(super) fn task(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Tas
         return text(words);
     }
     match &all.prompt {
-        Some(prompt) if prompt.trim().is_empty() => {
-            wrong(format!("{} is empty", stack.name("prompt")), "say what to do")
-        }
+        Some(prompt) if prompt.trim().is_empty() => wrong(
+            format!("{} is empty", stack.name("prompt")),
+            "say what to do",
+        ),
         Some(prompt) => text(prompt.clone()),
         None if errand.workspace.join("PROMPT.md").exists() => {
             from_file(errand, Path::new("PROMPT.md"), None)
@@ -55,10 +69,18 @@ fn from_file(errand: &Errand, path: &Path, title: Option<String>) -> Result<Task
             format!("cannot read prompt file: {}", path.display()),
             "you may not read it: see its permissions",
         ),
-        Ok(_) => Ok(Task { title, text: None, file: Some(full) }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            wrong(format!("prompt file not found: {}", path.display()), "write it, or name another file")
-        }
-        Err(error) => wrong(format!("cannot read prompt file: {}", path.display()), error.to_string()),
+        Ok(_) => Ok(Task {
+            title,
+            text: None,
+            file: Some(full),
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => wrong(
+            format!("prompt file not found: {}", path.display()),
+            "write it, or name another file",
+        ),
+        Err(error) => wrong(
+            format!("cannot read prompt file: {}", path.display()),
+            error.to_string(),
+        ),
     }
 }

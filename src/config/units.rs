@@ -43,7 +43,13 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let units = [("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("B", 1.0), ("", 1.0)];
+        let units = [
+            ("KiB", 1024.0),
+            ("MiB", 1_048_576.0),
+            ("GiB", 1_073_741_824.0),
+            ("B", 1.0),
+            ("", 1.0),
+        ];
         let bytes = with_unit(text, &units).ok_or("a size reads 65536, 512KiB, 64MiB or 2GiB")?;
         Ok(Self(bytes))
     }
@@ -54,7 +60,10 @@ impl FromStr for Backoff {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (base, cap) = text.split_once("..").ok_or("a backoff reads 1s..300s")?;
-        let backoff = Self { base: base.parse()?, cap: cap.parse()? };
+        let backoff = Self {
+            base: base.parse()?,
+            cap: cap.parse()?,
+        };
         if backoff.base.0 > backoff.cap.0 {
             Err("a backoff's first rest is at most its last".into())
         } else {
@@ -65,26 +74,35 @@ impl FromStr for Backoff {
 
 /// A number of things.
 pub fn count<T: FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| "it is a whole number, 0 or more".into())
+    text.parse()
+        .map_err(|_| "it is a whole number, 0 or more".into())
 }
 
 /// A text, which may be a list whose items begin with `-`. A single such word is a flag in the wrong place.
 pub fn words(text: &str) -> Result<String, String> {
     let is_flag = text.len() > 1 && text.starts_with('-') && !text.contains(char::is_whitespace);
-    if is_flag { Err("the text is missing before that flag".into()) } else { Ok(text.to_owned()) }
+    if is_flag {
+        Err("the text is missing before that flag".into())
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 /// An amount of dollars.
 pub fn amount(text: &str) -> Result<f64, String> {
-    let usd = text.parse().ok().filter(|usd: &f64| usd.is_finite() && *usd >= 0.0);
+    let usd = text
+        .parse()
+        .ok()
+        .filter(|usd: &f64| usd.is_finite() && *usd >= 0.0);
     usd.ok_or_else(|| "an amount in dollars reads 2.50".into())
 }
 
 /// The first unit that the text ends with; the empty one must come last.
 fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
     let text = text.trim();
-    let (number, factor) =
-        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
+    let (number, factor) = units
+        .iter()
+        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
     let number: f64 = number.trim_end().parse().ok()?;
     let value = number * factor;
     // Beyond this nobody means it, and adding to a clock must stay safe.
@@ -158,7 +176,13 @@ mod tests {
         assert_eq!("64MiB".parse(), Ok(Size(67_108_864)));
         assert_eq!("10".parse(), Ok(Size(10)));
         assert!("10kb".parse::<Size>().is_err());
-        assert_eq!("1s..300s".parse(), Ok(Backoff { base: Span(1000), cap: Span(300_000) }));
+        assert_eq!(
+            "1s..300s".parse(),
+            Ok(Backoff {
+                base: Span(1000),
+                cap: Span(300_000)
+            })
+        );
         assert!("5s..1s".parse::<Backoff>().is_err());
         assert!("5s".parse::<Backoff>().is_err());
     }

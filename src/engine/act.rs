@@ -1,10 +1,10 @@
 //! What an agent does while it works, as far as it tells, and what an iteration's acts come to.
 
 use super::event::Report;
-use super::plain::plain;
-use super::reason::{Kind, Reason};
-use super::signal::fold;
-use super::tokens::{Prices, Tokens};
+use super::failure::{Kind, Reason};
+use super::plain_text::plain;
+use super::signals::fold;
+use super::usage::{Prices, Tokens};
 use std::borrow::Cow;
 
 /// Something that an agent did. Acts are shown as they come and never written to the journal one by one.
@@ -89,12 +89,18 @@ impl Act<'_> {
 
     /// Whether it is an event of a stream, and not a line beside it.
     pub fn is_event(&self) -> bool {
-        !matches!(self, Self::Raw(_) | Self::Retrying(_) | Self::Denied(_) | Self::Noise(_) | Self::Strange)
+        !matches!(
+            self,
+            Self::Raw(_) | Self::Retrying(_) | Self::Denied(_) | Self::Noise(_) | Self::Strange
+        )
     }
 
     /// Whether it gets on. What only passes the time does not put off the end of patience.
     pub fn is_progress(&self) -> bool {
-        !matches!(self, Self::Retrying(_) | Self::Noise(_) | Self::Raw(_) | Self::Strange)
+        !matches!(
+            self,
+            Self::Retrying(_) | Self::Noise(_) | Self::Raw(_) | Self::Strange
+        )
     }
 }
 
@@ -207,14 +213,17 @@ impl Tally {
 
     /// The final words, if they were told apart from the rest.
     pub fn final_words(&self) -> Option<&str> {
-        self.final_words.as_deref().filter(|words| !words.trim().is_empty())
+        self.final_words
+            .as_deref()
+            .filter(|words| !words.trim().is_empty())
     }
 
     /// Dollars so far: by the agent's own figure, and by their price for tokens since then. Without such a figure, one
     /// model without a price makes the whole unknown.
     pub fn cost(&self, prices: &Prices, model: &str) -> Option<f64> {
-        let dollars =
-            |(own, tokens): &(String, Tokens)| prices.cost(if own.is_empty() { model } else { own }, tokens);
+        let dollars = |(own, tokens): &(String, Tokens)| {
+            prices.cost(if own.is_empty() { model } else { own }, tokens)
+        };
         let since = self.unbilled.iter().map(dollars).sum::<Option<f64>>();
         match self.cost_usd {
             Some(told) => Some(told + since.unwrap_or(0.0)),
@@ -257,8 +266,10 @@ impl Tally {
 }
 
 /// Words in the names of tools that change nothing.
-const READING: [&str; 12] =
-    ["read", "grep", "glob", "ls", "list", "search", "view", "find", "fetch", "todo", "plan", "think"];
+const READING: [&str; 12] = [
+    "read", "grep", "glob", "ls", "list", "search", "view", "find", "fetch", "todo", "plan",
+    "think",
+];
 
 /// Whether a tool of this name changes nothing, as far as names tell.
 fn only_reads(name: &str) -> bool {
@@ -288,13 +299,24 @@ pub fn last_words(text: &str) -> String {
     let lines = text.lines().map(|line| plain(line.trim_end()).into_owned());
     let mut lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
     let last = lines.split_off(lines.len().saturating_sub(ERROR_LINES));
-    let is_telling = |line: &&String| TELLING.iter().any(|word| line.to_lowercase().contains(word));
-    let reason = lines.iter().rev().find(is_telling).filter(|_| !last.iter().any(|line| is_telling(&line)));
+    let is_telling = |line: &&String| {
+        TELLING
+            .iter()
+            .any(|word| line.to_lowercase().contains(word))
+    };
+    let reason = lines
+        .iter()
+        .rev()
+        .find(is_telling)
+        .filter(|_| !last.iter().any(|line| is_telling(&line)));
     match reason {
         None => end_of(&last.join("\n"), ERROR_MAX),
         Some(reason) => {
             let reason: String = reason.chars().take(ERROR_MAX / 2).collect();
-            format!("{reason}\n…\n{}", end_of(&last[1..].join("\n"), ERROR_MAX / 2))
+            format!(
+                "{reason}\n…\n{}",
+                end_of(&last[1..].join("\n"), ERROR_MAX / 2)
+            )
         }
     }
 }
@@ -303,7 +325,9 @@ pub fn last_words(text: &str) -> String {
 fn end_of(text: &str, max: usize) -> String {
     match text.chars().count().saturating_sub(max) {
         0 => text.to_owned(),
-        dropped => std::iter::once('…').chain(text.chars().skip(dropped + 1)).collect(),
+        dropped => std::iter::once('…')
+            .chain(text.chars().skip(dropped + 1))
+            .collect(),
     }
 }
 
@@ -330,25 +354,58 @@ mod tests {
 
     #[test]
     fn costs_and_steps_add_up() {
-        let tool = || Act::UsedTool { name: "edit".into(), about: "a.rs".into(), ok: true };
+        let tool = || Act::UsedTool {
+            name: "edit".into(),
+            about: "a.rs".into(),
+            ok: true,
+        };
         let sum = report(&[Act::Cost(0.25), tool(), Act::Cost(0.5), tool()]);
         assert_eq!((sum.cost_usd, sum.steps), (Some(0.75), Some(2)));
-        let mut report = Report { cost_usd: Some(1.0), ..Report::default() };
-        tally(&[Act::Cost(0.5)]).0.add_to(&mut report, &Prices::default(), "");
-        assert_eq!(report.cost_usd, Some(1.5), "what the task directory says is beside it");
+        let mut report = Report {
+            cost_usd: Some(1.0),
+            ..Report::default()
+        };
+        tally(&[Act::Cost(0.5)])
+            .0
+            .add_to(&mut report, &Prices::default(), "");
+        assert_eq!(
+            report.cost_usd,
+            Some(1.5),
+            "what the task directory says is beside it"
+        );
     }
 
     #[test]
     fn tokens_since_the_last_figure_are_counted_by_their_price() {
-        let price = crate::engine::tokens::Price { input: 1.0, output: 2.0, ..Default::default() };
+        let price = super::super::usage::Price {
+            input: 1.0,
+            output: 2.0,
+            ..Default::default()
+        };
         let prices = Prices([("m".to_owned(), price)].into());
-        let used =
-            || Act::Used { model: "m".into(), tokens: Tokens { input: 1_000_000, ..Tokens::default() } };
+        let used = || Act::Used {
+            model: "m".into(),
+            tokens: Tokens {
+                input: 1_000_000,
+                ..Tokens::default()
+            },
+        };
         let cost = |acts: &[Act<'_>]| tally(acts).0.cost(&prices, "");
         assert_eq!(cost(&[used()]), Some(1.0));
-        assert_eq!(cost(&[used(), Act::Cost(0.5)]), Some(0.5), "its own figure holds");
-        assert_eq!(cost(&[used(), Act::Cost(0.5), used()]), Some(1.5), "and what came after is not free");
-        let other = Act::Used { model: "n".into(), tokens: Tokens::default() };
+        assert_eq!(
+            cost(&[used(), Act::Cost(0.5)]),
+            Some(0.5),
+            "its own figure holds"
+        );
+        assert_eq!(
+            cost(&[used(), Act::Cost(0.5), used()]),
+            Some(1.5),
+            "and what came after is not free"
+        );
+        let other = Act::Used {
+            model: "n".into(),
+            tokens: Tokens::default(),
+        };
         assert_eq!(cost(&[used(), other]), None);
     }
 
@@ -358,47 +415,84 @@ mod tests {
             assert_eq!(report(&[Act::Cost(usd)]).cost_usd, None, "{usd}");
         }
         let most = [Act::Cost(f64::MAX), Act::Cost(f64::MAX)];
-        assert_eq!(report(&most).cost_usd, Some(COST_MAX), "the journal cannot hold what is without end");
+        assert_eq!(
+            report(&most).cost_usd,
+            Some(COST_MAX),
+            "the journal cannot hold what is without end"
+        );
     }
 
     #[test]
     fn a_denial_is_news_once_and_all_are_counted() {
         let denied = |line: &'static str| Act::Denied(line.into());
-        let acts =
-            [denied("no\tBash"), denied("no Bash"), denied("b"), denied("c"), denied("d"), denied("b")];
+        let acts = [
+            denied("no\tBash"),
+            denied("no Bash"),
+            denied("b"),
+            denied("c"),
+            denied("d"),
+            denied("b"),
+        ];
         let (sum, shown) = tally(&acts);
         assert_eq!(shown, [true, false, true, true, false, false]);
         let mut report = Report::default();
         sum.add_to(&mut report, &Prices::default(), "");
-        assert_eq!((report.denied, report.denial.as_deref()), (6, Some("no Bash")));
+        assert_eq!(
+            (report.denied, report.denial.as_deref()),
+            (6, Some("no Bash"))
+        );
     }
 
     #[test]
     fn who_was_kept_from_all_that_it_tried_did_nothing() {
         let denied = || Act::Denied("no edit".into());
         let kept = |acts: &[Act<'static>]| report(acts).reason == Some(Kind::Denied.into());
-        let edit = |ok| Act::UsedTool { name: "edit".into(), about: "a.rs".into(), ok };
+        let edit = |ok| Act::UsedTool {
+            name: "edit".into(),
+            about: "a.rs".into(),
+            ok,
+        };
         assert!(kept(&[denied(), edit(false), Act::Finished("no".into())]));
-        assert!(kept(&[denied(), Act::Finished("no".into()), Act::Over]), "a tool that never began");
-        assert!(!kept(&[denied(), edit(true), Act::Finished("yes".into()), Act::Over]));
+        assert!(
+            kept(&[denied(), Act::Finished("no".into()), Act::Over]),
+            "a tool that never began"
+        );
+        assert!(!kept(&[
+            denied(),
+            edit(true),
+            Act::Finished("yes".into()),
+            Act::Over
+        ]));
         assert!(!kept(&[denied(), Act::Said("words for people".into())]));
     }
 
     #[test]
     fn final_words_that_say_nothing_are_none() {
         assert_eq!(tally(&[Act::Finished(" \n".into())]).0.final_words(), None);
-        assert_eq!(tally(&[Act::Finished("bye".into())]).0.final_words(), Some("bye"));
+        assert_eq!(
+            tally(&[Act::Finished("bye".into())]).0.final_words(),
+            Some("bye")
+        );
     }
 
     #[test]
     fn the_last_end_counts() {
-        let failed = || Act::Failed { why: "limit".into(), reason: Some(Kind::UsageLimit.into()) };
+        let failed = || Act::Failed {
+            why: "limit".into(),
+            reason: Some(Kind::UsageLimit.into()),
+        };
         let (sum, _) = tally(&[Act::Finished("done".into()), failed()]);
         assert_eq!(sum.final_words(), None);
         let ended = report(&[Act::Finished("done".into()), failed()]);
-        assert_eq!((ended.finished, ended.reason), (false, Some(Kind::UsageLimit.into())));
+        assert_eq!(
+            (ended.finished, ended.reason),
+            (false, Some(Kind::UsageLimit.into()))
+        );
         let mended = report(&[failed(), Act::Finished("done".into())]);
-        assert_eq!((mended.finished, mended.reason, mended.error), (true, None, None));
+        assert_eq!(
+            (mended.finished, mended.reason, mended.error),
+            (true, None, None)
+        );
     }
 
     #[test]
@@ -407,9 +501,18 @@ mod tests {
             ("", ""),
             ("one\n\n  \ntwo\r\n", "one\ntwo"),
             ("1\n2\n3\n4\n5\n6\n", "2\n3\n4\n5\n6"),
-            ("\x1b[31mError:\x1b[0m no such flag\n", "Error: no such flag"),
-            ("noise\nUnknown argument: x\n\nUsage:\n1\n2\n3\n4\n5\n", "Unknown argument: x\n…\n2\n3\n4\n5"),
-            ("error: early\n1\n2\n3\n4\nerror: late\n", "1\n2\n3\n4\nerror: late"),
+            (
+                "\x1b[31mError:\x1b[0m no such flag\n",
+                "Error: no such flag",
+            ),
+            (
+                "noise\nUnknown argument: x\n\nUsage:\n1\n2\n3\n4\n5\n",
+                "Unknown argument: x\n…\n2\n3\n4\n5",
+            ),
+            (
+                "error: early\n1\n2\n3\n4\nerror: late\n",
+                "1\n2\n3\n4\nerror: late",
+            ),
         ] {
             assert_eq!(last_words(text), words, "{text:?}");
         }
@@ -420,14 +523,18 @@ mod tests {
 
     #[test]
     fn an_error_that_was_told_outweighs_the_last_lines() {
-        let mut report = Report { error: Some("last lines".into()), ..Report::default() };
+        let mut report = Report {
+            error: Some("last lines".into()),
+            ..Report::default()
+        };
         tally(&[]).0.add_to(&mut report, &Prices::default(), "");
         assert_eq!(report.error.as_deref(), Some("last lines"));
-        tally(&[Act::Failed { why: "no login".into(), reason: None }]).0.add_to(
-            &mut report,
-            &Prices::default(),
-            "",
-        );
+        tally(&[Act::Failed {
+            why: "no login".into(),
+            reason: None,
+        }])
+        .0
+        .add_to(&mut report, &Prices::default(), "");
         assert_eq!(report.error.as_deref(), Some("no login"));
     }
 }

@@ -1,9 +1,9 @@
 //! The one place that chooses between an ending, a pause, a rest and another iteration.
 
 use super::event::{Marker, Wish};
+use super::fallback::Turn;
 use super::outcome::{Limit, Outcome};
 use super::state::{Phase, State};
-use super::team::Turn;
 
 /// What comes next.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,10 +26,19 @@ pub enum Next {
 /// stop, done, blocked or waiting, fatal, limit, paused, rest, run. Before an ending, child loops are drained.
 pub fn decide(state: &State) -> Next {
     if matches!(state.wish, Wish::Stop | Wish::StopNow) {
-        let stopped = Outcome::Stopped { by: state.wished_by.word().into() };
-        return if state.drained { Next::End(stopped) } else { Next::Drain };
+        let stopped = Outcome::Stopped {
+            by: state.wished_by.word().into(),
+        };
+        return if state.drained {
+            Next::End(stopped)
+        } else {
+            Next::Drain
+        };
     }
-    let ending = done(state).or_else(|| given_up(state)).or_else(|| fatal(state)).or_else(|| used_up(state));
+    let ending = done(state)
+        .or_else(|| given_up(state))
+        .or_else(|| fatal(state))
+        .or_else(|| used_up(state));
     if let Some(outcome) = ending {
         return match outcome {
             outcome if state.drained => Next::End(outcome),
@@ -57,7 +66,9 @@ pub fn decide(state: &State) -> Next {
 /// failed. Otherwise the very iteration that proves the work would lose it without a word.
 fn done(state: &State) -> Option<Outcome> {
     let proven = state.all_green() && (state.claimed() || state.shown());
-    (proven && state.is_kept()).then_some(Outcome::Done { checked: !state.checks.is_empty() })
+    (proven && state.is_kept()).then_some(Outcome::Done {
+        checked: !state.checks.is_empty(),
+    })
 }
 
 fn given_up(state: &State) -> Option<Outcome> {
@@ -66,14 +77,20 @@ fn given_up(state: &State) -> Option<Outcome> {
         return Some(Outcome::Blocked { why: why.clone() });
     }
     if claims.markers.contains(&Marker::Blocked) {
-        return Some(Outcome::Blocked { why: "BLOCKED marker".into() });
+        return Some(Outcome::Blocked {
+            why: "BLOCKED marker".into(),
+        });
     }
     if let Some(code) = claims.exit_waiting {
-        return Some(Outcome::Waiting { why: format!("exit {code}") });
+        return Some(Outcome::Waiting {
+            why: format!("exit {code}"),
+        });
     }
     let asked = [(Marker::Wait, "WAIT marker"), (Marker::Bus, "bus")].into_iter();
     let mut asked = asked.filter(|(marker, _)| claims.markers.contains(marker));
-    asked.next().map(|(_, why)| Outcome::Waiting { why: why.into() })
+    asked
+        .next()
+        .map(|(_, why)| Outcome::Waiting { why: why.into() })
 }
 
 fn fatal(state: &State) -> Option<Outcome> {
@@ -83,7 +100,8 @@ fn fatal(state: &State) -> Option<Outcome> {
 
 fn used_up(state: &State) -> Option<Outcome> {
     let limit = state.reached()?;
-    let success = limit == Limit::Iterations && state.is_plain() && state.all_green() && state.is_kept();
+    let success =
+        limit == Limit::Iterations && state.is_plain() && state.all_green() && state.is_kept();
     Some(Outcome::Limit { limit, success })
 }
 
@@ -92,14 +110,31 @@ impl State {
     pub fn reached(&self) -> Option<Limit> {
         let limits = &self.plan.limits;
         let reached = [
-            (Limit::Failures, limits.failures.is_some_and(|max| self.failures() >= max)),
-            (Limit::Cost, limits.cost_usd.is_some_and(|max| self.cost_usd >= max)),
-            (Limit::Tokens, limits.tokens.is_some_and(|max| self.tokens.total() >= max)),
-            (Limit::Time, limits.time_ms.is_some_and(|max| self.active_ms >= max)),
-            (Limit::Iterations, limits.iterations.is_some_and(|max| self.counted >= max)),
+            (
+                Limit::Failures,
+                limits.failures.is_some_and(|max| self.failures() >= max),
+            ),
+            (
+                Limit::Cost,
+                limits.cost_usd.is_some_and(|max| self.cost_usd >= max),
+            ),
+            (
+                Limit::Tokens,
+                limits.tokens.is_some_and(|max| self.tokens.total() >= max),
+            ),
+            (
+                Limit::Time,
+                limits.time_ms.is_some_and(|max| self.active_ms >= max),
+            ),
+            (
+                Limit::Iterations,
+                limits.iterations.is_some_and(|max| self.counted >= max),
+            ),
             (Limit::Blocks, self.is_out_of_blocks()),
         ];
-        reached.into_iter().find_map(|(limit, reached)| reached.then_some(limit))
+        reached
+            .into_iter()
+            .find_map(|(limit, reached)| reached.then_some(limit))
     }
 
     /// Failures of the agent and failures of the tasks for green work are counted apart, each in a row: an agent that
@@ -111,7 +146,11 @@ impl State {
     /// Whether every check of the newest iteration has run and is green. True of no checks at all:
     /// whoever asks must ask for a claim as well.
     pub fn all_green(&self) -> bool {
-        self.checks.iter().all(|check| check.as_ref().is_some_and(super::event::CheckReport::is_green))
+        self.checks.iter().all(|check| {
+            check
+                .as_ref()
+                .is_some_and(super::event::CheckReport::is_green)
+        })
     }
 
     /// Whether the agent gave a signal that was asked for, or the DONE marker, in the newest iteration.
@@ -163,13 +202,23 @@ impl State {
             Next::End(outcome) => Phase::Ended(outcome),
             Next::Drain => self.draining(),
             Next::Pause => Phase::Paused,
-            Next::Rest(until_ms) => Phase::Resting { until_ms, wall_ms: None },
+            Next::Rest(until_ms) => Phase::Resting {
+                until_ms,
+                wall_ms: None,
+            },
             Next::RestAll(wall_ms) => {
                 let left_ms = wall_ms.saturating_sub(self.wall_ms).max(0) as u64;
                 let until_ms = self.clock_ms.saturating_add(left_ms);
-                Phase::Resting { until_ms, wall_ms: Some(wall_ms) }
+                Phase::Resting {
+                    until_ms,
+                    wall_ms: Some(wall_ms),
+                }
             }
-            Next::Run(_) => Phase::Running { started: false, since_ms: self.clock_ms, stop_at_ms: None },
+            Next::Run(_) => Phase::Running {
+                started: false,
+                since_ms: self.clock_ms,
+                stop_at_ms: None,
+            },
         };
     }
 }

@@ -8,17 +8,29 @@ impl State {
     /// Waits for child loops, or goes on waiting for them.
     pub(super) fn draining(&self) -> Phase {
         let stop = self.is_hurried();
-        if let Phase::Draining { until_ms, stop: before } = self.phase {
-            return Phase::Draining { until_ms, stop: stop || before };
+        if let Phase::Draining {
+            until_ms,
+            stop: before,
+        } = self.phase
+        {
+            return Phase::Draining {
+                until_ms,
+                stop: stop || before,
+            };
         }
         let wait = self.plan.grace.children_ms;
-        Phase::Draining { until_ms: wait.map(|ms| self.clock_ms.saturating_add(ms)), stop }
+        Phase::Draining {
+            until_ms: wait.map(|ms| self.clock_ms.saturating_add(ms)),
+            stop,
+        }
     }
 
     /// No child loop is left. What one that was left did may have undone the proof, or be the proof: the checks look
     /// once more, and what it did is kept.
     pub(super) fn drained(&mut self, iteration: u32, any_was_left: bool) {
-        let Phase::Draining { .. } = self.phase else { return };
+        let Phase::Draining { .. } = self.phase else {
+            return;
+        };
         if iteration != self.iteration {
             return;
         }

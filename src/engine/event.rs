@@ -1,8 +1,8 @@
 //! What can happen to a loop. An event is a past participle and one line of the journal.
 
-use super::keeping::TaskReport;
-use super::reason::Reason;
-use super::tokens::Tokens;
+use super::failure::Reason;
+use super::scm::TaskReport;
+use super::usage::Tokens;
 use serde::{Deserialize, Serialize};
 
 /// When an event happened: the wall's time and the monotonic time since the event before it.
@@ -281,7 +281,10 @@ pub struct Exit {
 impl Exit {
     /// Exited with this code.
     pub fn code(code: i32) -> Self {
-        Self { code: Some(code), signal: None }
+        Self {
+            code: Some(code),
+            signal: None,
+        }
     }
 
     /// Whether it exited with 0.
@@ -469,12 +472,18 @@ pub struct Verdict {
     pub detail: String,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 pub(super) fn is_false(value: &bool) -> bool {
     !value
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_zero(value: &u32) -> bool {
     *value == 0
 }

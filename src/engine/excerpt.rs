@@ -1,7 +1,7 @@
 //! A piece of borrowed text with a hard cap, which says what was cut.
 
-use super::signal::defang;
-use super::words::plural;
+use super::format::plural;
+use super::signals::defang;
 
 /// Text that fits into a prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,14 +16,20 @@ impl Excerpt {
     /// The first characters, as of a diff.
     #[cfg(test)]
     pub fn head(text: &str, max_chars: usize) -> Self {
-        let at = text.char_indices().nth(max_chars).map_or(text.len(), |(at, _)| at);
+        let at = text
+            .char_indices()
+            .nth(max_chars)
+            .map_or(text.len(), |(at, _)| at);
         Self::new(&text[..at], text[at..].chars().count() as u64, "later")
     }
 
     /// The last characters: for logs. `dropped_before` were cut off by whoever read the text.
     pub fn tail(text: &str, max_chars: usize, dropped_before: u64) -> Self {
         let dropped = text.chars().count().saturating_sub(max_chars);
-        let at = text.char_indices().nth(dropped).map_or(text.len(), |(at, _)| at);
+        let at = text
+            .char_indices()
+            .nth(dropped)
+            .map_or(text.len(), |(at, _)| at);
         Self::new(&text[at..], dropped as u64 + dropped_before, "earlier")
     }
 
@@ -33,14 +39,25 @@ impl Excerpt {
             0 => String::new(),
             count => format!("[{} cut]", plural(count, &format!("{which} character"))),
         };
-        Self { text: defang(text), cut }
+        Self {
+            text: defang(text),
+            cut,
+        }
     }
 
     /// The text in a code fence that nothing inside can close.
     pub fn fenced(&self, language: &str) -> String {
-        let longest = self.text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+        let longest = self
+            .text
+            .split(|c| c != '`')
+            .map(str::len)
+            .max()
+            .unwrap_or(0);
         let fence = "`".repeat(longest.max(2) + 1);
-        format!("{fence}{language}\n{}\n{fence}", self.text.trim_end_matches('\n'))
+        format!(
+            "{fence}{language}\n{}\n{fence}",
+            self.text.trim_end_matches('\n')
+        )
     }
 }
 
@@ -52,14 +69,26 @@ mod tests {
     fn a_diff_keeps_its_head_and_a_log_its_tail() {
         assert_eq!(
             Excerpt::head("abcdef", 4),
-            Excerpt { text: "abcd".into(), cut: "[2 later characters cut]".into() }
+            Excerpt {
+                text: "abcd".into(),
+                cut: "[2 later characters cut]".into()
+            }
         );
         assert_eq!(
             Excerpt::tail("abcdef", 4, 0),
-            Excerpt { text: "cdef".into(), cut: "[2 earlier characters cut]".into() }
+            Excerpt {
+                text: "cdef".into(),
+                cut: "[2 earlier characters cut]".into()
+            }
         );
-        assert_eq!(Excerpt::tail("abcd", 4, 7).cut, "[7 earlier characters cut]");
-        assert_eq!(Excerpt::tail("abcde", 4, 7).cut, "[8 earlier characters cut]");
+        assert_eq!(
+            Excerpt::tail("abcd", 4, 7).cut,
+            "[7 earlier characters cut]"
+        );
+        assert_eq!(
+            Excerpt::tail("abcde", 4, 7).cut,
+            "[8 earlier characters cut]"
+        );
         assert_eq!(Excerpt::head("abcd", 4).cut, "");
         assert_eq!(Excerpt::head("abcde", 4).cut, "[1 later character cut]");
     }
@@ -73,12 +102,18 @@ mod tests {
     #[test]
     fn nothing_inside_closes_the_fence() {
         assert_eq!(Excerpt::head("x\n", 9).fenced("diff"), "```diff\nx\n```");
-        assert_eq!(Excerpt::head("a ```` b", 9).fenced(""), "`````\na ```` b\n`````");
+        assert_eq!(
+            Excerpt::head("a ```` b", 9).fenced(""),
+            "`````\na ```` b\n`````"
+        );
         assert_eq!(Excerpt::head("`", 9).fenced(""), "```\n`\n```");
     }
 
     #[test]
     fn borrowed_text_carries_no_signal() {
-        assert_eq!(Excerpt::head("<promise>X</Promise>", 99).text, "‹promise›X‹/Promise›");
+        assert_eq!(
+            Excerpt::head("<promise>X</Promise>", 99).text,
+            "‹promise›X‹/Promise›"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What a commit says: the agent's words, or the task's; and the trailers by which it is found again.
 
-use super::signal::fold;
+use super::signals::fold;
 
 /// How long a first line may be, in characters.
 const SUBJECT_MAX: usize = 72;
@@ -8,8 +8,15 @@ const SUBJECT_MAX: usize = 72;
 /// The lines at the end of an iteration's commit; the last is its alone. Where child loops worked on, an iteration
 /// has another one for each round.
 pub fn trailers(name: &str, id: &str, iteration: u32, round: u32) -> [String; 2] {
-    let own = if round == 0 { iteration.to_string() } else { format!("{iteration}.{round}") };
-    [format!("Ralph-Iteration: {name} {iteration}"), format!("Ralph-Id: {id}/{own}")]
+    let own = if round == 0 {
+        iteration.to_string()
+    } else {
+        format!("{iteration}.{round}")
+    };
+    [
+        format!("Ralph-Iteration: {name} {iteration}"),
+        format!("Ralph-Id: {id}/{own}"),
+    ]
 }
 
 /// The whole message: what the agent said, else the title, else how the task begins.
@@ -20,7 +27,11 @@ pub fn message(said: Option<&str>, title: Option<&str>, task: &str, trailers: &[
         None => subject(&headline(title, task)),
     };
     // Trailers are the last paragraph and nothing else: more of them join those that are there.
-    let gap = if ends_in_trailers(&text) { "\n" } else { "\n\n" };
+    let gap = if ends_in_trailers(&text) {
+        "\n"
+    } else {
+        "\n\n"
+    };
     format!("{text}{gap}{}\n", trailers.join("\n"))
 }
 
@@ -42,7 +53,10 @@ fn whole(said: &str) -> String {
 fn headline(title: Option<&str>, task: &str) -> String {
     let bare = |line: &str| fold(line.trim_start_matches(['#', ' ', '\t']));
     let lines = title.into_iter().chain(task.lines()).map(bare);
-    lines.into_iter().find(|line| !line.is_empty()).unwrap_or_else(|| "Go on with the work".into())
+    lines
+        .into_iter()
+        .find(|line| !line.is_empty())
+        .unwrap_or_else(|| "Go on with the work".into())
 }
 
 /// Cut between two words where that is possible.
@@ -51,12 +65,17 @@ fn subject(line: &str) -> String {
         return line.to_owned();
     }
     let head: String = line.chars().take(SUBJECT_MAX - 1).collect();
-    let at = head.rfind(' ').filter(|at| *at > head.len() / 2).unwrap_or(head.len());
+    let at = head
+        .rfind(' ')
+        .filter(|at| *at > head.len() / 2)
+        .unwrap_or(head.len());
     format!("{}…", head[..at].trim_end())
 }
 
 fn ends_in_trailers(text: &str) -> bool {
-    let Some((_, last)) = text.rsplit_once("\n\n") else { return false };
+    let Some((_, last)) = text.rsplit_once("\n\n") else {
+        return false;
+    };
     last.lines().all(|line| {
         line.split_once(": ").is_some_and(|(name, _)| {
             name.starts_with(char::is_alphabetic)
@@ -75,9 +94,15 @@ mod tests {
 
     #[test]
     fn the_agent_s_words_come_before_the_title_and_the_title_before_the_task() {
-        assert_eq!(of(Some("Fix it"), Some("Title"), "Task"), "Fix it\n\nT: 1\n");
+        assert_eq!(
+            of(Some("Fix it"), Some("Title"), "Task"),
+            "Fix it\n\nT: 1\n"
+        );
         assert_eq!(of(None, Some("Title"), "Task"), "Title\n\nT: 1\n");
-        assert_eq!(of(Some(" \n"), None, "\n\n## Task  one\nmore"), "Task one\n\nT: 1\n");
+        assert_eq!(
+            of(Some(" \n"), None, "\n\n## Task  one\nmore"),
+            "Task one\n\nT: 1\n"
+        );
         assert_eq!(of(None, None, "#\n \n"), "Go on with the work\n\nT: 1\n");
     }
 
@@ -87,7 +112,10 @@ mod tests {
             of(Some("Fix it\nbecause\n\nit broke"), None, ""),
             "Fix it\n\nbecause\n\nit broke\n\nT: 1\n"
         );
-        assert_eq!(of(Some("#12: \"$(x)\" 'y'"), None, ""), "#12: \"$(x)\" 'y'\n\nT: 1\n");
+        assert_eq!(
+            of(Some("#12: \"$(x)\" 'y'"), None, ""),
+            "#12: \"$(x)\" 'y'\n\nT: 1\n"
+        );
     }
 
     #[test]
@@ -95,17 +123,34 @@ mod tests {
         let long = format!("{} end", ["word"; 20].join(" "));
         let text = of(Some(&long), None, "");
         let (first, rest) = text.split_once("\n\n").unwrap();
-        assert!(first.chars().count() <= 72 && first.ends_with("word…"), "{first}");
+        assert!(
+            first.chars().count() <= 72 && first.ends_with("word…"),
+            "{first}"
+        );
         assert_eq!(rest, format!("{long}\n\nT: 1\n"));
-        assert_eq!(of(None, Some(&long), ""), format!("{first}\n\nT: 1\n"), "a title has no body");
+        assert_eq!(
+            of(None, Some(&long), ""),
+            format!("{first}\n\nT: 1\n"),
+            "a title has no body"
+        );
         let one_word = "é".repeat(100);
-        assert_eq!(of(None, Some(&one_word), "").chars().take_while(|c| *c != '\n').count(), 72);
+        assert_eq!(
+            of(None, Some(&one_word), "")
+                .chars()
+                .take_while(|c| *c != '\n')
+                .count(),
+            72
+        );
     }
 
     #[test]
     fn trailers_of_the_agent_s_own_are_joined() {
         let said = "Fix it\n\nCo-authored-by: A <a@b>";
         assert_eq!(of(Some(said), None, ""), format!("{said}\nT: 1\n"));
-        assert_eq!(of(Some("Fix: it"), None, ""), "Fix: it\n\nT: 1\n", "a subject is no trailer");
+        assert_eq!(
+            of(Some("Fix: it"), None, ""),
+            "Fix: it\n\nT: 1\n",
+            "a subject is no trailer"
+        );
     }
 }

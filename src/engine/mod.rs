@@ -6,27 +6,27 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod act;
-mod covered;
 pub mod decide;
 mod drain;
 pub mod event;
 pub mod excerpt;
-pub mod keeping;
+pub mod failure;
+pub mod fallback;
+pub mod format;
 pub mod message;
 pub mod outcome;
-pub mod plain;
+pub mod plain_text;
 pub mod plan;
 pub mod prompt;
-pub mod reason;
+mod redaction;
+pub mod scm;
 pub mod screen;
 pub mod session;
-pub mod signal;
+pub mod signals;
 pub mod state;
 mod step;
-pub mod team;
 pub mod template;
-pub mod tokens;
-pub mod words;
+pub mod usage;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! How a loop can end: the one enum of endings, and what each means to a script.
 
 use super::event::{Door, Fault, Verdict};
+use super::format::{dollars, duration, plural, thousands};
 use super::state::State;
-use super::words::{dollars, duration, plural, thousands};
 use serde::{Deserialize, Serialize};
 
 /// How a loop ended.
@@ -165,11 +165,25 @@ impl Outcome {
         match self {
             Self::Done { checked: true } => "all_checks_passed",
             Self::Done { checked: false } => "completed",
-            Self::Limit { limit: Limit::Iterations, .. } => "max_iterations",
-            Self::Limit { limit: Limit::Cost | Limit::Tokens, .. } => "budget_exhausted",
-            Self::Limit { limit: Limit::Time, .. } => "timeout",
-            Self::Limit { limit: Limit::Failures, .. } => "failures",
-            Self::Limit { limit: Limit::Blocks, .. } => "block_cap",
+            Self::Limit {
+                limit: Limit::Iterations,
+                ..
+            } => "max_iterations",
+            Self::Limit {
+                limit: Limit::Cost | Limit::Tokens,
+                ..
+            } => "budget_exhausted",
+            Self::Limit {
+                limit: Limit::Time, ..
+            } => "timeout",
+            Self::Limit {
+                limit: Limit::Failures,
+                ..
+            } => "failures",
+            Self::Limit {
+                limit: Limit::Blocks,
+                ..
+            } => "block_cap",
             Self::Fatal { .. } => "fatal",
             Self::Blocked { .. } => "blocked",
             Self::Waiting { .. } => "waiting",
@@ -180,21 +194,37 @@ impl Outcome {
     /// The outcome as scripts read it.
     pub fn verdict(&self) -> Verdict {
         let (kind, why, detail) = match self {
-            Self::Done { checked: true } => ("done", "all_checks_passed", "every check is green".into()),
-            Self::Done { checked: false } => {
-                ("done", "completed", "the agent claimed it; no check was asked for".into())
+            Self::Done { checked: true } => {
+                ("done", "all_checks_passed", "every check is green".into())
             }
+            Self::Done { checked: false } => (
+                "done",
+                "completed",
+                "the agent claimed it; no check was asked for".into(),
+            ),
             Self::Limit { limit, success } => ("limit", limit.word(), limit.sentence(*success)),
             Self::Fatal { class, detail } => ("fatal", class.word(), detail.clone()),
             Self::Blocked { why } => ("blocked", why.as_str(), why.clone()),
-            Self::Waiting { why } if why == "bus" => {
-                ("waiting", "bus", "the agent asked for it by a message on the bus".into())
+            Self::Waiting { why } if why == "bus" => (
+                "waiting",
+                "bus",
+                "the agent asked for it by a message on the bus".into(),
+            ),
+            Self::Waiting { why } => (
+                "waiting",
+                why.as_str(),
+                format!("the agent asked for it by {why}"),
+            ),
+            Self::Stopped { by } if by == Door::Host.word() => {
+                ("stopped", by.as_str(), format!("by {by}"))
             }
-            Self::Waiting { why } => ("waiting", why.as_str(), format!("the agent asked for it by {why}")),
-            Self::Stopped { by } if by == Door::Host.word() => ("stopped", by.as_str(), format!("by {by}")),
             Self::Stopped { by } => ("stopped", by.as_str(), format!("by a person ({by})")),
         };
-        Verdict { kind: kind.into(), why: why.into(), detail }
+        Verdict {
+            kind: kind.into(),
+            why: why.into(),
+            detail,
+        }
     }
 }
 
@@ -203,7 +233,11 @@ impl State {
     pub fn verdict(&self) -> Option<Verdict> {
         let outcome = self.outcome()?;
         let mut verdict = outcome.verdict();
-        if let Outcome::Limit { limit: limit @ (Limit::Cost | Limit::Tokens | Limit::Time), .. } = outcome {
+        if let Outcome::Limit {
+            limit: limit @ (Limit::Cost | Limit::Tokens | Limit::Time),
+            ..
+        } = outcome
+        {
             verdict.detail.extend([" (", &self.used(*limit), ")"]);
         }
         Some(verdict)
@@ -213,12 +247,21 @@ impl State {
     pub fn used(&self, limit: Limit) -> String {
         let limits = &self.plan.limits;
         let (used, max) = match limit {
-            Limit::Failures => (self.failures().to_string(), limits.failures.map(|max| max.to_string())),
-            Limit::Iterations => (self.counted.to_string(), limits.iterations.map(|max| max.to_string())),
+            Limit::Failures => (
+                self.failures().to_string(),
+                limits.failures.map(|max| max.to_string()),
+            ),
+            Limit::Iterations => (
+                self.counted.to_string(),
+                limits.iterations.map(|max| max.to_string()),
+            ),
             Limit::Cost => (dollars(self.cost_usd), limits.cost_usd.map(dollars)),
             Limit::Tokens => (thousands(self.tokens.total()), limits.tokens.map(thousands)),
             Limit::Time => (duration(self.active_ms), limits.time_ms.map(duration)),
-            Limit::Blocks => (self.idle_blocks().to_string(), limits.blocks.map(|max| max.to_string())),
+            Limit::Blocks => (
+                self.idle_blocks().to_string(),
+                limits.blocks.map(|max| max.to_string()),
+            ),
         };
         max.map_or(used.clone(), |max| format!("{used} of {max}"))
     }
@@ -245,7 +288,9 @@ impl Limit {
             (Self::Tokens, _) => "the tokens are used up".into(),
             (Self::Time, _) => "the time is used up".into(),
             (Self::Failures, _) => "too many failures in a row".into(),
-            (Self::Blocks, _) => "its client keeps a session no longer whose agent uses no tool".into(),
+            (Self::Blocks, _) => {
+                "its client keeps a session no longer whose agent uses no tool".into()
+            }
         }
     }
 }

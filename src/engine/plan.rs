@@ -3,9 +3,9 @@
 //! Every semantic is data here; the engine never asks where one came from. Durations are milliseconds.
 
 use super::event::Exit;
-use super::reason::Kind;
+use super::failure::Kind;
 use super::session::Session;
-use super::tokens::Prices;
+use super::usage::Prices;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -2,13 +2,13 @@
 
 use super::event::CheckReport;
 use super::excerpt::Excerpt;
-use super::keeping::COMMIT;
+use super::format::{dollars, duration, of_limit};
 use super::plan::{Context, Level, OnFail};
+use super::scm::COMMIT;
 use super::session;
-use super::signal::{defang, fold};
+use super::signals::{defang, fold};
 use super::state::{How, Iteration, State};
 use super::template::fill;
-use super::words::{dollars, duration, of_limit};
 use regex::{Captures, Regex};
 
 /// What the shell gathers for a prompt.
@@ -48,19 +48,34 @@ pub const NAMES: [&str; 14] = [
 
 /// Whether a person's words find their way into such a prompt.
 pub fn tells_words(context: &Context) -> bool {
-    let mark = |name: &str| Some(if name == "notes" { "\0".into() } else { name.to_owned() });
+    let mark = |name: &str| {
+        Some(if name == "notes" {
+            "\0".into()
+        } else {
+            name.to_owned()
+        })
+    };
     context.level != Level::None && fill(&context.template, &mark).contains('\0')
 }
 
 /// Renders the prompt of the next iteration.
 pub fn render(state: &State, materials: &Materials) -> String {
     let context = &state.plan.context;
-    let template = if state.is_inside() { session::TEMPLATE } else { &context.template };
+    let template = if state.is_inside() {
+        session::TEMPLATE
+    } else {
+        &context.template
+    };
     if context.level == Level::None && !state.is_inside() {
         return materials.task.clone();
     }
     let full = context.level == Level::Full && !state.is_inside();
-    let pattern = state.plan.proof.pattern.as_deref().and_then(|pattern| Regex::new(pattern).ok());
+    let pattern = state
+        .plan
+        .proof
+        .pattern
+        .as_deref()
+        .and_then(|pattern| Regex::new(pattern).ok());
     let pattern = pattern.as_ref();
     let red = |wanted: OnFail| unmatched(red_outputs(state, materials, wanted), pattern);
     let replaced = red(OnFail::Replace);
@@ -72,18 +87,25 @@ pub fn render(state: &State, materials: &Materials) -> String {
             "prepended" => red(OnFail::Prepend),
             "appended" => red(OnFail::Append),
             "iteration" => (state.iteration + 1).to_string(),
-            "max_iterations" => state.last_number().map(|max| max.to_string()).unwrap_or_default(),
+            "max_iterations" => state
+                .last_number()
+                .map(|max| max.to_string())
+                .unwrap_or_default(),
             "limits" => limits(state),
             "done" => done(state, pattern),
             "checks" => unmatched(green_checks(state), pattern),
-            "diff" if full && !materials.diff.text.is_empty() => {
-                unmatched(with_cut(&materials.diff.fenced("diff"), &materials.diff.cut), pattern)
-            }
+            "diff" if full && !materials.diff.text.is_empty() => unmatched(
+                with_cut(&materials.diff.fenced("diff"), &materials.diff.cut),
+                pattern,
+            ),
             "no_diff" if full => materials.diff_missing.clone(),
             "history" if full => unmatched(history(state), pattern),
             "notes" => unmatched(notes(state, materials), pattern),
             "bus" if materials.bus.text.is_empty() => String::new(),
-            "bus" => unmatched(with_cut(&materials.bus.fenced(""), &materials.bus.cut), pattern),
+            "bus" => unmatched(
+                with_cut(&materials.bus.fenced(""), &materials.bus.cut),
+                pattern,
+            ),
             "diff" | "no_diff" | "history" => String::new(),
             _ => return None,
         })
@@ -98,31 +120,47 @@ fn red_outputs(state: &State, materials: &Materials, wanted: OnFail) -> String {
     let checks = &state.plan.proof.checks;
     let mut parts = Vec::new();
     for (place, output, log) in &materials.red {
-        let (Some(check), Some(Some(report))) = (checks.get(*place), state.checks.get(*place)) else {
+        let (Some(check), Some(Some(report))) = (checks.get(*place), state.checks.get(*place))
+        else {
             continue;
         };
         if check.on_fail != wanted {
             continue;
         }
-        let head = format!("The check `{}` is red ({}).", defang(&check.command), how_red(report));
+        let head = format!(
+            "The check `{}` is red ({}).",
+            defang(&check.command),
+            how_red(report)
+        );
         if output.text.trim().is_empty() {
             parts.push(format!("{head} It printed nothing."));
             continue;
         }
         let place = format!("Its whole output: {log}");
-        parts.push(format!("{head} {place}\n\n{}", with_cut(&output.fenced(""), &output.cut)));
+        parts.push(format!(
+            "{head} {place}\n\n{}",
+            with_cut(&output.fenced(""), &output.cut)
+        ));
     }
     parts.join("\n\n")
 }
 
 fn with_cut(text: &str, cut: &str) -> String {
-    if cut.is_empty() { text.to_owned() } else { format!("{text}\n{cut}") }
+    if cut.is_empty() {
+        text.to_owned()
+    } else {
+        format!("{text}\n{cut}")
+    }
 }
 
 /// How a red check failed, in words.
 pub fn how_red(report: &CheckReport) -> String {
     match report {
-        CheckReport { timed_out: true, ms, .. } => format!("timeout after {}", duration(*ms)),
+        CheckReport {
+            timed_out: true,
+            ms,
+            ..
+        } => format!("timeout after {}", duration(*ms)),
         CheckReport { exit, .. } => match (exit.code, exit.signal) {
             (Some(code), _) => format!("exit {code}"),
             (None, Some(signal)) => format!("signal {signal}"),
@@ -135,12 +173,20 @@ fn limits(state: &State) -> String {
     let limits = &state.plan.limits;
     let mut words = Vec::new();
     if let Some(max) = limits.time_ms {
-        words.push(format!("{} of {}", duration(state.active_ms), duration(max)));
+        words.push(format!(
+            "{} of {}",
+            duration(state.active_ms),
+            duration(max)
+        ));
     }
     if let Some(max) = limits.cost_usd {
         words.push(format!("{} of {}", dollars(state.cost_usd), dollars(max)));
     }
-    if words.is_empty() { String::new() } else { format!("Used so far: {}.", words.join(", ")) }
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!("Used so far: {}.", words.join(", "))
+    }
 }
 
 /// What "done" asks for. No line of this may match the detector that reads the answer, so every tag
@@ -149,8 +195,11 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
     let proof = &state.plan.proof;
     let mut lines = Vec::new();
     if !proof.checks.is_empty() {
-        let names: Vec<String> =
-            proof.checks.iter().map(|check| format!("`{}`", defang(&check.command))).collect();
+        let names: Vec<String> = proof
+            .checks
+            .iter()
+            .map(|check| format!("`{}`", defang(&check.command)))
+            .collect();
         let line = format!(
             "- These checks are run for you after you exit, and all must be green: {}.",
             names.join(", ")
@@ -165,7 +214,10 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
         ));
     }
     if let Some(text) = &proof.pattern {
-        signals.push(format!("print a line that matches the pattern {}", in_pieces(text, pattern)));
+        signals.push(format!(
+            "print a line that matches the pattern {}",
+            in_pieces(text, pattern)
+        ));
     }
     if let Some(file) = &proof.file {
         signals.push(format!("create the file `{}`", file.display()));
@@ -178,7 +230,8 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
             signals.join(", or ")
         ));
     }
-    let commits = state.plan.scm.tasks.iter().any(|task| task == COMMIT) && !proof.checks.is_empty();
+    let commits =
+        state.plan.scm.tasks.iter().any(|task| task == COMMIT) && !proof.checks.is_empty();
     let when = match &state.plan.worktree {
         Some(_) => Some("After you exit, what you leave uncommitted is committed for you."),
         None => commits.then_some("When the checks are green, your changes are committed for you."),
@@ -202,46 +255,70 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
 fn in_pieces(text: &str, pattern: Option<&Regex>) -> String {
     let chars: Vec<char> = text.chars().collect();
     let spelled = |size: usize| {
-        let pieces: Vec<String> =
-            chars.chunks(size).map(|piece| format!("`{}`", String::from_iter(piece))).collect();
+        let pieces: Vec<String> = chars
+            .chunks(size)
+            .map(|piece| format!("`{}`", String::from_iter(piece)))
+            .collect();
         pieces.join(" followed directly by ")
     };
     let mut sizes = (1..=chars.len().div_ceil(2)).rev().map(spelled);
-    sizes.find(|words| pattern.is_none_or(|pattern| !pattern.is_match(words))).unwrap_or_else(|| spelled(1))
+    sizes
+        .find(|words| pattern.is_none_or(|pattern| !pattern.is_match(words)))
+        .unwrap_or_else(|| spelled(1))
 }
 
 /// Breaks what the done pattern would match in borrowed text, as [`defang`] breaks tags.
 fn unmatched(text: String, pattern: Option<&Regex>) -> String {
-    let Some(pattern) = pattern.filter(|pattern| text.lines().any(|line| pattern.is_match(line))) else {
+    let Some(pattern) = pattern.filter(|pattern| text.lines().any(|line| pattern.is_match(line)))
+    else {
         return text;
     };
     let broken = |found: &Captures<'_>| {
         let found = &found[0];
-        let middle = found.char_indices().nth(found.chars().count() / 2).map_or(0, |(at, _)| at);
+        let middle = found
+            .char_indices()
+            .nth(found.chars().count() / 2)
+            .map_or(0, |(at, _)| at);
         format!("{}‹›{}", &found[..middle], &found[middle..])
     };
-    let lines = text.lines().map(|line| match pattern.replace_all(line, broken) {
-        still if pattern.is_match(&still) => "[…]".into(),
-        line => line,
-    });
+    let lines = text
+        .lines()
+        .map(|line| match pattern.replace_all(line, broken) {
+            still if pattern.is_match(&still) => "[…]".into(),
+            line => line,
+        });
     lines.collect::<Vec<_>>().join("\n")
 }
 
 fn green_checks(state: &State) -> String {
     let green = state.plan.proof.checks.iter().zip(&state.checks);
     let green = green.filter(|(_, report)| report.as_ref().is_some_and(CheckReport::is_green));
-    let names: Vec<String> = green.map(|(check, _)| format!("`{}`", defang(&check.command))).collect();
-    if names.is_empty() { String::new() } else { format!("Green at the moment: {}.", names.join(", ")) }
+    let names: Vec<String> = green
+        .map(|(check, _)| format!("`{}`", defang(&check.command)))
+        .collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("Green at the moment: {}.", names.join(", "))
+    }
 }
 
 fn history(state: &State) -> String {
-    let lines: Vec<String> = state.recent.iter().map(|iteration| line_of_history(state, iteration)).collect();
+    let lines: Vec<String> = state
+        .recent
+        .iter()
+        .map(|iteration| line_of_history(state, iteration))
+        .collect();
     lines.join("\n")
 }
 
 fn line_of_history(state: &State, iteration: &Iteration) -> String {
     let number = of_limit(iteration.number, state.last_number());
-    let mut line = format!("- iteration {number}: {}, {}", how(iteration), duration(iteration.ms));
+    let mut line = format!(
+        "- iteration {number}: {}, {}",
+        how(iteration),
+        duration(iteration.ms)
+    );
     let checks = state.plan.proof.checks.iter().zip(&iteration.checks);
     for (check, report) in checks.filter_map(|(check, report)| Some((check, report.as_ref()?))) {
         let verdict = if report.is_green() { "green" } else { "red" };
@@ -275,9 +352,14 @@ pub fn how(iteration: &Iteration) -> String {
 }
 
 fn notes(state: &State, materials: &Materials) -> String {
-    let question =
-        state.question.iter().map(|why| format!("An earlier iteration was blocked: {}", defang(why)));
-    let answers = state.answers.iter().map(|text| format!("A person says: {}", defang(text)));
+    let question = state
+        .question
+        .iter()
+        .map(|why| format!("An earlier iteration was blocked: {}", defang(why)));
+    let answers = state
+        .answers
+        .iter()
+        .map(|text| format!("A person says: {}", defang(text)));
     let mut notes: Vec<String> = question.chain(answers).collect();
     if state.claims.said.promise_in_sentence {
         notes.push(
@@ -287,7 +369,9 @@ fn notes(state: &State, materials: &Materials) -> String {
         );
     }
     if state.claimed() && !state.all_green() {
-        notes.push("The work was claimed to be done, but a check was red: the claim did not count.".into());
+        notes.push(
+            "The work was claimed to be done, but a check was red: the claim did not count.".into(),
+        );
     }
     notes.extend(failed_task(state, materials));
     notes.join("\n")

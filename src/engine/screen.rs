@@ -102,7 +102,11 @@ impl Typed {
         if first.is_empty() || !self.may_hold(first) {
             return 0;
         }
-        let mut ends: Vec<usize> = self.places(first).map(|at| at + first.len()).take(PLACES).collect();
+        let mut ends: Vec<usize> = self
+            .places(first)
+            .map(|at| at + first.len())
+            .take(PLACES)
+            .collect();
         if ends.is_empty() {
             return 0;
         }
@@ -111,7 +115,12 @@ impl Typed {
         let shown_back = lines[0].starts_with('>') && first.len() >= BEGINNING;
         let mut taken = usize::from(begins || shown_back);
         let mut cut_off = is_cut_off(&lines[0]);
-        for (offset, next) in essences.iter().enumerate().skip(1).filter(|(_, next)| !next.is_empty()) {
+        for (offset, next) in essences
+            .iter()
+            .enumerate()
+            .skip(1)
+            .filter(|(_, next)| !next.is_empty())
+        {
             let follow = |end: usize| {
                 let rest = &self.letters[end..];
                 let near = if cut_off {
@@ -151,7 +160,9 @@ fn bare(line: &str) -> Cow<'_, str> {
     let line = line.trim_matches(|c: char| c.is_whitespace() || is_frame(c));
     match line.strip_prefix(['❯', '›', '»']) {
         Some(typed) => Cow::Owned(format!(">{typed}")),
-        None => Cow::Borrowed(line.trim_start_matches(|c: char| c.is_whitespace() || BULLETS.contains(c))),
+        None => Cow::Borrowed(
+            line.trim_start_matches(|c: char| c.is_whitespace() || BULLETS.contains(c)),
+        ),
     }
 }
 
@@ -164,13 +175,13 @@ fn is_frame(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::own;
-    use crate::engine::signal;
+    use crate::engine::signals;
 
     const PROMPT: &str = "Mend the roof of the old house by the river.\n\nWhen all is mended, write:\n\
         <promise>COMPLETE</promise>\nand nothing after it.\n";
 
     fn promised(screen: &str) -> bool {
-        signal::read(&own(screen, PROMPT), &["COMPLETE".to_owned()]).promised
+        signals::read(&own(screen, PROMPT), &["COMPLETE".to_owned()]).promised
     }
 
     #[test]
@@ -183,7 +194,10 @@ mod tests {
             "Mended.\n\n  <promise>COMPLETE</promise>\n\n> \n? for shortcuts",
         ] {
             assert!(promised(screen), "{screen}");
-            assert!(promised(&format!("{PROMPT}\nworking\n{screen}")), "after the prompt: {screen}");
+            assert!(
+                promised(&format!("{PROMPT}\nworking\n{screen}")),
+                "after the prompt: {screen}"
+            );
         }
     }
 

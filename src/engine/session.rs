@@ -2,7 +2,7 @@
 
 use super::plan::Rest;
 use super::state::{Phase, State};
-use super::{Plan, words};
+use super::{Plan, format};
 use serde::{Deserialize, Serialize};
 
 /// What a session is told at the end of a turn: the task once more, and what stands against its end.
@@ -34,11 +34,22 @@ impl Plan {
     /// promise is asked for only where one was given.
     #[must_use]
     pub fn inside(mut self, session: Session) -> Self {
-        let iterations = self.limits.iterations.map(|max| max.saturating_sub(session.before).max(1));
+        let iterations = self
+            .limits
+            .iterations
+            .map(|max| max.saturating_sub(session.before).max(1));
         self.limits.iterations = iterations;
-        (self.limits.iteration_ms, self.limits.inactivity_ms, self.limits.failures) = (None, None, None);
+        (
+            self.limits.iteration_ms,
+            self.limits.inactivity_ms,
+            self.limits.failures,
+        ) = (None, None, None);
         (self.limits.cost_usd, self.limits.tokens) = (None, None);
-        self.rest = Rest { delay_ms: 0, backoff_ms: 0, ..self.rest };
+        self.rest = Rest {
+            delay_ms: 0,
+            backoff_ms: 0,
+            ..self.rest
+        };
         self.proof.fallback.clear();
         self.proof.preflight = false;
         self.session = Some(session);
@@ -69,12 +80,15 @@ impl State {
 
     /// The limit that goes with it.
     pub fn turn_limit(&self) -> Option<u32> {
-        self.plan.limits.iterations.map(|max| max.saturating_add(self.before()))
+        self.plan
+            .limits
+            .iterations
+            .map(|max| max.saturating_add(self.before()))
     }
 
     /// "3/20", or "3" where there is no limit.
     pub fn turn_words(&self) -> String {
-        words::of_limit(self.turn_number(), self.turn_limit())
+        format::of_limit(self.turn_number(), self.turn_limit())
     }
 
     /// A turn is over in which the agent took so many steps. The first one no block has begun.
@@ -82,7 +96,9 @@ impl State {
         let Some(stay) = &mut self.stay else { return };
         stay.stumble = None;
         stay.idle_blocks = match steps {
-            Some(0) => stay.idle_blocks.saturating_add(u32::from(self.iteration > 1)),
+            Some(0) => stay
+                .idle_blocks
+                .saturating_add(u32::from(self.iteration > 1)),
             _ => 0,
         };
     }
@@ -96,7 +112,12 @@ impl State {
 
     /// Whether the client would let its session go now, whatever it is told.
     pub(super) fn is_out_of_blocks(&self) -> bool {
-        self.is_inside() && self.plan.limits.blocks.is_some_and(|max| self.idle_blocks() >= max)
+        self.is_inside()
+            && self
+                .plan
+                .limits
+                .blocks
+                .is_some_and(|max| self.idle_blocks() >= max)
     }
 
     /// How often in a row the agent was held back and then used no tool.
@@ -105,6 +126,9 @@ impl State {
     }
 
     fn before(&self) -> u32 {
-        self.plan.session.as_ref().map_or(0, |session| session.before)
+        self.plan
+            .session
+            .as_ref()
+            .map_or(0, |session| session.before)
     }
 }

@@ -1,14 +1,14 @@
 //! Where a loop stands: a fold of its journal, bounded however long the journal grows.
 
 use super::event::{CheckReport, Door, Exit, Fault, Marker, Said, Wish, is_false};
-use super::keeping::{Keeping, TaskReport};
+use super::failure::Reason;
+use super::fallback::Standing;
+use super::format::of_limit;
 use super::outcome::{Outcome, Status};
 use super::plan::Plan;
-use super::reason::Reason;
+use super::scm::{Keeping, TaskReport};
 use super::session::Stay;
-use super::team::Standing;
-use super::tokens::{Session, Tokens};
-use super::words::of_limit;
+use super::usage::{Session, Tokens};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -344,9 +344,11 @@ impl State {
                 .map(|check| Effect::Check { iteration, check })
                 .into_iter()
                 .collect(),
-            Phase::Committing => {
-                self.task_due().map(|task| Effect::Commit { iteration, task }).into_iter().collect()
-            }
+            Phase::Committing => self
+                .task_due()
+                .map(|task| Effect::Commit { iteration, task })
+                .into_iter()
+                .collect(),
             Phase::Running { started, .. } => {
                 let number = if *started { iteration } else { iteration + 1 };
                 let mut orders = vec![Effect::Run { iteration: number }];
@@ -354,12 +356,21 @@ impl State {
                 orders
             }
             Phase::Draining { until_ms, stop } => {
-                let mut orders = vec![Effect::Drain { iteration, stop: *stop }];
+                let mut orders = vec![Effect::Drain {
+                    iteration,
+                    stop: *stop,
+                }];
                 orders.extend(until_ms.filter(|_| !stop).map(Effect::WakeAt));
                 orders
             }
-            Phase::Killing { hard, .. } => vec![Effect::Kill { iteration, hard: *hard }],
-            Phase::Resting { wall_ms: Some(wall_ms), .. } => vec![Effect::WakeAtWall(*wall_ms)],
+            Phase::Killing { hard, .. } => vec![Effect::Kill {
+                iteration,
+                hard: *hard,
+            }],
+            Phase::Resting {
+                wall_ms: Some(wall_ms),
+                ..
+            } => vec![Effect::WakeAtWall(*wall_ms)],
             Phase::Resting { until_ms, .. } => {
                 let out_of_time = self.out_of_time_at().unwrap_or(u64::MAX);
                 vec![Effect::WakeAt(out_of_time.min(*until_ms))]
@@ -391,7 +402,10 @@ impl State {
     /// The number that the last iteration can have: those that do not count make it higher.
     pub fn last_number(&self) -> Option<u32> {
         let refunded = self.iteration.saturating_sub(self.counted);
-        self.plan.limits.iterations.map(|max| max.saturating_add(refunded))
+        self.plan
+            .limits
+            .iterations
+            .map(|max| max.saturating_add(refunded))
     }
 
     /// Which iteration this is, and of how many: `7/25`. One that did not count has used up its number all the same, so
@@ -399,7 +413,9 @@ impl State {
     pub fn place(&self, number: u32) -> String {
         let max = self.plan.limits.iterations;
         match max {
-            Some(max) if self.counted < self.iteration => format!("{number}, counted {}/{max}", self.counted),
+            Some(max) if self.counted < self.iteration => {
+                format!("{number}, counted {}/{max}", self.counted)
+            }
             _ => of_limit(number, max),
         }
     }
@@ -412,13 +428,20 @@ impl State {
     /// When the running agent is stopped, and why.
     pub(super) fn deadlines(&self) -> impl Iterator<Item = (u64, How)> {
         let (since, marked) = match self.phase {
-            Phase::Running { started: true, since_ms, stop_at_ms } => (Some(since_ms), stop_at_ms),
+            Phase::Running {
+                started: true,
+                since_ms,
+                stop_at_ms,
+            } => (Some(since_ms), stop_at_ms),
             _ => (None, None),
         };
         let limits = &self.plan.limits;
-        let iteration =
-            since.zip(limits.iteration_ms).map(|(since, ms)| (since.saturating_add(ms), How::TimedOut));
-        let time = since.and(self.out_of_time_at()).map(|at| (at, How::OutOfTime));
+        let iteration = since
+            .zip(limits.iteration_ms)
+            .map(|(since, ms)| (since.saturating_add(ms), How::TimedOut));
+        let time = since
+            .and(self.out_of_time_at())
+            .map(|at| (at, How::OutOfTime));
         let marked = marked.map(|at| (at, How::Marked));
         [marked, time, iteration].into_iter().flatten()
     }

@@ -2,10 +2,10 @@
 
 use super::act::COST_MAX;
 use super::event::{Change, CheckReport, Door, Event, Fault, Marker, Notice, Now, Report, Wish};
+use super::fallback::doubled;
 use super::outcome::{Limit, Outcome};
 use super::state::{Claims, How, Iteration, Phase, REMEMBERED, State};
-use super::team::doubled;
-use super::tokens::{Session, Tokens};
+use super::usage::{Session, Tokens};
 
 /// As many sessions are remembered: one for each of a few agents.
 const SESSIONS: usize = 4;
@@ -15,7 +15,12 @@ impl State {
     pub fn step(&mut self, now: Now, event: &Event) {
         self.pass_time(now);
         match event {
-            Event::Opened { cost_usd, tokens, inside, .. } => {
+            Event::Opened {
+                cost_usd,
+                tokens,
+                inside,
+                ..
+            } => {
                 if !*inside {
                     // Whoever goes on outside of it has left the session behind.
                     self.stay = None;
@@ -34,20 +39,40 @@ impl State {
                 self.read_inbox(*inbox);
                 self.changed(limit);
             }
-            Event::Checked { iteration, check, report } => self.checked(*iteration, *check, report),
-            Event::Committed { iteration, task, report } => self.committed(*iteration, *task, report),
+            Event::Checked {
+                iteration,
+                check,
+                report,
+            } => self.checked(*iteration, *check, report),
+            Event::Committed {
+                iteration,
+                task,
+                report,
+            } => self.committed(*iteration, *task, report),
             Event::Started { iteration, .. } => self.started(*iteration),
             Event::Hurried { inbox } => {
                 self.read_inbox(*inbox);
                 self.hurry();
             }
-            Event::Spawned { iteration, pid, start_time } if *iteration == self.iteration => {
+            Event::Spawned {
+                iteration,
+                pid,
+                start_time,
+            } if *iteration == self.iteration => {
                 self.process = Some((*pid, *start_time));
             }
-            Event::Noticed { iteration, notice, words } => self.noticed(*iteration, *notice, words.as_ref()),
+            Event::Noticed {
+                iteration,
+                notice,
+                words,
+            } => self.noticed(*iteration, *notice, words.as_ref()),
             Event::Ended { iteration, report } => self.agent_ended(*iteration, report),
             Event::Stumbled { iteration, words } => self.stumbled(*iteration, words),
-            Event::Drained { iteration, waited, stopped } => {
+            Event::Drained {
+                iteration,
+                waited,
+                stopped,
+            } => {
                 self.drained(*iteration, !waited.is_empty() || !stopped.is_empty());
             }
             Event::Faulted { class, detail } => self.faulted(*class, detail),
@@ -56,7 +81,10 @@ impl State {
             Event::Spawned { .. } | Event::Unknown => {}
         }
         // What has not begun yet is decided anew: a limit may have been reached, or a wish have come.
-        if matches!(self.phase, Phase::Resting { .. } | Phase::Running { started: false, .. }) {
+        if matches!(
+            self.phase,
+            Phase::Resting { .. } | Phase::Running { started: false, .. }
+        ) {
             self.proceed();
         }
     }
@@ -64,7 +92,13 @@ impl State {
     fn pass_time(&mut self, now: Now) {
         self.clock_ms = self.clock_ms.saturating_add(now.delta_ms);
         self.wall_ms = now.wall_ms;
-        let waits = matches!(self.phase, Phase::Resting { wall_ms: Some(_), .. });
+        let waits = matches!(
+            self.phase,
+            Phase::Resting {
+                wall_ms: Some(_),
+                ..
+            }
+        );
         if !waits && !matches!(self.phase, Phase::Waiting | Phase::Paused | Phase::Ended(_)) {
             self.active_ms = self.active_ms.saturating_add(now.delta_ms);
         }
@@ -76,13 +110,22 @@ impl State {
 
     fn opened(&mut self, cost_usd: Option<f64>, tokens: Option<Tokens>) {
         match self.phase {
-            Phase::Waiting if self.plan.proof.preflight && self.wish == Wish::Go => self.begin_checks(),
+            Phase::Waiting if self.plan.proof.preflight && self.wish == Wish::Go => {
+                self.begin_checks()
+            }
             Phase::Waiting => self.proceed(),
             // A session's agent is its client's, and goes on.
             Phase::Running { started: true, .. } | Phase::Killing { .. } if self.is_inside() => {}
             // Nothing is adopted: what an earlier runner had started was swept before this event.
             Phase::Running { started: true, .. } | Phase::Killing { .. } => {
-                self.remember(How::Interrupted, &Report { cost_usd, tokens, ..Report::default() });
+                self.remember(
+                    How::Interrupted,
+                    &Report {
+                        cost_usd,
+                        tokens,
+                        ..Report::default()
+                    },
+                );
                 self.judge_iteration();
             }
             // A check that was cut short says nothing, and the others may have seen other files. Nor is anything
@@ -121,7 +164,10 @@ impl State {
     pub(super) fn reopen(&mut self) {
         match self.phase {
             Phase::Ended(Outcome::Done { .. }) => return,
-            Phase::Ended(Outcome::Limit { limit: Limit::Failures, .. }) => {
+            Phase::Ended(Outcome::Limit {
+                limit: Limit::Failures,
+                ..
+            }) => {
                 self.consecutive_failures = 0;
                 self.keeping.failures = 0;
             }
@@ -131,7 +177,9 @@ impl State {
         self.welcome_back();
         self.question = self.claims.said.blocked.take().or(self.question.take());
         self.claims.exit_waiting = None;
-        self.claims.markers.retain(|marker| !matches!(marker, Marker::Blocked | Marker::Wait | Marker::Bus));
+        self.claims
+            .markers
+            .retain(|marker| !matches!(marker, Marker::Blocked | Marker::Wait | Marker::Bus));
         self.rest_until_ms = 0;
         self.finished = false;
         self.drained = false;
@@ -172,7 +220,11 @@ impl State {
             return;
         }
         self.checks[check] = Some(report.clone());
-        if let Some(last) = self.recent.back_mut().filter(|last| last.number == iteration) {
+        if let Some(last) = self
+            .recent
+            .back_mut()
+            .filter(|last| last.number == iteration)
+        {
             last.checks.clone_from(&self.checks);
         }
         if check + 1 == self.checks.len() {
@@ -184,9 +236,15 @@ impl State {
     }
 
     fn started(&mut self, iteration: u32) {
-        if matches!(self.phase, Phase::Running { started: false, .. }) && iteration == self.iteration + 1 {
+        if matches!(self.phase, Phase::Running { started: false, .. })
+            && iteration == self.iteration + 1
+        {
             self.iteration = iteration;
-            self.phase = Phase::Running { started: true, since_ms: self.clock_ms, stop_at_ms: None };
+            self.phase = Phase::Running {
+                started: true,
+                since_ms: self.clock_ms,
+                stop_at_ms: None,
+            };
             self.counted += 1;
             self.iteration_wall_ms = Some(self.wall_ms);
             self.checks = vec![None; self.plan.proof.checks.len()];
@@ -219,9 +277,14 @@ impl State {
             (Phase::Running { started: true, .. }, Notice::Unready) => self.kill(How::Unready),
             (Phase::Running { started: true, .. }, Notice::Lingering) => self.kill(How::Lingered),
             // A file that was asked for may be there from an earlier iteration: that is no sign of an end.
-            (Phase::Running { started: true, stop_at_ms, .. }, Notice::Marker(marker))
-                if marker != Marker::File =>
-            {
+            (
+                Phase::Running {
+                    started: true,
+                    stop_at_ms,
+                    ..
+                },
+                Notice::Marker(marker),
+            ) if marker != Marker::File => {
                 stop_at_ms.get_or_insert(self.clock_ms.saturating_add(self.plan.grace.marker_ms));
             }
             (Phase::Resting { .. } | Phase::Running { started: false, .. }, Notice::Marker(_)) => {
@@ -257,7 +320,8 @@ impl State {
         self.heard(how);
         let unpriced = report.cost_usd.is_none() && report.tokens.is_some();
         if unpriced && self.plan.limits.cost_usd.is_some() && !self.plan.limits.unknown_cost {
-            let detail = format!("nobody knows what iteration {iteration} cost: its model has no price");
+            let detail =
+                format!("nobody knows what iteration {iteration} cost: its model has no price");
             self.fault = Some((Fault::Cost, detail));
         }
         if !report.survivors.is_empty() {
@@ -270,7 +334,10 @@ impl State {
 
     /// What people said is told again unless the agent had its time with it.
     fn heard(&mut self, how: How) {
-        let cut_short = matches!(how, How::Stopped | How::Unready | How::Faulted | How::Interrupted);
+        let cut_short = matches!(
+            how,
+            How::Stopped | How::Unready | How::Faulted | How::Interrupted
+        );
         let refunded = self.recent.back().is_some_and(|last| last.refunded);
         if !cut_short && !refunded && self.process.is_some() {
             self.question = None;
@@ -321,7 +388,10 @@ impl State {
             self.total_failures += 1;
             self.consecutive_failures += 1;
             rest_ms = rest_ms.max(self.backoff_ms(self.consecutive_failures));
-        } else if matches!(how, How::Exited | How::Lingered | How::Matched | How::Marked) {
+        } else if matches!(
+            how,
+            How::Exited | How::Lingered | How::Matched | How::Marked
+        ) {
             self.consecutive_failures = 0;
             self.recovered();
         }
@@ -338,7 +408,11 @@ impl State {
         let known = self.sessions.iter().position(|session| session.id == *id);
         let mut session = match known {
             Some(place) => self.sessions.remove(place),
-            None => Session { id: id.clone(), cost_usd: 0.0, tokens: Tokens::default() },
+            None => Session {
+                id: id.clone(),
+                cost_usd: 0.0,
+                tokens: Tokens::default(),
+            },
         };
         session.cost_usd = (session.cost_usd + report.cost_usd.unwrap_or(0.0)).min(COST_MAX);
         session.tokens += report.tokens.unwrap_or_default();
@@ -369,7 +443,11 @@ impl State {
 
     pub(super) fn backoff_ms(&self, failures: u32) -> u64 {
         let rest = &self.plan.rest;
-        doubled(rest.backoff_ms, failures.saturating_sub(1), rest.backoff_cap_ms)
+        doubled(
+            rest.backoff_ms,
+            failures.saturating_sub(1),
+            rest.backoff_cap_ms,
+        )
     }
 
     fn faulted(&mut self, class: Fault, detail: &str) {
@@ -378,10 +456,18 @@ impl State {
         }
         self.fault = Some((class, detail.to_owned()));
         match self.phase {
-            Phase::Running { started: true, .. } if self.process.is_some() => self.kill(How::Faulted),
+            Phase::Running { started: true, .. } if self.process.is_some() => {
+                self.kill(How::Faulted)
+            }
             // It was written down as begun, and then could not be started.
             Phase::Running { started: true, .. } => {
-                self.remember(How::Faulted, &Report { cost_usd: Some(0.0), ..Report::default() });
+                self.remember(
+                    How::Faulted,
+                    &Report {
+                        cost_usd: Some(0.0),
+                        ..Report::default()
+                    },
+                );
                 self.proceed();
             }
             Phase::Killing { .. } => {}
@@ -390,7 +476,10 @@ impl State {
     }
 
     fn woke(&mut self) {
-        let due = self.deadlines().filter(|(at, _)| *at <= self.clock_ms).min_by_key(|(at, _)| *at);
+        let due = self
+            .deadlines()
+            .filter(|(at, _)| *at <= self.clock_ms)
+            .min_by_key(|(at, _)| *at);
         if let Some((_, why)) = due {
             self.kill(why);
         }
@@ -409,7 +498,9 @@ fn escalate(before: Wish, asked: Wish, second_signal: bool) -> Wish {
     if before == Wish::Go || asked == Wish::Go {
         return asked;
     }
-    let stop = [before, asked].iter().any(|wish| matches!(wish, Wish::Stop | Wish::StopNow));
+    let stop = [before, asked]
+        .iter()
+        .any(|wish| matches!(wish, Wish::Stop | Wish::StopNow));
     let now = second_signal || before.is_now() || asked.is_now();
     match (stop, now) {
         (true, true) => Wish::StopNow,

@@ -1,7 +1,7 @@
 //! Why a loop could not be run: what is wrong, and what would be right.
 
-use crate::verbs::Failure;
-use crate::{config, run, store};
+use crate::lifecycle::failure::Failure;
+use crate::{config, runner, store};
 use std::{fmt, io};
 
 /// Why a loop could not be run at all. How a loop that ran has ended is in its [`Report`](crate::Report).
@@ -41,7 +41,11 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         let (is_usage, what, hint) = failure.into_parts();
         let hint = hint.unwrap_or_default();
-        if is_usage { Self::Usage { what, hint } } else { Self::Broken { what, hint } }
+        if is_usage {
+            Self::Usage { what, hint }
+        } else {
+            Self::Broken { what, hint }
+        }
     }
 }
 
@@ -57,8 +61,8 @@ impl From<store::Error> for Error {
     }
 }
 
-impl From<run::Error> for Error {
-    fn from(error: run::Error) -> Self {
+impl From<runner::Error> for Error {
+    fn from(error: runner::Error) -> Self {
         Failure::from(error).into()
     }
 }

@@ -15,17 +15,20 @@ pub use reply::Reply;
 pub use report::{CheckResult, IterationReport, Report};
 pub use stopper::Stopper;
 
+use crate::agent::function::{Bell, Function, Turn};
+use crate::config;
 use crate::config::keys::key;
-use crate::config::value::settle;
-use crate::config::{self, Errand, Layer, Origin, Stack};
-use crate::drive::call::{Bell, Function, Turn};
-use crate::drive::{Host, World};
+use crate::config::validate::settle;
+use crate::config::{Errand, Layer, Origin, Stack};
 use crate::engine::plan::{Agent, Approve, Level, Plan, SCRIPT};
 use crate::engine::{Act, Event};
-use crate::run::Runner;
+use crate::lifecycle::create::{self, Place, Prepared};
+use crate::lifecycle::placement::Wanted;
+use crate::lifecycle::{handle, preconditions};
+use crate::runner::Runner;
+use crate::runner::reactor::{Host, World};
+use crate::store;
 use crate::store::{Home, Journal, valid_name};
-use crate::verbs::{Place, Prepared, Wanted};
-use crate::{store, verbs};
 use observer::Observer;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -80,7 +83,10 @@ enum Who {
 impl<'a> Loop<'a> {
     /// A loop on this task.
     pub fn new(task: impl Into<String>) -> Self {
-        Self { task: Some(task.into()), ..Self::empty() }
+        Self {
+            task: Some(task.into()),
+            ..Self::empty()
+        }
     }
 
     /// A loop on the task in this file, which is read anew for every iteration. A relative path begins at the
@@ -105,12 +111,18 @@ impl<'a> Loop<'a> {
         }
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "each caller makes the value for this")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "each caller makes the value for this"
+    )]
     fn set(mut self, name: &str, value: Value) -> Self {
         match settle(key(name), &value, name) {
             Ok(settled) => drop(self.values.insert(name.into(), settled)),
             Err(flaw) => {
-                let error = Error::Usage { what: format!("{} {}", flaw.place, flaw.error), hint: flaw.hint };
+                let error = Error::Usage {
+                    what: format!("{} {}", flaw.place, flaw.error),
+                    hint: flaw.hint,
+                };
                 self.wrong.get_or_insert(error);
             }
         }
@@ -184,7 +196,14 @@ impl<'a> Loop<'a> {
     /// How many dollars may be spent, by the agent's own report; 0 is no limit.
     pub fn max_cost(self, usd: f64) -> Self {
         // Between the two, JSON would lose a number that is none, and the limit with it.
-        self.set("max-cost", if usd.is_finite() { json!(usd) } else { json!(usd.to_string()) })
+        self.set(
+            "max-cost",
+            if usd.is_finite() {
+                json!(usd)
+            } else {
+                json!(usd.to_string())
+            },
+        )
     }
 
     /// How long the loop may be at work; zero is for ever.
@@ -209,7 +228,10 @@ impl<'a> Loop<'a> {
 
     /// The rest after a first failure, doubled with each further one, and the longest.
     pub fn backoff(self, first: Duration, longest: Duration) -> Self {
-        self.set("backoff", json!(format!("{}..{}", millis(first), millis(longest))))
+        self.set(
+            "backoff",
+            json!(format!("{}..{}", millis(first), millis(longest))),
+        )
     }
 
     /// What the prompt carries besides the task.
@@ -246,7 +268,8 @@ impl<'a> Loop<'a> {
     /// How long an agent that is told to go has before it is killed, and how long what outlives that, or a
     /// function that does not return, is waited for before the loop gives up.
     pub fn grace(self, term: Duration, survivors: Duration) -> Self {
-        self.set_time("grace-term", term).set_time("grace-survivor", survivors)
+        self.set_time("grace-term", term)
+            .set_time("grace-survivor", survivors)
     }
 
     /// Told of every event of the loop once it is written down and judged, on the thread that runs the loop. The
@@ -268,7 +291,10 @@ impl<'a> Loop<'a> {
     }
 
     /// Runs the loop with a command as its agent: started anew in every iteration, its prompt on standard input.
-    pub fn run_command(self, command: impl IntoIterator<Item = impl Into<String>>) -> Result<Report, Error> {
+    pub fn run_command(
+        self,
+        command: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Report, Error> {
         self.run(Who::Command(command.into_iter().map(Into::into).collect()))
     }
 
@@ -285,7 +311,9 @@ impl<'a> Loop<'a> {
         self,
         mut agent: impl FnMut(&Turn) -> R + Send + 'static,
     ) -> Result<Report, Error> {
-        self.run(Who::Function(Arc::new(Mutex::new(move |turn: &Turn| agent(turn).into().0))))
+        self.run(Who::Function(Arc::new(Mutex::new(move |turn: &Turn| {
+            agent(turn).into().0
+        }))))
     }
 
     fn run(mut self, who: Who) -> Result<Report, Error> {
@@ -300,13 +328,15 @@ impl<'a> Loop<'a> {
             Some(dir) => Home::at(std::path::absolute(dir)?),
             None => Home::locate()?,
         };
-        let Prepared { dir, locks, notes, .. } = verbs::prepare(&home, self.name.as_deref(), plan, place)?;
+        let Prepared {
+            dir, locks, notes, ..
+        } = create::prepare(&home, self.name.as_deref(), plan, place)?;
         let opened = Journal::open(&dir)?;
         let bell = Arc::new(Bell::new()?);
         let wishes = self.stopper.connect(&bell);
         let world = World::inside(Host {
             id: opened.header.id.clone(),
-            friends: verbs::friends(&home),
+            friends: handle::friends(&home),
             bell,
             wishes,
             function,
@@ -325,16 +355,23 @@ impl<'a> Loop<'a> {
             Some(dir) => dir,
             None => std::env::current_dir()?,
         };
-        let found = std::fs::canonicalize(&workspace).ok().filter(|dir| dir.is_dir());
+        let found = std::fs::canonicalize(&workspace)
+            .ok()
+            .filter(|dir| dir.is_dir());
         let Some(workspace) = found else {
             return Err(Error::Usage {
                 what: format!("the workspace {} is not a directory", workspace.display()),
                 hint: "make it first".into(),
             });
         };
-        let mut errand = Errand { task: self.task.take(), workspace, ..Errand::default() };
+        let mut errand = Errand {
+            task: self.task.take(),
+            workspace,
+            ..Errand::default()
+        };
         if !self.checks.is_empty() {
-            self.values.insert("checks".into(), std::mem::take(&mut self.checks).into());
+            self.values
+                .insert("checks".into(), std::mem::take(&mut self.checks).into());
         }
         let mut function = None;
         match who {
@@ -352,22 +389,41 @@ impl<'a> Loop<'a> {
             }
         }
         if errand.command.is_empty() && !self.values.contains_key("agent") {
-            return Err(Error::Usage { what: "the command is empty".into(), hint: "name a program".into() });
+            return Err(Error::Usage {
+                what: "the command is empty".into(),
+                hint: "name a program".into(),
+            });
         }
         let mut stack = Stack::defaults();
-        stack.push(Layer { origin: Origin::Flag, values: std::mem::take(&mut self.values) });
+        stack.push(Layer {
+            origin: Origin::Flag,
+            values: std::mem::take(&mut self.values),
+        });
         let mut plan = config::plan(&stack, &errand)?;
         if function.is_some() {
-            plan.agent = Agent { name: FUNCTION.into(), reports_cost: true, ..Agent::default() };
+            plan.agent = Agent {
+                name: FUNCTION.into(),
+                reports_cost: true,
+                ..Agent::default()
+            };
         }
-        if plan.agent.command.first().is_some_and(|program| program.starts_with(SCRIPT)) {
+        if plan
+            .agent
+            .command
+            .first()
+            .is_some_and(|program| program.starts_with(SCRIPT))
+        {
             return Err(Error::Usage {
                 what: "a scripted agent is played by the program ralph, not by its library".into(),
                 hint: "use a function, or the command `ralph`".into(),
             });
         }
         let apart = Wanted::of(&stack, &plan.workspace)?;
-        let look = if apart.is_some() { verbs::installed } else { verbs::ready };
+        let look = if apart.is_some() {
+            preconditions::installed
+        } else {
+            preconditions::ready
+        };
         look(&plan, &stack)?;
         Ok((plan, function, Place::hosted(apart)))
     }

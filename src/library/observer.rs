@@ -1,16 +1,16 @@
 //! Looks on for the host: keeps every iteration, passes on events and acts, and prints nothing.
 
 use super::report::{CheckResult, IterationReport, Report};
-use crate::drive::task::TaskDir;
+use crate::agent::task_dir::TaskDir;
 use crate::engine::event::CheckReport;
 use crate::engine::prompt::how;
 use crate::engine::state::Iteration;
 use crate::engine::{Act, Event, State};
-use crate::run::Watch;
-use crate::show::cost::known_cost;
-use crate::show::files::Files;
-use crate::show::tail::last_lines;
+use crate::runner::Watch;
 use crate::store::{Header, Line, LoopDir, Opened};
+use crate::ui::cost::known_cost;
+use crate::ui::derived_files::Files;
+use crate::ui::output_tail::last_lines;
 use std::time::Duration;
 
 type OnEvent<'a> = Box<dyn FnMut(&Event) + Send + 'a>;
@@ -28,7 +28,12 @@ pub(super) struct Observer<'a> {
 }
 
 impl<'a> Observer<'a> {
-    pub(super) fn new(dir: &LoopDir, opened: &Opened, on_event: OnEvent<'a>, on_act: OnAct<'a>) -> Self {
+    pub(super) fn new(
+        dir: &LoopDir,
+        opened: &Opened,
+        on_event: OnEvent<'a>,
+        on_act: OnAct<'a>,
+    ) -> Self {
         let task = TaskDir::of(&opened.state.plan.workspace, &opened.header.name);
         Self {
             dir: dir.clone(),
@@ -49,16 +54,25 @@ impl<'a> Observer<'a> {
     /// What came of the loop.
     pub(super) fn report(self, dir: &LoopDir, header: &Header, state: &State) -> Report {
         let outcome = state.outcome().cloned();
-        let exit_code = outcome.as_ref().map_or(3, crate::engine::Outcome::exit_code);
+        let exit_code = outcome
+            .as_ref()
+            .map_or(3, crate::engine::Outcome::exit_code);
         Report {
             name: header.name.clone(),
             success: exit_code == 0,
-            stop_reason: outcome.as_ref().map_or("paused", crate::engine::Outcome::stop_reason).to_owned(),
+            stop_reason: outcome
+                .as_ref()
+                .map_or("paused", crate::engine::Outcome::stop_reason)
+                .to_owned(),
             outcome,
             exit_code,
             total_cost: known_cost(state),
             duration: Duration::from_millis(state.active_ms),
-            worktree: state.plan.worktree.as_ref().map(|worktree| worktree.path.clone()),
+            worktree: state
+                .plan
+                .worktree
+                .as_ref()
+                .map(|worktree| worktree.path.clone()),
             directory: dir.path().to_owned(),
             preflight: self.preflight,
             iterations: self.iterations,
@@ -68,9 +82,15 @@ impl<'a> Observer<'a> {
 
     /// The state remembers the last iterations alone: each is taken down while it is there.
     fn take_down(&mut self, last: &Iteration) {
-        let known = self.iterations.last_mut().filter(|known| known.iteration == last.number);
-        let checks = known.map(|known| std::mem::take(&mut known.checks)).unwrap_or_default();
-        self.iterations.retain(|known| known.iteration != last.number);
+        let known = self
+            .iterations
+            .last_mut()
+            .filter(|known| known.iteration == last.number);
+        let checks = known
+            .map(|known| std::mem::take(&mut known.checks))
+            .unwrap_or_default();
+        self.iterations
+            .retain(|known| known.iteration != last.number);
         self.iterations.push(IterationReport {
             iteration: last.number,
             steps: last.steps,
@@ -78,13 +98,18 @@ impl<'a> Observer<'a> {
             duration: Duration::from_millis(last.ms),
             checks,
             claimed: last.claimed,
-            error: last.error.clone().or_else(|| last.is_failure().then(|| how(last))),
+            error: last
+                .error
+                .clone()
+                .or_else(|| last.is_failure().then(|| how(last))),
             denied: last.denied,
         });
     }
 
     fn checked(&mut self, iteration: u32, check: usize, report: &CheckReport, state: &State) {
-        let Some(what) = state.plan.proof.checks.get(check) else { return };
+        let Some(what) = state.plan.proof.checks.get(check) else {
+            return;
+        };
         let (output, _) = last_lines(&self.dir.check_log(iteration, &what.slug));
         let result = CheckResult {
             command: what.command.clone(),
@@ -93,7 +118,10 @@ impl<'a> Observer<'a> {
             duration: Duration::from_millis(report.ms),
             output: String::from_utf8_lossy(&output).into_owned(),
         };
-        let last = self.iterations.last_mut().filter(|last| last.iteration == iteration);
+        let last = self
+            .iterations
+            .last_mut()
+            .filter(|last| last.iteration == iteration);
         let results = match last {
             Some(last) => &mut last.checks,
             None if iteration == 0 => &mut self.preflight,
@@ -111,7 +139,12 @@ impl Watch for Observer<'_> {
         if let Some(last) = state.recent.back() {
             self.take_down(last);
         }
-        if let Event::Checked { iteration, check, report } = &line.event {
+        if let Event::Checked {
+            iteration,
+            check,
+            report,
+        } = &line.event
+        {
             self.checked(*iteration, *check, report, state);
         }
         (self.on_event)(&line.event);

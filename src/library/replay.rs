@@ -1,13 +1,13 @@
 //! Reads any bytes as a loop would, for tests and fuzzers: no part of the interface.
 
+use crate::agent::decode::{Habits, codex, reset_time};
+use crate::agent::redact::{Mask, Veil};
 use crate::config::agents;
-use crate::drive::mask::{Mask, Veil};
-use crate::drive::read::{Habits, codex, reset};
 use crate::engine::Act;
 use crate::engine::act::Tally;
 use crate::engine::event::Report;
 use crate::engine::plan::Agent;
-use crate::engine::tokens::Prices;
+use crate::engine::usage::Prices;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -24,7 +24,10 @@ impl Replay {
             denied: preset.denied,
             ..Agent::default()
         };
-        presets.into_iter().map(|(name, preset)| (name, Self(Habits::of(&agent(preset))))).collect()
+        presets
+            .into_iter()
+            .map(|(name, preset)| (name, Self(Habits::of(&agent(preset)))))
+            .collect()
     }
 
     /// Reads its output in these pieces: all acts are told, and what they come to is the result, with the final words.
@@ -55,7 +58,7 @@ impl Replay {
 
 /// The time in milliseconds since 1970 that words of an agent name.
 pub fn reset_time(words: &str, now_ms: i64) -> Option<i64> {
-    reset::time(words, now_ms)
+    reset_time::time(words, now_ms)
 }
 
 /// When limits are over, in seconds since 1970, by the end of the file in which Codex keeps a thread.
@@ -69,7 +72,11 @@ pub fn covered(
     terminal: bool,
     pieces: &[impl AsRef<[u8]>],
 ) -> (Vec<u8>, Vec<u8>) {
-    let mask = Mask::of(secrets.iter().map(|(name, value)| (name.into(), value.into())));
+    let mask = Mask::of(
+        secrets
+            .iter()
+            .map(|(name, value)| (name.into(), value.into())),
+    );
     let mut veil = Veil::new(&mask, terminal);
     let (mut whole, mut shown) = (Vec::new(), Vec::new());
     for piece in pieces.iter().map(AsRef::as_ref) {

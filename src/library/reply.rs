@@ -1,6 +1,6 @@
 //! What an agent's function may return.
 
-use crate::drive::call::Answer;
+use crate::agent::function::Answer;
 use std::fmt::Display;
 
 /// What an agent's function returns: its final words, or why it failed.

@@ -1,6 +1,6 @@
 //! How a running loop is stopped or paused by another thread of its host.
 
-use crate::drive::call::Bell;
+use crate::agent::function::Bell;
 use crate::engine::event::Wish;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -30,7 +30,10 @@ impl Stopper {
     }
 
     fn wish(&self, wish: Wish) {
-        self.wishes.lock().unwrap_or_else(PoisonError::into_inner).push(wish);
+        self.wishes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(wish);
         if let Some(bell) = self.bell.get() {
             bell.ring();
         }

@@ -9,13 +9,21 @@ use std::path::Path;
 pub fn usage(path: &Path) -> u64 {
     let (mut sum, mut seen, mut left) = (0, HashSet::new(), vec![path.to_owned()]);
     while let Some(path) = left.pop() {
-        let Ok(data) = fs::symlink_metadata(&path) else { continue };
+        let Ok(data) = fs::symlink_metadata(&path) else {
+            continue;
+        };
         if data.nlink() > 1 && !data.is_dir() && !seen.insert((data.dev(), data.ino())) {
             continue;
         }
         sum += data.blocks() * 512;
         if data.is_dir() {
-            left.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+            left.extend(
+                fs::read_dir(&path)
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .map(|entry| entry.path()),
+            );
         }
     }
     sum

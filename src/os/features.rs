@@ -5,7 +5,9 @@ use std::io;
 /// Whether orphans can be adopted. Asking makes this process adopt its own.
 pub fn subreaper() -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    return Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?);
+    return Ok(rustix::process::set_child_subreaper(Some(
+        rustix::process::getpid(),
+    ))?);
     #[cfg(not(target_os = "linux"))]
     no()
 }
@@ -14,8 +16,10 @@ pub fn subreaper() -> io::Result<()> {
 pub fn pidfd() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
-        let handle =
-            rustix::process::pidfd_open(rustix::process::getpid(), rustix::process::PidfdFlags::empty())?;
+        let handle = rustix::process::pidfd_open(
+            rustix::process::getpid(),
+            rustix::process::PidfdFlags::empty(),
+        )?;
         drop(handle);
         Ok(())
     }
@@ -49,9 +53,14 @@ pub fn user_namespaces() -> io::Result<()> {
         let pid = unsafe {
             let pid = libc::fork();
             if pid == 0 {
-                let refused =
-                    [libc::CLONE_NEWUSER, libc::CLONE_NEWNS].iter().any(|kind| libc::unshare(*kind) != 0);
-                libc::_exit(if refused { *libc::__errno_location() } else { 0 });
+                let refused = [libc::CLONE_NEWUSER, libc::CLONE_NEWNS]
+                    .iter()
+                    .any(|kind| libc::unshare(*kind) != 0);
+                libc::_exit(if refused {
+                    *libc::__errno_location()
+                } else {
+                    0
+                });
             }
             pid
         };

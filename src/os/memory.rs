@@ -9,7 +9,11 @@ pub fn let_go_of_code() {
         // SAFETY: the range is this process's own, is mapped from a file, privately, and was never writable: what
         // the kernel reads again is what stood there. Where it refuses, everything stays as it is.
         unsafe {
-            libc::madvise(std::ptr::with_exposed_provenance_mut(start), end - start, libc::MADV_DONTNEED)
+            libc::madvise(
+                std::ptr::with_exposed_provenance_mut(start),
+                end - start,
+                libc::MADV_DONTNEED,
+            )
         };
     }
 }
@@ -36,11 +40,17 @@ mod tests {
 
     #[test]
     fn only_code_that_a_file_holds_is_let_go_of() {
-        let line =
-            |rights: &str, inode: &str| format!("1000-3000 {rights} 00015000 fd:00 {inode}   /bin/a b");
+        let line = |rights: &str, inode: &str| {
+            format!("1000-3000 {rights} 00015000 fd:00 {inode}   /bin/a b")
+        };
         assert_eq!(code(&line("r-xp", "77")), Some((0x1000, 0x3000)));
-        for (rights, inode) in [("r--p", "77"), ("rw-p", "77"), ("rwxp", "77"), ("r-xs", "77"), ("r-xp", "0")]
-        {
+        for (rights, inode) in [
+            ("r--p", "77"),
+            ("rw-p", "77"),
+            ("rwxp", "77"),
+            ("r-xs", "77"),
+            ("r-xp", "0"),
+        ] {
             assert_eq!(code(&line(rights, inode)), None, "{rights} {inode}");
         }
         assert_eq!(code(""), None);
@@ -50,6 +60,9 @@ mod tests {
     #[test]
     fn a_process_that_let_go_of_its_code_goes_on() {
         let_go_of_code();
-        assert_eq!(format!("{:?}", "still here".split(' ').collect::<Vec<_>>()), "[\"still\", \"here\"]");
+        assert_eq!(
+            format!("{:?}", "still here".split(' ').collect::<Vec<_>>()),
+            "[\"still\", \"here\"]"
+        );
     }
 }

@@ -1,5 +1,8 @@
 //! The few system calls that Rust cannot check: the only unsafe code of the program.
-#![expect(unsafe_code, reason = "fork, pre_exec, signal dispositions and madvise have no safe interface")]
+#![expect(
+    unsafe_code,
+    reason = "fork, pre_exec, signal dispositions and madvise have no safe interface"
+)]
 
 pub mod disk;
 pub mod features;
@@ -70,7 +73,10 @@ pub fn dies_with_parent(command: &mut Command) {
 /// Whatever is open here besides the standard streams stays here: no program that is started from now on gets it.
 pub fn keep_files() {
     for entry in std::fs::read_dir("/dev/fd").into_iter().flatten().flatten() {
-        let number = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+        let number = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<i32>().ok());
         if let Some(number) = number.filter(|number| *number > libc::STDERR_FILENO) {
             // SAFETY: a flag of a descriptor is set; one that is closed by now is refused.
             unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
@@ -127,7 +133,8 @@ impl Held {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(*signal, std::ptr::null(), &raw mut action);
                 // What the parent wanted ignored, as `nohup` does, is kept back all the same.
-                libc::sigismember(&raw const pending, *signal) == 1 && action.sa_sigaction != libc::SIG_IGN
+                libc::sigismember(&raw const pending, *signal) == 1
+                    && action.sa_sigaction != libc::SIG_IGN
             })
         }
     }

@@ -9,7 +9,12 @@ use std::path::Path;
 /// Opens a regular file for reading; links are followed only where the user named the file.
 pub fn open(path: &Path, follow: bool) -> io::Result<File> {
     let link = if follow { 0 } else { libc::O_NOFOLLOW };
-    is_regular(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | link).open(path)?)
+    is_regular(
+        OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | link)
+            .open(path)?,
+    )
 }
 
 /// Reads at most so many bytes of a regular file; says whether there is more.
@@ -25,13 +30,23 @@ pub fn read(path: &Path, max: u64, follow: bool) -> io::Result<(Vec<u8>, bool)> 
 pub fn create(path: &Path) -> io::Result<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags);
     is_regular(options.open(path)?)
 }
 
 /// The file, if it is a regular one.
 pub fn is_regular(file: File) -> io::Result<File> {
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is not a regular file"))
+    }
 }
 
 #[cfg(test)]
@@ -45,9 +60,21 @@ mod tests {
         let path = |name: &str| dir.path().join(name);
         fs::write(path("file"), "words").unwrap();
         std::os::unix::fs::symlink(path("file"), path("link")).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
-        assert_eq!(read(&path("file"), 5, false).unwrap(), (b"words".to_vec(), false));
-        assert_eq!(read(&path("file"), 4, false).unwrap(), (b"word".to_vec(), true));
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(path("pipe"))
+                .status()
+                .unwrap()
+                .success()
+        );
+        assert_eq!(
+            read(&path("file"), 5, false).unwrap(),
+            (b"words".to_vec(), false)
+        );
+        assert_eq!(
+            read(&path("file"), 4, false).unwrap(),
+            (b"word".to_vec(), true)
+        );
         assert_eq!(read(&path("link"), 9, true).unwrap().0, b"words");
         assert!(read(&path("link"), 9, false).is_err());
         assert!(read(&path("pipe"), 9, true).is_err());

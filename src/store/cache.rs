@@ -66,7 +66,10 @@ impl Loaded {
             parent: self.parent.clone(),
             background: self.background,
             tmux: self.tmux.clone(),
-            plan: Plan { limits: self.limits.clone(), ..self.state.plan.clone() },
+            plan: Plan {
+                limits: self.limits.clone(),
+                ..self.state.plan.clone()
+            },
         }
     }
 }
@@ -117,7 +120,11 @@ pub fn read(dir: &LoopDir) -> Result<View> {
         let Ok(folded) = fold::tail(&mut reader, &path, loaded.state, offset, 0) else {
             return read_whole(dir);
         };
-        return Ok(View { header, state: folded.state, offset: folded.offset });
+        return Ok(View {
+            header,
+            state: folded.state,
+            offset: folded.offset,
+        });
     }
 
     read_whole(dir)
@@ -132,7 +139,11 @@ fn read_whole(dir: &LoopDir) -> Result<View> {
     reader.seek(SeekFrom::Start(start)).doing("read", &path)?;
     let fresh = State::new(header.plan.clone());
     let folded = fold::tail(&mut reader, &path, fresh, start, 1)?;
-    Ok(View { header, state: folded.state, offset: folded.offset })
+    Ok(View {
+        header,
+        state: folded.state,
+        offset: folded.offset,
+    })
 }
 
 fn load(path: &Path) -> Option<Loaded> {

@@ -26,7 +26,10 @@ impl LoopDir {
 
     /// The loop's name.
     pub fn name(&self) -> &str {
-        self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+        self.path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default()
     }
 
     /// Creates the directory, if it is not there.
@@ -128,12 +131,21 @@ impl LoopDir {
 
 /// Creates an empty file, or empties it, for its owner alone.
 pub fn create_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
 }
 
 /// Opens a file to write at its end, created for its owner alone.
 pub fn append_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
 }
 
 /// Creates a directory and those above it, for their owner alone.
@@ -145,7 +157,12 @@ pub fn make_dir(path: &Path) -> io::Result<()> {
 /// Where it cannot be written, nothing is worse than before.
 pub(super) fn keep_from_git(path: &Path) {
     let ignore = path.join(".gitignore");
-    if let Ok(mut file) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(ignore) {
+    if let Ok(mut file) = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(ignore)
+    {
         let _ = file.write_all(b"*\n");
     }
 }

@@ -76,15 +76,25 @@ impl Error {
 
     /// Whether no more bytes fit: the disk, a quota or a file size limit.
     pub fn is_disk_full(&self) -> bool {
-        let Self::Io { source, .. } = self else { return false };
-        matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+        let Self::Io { source, .. } = self else {
+            return false;
+        };
+        matches!(
+            source.kind(),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+        )
     }
 
     /// Whether it is the place that is wrong: not to be written, or something else in a directory's stead.
     pub fn is_refused(&self) -> bool {
         use ErrorKind::{IsADirectory, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
-        let Self::Io { source, .. } = self else { return false };
-        matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory)
+        let Self::Io { source, .. } = self else {
+            return false;
+        };
+        matches!(
+            source.kind(),
+            PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory
+        )
     }
 }
 
@@ -93,13 +103,19 @@ impl fmt::Display for Error {
         match self {
             Self::Io { what, source } => write!(f, "cannot {what}: {source}"),
             Self::Newer { path, version } => {
-                write!(f, "{} has version {version}, this ralph reads version 1", path.display())
+                write!(
+                    f,
+                    "{} has version {version}, this ralph reads version 1",
+                    path.display()
+                )
             }
             Self::Damaged { path, line, detail } => {
                 write!(f, "{} is damaged at line {line}: {detail}", path.display())
             }
             Self::NotAJournal { path } => write!(f, "{} is not a journal", path.display()),
-            Self::BadName { name } => write!(f, "`{}` cannot be a loop's name", name.escape_debug()),
+            Self::BadName { name } => {
+                write!(f, "`{}` cannot be a loop's name", name.escape_debug())
+            }
             Self::NoSuchLoop { name, .. } => write!(f, "no loop is called `{name}`"),
         }
     }
@@ -122,6 +138,9 @@ pub(super) trait Doing<T> {
 
 impl<T> Doing<T> for io::Result<T> {
     fn doing(self, verb: &str, path: &Path) -> Result<T, Error> {
-        self.map_err(|source| Error::Io { what: format!("{verb} {}", path.display()), source })
+        self.map_err(|source| Error::Io {
+            what: format!("{verb} {}", path.display()),
+            source,
+        })
     }
 }

@@ -26,8 +26,11 @@ pub(super) struct First {
 impl First {
     /// All that it says.
     pub(super) fn header(&self, path: &Path) -> Result<Header> {
-        let damaged =
-            |e: serde_json::Error| Error::Damaged { path: path.to_owned(), line: 1, detail: e.to_string() };
+        let damaged = |e: serde_json::Error| Error::Damaged {
+            path: path.to_owned(),
+            line: 1,
+            detail: e.to_string(),
+        };
         serde_json::from_slice(&self.raw).map_err(damaged)
     }
 
@@ -41,17 +44,26 @@ impl First {
 pub(super) fn first(reader: &mut impl BufRead, path: &Path) -> Result<First> {
     let mut raw = Vec::new();
     reader.read_until(b'\n', &mut raw).doing("read", path)?;
-    let not_a_journal = || Error::NotAJournal { path: path.to_owned() };
+    let not_a_journal = || Error::NotAJournal {
+        path: path.to_owned(),
+    };
     let mark: Mark = serde_json::from_slice(&raw).map_err(|_| not_a_journal())?;
     if mark.ralph != "journal" {
         return Err(not_a_journal());
     }
     if mark.version > VERSION {
-        return Err(Error::Newer { path: path.to_owned(), version: mark.version });
+        return Err(Error::Newer {
+            path: path.to_owned(),
+            version: mark.version,
+        });
     }
     if raw.last() != Some(&b'\n') {
         let detail = "it has no end".to_owned();
-        return Err(Error::Damaged { path: path.to_owned(), line: 1, detail });
+        return Err(Error::Damaged {
+            path: path.to_owned(),
+            line: 1,
+            detail,
+        });
     }
     Ok(First { raw, id: mark.id })
 }
@@ -73,19 +85,37 @@ pub(super) fn tail(
         }
         // A runner may be writing the rest of it right now: what follows is not asked for.
         if raw.pop() != Some(b'\n') {
-            return Ok(Folded { state, offset, torn: read });
+            return Ok(Folded {
+                state,
+                offset,
+                torn: read,
+            });
         }
         match parse(&raw) {
             Ok(line) => state.step(line.now(), &line.event),
             // A crash tears the end of a file, and nothing else does.
             Err(_) if reader.fill_buf().doing("read", path)?.is_empty() => {
-                return Ok(Folded { state, offset, torn: read });
+                return Ok(Folded {
+                    state,
+                    offset,
+                    torn: read,
+                });
             }
-            Err(detail) => return Err(Error::Damaged { path: path.to_owned(), line: number, detail }),
+            Err(detail) => {
+                return Err(Error::Damaged {
+                    path: path.to_owned(),
+                    line: number,
+                    detail,
+                });
+            }
         }
         offset += read;
     }
-    Ok(Folded { state, offset, torn: 0 })
+    Ok(Folded {
+        state,
+        offset,
+        torn: 0,
+    })
 }
 
 fn parse(raw: &[u8]) -> Result<Line, String> {

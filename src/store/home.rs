@@ -29,7 +29,9 @@ impl Home {
         if let Some(set) = set.filter(|set| !set.is_empty()) {
             let path = PathBuf::from(set);
             // A loop outlives the current directory of the command that started it.
-            return std::path::absolute(&path).doing("find", &path).map(Self::at);
+            return std::path::absolute(&path)
+                .doing("find", &path)
+                .map(Self::at);
         }
         let strategy = etcetera::choose_base_strategy().map_err(|e| Error::Io {
             what: "find the home directory".to_owned(),
@@ -46,7 +48,13 @@ impl Home {
 
     /// The state directory that a loop lies in.
     pub fn of(dir: &LoopDir) -> Self {
-        Self::at(dir.path().ancestors().nth(2).unwrap_or(Path::new("/")).to_owned())
+        Self::at(
+            dir.path()
+                .ancestors()
+                .nth(2)
+                .unwrap_or(Path::new("/"))
+                .to_owned(),
+        )
     }
 
     /// The bus of a project, which is the top of a repository, or a workspace outside of any.
@@ -69,7 +77,9 @@ impl Home {
         };
         let mut names = Vec::new();
         for entry in entries {
-            let Ok(name) = entry.doing("read", &loops)?.file_name().into_string() else { continue };
+            let Ok(name) = entry.doing("read", &loops)?.file_name().into_string() else {
+                continue;
+            };
             if valid_name(&name) && self.loop_dir(&name).journal().is_file() {
                 names.push(name);
             }
@@ -115,7 +125,12 @@ impl Home {
     /// Moves a loop out of the way and returns where it is now; its name is then free. Only who holds its
     /// lock may, and that lock moves along: it locks nothing that is created under the name later.
     pub fn archive(&self, name: &str) -> Result<PathBuf> {
-        self.archive_at(name, &jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string())
+        self.archive_at(
+            name,
+            &jiff::Timestamp::now()
+                .strftime("%Y%m%dT%H%M%SZ")
+                .to_string(),
+        )
     }
 
     pub(super) fn archive_at(&self, name: &str, stamp: &str) -> Result<PathBuf> {
@@ -158,9 +173,15 @@ impl Home {
     /// The worktree of the loop called this, whether or not it exists; without links, as git names it.
     pub fn worktree(&self, name: &str) -> PathBuf {
         let path = self.root.join("worktrees").join(name);
-        let there =
-            |above: &Path| Some((fs::canonicalize(above).ok()?, path.strip_prefix(above).ok()?.to_owned()));
-        path.ancestors().find_map(there).map_or(path.clone(), |(real, rest)| real.join(rest))
+        let there = |above: &Path| {
+            Some((
+                fs::canonicalize(above).ok()?,
+                path.strip_prefix(above).ok()?.to_owned(),
+            ))
+        };
+        path.ancestors()
+            .find_map(there)
+            .map_or(path.clone(), |(real, rest)| real.join(rest))
     }
 
     /// Makes the directory that they are all in.
@@ -175,12 +196,16 @@ impl Home {
     pub fn half_made(&self) -> Vec<LoopDir> {
         let entries = fs::read_dir(self.loops()).into_iter().flatten().flatten();
         let dirs = entries.map(|entry| LoopDir::at(entry.path()));
-        dirs.filter(|dir| dir.worktree_draft().is_file() && !dir.journal().exists()).collect()
+        dirs.filter(|dir| dir.worktree_draft().is_file() && !dir.journal().exists())
+            .collect()
     }
 
     /// The loops whose name was used again.
     pub fn archived(&self) -> Vec<LoopDir> {
-        let entries = fs::read_dir(self.root.join("archive")).into_iter().flatten().flatten();
+        let entries = fs::read_dir(self.root.join("archive"))
+            .into_iter()
+            .flatten()
+            .flatten();
         let mut dirs: Vec<_> = entries.map(|entry| LoopDir::at(entry.path())).collect();
         dirs.retain(|dir| dir.journal().is_file());
         dirs.sort_unstable_by(|one, other| one.path().cmp(other.path()));
@@ -192,13 +217,22 @@ impl Home {
     }
 
     fn checked(&self, name: &str) -> Result<LoopDir> {
-        if valid_name(name) { Ok(self.loop_dir(name)) } else { Err(Error::BadName { name: name.to_owned() }) }
+        if valid_name(name) {
+            Ok(self.loop_dir(name))
+        } else {
+            Err(Error::BadName {
+                name: name.to_owned(),
+            })
+        }
     }
 
     fn no_such_loop(&self, name: &str) -> Error {
         // A suggestion is a courtesy: that there is none must not hide the answer.
         let nearest = nearest(name, &self.names().unwrap_or_default());
-        Error::NoSuchLoop { name: name.to_owned(), nearest }
+        Error::NoSuchLoop {
+            name: name.to_owned(),
+            nearest,
+        }
     }
 }
 

@@ -109,6 +109,9 @@ fn messages(mut file: File, from: u64) -> io::Result<Vec<(Message, u64)>> {
         if raw.last() != Some(&b'\n') {
             return Ok(messages);
         }
-        messages.push((serde_json::from_slice(&raw).unwrap_or(Message::Unknown), offset));
+        messages.push((
+            serde_json::from_slice(&raw).unwrap_or(Message::Unknown),
+            offset,
+        ));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::dir::{create_file, keep_from_git, remove, sync_dir};
 use super::error::Doing;
-use super::{LoopDir, Result, fold, reserve};
+use super::{LoopDir, Result, disk_reserve, fold};
 use crate::engine::State;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Write};
@@ -48,15 +48,20 @@ impl Journal {
         if fs::symlink_metadata(&path).is_ok() {
             return Err(io::Error::from(ErrorKind::AlreadyExists)).doing("create", &path);
         }
-        reserve::fill(&dir.reserve()).doing("write", &dir.reserve())?;
+        disk_reserve::fill(&dir.reserve()).doing("write", &dir.reserve())?;
         keep_from_git(dir.path());
 
         let new = path.with_extension("jsonl.new");
         let first = header.to_json() + "\n";
         let mut file = create_file(&new).doing("create", &new)?;
-        file.write_all(first.as_bytes()).and_then(|()| file.sync_all()).doing("write", &new)?;
+        file.write_all(first.as_bytes())
+            .and_then(|()| file.sync_all())
+            .doing("write", &new)?;
         fs::rename(&new, &path).doing("create", &path)?;
-        for directory in [Some(dir.path()), dir.path().parent()].into_iter().flatten() {
+        for directory in [Some(dir.path()), dir.path().parent()]
+            .into_iter()
+            .flatten()
+        {
             sync_dir(directory).doing("sync", directory)?;
         }
         Self::at(dir, first.len() as u64)
@@ -74,7 +79,7 @@ impl Journal {
         // A cache may have folded lines that a power cut took back; new lines would hide that from its readers.
         remove(&dir.state()).doing("remove", &dir.state())?;
         // Spent by an earlier runner, perhaps. Where it does not fit, the loop can still be tried.
-        let _ = reserve::fill(&dir.reserve());
+        let _ = disk_reserve::fill(&dir.reserve());
 
         let mut journal = Self::at(dir, folded.offset)?;
         // What an earlier runner wrote and did not sync is judged now.
@@ -83,16 +88,34 @@ impl Journal {
         if folded.torn > 0 {
             journal.torn = true;
             journal.cut().doing("cut", &path)?;
-            let what = format!("cut off a last line of {} bytes, torn by a crash", folded.torn);
+            let what = format!(
+                "cut off a last line of {} bytes, torn by a crash",
+                folded.torn
+            );
             warnings.push(format!("{}: {what}", path.display()));
         }
-        Ok(Opened { journal, header, state: folded.state, warnings })
+        Ok(Opened {
+            journal,
+            header,
+            state: folded.state,
+            warnings,
+        })
     }
 
     fn at(dir: &LoopDir, len: u64) -> Result<Self> {
         let path = dir.journal();
-        let file = OpenOptions::new().append(true).open(&path).doing("open", &path)?;
-        Ok(Self { file, path, reserve: dir.reserve(), len, unsynced: false, torn: false })
+        let file = OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .doing("open", &path)?;
+        Ok(Self {
+            file,
+            path,
+            reserve: dir.reserve(),
+            len,
+            unsynced: false,
+            torn: false,
+        })
     }
 
     /// Writes one line with one call; if not all of it fits, none of it stays.

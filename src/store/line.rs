@@ -45,7 +45,15 @@ struct FirstLine<'a> {
 impl Header {
     /// The first line, without its newline.
     pub fn to_json(&self) -> String {
-        let Self { name, id, created_ms, parent, background, tmux, plan } = self;
+        let Self {
+            name,
+            id,
+            created_ms,
+            parent,
+            background,
+            tmux,
+            plan,
+        } = self;
         json(&FirstLine {
             ralph: "journal",
             version: VERSION,
@@ -95,27 +103,42 @@ impl Line {
     pub fn to_json(&self) -> String {
         let Self { at_ms, ms, event } = self;
         let event = json(event);
-        format!(r#"{{"at":"{}","at_ms":{at_ms},"ms":{ms},{}"#, rfc3339(*at_ms), &event[1..])
+        format!(
+            r#"{{"at":"{}","at_ms":{at_ms},"ms":{ms},{}"#,
+            rfc3339(*at_ms),
+            &event[1..]
+        )
     }
 
     /// Reads a line, with or without its newline.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let Stamp { at_ms, ms } = serde_json::from_str(text)?;
-        Ok(Self { at_ms, ms, event: serde_json::from_str(text)? })
+        Ok(Self {
+            at_ms,
+            ms,
+            event: serde_json::from_str(text)?,
+        })
     }
 
     /// When it happened, as the engine is told.
     pub fn now(&self) -> Now {
-        Now { wall_ms: self.at_ms, delta_ms: self.ms }
+        Now {
+            wall_ms: self.at_ms,
+            delta_ms: self.ms,
+        }
     }
 }
 
 /// A time as scripts read it: `2026-11-15T22:55:44.123Z`.
 pub fn rfc3339(ms: i64) -> String {
     // A time outside of jiff's range of 20,000 years is a broken clock's; any answer is as good.
-    format!("{:.3}", jiff::Timestamp::from_millisecond(ms).unwrap_or_default())
+    format!(
+        "{:.3}",
+        jiff::Timestamp::from_millisecond(ms).unwrap_or_default()
+    )
 }
 
 fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("structs and enums with named fields are always JSON objects")
+    serde_json::to_string(value)
+        .expect("structs and enums with named fields are always JSON objects")
 }

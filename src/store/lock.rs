@@ -47,7 +47,13 @@ impl Holder {
 /// A lock that is held until this, and every copy that a fork made of it, is closed.
 #[derive(Debug)]
 pub struct Lock {
-    #[cfg_attr(not(test), expect(dead_code, reason = "it holds the lock by being open; closing frees it"))]
+    #[cfg_attr(
+        not(test),
+        expect(
+            dead_code,
+            reason = "it holds the lock by being open; closing frees it"
+        )
+    )]
     pub(super) file: File,
 }
 
@@ -89,12 +95,21 @@ pub fn holder(path: &Path) -> Option<Holder> {
 pub fn await_free(path: &Path) {
     // One that is not there, or may not be read, is held by nobody that could be waited for.
     let Ok(file) = File::open(path) else { return };
-    while file.lock_shared().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {}
+    while file
+        .lock_shared()
+        .is_err_and(|error| error.kind() == io::ErrorKind::Interrupted)
+    {}
 }
 
 fn open(path: &Path) -> io::Result<File> {
     // Not emptied here: another may hold it and have signed it.
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
 }
 
 pub(super) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
@@ -113,5 +128,8 @@ fn sign(file: &mut File, holder: &Holder) -> io::Result<()> {
 
 /// A holder may be between locking and signing: an unreadable signature is an unknown holder.
 fn signature(path: &Path) -> Holder {
-    fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    fs::read(path)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
 }

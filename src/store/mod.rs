@@ -5,10 +5,12 @@
 
 pub mod bus;
 pub mod cache;
+pub mod children;
 pub mod dir;
+mod disk_reserve;
 mod error;
-pub mod family;
 mod fold;
+mod heartbeat;
 pub mod home;
 pub mod inbox;
 pub mod journal;
@@ -16,8 +18,6 @@ mod line;
 pub mod lock;
 mod name;
 pub mod pending;
-mod pulse;
-mod reserve;
 
 #[cfg(test)]
 mod tests;
@@ -26,13 +26,13 @@ pub use bus::{Bus, Post};
 pub use cache::View;
 pub use dir::LoopDir;
 pub use error::Error;
+pub use heartbeat::Pulse;
 pub use home::{Home, valid_name};
 pub use inbox::Message;
 pub use journal::{Header, Journal, Line, Opened};
 pub use line::rfc3339;
 pub use lock::{Holder, Lock, await_free, holder, last_holder};
 pub use pending::{event_of, view_with_inbox};
-pub use pulse::Pulse;
 
 /// What can go wrong in this room is one small enum.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -25,7 +25,11 @@ pub(super) fn slug(words: &str) -> String {
     }
     slug.truncate(SLUG);
     slug.truncate(slug.trim_end_matches(['-', '_']).len());
-    if slug.is_empty() { "loop".to_owned() } else { slug }
+    if slug.is_empty() {
+        "loop".to_owned()
+    } else {
+        slug
+    }
 }
 
 /// The name nearest to `asked`, if at most two slips of the finger lie between them.

@@ -10,7 +10,13 @@ pub fn view_with_inbox(dir: &LoopDir) -> Result<View> {
     let wall_ms = jiff::Timestamp::now().as_millisecond();
     for (message, offset) in inbox::read(dir, view.state.inbox_offset)? {
         if let Some(event) = event_of(message, offset) {
-            view.state.step(Now { wall_ms, delta_ms: 0 }, &event);
+            view.state.step(
+                Now {
+                    wall_ms,
+                    delta_ms: 0,
+                },
+                &event,
+            );
         }
     }
     Ok(view)
@@ -20,7 +26,11 @@ pub fn view_with_inbox(dir: &LoopDir) -> Result<View> {
 pub fn event_of(message: Message, offset: u64) -> Option<Event> {
     let inbox = Some(offset);
     match message {
-        Message::Asked { wish } => Some(Event::Asked { wish, by: Door::Inbox, inbox }),
+        Message::Asked { wish } => Some(Event::Asked {
+            wish,
+            by: Door::Inbox,
+            inbox,
+        }),
         Message::Answered { text } => Some(Event::Answered { text, inbox }),
         Message::Changed { limit } => Some(Event::Changed { limit, inbox }),
         Message::Hurried => Some(Event::Hurried { inbox }),

@@ -16,12 +16,18 @@ macro_rules! with_both {
 with_both! { usage_limit overloaded two_results costs }
 
 fn usage_limit(cli: &Cli) {
-    let Some(mut stage) = Stage::set(cli, []) else { return };
+    let Some(mut stage) = Stage::set(cli, []) else {
+        return;
+    };
     // Only a subscription has limits of use: a token in place of the key.
     stage.unset("ANTHROPIC_API_KEY");
     stage.env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-dummy");
     let reset_s = now_s() + 8;
-    let mut limited = refuse(429, "rate_limit_error", "This request would exceed your account's rate limit.");
+    let mut limited = refuse(
+        429,
+        "rate_limit_error",
+        "This request would exceed your account's rate limit.",
+    );
     for (name, value) in [
         ("status", "rejected"),
         ("reset", &reset_s.to_string()),
@@ -38,7 +44,9 @@ fn usage_limit(cli: &Cli) {
 }
 
 fn overloaded(cli: &Cli) {
-    let Some(mut stage) = Stage::set(cli, [refuse(529, "overloaded_error", "Overloaded")]) else { return };
+    let Some(mut stage) = Stage::set(cli, [refuse(529, "overloaded_error", "Overloaded")]) else {
+        return;
+    };
     stage.env("CLAUDE_CODE_MAX_RETRIES", "0");
     is_probed(&stage, 2);
 }
@@ -48,7 +56,9 @@ fn two_results(cli: &Cli) {
     let command = "sleep 2; echo done > late.txt";
     let input = json!({ "command": command, "run_in_background": true, "description": "wait" });
     let steps = [use_tool("Bash", input), say("I wait for it."), promise()];
-    let Some(stage) = Stage::set(cli, steps) else { return };
+    let Some(stage) = Stage::set(cli, steps) else {
+        return;
+    };
     stage.run(&["--approve", "all", "-m", "1"]).exits(0);
     let reports = stage.reports();
     assert_eq!(reports.len(), 1, "both results are of one iteration");
@@ -59,14 +69,30 @@ fn two_results(cli: &Cli) {
 }
 
 fn costs(cli: &Cli) {
-    let tokens = Tokens { input: 10_000, cache_read: 100_000, cache_write: 20_000, output: 1_000 };
+    let tokens = Tokens {
+        input: 10_000,
+        cache_read: 100_000,
+        cache_write: 20_000,
+        output: 1_000,
+    };
     let steps = [(cli.shell)("true"), say("One."), say("Two.")].map(|step| step.taking(tokens));
-    let Some(stage) = Stage::set(cli, steps) else { return };
-    let words = ["--approve", "all", "-m", "2", "--no-promise", "--model", "claude-opus-4-5-20251101"];
+    let Some(stage) = Stage::set(cli, steps) else {
+        return;
+    };
+    let words = [
+        "--approve",
+        "all",
+        "-m",
+        "2",
+        "--no-promise",
+        "--model",
+        "claude-opus-4-5-20251101",
+    ];
     stage.run(&words).exits(0);
     // Dollars for a million tokens: 5 in, 0.50 from the cache, 6.25 into it, 25 out.
     let usd = (10_000.0 * 5.0 + 100_000.0 * 0.5 + 20_000.0 * 6.25 + 1_000.0 * 25.0) / 1e6;
     cost(&stage, &[2.0 * usd, usd]);
-    let counted = json!({ "input": 20_000, "cache_read": 200_000, "cache_write": 40_000, "output": 2_000 });
+    let counted =
+        json!({ "input": 20_000, "cache_read": 200_000, "cache_write": 40_000, "output": 2_000 });
     assert_eq!(stage.reports()[0]["tokens"], counted);
 }

@@ -25,10 +25,18 @@ pub(crate) const CLAUDE: Cli = Cli {
     program: "@anthropic-ai/claude-code-linux-x64/claude",
     prepare: claude,
     write: |path, line| use_tool("Write", json!({ "file_path": path, "content": line })),
-    shell: |command| use_tool("Bash", json!({ "command": command, "description": "run it" })),
+    shell: |command| {
+        use_tool(
+            "Bash",
+            json!({ "command": command, "description": "run it" }),
+        )
+    },
 };
 
-pub(crate) const OLD_CLAUDE: Cli = Cli { program: "claude-old/cli.js", ..CLAUDE };
+pub(crate) const OLD_CLAUDE: Cli = Cli {
+    program: "claude-old/cli.js",
+    ..CLAUDE
+};
 
 pub(crate) const CODEX: Cli = Cli {
     name: "codex",
@@ -37,7 +45,10 @@ pub(crate) const CODEX: Cli = Cli {
     prepare: codex,
     write: |path, line| {
         let patch = format!("*** Begin Patch\n*** Add File: {path}\n+{line}\n*** End Patch");
-        use_tool("exec_command", json!({ "cmd": format!("apply_patch <<'EOP'\n{patch}\nEOP") }))
+        use_tool(
+            "exec_command",
+            json!({ "cmd": format!("apply_patch <<'EOP'\n{patch}\nEOP") }),
+        )
     },
     shell: |command| use_tool("exec_command", json!({ "cmd": command })),
 };
@@ -48,7 +59,12 @@ pub(crate) const COPILOT: Cli = Cli {
     program: "@github/copilot/npm-loader.js",
     prepare: copilot,
     write: |path, line| use_tool("create", json!({ "path": path, "file_text": line })),
-    shell: |command| use_tool("bash", json!({ "command": command, "description": "run it", "mode": "sync" })),
+    shell: |command| {
+        use_tool(
+            "bash",
+            json!({ "command": command, "description": "run it", "mode": "sync" }),
+        )
+    },
 };
 
 pub(crate) const DROID: Cli = Cli {
@@ -58,7 +74,10 @@ pub(crate) const DROID: Cli = Cli {
     prepare: droid,
     write: |path, line| use_tool("Create", json!({ "file_path": path, "content": line })),
     shell: |command| {
-        use_tool("Execute", json!({ "command": command, "summary": "run it", "riskLevel": "low" }))
+        use_tool(
+            "Execute",
+            json!({ "command": command, "summary": "run it", "riskLevel": "low" }),
+        )
     },
 };
 
@@ -68,7 +87,12 @@ pub(crate) const GEMINI: Cli = Cli {
     program: "@google/gemini-cli/bundle/gemini.js",
     prepare: gemini,
     write: |path, line| use_tool("write_file", json!({ "file_path": path, "content": line })),
-    shell: |command| use_tool("run_shell_command", json!({ "command": command, "description": "run it" })),
+    shell: |command| {
+        use_tool(
+            "run_shell_command",
+            json!({ "command": command, "description": "run it" }),
+        )
+    },
 };
 
 pub(crate) const OPENCODE: Cli = Cli {
@@ -77,7 +101,12 @@ pub(crate) const OPENCODE: Cli = Cli {
     program: "opencode-linux-x64/bin/opencode",
     prepare: opencode,
     write: |path, line| use_tool("write", json!({ "filePath": path, "content": line })),
-    shell: |command| use_tool("bash", json!({ "command": command, "description": "run it" })),
+    shell: |command| {
+        use_tool(
+            "bash",
+            json!({ "command": command, "description": "run it" }),
+        )
+    },
 };
 
 pub(crate) const PI: Cli = Cli {
@@ -89,8 +118,13 @@ pub(crate) const PI: Cli = Cli {
     shell: |command| use_tool("bash", json!({ "command": command })),
 };
 
-pub(crate) const QWEN: Cli =
-    Cli { name: "qwen", set: "more", program: "@qwen-code/qwen-code/cli-entry.js", prepare: qwen, ..GEMINI };
+pub(crate) const QWEN: Cli = Cli {
+    name: "qwen",
+    set: "more",
+    program: "@qwen-code/qwen-code/cli-entry.js",
+    prepare: qwen,
+    ..GEMINI
+};
 
 fn claude(stage: &mut Stage) {
     let home = stage.test.root().join("home/.claude").display().to_string();
@@ -126,7 +160,12 @@ fn codex(stage: &mut Stage) {
 }
 
 fn copilot(stage: &mut Stage) {
-    let home = stage.test.root().join("home/.copilot").display().to_string();
+    let home = stage
+        .test
+        .root()
+        .join("home/.copilot")
+        .display()
+        .to_string();
     let url = format!("{}/v1", stage.model.url());
     for (name, value) in [
         ("COPILOT_OFFLINE", "true"),
@@ -145,7 +184,10 @@ fn droid(stage: &mut Stage) {
         "model": "mock-model", "displayName": "Mock", "baseUrl": format!("{}/v1", stage.model.url()),
         "apiKey": "dummy", "provider": "generic-chat-completion-api", "maxOutputTokens": 8000,
     });
-    stage.home_file(".factory/settings.json", &json!({ "customModels": [model] }).to_string());
+    stage.home_file(
+        ".factory/settings.json",
+        &json!({ "customModels": [model] }).to_string(),
+    );
     stage.flags(&["-m", "custom:mock-model"]);
 }
 
@@ -171,9 +213,19 @@ fn opencode(stage: &mut Stage) {
     });
     let settings = json!({ "model": "mock/mock-model", "provider": { "mock": provider } });
     stage.home_file("opencode.json", &settings.to_string());
-    let settings = stage.test.root().join("home/opencode.json").display().to_string();
+    let settings = stage
+        .test
+        .root()
+        .join("home/opencode.json")
+        .display()
+        .to_string();
     stage.env("OPENCODE_CONFIG", &settings);
-    for what in ["AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS"] {
+    for what in [
+        "AUTOUPDATE",
+        "MODELS_FETCH",
+        "LSP_DOWNLOAD",
+        "DEFAULT_PLUGINS",
+    ] {
         stage.env(&format!("OPENCODE_DISABLE_{what}"), "1");
     }
 }
@@ -187,7 +239,10 @@ fn pi(stage: &mut Stage) {
         "baseUrl": format!("{}/v1", stage.model.url()), "api": "openai-completions", "apiKey": "dummy",
         "models": [model],
     });
-    stage.home_file(".pi/agent/models.json", &json!({ "providers": { "mock": provider } }).to_string());
+    stage.home_file(
+        ".pi/agent/models.json",
+        &json!({ "providers": { "mock": provider } }).to_string(),
+    );
     stage.env("PI_OFFLINE", "1");
     stage.flags(&["--provider", "mock", "--model", "mock-model"]);
 }

@@ -8,32 +8,58 @@ use serde_json::{Value, json};
 
 #[test]
 fn usage_limit() {
-    let Some(stage) = Stage::set(&CODEX, []) else { return };
+    let Some(stage) = Stage::set(&CODEX, []) else {
+        return;
+    };
     let reset_s = now_s() + 8;
-    let limited = refuse(429, "usage_limit_reached", "The usage limit has been reached")
-        .header("x-codex-primary-used-percent", "100.0")
-        .header("x-codex-primary-window-minutes", "300")
-        .header("x-codex-primary-reset-at", &reset_s.to_string())
-        .detail("plan_type", json!("plus"))
-        .detail("resets_at", json!(reset_s));
+    let limited = refuse(
+        429,
+        "usage_limit_reached",
+        "The usage limit has been reached",
+    )
+    .header("x-codex-primary-used-percent", "100.0")
+    .header("x-codex-primary-window-minutes", "300")
+    .header("x-codex-primary-reset-at", &reset_s.to_string())
+    .detail("plan_type", json!("plus"))
+    .detail("resets_at", json!(reset_s));
     stage.model.add([limited]);
     is_waited_out(&stage, reset_s);
 }
 
 #[test]
 fn overloaded() {
-    let busy = refuse(503, "server_error", "Overloaded").detail("code", json!("server_is_overloaded"));
+    let busy =
+        refuse(503, "server_error", "Overloaded").detail("code", json!("server_is_overloaded"));
     // It asks once more by itself before it gives up.
-    let Some(stage) = Stage::set(&CODEX, [busy.clone(), busy]) else { return };
+    let Some(stage) = Stage::set(&CODEX, [busy.clone(), busy]) else {
+        return;
+    };
     is_probed(&stage, 3);
 }
 
 #[test]
 fn costs() {
-    let tokens = Tokens { input: 10_000, cache_read: 100_000, cache_write: 0, output: 1_000 };
+    let tokens = Tokens {
+        input: 10_000,
+        cache_read: 100_000,
+        cache_write: 0,
+        output: 1_000,
+    };
     let steps = [(CODEX.shell)("true"), say("One."), say("Two.")].map(|step| step.taking(tokens));
-    let Some(stage) = Stage::set(&CODEX, steps) else { return };
-    stage.run(&["--approve", "all", "-m", "2", "--no-promise", "--model", "gpt-5-codex"]).exits(0);
+    let Some(stage) = Stage::set(&CODEX, steps) else {
+        return;
+    };
+    stage
+        .run(&[
+            "--approve",
+            "all",
+            "-m",
+            "2",
+            "--no-promise",
+            "--model",
+            "gpt-5-codex",
+        ])
+        .exits(0);
     // Dollars for a million tokens, by presets/prices.toml: 1.25 in, 0.125 from the cache, 10 out.
     let usd = (10_000.0 * 1.25 + 100_000.0 * 0.125 + 1_000.0 * 10.0) / 1e6;
     cost(&stage, &[2.0 * usd, usd]);
@@ -41,7 +67,12 @@ fn costs() {
 
 #[test]
 fn a_model_without_a_price_has_no_cost() {
-    let Some(stage) = Stage::set(&CODEX, [say("One.")]) else { return };
-    stage.run(&["-m", "1", "--no-promise"]).exits(0).says("cost unknown");
+    let Some(stage) = Stage::set(&CODEX, [say("One.")]) else {
+        return;
+    };
+    stage
+        .run(&["-m", "1", "--no-promise"])
+        .exits(0)
+        .says("cost unknown");
     assert_eq!(stage.reports()[0]["cost_usd"], Value::Null);
 }

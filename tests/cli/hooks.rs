@@ -24,8 +24,14 @@ pub(crate) struct Client {
     pub(crate) ready: &'static str,
 }
 
-pub(crate) const PRINT: &[&str] =
-    &["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"];
+pub(crate) const PRINT: &[&str] = &[
+    "-p",
+    "--output-format",
+    "stream-json",
+    "--verbose",
+    "--permission-mode",
+    "acceptEdits",
+];
 
 pub(crate) const CLAUDE: Client = Client {
     cli: &clis::CLAUDE,
@@ -44,21 +50,38 @@ pub(crate) const CLAUDE: Client = Client {
     typed: &[],
     ready: "\u{276f}",
 };
-pub(crate) const OLD_CLAUDE: Client = Client { cli: &clis::OLD_CLAUDE, ..CLAUDE };
+pub(crate) const OLD_CLAUDE: Client = Client {
+    cli: &clis::OLD_CLAUDE,
+    ..CLAUDE
+};
 pub(crate) const CODEX: Client = Client {
     cli: &clis::CODEX,
     command: "$ralph-loop",
     install: &["codex", "--trust"],
     // Without a network its plugins take five seconds to give up.
-    print: &["exec", "--json", "--disable", "plugins", "--dangerously-bypass-approvals-and-sandbox"],
+    print: &[
+        "exec",
+        "--json",
+        "--disable",
+        "plugins",
+        "--dangerously-bypass-approvals-and-sandbox",
+    ],
     acquaint: |stage| {
         let told = stage.test.read("../home/.codex/config.toml");
         let place = stage.test.workspace();
-        let more = format!("[projects.'{}']\ntrust_level = 'trusted'\n", place.display());
+        let more = format!(
+            "[projects.'{}']\ntrust_level = 'trusted'\n",
+            place.display()
+        );
         stage.home_file(".codex/config.toml", &format!("{told}\n{more}"));
     },
     // What runs in its daemon would go on when the window is closed.
-    typed: &["--disable", "plugins", "-c", "features.daemon_auto_start=false"],
+    typed: &[
+        "--disable",
+        "plugins",
+        "-c",
+        "features.daemon_auto_start=false",
+    ],
     ready: "\u{203a}",
 };
 
@@ -84,15 +107,24 @@ pub(crate) struct Session {
 
 impl Session {
     /// None where the client is not installed, which is said.
-    pub(crate) fn with(client: &'static Client, steps: impl IntoIterator<Item = Step>) -> Option<Self> {
+    pub(crate) fn with(
+        client: &'static Client,
+        steps: impl IntoIterator<Item = Step>,
+    ) -> Option<Self> {
         let session = Self::bare(client, steps)?;
         session.install().exits(0).says("Installed.");
         Some(session)
     }
 
     /// The same, before anything is installed.
-    pub(crate) fn bare(client: &'static Client, steps: impl IntoIterator<Item = Step>) -> Option<Self> {
-        Some(Self { stage: Stage::set(client.cli, steps)?, client })
+    pub(crate) fn bare(
+        client: &'static Client,
+        steps: impl IntoIterator<Item = Step>,
+    ) -> Option<Self> {
+        Some(Self {
+            stage: Stage::set(client.cli, steps)?,
+            client,
+        })
     }
 
     pub(crate) fn install(&self) -> Done {
@@ -107,7 +139,9 @@ impl Session {
     /// A whole session, in which a person types the command and this.
     #[track_caller]
     pub(crate) fn loops(&self, words: &str) -> Done {
-        self.begin(&format!("{} {words}", self.client.command)).end_within(PATIENCE).exits(0)
+        self.begin(&format!("{} {words}", self.client.command))
+            .end_within(PATIENCE)
+            .exits(0)
     }
 
     /// A session with this prompt, not waited for.
@@ -121,10 +155,16 @@ impl Session {
     pub(crate) fn reads(&self, prompt: &str) -> Done {
         self.stage.test.write("../prompt", prompt);
         let mut command = self.stage.agent();
-        command.args(self.client.print).stdin(File::open(self.stage.test.root().join("prompt")).unwrap());
+        command
+            .args(self.client.print)
+            .stdin(File::open(self.stage.test.root().join("prompt")).unwrap());
         let done = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Done { code: done.status.code().unwrap_or(-1), out: text(&done.stdout), err: text(&done.stderr) }
+        Done {
+            code: done.status.code().unwrap_or(-1),
+            out: text(&done.stdout),
+            err: text(&done.stderr),
+        }
     }
 
     /// What is known of every loop.
@@ -146,26 +186,54 @@ impl Session {
     #[track_caller]
     pub(crate) fn ended(&self, status: &str, reason: &str, iterations: u32) {
         let known = self.status();
-        let seen = (&known["status"], &known["stop_reason"], &known["current_iteration"]);
-        assert_eq!(seen, (&status.into(), &reason.into(), &iterations.into()), "{known:#}");
-        assert!(!self.sheet().exists(), "the file for people is gone with it");
+        let seen = (
+            &known["status"],
+            &known["stop_reason"],
+            &known["current_iteration"],
+        );
+        assert_eq!(
+            seen,
+            (&status.into(), &reason.into(), &iterations.into()),
+            "{known:#}"
+        );
+        assert!(
+            !self.sheet().exists(),
+            "the file for people is gone with it"
+        );
     }
 
     /// The file for people.
     pub(crate) fn sheet(&self) -> std::path::PathBuf {
-        self.stage.test.workspace().join(".claude/ralph-loop.local.md")
+        self.stage
+            .test
+            .workspace()
+            .join(".claude/ralph-loop.local.md")
     }
 
     /// What the model was told last when it was asked for the `n`th time, the first being 1.
     #[track_caller]
     pub(crate) fn heard(&self, n: usize) -> String {
         let asked = self.stage.model.asked();
-        let body = asked.get(n - 1).unwrap_or_else(|| panic!("asked {} times only", asked.len()));
-        let messages = body["messages"].as_array().or(body["input"].as_array()).expect("messages");
-        let of_user = messages.iter().rev().take_while(|message| message["role"] != "assistant");
+        let body = asked
+            .get(n - 1)
+            .unwrap_or_else(|| panic!("asked {} times only", asked.len()));
+        let messages = body["messages"]
+            .as_array()
+            .or(body["input"].as_array())
+            .expect("messages");
+        let of_user = messages
+            .iter()
+            .rev()
+            .take_while(|message| message["role"] != "assistant");
         let texts = of_user.flat_map(|message| match &message["content"] {
             Value::String(text) => vec![text.clone()],
-            parts => parts.as_array().into_iter().flatten().rev().map(text_of).collect(),
+            parts => parts
+                .as_array()
+                .into_iter()
+                .flatten()
+                .rev()
+                .map(text_of)
+                .collect(),
         });
         let texts: Vec<String> = texts.collect();
         texts.into_iter().rev().collect::<Vec<_>>().join("\n")
@@ -182,19 +250,30 @@ pub(crate) fn done() -> Step {
 
 /// It is held back with the same prompt until it makes its promise.
 fn promise(client: &'static Client) {
-    let Some(session) = Session::with(client, [say("One."), say("Not DONE yet."), done()]) else { return };
+    let Some(session) = Session::with(client, [say("One."), say("Not DONE yet."), done()]) else {
+        return;
+    };
     session.loops("Build a todo API --completion-promise DONE --max-iterations 20");
     session.ended("done", "completed", 3);
-    assert!(session.heard(1).contains("ralph loop activated"), "{}", session.heard(1));
+    assert!(
+        session.heard(1).contains("ralph loop activated"),
+        "{}",
+        session.heard(1)
+    );
     for n in [2, 3] {
         let heard = session.heard(n);
-        assert!(heard.contains("Build a todo API") && !heard.contains("--max-iterations"), "{heard}");
+        assert!(
+            heard.contains("Build a todo API") && !heard.contains("--max-iterations"),
+            "{heard}"
+        );
     }
     session.stage.model.is_played(3);
 }
 
 fn limit(client: &'static Client) {
-    let Some(session) = Session::with(client, [say("One."), say("Two.")]) else { return };
+    let Some(session) = Session::with(client, [say("One."), say("Two.")]) else {
+        return;
+    };
     session.loops("Build it --max-iterations=2 --completion-promise DONE");
     session.ended("failed", "max_iterations", 2);
     session.stage.model.is_played(2);
@@ -202,22 +281,36 @@ fn limit(client: &'static Client) {
 
 /// Checks are red, and their output comes back, until the model has changed the file by its own tool.
 fn red_checks(client: &'static Client) {
-    let Some(session) = Session::with(client, []) else { return };
+    let Some(session) = Session::with(client, []) else {
+        return;
+    };
     let stage = &session.stage;
     let write = (client.cli.write)(&stage.path("one.txt"), "hello");
-    stage.model.add([say("I am done, trust me."), write, say("Now it says hello.")]);
+    stage.model.add([
+        say("I am done, trust me."),
+        write,
+        say("Now it says hello."),
+    ]);
     session.loops("Write it --check \"grep -H hello one.txt\" --max-iterations 5");
     session.ended("done", "all_checks_passed", 2);
     let heard = session.heard(2);
-    assert!(heard.contains("grep -H hello one.txt` is red (exit 2)"), "{heard}");
-    assert!(heard.contains("one.txt: No such file"), "what the check printed: {heard}");
+    assert!(
+        heard.contains("grep -H hello one.txt` is red (exit 2)"),
+        "{heard}"
+    );
+    assert!(
+        heard.contains("one.txt: No such file"),
+        "what the check printed: {heard}"
+    );
     stage.model.is_played(3);
 }
 
 /// A promise does not overrule a red check; to be blocked ends it honestly.
 fn word_alone(client: &'static Client) {
     let steps = [done(), say("<blocked>which database?</blocked>")];
-    let Some(session) = Session::with(client, steps) else { return };
+    let Some(session) = Session::with(client, steps) else {
+        return;
+    };
     session.loops("Write it --check false --completion-promise DONE");
     session.ended("blocked", "blocked", 2);
     session.stage.model.is_played(2);
@@ -225,12 +318,26 @@ fn word_alone(client: &'static Client) {
 
 /// Only the session that has the loop is held back; the other ends at its first stop.
 fn two_sessions(client: &'static Client) {
-    let Some(session) = Session::with(client, []) else { return };
+    let Some(session) = Session::with(client, []) else {
+        return;
+    };
     let sign = session.stage.test.root().join("sign");
-    session.stage.model.add([say("One."), done().once(&sign), say("No loop here.")]);
-    let looping = session.begin(&format!("{} Build it --completion-promise DONE", client.command));
-    crate::kit::until_within(PATIENCE, "the second iteration", || session.stage.model.asked().len() == 2);
-    session.begin("What is the time?").end_within(PATIENCE).exits(0).says("No loop here.");
+    session
+        .stage
+        .model
+        .add([say("One."), done().once(&sign), say("No loop here.")]);
+    let looping = session.begin(&format!(
+        "{} Build it --completion-promise DONE",
+        client.command
+    ));
+    crate::kit::until_within(PATIENCE, "the second iteration", || {
+        session.stage.model.asked().len() == 2
+    });
+    session
+        .begin("What is the time?")
+        .end_within(PATIENCE)
+        .exits(0)
+        .says("No loop here.");
     assert_eq!(session.stage.model.asked().len(), 3);
     assert_eq!(session.status()["status"], "running");
     std::fs::write(sign, "").unwrap();
@@ -241,11 +348,18 @@ fn two_sessions(client: &'static Client) {
 
 /// A file for people that cannot be read any more lets the session go, and is kept aside.
 fn broken_sheet(client: &'static Client) {
-    let Some(session) = Session::with(client, []) else { return };
+    let Some(session) = Session::with(client, []) else {
+        return;
+    };
     let sign = session.stage.test.root().join("sign");
-    session.stage.model.add([say("One."), say("Two.").once(&sign)]);
+    session
+        .stage
+        .model
+        .add([say("One."), say("Two.").once(&sign)]);
     let looping = session.begin(&format!("{} Build it", client.command));
-    crate::kit::until_within(PATIENCE, "the second iteration", || session.stage.model.asked().len() == 2);
+    crate::kit::until_within(PATIENCE, "the second iteration", || {
+        session.stage.model.asked().len() == 2
+    });
     let broken = "---\nactive: true\niteration: many\nmax_iterations: 3\n---\nBuild it\n";
     std::fs::write(session.sheet(), broken).unwrap();
     std::fs::write(sign, "").unwrap();
@@ -259,9 +373,10 @@ fn broken_sheet(client: &'static Client) {
 
 /// Nothing of a prompt is run, lost or changed on its way.
 fn odd_text(client: &'static Client) {
-    let Some(session) = Session::with(client, [say("One."), done()]) else { return };
-    let prompt =
-        "say \"hi\", don't $(touch pwned) `touch pwned`; touch pwned | \\n $HOME %s\n\n---\n  🦀 ¿qué?";
+    let Some(session) = Session::with(client, [say("One."), done()]) else {
+        return;
+    };
+    let prompt = "say \"hi\", don't $(touch pwned) `touch pwned`; touch pwned | \\n $HOME %s\n\n---\n  🦀 ¿qué?";
     session.loops(&format!("{prompt} --completion-promise DONE"));
     session.ended("done", "completed", 2);
     assert!(session.heard(2).contains(prompt), "{}", session.heard(2));
@@ -280,22 +395,48 @@ fn longish_prompt(client: &'static Client) {
 }
 
 fn comes_back_whole(client: &'static Client, times: usize) {
-    let Some(session) = Session::with(client, [say("One."), done()]) else { return };
+    let Some(session) = Session::with(client, [say("One."), done()]) else {
+        return;
+    };
     let prompt = "a long story \u{1f980} ".repeat(times);
-    session.reads(&format!("{} {prompt} --completion-promise DONE", client.command)).exits(0);
+    session
+        .reads(&format!(
+            "{} {prompt} --completion-promise DONE",
+            client.command
+        ))
+        .exits(0);
     session.ended("done", "completed", 2);
     let heard = session.heard(2);
-    assert!(heard.contains(prompt.trim()), "{} bytes of {}", heard.len(), prompt.len());
+    assert!(
+        heard.contains(prompt.trim()),
+        "{} bytes of {}",
+        heard.len(),
+        prompt.len()
+    );
 }
 
 /// Codex cuts what is long: the model is told where all of it is.
 fn cut_prompt(client: &'static Client) {
-    let Some(session) = Session::with(client, [say("One."), done()]) else { return };
+    let Some(session) = Session::with(client, [say("One."), done()]) else {
+        return;
+    };
     let prompt = format!("Begin. {}", "a long & <story> ".repeat(60_000));
-    session.reads(&format!("{} {prompt} --completion-promise DONE", client.command)).exits(0);
+    session
+        .reads(&format!(
+            "{} {prompt} --completion-promise DONE",
+            client.command
+        ))
+        .exits(0);
     session.ended("done", "completed", 2);
     let heard = session.heard(2);
-    assert!(heard.contains("Begin. a long") && !heard.contains("truncated"), "{heard}");
-    let path = heard.split("read all of it in ").nth(1).and_then(|rest| rest.lines().next()).expect("a path");
+    assert!(
+        heard.contains("Begin. a long") && !heard.contains("truncated"),
+        "{heard}"
+    );
+    let path = heard
+        .split("read all of it in ")
+        .nth(1)
+        .and_then(|rest| rest.lines().next())
+        .expect("a path");
     assert_eq!(std::fs::read_to_string(path).unwrap().trim(), prompt.trim());
 }

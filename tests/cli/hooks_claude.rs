@@ -13,7 +13,9 @@ crate::in_sessions! {
 /// After eight blocks without a tool the client would let go; the plugin has set that aside.
 fn many_blocks(client: &'static Client) {
     let idle = std::iter::repeat_n(say("Not yet."), 12);
-    let Some(session) = Session::with(client, idle.chain([done()])) else { return };
+    let Some(session) = Session::with(client, idle.chain([done()])) else {
+        return;
+    };
     session.loops("Build it --completion-promise DONE --max-iterations 20");
     session.ended("done", "completed", 13);
     session.stage.model.is_played(13);
@@ -21,8 +23,13 @@ fn many_blocks(client: &'static Client) {
 
 /// The command of a plugin has its plugin's name, too.
 fn full_name(client: &'static Client) {
-    let Some(session) = Session::with(client, [say("One."), done()]) else { return };
-    session.begin("/ralph:ralph-loop Build it --completion-promise DONE").end_within(PATIENCE).exits(0);
+    let Some(session) = Session::with(client, [say("One."), done()]) else {
+        return;
+    };
+    session
+        .begin("/ralph:ralph-loop Build it --completion-promise DONE")
+        .end_within(PATIENCE)
+        .exits(0);
     session.ended("done", "completed", 2);
 }
 
@@ -30,10 +37,15 @@ fn full_name(client: &'static Client) {
 #[test]
 fn a_cap_in_force_is_an_ending_with_a_name() {
     let idle = std::iter::repeat_n(say("Not yet."), 9);
-    let Some(session) = Session::bare(&CLAUDE, idle) else { return };
+    let Some(session) = Session::bare(&CLAUDE, idle) else {
+        return;
+    };
     let own = r#"{ "env": { "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "8" } }"#;
     session.stage.home_file(".claude/settings.json", own);
-    session.install().exits(0).says("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP is \"8\" in your settings");
+    session
+        .install()
+        .exits(0)
+        .says("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP is \"8\" in your settings");
     let told = session.loops("Build it --completion-promise DONE --max-iterations 20");
     session.ended("failed", "block_cap", 9);
     told.says("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts that");
@@ -43,14 +55,19 @@ fn a_cap_in_force_is_an_ending_with_a_name() {
 /// One stop in five comes before the transcript has the last message.
 #[test]
 fn twenty_promises_are_heard() {
-    let Some(session) = Session::with(&CLAUDE, []) else { return };
+    let Some(session) = Session::with(&CLAUDE, []) else {
+        return;
+    };
     for n in 1..=20 {
         session.stage.model.add([say("One."), done()]);
         session.loops("Build it --completion-promise DONE --max-iterations 5");
         assert_eq!(session.stage.model.asked().len(), 2 * n, "in session {n}");
     }
     let all = session.all();
-    let ended = all.iter().filter(|each| each["status"] == "done" && each["current_iteration"] == 2).count();
+    let ended = all
+        .iter()
+        .filter(|each| each["status"] == "done" && each["current_iteration"] == 2)
+        .count();
     assert_eq!((all.len(), ended), (20, 20), "{all:?}");
 }
 
@@ -58,74 +75,148 @@ fn twenty_promises_are_heard() {
 fn helper(client: &'static Client) {
     let task = json!({ "description": "look", "prompt": "Look around.", "subagent_type": "general-purpose",
         "run_in_background": false });
-    let steps = [use_tool("Task", task), say("I looked."), say("It looked."), done()];
-    let Some(session) = Session::with(client, steps) else { return };
+    let steps = [
+        use_tool("Task", task),
+        say("I looked."),
+        say("It looked."),
+        done(),
+    ];
+    let Some(session) = Session::with(client, steps) else {
+        return;
+    };
     session.loops("Build it --completion-promise DONE --max-iterations 5");
     session.ended("done", "completed", 2);
-    assert!(session.heard(2).contains("Look around."), "{}", session.heard(2));
+    assert!(
+        session.heard(2).contains("Look around."),
+        "{}",
+        session.heard(2)
+    );
     session.stage.model.is_played(4);
 }
 
 /// An error of the service ends the turn without a stop: that is noted, and so is how to go on.
 fn broke_off(client: &'static Client) {
     let refused = refuse(400, "invalid_request_error", "Your credit is used up");
-    let steps = [say("One.")].into_iter().chain(std::iter::repeat_n(refused, 20));
-    let Some(session) = Session::with(client, steps) else { return };
-    session.begin(&format!("{} Build it --completion-promise DONE", client.command)).end_within(PATIENCE);
+    let steps = [say("One.")]
+        .into_iter()
+        .chain(std::iter::repeat_n(refused, 20));
+    let Some(session) = Session::with(client, steps) else {
+        return;
+    };
+    session
+        .begin(&format!(
+            "{} Build it --completion-promise DONE",
+            client.command
+        ))
+        .end_within(PATIENCE);
     let known = session.status();
-    assert_eq!((&known["status"], &known["current_iteration"]), (&json!("crashed"), &json!(2)), "{known:#}");
-    let (name, id) = (known["name"].as_str().unwrap(), known["session"].as_str().unwrap());
-    let told =
-        session.ralph(&["status", name]).exits(0).says("Broke off: API Error").says("credit is used up");
-    told.says(&format!("claude --resume {id}")).says(&format!("ralph resume {name}"));
+    assert_eq!(
+        (&known["status"], &known["current_iteration"]),
+        (&json!("crashed"), &json!(2)),
+        "{known:#}"
+    );
+    let (name, id) = (
+        known["name"].as_str().unwrap(),
+        known["session"].as_str().unwrap(),
+    );
+    let told = session
+        .ralph(&["status", name])
+        .exits(0)
+        .says("Broke off: API Error")
+        .says("credit is used up");
+    told.says(&format!("claude --resume {id}"))
+        .says(&format!("ralph resume {name}"));
     // As it says: in the same session.
     session.stage.model.play_instead([say("Three."), done()]);
     let mut again = session.stage.agent();
     again.args(PRINT).args(["--resume", id, "Go on."]);
-    session.stage.test.start_command(again).end_within(PATIENCE).exits(0);
+    session
+        .stage
+        .test
+        .start_command(again)
+        .end_within(PATIENCE)
+        .exits(0);
     session.ended("done", "completed", 3);
 }
 
 /// What broke off goes on outside of any session, too.
 #[test]
 fn overloaded() {
-    let Some(mut session) = Session::with(&CLAUDE, [refuse(529, "overloaded_error", "Overloaded")]) else {
+    let Some(mut session) = Session::with(&CLAUDE, [refuse(529, "overloaded_error", "Overloaded")])
+    else {
         return;
     };
     session.stage.env("CLAUDE_CODE_MAX_RETRIES", "0");
     session.begin("/ralph-loop Build it").end_within(PATIENCE);
     let name = session.status()["name"].as_str().unwrap().to_owned();
-    session.ralph(&["status", &name]).exits(0).says("Broke off: API Error: 529 Overloaded");
-    session.stage.model.add([say("Two."), say("<blocked>It is late.</blocked>")]);
+    session
+        .ralph(&["status", &name])
+        .exits(0)
+        .says("Broke off: API Error: 529 Overloaded");
+    session
+        .stage
+        .model
+        .add([say("Two."), say("<blocked>It is late.</blocked>")]);
     session.ralph(&["resume", &name]).exits(3);
     session.ended("blocked", "blocked", 3);
 }
 
 /// The client itself finds nothing wrong with the plugin, nor with where it is sold.
 fn valid(client: &'static Client) {
-    let Some(session) = Session::with(client, []) else { return };
-    let plugin = session.ralph(&["plugin", "path"]).exits(0).out.trim().to_owned();
-    let market = std::path::Path::new(&plugin).parent().unwrap().display().to_string();
+    let Some(session) = Session::with(client, []) else {
+        return;
+    };
+    let plugin = session
+        .ralph(&["plugin", "path"])
+        .exits(0)
+        .out
+        .trim()
+        .to_owned();
+    let market = std::path::Path::new(&plugin)
+        .parent()
+        .unwrap()
+        .display()
+        .to_string();
     for dir in [plugin, market] {
         let mut command = session.stage.agent();
         command.args(["plugin", "validate", &dir]);
-        session.stage.test.start_command(command).end_within(PATIENCE).exits(0).says("Validation passed");
+        session
+            .stage
+            .test
+            .start_command(command)
+            .end_within(PATIENCE)
+            .exits(0)
+            .says("Validation passed");
     }
 }
 
 /// Nothing is left: not in the settings, not in the next session.
 fn uninstalled(client: &'static Client) {
-    let Some(session) = Session::bare(client, [done(), say("I know no such command.")]) else { return };
+    let Some(session) = Session::bare(client, [done(), say("I know no such command.")]) else {
+        return;
+    };
     let own = "{\n  \"theme\" : \"dark\",\n\t\"env\": {\"MINE\":\"1\"}\n}";
     session.stage.home_file(".claude/settings.json", own);
     session.install().exits(0);
     session.loops("Build it --completion-promise DONE");
     session.ended("done", "completed", 1);
     session.ralph(&["plugin", "uninstall"]).exits(0);
-    assert_eq!(session.stage.test.read("../home/.claude/settings.json"), own);
-    let next = session.begin(&format!("{} Build it", client.command)).end_within(PATIENCE);
-    let init = next.json_lines().into_iter().find(|line| line["subtype"] == "init").expect("its first words");
+    assert_eq!(
+        session.stage.test.read("../home/.claude/settings.json"),
+        own
+    );
+    let next = session
+        .begin(&format!("{} Build it", client.command))
+        .end_within(PATIENCE);
+    let init = next
+        .json_lines()
+        .into_iter()
+        .find(|line| line["subtype"] == "init")
+        .expect("its first words");
     let known = init["plugins"].to_string() + &init["slash_commands"].to_string();
-    assert!(!known.contains("ralph@") && !known.contains("ralph-loop"), "{init:#}");
+    assert!(
+        !known.contains("ralph@") && !known.contains("ralph-loop"),
+        "{init:#}"
+    );
     assert_eq!(session.all().len(), 1, "no loop has begun");
 }

@@ -7,13 +7,24 @@ use crate::stage::PATIENCE;
 /// Hooks that nobody has trusted do not run, and the client says nothing of it: ralph does.
 #[test]
 fn hooks_that_nobody_trusts_are_named() {
-    let Some(session) = Session::bare(&CODEX, [say("One.")]) else { return };
-    session.ralph(&["plugin", "install", "codex"]).exits(0).says("ralph plugin install codex --trust");
-    session.begin("$ralph-loop Build it").end_within(PATIENCE).exits(0);
+    let Some(session) = Session::bare(&CODEX, [say("One.")]) else {
+        return;
+    };
+    session
+        .ralph(&["plugin", "install", "codex"])
+        .exits(0)
+        .says("ralph plugin install codex --trust");
+    session
+        .begin("$ralph-loop Build it")
+        .end_within(PATIENCE)
+        .exits(0);
     session.stage.model.is_played(1);
     session.ralph(&["ls"]).exits(0).says("no loops yet");
     let doctor = session.ralph(&["doctor"]).out;
-    assert!(doctor.contains("not trusted yet: start codex and press t"), "{doctor}");
+    assert!(
+        doctor.contains("not trusted yet: start codex and press t"),
+        "{doctor}"
+    );
     session.install().exits(0).says("Installed.");
     let doctor = session.ralph(&["doctor"]).out;
     assert!(!doctor.contains("not trusted yet"), "{doctor}");

@@ -30,8 +30,18 @@ impl<'s> Window<'s> {
         let stage = &session.stage;
         (session.client.acquaint)(stage);
         let window = Self { session };
-        let mut tmux = window.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "140", "-y", "50"]);
-        tmux.arg(stage.agent().get_program()).args(session.client.typed);
+        let mut tmux = window.tmux(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "140",
+            "-y",
+            "50",
+        ]);
+        tmux.arg(stage.agent().get_program())
+            .args(session.client.typed);
         assert!(tmux.status().unwrap().success(), "tmux starts");
         window.shows(session.client.ready);
         window
@@ -45,7 +55,10 @@ impl<'s> Window<'s> {
 
     /// All that it has shown.
     fn text(&self) -> String {
-        let out = self.tmux(&["capture-pane", "-p", "-J", "-S", "-"]).output().unwrap();
+        let out = self
+            .tmux(&["capture-pane", "-p", "-J", "-S", "-"])
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&out.stdout).into_owned()
     }
 
@@ -59,14 +72,23 @@ impl<'s> Window<'s> {
     fn until(&self, words: &str, between: impl Fn()) {
         let begun = Instant::now();
         while !self.text().contains(words) {
-            assert!(begun.elapsed() < PATIENCE, "{words:?} is not in\n{}", self.text());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{words:?} is not in\n{}",
+                self.text()
+            );
             between();
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 
     fn press(&self, words: &[&str]) {
-        assert!(self.tmux(&[&["send-keys"], words].concat()).status().unwrap().success());
+        assert!(
+            self.tmux(&[&["send-keys"], words].concat())
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     /// Types a line, and presses Enter until it is heard: what pops up meanwhile takes that for a choice.
@@ -76,7 +98,10 @@ impl<'s> Window<'s> {
         self.shows(line);
         let pressed = Cell::new(None);
         self.until(answer, || {
-            if pressed.get().is_none_or(|since: Instant| since.elapsed() > HEARING) {
+            if pressed
+                .get()
+                .is_none_or(|since: Instant| since.elapsed() > HEARING)
+            {
                 self.press(&["Enter"]);
                 pressed.set(Some(Instant::now()));
             }
@@ -97,11 +122,19 @@ impl Drop for Window<'_> {
 
 /// It is seen to be held back and to go on, and it rests at its promise.
 fn typed(client: &'static Client) {
-    let Some(session) = Session::with(client, []) else { return };
+    let Some(session) = Session::with(client, []) else {
+        return;
+    };
     let sign = session.stage.test.root().join("sign");
-    session.stage.model.add([say("Answer one."), say("Answer two.").once(&sign), done()]);
+    session
+        .stage
+        .model
+        .add([say("Answer one."), say("Answer two.").once(&sign), done()]);
     let window = Window::open(&session);
-    let line = format!("{} Build a todo API --completion-promise DONE", client.command);
+    let line = format!(
+        "{} Build a todo API --completion-promise DONE",
+        client.command
+    );
     window.types(&line, "ralph loop activated");
     window.shows("Answer one.");
     window.shows("ralph iteration 2/25");
@@ -115,12 +148,22 @@ fn typed(client: &'static Client) {
 
 /// A person interrupts it, and says that it is over.
 fn cancelled(client: &'static Client) {
-    let Some(session) = Session::with(client, []) else { return };
+    let Some(session) = Session::with(client, []) else {
+        return;
+    };
     let never = session.stage.test.root().join("never");
-    session.stage.model.add([say("Answer one."), say("Answer two.").once(&never)]);
+    session
+        .stage
+        .model
+        .add([say("Answer one."), say("Answer two.").once(&never)]);
     let window = Window::open(&session);
-    window.types(&format!("{} Build a todo API", client.command), "ralph loop activated");
-    until_within(PATIENCE, "the second iteration", || session.stage.model.asked().len() == 2);
+    window.types(
+        &format!("{} Build a todo API", client.command),
+        "ralph loop activated",
+    );
+    until_within(PATIENCE, "the second iteration", || {
+        session.stage.model.asked().len() == 2
+    });
     window.shows("ralph iteration 2/25");
     window.press(&["Escape"]);
     window.shows("nterrupted");

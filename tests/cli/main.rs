@@ -24,6 +24,10 @@ fn only_the_loopback_is_there() {
         return;
     }
     let routes = std::fs::read_to_string("/proc/net/route").unwrap();
-    let leading_away: Vec<&str> = routes.lines().skip(1).filter(|route| !route.starts_with("lo\t")).collect();
+    let leading_away: Vec<&str> = routes
+        .lines()
+        .skip(1)
+        .filter(|route| !route.starts_with("lo\t"))
+        .collect();
     assert!(leading_away.is_empty(), "{routes}");
 }

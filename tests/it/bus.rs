@@ -14,24 +14,38 @@ fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 /// The messages of a bus, oldest first.
 fn heard(test: &Test, words: &[&str]) -> Vec<Value> {
-    test.ralph(&[&["bus", "tail", "--json", "-n", "1000"], words].concat()).exits(0).json_lines()
+    test.ralph(&[&["bus", "tail", "--json", "-n", "1000"], words].concat())
+        .exits(0)
+        .json_lines()
 }
 
 fn texts(messages: &[Value]) -> Vec<&str> {
-    messages.iter().map(|message| message["text"].as_str().unwrap()).collect()
+    messages
+        .iter()
+        .map(|message| message["text"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
 fn a_person_s_message_is_heard_in_the_whole_project() {
     let test = Test::git().file("deep/down/file", "");
     assert_eq!(test.ralph(&["bus", "tail"]).exits(0).out, "");
-    test.ralph(&["bus", "post", "the staging server", "is down"]).exits(0);
+    test.ralph(&["bus", "post", "the staging server", "is down"])
+        .exits(0);
     let mut below = test.ralph_command(&["bus", "tail"]);
     below.current_dir(test.workspace().join("deep/down"));
     let out = test.start_command(below).end().exits(0).out;
-    assert!(out.ends_with(" note a person: the staging server is down\n"), "{out}");
+    assert!(
+        out.ends_with(" note a person: the staging server is down\n"),
+        "{out}"
+    );
     let all = heard(&test, &[]);
-    let fields: Vec<&str> = all[0].as_object().unwrap().keys().map(String::as_str).collect();
+    let fields: Vec<&str> = all[0]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     assert_eq!(fields, ["id", "iteration", "loop", "text", "time", "type"]);
     assert_eq!(
         (&all[0]["loop"], &all[0]["iteration"], &all[0]["type"]),
@@ -40,7 +54,11 @@ fn a_person_s_message_is_heard_in_the_whole_project() {
     let outside = test.root().join("home");
     let mut elsewhere = test.ralph_command(&["bus", "tail"]);
     elsewhere.current_dir(outside);
-    assert_eq!(test.start_command(elsewhere).end().exits(0).out, "", "another project");
+    assert_eq!(
+        test.start_command(elsewhere).end().exits(0).out,
+        "",
+        "another project"
+    );
 }
 
 #[test]
@@ -52,7 +70,9 @@ fn what_an_agent_posts_is_passed_on_with_its_loop_and_iteration() {
     let test = Test::git().script(&script);
     let live = test.start(&run(&[]));
     until("the agent", || test.workspace().join("here").exists());
-    until("the first message, in mid-run", || heard(&test, &["a"]).len() == 1);
+    until("the first message, in mid-run", || {
+        heard(&test, &["a"]).len() == 1
+    });
     test.write("go", "");
     live.end().exits(0);
     let (own, project) = (heard(&test, &["a"]), heard(&test, &[]));
@@ -79,15 +99,38 @@ fn what_an_agent_posts_is_passed_on_with_its_loop_and_iteration() {
             "done a#2 \"done after 2 iterations: the agent claimed it; no check was asked for\"",
         ]
     );
-    assert_eq!(fs::read_dir(test.workspace().join(".ralph/task/a/bus")).unwrap().count(), 0);
+    assert_eq!(
+        fs::read_dir(test.workspace().join(".ralph/task/a/bus"))
+            .unwrap()
+            .count(),
+        0
+    );
 }
 
 #[test]
 fn every_ending_and_a_pause_is_posted_to_both() {
     for (script, more, code, kind, text) in [
-        ("say x", &["-m", "1"][..], 1, "failed", "failed after 1 iteration: no iteration is left"),
-        ("blocked Which port?", &[], 3, "blocked", "blocked after 1 iteration: Which port?"),
-        ("mark WAIT", &[], 3, "waiting", "waiting after 1 iteration: the agent asked for it by WAIT marker"),
+        (
+            "say x",
+            &["-m", "1"][..],
+            1,
+            "failed",
+            "failed after 1 iteration: no iteration is left",
+        ),
+        (
+            "blocked Which port?",
+            &[],
+            3,
+            "blocked",
+            "blocked after 1 iteration: Which port?",
+        ),
+        (
+            "mark WAIT",
+            &[],
+            3,
+            "waiting",
+            "waiting after 1 iteration: the agent asked for it by WAIT marker",
+        ),
         (
             "exit 1",
             &["--max-failures", "1"],
@@ -100,7 +143,10 @@ fn every_ending_and_a_pause_is_posted_to_both() {
         test.ralph(&run(more)).exits(code);
         for bus in [&[][..], &["a"]] {
             let all = heard(&test, bus);
-            assert_eq!((all.len(), &all[0]["type"], &all[0]["text"]), (1, &kind.into(), &text.into()));
+            assert_eq!(
+                (all.len(), &all[0]["type"], &all[0]["text"]),
+                (1, &kind.into(), &text.into())
+            );
         }
     }
     let test = Test::new().script(&format!("iteration *\n {WAITS}"));
@@ -113,7 +159,10 @@ fn every_ending_and_a_pause_is_posted_to_both() {
     let all = heard(&test, &["a"]);
     assert_eq!(
         texts(&all),
-        ["paused after 1 iteration", "stopped after 1 iteration: by a person (ralph stop)"]
+        [
+            "paused after 1 iteration",
+            "stopped after 1 iteration: by a person (ralph stop)"
+        ]
     );
 }
 
@@ -123,8 +172,15 @@ fn an_ending_that_a_kill_left_unsaid_is_posted_once() {
     test.ralph(&run(&[])).exits(0);
     let before = heard(&test, &[]);
     let journal = test.read_loop("a", "journal.jsonl");
-    let unsaid: Vec<&str> = journal.lines().filter(|line| !line.contains("\"finished\"")).collect();
-    fs::write(test.loop_dir("a").join("journal.jsonl"), unsaid.join("\n") + "\n").unwrap();
+    let unsaid: Vec<&str> = journal
+        .lines()
+        .filter(|line| !line.contains("\"finished\""))
+        .collect();
+    fs::write(
+        test.loop_dir("a").join("journal.jsonl"),
+        unsaid.join("\n") + "\n",
+    )
+    .unwrap();
     fs::remove_file(test.loop_dir("a").join("state.json")).unwrap();
     test.ralph(&["resume", "a"]).exits(0);
     assert_eq!(heard(&test, &[]), before);
@@ -135,18 +191,29 @@ fn a_message_can_ask_not_to_be_started_again() {
     let script = format!(
         "iteration 1\n sh {RALPH} bus post --type wait_without_restart waiting for the review\n hang\niteration *\n promise COMPLETE\n"
     );
-    let test = Test::new().script(&script).file(".ralph/settings.toml", "graceMarker = \"300ms\"\n");
+    let test = Test::new()
+        .script(&script)
+        .file(".ralph/settings.toml", "graceMarker = \"300ms\"\n");
     let done = test.ralph(&run(&[])).exits(3);
     assert!(
-        done.out.contains("a message that asks for no restart seen; the agent has 300ms to exit"),
+        done.out
+            .contains("a message that asks for no restart seen; the agent has 300ms to exit"),
         "{}",
         done.out
     );
     let status = test.status("a");
-    assert_eq!((&status["status"], &status["outcome"]["why"]), (&"waiting".into(), &"bus".into()));
+    assert_eq!(
+        (&status["status"], &status["outcome"]["why"]),
+        (&"waiting".into(), &"bus".into())
+    );
     assert_eq!(test.events("a", "noticed")[0]["notice"]["marker"], "bus");
-    assert_eq!(texts(&heard(&test, &[])).first(), Some(&"waiting for the review"));
-    test.ralph(&["resume", "a"]).exits(0).says("starting iteration 2/25");
+    assert_eq!(
+        texts(&heard(&test, &[])).first(),
+        Some(&"waiting for the review")
+    );
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("starting iteration 2/25");
 }
 
 #[test]
@@ -158,12 +225,19 @@ fn a_message_that_asks_for_no_restart_counts_once_even_if_a_crash_comes_between(
     until("its line", || !test.events("a", "spawned").is_empty());
     crash(live);
     // The agent has outlived its runner, and speaks while nobody hears.
-    test.write(".ralph/task/a/bus/1", r#"{"type":"wait_without_restart","text":"later"}"#);
+    test.write(
+        ".ralph/task/a/bus/1",
+        r#"{"type":"wait_without_restart","text":"later"}"#,
+    );
     test.ralph(&["resume", "a"]).exits(3);
     assert_eq!(test.status("a")["outcome"]["why"], "bus");
     test.ralph(&["resume", "a"]).exits(0);
     let all = heard(&test, &["a"]);
-    assert_eq!(texts(&all).iter().filter(|text| **text == "later").count(), 1, "{all:?}");
+    assert_eq!(
+        texts(&all).iter().filter(|text| **text == "later").count(),
+        1,
+        "{all:?}"
+    );
 }
 
 #[test]
@@ -173,13 +247,28 @@ fn an_agent_does_not_speak_of_its_loop_s_end() {
          sh mkdir -p $RALPH_TASK_DIR/bus; echo '{{\"type\":\"DONE\",\"text\":\"forged\"}}' > $RALPH_TASK_DIR/bus/x\n"
     );
     let test = Test::new().script(&script);
-    let words = ["run", "x", "--name", "a", "-m", "1", "--agent", "script:../agent.script"];
-    test.ralph(&words).exits(1).says("posted 2").says("ralph done and ralph blocked WHY");
+    let words = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--agent",
+        "script:../agent.script",
+    ];
+    test.ralph(&words)
+        .exits(1)
+        .says("posted 2")
+        .says("ralph done and ralph blocked WHY");
     let lines = test.ralph(&["bus", "tail", "a", "--json"]).exits(0).out;
     let kinds: Vec<String> = lines
         .lines()
         .map(|line| {
-            serde_json::from_str::<serde_json::Value>(line).unwrap()["type"].as_str().unwrap().to_owned()
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["type"]
+                .as_str()
+                .unwrap()
+                .to_owned()
         })
         .collect();
     assert_eq!(kinds, ["note", "failed"]);
@@ -188,13 +277,19 @@ fn an_agent_does_not_speak_of_its_loop_s_end() {
 #[test]
 fn a_person_s_message_of_that_type_ends_nothing() {
     let test = Test::new().script("iteration 1\n say x\niteration *\n promise COMPLETE\n");
-    test.ralph(&["bus", "post", "--type", "wait_without_restart", "wait!"]).exits(0);
+    test.ralph(&["bus", "post", "--type", "wait_without_restart", "wait!"])
+        .exits(0);
     test.ralph(&run(&[])).exits(0);
-    test.ralph(&["bus", "post", "--loop", "a", "well done"]).exits(0);
+    test.ralph(&["bus", "post", "--loop", "a", "well done"])
+        .exits(0);
     assert_eq!(texts(&heard(&test, &["a"])).last(), Some(&"well done"));
     assert_eq!(
         texts(&heard(&test, &[])),
-        ["wait!", "done after 2 iterations: the agent claimed it; no check was asked for", "well done"]
+        [
+            "wait!",
+            "done after 2 iterations: the agent claimed it; no check was asked for",
+            "well done"
+        ]
     );
 }
 
@@ -205,20 +300,35 @@ fn many_people_and_agents_post_at_once_and_nothing_is_lost() {
     let names: Vec<String> = (0..4).map(|number| format!("loop{number}")).collect();
     let loops: Vec<_> = names
         .iter()
-        .map(|name| test.start(&["run", "x", "--name", name, "--agent", AGENT, "--share-workspace"]))
+        .map(|name| {
+            test.start(&[
+                "run",
+                "x",
+                "--name",
+                name,
+                "--agent",
+                AGENT,
+                "--share-workspace",
+            ])
+        })
         .collect();
-    let people: Vec<_> =
-        (0..20).map(|number| test.start(&["bus", "post", &format!("person-{number}")])).collect();
+    let people: Vec<_> = (0..20)
+        .map(|number| test.start(&["bus", "post", &format!("person-{number}")]))
+        .collect();
     for live in people.into_iter().chain(loops) {
         live.end().exits(0);
     }
     let all = heard(&test, &[]);
     assert_eq!(all.len(), 20 + 4 * 5 + 4, "{all:#?}");
-    let ids: std::collections::BTreeSet<&str> = all.iter().map(|one| one["id"].as_str().unwrap()).collect();
+    let ids: std::collections::BTreeSet<&str> =
+        all.iter().map(|one| one["id"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), all.len());
     for name in names {
         for number in 1..=5 {
-            assert!(texts(&all).contains(&format!("{name}-{number}").as_str()), "{name}-{number}");
+            assert!(
+                texts(&all).contains(&format!("{name}-{number}").as_str()),
+                "{name}-{number}"
+            );
         }
         assert_eq!(heard(&test, &[&name]).len(), 6);
     }
@@ -237,7 +347,10 @@ fn a_bus_can_be_followed_until_its_loop_ends() {
     test.write("go", "");
     live.end().exits(0);
     let out = follower.end().exits(0).out;
-    assert!(out.contains(" note a#1: two\n") && out.contains(" done a#1: done after 1 iteration"), "{out}");
+    assert!(
+        out.contains(" note a#1: two\n") && out.contains(" done a#1: done after 1 iteration"),
+        "{out}"
+    );
     let project = test.start(&["bus", "tail", "-f", "--project", "-n", "1"]);
     project.until_out("done a#1");
     test.ralph(&["bus", "post", "hello"]).exits(0);
@@ -249,8 +362,10 @@ fn a_bus_can_be_followed_until_its_loop_ends() {
 fn damage_is_named_and_skipped() {
     let test = Test::new();
     test.ralph(&["bus", "post", "one"]).exits(0);
-    let project =
-        fs::read_dir(test.state_dir().join("projects")).unwrap().flatten().map(|entry| entry.path());
+    let project = fs::read_dir(test.state_dir().join("projects"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
     let project = project.into_iter().find(|path| path.is_dir()).unwrap();
     let path = project.join("bus.jsonl");
     let whole = fs::read_to_string(&path).unwrap();
@@ -273,50 +388,95 @@ fn damage_is_named_and_skipped() {
 #[test]
 fn the_prompt_can_carry_what_others_said() {
     let test = Test::new().script("iteration 1\n say x\niteration *\n promise COMPLETE\n");
-    for text in ["one", "two <promise>COMPLETE</promise>", "three\nlines\n## of it"] {
+    for text in [
+        "one",
+        "two <promise>COMPLETE</promise>",
+        "three\nlines\n## of it",
+    ] {
         test.ralph(&["bus", "post", text]).exits(0);
     }
     test.ralph(&run(&["--context-bus", "2"])).exits(0);
     let prompt = test.prompt("a", 1);
-    assert!(prompt.contains("## Messages of others on the project's bus"), "{prompt}");
-    assert!(prompt.contains(" note a person: two ‹promise›COMPLETE‹/promise›\n"), "{prompt}");
-    assert!(prompt.contains(" note a person: three lines ## of it\n```\n"), "{prompt}");
+    assert!(
+        prompt.contains("## Messages of others on the project's bus"),
+        "{prompt}"
+    );
+    assert!(
+        prompt.contains(" note a person: two ‹promise›COMPLETE‹/promise›\n"),
+        "{prompt}"
+    );
+    assert!(
+        prompt.contains(" note a person: three lines ## of it\n```\n"),
+        "{prompt}"
+    );
     assert!(!prompt.contains("note a person: one"), "{prompt}");
-    test.ralph(&["run", "x", "--name", "b", "--agent", AGENT]).exits(0);
-    assert!(!test.prompt("b", 1).contains("bus"), "only if it is asked for");
+    test.ralph(&["run", "x", "--name", "b", "--agent", AGENT])
+        .exits(0);
+    assert!(
+        !test.prompt("b", 1).contains("bus"),
+        "only if it is asked for"
+    );
 }
 
 #[test]
 fn wrong_words_are_named() {
-    let script =
-        format!("iteration *\n sh {RALPH} bus post --loop b hello; echo posted $?\n promise COMPLETE\n");
+    let script = format!(
+        "iteration *\n sh {RALPH} bus post --loop b hello; echo posted $?\n promise COMPLETE\n"
+    );
     let test = Test::new().script(&script);
     test.ralph(&["bus"]).exits(2).complains("Usage: ralph bus");
     test.ralph(&["bus", "pots", "x"]).exits(2).complains("post");
     test.ralph(&["bus", "post"]).exits(2).complains("<TEXT>");
-    test.ralph(&["bus", "post", " "]).exits(2).complains("there are no words");
+    test.ralph(&["bus", "post", " "])
+        .exits(2)
+        .complains("there are no words");
     test.ralph(&["bus", "post", "--type", "two words", "x"])
         .exits(2)
         .complains("--type \"two words\"")
         .complains("letters");
     let long = "x".repeat(16_001);
-    test.ralph(&["bus", "post", &long]).exits(2).complains("16000 characters").complains("file");
+    test.ralph(&["bus", "post", &long])
+        .exits(2)
+        .complains("16000 characters")
+        .complains("file");
     assert!(!test.state_dir().join("projects").exists());
-    test.ralph(&run(&[])).exits(0).says("posted 2").says("--loop is for people");
-    test.ralph(&["bus", "tail", "aa"]).exits(2).complains("no loop is called `aa`");
-    test.ralph(&["run", "x", "--name", "painter", "--agent", AGENT]).exits(0);
+    test.ralph(&run(&[]))
+        .exits(0)
+        .says("posted 2")
+        .says("--loop is for people");
+    test.ralph(&["bus", "tail", "aa"])
+        .exits(2)
+        .complains("no loop is called `aa`");
+    test.ralph(&["run", "x", "--name", "painter", "--agent", AGENT])
+        .exits(0);
     for words in [&["tail", "paintr"][..], &["post", "--loop", "paintr", "x"]] {
-        test.ralph(&[&["bus"], words].concat()).exits(2).complains("did you mean `painter`?");
+        test.ralph(&[&["bus"], words].concat())
+            .exits(2)
+            .complains("did you mean `painter`?");
     }
 }
 
 #[test]
 fn a_bus_that_cannot_be_written_ends_no_loop() {
-    let test = Test::new().script(&format!("iteration *\n sh {RALPH} bus post hello\n promise COMPLETE\n"));
+    let test = Test::new().script(&format!(
+        "iteration *\n sh {RALPH} bus post hello\n promise COMPLETE\n"
+    ));
     fs::write(test.state_dir().join("projects"), "in the way").unwrap();
-    let done = test.ralph(&run(&[])).exits(0).complains("the bus is silent: cannot create");
-    assert_eq!(done.err.matches("the bus is silent").count(), 1, "{}", done.err);
+    let done = test
+        .ralph(&run(&[]))
+        .exits(0)
+        .complains("the bus is silent: cannot create");
+    assert_eq!(
+        done.err.matches("the bus is silent").count(),
+        1,
+        "{}",
+        done.err
+    );
     fs::remove_file(test.state_dir().join("projects")).unwrap();
-    test.ralph(&["run", "x", "--name", "a", "--agent", AGENT]).exits(0);
-    assert!(texts(&heard(&test, &[])).contains(&"hello"), "what could not be posted was kept");
+    test.ralph(&["run", "x", "--name", "a", "--agent", AGENT])
+        .exits(0);
+    assert!(
+        texts(&heard(&test, &[])).contains(&"hello"),
+        "what could not be posted was kept"
+    );
 }

@@ -8,7 +8,11 @@ use std::process::Stdio;
 /// Whether a program is installed that these words make succeed.
 fn is_there(test: &Test, program: &str, words: &[&str]) -> bool {
     let mut command = test.command(program);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
@@ -16,7 +20,11 @@ fn verbs() -> Vec<Command> {
     let mut all = Words::command().disable_help_subcommand(true);
     // The flags of some are only made now.
     all.build();
-    let verbs: Vec<Command> = all.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned().collect();
+    let verbs: Vec<Command> = all
+        .get_subcommands()
+        .filter(|verb| !verb.is_hide_set())
+        .cloned()
+        .collect();
     let run = verbs.iter().find(|verb| verb.get_name() == "run").unwrap();
     assert!(flags(run).contains(&"--notify".to_owned()));
     verbs
@@ -24,7 +32,10 @@ fn verbs() -> Vec<Command> {
 
 fn flags(verb: &Command) -> Vec<String> {
     let visible = verb.get_arguments().filter(|word| !word.is_hide_set());
-    visible.filter_map(|word| word.get_long()).map(|long| format!("--{long}")).collect()
+    visible
+        .filter_map(|word| word.get_long())
+        .map(|long| format!("--{long}"))
+        .collect()
 }
 
 /// A shell's line with ralph in its PATH.
@@ -33,7 +44,12 @@ fn shell(test: &Test, program: &str, line: &str) -> String {
     std::fs::create_dir_all(&bin).unwrap();
     let _ = std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ralph"), bin.join("ralph"));
     let mut command = test.command(program);
-    command.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())).args(["-c", line]);
+    command
+        .env(
+            "PATH",
+            format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()),
+        )
+        .args(["-c", line]);
     test.start_command(command).end().exits(0).out
 }
 
@@ -42,17 +58,30 @@ fn every_shell_s_script_knows_every_verb_and_flag() {
     let test = Test::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = test.ralph(&["completions", shell]).exits(0).out;
-        assert!(!script.contains("__script") && !script.contains("__sleeper"), "{shell}: the hidden");
+        assert!(
+            !script.contains("__script") && !script.contains("__sleeper"),
+            "{shell}: the hidden"
+        );
         for verb in verbs() {
-            assert!(script.contains(verb.get_name()), "{shell}: {}", verb.get_name());
+            assert!(
+                script.contains(verb.get_name()),
+                "{shell}: {}",
+                verb.get_name()
+            );
             for flag in flags(&verb) {
                 let fish = format!("-l {}", &flag[2..]);
                 let wanted = if shell == "fish" { &fish } else { &flag };
-                assert!(script.contains(wanted.as_str()), "{shell}: {} {flag}", verb.get_name());
+                assert!(
+                    script.contains(wanted.as_str()),
+                    "{shell}: {} {flag}",
+                    verb.get_name()
+                );
             }
         }
     }
-    test.ralph(&["completions", "tcsh"]).exits(2).complains("tcsh");
+    test.ralph(&["completions", "tcsh"])
+        .exits(2)
+        .complains("tcsh");
 }
 
 #[test]
@@ -62,7 +91,10 @@ fn shells_can_read_their_scripts() {
         let script = test.ralph(&["completions", shell]).exits(0).out;
         test.write("script", &script);
         if is_there(&test, shell, &["-c", "true"]) {
-            assert!(is_there(&test, shell, &["-n", "script"]), "{shell} cannot read its script");
+            assert!(
+                is_there(&test, shell, &["-n", "script"]),
+                "{shell} cannot read its script"
+            );
         }
     }
 }
@@ -80,7 +112,15 @@ printf '%s\n' "${COMPREPLY[@]}"
 fn bash_completes_verbs_flags_and_loops() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
     for name in ["nightly", "night-2", "api"] {
-        test.ralph(&["run", "x", "--name", name, "--agent", "script:../agent.script"]).exits(0);
+        test.ralph(&[
+            "run",
+            "x",
+            "--name",
+            name,
+            "--agent",
+            "script:../agent.script",
+        ])
+        .exits(0);
     }
     if !is_there(&test, "bash", &["-c", "true"]) {
         return;
@@ -100,14 +140,27 @@ fn bash_completes_verbs_flags_and_loops() {
 #[test]
 fn fish_completes_verbs_and_loops() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
-    test.ralph(&["run", "x", "--name", "nightly", "--agent", "script:../agent.script"]).exits(0);
+    test.ralph(&[
+        "run",
+        "x",
+        "--name",
+        "nightly",
+        "--agent",
+        "script:../agent.script",
+    ])
+    .exits(0);
     if !is_there(&test, "fish", &["-c", "true"]) {
         return;
     }
     let ask = |words: &str| {
-        let out =
-            shell(&test, "fish", &format!("ralph completions fish | source; complete -C 'ralph {words}'"));
-        out.lines().filter_map(|line| line.split('\t').next().map(str::to_owned)).collect::<Vec<_>>()
+        let out = shell(
+            &test,
+            "fish",
+            &format!("ralph completions fish | source; complete -C 'ralph {words}'"),
+        );
+        out.lines()
+            .filter_map(|line| line.split('\t').next().map(str::to_owned))
+            .collect::<Vec<_>>()
     };
     assert_eq!(ask("sta"), ["status"]);
     assert_eq!(ask("status ni"), ["nightly"]);
@@ -118,11 +171,17 @@ fn every_verb_and_flag_has_its_place_in_the_manual() {
     let test = Test::new();
     let escaped = |word: &str| word.replace('-', "\\-");
     let main = test.ralph(&["man"]).exits(0).out;
-    assert!(main.contains(".TH ralph 1") && main.contains("Exit codes: 0 done, 1 failed"), "{main}");
+    assert!(
+        main.contains(".TH ralph 1") && main.contains("Exit codes: 0 done, 1 failed"),
+        "{main}"
+    );
     let mut pages = vec![main.clone()];
     for verb in verbs() {
         let name = verb.get_name();
-        assert!(main.contains(&escaped(&format!("ralph-{name}(1)"))), "{name}");
+        assert!(
+            main.contains(&escaped(&format!("ralph-{name}(1)"))),
+            "{name}"
+        );
         let page = test.ralph(&["man", name]).exits(0).out;
         assert!(page.contains(&format!(".TH ralph-{name} 1")), "{page}");
         assert!(page.ends_with(".SH \"SEE ALSO\"\nralph(1)\n"), "{page}");
@@ -132,7 +191,9 @@ fn every_verb_and_flag_has_its_place_in_the_manual() {
         pages.push(page);
     }
     assert!(!main.contains("__script"));
-    test.ralph(&["man", "stats"]).exits(2).complains("did you mean ralph man status?");
+    test.ralph(&["man", "stats"])
+        .exits(2)
+        .complains("did you mean ralph man status?");
     if is_there(&test, "groff", &["--version"]) {
         for page in pages {
             test.write("page.1", &page);

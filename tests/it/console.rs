@@ -24,10 +24,21 @@ fn lines_are(text: &str, expected: &str) {
 
 #[test]
 fn the_lines_of_a_loop_that_is_proven() {
-    let test = Test::git()
-        .script("iteration 1\n  say one\n  cost 0.5\niteration 2\n  write roof\n  | r\n  cost 0.75\n");
-    let words =
-        ["run", "mend", "--name", "a", "-m", "9", "--check", "echo no roof; test -f roof", "--agent", AGENT];
+    let test = Test::git().script(
+        "iteration 1\n  say one\n  cost 0.5\niteration 2\n  write roof\n  | r\n  cost 0.75\n",
+    );
+    let words = [
+        "run",
+        "mend",
+        "--name",
+        "a",
+        "-m",
+        "9",
+        "--check",
+        "echo no roof; test -f roof",
+        "--agent",
+        AGENT,
+    ];
     let done = test.ralph(&words).exits(0);
     lines_are(
         &done.out,
@@ -57,9 +68,22 @@ fn the_lines_of_a_loop_that_is_proven() {
 #[test]
 fn the_lines_of_failures_in_a_row() {
     let test = Test::new().script("iteration *\n  exit 1\n");
-    let words = ["run", "mend", "--name", "a", "--backoff", "10ms..40ms", "--agent", AGENT];
+    let words = [
+        "run",
+        "mend",
+        "--name",
+        "a",
+        "--backoff",
+        "10ms..40ms",
+        "--agent",
+        AGENT,
+    ];
     let done = test.ralph(&words).exits(1);
-    let lines: Vec<&str> = done.out.lines().filter(|line| !line.contains("starting")).collect();
+    let lines: Vec<&str> = done
+        .out
+        .lines()
+        .filter(|line| !line.contains("starting"))
+        .collect();
     let expected = [
         "[ralph] a: iteration 1 failed (exit: 1), retrying in 10ms (attempt 1/5)",
         "[ralph] a: iteration 2 failed (exit: 1), retrying in 20ms (attempt 2/5)",
@@ -70,14 +94,24 @@ fn the_lines_of_failures_in_a_row() {
         "✘ failed: too many failures in a row",
     ];
     assert_eq!(lines[..7], expected);
-    assert!(done.out.contains("  next     ralph resume a · ralph logs a\n"), "{}", done.out);
+    assert!(
+        done.out
+            .contains("  next     ralph resume a · ralph logs a\n"),
+        "{}",
+        done.out
+    );
 }
 
 #[test]
 fn the_lines_of_a_loop_that_runs_out_of_iterations() {
     let test = Test::new();
     lines_are(
-        &test.ralph(&["run", "mend", "--name", "a", "-m", "2", "--", "sh", "-c", "exit 4"]).exits(1).out,
+        &test
+            .ralph(&[
+                "run", "mend", "--name", "a", "-m", "2", "--", "sh", "-c", "exit 4",
+            ])
+            .exits(1)
+            .out,
         "[ralph] a: starting iteration 1/2
 [ralph] a: iteration 1 failed (exit: 4), retrying in TIME (attempt 1/5)
 [ralph] a: starting iteration 2/2
@@ -89,19 +123,30 @@ fn the_lines_of_a_loop_that_runs_out_of_iterations() {
   missing  the agent did not promise COMPLETE
   next     ralph set a max-iterations=4 && ralph resume a · ralph logs a",
     );
-    test.sh(&format!("PATH={}:$PATH; ralph set a max-iterations=4 && ! ralph resume a", bin()));
+    test.sh(&format!(
+        "PATH={}:$PATH; ralph set a max-iterations=4 && ! ralph resume a",
+        bin()
+    ));
     assert_eq!(test.status("a")["current_iteration"], 4);
 }
 
 /// The directory of the binary.
 fn bin() -> String {
-    std::path::Path::new(env!("CARGO_BIN_EXE_ralph")).parent().unwrap().display().to_string()
+    std::path::Path::new(env!("CARGO_BIN_EXE_ralph"))
+        .parent()
+        .unwrap()
+        .display()
+        .to_string()
 }
 
 #[test]
 fn an_ending_says_what_was_missing() {
     for (last_words, flags, missing) in [
-        ("say done", "--check true", "the checks are green, but the agent did not promise COMPLETE"),
+        (
+            "say done",
+            "--check true",
+            "the checks are green, but the agent did not promise COMPLETE",
+        ),
         (
             "say It is <promise>COMPLETE</promise> I think",
             "--check true",
@@ -119,17 +164,28 @@ fn an_ending_says_what_was_missing() {
         ),
     ] {
         let test = Test::new().script(&format!("iteration *\n  {last_words}\n"));
-        let words =
-            [&["run", "mend", "--name", "a", "-m", "1", "--agent", AGENT][..], &split(flags)].concat();
+        let words = [
+            &["run", "mend", "--name", "a", "-m", "1", "--agent", AGENT][..],
+            &split(flags),
+        ]
+        .concat();
         test.ralph(&words)
             .exits(1)
             .says(&format!("[ralph] a: the work is not proven: {missing}\n"))
             .says(&format!("\n  missing  {missing}\n"));
-        test.ralph(&["status", "a"]).exits(0).says(&format!("\nMissing: {missing}\n"));
+        test.ralph(&["status", "a"])
+            .exits(0)
+            .says(&format!("\nMissing: {missing}\n"));
     }
     let test = Test::new().script("iteration *\n  say done\n");
-    let words = ["run", "mend", "--name", "a", "-m", "1", "--check", "false", "--agent", AGENT];
-    let out = test.ralph(&words).exits(1).says("[ralph] a: the work is not proven\n").out;
+    let words = [
+        "run", "mend", "--name", "a", "-m", "1", "--check", "false", "--agent", AGENT,
+    ];
+    let out = test
+        .ralph(&words)
+        .exits(1)
+        .says("[ralph] a: the work is not proven\n")
+        .out;
     assert!(!out.contains("missing"), "{out}");
 }
 
@@ -140,16 +196,33 @@ fn split(words: &str) -> Vec<&str> {
 #[test]
 fn a_success_at_the_limit_needs_no_advice() {
     let test = Test::new();
-    let words = ["run", "mend", "--name", "a", "-m", "1", "--no-promise", "--", "true"];
-    test.ralph(&words).exits(0).says("\n  next     ralph logs a\n");
+    let words = [
+        "run",
+        "mend",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--no-promise",
+        "--",
+        "true",
+    ];
+    test.ralph(&words)
+        .exits(0)
+        .says("\n  next     ralph logs a\n");
     let status = test.ralph(&["status", "a"]).exits(0).out;
-    assert!(!status.contains("Next: ") && !status.contains("Now: "), "{status}");
+    assert!(
+        !status.contains("Next: ") && !status.contains("Now: "),
+        "{status}"
+    );
 }
 
 #[test]
 fn an_agent_that_waits_has_not_failed() {
     let test = Test::new();
-    let done = test.ralph(&["run", "mend", "--name", "a", "--", "sh", "-c", "exit 42"]).exits(3);
+    let done = test
+        .ralph(&["run", "mend", "--name", "a", "--", "sh", "-c", "exit 42"])
+        .exits(3);
     lines_are(
         &done.out,
         "[ralph] a: starting iteration 1/25
@@ -160,7 +233,10 @@ fn an_agent_that_waits_has_not_failed() {
   next     ralph resume a · ralph logs a",
     );
     let log = test.read_loop("a", "iterations.log");
-    assert!(log.contains("[END] iteration 1 exit=42") && !log.contains("FAIL"), "{log}");
+    assert!(
+        log.contains("[END] iteration 1 exit=42") && !log.contains("FAIL"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -168,7 +244,15 @@ fn a_limit_that_changes_is_named() {
     let test = Test::new().script("iteration 1\n  say one\n  sleep 800ms\n  promise COMPLETE\n");
     let live = test.start(&["run", "mend", "--name", "a", "--agent", AGENT]);
     live.until_out("  | one\n");
-    test.ralph(&["set", "a", "max-iterations=5", "max-time=2h", "max-cost=1.5", "max-failures=0"]).exits(0);
+    test.ralph(&[
+        "set",
+        "a",
+        "max-iterations=5",
+        "max-time=2h",
+        "max-cost=1.5",
+        "max-failures=0",
+    ])
+    .exits(0);
     let heard = "[ralph] a: max-iterations is now 5
 [ralph] a: max-time is now 2h
 [ralph] a: max-cost is now $1.50
@@ -182,36 +266,84 @@ fn what_a_loop_cost_is_said_as_far_as_it_is_known() {
     test.ralph(&["run", "mend", "--name", "a", "-m", "2", "--agent", AGENT])
         .exits(1)
         .says(", at least $0.1200\n");
-    test.ralph(&["status", "a"]).exits(0).says("\nCost: at least $0.1200\n");
+    test.ralph(&["status", "a"])
+        .exits(0)
+        .says("\nCost: at least $0.1200\n");
     test.ralph(&["ls"]).exits(0).says("  at least $0.1200  ");
     assert_eq!(test.status("a")["cost_usd"], Value::Null);
 
-    let live = test.start(&["run", "mend", "--name", "b", "--", "sh", "-c", "echo ready; exec sleep 60"]);
+    let live = test.start(&[
+        "run",
+        "mend",
+        "--name",
+        "b",
+        "--",
+        "sh",
+        "-c",
+        "echo ready; exec sleep 60",
+    ]);
     live.until_out("  | ready\n");
-    test.ralph(&["status", "b"]).exits(0).says("\nCost: unknown\n");
+    test.ralph(&["status", "b"])
+        .exits(0)
+        .says("\nCost: unknown\n");
     assert_eq!(test.status("b")["cost_usd"], Value::Null);
     test.ralph(&["stop", "b"]).exits(0);
-    live.end().exits(130).says("■ stopped by a person (ralph stop)\n");
-    test.ralph(&["status", "b"]).exits(0).says("\nStatus: stopped by a person (ralph stop)\n");
+    live.end()
+        .exits(130)
+        .says("■ stopped by a person (ralph stop)\n");
+    test.ralph(&["status", "b"])
+        .exits(0)
+        .says("\nStatus: stopped by a person (ralph stop)\n");
 }
 
 #[test]
 fn the_line_of_a_silent_agent() {
-    let test = Test::new().script("iteration 1\n  say waiting\n  hang\niteration 2\n  promise COMPLETE\n");
-    let words = ["run", "mend", "--name", "a", "--inactivity-timeout", "1", "--agent", AGENT];
-    test.ralph(&words)
-        .exits(0)
-        .says("[ralph] a: inactivity timeout (1s), restarting\n[ralph] a: starting iteration 2/25\n");
-    let words = ["run", "mend", "--name", "b", "-m", "1", "--inactivity-timeout", "1", "--agent", AGENT];
+    let test =
+        Test::new().script("iteration 1\n  say waiting\n  hang\niteration 2\n  promise COMPLETE\n");
+    let words = [
+        "run",
+        "mend",
+        "--name",
+        "a",
+        "--inactivity-timeout",
+        "1",
+        "--agent",
+        AGENT,
+    ];
+    test.ralph(&words).exits(0).says(
+        "[ralph] a: inactivity timeout (1s), restarting\n[ralph] a: starting iteration 2/25\n",
+    );
+    let words = [
+        "run",
+        "mend",
+        "--name",
+        "b",
+        "-m",
+        "1",
+        "--inactivity-timeout",
+        "1",
+        "--agent",
+        AGENT,
+    ];
     let out = timeless(&test.ralph(&words).exits(1).out);
-    let line = "[ralph] b: iteration 1 stopped: it was silent for too long (signal: 15, duration: TIME)\n";
+    let line =
+        "[ralph] b: iteration 1 stopped: it was silent for too long (signal: 15, duration: TIME)\n";
     assert!(out.contains(line) && !out.contains("restarting"), "{out}");
 }
 
 #[test]
 fn the_lines_of_a_done_pattern() {
     let test = Test::new().script("iteration 1\n  say All tasks complete\n  hang\n");
-    let words = ["run", "mend", "--name", "a", "--done-pattern", "All tasks complete", "--agent", AGENT];
+    let words = [
+        "run",
+        "mend",
+        "--name",
+        "a",
+        "--done-pattern",
+        "All tasks complete",
+        "--agent",
+        AGENT,
+    ];
     lines_are(
         &test.ralph(&words).exits(0).out,
         "[ralph] a: starting iteration 1/25
@@ -228,12 +360,18 @@ fn the_lines_of_a_done_pattern() {
 
 #[test]
 fn the_lines_of_pause_and_resume() {
-    let test = Test::new().script("iteration 1\n  say one\n  sleep 600ms\niteration 2\n  promise COMPLETE\n");
+    let test = Test::new()
+        .script("iteration 1\n  say one\n  sleep 600ms\niteration 2\n  promise COMPLETE\n");
     let live = test.start(&["run", "mend", "--name", "a", "-m", "4", "--agent", AGENT]);
     live.until_out("  | one\n");
     let paused = test.ralph(&["pause", "a"]).exits(0);
-    assert_eq!(paused.out, "paused ralph loop for a\nthe running agent finishes first\n");
-    test.ralph(&["pause", "a"]).exits(0).complains("ralph: warning: \"a\" is already paused");
+    assert_eq!(
+        paused.out,
+        "paused ralph loop for a\nthe running agent finishes first\n"
+    );
+    test.ralph(&["pause", "a"])
+        .exits(0)
+        .complains("ralph: warning: \"a\" is already paused");
     lines_are(
         &live.end().exits(3).out,
         "[ralph] a: starting iteration 1/4
@@ -250,13 +388,17 @@ fn the_lines_of_pause_and_resume() {
         resumed.starts_with("resumed ralph loop for a\n[ralph] a: starting iteration 2/4\n"),
         "{resumed}"
     );
-    test.ralph(&["resume", "a"]).exits(2).complains("\"a\" is done");
+    test.ralph(&["resume", "a"])
+        .exits(2)
+        .complains("\"a\" is done");
 }
 
 #[test]
 fn a_fatal_ending_is_an_error_on_standard_error_whatever_is_shown() {
     for flags in [&[][..], &["--quiet"], &["--json"]] {
-        let test = Test::new().file("PROMPT.md", "mend").script("iteration 1\n  delete PROMPT.md\n");
+        let test = Test::new()
+            .file("PROMPT.md", "mend")
+            .script("iteration 1\n  delete PROMPT.md\n");
         let mut words = vec!["run", "--name", "a", "--agent", AGENT];
         words.extend(flags);
         let path = test.workspace().canonicalize().unwrap().join("PROMPT.md");
@@ -267,7 +409,11 @@ fn a_fatal_ending_is_an_error_on_standard_error_whatever_is_shown() {
         let done = test.ralph(&words).exits(1);
         assert_eq!(done.err, error);
         if flags.is_empty() {
-            assert!(!done.out.contains("prompt file not found"), "once is enough: {}", done.out);
+            assert!(
+                !done.out.contains("prompt file not found"),
+                "once is enough: {}",
+                done.out
+            );
             let last = "[ralph] a: loop ended after 1 iteration\n✘ failed (prompt-file)\n";
             assert!(done.out.contains(last), "{}", done.out);
         }
@@ -279,19 +425,32 @@ fn a_fatal_ending_is_an_error_on_standard_error_whatever_is_shown() {
 fn a_red_check_shows_the_end_of_its_output() {
     let test = Test::new().script("iteration 1\n  write ok\n  | ok\n");
     let check = r"seq -f 'line %g' 20; printf '\033[2J\033]0;title\007red\rlast words'; test -f ok";
-    let done = test.ralph(&["run", "mend", "--name", "a", "--check", check, "--agent", AGENT]).exits(0);
-    let shown: Vec<&str> = done.out.lines().filter(|line| line.starts_with("  | ")).collect();
-    let expected: Vec<String> =
-        (14..=20).map(|n| format!("  | line {n}")).chain(["  | last words".into()]).collect();
+    let done = test
+        .ralph(&[
+            "run", "mend", "--name", "a", "--check", check, "--agent", AGENT,
+        ])
+        .exits(0);
+    let shown: Vec<&str> = done
+        .out
+        .lines()
+        .filter(|line| line.starts_with("  | "))
+        .collect();
+    let expected: Vec<String> = (14..=20)
+        .map(|n| format!("  | line {n}"))
+        .chain(["  | last words".into()])
+        .collect();
     assert_eq!(shown, expected);
     assert!(!done.out.contains('\x1b'));
     let named =
-        Regex::new(r"  \| last words\n\[ralph\] a: all of it: (\.ralph/guardrail_0_.*\.log)\n").unwrap();
+        Regex::new(r"  \| last words\n\[ralph\] a: all of it: (\.ralph/guardrail_0_.*\.log)\n")
+            .unwrap();
     let whole = test.read(&named.captures(&done.out).expect("its name")[1]);
     assert!(whole.starts_with("line 1\n"), "{whole}");
     assert!(
         !test
-            .ralph(&["run", "mend", "-m", "1", "--check", "false", "--agent", AGENT])
+            .ralph(&[
+                "run", "mend", "-m", "1", "--check", "false", "--agent", AGENT
+            ])
             .out
             .contains("guardrail")
     );
@@ -302,10 +461,29 @@ fn a_reason_of_several_lines_stays_on_one() {
     let test = Test::new().script(
         "iteration 1\n  sh printf 'two\\nlines\\n[ralph] a: loop complete' > $RALPH_TASK_DIR/BLOCKED\n",
     );
-    let done = test.ralph(&["run", "mend", "--name", "a", "--agent", AGENT]).exits(3);
-    assert!(done.out.contains("blocked: two lines [ralph] a: loop complete\n"), "{}", done.out);
-    assert!(!done.out.lines().any(|line| line.starts_with("[ralph] a: loop complete")), "{}", done.out);
-    assert!(test.ralph(&["status", "a"]).exits(0).out.contains("Status: blocked (two lines ["));
+    let done = test
+        .ralph(&["run", "mend", "--name", "a", "--agent", AGENT])
+        .exits(3);
+    assert!(
+        done.out
+            .contains("blocked: two lines [ralph] a: loop complete\n"),
+        "{}",
+        done.out
+    );
+    assert!(
+        !done
+            .out
+            .lines()
+            .any(|line| line.starts_with("[ralph] a: loop complete")),
+        "{}",
+        done.out
+    );
+    assert!(
+        test.ralph(&["status", "a"])
+            .exits(0)
+            .out
+            .contains("Status: blocked (two lines [")
+    );
 }
 
 // ---- quiet, JSON, no stream ------------------------------------------------------------------------
@@ -313,31 +491,80 @@ fn a_reason_of_several_lines_stays_on_one() {
 #[test]
 fn quiet_prints_the_result_alone() {
     let test = Test::new().script("iteration 1\n  say noise\n  promise COMPLETE\n");
-    let done = test.ralph(&["run", "mend", "-q", "--check", "true", "--agent", AGENT]).exits(0);
-    assert_eq!(timeless(&done.out), "✔ done: every check is green (1 iteration, TIME, cost unknown)\n");
+    let done = test
+        .ralph(&["run", "mend", "-q", "--check", "true", "--agent", AGENT])
+        .exits(0);
+    assert_eq!(
+        timeless(&done.out),
+        "✔ done: every check is green (1 iteration, TIME, cost unknown)\n"
+    );
     assert_eq!(done.err, "");
-    let done =
-        test.ralph(&["run", "mend", "--quiet", "-m", "1", "--promise", "X", "--agent", AGENT]).exits(1);
-    assert_eq!(timeless(&done.out), "✘ failed: no iteration is left (1 iteration, TIME, cost unknown)\n");
+    let done = test
+        .ralph(&[
+            "run",
+            "mend",
+            "--quiet",
+            "-m",
+            "1",
+            "--promise",
+            "X",
+            "--agent",
+            AGENT,
+        ])
+        .exits(1);
+    assert_eq!(
+        timeless(&done.out),
+        "✘ failed: no iteration is left (1 iteration, TIME, cost unknown)\n"
+    );
 }
 
 #[test]
 fn json_is_one_event_a_line_and_the_last_says_it_all() {
-    let test = Test::new().script("iteration 1\n  say {\"no\": json\n  write roof\n  | r\n  cost 0.25\n");
-    let words = ["run", "mend", "--name", "a", "--json", "--check", "test -f roof", "--agent", AGENT];
+    let test =
+        Test::new().script("iteration 1\n  say {\"no\": json\n  write roof\n  | r\n  cost 0.25\n");
+    let words = [
+        "run",
+        "mend",
+        "--name",
+        "a",
+        "--json",
+        "--check",
+        "test -f roof",
+        "--agent",
+        AGENT,
+    ];
     let done = test.ralph(&words).exits(0);
     let events = done.json_lines();
-    let names: Vec<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
-    assert_eq!(names, ["opened", "checked", "started", "spawned", "ended", "checked", "drained", "finished"]);
-    assert!(
-        events.iter().all(|event| event["at"].is_string() && event["at_ms"].is_i64() && event["ms"].is_u64())
+    let names: Vec<&str> = events
+        .iter()
+        .filter_map(|event| event["event"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "opened", "checked", "started", "spawned", "ended", "checked", "drained", "finished"
+        ]
     );
-    assert!(done.out.lines().all(|line| line.starts_with(r#"{"loop":"a","at":"#)), "{}", done.out);
+    assert!(
+        events.iter().all(|event| event["at"].is_string()
+            && event["at_ms"].is_i64()
+            && event["ms"].is_u64())
+    );
+    assert!(
+        done.out
+            .lines()
+            .all(|line| line.starts_with(r#"{"loop":"a","at":"#)),
+        "{}",
+        done.out
+    );
     let journal = test.journal("a").split_off(1).into_iter().map(|mut line| {
         line["loop"] = "a".into();
         line
     });
-    assert!(events.iter().cloned().eq(journal), "the console and the journal say the same");
+    assert!(
+        events.iter().cloned().eq(journal),
+        "the console and the journal say the same"
+    );
 
     let last = events.last().unwrap();
     assert_eq!(last["outcome"]["kind"], "done");
@@ -347,7 +574,11 @@ fn json_is_one_event_a_line_and_the_last_says_it_all() {
     assert_eq!(last["exit_code"], 0);
     assert_eq!(last["iterations"], 1);
     assert_eq!(last["cost_usd"], 0.25);
-    assert!(last["duration_s"].as_f64().is_some_and(|seconds| seconds > 0.0));
+    assert!(
+        last["duration_s"]
+            .as_f64()
+            .is_some_and(|seconds| seconds > 0.0)
+    );
     assert!(last.as_object().unwrap().contains_key("worktree"));
     assert_eq!(done.err, "");
 }
@@ -355,25 +586,49 @@ fn json_is_one_event_a_line_and_the_last_says_it_all() {
 #[test]
 fn what_is_not_known_is_null_in_json() {
     let test = Test::new();
-    let done = test.ralph(&["run", "mend", "--json", "-m", "1", "--", "true"]).exits(1);
+    let done = test
+        .ralph(&["run", "mend", "--json", "-m", "1", "--", "true"])
+        .exits(1);
     let last = done.json_lines().pop().unwrap();
     assert_eq!(last["event"], "finished");
-    assert_eq!((&last["cost_usd"], &last["worktree"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&last["cost_usd"], &last["worktree"]),
+        (&Value::Null, &Value::Null)
+    );
     assert_eq!(last["outcome"]["kind"], "limit");
     assert_eq!(last["outcome"]["why"], "iterations");
     assert_eq!(last["stop_reason"], "max_iterations");
-    assert_eq!((&last["success"], &last["exit_code"]), (&Value::from(false), &Value::from(1)));
+    assert_eq!(
+        (&last["success"], &last["exit_code"]),
+        (&Value::from(false), &Value::from(1))
+    );
 }
 
 #[test]
 fn without_the_stream_the_agent_s_words_are_only_kept() {
     let test = Test::new().script("iteration 1\n  say a secret\n  promise COMPLETE\n");
     for flag in ["--no-stream", "--no-stream-agent-output"] {
-        let done = test.ralph(&["run", "mend", "--name", "a", flag, "--agent", AGENT]).exits(0);
-        assert!(!done.out.contains("secret") && done.out.contains("loop complete"), "{}", done.out);
-        assert_eq!(test.ralph(&["logs", "a"]).exits(0).out, "a secret\n<promise>COMPLETE</promise>\n");
+        let done = test
+            .ralph(&["run", "mend", "--name", "a", flag, "--agent", AGENT])
+            .exits(0);
+        assert!(
+            !done.out.contains("secret") && done.out.contains("loop complete"),
+            "{}",
+            done.out
+        );
+        assert_eq!(
+            test.ralph(&["logs", "a"]).exits(0).out,
+            "a secret\n<promise>COMPLETE</promise>\n"
+        );
     }
-    let done = test.ralph(&["run", "mend", "--no-stream", "--stream-agent-output", "--agent", AGENT]);
+    let done = test.ralph(&[
+        "run",
+        "mend",
+        "--no-stream",
+        "--stream-agent-output",
+        "--agent",
+        AGENT,
+    ]);
     done.exits(0).says("  | a secret\n");
 }
 
@@ -383,15 +638,26 @@ fn a_reader_that_goes_away_does_not_end_the_loop() {
         "iteration 1\n  say one\n  sleep 200ms\n  say two\niteration 2\n  flood 1MiB\n  say\n  promise COMPLETE\n",
     );
     let ralph = env!("CARGO_BIN_EXE_ralph");
-    for (name, flags) in [("a", ""), ("b", "--quiet"), ("c", "--json"), ("d", "--no-stream")] {
-        let run = format!("'{ralph}' run mend --name {name} {flags} --agent {AGENT} 2> err; echo $? > code");
+    for (name, flags) in [
+        ("a", ""),
+        ("b", "--quiet"),
+        ("c", "--json"),
+        ("d", "--no-stream"),
+    ] {
+        let run = format!(
+            "'{ralph}' run mend --name {name} {flags} --agent {AGENT} 2> err; echo $? > code"
+        );
         test.sh(&format!("{{ {run}; }} | head -n 0"));
         until("the loop's end", || test.workspace().join("code").exists());
         let warning = format!(
             "ralph: warning: nobody reads the output any more; the loop goes on (ralph status {name})\n"
         );
         let told = if flags == "--quiet" { "" } else { &warning };
-        assert_eq!((test.read("code").as_str(), test.read("err").as_str()), ("0\n", told), "{flags}");
+        assert_eq!(
+            (test.read("code").as_str(), test.read("err").as_str()),
+            ("0\n", told),
+            "{flags}"
+        );
         assert_eq!(test.status(name)["status"], "done");
         fs::remove_file(test.workspace().join("code")).unwrap();
     }
@@ -405,9 +671,15 @@ fn a_reader_that_goes_away_does_not_end_the_loop() {
         "--help",
         "run x --dry-run -- true",
     ] {
-        test.sh(&format!("{{ '{ralph}' {words} 2> err; echo $? > code; }} | head -n 0"));
+        test.sh(&format!(
+            "{{ '{ralph}' {words} 2> err; echo $? > code; }} | head -n 0"
+        ));
         until("its end", || test.workspace().join("code").exists());
-        assert_eq!((test.read("code").as_str(), test.read("err").as_str()), ("0\n", ""), "{words}");
+        assert_eq!(
+            (test.read("code").as_str(), test.read("err").as_str()),
+            ("0\n", ""),
+            "{words}"
+        );
         fs::remove_file(test.workspace().join("code")).unwrap();
     }
 }
@@ -416,8 +688,13 @@ fn a_reader_that_goes_away_does_not_end_the_loop() {
 fn a_closed_standard_output_does_not_end_the_loop() {
     let test = Test::new().script("iteration 1\n  say one\n  promise COMPLETE\n");
     let ralph = env!("CARGO_BIN_EXE_ralph");
-    test.sh(&format!("'{ralph}' run mend --name a --agent {AGENT} >&- 2>&- <&-"));
-    assert_eq!(test.ralph(&["logs", "a"]).out, "one\n<promise>COMPLETE</promise>\n");
+    test.sh(&format!(
+        "'{ralph}' run mend --name a --agent {AGENT} >&- 2>&- <&-"
+    ));
+    assert_eq!(
+        test.ralph(&["logs", "a"]).out,
+        "one\n<promise>COMPLETE</promise>\n"
+    );
 }
 
 // ---- the verbs that look ---------------------------------------------------------------------------
@@ -427,7 +704,10 @@ fn a_closed_standard_output_does_not_end_the_loop() {
 fn has_keys(object: &Value, keys: &[(&str, &[&str])]) {
     let object = object.as_object().expect("an object");
     for (key, kinds) in keys {
-        let kind = match object.get(*key).unwrap_or_else(|| panic!("{key} is not in {object:?}")) {
+        let kind = match object
+            .get(*key)
+            .unwrap_or_else(|| panic!("{key} is not in {object:?}"))
+        {
             Value::Null => "null",
             Value::Bool(_) => "bool",
             Value::Number(_) => "number",
@@ -486,7 +766,10 @@ fn status_tells_a_script_everything() {
     let running = test.status("a");
     has_keys(&running, &STATUS_KEYS);
     assert_eq!(running["status"], "running");
-    assert_eq!((&running["outcome"], &running["stop_reason"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&running["outcome"], &running["stop_reason"]),
+        (&Value::Null, &Value::Null)
+    );
     assert_eq!(
         (&running["current_iteration"], &running["max_iterations"]),
         (&Value::from(2), &Value::from(9))
@@ -499,12 +782,23 @@ fn status_tells_a_script_everything() {
         (&running["done_pattern"], &running["inactivity_timeout"]),
         (&Value::from("All set"), &Value::from(60.0))
     );
-    assert!(running["prompt_file"].as_str().unwrap().ends_with("/shop/PROMPT.md"));
-    assert_eq!(running["directory"], test.loop_dir("a").display().to_string());
+    assert!(
+        running["prompt_file"]
+            .as_str()
+            .unwrap()
+            .ends_with("/shop/PROMPT.md")
+    );
+    assert_eq!(
+        running["directory"],
+        test.loop_dir("a").display().to_string()
+    );
 
     let shown = test.ralph(&["status", "a"]).exits(0).out;
     let time = Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d").unwrap();
-    let lines: Vec<String> = shown.lines().map(|line| time.replace(line, "WHEN").into_owned()).collect();
+    let lines: Vec<String> = shown
+        .lines()
+        .map(|line| time.replace(line, "WHEN").into_owned())
+        .collect();
     let expected = [
         "Ralph Loop: a",
         "Status: running",
@@ -518,8 +812,15 @@ fn status_tells_a_script_everything() {
     ];
     assert_eq!(lines[..9], expected);
     assert_eq!(lines[9], "Now: the agent works");
-    let shown = shown.replace(&test.root().canonicalize().unwrap().display().to_string(), "ROOT");
-    let rest = shown.lines().skip_while(|line| !line.starts_with("Task: ")).collect::<Vec<_>>().join("\n");
+    let shown = shown.replace(
+        &test.root().canonicalize().unwrap().display().to_string(),
+        "ROOT",
+    );
+    let rest = shown
+        .lines()
+        .skip_while(|line| !line.starts_with("Task: "))
+        .collect::<Vec<_>>()
+        .join("\n");
     let expected = "Task: ROOT/shop/PROMPT.md
 Agent: script:ROOT/shop/../agent.script
 Workspace: ROOT/shop
@@ -527,11 +828,16 @@ Logs: ROOT/state/loops/a
 Next: ralph logs a -f";
     assert_eq!(rest, expected);
 
-    test.ralph(&["stop", "a"]).exits(0).says("stopped ralph loop for a\n");
+    test.ralph(&["stop", "a"])
+        .exits(0)
+        .says("stopped ralph loop for a\n");
     live.end().exits(130);
     let ended = test.status("a");
     has_keys(&ended, &STATUS_KEYS);
-    has_keys(&ended["outcome"], &[("kind", &["string"]), ("why", &["string"])]);
+    has_keys(
+        &ended["outcome"],
+        &[("kind", &["string"]), ("why", &["string"])],
+    );
     assert_eq!(
         (&ended["status"], &ended["outcome"]["kind"]),
         (&Value::from("stopped"), &Value::from("stopped"))
@@ -541,12 +847,27 @@ Next: ralph logs a -f";
 #[test]
 fn status_says_until_when_a_loop_rests() {
     let test = Test::new().script("iteration *\n  exit 1\n");
-    let live = test.start(&["run", "mend", "--name", "a", "--backoff", "30s..30s", "--agent", AGENT]);
+    let live = test.start(&[
+        "run",
+        "mend",
+        "--name",
+        "a",
+        "--backoff",
+        "30s..30s",
+        "--agent",
+        AGENT,
+    ]);
     live.until_out("retrying in 30s (attempt 1/5)\n");
     let status = test.status("a");
     assert_eq!(status["status"], "running");
-    assert!(status["resting_until"].as_str() > status["last_iteration_started"].as_str(), "{status}");
-    test.ralph(&["status", "a"]).exits(0).says("\nResting until: ").says("\nNow: resting\n");
+    assert!(
+        status["resting_until"].as_str() > status["last_iteration_started"].as_str(),
+        "{status}"
+    );
+    test.ralph(&["status", "a"])
+        .exits(0)
+        .says("\nResting until: ")
+        .says("\nNow: resting\n");
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130);
 }
@@ -556,19 +877,37 @@ fn status_says_which_check_runs_and_what_the_task_is() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
     let task = format!("\nMend the {}roof\nand the door", "very ".repeat(20));
     let live = test.start(
-        &["run", &task, "--name", "a", "--check", "touch on; until test -f go; do sleep 0.01; done"]
-            .into_iter()
-            .chain(["--agent", AGENT])
-            .collect::<Vec<_>>(),
+        &[
+            "run",
+            &task,
+            "--name",
+            "a",
+            "--check",
+            "touch on; until test -f go; do sleep 0.01; done",
+        ]
+        .into_iter()
+        .chain(["--agent", AGENT])
+        .collect::<Vec<_>>(),
     );
     until("the check", || test.workspace().join("on").exists());
     let shown = test.ralph(&["status", "a"]).exits(0).out;
-    assert!(shown.contains("\nNow: checking `touch on; until test -f go; do sleep 0.01; done`\n"), "{shown}");
-    let task = shown.lines().find_map(|line| line.strip_prefix("Task: ")).unwrap();
-    assert!(task.starts_with("Mend the very") && task.ends_with('…') && task.chars().count() == 80, "{task}");
+    assert!(
+        shown.contains("\nNow: checking `touch on; until test -f go; do sleep 0.01; done`\n"),
+        "{shown}"
+    );
+    let task = shown
+        .lines()
+        .find_map(|line| line.strip_prefix("Task: "))
+        .unwrap();
+    assert!(
+        task.starts_with("Mend the very") && task.ends_with('…') && task.chars().count() == 80,
+        "{task}"
+    );
     test.write("go", "");
     live.end().exits(0);
-    test.ralph(&["status", "a"]).exits(0).says("\nLast iteration started: ");
+    test.ralph(&["status", "a"])
+        .exits(0)
+        .says("\nLast iteration started: ");
 }
 
 #[test]
@@ -577,16 +916,50 @@ fn ls_lists_every_loop() {
     test.ralph(&["ls"]).exits(0).says("no loops yet");
     assert_eq!(test.ralph(&["ls", "--json"]).exits(0).out, "[]\n");
     assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "");
-    test.ralph(&["run", "mend", "--name", "long-name", "-m", "1", "--no-promise", "--", "true"]).exits(0);
-    test.ralph(&["run", "mend", "--name", "b", "-m", "3", "--", "sh", "-c", "echo '<blocked>x</blocked>'"])
-        .exits(3);
-    assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "b\nlong-name\n");
+    test.ralph(&[
+        "run",
+        "mend",
+        "--name",
+        "long-name",
+        "-m",
+        "1",
+        "--no-promise",
+        "--",
+        "true",
+    ])
+    .exits(0);
+    test.ralph(&[
+        "run",
+        "mend",
+        "--name",
+        "b",
+        "-m",
+        "3",
+        "--",
+        "sh",
+        "-c",
+        "echo '<blocked>x</blocked>'",
+    ])
+    .exits(3);
+    assert_eq!(
+        test.ralph(&["ls", "--names"]).exits(0).out,
+        "b\nlong-name\n"
+    );
     let table = test.ralph(&["ls"]).exits(0).out;
-    let cells: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(cells[0], ["NAME", "STATUS", "ITERATION", "COST", "WORKSPACE"]);
+    let cells: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        cells[0],
+        ["NAME", "STATUS", "ITERATION", "COST", "WORKSPACE"]
+    );
     assert_eq!(cells[1][..4], ["b", "blocked", "1/3", "?"]);
     assert_eq!(cells[2][..4], ["long-name", "done", "1/1", "?"]);
-    let columns: Vec<_> = table.lines().map(|line| line.rfind("  ").unwrap()).collect();
+    let columns: Vec<_> = table
+        .lines()
+        .map(|line| line.rfind("  ").unwrap())
+        .collect();
     assert!(columns.windows(2).all(|pair| pair[0] == pair[1]), "{table}");
     let all: Value = serde_json::from_str(&test.ralph(&["ls", "--json"]).exits(0).out).unwrap();
     for (entry, name) in all.as_array().unwrap().iter().zip(["b", "long-name"]) {
@@ -596,14 +969,24 @@ fn ls_lists_every_loop() {
 
 #[test]
 fn logs_print_what_the_agent_printed() {
-    let test = Test::new()
-        .script("iteration 1\n  say \x1b[31mone\x1b[0m\niteration 2\n  say two\n  print no newline\n");
-    test.ralph(&["run", "mend", "--name", "a", "-m", "2", "--agent", AGENT]).exits(1);
+    let test = Test::new().script(
+        "iteration 1\n  say \x1b[31mone\x1b[0m\niteration 2\n  say two\n  print no newline\n",
+    );
+    test.ralph(&["run", "mend", "--name", "a", "-m", "2", "--agent", AGENT])
+        .exits(1);
     assert_eq!(test.ralph(&["logs", "a"]).exits(0).out, "two\nno newline");
-    assert_eq!(test.ralph(&["logs", "a", "--iteration", "1"]).exits(0).out, "\x1b[31mone\x1b[0m\n");
-    assert_eq!(test.ralph(&["logs", "a", "-f"]).exits(0).out, "two\nno newline");
+    assert_eq!(
+        test.ralph(&["logs", "a", "--iteration", "1"]).exits(0).out,
+        "\x1b[31mone\x1b[0m\n"
+    );
+    assert_eq!(
+        test.ralph(&["logs", "a", "-f"]).exits(0).out,
+        "two\nno newline"
+    );
     for wrong in ["0", "3"] {
-        test.ralph(&["logs", "a", "--iteration", wrong]).exits(2).complains("\"a\" has iterations 1 to 2");
+        test.ralph(&["logs", "a", "--iteration", wrong])
+            .exits(2)
+            .complains("\"a\" has iterations 1 to 2");
     }
 }
 
@@ -641,11 +1024,23 @@ fn on_a_terminal_a_live_line_stands_below_and_goes_away() {
     let test = Test::git().script(
         "iteration 1\n  say one\n  print unfinished\n  sleep 1500ms\n  say , now it is\n  promise COMPLETE\n",
     );
-    let words = ["run", "mend", "--name", "a", "--check", "echo checked", "--agent", AGENT];
+    let words = [
+        "run",
+        "mend",
+        "--name",
+        "a",
+        "--check",
+        "echo checked",
+        "--agent",
+        AGENT,
+    ];
     let (code, bytes) = on_a_terminal(&test, &words, &[]);
     assert_eq!(code, 0);
     let shown = String::from_utf8(bytes.clone()).unwrap();
-    assert!(shown.contains("▸ a · preflight: `echo checked` ·"), "{shown}");
+    assert!(
+        shown.contains("▸ a · preflight: `echo checked` ·"),
+        "{shown}"
+    );
     assert!(shown.contains("▸ a · iteration 1/25 · 1s"), "{shown}");
     assert!(shown.contains("│ unfinished"), "{shown}");
     let expected = "[ralph] a: preflight check `echo checked`: green (TIME)
@@ -667,11 +1062,15 @@ fn on_a_terminal_a_live_line_stands_below_and_goes_away() {
 #[test]
 fn colour_is_for_terminals_that_want_it() {
     let test = Test::new().script("iteration 1\n  say one\n  promise COMPLETE\n");
-    let words = ["run", "mend", "--name", "a", "--check", "true", "--agent", AGENT];
+    let words = [
+        "run", "mend", "--name", "a", "--check", "true", "--agent", AGENT,
+    ];
     let coloured = |env: &[(&str, &str)]| {
         let (code, bytes) = on_a_terminal(&test, &words, env);
         assert_eq!(code, 0);
-        escapes(&String::from_utf8(bytes).unwrap()).iter().any(|sequence| sequence.ends_with('m'))
+        escapes(&String::from_utf8(bytes).unwrap())
+            .iter()
+            .any(|sequence| sequence.ends_with('m'))
     };
     assert!(coloured(&[]));
     assert!(coloured(&[("NO_COLOR", "")]));
@@ -684,16 +1083,27 @@ fn colour_is_for_terminals_that_want_it() {
 
 #[test]
 fn a_loop_in_the_background_paints_no_live_line() {
-    let test = Test::new().script("iteration 1\n  say one\n  sleep 1200ms\n  say two\n  promise COMPLETE\n");
+    let test = Test::new()
+        .script("iteration 1\n  say one\n  sleep 1200ms\n  say two\n  promise COMPLETE\n");
     let ralph = format!("'{}' run mend --agent {AGENT}", env!("CARGO_BIN_EXE_ralph"));
-    for (line, painted) in [(ralph.clone(), true), (format!("set -m; {ralph} & wait $!"), false)] {
+    for (line, painted) in [
+        (ralph.clone(), true),
+        (format!("set -m; {ralph} & wait $!"), false),
+    ] {
         let mut command = test.command("setsid");
         command.args(["--ctty", "sh", "-c", &line]);
         let (code, bytes) = Screen::start_with_keys(command, 100).end();
         let shown = String::from_utf8(bytes).unwrap();
         assert_eq!(code, 0, "{shown}");
-        assert!(rows(shown.as_bytes()).contains(&"  │ one".to_owned()), "{shown:?}");
-        assert_eq!((shown.contains('▸'), shown.contains("\x1b[2K")), (painted, painted), "{line}\n{shown:?}");
+        assert!(
+            rows(shown.as_bytes()).contains(&"  │ one".to_owned()),
+            "{shown:?}"
+        );
+        assert_eq!(
+            (shown.contains('▸'), shown.contains("\x1b[2K")),
+            (painted, painted),
+            "{line}\n{shown:?}"
+        );
     }
 }
 
@@ -706,13 +1116,19 @@ fn a_terminal_that_is_held_does_not_hold_the_loop() {
     until("a line", || screen.seen().contains("one\r\n"));
     screen.type_in(b"\x13");
     test.write("go", "");
-    until("the loop's end", || !test.events("a", "finished").is_empty());
+    until("the loop's end", || {
+        !test.events("a", "finished").is_empty()
+    });
     assert!(!screen.seen().contains("starting iteration 2"));
     screen.type_in(b"\x11");
     let (code, bytes) = screen.end();
     let shown = rows(&bytes).join("\n");
     assert_eq!(code, 0);
-    assert!(Regex::new(r"\n\[ralph: .* MiB not shown; ralph logs has it\]\n").unwrap().is_match(&shown));
+    assert!(
+        Regex::new(r"\n\[ralph: .* MiB not shown; ralph logs has it\]\n")
+            .unwrap()
+            .is_match(&shown)
+    );
     assert!(shown.contains("\n✔ done: "), "the last words come last");
 }
 
@@ -756,14 +1172,25 @@ fn no_escape_of_an_agent_reaches_the_terminal() {
         assert!(shown.contains(&format!("  │ {words}")), "{words}\n{shown}");
     }
     // Nobody but ralph begins a line in ralph's name.
-    let complete: Vec<&str> = shown.lines().filter(|line| line.contains("a: loop complete")).collect();
-    assert_eq!(complete.iter().filter(|line| line.starts_with("[ralph]")).count(), 1, "{shown}");
-    assert!(
+    let complete: Vec<&str> = shown
+        .lines()
+        .filter(|line| line.contains("a: loop complete"))
+        .collect();
+    assert_eq!(
         complete
             .iter()
-            .all(|line| line.starts_with("[ralph] a: loop complete after 1") || line.starts_with("  │ "))
+            .filter(|line| line.starts_with("[ralph]"))
+            .count(),
+        1,
+        "{shown}"
     );
-    assert!(shown.contains("  │ [ralph] a: no newline at the end\n[ralph] a: "), "{shown}");
+    assert!(complete.iter().all(
+        |line| line.starts_with("[ralph] a: loop complete after 1") || line.starts_with("  │ ")
+    ));
+    assert!(
+        shown.contains("  │ [ralph] a: no newline at the end\n[ralph] a: "),
+        "{shown}"
+    );
 
     let (code, bytes) = on_a_terminal(&test, &["logs", "a"], &[]);
     assert_eq!(code, 0);
@@ -778,23 +1205,44 @@ fn check_harmless(bytes: &[u8]) {
     for sequence in escapes(text) {
         assert!(own.contains(&sequence.as_str()), "{sequence:?} in {text:?}");
     }
-    let control = text.chars().find(|c| c.is_control() && !"\x1b\r\n\t".contains(*c));
+    let control = text
+        .chars()
+        .find(|c| c.is_control() && !"\x1b\r\n\t".contains(*c));
     assert_eq!(control, None, "{text:?}");
 }
 
 #[test]
 fn a_long_line_stays_behind_the_gutter() {
     let test = Test::new();
-    let agent = r"printf '%96s%s\n' '' '[ralph] a: loop complete after 9 iterations'; printf '%500s' .";
-    let words = ["run", "mend", "--name", "a", "-m", "1", "--no-promise", "--", "sh", "-c", agent];
+    let agent =
+        r"printf '%96s%s\n' '' '[ralph] a: loop complete after 9 iterations'; printf '%500s' .";
+    let words = [
+        "run",
+        "mend",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--no-promise",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
     let (code, bytes) = on_a_terminal(&test, &words, &[]);
     assert_eq!(code, 0);
     for row in rows(&bytes) {
         assert!(row.chars().count() < 100, "{row:?}");
-        assert!(!row.contains("9 iterations") || row.starts_with("  │ "), "{row:?}");
+        assert!(
+            !row.contains("9 iterations") || row.starts_with("  │ "),
+            "{row:?}"
+        );
     }
     assert!(
-        test.ralph(&["logs", "a"]).exits(0).out.contains("[ralph] a: loop complete after 9 iterations\n")
+        test.ralph(&["logs", "a"])
+            .exits(0)
+            .out
+            .contains("[ralph] a: loop complete after 9 iterations\n")
     );
 }
 
@@ -803,11 +1251,17 @@ fn a_path_or_a_check_cannot_reach_the_terminal_either() {
     let test = Test::git();
     let agent = r#"printf x > "$(printf 'a\033]0;owned\007b')"; printf '\033]0;owned\007' > "$RALPH_TASK_DIR/BLOCKED""#;
     let check = "true # \x1b]0;owned\x07\n[ralph] a: faked";
-    let words = ["run", "mend", "--name", "a", "--check", check, "--", "sh", "-c", agent];
+    let words = [
+        "run", "mend", "--name", "a", "--check", check, "--", "sh", "-c", agent,
+    ];
     let (code, bytes) = on_a_terminal(&test, &words, &[]);
     assert_eq!(code, 3);
     check_harmless(&bytes);
-    assert!(!rows(&bytes).iter().any(|row| row.starts_with("[ralph] a: faked")));
+    assert!(
+        !rows(&bytes)
+            .iter()
+            .any(|row| row.starts_with("[ralph] a: faked"))
+    );
     for words in [&["status", "a"][..], &["ls"]] {
         check_harmless(&on_a_terminal(&test, words, &[]).1);
     }
@@ -818,23 +1272,37 @@ fn a_narrow_terminal_keeps_the_live_line_on_one_row() {
     let test = Test::new().script(
         "iteration 1\n  print 日本語のとても長い行 and more\n  sleep 1200ms\n  say\n  promise COMPLETE\n",
     );
-    let words = ["run", "mend", "--name", "a", "--max-time", "1h", "--agent", AGENT];
+    let words = [
+        "run",
+        "mend",
+        "--name",
+        "a",
+        "--max-time",
+        "1h",
+        "--agent",
+        AGENT,
+    ];
     let screen = Screen::start(test.ralph_command(&words), 24);
     until("the live line", || screen.seen().contains("▸ a"));
     screen.resize(12);
     let (code, bytes) = screen.end();
     assert_eq!(code, 0);
     let shown = String::from_utf8(bytes).unwrap();
-    let live: Vec<&str> = shown.split(['\n', '\r']).filter(|row| row.contains('▸')).collect();
-    assert!(
-        live.iter().all(|row| row
-            .replace("\x1b[1m", "")
+    let live: Vec<&str> = shown
+        .split(['\n', '\r'])
+        .filter(|row| row.contains('▸'))
+        .collect();
+    assert!(live.iter().all(|row| {
+        row.replace("\x1b[1m", "")
             .replace("\x1b[0m", "")
             .replace("\x1b[2K", "")
             .chars()
             .count()
-            <= 23)
-    );
+            <= 23
+    }));
     assert!(live.iter().any(|row| row.contains('…')), "{live:?}");
-    assert!(shown.contains("\x1b[1A"), "two live rows were erased: {shown:?}");
+    assert!(
+        shown.contains("\x1b[1A"),
+        "two live rows were erased: {shown:?}"
+    );
 }

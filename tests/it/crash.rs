@@ -44,7 +44,9 @@ pub(crate) fn crash(live: Live) {
     });
     kill_now(&victims);
     let _ = live.end();
-    until("the supervisor's end", || victims.iter().all(|pid| !alive(*pid)));
+    until("the supervisor's end", || {
+        victims.iter().all(|pid| !alive(*pid))
+    });
 }
 
 /// A loop called `a` whose every process of ralph's own was killed while its agent ran.
@@ -66,7 +68,11 @@ fn audit(test: &Test, name: &str) {
         .filter(|line| is(line, "started"))
         .map(|line| line["iteration"].as_u64().unwrap())
         .collect();
-    assert_eq!(started, (1..=started.len() as u64).collect::<Vec<_>>(), "iteration numbers");
+    assert_eq!(
+        started,
+        (1..=started.len() as u64).collect::<Vec<_>>(),
+        "iteration numbers"
+    );
 
     let (mut cost, mut failures, mut open) = (Some(0.0), 0, None);
     for line in &journal {
@@ -77,7 +83,11 @@ fn audit(test: &Test, name: &str) {
                 continue;
             }
             Some("ended") => {
-                assert_eq!(open, line["iteration"].as_u64(), "an end too many: {journal:#?}");
+                assert_eq!(
+                    open,
+                    line["iteration"].as_u64(),
+                    "an end too many: {journal:#?}"
+                );
                 failures += u64::from(line["report"]["exit"]["code"] == 1);
                 line["report"]["cost_usd"].as_f64()
             }

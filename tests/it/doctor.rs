@@ -25,7 +25,11 @@ fn report(test: &Test) -> Value {
 }
 
 fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
-    list.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("no {name}"))
+    list.as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["name"] == name)
+        .unwrap_or_else(|| panic!("no {name}"))
 }
 
 const GIT: (&str, &str) = ("git", "exec git \"$@\"");
@@ -34,8 +38,16 @@ const CLAUDE: (&str, &str) = ("claude", "echo '2.1.34 (Claude Code)'");
 #[test]
 fn a_machine_that_can_run_a_loop_is_told_so() {
     let test = machine(&[GIT, CLAUDE, ("codex", "echo codex-cli 0.46.0")]);
-    let done = doctor(&test, &[]).exits(0).says("✔ a loop can run here").says("✔ claude").says("2.1.34");
-    assert!(done.out.contains("✔ codex") && done.out.contains("– tmux"), "{}", done.out);
+    let done = doctor(&test, &[])
+        .exits(0)
+        .says("✔ a loop can run here")
+        .says("✔ claude")
+        .says("2.1.34");
+    assert!(
+        done.out.contains("✔ codex") && done.out.contains("– tmux"),
+        "{}",
+        done.out
+    );
     let report = report(&test);
     assert_eq!(report["ready"], true);
     assert_eq!(named(&report["agents"], "claude")["version"], "2.1.34");
@@ -48,37 +60,75 @@ fn who_pays_is_named_and_only_who_has_nothing_is_told_to_log_in() {
     let test = machine(&[GIT, CLAUDE, ("codex", "echo codex-cli 0.46.0")]);
     let look = |key: &str, words: &[&str]| {
         let mut command = test.ralph_command(&[&["doctor"], words].concat());
-        command.env("PATH", test.root().join("bin")).env("ANTHROPIC_API_KEY", key);
+        command
+            .env("PATH", test.root().join("bin"))
+            .env("ANTHROPIC_API_KEY", key);
         test.start_command(command).end().exits(0).out
     };
     let line = |out: &str, name: &str| {
-        out.lines().find(|line| line.contains(&format!("✔ {name} "))).expect("its line").to_owned()
+        out.lines()
+            .find(|line| line.contains(&format!("✔ {name} ")))
+            .expect("its line")
+            .to_owned()
     };
     let out = look("", &[]);
-    assert!(line(&out, "claude").contains("log in: start claude"), "{out}");
+    assert!(
+        line(&out, "claude").contains("log in: start claude"),
+        "{out}"
+    );
     let out = look("sk-ant-dummy", &[]);
-    assert!(line(&out, "claude").ends_with("works on the key in ANTHROPIC_API_KEY"), "{out}");
-    assert!(line(&out, "codex").contains("log in: run codex login"), "{out}");
+    assert!(
+        line(&out, "claude").ends_with("works on the key in ANTHROPIC_API_KEY"),
+        "{out}"
+    );
+    assert!(
+        line(&out, "codex").contains("log in: run codex login"),
+        "{out}"
+    );
     test.write("../home/.claude/.credentials.json", "{}");
     let out = look("sk-ant-dummy", &[]);
-    let login = "works on its own login (~/.claude/.credentials.json); ANTHROPIC_API_KEY is kept from it";
-    assert!(line(&out, "claude").contains(login) && !out.contains("log in: start claude"), "{out}");
+    let login =
+        "works on its own login (~/.claude/.credentials.json); ANTHROPIC_API_KEY is kept from it";
+    assert!(
+        line(&out, "claude").contains(login) && !out.contains("log in: start claude"),
+        "{out}"
+    );
     assert!(!out.contains("sk-ant-dummy"), "{out}");
     let report: Value = serde_json::from_str(&look("sk-ant-dummy", &["--json"])).unwrap();
     let claude = named(&report["agents"], "claude");
-    assert_eq!(claude["payer"], "its own login (~/.claude/.credentials.json)");
-    assert_eq!(claude["held_back"], serde_json::json!(["ANTHROPIC_API_KEY"]));
+    assert_eq!(
+        claude["payer"],
+        "its own login (~/.claude/.credentials.json)"
+    );
+    assert_eq!(
+        claude["held_back"],
+        serde_json::json!(["ANTHROPIC_API_KEY"])
+    );
     test.write(".ralph/settings.toml", "allowApiKey = true\n");
     let out = look("sk-ant-dummy", &[]);
-    assert!(line(&out, "claude").ends_with("works on the key in ANTHROPIC_API_KEY"), "{out}");
+    assert!(
+        line(&out, "claude").ends_with("works on the key in ANTHROPIC_API_KEY"),
+        "{out}"
+    );
 }
 
 #[test]
 fn what_is_missing_comes_with_the_command_that_gets_it() {
     let test = machine(&[("apt-get", "exit 1")]);
-    let done = doctor(&test, &[]).exits(1).says("✘ git").says("apt-get install -y git");
-    let done = done.says("✘ needed: git: ").says("✘ needed: an agent, such as ").says("– claude");
-    assert!(done.out.contains("npm install -g @anthropic-ai/claude-code"), "{}", done.out);
+    let done = doctor(&test, &[])
+        .exits(1)
+        .says("✘ git")
+        .says("apt-get install -y git");
+    let done = done
+        .says("✘ needed: git: ")
+        .says("✘ needed: an agent, such as ")
+        .says("– claude");
+    assert!(
+        done.out
+            .contains("npm install -g @anthropic-ai/claude-code"),
+        "{}",
+        done.out
+    );
     for (programs, code) in [(&[GIT][..], 1), (&[CLAUDE], 1), (&[GIT, CLAUDE], 0)] {
         doctor(&machine(programs), &[]).exits(code);
     }
@@ -99,11 +149,17 @@ fn programs_that_hang_ask_or_fail_are_named_and_leave_nothing_behind() {
     let report = report(&test);
     assert_eq!(report["ready"], true, "one good agent is enough");
     let codex = named(&report["agents"], "codex");
-    assert_eq!((&codex["installed"], &codex["version"]), (&true.into(), &Value::Null));
+    assert_eq!(
+        (&codex["installed"], &codex["version"]),
+        (&true.into(), &Value::Null)
+    );
     assert_eq!(codex["trouble"], "it did not say its version in 10 s");
     let gemini = named(&report["agents"], "gemini");
     assert_eq!(gemini["works"], false);
-    assert_eq!(gemini["trouble"], "asked for its version, it failed (exit 7): node is too old");
+    assert_eq!(
+        gemini["trouble"],
+        "asked for its version, it failed (exit 7): node is too old"
+    );
     assert_eq!(named(&report["agents"], "pi")["version"], "0.9.1");
     assert!(named(&report["tools"], "tmux")["trouble"].is_string());
     let pids = fs::read_to_string(test.root().join("home/pids")).unwrap();
@@ -133,17 +189,34 @@ fn the_state_directory_and_the_workspace_are_looked_at_and_left_alone() {
     assert_eq!(report_before["state"]["loops"], serde_json::json!({}));
     assert_eq!(fs::read_dir(test.state_dir()).unwrap().count(), 0);
     test.sh("git init -q -b main && git commit -q --allow-empty -m first");
-    test.ralph(&["run", "x", "--name", "a", "--agent", "script:../agent.script"]).exits(0);
+    test.ralph(&[
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--agent",
+        "script:../agent.script",
+    ])
+    .exits(0);
     test.write("PROMPT.md", "x\n");
     test.write(".ralph/settings.toml", "");
     let report = report(&test);
     assert_eq!(report["state"]["loops"], serde_json::json!({ "done": 1 }));
-    assert_eq!(report["state"]["path"], test.state_dir().display().to_string());
+    assert_eq!(
+        report["state"]["path"],
+        test.state_dir().display().to_string()
+    );
     assert!(report["state"]["free_bytes"].as_u64().unwrap() > 0);
     let here = &report["workspace"];
-    assert_eq!((&here["branch"], &here["prompt_file"]), (&"main".into(), &true.into()));
+    assert_eq!(
+        (&here["branch"], &here["prompt_file"]),
+        (&"main".into(), &true.into())
+    );
     assert_eq!(here["changed_files"], 2, "{here}");
-    assert_eq!(here["settings"], serde_json::json!([".ralph/settings.toml"]));
+    assert_eq!(
+        here["settings"],
+        serde_json::json!([".ralph/settings.toml"])
+    );
 }
 
 #[test]
@@ -151,7 +224,10 @@ fn a_state_directory_that_cannot_be_made_keeps_loops_from_running() {
     let test = machine(&[GIT, CLAUDE]);
     fs::remove_dir(test.state_dir()).unwrap();
     fs::write(test.state_dir(), "a file").unwrap();
-    doctor(&test, &[]).exits(1).says("✘ directory").says("needed: a state directory that can be written");
+    doctor(&test, &[])
+        .exits(1)
+        .says("✘ directory")
+        .says("needed: a state directory that can be written");
 }
 
 #[test]
@@ -166,7 +242,10 @@ fn kernel_features_are_tried() {
 
 #[test]
 fn an_agent_of_one_s_own_is_never_called_without_a_word() {
-    let test = machine(&[GIT, ("mine", "echo \"mine $# $1\" >>\"$HOME/asked\"; echo 3.2.1")]);
+    let test = machine(&[
+        GIT,
+        ("mine", "echo \"mine $# $1\" >>\"$HOME/asked\"; echo 3.2.1"),
+    ]);
     for version in ["", "version = []\n"] {
         test.write(
             "../home/.config/ralph/settings.toml",
@@ -174,7 +253,10 @@ fn an_agent_of_one_s_own_is_never_called_without_a_word() {
         );
         let done = doctor(&test, &[]).exits(0).says("✔ mine");
         assert!(
-            !done.out.lines().any(|line| line.contains("mine") && line.contains("log in")),
+            !done
+                .out
+                .lines()
+                .any(|line| line.contains("mine") && line.contains("log in")),
             "{}",
             done.out
         );
@@ -187,13 +269,20 @@ fn an_agent_of_one_s_own_is_never_called_without_a_word() {
 fn a_loop_can_run_if_the_agent_of_the_settings_can() {
     let test = machine(&[GIT, CLAUDE]);
     test.write(".ralph/settings.toml", "agent = 'codex'\n");
-    let done = doctor(&test, &[]).exits(1).says("needed: the agent of the settings: ");
+    let done = doctor(&test, &[])
+        .exits(1)
+        .says("needed: the agent of the settings: ");
     done.says("npm install -g @openai/codex");
     test.write(".ralph/settings.toml", "agent = 'cluade'\n");
-    doctor(&test, &[]).exits(1).says(".ralph/settings.toml: agent \"cluade\": there is no such agent");
+    doctor(&test, &[])
+        .exits(1)
+        .says(".ralph/settings.toml: agent \"cluade\": there is no such agent");
     let test = machine(&[GIT]).program("my-agent", "#!/bin/sh\n");
     test.write(".ralph/settings.toml", "[agent]\ncommand = './my-agent'\n");
-    doctor(&test, &[]).exits(0).says("✔ agent ").says("✔ a loop can run here");
+    doctor(&test, &[])
+        .exits(0)
+        .says("✔ agent ")
+        .says("✔ a loop can run here");
     assert_eq!(report(&test)["agent"], "my-agent");
 }
 
@@ -202,8 +291,16 @@ fn a_program_whose_interpreter_is_missing_is_not_called_missing() {
     let test = machine(&[GIT, CLAUDE]).program("../bin/goose", "#!/no/such/program\n");
     let found = report(&test);
     let goose = named(&found["agents"], "goose");
-    assert_eq!((&goose["installed"], &goose["works"]), (&true.into(), &false.into()));
-    assert!(goose["trouble"].as_str().unwrap().contains("the program that is to run it is missing"));
+    assert_eq!(
+        (&goose["installed"], &goose["works"]),
+        (&true.into(), &false.into())
+    );
+    assert!(
+        goose["trouble"]
+            .as_str()
+            .unwrap()
+            .contains("the program that is to run it is missing")
+    );
 }
 
 #[test]
@@ -217,7 +314,10 @@ fn settings_that_cannot_be_read_and_agents_of_one_s_own_are_seen() {
     assert_eq!(named(&found["agents"], "mine")["version"], "3.2.1");
     assert_eq!(found["ready"], true);
     test.write(".ralph/settings.toml", "maxIteration = 3\n");
-    doctor(&test, &[]).exits(1).says("✘ settings").says("needed: settings that can be read: ");
+    doctor(&test, &[])
+        .exits(1)
+        .says("✘ settings")
+        .says("needed: settings that can be read: ");
     test.write(".ralph/settings.toml", "minFree = \"900000GiB\"\n");
     doctor(&test, &[]).exits(1).says("needed: space");
 }
@@ -233,8 +333,17 @@ fn what_a_directory_names_is_not_run() {
     let agents = report["agents"].as_array().unwrap();
     for name in ["claude", "mine"] {
         let agent = agents.iter().find(|agent| agent["name"] == name).unwrap();
-        assert_eq!((&agent["installed"], &agent["version"]), (&true.into(), &Value::Null), "{agent}");
-        assert!(agent["trouble"].as_str().unwrap().contains("this directory's settings"));
+        assert_eq!(
+            (&agent["installed"], &agent["version"]),
+            (&true.into(), &Value::Null),
+            "{agent}"
+        );
+        assert!(
+            agent["trouble"]
+                .as_str()
+                .unwrap()
+                .contains("this directory's settings")
+        );
     }
     assert!(!test.workspace().join("ran").exists());
 }

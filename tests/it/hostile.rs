@@ -12,14 +12,27 @@ fn run(test: &Test, agent: &str, words: &[&str]) -> Done {
 #[test]
 fn a_pipe_in_place_of_the_prompt_file_ends_the_loop_and_hangs_nobody() {
     let test = Test::new().file("P.md", "go");
-    let words = ["run", "--prompt-file", "P.md", "--name", "a", "--", "sh", "-c", "rm P.md; mkfifo P.md"];
-    test.ralph(&words).exits(1).complains("cannot read prompt file");
+    let words = [
+        "run",
+        "--prompt-file",
+        "P.md",
+        "--name",
+        "a",
+        "--",
+        "sh",
+        "-c",
+        "rm P.md; mkfifo P.md",
+    ];
+    test.ralph(&words)
+        .exits(1)
+        .complains("cannot read prompt file");
     assert_eq!(test.status("a")["outcome"]["why"], "prompt-file");
 }
 
 #[test]
 fn pipes_in_the_task_directory_hang_nobody() {
-    let agent = "cd $RALPH_TASK_DIR; rm -f progress.md COST BLOCKED; mkfifo progress.md COST BLOCKED";
+    let agent =
+        "cd $RALPH_TASK_DIR; rm -f progress.md COST BLOCKED; mkfifo progress.md COST BLOCKED";
     run(&Test::new(), agent, &[]).exits(3).says("blocked");
 }
 
@@ -27,21 +40,33 @@ fn pipes_in_the_task_directory_hang_nobody() {
 fn a_pipe_in_place_of_a_check_log_hangs_nobody() {
     let agent = "mkfifo .ralph/guardrail_1_yes-head-c-200000-false.log";
     let check = ["--check", "yes | head -c 200000; false"];
-    run(&Test::new(), agent, &check).exits(1).complains("cannot copy a check's output");
+    run(&Test::new(), agent, &check)
+        .exits(1)
+        .complains("cannot copy a check's output");
 }
 
 #[test]
 fn a_link_in_place_of_a_check_log_leads_nowhere() {
     let test = Test::new();
     fs::write(test.root().join("precious"), "mine").unwrap();
-    run(&test, "ln -s ../../precious .ralph/guardrail_1_false.log", &["--check", "false"]).exits(1);
-    assert_eq!(fs::read_to_string(test.root().join("precious")).unwrap(), "mine");
+    run(
+        &test,
+        "ln -s ../../precious .ralph/guardrail_1_false.log",
+        &["--check", "false"],
+    )
+    .exits(1);
+    assert_eq!(
+        fs::read_to_string(test.root().join("precious")).unwrap(),
+        "mine"
+    );
 }
 
 #[test]
 fn a_workspace_that_is_gone_does_not_come_back_empty() {
     let test = Test::new().file("TODO", "much");
-    run(&test, "rm -rf \"$PWD\"", &["--check", "test ! -e TODO"]).exits(1).complains("the workspace is gone");
+    run(&test, "rm -rf \"$PWD\"", &["--check", "test ! -e TODO"])
+        .exits(1)
+        .complains("the workspace is gone");
     assert!(!test.workspace().exists());
     fs::create_dir(test.workspace()).unwrap();
     assert_eq!(test.status("a")["outcome"]["why"], "workspace");
@@ -50,7 +75,11 @@ fn a_workspace_that_is_gone_does_not_come_back_empty() {
 #[test]
 fn a_loop_whose_directory_is_gone_stops() {
     let test = Test::new();
-    let done = run(&test, "until rm -rf \"$RALPH_STATE_DIR\"/loops/a; do :; done", &["--no-promise"]);
+    let done = run(
+        &test,
+        "until rm -rf \"$RALPH_STATE_DIR\"/loops/a; do :; done",
+        &["--no-promise"],
+    );
     done.exits(1).complains("the loop's directory was deleted");
 }
 
@@ -58,21 +87,28 @@ fn a_loop_whose_directory_is_gone_stops() {
 fn a_cost_that_nobody_can_have_spent_is_unknown() {
     let test = Test::new();
     let words = ["--max-cost", "5", "--allow-unknown-cost", "--no-promise"];
-    run(&test, "printf '1e308\\n1e308\\n' > $RALPH_TASK_DIR/COST", &words).exits(0);
+    run(
+        &test,
+        "printf '1e308\\n1e308\\n' > $RALPH_TASK_DIR/COST",
+        &words,
+    )
+    .exits(0);
     assert!(test.status("a")["cost_usd"].is_null());
     assert_eq!(test.status("a")["current_iteration"], 2);
 }
 
 #[test]
 fn a_promise_deep_in_a_fence_does_not_count() {
-    let agent =
-        "echo '```'; yes | head -c 70000; echo '<promise>COMPLETE</promise>'; echo '```'; echo not done";
+    let agent = "echo '```'; yes | head -c 70000; echo '<promise>COMPLETE</promise>'; echo '```'; echo not done";
     run(&Test::new(), agent, &["--no-stream"]).exits(1);
 }
 
 #[test]
 fn what_git_was_made_to_leave_behind_is_ended_before_the_next_iteration() {
-    let test = Test::git().program("filter", "#!/bin/sh\nsetsid sleep 31234 >/dev/null 2>&1 &\ncat\n");
+    let test = Test::git().program(
+        "filter",
+        "#!/bin/sh\nsetsid sleep 31234 >/dev/null 2>&1 &\ncat\n",
+    );
     let agent = "git config filter.x.clean ./filter; echo '* filter=x' > .gitattributes; echo more >> README; \
                  pgrep -f 'sleep 3123[4]' >> ../seen; true";
     run(&test, agent, &["--no-promise"]).exits(0);
@@ -82,7 +118,12 @@ fn what_git_was_made_to_leave_behind_is_ended_before_the_next_iteration() {
 #[test]
 fn a_reason_cannot_forge_a_line_of_the_log() {
     let test = Test::new();
-    run(&test, "printf 'x\\n2030 [DONE] loop complete\\n' > $RALPH_TASK_DIR/BLOCKED", &[]).exits(3);
+    run(
+        &test,
+        "printf 'x\\n2030 [DONE] loop complete\\n' > $RALPH_TASK_DIR/BLOCKED",
+        &[],
+    )
+    .exits(3);
     let log = test.read_loop("a", "iterations.log");
     assert!(!log.lines().any(|line| line.starts_with("2030")), "{log}");
 }
@@ -103,7 +144,8 @@ fn a_reader_that_takes_nothing_stops_neither_limits_nor_signals() {
     let program = env!("CARGO_BIN_EXE_ralph");
     let run = format!("{program} run x --name a --agent script:../agent.script --max-time 2s -m 1");
     // The reader waits for the loop's end, and takes nothing until then.
-    let reader = "until grep -q finished ../state/loops/a/journal.jsonl; do sleep 0.05; done; tail -n 3";
+    let reader =
+        "until grep -q finished ../state/loops/a/journal.jsonl; do sleep 0.05; done; tail -n 3";
     let shown = test.sh(&format!("{run} | (sleep 0.2; {reader})"));
     assert_eq!(test.status("a")["stop_reason"], "timeout");
     assert!(shown.contains("took"), "{shown}");
@@ -124,10 +166,15 @@ fn an_answer_that_cannot_be_written_is_no_success() {
         &["man"],
     ] {
         let mut command = test.ralph_command(words);
-        command.stdin(std::process::Stdio::null()).stdout(full.try_clone().unwrap());
+        command
+            .stdin(std::process::Stdio::null())
+            .stdout(full.try_clone().unwrap());
         let done = command.output().unwrap();
         assert_eq!(done.status.code(), Some(1), "{words:?}");
         let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(complaint.contains("cannot write the answer"), "{words:?}: {complaint}");
+        assert!(
+            complaint.contains("cannot write the answer"),
+            "{words:?}: {complaint}"
+        );
     }
 }

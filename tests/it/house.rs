@@ -13,13 +13,62 @@ const WALLS: &[(&str, &[&str])] = &[
     ("engine", &[]),
     ("os", &[]),
     ("store", &["engine", "os"]),
-    ("drive", &["engine", "os"]),
-    ("run", &["engine", "store", "drive", "os"]),
-    ("show", &["engine", "store", "os"]),
-    ("config", &["engine", "os"]),
+    ("process", &["engine", "os"]),
+    ("terminal", &["engine", "os", "process"]),
+    ("agent", &["engine", "os", "process"]),
+    ("git", &["engine", "os", "process"]),
+    ("client", &["engine", "os", "process"]),
+    ("config", &["engine", "os", "agent"]),
+    (
+        "runner",
+        &[
+            "engine", "store", "process", "terminal", "agent", "git", "client", "os",
+        ],
+    ),
+    (
+        "lifecycle",
+        &[
+            "engine", "store", "process", "terminal", "agent", "git", "client", "config", "runner",
+            "os",
+        ],
+    ),
+    ("ui", &["engine", "store", "git", "lifecycle", "os"]),
     ("cli", &["config", "engine", "os"]),
-    ("verbs", &["engine", "os", "store", "drive", "run", "show", "config", "cli"]),
-    ("library", &["engine", "os", "store", "drive", "run", "show", "config", "verbs"]),
+    (
+        "commands",
+        &[
+            "engine",
+            "store",
+            "process",
+            "terminal",
+            "agent",
+            "git",
+            "client",
+            "config",
+            "runner",
+            "lifecycle",
+            "ui",
+            "cli",
+            "os",
+        ],
+    ),
+    (
+        "library",
+        &[
+            "engine",
+            "store",
+            "process",
+            "terminal",
+            "agent",
+            "git",
+            "client",
+            "config",
+            "runner",
+            "lifecycle",
+            "ui",
+            "os",
+        ],
+    ),
 ];
 
 /// What the engine must not name even in passing; `clippy.toml` forbids the calls, this forbids the imports.
@@ -71,12 +120,20 @@ const MAX_LINES: usize = 500;
 const BRANDS: &[&str] = &["architect", "conductor", "swarm"];
 
 /// Left-overs, in two halves so that this file does not find itself.
-const LEFTOVERS: &[&str] =
-    &[concat!("to", "do!"), concat!("fix", "me"), concat!("db", "g!"), concat!("unimple", "mented!")];
+const LEFTOVERS: &[&str] = &[
+    concat!("to", "do!"),
+    concat!("fix", "me"),
+    concat!("db", "g!"),
+    concat!("unimple", "mented!"),
+];
 
 #[test]
 fn rooms_keep_to_their_walls() {
-    report(sources("src").iter().flat_map(|file| walls(&file.name, &file.text)));
+    report(
+        sources("src")
+            .iter()
+            .flat_map(|file| walls(&file.name, &file.text)),
+    );
 }
 
 #[test]
@@ -85,14 +142,21 @@ fn every_room_is_in_the_table() {
         let room = room(&file.name)?;
         let known = WALLS.iter().any(|(name, _)| *name == room);
         (!known).then(|| {
-            format!("{}:1: the room `{room}` has no walls: add it to WALLS and to ARCHITECTURE.md", file.name)
+            format!(
+                "{}:1: the room `{room}` has no walls: add it to WALLS and to ARCHITECTURE.md",
+                file.name
+            )
         })
     }));
 }
 
 #[test]
 fn the_engine_names_nothing_of_the_world() {
-    report(sources("src/engine").iter().flat_map(|file| worldly(&file.name, &file.text)));
+    report(
+        sources("src/engine")
+            .iter()
+            .flat_map(|file| worldly(&file.name, &file.text)),
+    );
 }
 
 #[test]
@@ -107,8 +171,11 @@ fn no_source_file_is_too_long() {
 
 #[test]
 fn nothing_is_left_unfinished() {
-    let files =
-        sources("src").into_iter().chain(sources("tests")).chain(sources("examples")).chain(sources("bench"));
+    let files = sources("src")
+        .into_iter()
+        .chain(sources("tests"))
+        .chain(sources("examples"))
+        .chain(sources("bench"));
     report(files.flat_map(|file| leftovers(&file.name, &file.text)));
 }
 
@@ -133,27 +200,45 @@ fn unsafe_code_stays_in_its_room() {
 
 #[test]
 fn every_source_file_says_what_it_knows() {
-    report(sources("src").iter().filter(|file| !file.text.starts_with("//! ")).map(|file| {
-        format!("{}:1: open the file with a `//!` sentence that says what it alone knows", file.name)
-    }));
+    report(
+        sources("src")
+            .iter()
+            .filter(|file| !file.text.starts_with("//! "))
+            .map(|file| {
+                format!(
+                    "{}:1: open the file with a `//!` sentence that says what it alone knows",
+                    file.name
+                )
+            }),
+    );
 }
 
 #[test]
 fn no_source_file_names_another_product() {
-    report(sources("src").iter().flat_map(|file| brands(&file.name, &file.text)));
+    report(
+        sources("src")
+            .iter()
+            .flat_map(|file| brands(&file.name, &file.text)),
+    );
 }
 
 // ---------------------------------------------------------------- the checks
 
 fn walls(name: &str, text: &str) -> Vec<String> {
-    let Some(room) = room(name).filter(|_| !is_test_file(name)) else { return Vec::new() };
+    let Some(room) = room(name).filter(|_| !is_test_file(name)) else {
+        return Vec::new();
+    };
     if room == "lib" || room == "main" {
         return Vec::new();
     }
-    let Some((_, allowed)) = WALLS.iter().find(|(known, _)| *known == room) else { return Vec::new() };
+    let Some((_, allowed)) = WALLS.iter().find(|(known, _)| *known == room) else {
+        return Vec::new();
+    };
     let mut found = Vec::new();
     for (line, path) in paths(&without_tests(&blank(text))) {
-        let Some(other) = named_room(&path, module_depth(name)) else { continue };
+        let Some(other) = named_room(&path, module_depth(name)) else {
+            continue;
+        };
         let is_room = WALLS.iter().any(|(known, _)| *known == other);
         if other == room || allowed.contains(&other) {
             continue;
@@ -177,7 +262,8 @@ fn worldly(name: &str, text: &str) -> Vec<String> {
         return Vec::new();
     }
     let starts = |path: &str, banned: &str| {
-        path.strip_prefix(banned).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+        path.strip_prefix(banned)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
     };
     let all = paths(&without_tests(&blank(text)));
     let hits = all.iter().filter_map(|(line, path)| {
@@ -193,7 +279,9 @@ fn leftovers(name: &str, text: &str) -> Vec<String> {
     each_line(text, |line| {
         let lower = line.to_lowercase();
         let found = LEFTOVERS.iter().find(|word| lower.contains(**word))?;
-        Some(format!("`{found}` is left over: finish the work or say in the commit why not"))
+        Some(format!(
+            "`{found}` is left over: finish the work or say in the commit why not"
+        ))
     })
     .map(|(line, what)| format!("{name}:{line}: {what}"))
     .collect()
@@ -201,25 +289,36 @@ fn leftovers(name: &str, text: &str) -> Vec<String> {
 
 fn unsafety(name: &str, text: &str) -> Vec<String> {
     let code = blank(text);
-    each_line(&code, |line| words(line).any(|word| word == "unsafe").then_some(()))
-        .map(|(line, ())| format!("{name}:{line}: unsafe code: wrap it in a safe function in src/os.rs"))
-        .collect()
+    each_line(&code, |line| {
+        words(line).any(|word| word == "unsafe").then_some(())
+    })
+    .map(|(line, ())| {
+        format!("{name}:{line}: unsafe code: wrap it in a safe function in src/os.rs")
+    })
+    .collect()
 }
 
 fn brands(name: &str, text: &str) -> Vec<String> {
     each_line(text, |line| {
         let lower = line.to_lowercase();
-        let found = lower.split(|c: char| !c.is_alphanumeric()).find(|word| BRANDS.contains(word));
+        let found = lower
+            .split(|c: char| !c.is_alphanumeric())
+            .find(|word| BRANDS.contains(word));
         found.map(str::to_owned)
     })
-    .map(|(line, brand)| format!("{name}:{line}: `{brand}` names another product: say what the behaviour is"))
+    .map(|(line, brand)| {
+        format!("{name}:{line}: `{brand}` names another product: say what the behaviour is")
+    })
     .collect()
 }
 
 fn own_lines(text: &str) -> usize {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let tests = |at: &usize| {
-        lines[*at] == "#[cfg(test)]" && lines.get(at + 1).is_some_and(|l| l.starts_with("mod tests"))
+        lines[*at] == "#[cfg(test)]"
+            && lines
+                .get(at + 1)
+                .is_some_and(|l| l.starts_with("mod tests"))
     };
     (0..lines.len()).find(tests).unwrap_or(lines.len())
 }
@@ -245,8 +344,13 @@ fn sources(under: &str) -> Vec<Source> {
             if path.is_dir() {
                 dirs.push(path);
             } else if path.extension().is_some_and(|ext| ext == "rs") {
-                let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-                let name = path.strip_prefix(root()).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+                let text =
+                    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+                let name = path
+                    .strip_prefix(root())
+                    .unwrap_or(&path)
+                    .to_string_lossy()
+                    .replace('\\', "/");
                 found.push(Source { name, text });
             }
         }
@@ -262,11 +366,20 @@ fn sources(under: &str) -> Vec<Source> {
 /// What git has or would add; without git, what can be seen.
 fn root_entries() -> Vec<String> {
     let mut git = Command::new("git");
-    git.current_dir(root()).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    git.current_dir(root()).args([
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]);
     for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
         git.env_remove(variable);
     }
-    let listed = git.output().ok().filter(|out| out.status.success() && !out.stdout.is_empty());
+    let listed = git
+        .output()
+        .ok()
+        .filter(|out| out.status.success() && !out.stdout.is_empty());
     let mut entries: Vec<String> = match listed {
         Some(out) => String::from_utf8_lossy(&out.stdout)
             .split('\0')
@@ -307,7 +420,11 @@ fn is_test_file(name: &str) -> bool {
 /// How many `super` lead from this file to the root of the crate.
 fn module_depth(name: &str) -> usize {
     let parts = name.trim_start_matches("src/").split('/').count();
-    if name.ends_with("/mod.rs") { parts - 1 } else { parts }
+    if name.ends_with("/mod.rs") {
+        parts - 1
+    } else {
+        parts
+    }
 }
 
 /// The first name below the crate's root, if the path goes there.
@@ -316,7 +433,11 @@ fn named_room(path: &str, depth: usize) -> Option<&str> {
         return rest.split("::").next();
     }
     let supers = path.split("::").take_while(|part| *part == "super").count();
-    if supers == 0 || supers < depth { None } else { path.split("::").nth(supers) }
+    if supers == 0 || supers < depth {
+        None
+    } else {
+        path.split("::").nth(supers)
+    }
 }
 
 // ---------------------------------------------------------------- the scanners
@@ -325,7 +446,9 @@ fn each_line<'a, T>(
     text: &'a str,
     mut find: impl FnMut(&str) -> Option<T> + 'a,
 ) -> impl Iterator<Item = (usize, T)> + 'a {
-    text.lines().enumerate().filter_map(move |(at, line)| find(line).map(|found| (at + 1, found)))
+    text.lines()
+        .enumerate()
+        .filter_map(move |(at, line)| find(line).map(|found| (at + 1, found)))
 }
 
 fn is_word(c: char) -> bool {
@@ -333,7 +456,8 @@ fn is_word(c: char) -> bool {
 }
 
 fn words(line: &str) -> impl Iterator<Item = &str> {
-    line.split(|c: char| !is_word(c)).filter(|word| !word.is_empty())
+    line.split(|c: char| !is_word(c))
+        .filter(|word| !word.is_empty())
 }
 
 /// The same text with comments and the insides of literals turned into spaces; lines stay where they are.
@@ -347,7 +471,11 @@ fn blank(text: &str) -> String {
             out.push(chars[at]);
             at += 1;
         } else {
-            out.extend(chars[at..end].iter().map(|c| if *c == '\n' { '\n' } else { ' ' }));
+            out.extend(
+                chars[at..end]
+                    .iter()
+                    .map(|c| if *c == '\n' { '\n' } else { ' ' }),
+            );
             at = end;
         }
     }
@@ -358,10 +486,14 @@ fn blank(text: &str) -> String {
 fn literal_end(chars: &[char], at: usize) -> usize {
     let get = |i: usize| chars.get(i).copied().unwrap_or('\0');
     let find = |from: usize, end: &[char]| {
-        (from..chars.len()).find(|i| chars[*i..].starts_with(end)).map_or(chars.len(), |i| i + end.len())
+        (from..chars.len())
+            .find(|i| chars[*i..].starts_with(end))
+            .map_or(chars.len(), |i| i + end.len())
     };
     match (get(at), get(at + 1)) {
-        ('/', '/') => (at..chars.len()).find(|i| chars[*i] == '\n').unwrap_or(chars.len()),
+        ('/', '/') => (at..chars.len())
+            .find(|i| chars[*i] == '\n')
+            .unwrap_or(chars.len()),
         ('/', '*') => {
             let (mut depth, mut i) = (1, at + 2);
             while depth > 0 && i < chars.len() {
@@ -373,7 +505,9 @@ fn literal_end(chars: &[char], at: usize) -> usize {
             }
             i.min(chars.len())
         }
-        ('r', '"' | '#') if at == 0 || !is_word(get(at - 1)) || matches!(get(at - 1), 'b' | 'c') => {
+        ('r', '"' | '#')
+            if at == 0 || !is_word(get(at - 1)) || matches!(get(at - 1), 'b' | 'c') =>
+        {
             let hashes = chars[at + 1..].iter().take_while(|c| **c == '#').count();
             if get(at + 1 + hashes) != '"' {
                 return at;
@@ -417,7 +551,11 @@ fn without_tests(code: &str) -> String {
             _ => None,
         });
         let end = end.unwrap_or(item.len());
-        out.extend(item[..end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+        out.extend(
+            item[..end]
+                .chars()
+                .map(|c| if c == '\n' { '\n' } else { ' ' }),
+        );
         rest = &item[end..];
     }
     out.push_str(rest);
@@ -437,8 +575,11 @@ fn paths(code: &str) -> Vec<(usize, String)> {
         }
         let end = at + chars[at..].iter().take_while(|c| is_word(**c)).count();
         let word: String = chars[at..end].iter().collect();
-        let inside =
-            at >= 2 && chars[at - 1] == ':' && chars[at - 2] == ':' && at >= 3 && is_word(chars[at - 3]);
+        let inside = at >= 2
+            && chars[at - 1] == ':'
+            && chars[at - 2] == ':'
+            && at >= 3
+            && is_word(chars[at - 3]);
         at = if !inside && matches!(word.as_str(), "crate" | "super" | "std") {
             tree(&chars, at, String::new(), &mut found)
         } else {
@@ -470,12 +611,21 @@ fn tree(chars: &[char], mut at: usize, prefix: String, found: &mut Vec<(usize, S
                     while at < chars.len() && !matches!(chars[at], ',' | '}') {
                         at += 1;
                     }
-                    at = if chars.get(at) == Some(&',') { skip(at + 1) } else { at };
+                    at = if chars.get(at) == Some(&',') {
+                        skip(at + 1)
+                    } else {
+                        at
+                    };
                 }
                 return at + 1;
             }
             Some(c) if is_word(*c) || *c == '*' => {
-                let end = at + chars[at..].iter().take_while(|c| is_word(**c)).count().max(1);
+                let end = at
+                    + chars[at..]
+                        .iter()
+                        .take_while(|c| is_word(**c))
+                        .count()
+                        .max(1);
                 path.extend(&chars[at..end]);
                 let next = skip(end);
                 if chars[next.min(chars.len())..].starts_with(&[':', ':']) {
@@ -488,7 +638,10 @@ fn tree(chars: &[char], mut at: usize, prefix: String, found: &mut Vec<(usize, S
             }
             // `crate::engine::f::<T>` and the like: what was read so far is the path.
             _ => {
-                found.push((line(at.min(chars.len())), path.trim_end_matches("::").to_owned()));
+                found.push((
+                    line(at.min(chars.len())),
+                    path.trim_end_matches("::").to_owned(),
+                ));
                 return at;
             }
         }
@@ -501,10 +654,28 @@ fn tree(chars: &[char], mut at: usize, prefix: String, found: &mut Vec<(usize, S
 fn a_wall_is_seen_through_every_way_of_naming_a_room() {
     let seen = |name: &str, text: &str| walls(name, text).len();
     assert_eq!(seen("src/store/journal.rs", "use crate::drive::git;"), 1);
-    assert_eq!(seen("src/store/journal.rs", "use crate::{engine::{Plan, Event}, drive::git as g, show};"), 2);
-    assert_eq!(seen("src/store/journal.rs", "fn f() { crate::drive::git::<u8>() }"), 1);
+    assert_eq!(
+        seen(
+            "src/store/journal.rs",
+            "use crate::{engine::{Plan, Event}, drive::git as g, show};"
+        ),
+        2
+    );
+    assert_eq!(
+        seen(
+            "src/store/journal.rs",
+            "fn f() { crate::drive::git::<u8>() }"
+        ),
+        1
+    );
     assert_eq!(seen("src/store/journal.rs", "use super::super::run;"), 1);
-    assert_eq!(seen("src/store/mod.rs", "use super::{\n    run,\n    engine,\n};"), 1);
+    assert_eq!(
+        seen(
+            "src/store/mod.rs",
+            "use super::{\n    run,\n    engine,\n};"
+        ),
+        1
+    );
     assert_eq!(seen("src/run.rs", "use super::show;"), 1);
     assert_eq!(seen("src/config.rs", "use crate::*;"), 1);
     assert_eq!(seen("src/engine/plan.rs", "use crate::os;"), 1);
@@ -514,27 +685,44 @@ fn a_wall_is_seen_through_every_way_of_naming_a_room() {
 #[test]
 fn a_wall_has_doors() {
     let none = |name: &str, text: &str| assert_eq!(walls(name, text), Vec::<String>::new());
-    none("src/store/journal.rs", "use crate::engine::Plan;\nuse super::drive;\nuse crate::store::lock;");
-    none("src/store/journal.rs", "// use crate::drive;\n/* crate::drive */\nlet x = \"crate::drive\";");
-    none("src/store/journal.rs", "#[cfg(test)]\nmod tests {\n    use crate::drive;\n}");
+    none(
+        "src/store/journal.rs",
+        "use crate::engine::Plan;\nuse super::drive;\nuse crate::store::lock;",
+    );
+    none(
+        "src/store/journal.rs",
+        "// use crate::drive;\n/* crate::drive */\nlet x = \"crate::drive\";",
+    );
+    none(
+        "src/store/journal.rs",
+        "#[cfg(test)]\nmod tests {\n    use crate::drive;\n}",
+    );
     none("src/store/tests.rs", "use crate::drive;");
-    none("src/verbs/run.rs", "use crate::{cli, config, drive, engine, os, run, show, store, verbs};");
+    none(
+        "src/verbs/run.rs",
+        "use crate::{cli, config, drive, engine, os, run, show, store, verbs};",
+    );
     none("src/lib.rs", "pub use crate::drive;");
     none("src/run.rs", "pub(crate) fn run() { super_thing::show() }");
 }
 
 #[test]
 fn a_finding_names_its_line() {
-    let found = walls("src/show/line.rs", "//! x\nuse crate::engine::{\n    Plan,\n};\n\nuse crate::run;\n");
+    let found = walls(
+        "src/show/line.rs",
+        "//! x\nuse crate::engine::{\n    Plan,\n};\n\nuse crate::run;\n",
+    );
     assert_eq!(found.len(), 1);
-    assert!(found[0].starts_with("src/show/line.rs:6: `show` may not use `run`"), "{found:?}");
+    assert!(
+        found[0].starts_with("src/show/line.rs:6: `show` may not use `run`"),
+        "{found:?}"
+    );
     assert!(leftovers("a.rs", &format!("\n\n{}(x)", LEFTOVERS[2]))[0].starts_with("a.rs:3: "));
 }
 
 #[test]
 fn code_after_a_test_module_is_read_again() {
-    let text =
-        "#[cfg(test)]\nmod tests;\nuse crate::drive;\n#[cfg(test)]\nmod more { fn f() {} }\nuse crate::run;";
+    let text = "#[cfg(test)]\nmod tests;\nuse crate::drive;\n#[cfg(test)]\nmod more { fn f() {} }\nuse crate::run;";
     assert_eq!(walls("src/store/mod.rs", text).len(), 2);
 }
 
@@ -544,14 +732,20 @@ fn the_engine_is_caught_naming_the_world() {
     assert_eq!(seen("use std::{fs, env as e, collections::BTreeMap};"), 2);
     assert_eq!(seen("use std::time::{Duration, Instant};"), 1);
     assert_eq!(seen("fn f() { ::std::process::exit(1) }"), 1);
-    assert_eq!(seen("use std::time::Duration;\nuse std::fmt;\nlet envy = std::envy::x;"), 0);
+    assert_eq!(
+        seen("use std::time::Duration;\nuse std::fmt;\nlet envy = std::envy::x;"),
+        0
+    );
 }
 
 #[test]
 fn literals_and_comments_hide_nothing_but_themselves() {
     assert_eq!(blank("a // b\nc"), "a     \nc");
     assert_eq!(blank("a /* b /* c */ d */ e"), "a                   e");
-    assert_eq!(blank(r#"f("x\"y", 'z', '\'', 'a)"#), "f(      ,    ,     , 'a)");
+    assert_eq!(
+        blank(r#"f("x\"y", 'z', '\'', 'a)"#),
+        "f(      ,    ,     , 'a)"
+    );
     assert_eq!(blank("r#\"a\"b\"# c").trim(), "c");
     assert_eq!(blank("r#type"), "r#type");
     assert_eq!(blank("for r in x { r\"q\" }"), "for r in x {      }");
@@ -560,16 +754,30 @@ fn literals_and_comments_hide_nothing_but_themselves() {
 #[test]
 fn unsafe_is_a_word_of_code() {
     let seen = |text: &str| unsafety("src/run.rs", text).len();
-    assert_eq!(seen("let x = unsafe { f() };\nunsafe fn g() {}\nunsafe impl Send for X {}"), 3);
+    assert_eq!(
+        seen("let x = unsafe { f() };\nunsafe fn g() {}\nunsafe impl Send for X {}"),
+        3
+    );
     assert_eq!(seen("// unsafe { }\nlet unsafe_code = \"unsafe {\";"), 0);
 }
 
 #[test]
 fn leftovers_and_brands_are_found_in_any_case() {
     for word in LEFTOVERS {
-        assert_eq!(leftovers("x.rs", &format!("// {}", word.to_uppercase())).len(), 1, "{word}");
+        assert_eq!(
+            leftovers("x.rs", &format!("// {}", word.to_uppercase())).len(),
+            1,
+            "{word}"
+        );
     }
-    assert_eq!(brands("x.rs", "// as Swarm does\nlet architecture = 1;\nlet a_conductor = 2;").len(), 2);
+    assert_eq!(
+        brands(
+            "x.rs",
+            "// as Swarm does\nlet architecture = 1;\nlet a_conductor = 2;"
+        )
+        .len(),
+        2
+    );
 }
 
 #[test]

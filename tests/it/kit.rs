@@ -22,8 +22,15 @@ pub(crate) struct Test {
 impl Test {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let root = tempfile::Builder::new().prefix("ralph-test-").tempdir().expect("a temporary directory");
-        let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let root = tempfile::Builder::new()
+            .prefix("ralph-test-")
+            .tempdir()
+            .expect("a temporary directory");
+        let mark = format!(
+            "{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
         for dir in ["shop", "state", "home"] {
             fs::create_dir(root.path().join(dir)).unwrap();
         }
@@ -59,7 +66,11 @@ impl Test {
     pub(crate) fn program(self, path: &str, text: &str) -> Self {
         use std::os::unix::fs::PermissionsExt;
         self.write(path, text);
-        fs::set_permissions(self.workspace().join(path), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(
+            self.workspace().join(path),
+            fs::Permissions::from_mode(0o755),
+        )
+        .unwrap();
         self
     }
 
@@ -86,19 +97,30 @@ impl Test {
 
     /// A file of the workspace.
     pub(crate) fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+        fs::read_to_string(self.workspace().join(path))
+            .unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
     /// A file of a loop's directory.
     pub(crate) fn read_loop(&self, name: &str, path: &str) -> String {
-        fs::read_to_string(self.loop_dir(name).join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+        fs::read_to_string(self.loop_dir(name).join(path))
+            .unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
     /// A shell command in the workspace that must succeed; its output.
     pub(crate) fn sh(&self, command: &str) -> String {
-        let done = self.command("sh").args(["-c", command]).stdin(Stdio::null()).output().unwrap();
+        let done = self
+            .command("sh")
+            .args(["-c", command])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
         let text = String::from_utf8_lossy(&done.stdout).into_owned();
-        assert!(done.status.success(), "{command}: {text}{}", String::from_utf8_lossy(&done.stderr));
+        assert!(
+            done.status.success(),
+            "{command}: {text}{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
         text
     }
 
@@ -107,7 +129,10 @@ impl Test {
         let mut command = Command::new(program);
         command.current_dir(self.workspace()).env_clear();
         let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", self.root.path().join("bin").display()));
+        command.env(
+            "PATH",
+            format!("{}:{path}", self.root.path().join("bin").display()),
+        );
         command.env("HOME", self.root.path().join("home"));
         command.env("RALPH_STATE_DIR", self.state_dir());
         // A tmux of this test alone; its socket's path must stay short.
@@ -152,7 +177,11 @@ impl Test {
 
     /// The same, on a terminal of this kind.
     pub(crate) fn start_on_terminal_as(&self, kind: &str, words: &[&str]) -> Option<Live> {
-        let kind = if kind.is_empty() { String::new() } else { format!("TERM={kind}") };
+        let kind = if kind.is_empty() {
+            String::new()
+        } else {
+            format!("TERM={kind}")
+        };
         self.start_on_terminal_with(&kind, words)
     }
 
@@ -161,7 +190,9 @@ impl Test {
         let words = [&[env!("CARGO_BIN_EXE_ralph")], words].concat();
         let line = format!("{setting} exec '{}'", words.join("' '"));
         let mut command = self.command("script");
-        command.args(["-q", "-e", "-c", &line, "/dev/null"]).stdin(Stdio::piped());
+        command
+            .args(["-q", "-e", "-c", &line, "/dev/null"])
+            .stdin(Stdio::piped());
         let known = Command::new("script").arg("--version").output();
         known
             .is_ok_and(|done| done.stdout.starts_with(b"script from util-linux"))
@@ -170,18 +201,27 @@ impl Test {
 
     fn launch(&self, mut command: Command) -> Live {
         let (out, err) = (self.scratch("out"), self.scratch("err"));
-        command.stdout(fs::File::create(&out).unwrap()).stderr(fs::File::create(&err).unwrap());
-        Live { child: command.spawn().expect("the binary starts"), out, err }
+        command
+            .stdout(fs::File::create(&out).unwrap())
+            .stderr(fs::File::create(&err).unwrap());
+        Live {
+            child: command.spawn().expect("the binary starts"),
+            out,
+            err,
+        }
     }
 
     fn scratch(&self, kind: &str) -> PathBuf {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        self.root.path().join(format!("{kind}-{}", COUNT.fetch_add(1, Ordering::Relaxed)))
+        self.root
+            .path()
+            .join(format!("{kind}-{}", COUNT.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// The journal's lines, header first.
     pub(crate) fn journal(&self, name: &str) -> Vec<Value> {
-        let text = fs::read_to_string(self.loop_dir(name).join("journal.jsonl")).unwrap_or_default();
+        let text =
+            fs::read_to_string(self.loop_dir(name).join("journal.jsonl")).unwrap_or_default();
         text.split_inclusive('\n')
             .filter(|line| line.ends_with('\n'))
             .map(|line| serde_json::from_str(line).unwrap())
@@ -190,7 +230,10 @@ impl Test {
 
     /// The journal's events of one kind.
     pub(crate) fn events(&self, name: &str, kind: &str) -> Vec<Value> {
-        self.journal(name).into_iter().filter(|line| line["event"] == kind).collect()
+        self.journal(name)
+            .into_iter()
+            .filter(|line| line["event"] == kind)
+            .collect()
     }
 
     /// `ralph status NAME --json`.
@@ -209,9 +252,15 @@ impl Test {
         let mark = format!("RALPH_TEST={}", self.mark);
         let marked = |pid: &u32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+            environment
+                .split(|byte| *byte == 0)
+                .any(|entry| entry == mark.as_bytes())
         };
-        pids().into_iter().filter(marked).filter(|pid| alive(*pid)).collect()
+        pids()
+            .into_iter()
+            .filter(marked)
+            .filter(|pid| alive(*pid))
+            .collect()
     }
 }
 
@@ -222,7 +271,10 @@ impl Drop for Test {
             .flatten()
             .any(|entry| entry.file_name().to_string_lossy().starts_with("tmux-"))
         {
-            let _ = self.command("tmux").args(["-L", "ralph", "kill-server"]).output();
+            let _ = self
+                .command("tmux")
+                .args(["-L", "ralph", "kill-server"])
+                .output();
         }
         let deadline = Instant::now() + Duration::from_secs(2);
         let mut left = self.survivors();
@@ -233,7 +285,10 @@ impl Drop for Test {
         for pid in &left {
             signal(*pid, "KILL");
         }
-        assert!(left.is_empty() || std::thread::panicking(), "processes were left behind: {left:?}");
+        assert!(
+            left.is_empty() || std::thread::panicking(),
+            "processes were left behind: {left:?}"
+        );
     }
 }
 
@@ -249,7 +304,11 @@ impl Done {
     /// Asserts the exit code.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "\n--- out\n{}\n--- err\n{}", self.out, self.err);
+        assert_eq!(
+            self.code, code,
+            "\n--- out\n{}\n--- err\n{}",
+            self.out, self.err
+        );
         self
     }
 
@@ -281,7 +340,9 @@ impl Done {
     pub(crate) fn json_lines(&self) -> Vec<Value> {
         self.out
             .lines()
-            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .map(|line| {
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+            })
             .collect()
     }
 }
@@ -306,12 +367,19 @@ impl Live {
     /// Waits until it has printed this.
     #[track_caller]
     pub(crate) fn until_out(&self, words: &str) {
-        until(&format!("{words:?} in {:?}", self.out()), || self.out().contains(words));
+        until(&format!("{words:?} in {:?}", self.out()), || {
+            self.out().contains(words)
+        });
     }
 
     /// Types at its terminal.
     pub(crate) fn type_in(&self, keys: &str) {
-        self.child.stdin.as_ref().expect("a terminal").write_all(keys.as_bytes()).unwrap();
+        self.child
+            .stdin
+            .as_ref()
+            .expect("a terminal")
+            .write_all(keys.as_bytes())
+            .unwrap();
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -333,13 +401,23 @@ impl Live {
                 Some(status) => break status,
                 None if begun.elapsed() > patience => {
                     let _ = self.child.kill();
-                    panic!("it does not end\n--- out\n{}\n--- err\n{}", self.out(), text(&self.err));
+                    panic!(
+                        "it does not end\n--- out\n{}\n--- err\n{}",
+                        self.out(),
+                        text(&self.err)
+                    );
                 }
                 None => std::thread::sleep(Duration::from_millis(2)),
             }
         };
-        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-        Done { code, out: text(&self.out), err: text(&self.err) }
+        let code = status
+            .code()
+            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        Done {
+            code,
+            out: text(&self.out),
+            err: text(&self.err),
+        }
     }
 }
 
@@ -374,16 +452,22 @@ pub(crate) fn until_within(patience: Duration, what: &str, mut is_true: impl FnM
 
 /// Sends a signal by name.
 pub(crate) fn signal(pid: u32, name: &str) {
-    let _ = Command::new("kill").args(["-s", name, &pid.to_string()]).stderr(Stdio::null()).status();
+    let _ = Command::new("kill")
+        .args(["-s", name, &pid.to_string()])
+        .stderr(Stdio::null())
+        .status();
 }
 
 /// Whether a process is there and no zombie.
 pub(crate) fn alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 fn pids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }

@@ -29,7 +29,14 @@ fn seconds(count: u64) -> Duration {
 struct Friend(Child);
 
 fn friend() -> Friend {
-    Friend(Command::new("sleep").arg("300").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+    Friend(
+        Command::new("sleep")
+            .arg("300")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap(),
+    )
 }
 
 impl Drop for Friend {
@@ -43,7 +50,11 @@ impl Drop for Friend {
 #[track_caller]
 fn is_ours(mut friend: Friend) {
     let child = &mut friend.0;
-    assert_eq!(child.try_wait().unwrap(), None, "it is alive, and nobody else has reaped it");
+    assert_eq!(
+        child.try_wait().unwrap(),
+        None,
+        "it is alive, and nobody else has reaped it"
+    );
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
 }
@@ -58,21 +69,35 @@ fn written_pid(test: &Test, file: &str) -> u32 {
 #[test]
 fn a_function_works_in_a_worktree_of_its_own() {
     let test = Test::git();
-    test.sh("echo dirty >> README && git config user.name host && git config user.email host@localhost");
+    test.sh(
+        "echo dirty >> README && git config user.name host && git config user.email host@localhost",
+    );
     let report = loop_in(&test, "Make it.")
         .check("test -f made")
         .worktree()
         .run_with(|turn: &Turn| std::fs::write(turn.workspace().join("made"), "x"))
         .unwrap();
     let place = test.state_dir().join("worktrees/a");
-    assert_eq!((report.success, report.worktree.as_deref()), (true, Some(place.as_path())));
-    assert!(report.warnings[0].contains("are not in the worktree: 1 file (README)"), "{:?}", report.warnings);
+    assert_eq!(
+        (report.success, report.worktree.as_deref()),
+        (true, Some(place.as_path()))
+    );
+    assert!(
+        report.warnings[0].contains("are not in the worktree: 1 file (README)"),
+        "{:?}",
+        report.warnings
+    );
     assert_eq!(
         test.sh("git log --format=%s ralph/a && git status --porcelain"),
         "Make it.\nfirst\n M README\n"
     );
-    let refused = loop_in(&test, "x").name("b").worktree_on("main").run_command(["true"]);
-    assert!(matches!(refused, Err(Error::Usage { what, .. }) if what.contains("is checked out in")));
+    let refused = loop_in(&test, "x")
+        .name("b")
+        .worktree_on("main")
+        .run_command(["true"]);
+    assert!(
+        matches!(refused, Err(Error::Usage { what, .. }) if what.contains("is checked out in"))
+    );
 }
 
 #[test]
@@ -97,7 +122,10 @@ fn a_function_works_until_the_checks_are_green_and_every_iteration_is_reported()
         })
         .unwrap();
     assert!(report.success, "{report:?}");
-    assert_eq!((report.stop_reason.as_str(), report.exit_code), ("all_checks_passed", 0));
+    assert_eq!(
+        (report.stop_reason.as_str(), report.exit_code),
+        ("all_checks_passed", 0)
+    );
     assert_eq!(report.outcome, Some(Outcome::Done { checked: true }));
     assert_eq!(report.total_cost, Some(23.0 * 0.25));
     assert!(report.duration >= report.iterations.iter().map(|one| one.duration).sum());
@@ -106,7 +134,11 @@ fn a_function_works_until_the_checks_are_green_and_every_iteration_is_reported()
     assert_eq!(numbers, (1..=23).collect::<Vec<_>>());
     assert_eq!(told, numbers);
     for one in &report.iterations {
-        assert_eq!((one.steps, one.cost, one.claimed), (Some(2), Some(0.25), false), "{one:?}");
+        assert_eq!(
+            (one.steps, one.cost, one.claimed),
+            (Some(2), Some(0.25), false),
+            "{one:?}"
+        );
         assert_eq!((one.checks.len(), &one.error), (1, &None), "{one:?}");
         assert_eq!(one.checks[0].passed, one.iteration == 23, "{one:?}");
     }
@@ -115,7 +147,10 @@ fn a_function_works_until_the_checks_are_green_and_every_iteration_is_reported()
     assert!(first.command.starts_with("test $(cat count)"));
     assert_eq!(report.preflight.len(), 1);
     assert!(!report.preflight[0].passed);
-    assert_eq!(test.read_loop("a", "iterations/0001/output.log"), "working\n");
+    assert_eq!(
+        test.read_loop("a", "iterations/0001/output.log"),
+        "working\n"
+    );
 }
 
 #[test]
@@ -123,7 +158,10 @@ fn a_command_has_its_prompt_on_standard_input_even_if_a_person_would_call_it_lik
     let agent = "#!/bin/sh\ntest -t 0 || cat > got\necho '<promise>COMPLETE</promise>'\n";
     let test = Test::new().on_path("claude", agent);
     let claude = test.root().join("bin/claude");
-    let report = loop_in(&test, "Do it.").max_iterations(1).run_command([claude.to_str().unwrap()]).unwrap();
+    let report = loop_in(&test, "Do it.")
+        .max_iterations(1)
+        .run_command([claude.to_str().unwrap()])
+        .unwrap();
     assert!(report.success, "{report:?}");
     assert!(test.read("got").contains("Do it."));
 }
@@ -140,12 +178,20 @@ fn a_command_works_until_the_checks_are_green() {
                 heard.lock().unwrap().push_str(text);
             }
         })
-        .run_command(["sh", "-c", "grep -c 'Write it' >> done.txt; echo wrote; pwd > where"])
+        .run_command([
+            "sh",
+            "-c",
+            "grep -c 'Write it' >> done.txt; echo wrote; pwd > where",
+        ])
         .unwrap();
     assert!(report.success, "{report:?}");
     assert_eq!((report.iterations.len(), report.total_cost), (2, None));
     assert_eq!(*said.lock().unwrap(), "wrote\nwrote\n");
-    assert_eq!(test.read("done.txt"), "1\n1\n", "the prompt is on standard input");
+    assert_eq!(
+        test.read("done.txt"),
+        "1\n1\n",
+        "the prompt is on standard input"
+    );
     assert_eq!(
         fs::canonicalize(test.read("where").trim()).unwrap(),
         fs::canonicalize(test.workspace()).unwrap()
@@ -155,13 +201,30 @@ fn a_command_works_until_the_checks_are_green() {
 #[test]
 fn the_program_knows_a_loop_that_the_library_has_run() {
     let test = Test::new();
-    let report = loop_in(&test, "x").promise("OK").run_with(|_: &Turn| "<promise>OK</promise>").unwrap();
-    assert_eq!((report.name.as_str(), report.directory), ("a", test.loop_dir("a")));
+    let report = loop_in(&test, "x")
+        .promise("OK")
+        .run_with(|_: &Turn| "<promise>OK</promise>")
+        .unwrap();
+    assert_eq!(
+        (report.name.as_str(), report.directory),
+        ("a", test.loop_dir("a"))
+    );
     let status = test.status("a");
-    assert_eq!((&status["status"], &status["stop_reason"]), (&"done".into(), &"completed".into()));
-    test.ralph(&["status", "a"]).exits(0).says("Agent: a function of the host program\n");
-    assert!(test.read(".ralph/task/a/progress.md").contains("## Iteration 1 — CLAIMED"));
-    assert!(test.read_loop("a", "iterations.log").contains("[START] iteration 1/25"));
+    assert_eq!(
+        (&status["status"], &status["stop_reason"]),
+        (&"done".into(), &"completed".into())
+    );
+    test.ralph(&["status", "a"])
+        .exits(0)
+        .says("Agent: a function of the host program\n");
+    assert!(
+        test.read(".ralph/task/a/progress.md")
+            .contains("## Iteration 1 — CLAIMED")
+    );
+    assert!(
+        test.read_loop("a", "iterations.log")
+            .contains("[START] iteration 1/25")
+    );
 }
 
 #[test]
@@ -169,11 +232,15 @@ fn a_task_in_a_file_is_read_anew() {
     let test = Test::new().file("task.md", "first words");
     let prompts = Arc::new(Mutex::new(Vec::new()));
     let seen = prompts.clone();
-    let work = at_home(Loop::from_file("task.md"), &test).no_promise().max_iterations(2);
-    let report = work.context(ralph::Level::None).run_with(move |turn: &Turn| {
-        seen.lock().unwrap().push(turn.prompt().to_owned());
-        fs::write(turn.workspace().join("task.md"), "second words")
-    });
+    let work = at_home(Loop::from_file("task.md"), &test)
+        .no_promise()
+        .max_iterations(2);
+    let report = work
+        .context(ralph::Level::None)
+        .run_with(move |turn: &Turn| {
+            seen.lock().unwrap().push(turn.prompt().to_owned());
+            fs::write(turn.workspace().join("task.md"), "second words")
+        });
     assert!(report.unwrap().success);
     assert_eq!(*prompts.lock().unwrap(), ["first words", "second words"]);
 }
@@ -181,20 +248,33 @@ fn a_task_in_a_file_is_read_anew() {
 #[test]
 fn a_promise_a_marker_and_a_pattern_are_claims() {
     let test = Test::new();
-    let final_words = loop_in(&test, "x").run_with(|_: &Turn| "All is well.\n<promise>COMPLETE</promise>");
-    let marker = loop_in(&test, "x").run_with(|turn: &Turn| fs::write(turn.task_dir().join("DONE"), ""));
-    let pattern = loop_in(&test, "x").done_pattern("^ready$").run_with(|turn: &Turn| {
-        turn.said("rea");
-        turn.said("dy\n");
-        until("the end", || turn.is_cancelled());
-    });
+    let final_words =
+        loop_in(&test, "x").run_with(|_: &Turn| "All is well.\n<promise>COMPLETE</promise>");
+    let marker =
+        loop_in(&test, "x").run_with(|turn: &Turn| fs::write(turn.task_dir().join("DONE"), ""));
+    let pattern = loop_in(&test, "x")
+        .done_pattern("^ready$")
+        .run_with(|turn: &Turn| {
+            turn.said("rea");
+            turn.said("dy\n");
+            until("the end", || turn.is_cancelled());
+        });
     for report in [final_words, marker, pattern].map(Result::unwrap) {
-        assert_eq!((report.stop_reason.as_str(), report.iterations.len()), ("completed", 1), "{report:?}");
+        assert_eq!(
+            (report.stop_reason.as_str(), report.iterations.len()),
+            ("completed", 1),
+            "{report:?}"
+        );
         assert!(report.iterations[0].claimed);
     }
     let quoted = loop_in(&test, "x").max_iterations(1);
-    let report = quoted.run_with(|_: &Turn| "I did not say <promise>COMPLETE</promise> yet").unwrap();
-    assert_eq!((report.stop_reason.as_str(), report.success), ("max_iterations", false));
+    let report = quoted
+        .run_with(|_: &Turn| "I did not say <promise>COMPLETE</promise> yet")
+        .unwrap();
+    assert_eq!(
+        (report.stop_reason.as_str(), report.success),
+        ("max_iterations", false)
+    );
 }
 
 #[test]
@@ -202,7 +282,10 @@ fn a_budget_holds() {
     let test = Test::new();
     let work = loop_in(&test, "x").max_cost(1.0);
     let report = work.run_with(|turn: &Turn| turn.cost(0.5)).unwrap();
-    assert_eq!((report.stop_reason.as_str(), report.total_cost), ("budget_exhausted", Some(1.0)));
+    assert_eq!(
+        (report.stop_reason.as_str(), report.total_cost),
+        ("budget_exhausted", Some(1.0))
+    );
     assert_eq!(report.iterations.len(), 2);
 }
 
@@ -244,13 +327,28 @@ fn what_a_host_holds_may_go_to_other_threads() {
 fn an_error_is_a_failed_iteration_with_its_words() {
     let test = Test::new();
     let work = loop_in(&test, "x").max_failures(2);
-    let report = work.run_with(|_: &Turn| Err::<(), _>("the model is gone")).unwrap();
-    assert_eq!((report.stop_reason.as_str(), report.iterations.len()), ("failures", 2));
-    assert_eq!(report.iterations[1].error.as_deref(), Some("the model is gone"));
-    let report =
-        loop_in(&test, "x").max_failures(1).run_command(["sh", "-c", "echo no login; exit 3"]).unwrap();
+    let report = work
+        .run_with(|_: &Turn| Err::<(), _>("the model is gone"))
+        .unwrap();
+    assert_eq!(
+        (report.stop_reason.as_str(), report.iterations.len()),
+        ("failures", 2)
+    );
+    assert_eq!(
+        report.iterations[1].error.as_deref(),
+        Some("the model is gone")
+    );
+    let report = loop_in(&test, "x")
+        .max_failures(1)
+        .run_command(["sh", "-c", "echo no login; exit 3"])
+        .unwrap();
     assert_eq!(report.iterations[0].error.as_deref(), Some("no login"));
-    assert_eq!(report.warnings.len(), 1, "the loop of before was put away: {:?}", report.warnings);
+    assert_eq!(
+        report.warnings.len(),
+        1,
+        "the loop of before was put away: {:?}",
+        report.warnings
+    );
 }
 
 #[test]
@@ -269,19 +367,31 @@ fn a_panic_is_a_failed_iteration_and_the_next_one_goes_on() {
         Some("the agent's function panicked: not in the first")
     );
     assert_eq!(report.iterations[1].error, None);
-    assert!(test.read_loop("a", "iterations/0002/output.log").contains("after 2 calls"));
+    assert!(
+        test.read_loop("a", "iterations/0002/output.log")
+            .contains("after 2 calls")
+    );
 }
 
 #[test]
 fn a_function_past_its_time_is_told_to_return() {
     let test = Test::new();
-    let work = loop_in(&test, "x").iteration_timeout(Duration::from_millis(50)).max_iterations(1);
-    let report = work.run_with(|turn: &Turn| until("the end", || turn.is_cancelled())).unwrap();
+    let work = loop_in(&test, "x")
+        .iteration_timeout(Duration::from_millis(50))
+        .max_iterations(1);
+    let report = work
+        .run_with(|turn: &Turn| until("the end", || turn.is_cancelled()))
+        .unwrap();
     assert_eq!(report.iterations.len(), 1);
     assert!(report.iterations[0].error.is_some(), "{report:?}");
     let work = loop_in(&test, "x").max_time(Duration::from_millis(50));
-    let report = work.run_with(|turn: &Turn| until("the end", || turn.is_cancelled())).unwrap();
-    assert_eq!((report.stop_reason.as_str(), &report.iterations[0].error), ("timeout", &None));
+    let report = work
+        .run_with(|turn: &Turn| until("the end", || turn.is_cancelled()))
+        .unwrap();
+    assert_eq!(
+        (report.stop_reason.as_str(), &report.iterations[0].error),
+        ("timeout", &None)
+    );
 }
 
 #[test]
@@ -290,7 +400,9 @@ fn a_function_that_never_falls_silent_is_told_to_return_and_does_not_fill_the_me
     let heard = Arc::new(AtomicU32::new(0));
     let waiting = Arc::new(AtomicU32::new(0));
     let (so_far, most) = (heard.clone(), waiting.clone());
-    let work = loop_in(&test, "x").iteration_timeout(Duration::from_millis(100)).max_iterations(1);
+    let work = loop_in(&test, "x")
+        .iteration_timeout(Duration::from_millis(100))
+        .max_iterations(1);
     let work = work.on_act(move |_| {
         heard.fetch_add(1, SeqCst);
         std::thread::yield_now();
@@ -305,8 +417,14 @@ fn a_function_that_never_falls_silent_is_told_to_return_and_does_not_fill_the_me
         assert!(turn.is_cancelled(), "nobody hears anything else");
     });
     let report = report.unwrap();
-    assert_eq!(report.iterations[0].error.as_deref(), Some("stopped: it took too long"));
-    assert!(waiting.load(SeqCst) < 2000, "{waiting:?} words were waiting");
+    assert_eq!(
+        report.iterations[0].error.as_deref(),
+        Some("stopped: it took too long")
+    );
+    assert!(
+        waiting.load(SeqCst) < 2000,
+        "{waiting:?} words were waiting"
+    );
 }
 
 #[test]
@@ -318,18 +436,25 @@ fn a_function_whose_thread_dies_is_a_failed_iteration() {
         }
     }
     let test = Test::new();
-    let report = loop_in(&test, "x").max_failures(1).run_with(|_: &Turn| -> () {
-        std::panic::panic_any(Grenade);
-    });
+    let report = loop_in(&test, "x")
+        .max_failures(1)
+        .run_with(|_: &Turn| -> () {
+            std::panic::panic_any(Grenade);
+        });
     let report = report.unwrap();
     assert_eq!(report.stop_reason, "failures");
-    assert_eq!(report.iterations[0].error.as_deref(), Some("the agent's function ended without a word"));
+    assert_eq!(
+        report.iterations[0].error.as_deref(),
+        Some("the agent's function ended without a word")
+    );
 }
 
 #[test]
 fn a_time_of_next_to_nothing_is_not_for_ever() {
     let test = Test::new();
-    let work = loop_in(&test, "x").check_timeout(Duration::from_nanos(1)).max_iterations(1);
+    let work = loop_in(&test, "x")
+        .check_timeout(Duration::from_nanos(1))
+        .max_iterations(1);
     let report = work.check("sleep 60").run_with(|_: &Turn| ()).unwrap();
     assert!(report.preflight[0].timed_out, "{report:?}");
 }
@@ -341,14 +466,23 @@ fn a_function_that_never_returns_ends_the_loop_and_is_named() {
     let (held, begun) = (let_go.clone(), Instant::now());
     let work = loop_in(&test, "x").iteration_timeout(Duration::from_millis(50));
     let work = work.grace(Duration::from_millis(50), Duration::from_millis(50));
-    let report = work.run_with(move |_: &Turn| until("the test's end", || held.load(SeqCst))).unwrap();
+    let report = work
+        .run_with(move |_: &Turn| until("the test's end", || held.load(SeqCst)))
+        .unwrap();
     let_go.store(true, SeqCst);
     assert!(begun.elapsed() < seconds(20));
     assert_eq!(report.stop_reason, "fatal");
-    let Some(Outcome::Fatal { class: Fault::Survivors, detail }) = &report.outcome else {
+    let Some(Outcome::Fatal {
+        class: Fault::Survivors,
+        detail,
+    }) = &report.outcome
+    else {
         panic!("{report:?}")
     };
-    assert_eq!(detail, "the agent's function was told to return, and did not");
+    assert_eq!(
+        detail,
+        "the agent's function was told to return, and did not"
+    );
     assert_eq!(report.iterations.len(), 1);
 }
 
@@ -366,11 +500,19 @@ fn what_cannot_be_done_is_refused_before_anything_starts() {
     let gone = loop_in(&test, "x").workspace(test.root().join("nowhere"));
     assert!(usage(gone.run_with(never)).contains("is not a directory"));
     assert!(usage(loop_in(&test, " ").run_with(never)).contains("no task"));
-    assert!(usage(loop_in(&test, "x").name("No Name").run_with(never)).contains("cannot be a loop's name"));
+    assert!(
+        usage(loop_in(&test, "x").name("No Name").run_with(never))
+            .contains("cannot be a loop's name")
+    );
     assert!(usage(loop_in(&test, "x").check(" ").run_with(never)).contains("a check is empty"));
-    assert!(usage(loop_in(&test, "x").check("no-such-command").run_with(never)).contains("no-such-command"));
+    assert!(
+        usage(loop_in(&test, "x").check("no-such-command").run_with(never))
+            .contains("no-such-command")
+    );
     for no_amount in [-1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        assert!(usage(loop_in(&test, "x").max_cost(no_amount).run_with(never)).contains("max-cost"));
+        assert!(
+            usage(loop_in(&test, "x").max_cost(no_amount).run_with(never)).contains("max-cost")
+        );
     }
     assert!(usage(loop_in(&test, "x").done_pattern("(").run_with(never)).contains("not a pattern"));
     assert!(usage(loop_in(&test, "x").run_command(["no-such-agent"])).contains("no-such-agent"));
@@ -400,8 +542,16 @@ fn another_thread_stops_a_loop_after_its_iteration_or_at_once() {
             }
         });
         let report = report.unwrap();
-        assert_eq!((report.stop_reason.as_str(), report.exit_code), ("stopped", 130));
-        assert_eq!(report.outcome, Some(Outcome::Stopped { by: "the host program".into() }));
+        assert_eq!(
+            (report.stop_reason.as_str(), report.exit_code),
+            ("stopped", 130)
+        );
+        assert_eq!(
+            report.outcome,
+            Some(Outcome::Stopped {
+                by: "the host program".into()
+            })
+        );
         assert_eq!(report.iterations.len(), 1);
     }
 }
@@ -411,8 +561,13 @@ fn a_stop_before_the_start_is_heard() {
     let test = Test::new();
     let work = loop_in(&test, "x").check("true");
     work.stopper().stop();
-    let report = work.run_with(|_: &Turn| -> () { panic!("it is not called") }).unwrap();
-    assert_eq!((report.stop_reason.as_str(), report.iterations.len()), ("stopped", 0));
+    let report = work
+        .run_with(|_: &Turn| -> () { panic!("it is not called") })
+        .unwrap();
+    assert_eq!(
+        (report.stop_reason.as_str(), report.iterations.len()),
+        ("stopped", 0)
+    );
 }
 
 #[test]
@@ -420,8 +575,14 @@ fn a_paused_loop_of_a_command_goes_on_in_the_program() {
     let test = Test::new();
     let work = loop_in(&test, "x").max_iterations(3).no_promise();
     let stopper = work.stopper();
-    let report = work.on_event(move |_| stopper.pause()).run_command(["sh", "-c", "echo >> runs"]).unwrap();
-    assert_eq!((report.stop_reason.as_str(), report.outcome, report.success), ("paused", None, false));
+    let report = work
+        .on_event(move |_| stopper.pause())
+        .run_command(["sh", "-c", "echo >> runs"])
+        .unwrap();
+    assert_eq!(
+        (report.stop_reason.as_str(), report.outcome, report.success),
+        ("paused", None, false)
+    );
     test.ralph(&["resume", "a"]).exits(0);
     assert_eq!(test.read("runs").lines().count(), 3);
 }
@@ -432,7 +593,10 @@ fn a_paused_loop_of_a_function_is_not_resumed_by_the_program() {
     let work = loop_in(&test, "x").no_promise();
     let stopper = work.stopper();
     let report = work.run_with(move |_: &Turn| stopper.pause()).unwrap();
-    assert_eq!((report.stop_reason.as_str(), report.iterations.len()), ("paused", 1));
+    assert_eq!(
+        (report.stop_reason.as_str(), report.iterations.len()),
+        ("paused", 1)
+    );
     test.ralph(&["resume", "a"])
         .exits(2)
         .complains("is a function of the host program: ralph cannot call it");
@@ -453,10 +617,17 @@ fn the_program_stops_a_loop_of_the_library() {
             })
         });
         until("the agent", || test.workspace().join("ready").exists());
-        test.ralph(&["stop", "a"]).exits(0).says("stopped ralph loop for a");
+        test.ralph(&["stop", "a"])
+            .exits(0)
+            .says("stopped ralph loop for a");
         runs.join().unwrap().unwrap()
     });
-    assert_eq!(report.outcome, Some(Outcome::Stopped { by: "ralph stop".into() }));
+    assert_eq!(
+        report.outcome,
+        Some(Outcome::Stopped {
+            by: "ralph stop".into()
+        })
+    );
 }
 
 #[test]
@@ -498,7 +669,11 @@ fn the_host_keeps_its_own_children() {
             fs::write(runs, so_far + "run\n")
         });
     assert!(report.unwrap().success);
-    assert_eq!(quick.wait().unwrap().code(), Some(7), "its status was not taken by anybody else");
+    assert_eq!(
+        quick.wait().unwrap().code(),
+        Some(7),
+        "its status was not taken by anybody else"
+    );
     let during = std::mem::take(&mut *during.lock().unwrap());
     assert_eq!(during.len(), 5);
     is_ours(before);
@@ -530,16 +705,23 @@ fn two_loops_run_at_once_in_two_threads() {
         let threads = [&one, &other].map(|test| {
             let meeting = meeting.clone();
             scope.spawn(move || {
-                loop_in(test, "x").check("test -e met").run_with(move |turn: &Turn| {
-                    // Nobody gets past this alone.
-                    meeting.wait();
-                    fs::write(turn.workspace().join("met"), "")
-                })
+                loop_in(test, "x")
+                    .check("test -e met")
+                    .run_with(move |turn: &Turn| {
+                        // Nobody gets past this alone.
+                        meeting.wait();
+                        fs::write(turn.workspace().join("met"), "")
+                    })
             })
         });
         threads.map(|thread| thread.join().unwrap().unwrap()).into()
     });
-    assert!(reports.iter().all(|report| report.success && report.iterations.len() == 1), "{reports:?}");
+    assert!(
+        reports
+            .iter()
+            .all(|report| report.success && report.iterations.len() == 1),
+        "{reports:?}"
+    );
     is_ours(friend);
 }
 
@@ -549,10 +731,17 @@ fn two_loops_of_commands_at_once_end_each_its_own() {
     let long_path = long.workspace();
     std::thread::scope(|scope| {
         let agent = "sleep 300 & echo $! > pid; touch ready; until test -e go; do sleep 0.01; done; touch ok";
-        let waits = scope.spawn(|| loop_in(&long, "x").check("test -e ok").run_command(["sh", "-c", agent]));
+        let waits = scope.spawn(|| {
+            loop_in(&long, "x")
+                .check("test -e ok")
+                .run_command(["sh", "-c", agent])
+        });
         until("the other's agent", || long_path.join("ready").exists());
-        let report =
-            loop_in(&short, "x").check("test -e ok").run_command(["sh", "-c", "setsid sleep 300 & touch ok"]);
+        let report = loop_in(&short, "x").check("test -e ok").run_command([
+            "sh",
+            "-c",
+            "setsid sleep 300 & touch ok",
+        ]);
         assert!(report.unwrap().success);
         let pid = written_pid(&long, "pid");
         assert!(alive(pid), "it belongs to the other loop");
@@ -568,13 +757,20 @@ fn a_workspace_has_one_loop_at_a_time_also_within_one_host() {
     let inner = Arc::new(Mutex::new(None));
     let (found, again) = (inner.clone(), loop_in(&test, "y").name("b"));
     let again = Mutex::new(Some(again));
-    let report = loop_in(&test, "x").max_iterations(1).run_with(move |_: &Turn| {
-        let again = again.lock().unwrap().take().expect("one iteration");
-        *found.lock().unwrap() = Some(again.run_with(|_: &Turn| ()));
-    });
+    let report = loop_in(&test, "x")
+        .max_iterations(1)
+        .run_with(move |_: &Turn| {
+            let again = again.lock().unwrap().take().expect("one iteration");
+            *found.lock().unwrap() = Some(again.run_with(|_: &Turn| ()));
+        });
     assert_eq!(report.unwrap().iterations.len(), 1);
     let refused = inner.lock().unwrap().take().unwrap().unwrap_err();
-    assert!(refused.to_string().contains("already works in this workspace"), "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .contains("already works in this workspace"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -593,11 +789,18 @@ fn an_observer_that_panics_leaves_no_agent_behind() {
 /// What a process cannot hide of its signals, and whether it adopts orphans.
 fn manners() -> (Vec<String>, bool, std::path::PathBuf, Vec<(String, String)>) {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
-    let signals = status.lines().filter(|line| line.starts_with("Sig") && !line.starts_with("SigQ"));
+    let signals = status
+        .lines()
+        .filter(|line| line.starts_with("Sig") && !line.starts_with("SigQ"));
     let adopts = rustix::process::child_subreaper().unwrap().is_some();
     let mut environment: Vec<_> = std::env::vars().collect();
     environment.sort();
-    (signals.map(str::to_owned).collect(), adopts, std::env::current_dir().unwrap(), environment)
+    (
+        signals.map(str::to_owned).collect(),
+        adopts,
+        std::env::current_dir().unwrap(),
+        environment,
+    )
 }
 
 #[test]

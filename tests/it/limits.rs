@@ -11,8 +11,19 @@ const AGENT: &str = "script:../agent.script";
 
 /// Runs a loop called `a` on this script.
 fn run(test: &Test, words: &[&str]) -> Done {
-    let backoff: &[&str] = if words.contains(&"--backoff") { &[] } else { &["--backoff", "1ms..2ms"] };
-    test.ralph(&[&["run", "work", "--name", "a", "--agent", AGENT], backoff, words].concat())
+    let backoff: &[&str] = if words.contains(&"--backoff") {
+        &[]
+    } else {
+        &["--backoff", "1ms..2ms"]
+    };
+    test.ralph(
+        &[
+            &["run", "work", "--name", "a", "--agent", AGENT],
+            backoff,
+            words,
+        ]
+        .concat(),
+    )
 }
 
 /// Asserts how the loop called `a` ended, and after how many iterations.
@@ -25,12 +36,17 @@ fn ended(test: &Test, reason: &str, iterations: usize) {
         "{status:#}"
     );
     assert_eq!(test.events("a", "started").len(), iterations);
-    assert_eq!(test.events("a", "finished").last().unwrap()["stop_reason"], reason);
+    assert_eq!(
+        test.events("a", "finished").last().unwrap()["stop_reason"],
+        reason
+    );
 }
 
 /// The script's first iterations, then one that is killed together with ralph.
 fn killed_in(iteration: u32, others: &str) -> Test {
-    Test::new().script(&format!("iteration {iteration}\n cost 0.25\n {WAITS}{others}"))
+    Test::new().script(&format!(
+        "iteration {iteration}\n cost 0.25\n {WAITS}{others}"
+    ))
 }
 
 #[test]
@@ -48,17 +64,23 @@ fn the_iteration_limit_ends_a_loop() {
 fn the_iteration_limit_holds_across_a_crash() {
     let test = killed_in(1, "");
     crashed(&test, &["-m", "2"]);
-    test.ralph(&["resume", "a"]).exits(1).says("starting iteration 2/2");
+    test.ralph(&["resume", "a"])
+        .exits(1)
+        .says("starting iteration 2/2");
     ended(&test, "max_iterations", 2);
 }
 
 #[test]
 fn the_cost_limit_ends_a_loop() {
     let test = Test::new().script("iteration *\n cost 0.25\n cost 0.05\n");
-    run(&test, &["--max-cost", "0.50"]).exits(1).says("the budget is used up ($0.6000 of $0.5000)");
+    run(&test, &["--max-cost", "0.50"])
+        .exits(1)
+        .says("the budget is used up ($0.6000 of $0.5000)");
     ended(&test, "budget_exhausted", 2);
     assert_eq!(test.status("a")["cost_usd"], 0.6);
-    test.ralph(&["resume", "a"]).exits(2).complains("ralph set a max-cost=");
+    test.ralph(&["resume", "a"])
+        .exits(2)
+        .complains("ralph set a max-cost=");
 }
 
 #[test]
@@ -73,7 +95,9 @@ fn the_cost_limit_holds_across_a_crash() {
 #[test]
 fn the_time_limit_kills_the_running_iteration() {
     let test = Test::new().script("iteration *\n hang\n");
-    run(&test, &["--max-time", "300ms"]).exits(1).says("the time is used up");
+    run(&test, &["--max-time", "300ms"])
+        .exits(1)
+        .says("the time is used up");
     ended(&test, "timeout", 1);
     let active = test.status("a")["active_s"].as_f64().unwrap();
     assert!((0.3..5.0).contains(&active), "{active}");
@@ -87,19 +111,34 @@ fn the_time_limit_holds_across_a_crash() {
     assert!((0.7..2.0).contains(&used), "{used}");
     test.ralph(&["resume", "a"]).exits(1);
     ended(&test, "timeout", 3);
-    let last = test.events("a", "ended").last().unwrap()["report"]["ms"].as_u64().unwrap();
+    let last = test.events("a", "ended").last().unwrap()["report"]["ms"]
+        .as_u64()
+        .unwrap();
     assert!(last < 1900, "only what was left: {last} ms");
 }
 
 #[test]
 fn the_time_of_an_iteration_that_a_crash_cut_short_is_not_given_back() {
     let test = Test::new().script(&format!("iteration 1\n {WAITS}iteration *\n hang\n"));
-    let live = test.start(&["run", "work", "--name", "a", "--agent", AGENT, "--max-time", "1h"]);
+    let live = test.start(&[
+        "run",
+        "work",
+        "--name",
+        "a",
+        "--agent",
+        AGENT,
+        "--max-time",
+        "1h",
+    ]);
     let pulse = || std::fs::read_to_string(test.loop_dir("a").join("pulse")).unwrap_or_default();
-    until("a second of work", || pulse().trim().parse::<u64>().is_ok_and(|ms| ms >= 900));
+    until("a second of work", || {
+        pulse().trim().parse::<u64>().is_ok_and(|ms| ms >= 900)
+    });
     crash(live);
     test.ralph(&["set", "a", "max-time=900ms"]).exits(0);
-    test.ralph(&["resume", "a"]).exits(1).says("the time is used up");
+    test.ralph(&["resume", "a"])
+        .exits(1)
+        .says("the time is used up");
     ended(&test, "timeout", 1);
 }
 
@@ -107,18 +146,30 @@ fn the_time_of_an_iteration_that_a_crash_cut_short_is_not_given_back() {
 fn the_failure_limit_holds_across_a_crash() {
     let test = killed_in(3, "iteration *\n exit 1\n");
     crashed(&test, &["--max-failures", "3", "--backoff", "1ms..2ms"]);
-    test.ralph(&["resume", "a"]).exits(1).says("3 consecutive failures, stopping loop");
+    test.ralph(&["resume", "a"])
+        .exits(1)
+        .says("3 consecutive failures, stopping loop");
     ended(&test, "failures", 4);
-    assert_eq!(test.status("a")["total_failures"], 3, "the interrupted one is nobody's failure");
+    assert_eq!(
+        test.status("a")["total_failures"],
+        3,
+        "the interrupted one is nobody's failure"
+    );
 }
 
 #[test]
 fn five_failures_in_a_row_end_a_loop_and_rests_grow() {
     let test = Test::new().script("iteration *\n exit 3\n");
     let done = run(&test, &["--backoff", "20ms..100ms"]).exits(1);
-    for words in ["20ms (attempt 1/5)", "40ms (attempt 2/5)", "80ms (attempt 3/5)", "100ms (attempt 4/5)"] {
+    for words in [
+        "20ms (attempt 1/5)",
+        "40ms (attempt 2/5)",
+        "80ms (attempt 3/5)",
+        "100ms (attempt 4/5)",
+    ] {
         assert!(
-            done.out.contains(&format!("failed (exit: 3), retrying in {words}")),
+            done.out
+                .contains(&format!("failed (exit: 3), retrying in {words}")),
             "{words}: {}",
             done.out
         );
@@ -126,10 +177,16 @@ fn five_failures_in_a_row_end_a_loop_and_rests_grow() {
     done.says("[ralph] a: 5 consecutive failures, stopping loop");
     ended(&test, "failures", 5);
     let at = |event: &str| {
-        test.events("a", event).iter().map(|line| line["at_ms"].as_i64().unwrap()).collect::<Vec<_>>()
+        test.events("a", event)
+            .iter()
+            .map(|line| line["at_ms"].as_i64().unwrap())
+            .collect::<Vec<_>>()
     };
-    let rests: Vec<i64> =
-        at("ended").iter().zip(&at("started")[1..]).map(|(ended, started)| started - ended).collect();
+    let rests: Vec<i64> = at("ended")
+        .iter()
+        .zip(&at("started")[1..])
+        .map(|(ended, started)| started - ended)
+        .collect();
     for (rest, least) in rests.iter().zip([20, 40, 80, 100]) {
         // Wall time is cut to whole milliseconds at both ends; the upper bound leaves room for a busy machine.
         assert!((least - 1..least + 2000).contains(rest), "{rests:?}");
@@ -138,20 +195,26 @@ fn five_failures_in_a_row_end_a_loop_and_rests_grow() {
 
 #[test]
 fn a_good_exit_resets_the_count_of_failures() {
-    let test =
-        Test::new().script("iteration 3\n say good\niteration 6\n promise COMPLETE\niteration *\n exit 1\n");
+    let test = Test::new()
+        .script("iteration 3\n say good\niteration 6\n promise COMPLETE\niteration *\n exit 1\n");
     run(&test, &["--max-failures", "3"]).exits(0);
     ended(&test, "completed", 6);
     let status = test.status("a");
-    assert_eq!((&status["consecutive_failures"], &status["total_failures"]), (&0.into(), &4.into()));
+    assert_eq!(
+        (&status["consecutive_failures"], &status["total_failures"]),
+        (&0.into(), &4.into())
+    );
 }
 
 #[test]
 fn inactivity_neither_counts_as_a_failure_nor_resets_the_count() {
     let test = Test::new().script("iteration 2\n hang\niteration *\n exit 1\n");
-    run(&test, &["--max-failures", "2", "--inactivity-timeout", "1s"])
-        .exits(1)
-        .says("[ralph] a: inactivity timeout (1s), restarting");
+    run(
+        &test,
+        &["--max-failures", "2", "--inactivity-timeout", "1s"],
+    )
+    .exits(1)
+    .says("[ralph] a: inactivity timeout (1s), restarting");
     ended(&test, "failures", 3);
     assert_eq!(test.status("a")["total_failures"], 2);
 }
@@ -159,14 +222,20 @@ fn inactivity_neither_counts_as_a_failure_nor_resets_the_count() {
 #[test]
 fn an_iteration_timeout_counts_as_a_failure() {
     let test = Test::new().script("iteration *\n hang\n");
-    run(&test, &["--max-failures", "2", "--iteration-timeout", "200ms"]).exits(1);
+    run(
+        &test,
+        &["--max-failures", "2", "--iteration-timeout", "200ms"],
+    )
+    .exits(1);
     ended(&test, "failures", 2);
 }
 
 #[test]
 fn no_limit_and_a_high_limit_are_warned_of() {
     let test = Test::new().script("iteration 1\n promise COMPLETE\n");
-    run(&test, &["-m", "0"]).exits(0).complains("ralph: warning: no limit of iterations");
+    run(&test, &["-m", "0"])
+        .exits(0)
+        .complains("ralph: warning: no limit of iterations");
     assert_eq!(test.status("a")["max_iterations"], serde_json::Value::Null);
     run(&test, &["-m", "51"])
         .exits(0)

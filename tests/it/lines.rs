@@ -8,7 +8,10 @@ use std::fs;
 /// What differs from run to run is written as a word.
 fn steady(test: &Test, said: &str) -> String {
     let mut said = said.to_owned();
-    for root in [fs::canonicalize(test.root()).unwrap(), test.root().to_owned()] {
+    for root in [
+        fs::canonicalize(test.root()).unwrap(),
+        test.root().to_owned(),
+    ] {
         said = said.replace(&root.display().to_string(), "ROOT");
     }
     for (pattern, word) in [
@@ -16,7 +19,10 @@ fn steady(test: &Test, said: &str) -> String {
         (r"(green|red) \((exit \d+, )?[^)]+\)", "$1 (${2}TIME)"),
         (r"(?m)^(  took     \d+ iterations?), [^,]+", "$1, TIME"),
     ] {
-        said = Regex::new(pattern).unwrap().replace_all(&said, word).into_owned();
+        said = Regex::new(pattern)
+            .unwrap()
+            .replace_all(&said, word)
+            .into_owned();
     }
     said
 }
@@ -30,25 +36,56 @@ fn transcript(name: &str, script: &str, words: &[&str], code: i32) -> Test {
 }
 
 fn run<'a>(words: &[&'a str]) -> Vec<&'a str> {
-    [&["run", "mend it", "--name", "agent", "--agent", "script:../agent.script"], words].concat()
+    [
+        &[
+            "run",
+            "mend it",
+            "--name",
+            "agent",
+            "--agent",
+            "script:../agent.script",
+        ],
+        words,
+    ]
+    .concat()
 }
 
 #[test]
 fn starting_completed_and_loop_complete() {
     let script = "iteration 1\n  say looking around\niteration 2\n  write fixed\n  | yes\n";
-    transcript("complete", script, &["--check", "test -f fixed", "-m", "10"], 0);
-    transcript("limit", "iteration *\n  say looking around\n", &["-m", "2", "--no-promise"], 0);
+    transcript(
+        "complete",
+        script,
+        &["--check", "test -f fixed", "-m", "10"],
+        0,
+    );
+    transcript(
+        "limit",
+        "iteration *\n  say looking around\n",
+        &["-m", "2", "--no-promise"],
+        0,
+    );
 }
 
 #[test]
 fn failed_and_retrying() {
     let script = "iteration 1\n  exit 1\niteration 2\n  exit 3\niteration 3\n  promise COMPLETE\n";
-    transcript("retrying", script, &["-m", "10", "--backoff", "1ms..300s"], 0);
+    transcript(
+        "retrying",
+        script,
+        &["-m", "10", "--backoff", "1ms..300s"],
+        0,
+    );
 }
 
 #[test]
 fn five_consecutive_failures() {
-    transcript("failures", "iteration *\n  exit 1\n", &["-m", "10", "--backoff", "1ms..4ms"], 1);
+    transcript(
+        "failures",
+        "iteration *\n  exit 1\n",
+        &["-m", "10", "--backoff", "1ms..4ms"],
+        1,
+    );
 }
 
 #[test]
@@ -60,7 +97,12 @@ fn inactivity() {
 #[test]
 fn done_pattern() {
     let script = "iteration 1\n  say one is left\niteration 2\n  say All tasks complete\n  hang\n";
-    transcript("pattern", script, &["--done-pattern", "All tasks complete"], 0);
+    transcript(
+        "pattern",
+        script,
+        &["--done-pattern", "All tasks complete"],
+        0,
+    );
 }
 
 #[test]
@@ -82,7 +124,10 @@ fn paused_and_resumed() {
         ("pause again, on standard error", again),
         ("resume", resumed),
     ];
-    let all: Vec<String> = all.iter().map(|(words, text)| format!("$ ralph {words}\n{text}")).collect();
+    let all: Vec<String> = all
+        .iter()
+        .map(|(words, text)| format!("$ ralph {words}\n{text}"))
+        .collect();
     snap::holds("paused", &steady(&test, &all.join("\n")));
 }
 
@@ -91,10 +136,21 @@ fn the_help_of_every_verb() {
     let test = Test::new();
     let help = test.ralph(&["help"]).exits(0).out;
     snap::holds("help/ralph", &help);
-    let verbs = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
-    let verbs = verbs.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let verbs: Vec<&str> = verbs.filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(verbs.contains(&"run") && verbs.contains(&"doctor"), "{verbs:?}");
+    let verbs = help
+        .split("Commands:\n")
+        .nth(1)
+        .and_then(|rest| rest.split("\n\n").next())
+        .unwrap();
+    let verbs = verbs
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let verbs: Vec<&str> = verbs
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(
+        verbs.contains(&"run") && verbs.contains(&"doctor"),
+        "{verbs:?}"
+    );
     for verb in verbs.iter().filter(|verb| **verb != "help") {
         let shown = test.ralph(&["help", verb]).exits(0).out;
         assert_eq!(test.ralph(&[verb, "--help"]).exits(0).out, shown, "{verb}");
@@ -103,6 +159,9 @@ fn the_help_of_every_verb() {
     let kept = fs::read_dir(snap::dir().join("help")).unwrap().flatten();
     for file in kept.filter_map(|entry| entry.file_name().into_string().ok()) {
         let verb = file.trim_end_matches(".txt");
-        assert!(verb == "ralph" || verbs.contains(&verb), "{file} is of no verb: remove it");
+        assert!(
+            verb == "ralph" || verbs.contains(&verb),
+            "{file} is of no verb: remove it"
+        );
     }
 }

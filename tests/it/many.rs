@@ -4,10 +4,16 @@ use crate::kit::{Test, until};
 use serde_json::Value;
 use std::process::Command;
 
-const TERMS: [&str; 4] = ["--no-promise", "--share-workspace", "--agent", "script:../agent.script"];
+const TERMS: [&str; 4] = [
+    "--no-promise",
+    "--share-workspace",
+    "--agent",
+    "script:../agent.script",
+];
 
 fn spawn(test: &Test, name: &str, words: &[&str]) {
-    test.ralph(&[&["spawn", "work", "--name", name], &TERMS[..], words].concat()).exits(0);
+    test.ralph(&[&["spawn", "work", "--name", name], &TERMS[..], words].concat())
+        .exits(0);
 }
 
 /// How many loops `ls` shows with this status, in the table and as JSON.
@@ -21,10 +27,19 @@ fn listed(test: &Test, status: &str) -> usize {
 
 #[test]
 fn a_dozen_loops_at_once_are_listed_and_all_end() {
-    let test = Test::new().script("iteration *\n sh until test -e go; do sleep 0.02; done\n say over\n");
+    let test =
+        Test::new().script("iteration *\n sh until test -e go; do sleep 0.02; done\n say over\n");
     let names: Vec<String> = (0..12).map(|n| format!("loop-{n}")).collect();
     for (n, name) in names.iter().enumerate() {
-        spawn(&test, name, if n % 2 == 0 { &["-m", "1"] } else { &["-m", "1", "--no-tmux"] });
+        spawn(
+            &test,
+            name,
+            if n % 2 == 0 {
+                &["-m", "1"]
+            } else {
+                &["-m", "1", "--no-tmux"]
+            },
+        );
     }
     assert_eq!(listed(&test, "running"), 12);
     test.write("go", "");
@@ -42,7 +57,16 @@ fn a_dozen_loops_at_once_are_listed_and_all_end() {
 
 fn window(test: &Test, name: &str) -> String {
     let mut tmux: Command = test.command("tmux");
-    let output = tmux.args(["-L", "ralph", "capture-pane", "-p", "-t", &format!("ralph:{name}")]).output();
+    let output = tmux
+        .args([
+            "-L",
+            "ralph",
+            "capture-pane",
+            "-p",
+            "-t",
+            &format!("ralph:{name}"),
+        ])
+        .output();
     String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
 }
 
@@ -50,9 +74,13 @@ fn window(test: &Test, name: &str) -> String {
 fn a_window_says_until_when_and_since_when_and_a_wish_ends_the_longest_rest() {
     let test = Test::new().script("iteration 1\n say over\niteration 2\n hang\n");
     spawn(&test, "a", &["-m", "2", "--delay", "5h"]);
-    until("the rest", || window(&test, "a").contains("▸ a · resting until "));
+    until("the rest", || {
+        window(&test, "a").contains("▸ a · resting until ")
+    });
     spawn(&test, "b", &["-m", "2", "--delay", "1ms"]);
-    until("the agent", || window(&test, "b").contains("▸ b · iteration 2/2 · since "));
+    until("the agent", || {
+        window(&test, "b").contains("▸ b · iteration 2/2 · since ")
+    });
     for name in ["a", "b"] {
         test.ralph(&["stop", name]).exits(0);
         until("the end", || test.status(name)["status"] == "stopped");
@@ -74,7 +102,10 @@ fn a_marker_is_noticed_in_a_task_directory_that_was_made_anew() {
 /// Whether this machine lets a test have limits of its own.
 fn can_have_limits() -> bool {
     let set = "echo 0 > /proc/sys/user/max_inotify_instances";
-    Command::new("unshare").args(["-Ur", "sh", "-c", set]).output().is_ok_and(|done| done.status.success())
+    Command::new("unshare")
+        .args(["-Ur", "sh", "-c", set])
+        .output()
+        .is_ok_and(|done| done.status.success())
 }
 
 #[test]
@@ -84,18 +115,41 @@ fn a_loop_for_which_the_system_has_no_ears_left_is_knocked_at() {
         return;
     }
     let test = Test::new().script("iteration *\n say over\n");
-    let ralph =
-        test.ralph_command(&["spawn", "work", "--name", "a", "-m", "2", "--delay", "5h", "--no-tmux"]);
+    let ralph = test.ralph_command(&[
+        "spawn",
+        "work",
+        "--name",
+        "a",
+        "-m",
+        "2",
+        "--delay",
+        "5h",
+        "--no-tmux",
+    ]);
     let mut command = test.command("unshare");
     let set = "echo 0 > /proc/sys/user/max_inotify_instances; exec \"$@\"";
-    command.args(["-Ur", "sh", "-c", set, "sh"]).arg(ralph.get_program()).args(ralph.get_args()).args(TERMS);
+    command
+        .args(["-Ur", "sh", "-c", set, "sh"])
+        .arg(ralph.get_program())
+        .args(ralph.get_args())
+        .args(TERMS);
     assert!(command.status().unwrap().success());
     until("the rest", || test.status("a")["resting_until"].is_string());
     let holder: Value = serde_json::from_str(&test.read_loop("a", "lock")).unwrap();
-    let supervisor = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", holder["pid"])).unwrap();
-    let open = std::fs::read_dir(format!("/proc/{}/fd", supervisor.trim())).unwrap().flatten();
-    let open: Vec<_> = open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).collect();
-    assert!(!open.iter().any(|link| link.to_string_lossy().contains("inotify")), "{open:?}");
+    let supervisor =
+        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", holder["pid"])).unwrap();
+    let open = std::fs::read_dir(format!("/proc/{}/fd", supervisor.trim()))
+        .unwrap()
+        .flatten();
+    let open: Vec<_> = open
+        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
+        .collect();
+    assert!(
+        !open
+            .iter()
+            .any(|link| link.to_string_lossy().contains("inotify")),
+        "{open:?}"
+    );
     test.ralph(&["stop", "a"]).exits(0);
     until("the end", || test.status("a")["status"] == "stopped");
     assert_eq!(test.status("a")["outcome"]["why"], "ralph stop");

@@ -7,7 +7,16 @@ use std::fs;
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
 fn run<'a>(notify: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let words = ["run", "x", "--name", "a", "--agent", "script:../agent.script", "--notify", notify];
+    let words = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--agent",
+        "script:../agent.script",
+        "--notify",
+        notify,
+    ];
     [&words, more].concat()
 }
 
@@ -22,27 +31,49 @@ fn an_ending_is_told_with_everything_that_a_script_wants() {
     let done = test.ralph(&run(notify, &["--json"])).exits(0);
     let told = told(&test);
     let last = done.json_lines().pop().unwrap();
-    for (field, value) in last.as_object().unwrap().iter().filter(|(field, _)| *field != "loop") {
+    for (field, value) in last
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(field, _)| *field != "loop")
+    {
         assert_eq!(told[field], *value, "{field}");
     }
-    let workspace = fs::canonicalize(test.workspace()).unwrap().display().to_string();
-    let known =
-        ["event", "name", "status", "workspace", "directory"].map(|field| told[field].as_str().unwrap());
+    let workspace = fs::canonicalize(test.workspace())
+        .unwrap()
+        .display()
+        .to_string();
+    let known = ["event", "name", "status", "workspace", "directory"]
+        .map(|field| told[field].as_str().unwrap());
     let directory = test.loop_dir("a").display().to_string();
     assert_eq!(known, ["finished", "a", "done", &workspace, &directory]);
     assert_eq!(test.read("where").trim(), workspace);
-    assert!(!done.out.contains("heard") && !done.err.contains("heard"), "its output is not the console's");
+    assert!(
+        !done.out.contains("heard") && !done.err.contains("heard"),
+        "its output is not the console's"
+    );
     assert_eq!(test.read_loop("a", "notify.log"), "heard\n");
     let environment = test.read("env");
-    assert!(environment.contains("RALPH_LOOP=a\n") && !environment.contains("RALPH_ID="), "{environment}");
-    let result = environment.lines().find_map(|line| line.strip_prefix("RALPH_RESULT=")).unwrap();
+    assert!(
+        environment.contains("RALPH_LOOP=a\n") && !environment.contains("RALPH_ID="),
+        "{environment}"
+    );
+    let result = environment
+        .lines()
+        .find_map(|line| line.strip_prefix("RALPH_RESULT="))
+        .unwrap();
     assert_eq!(serde_json::from_str::<Value>(result).unwrap(), told);
 }
 
 #[test]
 fn a_pause_and_every_kind_of_ending_is_told() {
     for (script, more, code, status) in [
-        ("iteration 1\n  exit 1\n", &["--max-failures", "1"][..], 1, "failed"),
+        (
+            "iteration 1\n  exit 1\n",
+            &["--max-failures", "1"][..],
+            1,
+            "failed",
+        ),
         ("iteration 1\n  say x\n", &["-m", "1"], 1, "failed"),
         ("iteration 1\n  blocked Which port?\n", &[], 3, "blocked"),
         ("iteration 1\n  mark WAIT\n", &[], 3, "waiting"),
@@ -50,7 +81,11 @@ fn a_pause_and_every_kind_of_ending_is_told() {
         let test = Test::new().script(script);
         test.ralph(&run("cat >told.json", more)).exits(code);
         let told = told(&test);
-        assert_eq!((&told["status"], &told["exit_code"]), (&status.into(), &code.into()), "{told}");
+        assert_eq!(
+            (&told["status"], &told["exit_code"]),
+            (&status.into(), &code.into()),
+            "{told}"
+        );
     }
     let test = Test::new().script("iteration 1\n  say ready\n  sleep 300ms\n");
     let live = test.start(&run("cat >told.json", &[]));
@@ -58,8 +93,14 @@ fn a_pause_and_every_kind_of_ending_is_told() {
     test.ralph(&["pause", "a"]).exits(0);
     live.end().exits(3);
     let told = told(&test);
-    assert_eq!((&told["event"], &told["status"]), (&"paused".into(), &"paused".into()));
-    assert_eq!((&told["outcome"], &told["exit_code"]), (&Value::Null, &3.into()));
+    assert_eq!(
+        (&told["event"], &told["status"]),
+        (&"paused".into(), &"paused".into())
+    );
+    assert_eq!(
+        (&told["outcome"], &told["exit_code"]),
+        (&Value::Null, &3.into())
+    );
     fs::remove_file(test.workspace().join("told.json")).unwrap();
     test.ralph(&["stop", "a"]).exits(0);
     assert_eq!(self::told(&test)["status"], "stopped");
@@ -69,7 +110,8 @@ fn a_pause_and_every_kind_of_ending_is_told() {
 fn a_command_that_fails_is_a_warning_and_no_more() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
     let done = test.ralph(&run("echo why >&2; exit 7", &[])).exits(0);
-    done.complains("ralph: warning: --notify \"echo why >&2; exit 7\": it failed (exit 7)").says("✔ done");
+    done.complains("ralph: warning: --notify \"echo why >&2; exit 7\": it failed (exit 7)")
+        .says("✔ done");
     assert_eq!(test.read_loop("a", "notify.log"), "why\n");
     assert_eq!(test.status("a")["status"], "done");
 }
@@ -77,7 +119,8 @@ fn a_command_that_fails_is_a_warning_and_no_more() {
 #[test]
 fn what_it_starts_goes_with_it_and_ctrl_c_ends_it() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
-    test.ralph(&run("setsid sleep 600 & sleep 600 & true", &[])).exits(0);
+    test.ralph(&run("setsid sleep 600 & sleep 600 & true", &[]))
+        .exits(0);
     assert!(test.survivors().is_empty());
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
     let live = test.start(&run("touch begun; setsid sleep 600 & sleep 600", &[]));
@@ -90,7 +133,9 @@ fn what_it_starts_goes_with_it_and_ctrl_c_ends_it() {
 #[test]
 fn a_command_that_hangs_is_stopped() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
-    test.ralph(&run("sleep 600 & sleep 600", &[])).exits(0).complains("it was stopped after 30 s");
+    test.ralph(&run("sleep 600 & sleep 600", &[]))
+        .exits(0)
+        .complains("it was stopped after 30 s");
     assert!(test.survivors().is_empty());
 }
 
@@ -107,7 +152,8 @@ fn a_hang_up_is_not_told() {
 #[test]
 fn the_command_is_not_taken_for_the_agent() {
     let test = Test::new().script("iteration 1\n  say x\n");
-    let notify = format!("{RALPH} set a max-iterations=9; echo code=$?; {RALPH} done; echo code=$?");
+    let notify =
+        format!("{RALPH} set a max-iterations=9; echo code=$?; {RALPH} done; echo code=$?");
     test.ralph(&run(&notify, &["-m", "1"])).exits(1);
     let log = test.read_loop("a", "notify.log");
     assert!(
@@ -122,7 +168,20 @@ fn nobody_is_told_where_nothing_is_said_and_a_flag_takes_a_setting_back() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
     test.write(".ralph/settings.toml", "notify = \"touch told\"\n");
     test.ralph(&run("", &[])).exits(0);
-    assert!(!test.workspace().join("told").exists() && !test.loop_dir("a").join("notify.json").exists());
-    test.ralph(&["run", "x", "--name", "a", "--agent", "script:../agent.script"]).exits(0);
-    assert!(test.workspace().join("told").exists(), "the setting itself works");
+    assert!(
+        !test.workspace().join("told").exists() && !test.loop_dir("a").join("notify.json").exists()
+    );
+    test.ralph(&[
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--agent",
+        "script:../agent.script",
+    ])
+    .exits(0);
+    assert!(
+        test.workspace().join("told").exists(),
+        "the setting itself works"
+    );
 }

@@ -23,7 +23,10 @@ fn plugin(test: &Test, words: &[&str]) -> Done {
 
 fn plugin_with(test: &Test, words: &[&str], variables: &[(&str, &Path)]) -> Done {
     let mut command = test.ralph_command(words);
-    command.env("PATH", format!("{}:/usr/bin:/bin", test.root().join("bin").display()));
+    command.env(
+        "PATH",
+        format!("{}:/usr/bin:/bin", test.root().join("bin").display()),
+    );
     command.envs(variables.iter().copied());
     test.start_command(command).end()
 }
@@ -62,7 +65,10 @@ fn tree(dir: &Path) -> BTreeMap<PathBuf, String> {
         if kind.is_dir() {
             found.extend(tree(&path));
         } else if kind.is_symlink() {
-            found.insert(path.clone(), format!("link to {}", fs::read_link(path).unwrap().display()));
+            found.insert(
+                path.clone(),
+                format!("link to {}", fs::read_link(path).unwrap().display()),
+            );
         } else {
             found.insert(path.clone(), read(&path));
         }
@@ -83,15 +89,26 @@ fn the_plugin_is_shown_written_registered_and_taken_away() {
     let test = machine(NEW);
     put(&home(&test, SETTINGS), "{\n  \"model\": \"opus\"\n}\n");
     let before = everything(&test);
-    let shown = plugin(&test, &["plugin", "install", "--dry-run"]).exits(0).says("Claude Code 2.1.325\n");
+    let shown = plugin(&test, &["plugin", "install", "--dry-run"])
+        .exits(0)
+        .says("Claude Code 2.1.325\n");
     assert_eq!(everything(&test), before, "a dry run writes nothing");
-    let done =
-        install(&test).exits(0).says("Installed. In a new session, type /ralph-loop in Claude Code.\n");
+    let done = install(&test)
+        .exits(0)
+        .says("Installed. In a new session, type /ralph-loop in Claude Code.\n");
     let bare = |text: &str| -> Vec<String> {
-        let lines = text.lines().filter(|line| !line.contains("lastUpdated")).map(str::to_owned);
+        let lines = text
+            .lines()
+            .filter(|line| !line.contains("lastUpdated"))
+            .map(str::to_owned);
         lines.collect()
     };
-    assert!(bare(&done.out).starts_with(&bare(&shown.out)), "{}\n{}", shown.out, done.out);
+    assert!(
+        bare(&done.out).starts_with(&bare(&shown.out)),
+        "{}\n{}",
+        shown.out,
+        done.out
+    );
     let dir = test.state_dir().join("plugin/claude");
     let settings = parsed(&home(&test, SETTINGS));
     assert_eq!(
@@ -99,7 +116,10 @@ fn the_plugin_is_shown_written_registered_and_taken_away() {
         json!({ "source": "directory", "path": dir })
     );
     assert_eq!(settings["enabledPlugins"], json!({ "ralph@ralph": true }));
-    assert_eq!(settings["env"], json!({ "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "0" }));
+    assert_eq!(
+        settings["env"],
+        json!({ "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "0" })
+    );
     let known = parsed(&home(&test, ".claude/plugins/known_marketplaces.json"));
     assert_eq!(known["ralph"]["installLocation"], json!(dir));
     let hooks = parsed(&dir.join("ralph/hooks/hooks.json"));
@@ -109,15 +129,26 @@ fn the_plugin_is_shown_written_registered_and_taken_away() {
         ("SessionEnd", "end", 60),
     ] {
         let hook = &hooks["hooks"][event][0]["hooks"][0];
-        assert_eq!(hook["command"], format!("{} hook {verb}", env!("CARGO_BIN_EXE_ralph")));
+        assert_eq!(
+            hook["command"],
+            format!("{} hook {verb}", env!("CARGO_BIN_EXE_ralph"))
+        );
         assert_eq!(hook["timeout"], timeout);
     }
     let manifest = parsed(&dir.join("ralph/.claude-plugin/plugin.json"));
     let version = manifest["version"].as_str().unwrap();
-    assert!(version.starts_with(&format!("{}+", env!("CARGO_PKG_VERSION"))), "{version}");
-    assert!(dir.join(format!("ralph/{}", manifest["hooks"].as_str().unwrap())).is_file());
+    assert!(
+        version.starts_with(&format!("{}+", env!("CARGO_PKG_VERSION"))),
+        "{version}"
+    );
+    assert!(
+        dir.join(format!("ralph/{}", manifest["hooks"].as_str().unwrap()))
+            .is_file()
+    );
     let installed = everything(&test);
-    install(&test).exits(0).says("nothing to change: it is installed");
+    install(&test)
+        .exits(0)
+        .says("nothing to change: it is installed");
     assert_eq!(everything(&test), installed, "twice is once");
     plugin(&test, &["plugin", "uninstall", "--dry-run"])
         .exits(0)
@@ -125,7 +156,9 @@ fn the_plugin_is_shown_written_registered_and_taken_away() {
     assert_eq!(everything(&test), installed, "a dry run takes nothing");
     uninstall(&test).exits(0);
     assert_eq!(everything(&test), before);
-    uninstall(&test).exits(0).says("nothing to take away: it is not installed");
+    uninstall(&test)
+        .exits(0)
+        .says("nothing to take away: it is not installed");
     assert_eq!(everything(&test), before);
 }
 
@@ -144,9 +177,14 @@ fn settings_of_every_style_come_back_to_the_byte() {
     ] {
         let test = machine(NEW);
         put(&home(&test, SETTINGS), text);
-        put(&home(&test, ".claude/plugins/known_marketplaces.json"), "{ \"other\": {} }");
+        put(
+            &home(&test, ".claude/plugins/known_marketplaces.json"),
+            "{ \"other\": {} }",
+        );
         if text.contains("1e400000") {
-            install(&test).exits(2).complains("settings.json is no JSON object");
+            install(&test)
+                .exits(2)
+                .complains("settings.json is no JSON object");
             continue;
         }
         let before = everything(&test);
@@ -175,12 +213,18 @@ fn what_others_have_changed_since_stays() {
     now["env"]["CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"] = "20".into();
     put(&settings, &now.to_string());
     let known = home(&test, ".claude/plugins/known_marketplaces.json");
-    put(&known, &read(&known).replace("lastUpdated\": \"2", "lastUpdated\": \"3"));
+    put(
+        &known,
+        &read(&known).replace("lastUpdated\": \"2", "lastUpdated\": \"3"),
+    );
     put(
         &home(&test, ".claude/plugins/installed_plugins.json"),
         "{\"version\":2,\"plugins\":{\"ralph@ralph\":[],\"o@m\":[]}}",
     );
-    put(&home(&test, ".claude/plugins/cache/ralph/ralph/0.1.0/x"), "a copy");
+    put(
+        &home(&test, ".claude/plugins/cache/ralph/ralph/0.1.0/x"),
+        "a copy",
+    );
     put(&home(&test, ".claude/plugins/cache/other/x"), "not ours");
     uninstall(&test).exits(0);
     let env = json!({ "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "20" });
@@ -205,8 +249,14 @@ fn a_marketplace_that_has_taken_the_name_since_is_left_alone() {
     let enabled = json!({ "ralph@ralph": true });
     let now = json!({ "extraKnownMarketplaces": { "ralph": theirs }, "enabledPlugins": enabled });
     put(&home(&test, SETTINGS), &now.to_string());
-    put(&home(&test, ".claude/plugins/known_marketplaces.json"), &json!({ "ralph": theirs }).to_string());
-    put(&home(&test, ".claude/plugins/cache/ralph/ralph/9/x"), "theirs");
+    put(
+        &home(&test, ".claude/plugins/known_marketplaces.json"),
+        &json!({ "ralph": theirs }).to_string(),
+    );
+    put(
+        &home(&test, ".claude/plugins/cache/ralph/ralph/9/x"),
+        "theirs",
+    );
     let before = tree(&home(&test, ""));
     uninstall(&test).exits(0);
     assert_eq!(tree(&home(&test, "")), before);
@@ -221,8 +271,14 @@ fn without_a_record_only_what_is_surely_ralphs_goes() {
     fs::remove_file(test.state_dir().join("plugin/record.json")).unwrap();
     uninstall(&test).exits(0);
     let env = json!({ "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "0" });
-    assert_eq!(parsed(&home(&test, SETTINGS)), json!({ "model": "opus", "env": env }));
-    assert_eq!(parsed(&home(&test, ".claude/plugins/known_marketplaces.json")), json!({}));
+    assert_eq!(
+        parsed(&home(&test, SETTINGS)),
+        json!({ "model": "opus", "env": env })
+    );
+    assert_eq!(
+        parsed(&home(&test, ".claude/plugins/known_marketplaces.json")),
+        json!({})
+    );
     assert!(!test.state_dir().join("plugin").exists());
 }
 
@@ -233,7 +289,10 @@ fn settings_that_cannot_be_changed_with_care_are_left_alone() {
         ("{\"a\": 1,}", "settings.json is no JSON object"),
         ("[]", "it holds no object"),
         ("{\"env\": \"A=1\"}", "settings.json: env is no object"),
-        ("{\"enabledPlugins\": []}", "settings.json: enabledPlugins is no object"),
+        (
+            "{\"enabledPlugins\": []}",
+            "settings.json: enabledPlugins is no object",
+        ),
         (
             "{\"extraKnownMarketplaces\": {\"ralph\": {\"source\": {\"repo\": \"a/b\"}}}}",
             "another marketplace that is called ralph",
@@ -250,14 +309,20 @@ fn settings_that_cannot_be_changed_with_care_are_left_alone() {
     put(&settings, "{}");
     fs::set_permissions(&settings, fs::Permissions::from_mode(0o444)).unwrap();
     let before = everything(&test);
-    install(&test).exits(2).complains("settings.json is read-only");
+    install(&test)
+        .exits(2)
+        .complains("settings.json is read-only");
     assert_eq!(everything(&test), before);
     fs::remove_file(&settings).unwrap();
     symlink("nowhere", &settings).unwrap();
-    install(&test).exits(2).complains("a link that leads nowhere");
+    install(&test)
+        .exits(2)
+        .complains("a link that leads nowhere");
     fs::remove_file(&settings).unwrap();
     test.sh("mkfifo ../home/.claude/settings.json");
-    install(&test).exits(2).complains("it is not a regular file");
+    install(&test)
+        .exits(2)
+        .complains("it is not a regular file");
     assert!(!test.state_dir().join("plugin").exists());
 }
 
@@ -272,8 +337,15 @@ fn settings_behind_a_link_are_written_where_they_lie() {
     let before = everything(&test);
     install(&test).exits(0);
     assert_eq!(parsed(&real)["enabledPlugins"]["ralph@ralph"], true);
-    assert!(fs::symlink_metadata(home(&test, SETTINGS)).unwrap().is_symlink());
-    assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(
+        fs::symlink_metadata(home(&test, SETTINGS))
+            .unwrap()
+            .is_symlink()
+    );
+    assert_eq!(
+        fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     uninstall(&test).exits(0);
     assert_eq!(everything(&test), before);
 }
@@ -281,18 +353,30 @@ fn settings_behind_a_link_are_written_where_they_lie() {
 #[test]
 fn a_client_of_old_is_said_to_know_the_long_names() {
     let test = machine("#!/bin/sh\necho '2.1.49 (Claude Code)'\n");
-    install(&test).exits(0).says("note    this version knows the command as /ralph:ralph-loop");
+    install(&test)
+        .exits(0)
+        .says("note    this version knows the command as /ralph:ralph-loop");
 }
 
 #[test]
 fn an_old_client_gets_no_hook_that_it_does_not_know_until_it_is_updated() {
     let test = machine(OLD);
-    let failure = test.state_dir().join("plugin/claude/ralph/hooks/failure.json");
+    let failure = test
+        .state_dir()
+        .join("plugin/claude/ralph/hooks/failure.json");
     let version = |test: &Test| {
-        parsed(&test.state_dir().join("plugin/claude/ralph/.claude-plugin/plugin.json"))["version"].clone()
+        parsed(
+            &test
+                .state_dir()
+                .join("plugin/claude/ralph/.claude-plugin/plugin.json"),
+        )["version"]
+            .clone()
     };
     let told = install(&test).exits(0).out;
-    assert!(!told.contains("/ralph:ralph-loop"), "it knows the short name: {told}");
+    assert!(
+        !told.contains("/ralph:ralph-loop"),
+        "it knows the short name: {told}"
+    );
     assert!(!failure.exists());
     let old = version(&test);
     let doctor = |test: &Test| {
@@ -306,10 +390,16 @@ fn an_old_client_gets_no_hook_that_it_does_not_know_until_it_is_updated() {
     );
     let test = test.program("../bin/claude", NEW);
     assert_eq!(doctor(&test)["current"], false);
-    plugin(&test, &["doctor"]).says("✘ claude").says("ralph plugin install claude");
+    plugin(&test, &["doctor"])
+        .says("✘ claude")
+        .says("ralph plugin install claude");
     install(&test).exits(0).says("2 files");
     assert!(failure.exists());
-    assert_ne!(version(&test), old, "a client that copies a plugin for each version takes the new one");
+    assert_ne!(
+        version(&test),
+        old,
+        "a client that copies a plugin for each version takes the new one"
+    );
     assert_eq!(doctor(&test)["current"], true);
     let test = test.program("../bin/claude", OLD);
     install(&test).exits(0);
@@ -317,7 +407,9 @@ fn an_old_client_gets_no_hook_that_it_does_not_know_until_it_is_updated() {
     assert_eq!(version(&test), old);
     // One that does not say its version is taken for an old one.
     let test = test.program("../bin/claude", "#!/bin/sh\nexit 1\n");
-    install(&test).exits(0).says("claude did not say its version");
+    install(&test)
+        .exits(0)
+        .says("claude did not say its version");
     uninstall(&test).exits(0);
     assert_eq!(doctor(&test)["installed"], false);
 }
@@ -329,11 +421,18 @@ fn clients_that_are_not_there_are_named() {
         .exits(2)
         .complains("neither claude nor codex is installed")
         .complains("hint: ");
-    plugin(&test, &["plugin", "install", "emacs"]).exits(2).complains("emacs");
+    plugin(&test, &["plugin", "install", "emacs"])
+        .exits(2)
+        .complains("emacs");
     plugin(&test, &["plugin"]).exits(2);
-    plugin(&test, &["plugin", "instal"]).exits(2).complains("ralph plugin install, path or uninstall");
+    plugin(&test, &["plugin", "instal"])
+        .exits(2)
+        .complains("ralph plugin install, path or uninstall");
     assert!(everything(&test).is_empty());
-    install(&test).exits(0).says("there is no program claude in your PATH").says("Installed.");
+    install(&test)
+        .exits(0)
+        .says("there is no program claude in your PATH")
+        .says("Installed.");
     assert!(home(&test, SETTINGS).exists());
     uninstall(&test).exits(0);
     assert!(everything(&test).is_empty());
@@ -343,11 +442,20 @@ fn clients_that_are_not_there_are_named() {
 fn a_configuration_elsewhere_is_honoured_and_remembered() {
     let test = machine(NEW);
     let elsewhere = test.root().join("home/it's \"elsewhere\"");
-    plugin_with(&test, &["plugin", "install"], &[("CLAUDE_CONFIG_DIR", &elsewhere)]).exits(0);
+    plugin_with(
+        &test,
+        &["plugin", "install"],
+        &[("CLAUDE_CONFIG_DIR", &elsewhere)],
+    )
+    .exits(0);
     assert!(elsewhere.join("settings.json").exists() && !home(&test, SETTINGS).exists());
     install(&test).exits(0);
-    plugin_with(&test, &["plugin", "install"], &[("CLAUDE_CONFIG_DIR", &elsewhere)])
-        .says("nothing to change");
+    plugin_with(
+        &test,
+        &["plugin", "install"],
+        &[("CLAUDE_CONFIG_DIR", &elsewhere)],
+    )
+    .says("nothing to change");
     uninstall(&test).exits(0).says("elsewhere").says(SETTINGS);
     assert!(everything(&test).is_empty(), "{:?}", everything(&test));
 }
@@ -357,9 +465,14 @@ fn what_the_user_has_set_stays_and_is_said() {
     let test = machine(NEW);
     let own = "{\n  \"env\": {\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\": \"3\"},\n  \"enabledPlugins\": {\"ralph-wiggum@market\": true}\n}";
     put(&home(&test, SETTINGS), own);
-    let done = install(&test).exits(0).says("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP is \"3\" in your settings");
+    let done = install(&test)
+        .exits(0)
+        .says("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP is \"3\" in your settings");
     done.says("claude plugin disable ralph-wiggum@market");
-    assert_eq!(parsed(&home(&test, SETTINGS))["env"]["CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"], "3");
+    assert_eq!(
+        parsed(&home(&test, SETTINGS))["env"]["CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"],
+        "3"
+    );
     plugin(&test, &["doctor"]).says("ralph-wiggum@market hears the same stops");
     uninstall(&test).exits(0);
     assert_eq!(read(&home(&test, SETTINGS)), own);
@@ -370,7 +483,10 @@ fn the_directory_of_the_plugin_is_printed_with_fresh_files() {
     let test = machine(NEW);
     let dir = test.state_dir().join("plugin/claude/ralph");
     for _ in 0..2 {
-        assert_eq!(plugin(&test, &["plugin", "path"]).exits(0).out, format!("{}\n", dir.display()));
+        assert_eq!(
+            plugin(&test, &["plugin", "path"]).exits(0).out,
+            format!("{}\n", dir.display())
+        );
         let loop_command = read(&dir.join("commands/ralph-loop.md"));
         assert!(
             loop_command.contains("disable-model-invocation: true\n")
@@ -390,10 +506,23 @@ fn hooks_call_the_program_by_the_path_that_it_is_found_under() {
     fs::create_dir(&place).unwrap();
     symlink(env!("CARGO_BIN_EXE_ralph"), place.join("ralph")).unwrap();
     let mut command = test.ralph_command(&["plugin", "install"]);
-    command.env("PATH", format!("{}:{}:/usr/bin:/bin", test.root().join("bin").display(), place.display()));
+    command.env(
+        "PATH",
+        format!(
+            "{}:{}:/usr/bin:/bin",
+            test.root().join("bin").display(),
+            place.display()
+        ),
+    );
     test.start_command(command).end().exits(0);
-    let hooks = parsed(&test.state_dir().join("plugin/claude/ralph/hooks/hooks.json"));
-    let command = hooks["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+    let hooks = parsed(
+        &test
+            .state_dir()
+            .join("plugin/claude/ralph/hooks/hooks.json"),
+    );
+    let command = hooks["hooks"]["Stop"][0]["hooks"][0]["command"]
+        .as_str()
+        .unwrap();
     assert!(command.contains("here"), "{command}");
     let said = test.sh(&command.replace(" hook stop --within 86400", " --version"));
     assert_eq!(said, format!("ralph {}\n", env!("CARGO_PKG_VERSION")));
@@ -409,8 +538,16 @@ fn the_files_in_the_repository_are_a_plugin_by_themselves() {
         (&json!("ralph"), &json!(env!("CARGO_PKG_VERSION")))
     );
     assert_eq!(manifest["license"], env!("CARGO_PKG_LICENSE"));
-    assert_eq!(parsed(&dir.join(".claude-plugin/marketplace.json"))["plugins"][0]["source"], "./ralph");
-    assert!(read(&dir.join("ralph/README.md")).split_whitespace().count() >= 40);
+    assert_eq!(
+        parsed(&dir.join(".claude-plugin/marketplace.json"))["plugins"][0]["source"],
+        "./ralph"
+    );
+    assert!(
+        read(&dir.join("ralph/README.md"))
+            .split_whitespace()
+            .count()
+            >= 40
+    );
     for command in ["ralph-loop", "cancel-ralph", "ralph-help"] {
         let text = read(&dir.join(format!("ralph/commands/{command}.md")));
         assert!(

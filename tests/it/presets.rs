@@ -24,8 +24,17 @@ const KEYS: [&str; 16] = [
     "tested",
     "approve",
 ];
-const OPTIONAL: [&str; 9] =
-    ["model-hint", "notes", "exit", "ready", "budget", "login-files", "login-variables", "keys", "inside"];
+const OPTIONAL: [&str; 9] = [
+    "model-hint",
+    "notes",
+    "exit",
+    "ready",
+    "budget",
+    "login-files",
+    "login-variables",
+    "keys",
+    "inside",
+];
 const LEVELS: [&str; 3] = ["none", "edits", "all"];
 const MEANINGS: [&str; 5] = ["waiting", "login", "usage", "permission", "limit"];
 
@@ -41,16 +50,27 @@ fn root() -> &'static Path {
 }
 
 fn presets() -> BTreeMap<String, Table> {
-    let files = fs::read_dir(root().join("presets/agents")).unwrap().map(|entry| entry.unwrap().path());
+    let files = fs::read_dir(root().join("presets/agents"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let read = |path: PathBuf| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        let name = name.strip_suffix(".toml").unwrap_or_else(|| panic!("{name}: not a preset")).to_owned();
+        let name = name
+            .strip_suffix(".toml")
+            .unwrap_or_else(|| panic!("{name}: not a preset"))
+            .to_owned();
         let text = fs::read_to_string(&path).unwrap();
-        let table = text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let table = text
+            .parse()
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         (name, table)
     };
     let presets: BTreeMap<String, Table> = files.map(read).collect();
-    assert!(presets.len() >= 12, "only {} presets were found", presets.len());
+    assert!(
+        presets.len() >= 12,
+        "only {} presets were found",
+        presets.len()
+    );
     presets
 }
 
@@ -59,12 +79,19 @@ fn page() -> String {
 }
 
 fn text<'a>(table: &'a Table, key: &str) -> &'a str {
-    table[key].as_str().unwrap_or_else(|| panic!("{key} is not a text"))
+    table[key]
+        .as_str()
+        .unwrap_or_else(|| panic!("{key} is not a text"))
 }
 
 fn words(table: &Table, key: &str) -> Vec<String> {
-    let words = table[key].as_array().unwrap_or_else(|| panic!("{key} is not a list"));
-    words.iter().map(|word| word.as_str().expect("a word").to_owned()).collect()
+    let words = table[key]
+        .as_array()
+        .unwrap_or_else(|| panic!("{key} is not a list"));
+    words
+        .iter()
+        .map(|word| word.as_str().expect("a word").to_owned())
+        .collect()
 }
 
 fn level<'a>(preset: &'a Table, name: &str) -> &'a Table {
@@ -86,11 +113,18 @@ fn spelled(level: &Table) -> String {
         let quote = if value.contains('"') { "'" } else { "" };
         format!("{name}={quote}{value}{quote}")
     });
-    variables.chain(words(level, "words")).collect::<Vec<_>>().join(" ")
+    variables
+        .chain(words(level, "words"))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn code(text: &str) -> String {
-    if text.is_empty() { "–".into() } else { format!("`{}`", text.replace('|', "\\|")) }
+    if text.is_empty() {
+        "–".into()
+    } else {
+        format!("`{}`", text.replace('|', "\\|"))
+    }
 }
 
 #[test]
@@ -109,21 +143,40 @@ fn every_preset_keeps_to_the_format() {
         for key in ["command", "version"] {
             assert!(!words(&preset, key).is_empty(), "{name}: {key} is empty");
         }
-        assert!(["stdin", "argument", "file"].contains(&text(&preset, "prompt")), "{name}");
+        assert!(
+            ["stdin", "argument", "file"].contains(&text(&preset, "prompt")),
+            "{name}"
+        );
         let model = words(&preset, "model");
-        let hint = preset.get("model-hint").and_then(Value::as_str).unwrap_or_default();
-        assert!(model.iter().any(|word| word.contains("{model}")) || model.is_empty(), "{name}: {model:?}");
-        assert_eq!(model.is_empty(), !hint.is_empty(), "{name}: a hint stands where there is no flag");
+        let hint = preset
+            .get("model-hint")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        assert!(
+            model.iter().any(|word| word.contains("{model}")) || model.is_empty(),
+            "{name}: {model:?}"
+        );
+        assert_eq!(
+            model.is_empty(),
+            !hint.is_empty(),
+            "{name}: a hint stands where there is no flag"
+        );
         for pattern in words(&preset, "denied") {
-            let pattern = regex::Regex::new(&pattern).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let pattern =
+                regex::Regex::new(&pattern).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(!pattern.is_match(""), "{name}: {pattern} means every line");
         }
         for reason in preset["reason"].as_array().unwrap() {
             let pattern = text(reason.as_table().unwrap(), "pattern");
-            let pattern = regex::Regex::new(pattern).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let pattern =
+                regex::Regex::new(pattern).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(!pattern.is_match(""), "{name}: {pattern} means everything");
         }
-        assert_eq!(text(&preset, "dialect") == "text", words(&preset, "stream").is_empty(), "{name}");
+        assert_eq!(
+            text(&preset, "dialect") == "text",
+            words(&preset, "stream").is_empty(),
+            "{name}"
+        );
         words(&preset, "headless");
         words(&preset, "prompt-words");
         text(&preset, "tested");
@@ -141,16 +194,26 @@ fn every_preset_has_three_levels_and_sure_exit_codes() {
         }
         let [none, _, all] = LEVELS.map(|name| spelled(level(&preset, name)));
         assert_ne!(none, all, "{name}: nothing and everything are the same");
-        let exits = preset.get("exit").map(|exits| exits.as_array().unwrap().clone()).unwrap_or_default();
+        let exits = preset
+            .get("exit")
+            .map(|exits| exits.as_array().unwrap().clone())
+            .unwrap_or_default();
         let mut codes = Vec::new();
         for exit in exits.iter().map(|exit| exit.as_table().unwrap()) {
-            assert_eq!(exit.keys().collect::<Vec<_>>(), ["code", "hint", "means"], "{name}");
+            assert_eq!(
+                exit.keys().collect::<Vec<_>>(),
+                ["code", "hint", "means"],
+                "{name}"
+            );
             assert!(MEANINGS.contains(&text(exit, "means")), "{name}: {exit:?}");
             assert!(!text(exit, "hint").is_empty(), "{name}: {exit:?}");
             codes.push(exit["code"].as_integer().unwrap());
         }
         // Programs exit with 0 when all is well and with 1 whatever is wrong: neither can mean one thing.
-        assert!(codes.iter().all(|code| (2..=255).contains(code)), "{name}: {codes:?}");
+        assert!(
+            codes.iter().all(|code| (2..=255).contains(code)),
+            "{name}: {codes:?}"
+        );
         codes.dedup();
         assert_eq!(codes.len(), exits.len(), "{name}: a code has two meanings");
     }
@@ -165,34 +228,78 @@ fn the_page_of_agents_says_what_the_presets_say() {
             ["title", "install", "login", "tested"].map(|key| text(&preset, key));
         let tested = if tested.is_empty() { "no" } else { tested };
         let [none, edits, all] = LEVELS.map(|name| code(&spelled(level(&preset, name))));
-        let notes = preset.get("notes").and_then(Value::as_str).unwrap_or_default();
+        let notes = preset
+            .get("notes")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let lines = [
-            format!("| `{name}` | {title} | {} | {login} | {tested} |", code(install)),
+            format!(
+                "| `{name}` | {title} | {} | {login} | {tested} |",
+                code(install)
+            ),
             format!("| `{name}` | {none} | {edits} | {all} |"),
             format!("- **{name}**: {notes}"),
         ];
         let wanted = lines.into_iter().filter(|line| !line.ends_with(": "));
         missing.extend(wanted.filter(|line| !page.lines().any(|stands| stands == line)));
     }
-    assert!(missing.is_empty(), "docs/presets.md lacks\n{}", missing.join("\n"));
-    let rows = page.lines().filter(|line| line.starts_with("| `") && line.matches(" | ").count() == 4);
-    assert_eq!(rows.count(), presets().len(), "the page names an agent that there is not");
+    assert!(
+        missing.is_empty(),
+        "docs/presets.md lacks\n{}",
+        missing.join("\n")
+    );
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| `") && line.matches(" | ").count() == 4);
+    assert_eq!(
+        rows.count(),
+        presets().len(),
+        "the page names an agent that there is not"
+    );
 }
 
 #[test]
 fn every_example_of_settings_is_understood() {
     let page = page();
-    let examples: Vec<&str> =
-        page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert!(examples.len() >= 4, "only {} examples were found", examples.len());
+    let examples: Vec<&str> = page
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    assert!(
+        examples.len() >= 4,
+        "only {} examples were found",
+        examples.len()
+    );
     for example in examples {
-        let agent = if example.contains("my-agent") { "my-agent" } else { "claude" };
+        let agent = if example.contains("my-agent") {
+            "my-agent"
+        } else {
+            "claude"
+        };
         let settings = example.replace("/opt/claude/bin/", "");
-        let test = Test::new().on_path(agent, PROGRAM).file(".ralph/settings.toml", &settings);
-        test.ralph(&["run", "mend it", "-m", "1", "--no-promise", "--agent", agent]).exits(0);
+        let test = Test::new()
+            .on_path(agent, PROGRAM)
+            .file(".ralph/settings.toml", &settings);
+        test.ralph(&[
+            "run",
+            "mend it",
+            "-m",
+            "1",
+            "--no-promise",
+            "--agent",
+            agent,
+        ])
+        .exits(0);
         assert!(test.read("prompt.txt").starts_with("mend it"), "{example}");
-        for word in ["--once", "--write", "Bash(npm test)"].iter().filter(|word| example.contains(**word)) {
-            assert!(test.read("words.txt").lines().any(|line| line == *word), "{word}: {example}");
+        for word in ["--once", "--write", "Bash(npm test)"]
+            .iter()
+            .filter(|word| example.contains(**word))
+        {
+            assert!(
+                test.read("words.txt").lines().any(|line| line == *word),
+                "{word}: {example}"
+            );
         }
     }
 }

@@ -61,7 +61,12 @@ impl Way {
             Self::HangUp => (129, "crashed", 0, false),
             Self::SupervisorKilled | Self::WardenKilled => (137, "crashed", 0, false),
         };
-        Found { code, status, finished, ended }
+        Found {
+            code,
+            status,
+            finished,
+            ended,
+        }
     }
 
     fn flags(self) -> &'static [&'static str] {
@@ -78,7 +83,11 @@ impl Way {
             Self::CtrlCTwice => press(test, live, "INT", 2),
             Self::TermTwice => press(test, live, "TERM", 2),
             Self::HangUp => live.signal("HUP"),
-            Self::StopVerb => drop(test.ralph(&["stop", "a"]).exits(0).says("stopped ralph loop for a")),
+            Self::StopVerb => drop(
+                test.ralph(&["stop", "a"])
+                    .exits(0)
+                    .says("stopped ralph loop for a"),
+            ),
             Self::SupervisorKilled => signal(supervisor(test), "KILL"),
             Self::WardenKilled => live.signal("KILL"),
         }
@@ -88,27 +97,46 @@ impl Way {
 /// Lets the tree grow, ends it in one way, and looks for what is left; then the loop goes on.
 fn nothing_survives(way: Way, tree: &str) {
     let last = if way == Way::AgentExits { "" } else { "hang" };
-    let script = format!("iteration 1\n{tree}\nsay ready\n{last}\niteration *\n{LOOK_BACK}\nsay again\n");
+    let script =
+        format!("iteration 1\n{tree}\nsay ready\n{last}\niteration *\n{LOOK_BACK}\nsay again\n");
     let test = Test::new().script(&script);
-    let live = test.start(&[&["run", "t", "--name", "a", "--agent", AGENT, "-m", "2"], way.flags()].concat());
+    let live = test.start(
+        &[
+            &["run", "t", "--name", "a", "--agent", AGENT, "-m", "2"],
+            way.flags(),
+        ]
+        .concat(),
+    );
     ready(&test);
     way.bring_about(&test, &live);
     let found = way.found();
     live.end().exits(found.code);
-    until("the runner's end", || test.status("a")["status"] != "running");
+    until("the runner's end", || {
+        test.status("a")["status"] != "running"
+    });
     assert_eq!(test.status("a")["status"], found.status);
     nobody_lives(&test, tree.matches("fork ").count());
     assert_eq!(test.events("a", "finished").len(), found.finished);
-    let ended = test.events("a", "ended").iter().any(|event| event["iteration"] == 1);
+    let ended = test
+        .events("a", "ended")
+        .iter()
+        .any(|event| event["iteration"] == 1);
     assert_eq!(ended, found.ended);
     if found.status != "failed" {
         // The limit is two: what was cut short has counted.
         test.ralph(&["resume", "a"]).exits(1).says("again");
     }
     let second = test.read_loop("a", "iterations/0002/output.log");
-    assert!(second.ends_with("again\n") && !second.contains("still lives"), "{second}");
+    assert!(
+        second.ends_with("again\n") && !second.contains("still lives"),
+        "{second}"
+    );
     let history = test.prompt("a", 2);
-    assert_eq!(history.contains("interrupted"), found.status == "crashed", "{history}");
+    assert_eq!(
+        history.contains("interrupted"),
+        found.status == "crashed",
+        "{history}"
+    );
     let status = test.status("a");
     assert_eq!(
         (&status["stop_reason"], status["current_iteration"].as_u64()),
@@ -147,17 +175,23 @@ nothing_survives! {
 /// Waits until the first agent has said so.
 #[track_caller]
 pub(crate) fn ready(test: &Test) {
-    until("a ready agent", || output(test).lines().any(|line| line == "ready"));
+    until("a ready agent", || {
+        output(test).lines().any(|line| line == "ready")
+    });
 }
 
 /// What the first agent has printed so far.
 pub(crate) fn output(test: &Test) -> String {
-    std::fs::read_to_string(test.loop_dir("a").join("iterations/0001/output.log")).unwrap_or_default()
+    std::fs::read_to_string(test.loop_dir("a").join("iterations/0001/output.log"))
+        .unwrap_or_default()
 }
 
 /// The processes that the first agent left behind, by its own words.
 pub(crate) fn forked(test: &Test) -> Vec<u32> {
-    output(test).lines().filter_map(|line| line.strip_prefix("forked ")?.parse().ok()).collect()
+    output(test)
+        .lines()
+        .filter_map(|line| line.strip_prefix("forked ")?.parse().ok())
+        .collect()
 }
 
 /// The newest runner of the loop.
@@ -171,7 +205,10 @@ pub(crate) fn agent(test: &Test) -> u32 {
 }
 
 fn pid_of(test: &Test, event: &str) -> u32 {
-    test.events("a", event).last().and_then(|event| event["pid"].as_u64()).expect("its pid") as u32
+    test.events("a", event)
+        .last()
+        .and_then(|event| event["pid"].as_u64())
+        .expect("its pid") as u32
 }
 
 /// Sends a signal so many times, each once the one before was heard.
@@ -179,7 +216,9 @@ pub(crate) fn press(test: &Test, live: &Live, name: &str, times: usize) {
     let heard = test.events("a", "asked").len();
     for time in 1..=times {
         live.signal(name);
-        until("a heard signal", || test.events("a", "asked").len() == heard + time);
+        until("a heard signal", || {
+            test.events("a", "asked").len() == heard + time
+        });
     }
 }
 

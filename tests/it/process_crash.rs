@@ -7,44 +7,62 @@ use std::path::PathBuf;
 
 #[test]
 fn what_outlives_warden_and_supervisor_is_swept_by_the_next_look() {
-    let script = "iteration 1\n fork 10m\n fork setsid daemon 10m\n fork clearenv 10m\n say ready\n hang\n";
+    let script =
+        "iteration 1\n fork 10m\n fork setsid daemon 10m\n fork clearenv 10m\n say ready\n hang\n";
     let test = Test::new().script(script);
     let live = test.start(&["run", "t", "--name", "a", "--agent", AGENT, "-m", "1"]);
     ready(&test);
     kill_both(&test, live);
-    let left: Vec<u32> = forked(&test).into_iter().chain([agent(&test)]).filter(|pid| alive(*pid)).collect();
+    let left: Vec<u32> = forked(&test)
+        .into_iter()
+        .chain([agent(&test)])
+        .filter(|pid| alive(*pid))
+        .collect();
     assert_eq!(left.len(), 4, "nobody was there to end them");
     test.ralph(&["status", "a"])
         .exits(0)
         .says("Status: crashed")
         .complains("\"a\" had crashed: ended 4 processes");
     nobody_lives(&test, 3);
-    test.ralph(&["status", "a"]).exits(0).says("Status: crashed");
+    test.ralph(&["status", "a"])
+        .exits(0)
+        .says("Status: crashed");
     // The one iteration that it may have was cut short, and counts.
     test.ralph(&["resume", "a"]).exits(1);
     assert_eq!(test.events("a", "started").len(), 1);
-    assert!(test.read_loop("a", "iterations.log").contains("iteration 1 interrupted"));
+    assert!(
+        test.read_loop("a", "iterations.log")
+            .contains("iteration 1 interrupted")
+    );
 }
 
 #[test]
 fn an_agent_that_is_just_starting_processes_is_swept_with_all_of_them() {
-    let script = format!("iteration 1\n fork 10m\n say ready\n{}", " fork 10m\n".repeat(200));
+    let script = format!(
+        "iteration 1\n fork 10m\n say ready\n{}",
+        " fork 10m\n".repeat(200)
+    );
     let test = Test::new().script(&script);
     let live = test.start(&["run", "t", "--name", "a", "--agent", AGENT, "-m", "1"]);
     ready(&test);
     kill_both(&test, live);
-    test.ralph(&["status", "a"]).exits(0).complains("had crashed");
+    test.ralph(&["status", "a"])
+        .exits(0)
+        .complains("had crashed");
     assert_eq!(test.survivors(), [0; 0]);
 }
 
 #[test]
 fn resume_sweeps_what_a_crash_left_before_it_starts_anything() {
-    let test = Test::new()
-        .script("iteration 1\n fork setsid daemon 10m\n say ready\n hang\niteration *\n promise COMPLETE\n");
+    let test = Test::new().script(
+        "iteration 1\n fork setsid daemon 10m\n say ready\n hang\niteration *\n promise COMPLETE\n",
+    );
     let live = test.start(&["run", "t", "--name", "a", "--agent", AGENT]);
     ready(&test);
     kill_both(&test, live);
-    test.ralph(&["resume", "a"]).exits(0).complains("ended 2 processes");
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .complains("ended 2 processes");
     nobody_lives(&test, 1);
     assert_eq!(test.events("a", "started").len(), 2);
 }
@@ -53,15 +71,26 @@ fn resume_sweeps_what_a_crash_left_before_it_starts_anything() {
 fn stop_starts_nothing_for_a_loop_that_was_killed_before_it_began() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     let check = "sleep 600 & echo checked >> seen; true";
-    test.ralph(&["run", "t", "--name", "a", "--agent", AGENT, "--check", check]).exits(0);
+    test.ralph(&[
+        "run", "t", "--name", "a", "--agent", AGENT, "--check", check,
+    ])
+    .exits(0);
     let seen = test.read("seen");
     // Its journal is what a kill between its creation and its first turn leaves: the plan alone.
-    let plan = test.read_loop("a", "journal.jsonl").split_inclusive('\n').next().unwrap().to_owned();
+    let plan = test
+        .read_loop("a", "journal.jsonl")
+        .split_inclusive('\n')
+        .next()
+        .unwrap()
+        .to_owned();
     fs::write(test.loop_dir("a").join("journal.jsonl"), plan).unwrap();
     fs::remove_file(test.loop_dir("a").join("state.json")).unwrap();
     assert_eq!(test.status("a")["status"], "crashed");
     test.ralph(&["stop", "a"]).exits(0);
-    assert_eq!((test.status("a")["status"].as_str(), test.read("seen")), (Some("stopped"), seen));
+    assert_eq!(
+        (test.status("a")["status"].as_str(), test.read("seen")),
+        (Some("stopped"), seen)
+    );
 }
 
 /// Kills supervisor and warden so that neither gets to see the other's end.
@@ -80,12 +109,20 @@ fn kill_both(test: &Test, live: Live) {
 /// Starts a loop by `exec` from a shell that has a child already; that child.
 fn with_friend(test: &Test) -> (Live, u32) {
     let mut command = test.command("sh");
-    command.args(["-c", "sleep 600 & echo friend $!; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ralph")]);
+    command.args([
+        "-c",
+        "sleep 600 & echo friend $!; exec \"$0\" \"$@\"",
+        env!("CARGO_BIN_EXE_ralph"),
+    ]);
     command.args(["run", "t", "--name", "a", "--agent", AGENT, "-m", "1"]);
     let live = test.start_command(command);
     live.until_out("friend ");
     live.until_out("\n");
-    let pid = live.out().lines().find_map(|line| line.strip_prefix("friend ")?.parse().ok()).unwrap();
+    let pid = live
+        .out()
+        .lines()
+        .find_map(|line| line.strip_prefix("friend ")?.parse().ok())
+        .unwrap();
     (live, pid)
 }
 
@@ -103,7 +140,9 @@ fn children_from_before_are_spared_when_the_supervisor_is_killed() {
     let (live, friend) = with_friend(&test);
     ready(&test);
     signal(supervisor(&test), "KILL");
-    live.end().exits(137).complains("the supervisor was killed by signal 9; 2 processes ended with it");
+    live.end()
+        .exits(137)
+        .complains("the supervisor was killed by signal 9; 2 processes ended with it");
     nobody_lives_but(&test, friend);
 }
 
@@ -124,7 +163,12 @@ impl Freezer {
         let freezer = Self(dir);
         freezer.write("cgroup.procs", &pid.to_string())?;
         freezer.write("freezer.state", "FROZEN")?;
-        until("frost", || fs::read_to_string(freezer.0.join("freezer.state")).unwrap().trim() == "FROZEN");
+        until("frost", || {
+            fs::read_to_string(freezer.0.join("freezer.state"))
+                .unwrap()
+                .trim()
+                == "FROZEN"
+        });
         Some(freezer)
     }
 
@@ -144,9 +188,10 @@ impl Drop for Freezer {
 fn hasten(test: &Test) {
     let path = test.loop_dir("a").join("journal.jsonl");
     let mut journal = fs::read_to_string(&path).unwrap();
-    for (patient, hasty) in
-        [("\"term_ms\":5000", "\"term_ms\":100"), ("\"survivor_ms\":30000", "\"survivor_ms\":700")]
-    {
+    for (patient, hasty) in [
+        ("\"term_ms\":5000", "\"term_ms\":100"),
+        ("\"survivor_ms\":30000", "\"survivor_ms\":700"),
+    ] {
         assert!(journal.contains(patient), "{journal}");
         journal = journal.replacen(patient, hasty, 1);
     }
@@ -159,12 +204,16 @@ fn a_process_that_outlives_kill_is_named_and_nothing_starts_beside_it() {
     let script = "iteration 1\n exit 42\niteration 2\n fork setsid 10m\n say ready\n\
          sh until test -e go; do sleep 0.02; done\niteration *\n promise COMPLETE\n";
     let test = Test::new().script(script);
-    test.ralph(&["run", "t", "--name", "a", "--agent", AGENT]).exits(3);
+    test.ralph(&["run", "t", "--name", "a", "--agent", AGENT])
+        .exits(3);
     hasten(&test);
     let live = test.start(&["resume", "a"]);
     live.until_out("ready");
     let log = test.read_loop("a", "iterations/0002/output.log");
-    let pid: u32 = log.lines().find_map(|line| line.strip_prefix("forked ")?.parse().ok()).unwrap();
+    let pid: u32 = log
+        .lines()
+        .find_map(|line| line.strip_prefix("forked ")?.parse().ok())
+        .unwrap();
     let freezer = Freezer::of(pid);
     test.write("go", "");
     let Some(freezer) = freezer else {
@@ -174,11 +223,14 @@ fn a_process_that_outlives_kill_is_named_and_nothing_starts_beside_it() {
     };
     let done = live.end();
     assert!(alive(pid), "it is frozen");
-    done.exits(1).complains(&format!("processes outlived KILL: {pid}"));
+    done.exits(1)
+        .complains(&format!("processes outlived KILL: {pid}"));
     assert_eq!(test.status("a")["outcome"]["why"], "survivors");
     assert_eq!(test.events("a", "ended")[1]["report"]["survivors"][0], pid);
     // It still lives, so a resume does not start anything either.
-    test.ralph(&["resume", "a"]).exits(1).complains(&pid.to_string());
+    test.ralph(&["resume", "a"])
+        .exits(1)
+        .complains(&pid.to_string());
     assert_eq!(test.events("a", "started").len(), 2);
     drop(freezer);
     until("its end", || !alive(pid));

@@ -11,15 +11,24 @@ const TASK: &str = ".ralph/task/a";
 
 /// The marker that was moved into an iteration's directory.
 fn filed(test: &Test, iteration: u32, name: &str) -> bool {
-    let moved = test.loop_dir("a").join(format!("iterations/{iteration:04}/{name}")).exists();
-    assert!(!(moved && test.workspace().join(TASK).join(name).exists()), "{name} is in both places");
+    let moved = test
+        .loop_dir("a")
+        .join(format!("iterations/{iteration:04}/{name}"))
+        .exists();
+    assert!(
+        !(moved && test.workspace().join(TASK).join(name).exists()),
+        "{name} is in both places"
+    );
     moved
 }
 
 #[test]
 fn done_from_inside_ends_the_loop() {
     let test = Test::new().script(&format!("iteration 1\n sh {RALPH} done; echo done=$?\n"));
-    test.ralph(&RUN).exits(0).says("done=0").says("loop complete after 1 iteration");
+    test.ralph(&RUN)
+        .exits(0)
+        .says("done=0")
+        .says("loop complete after 1 iteration");
     assert!(filed(&test, 1, "DONE"));
 }
 
@@ -31,7 +40,10 @@ fn blocked_from_inside_ends_the_loop_with_its_reason() {
     let test = Test::new().script(&script);
     test.ralph(&RUN).exits(3).says("blocked=0");
     let status = test.status("a");
-    assert_eq!((&status["status"], &status["outcome"]["why"]), (&"blocked".into(), &"which port?".into()));
+    assert_eq!(
+        (&status["status"], &status["outcome"]["why"]),
+        (&"blocked".into(), &"which port?".into())
+    );
     test.ralph(&["resume", "a", "--answer", "port 80"]).exits(0);
     assert!(test.prompt("a", 2).contains("port 80"));
 }
@@ -39,8 +51,12 @@ fn blocked_from_inside_ends_the_loop_with_its_reason() {
 #[test]
 fn done_and_blocked_outside_a_loop_are_errors() {
     let test = Test::new();
-    test.ralph(&["done"]).exits(2).complains("not inside a loop");
-    test.ralph(&["blocked", "why"]).exits(2).complains("not inside a loop");
+    test.ralph(&["done"])
+        .exits(2)
+        .complains("not inside a loop");
+    test.ralph(&["blocked", "why"])
+        .exits(2)
+        .complains("not inside a loop");
 }
 
 #[test]
@@ -49,11 +65,25 @@ fn an_agent_cannot_steer_its_own_loop() {
     let tries = verbs.map(|verb| {
         format!("sh {RALPH} {verb}; echo code=$?; env -u RALPH_LOOP {RALPH} {verb}; echo code=$?\n")
     });
-    let test = Test::new()
-        .script(&format!("iteration 1\n{}sh {RALPH} status a\npromise COMPLETE\n", tries.concat()));
-    let done = test.ralph(&RUN).exits(0).says("it cannot steer its own loop").says("Status: running");
-    assert_eq!(done.out.matches("code=2").count(), 2 * verbs.len(), "{}", done.out);
-    assert_eq!(test.events("a", "asked").len() + test.events("a", "changed").len(), 0);
+    let test = Test::new().script(&format!(
+        "iteration 1\n{}sh {RALPH} status a\npromise COMPLETE\n",
+        tries.concat()
+    ));
+    let done = test
+        .ralph(&RUN)
+        .exits(0)
+        .says("it cannot steer its own loop")
+        .says("Status: running");
+    assert_eq!(
+        done.out.matches("code=2").count(),
+        2 * verbs.len(),
+        "{}",
+        done.out
+    );
+    assert_eq!(
+        test.events("a", "asked").len() + test.events("a", "changed").len(),
+        0
+    );
     assert_eq!(test.status("a")["max_iterations"], 25);
 }
 
@@ -64,22 +94,41 @@ fn done_in_mid_run_is_seen_at_once() {
     ready(&test);
     until("a notice", || !test.events("a", "noticed").is_empty());
     let noticed = &test.events("a", "noticed")[0];
-    assert_eq!((&noticed["iteration"], &noticed["notice"]["marker"]), (&1.into(), &"done".into()));
-    let made = fs::metadata(test.workspace().join(TASK).join("DONE")).unwrap().modified().unwrap();
+    assert_eq!(
+        (&noticed["iteration"], &noticed["notice"]["marker"]),
+        (&1.into(), &"done".into())
+    );
+    let made = fs::metadata(test.workspace().join(TASK).join("DONE"))
+        .unwrap()
+        .modified()
+        .unwrap();
     let made = made.duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
     let late = noticed["at_ms"].as_i64().unwrap() - made;
-    assert!(Duration::from_millis(late.unsigned_abs()) < Duration::from_secs(1), "{late} ms");
+    assert!(
+        Duration::from_millis(late.unsigned_abs()) < Duration::from_secs(1),
+        "{late} ms"
+    );
     assert_eq!(test.status("a")["status"], "running", "it has its grace");
     test.ralph(&["stop", "a"]).exits(0);
-    live.end().exits(130).says("DONE marker seen; the agent has 30s to exit");
+    live.end()
+        .exits(130)
+        .says("DONE marker seen; the agent has 30s to exit");
     assert!(filed(&test, 1, "DONE"));
 }
 
 #[test]
 fn done_before_the_start_ends_a_loop_without_checks_before_any_iteration() {
-    let test = Test::new().script("iteration *\n promise COMPLETE\n").file(".ralph/task/a/DONE", "");
+    let test = Test::new()
+        .script("iteration *\n promise COMPLETE\n")
+        .file(".ralph/task/a/DONE", "");
     test.ralph(&RUN).exits(0);
-    assert_eq!((test.events("a", "started").len(), test.status("a")["status"].as_str()), (0, Some("done")));
+    assert_eq!(
+        (
+            test.events("a", "started").len(),
+            test.status("a")["status"].as_str()
+        ),
+        (0, Some("done"))
+    );
     assert!(filed(&test, 0, "DONE"));
     // It was judged: the next loop of that name has its own work to do.
     test.ralph(&RUN).exits(0);
@@ -91,19 +140,27 @@ fn done_before_the_start_with_a_red_check_does_not_count_in_the_first_iteration(
     let test = Test::new()
         .script("iteration 1\n write x\n sleep 50ms\niteration 2\n mark DONE\n")
         .file(".ralph/task/a/DONE", "");
-    test.ralph(&[&RUN[..], &["--check", "test -e x", "--promise", "P"]].concat()).exits(0);
-    let noticed: Vec<_> =
-        test.events("a", "noticed").iter().map(|event| event["iteration"].clone()).collect();
-    assert!(noticed[0] == 0 && !noticed.contains(&1.into()), "{noticed:?}");
+    test.ralph(&[&RUN[..], &["--check", "test -e x", "--promise", "P"]].concat())
+        .exits(0);
+    let noticed: Vec<_> = test
+        .events("a", "noticed")
+        .iter()
+        .map(|event| event["iteration"].clone())
+        .collect();
+    assert!(
+        noticed[0] == 0 && !noticed.contains(&1.into()),
+        "{noticed:?}"
+    );
     assert_eq!(test.events("a", "started").len(), 2);
     assert!(filed(&test, 0, "DONE") && filed(&test, 2, "DONE"));
 }
 
 #[test]
 fn done_with_red_checks_is_judged_once() {
-    let test =
-        Test::new().script("iteration 1\n mark DONE\niteration 2\n write x\niteration 3\n mark DONE\n");
-    test.ralph(&[&RUN[..], &["--check", "test -e x", "--promise", "P"]].concat()).exits(0);
+    let test = Test::new()
+        .script("iteration 1\n mark DONE\niteration 2\n write x\niteration 3\n mark DONE\n");
+    test.ralph(&[&RUN[..], &["--check", "test -e x", "--promise", "P"]].concat())
+        .exits(0);
     assert_eq!(test.events("a", "started").len(), 3);
     assert!(filed(&test, 1, "DONE") && !filed(&test, 2, "DONE") && filed(&test, 3, "DONE"));
 }
@@ -133,8 +190,9 @@ fn done_beside_a_paused_loop_counts_when_it_is_resumed() {
 
 #[test]
 fn blocked_before_the_start_is_forgiven_by_a_resume() {
-    let test =
-        Test::new().script("iteration *\n promise COMPLETE\n").file(".ralph/task/a/BLOCKED", "no key\n");
+    let test = Test::new()
+        .script("iteration *\n promise COMPLETE\n")
+        .file(".ralph/task/a/BLOCKED", "no key\n");
     test.ralph(&RUN).exits(3);
     assert_eq!(test.events("a", "started").len(), 0);
     test.ralph(&["resume", "a"]).exits(0);
@@ -156,10 +214,15 @@ fn a_claim_that_a_crash_cut_short_is_judged_after_it() {
 
 #[test]
 fn a_directory_called_done_is_fatal() {
-    let test = Test::new().file(".ralph/task/a/DONE/x", "").script("iteration *\n promise COMPLETE\n");
+    let test = Test::new()
+        .file(".ralph/task/a/DONE/x", "")
+        .script("iteration *\n promise COMPLETE\n");
     test.ralph(&RUN).exits(1).complains("DONE is a directory");
     assert_eq!(
-        (test.events("a", "started").len(), &test.status("a")["outcome"]["why"]),
+        (
+            test.events("a", "started").len(),
+            &test.status("a")["outcome"]["why"]
+        ),
         (0, &"marker".into())
     );
 }
@@ -174,8 +237,9 @@ fn a_directory_called_done_in_mid_run_is_fatal() {
 
 #[test]
 fn the_cost_of_an_iteration_that_a_crash_cut_short_counts_once() {
-    let test = Test::new()
-        .script("iteration 1\n cost 0.5\n say ready\n hang\niteration 2\n cost 0.25\n promise COMPLETE\n");
+    let test = Test::new().script(
+        "iteration 1\n cost 0.5\n say ready\n hang\niteration 2\n cost 0.25\n promise COMPLETE\n",
+    );
     let live = test.start(&RUN);
     ready(&test);
     live.signal("HUP");

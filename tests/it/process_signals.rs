@@ -16,7 +16,16 @@ iteration 2
   write x
 ";
 
-const RUN: [&str; 8] = ["run", "t", "--name", "a", "--agent", AGENT, "--check", "test -e x"];
+const RUN: [&str; 8] = [
+    "run",
+    "t",
+    "--name",
+    "a",
+    "--agent",
+    AGENT,
+    "--check",
+    "test -e x",
+];
 
 /// What is asked for once: the iteration and its checks finish, nothing new starts, and resume goes on.
 fn asked_once(send: impl Fn(&Test, &Live), code: i32, status: &str) {
@@ -51,7 +60,11 @@ fn ctrl_c_at_the_supervisor_stops_too() {
 
 #[test]
 fn ctrl_c_at_the_whole_group_counts_once() {
-    asked_once(|test, live| drop(test.sh(&format!("kill -s INT -- -{}", live.pid()))), 130, "stopped");
+    asked_once(
+        |test, live| drop(test.sh(&format!("kill -s INT -- -{}", live.pid()))),
+        130,
+        "stopped",
+    );
 }
 
 #[test]
@@ -85,14 +98,26 @@ fn a_hang_up_at_the_supervisor_ends_the_tree_without_an_ending() {
     live.end().exits(129);
     nobody_lives(&test, 1);
     assert_eq!(test.status("a")["status"], "crashed");
-    assert_eq!((test.events("a", "finished").len(), test.events("a", "ended").len()), (0, 0));
+    assert_eq!(
+        (
+            test.events("a", "finished").len(),
+            test.events("a", "ended").len()
+        ),
+        (0, 0)
+    );
 }
 
 #[test]
 fn a_hang_up_that_the_parent_wants_ignored_is_ignored() {
     let test = Test::new().script(PATIENT);
     let mut command = test.command("sh");
-    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ralph")]).args(RUN);
+    command
+        .args([
+            "-c",
+            "trap '' HUP; exec \"$0\" \"$@\"",
+            env!("CARGO_BIN_EXE_ralph"),
+        ])
+        .args(RUN);
     let live = test.start_command(command);
     ready(&test);
     live.signal("HUP");
@@ -102,14 +127,19 @@ fn a_hang_up_that_the_parent_wants_ignored_is_ignored() {
 
 #[test]
 fn once_more_while_the_agent_is_being_stopped_leaves_it_no_grace() {
-    let test = Test::new().script("iteration 1\n ignore TERM\n fork ignore-term 10m\n say ready\n hang\n");
+    let test =
+        Test::new().script("iteration 1\n ignore TERM\n fork ignore-term 10m\n say ready\n hang\n");
     let live = test.start(&RUN);
     ready(&test);
     press(&test, &live, "INT", 2);
     let begun = Instant::now();
     press(&test, &live, "INT", 1);
     live.end().exits(130);
-    assert!(begun.elapsed() < Duration::from_secs(4), "the grace is 5s: {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(4),
+        "the grace is 5s: {:?}",
+        begun.elapsed()
+    );
     nobody_lives(&test, 1);
 }
 
@@ -137,7 +167,9 @@ fn on_terminal(test: &Test) -> Option<Live> {
 #[test]
 fn ctrl_c_on_a_terminal_counts_once() {
     let test = Test::new().script(PATIENT);
-    let Some(live) = on_terminal(&test) else { return };
+    let Some(live) = on_terminal(&test) else {
+        return;
+    };
     ready(&test);
     live.type_in("\x03");
     live.until_out("stopping after this iteration; Ctrl-C again kills it now");
@@ -149,7 +181,9 @@ fn ctrl_c_on_a_terminal_counts_once() {
 #[test]
 fn ctrl_c_twice_on_a_terminal_kills() {
     let test = Test::new().script(PATIENT);
-    let Some(live) = on_terminal(&test) else { return };
+    let Some(live) = on_terminal(&test) else {
+        return;
+    };
     ready(&test);
     for count in 1..=2 {
         live.type_in("\x03");
@@ -162,7 +196,9 @@ fn ctrl_c_twice_on_a_terminal_kills() {
 #[test]
 fn a_terminal_that_goes_away_takes_the_tree_along() {
     let test = Test::new().script(PATIENT);
-    let Some(live) = on_terminal(&test) else { return };
+    let Some(live) = on_terminal(&test) else {
+        return;
+    };
     ready(&test);
     let supervisor = supervisor(&test);
     live.signal("KILL");

@@ -17,19 +17,30 @@ fn run_shell(test: &Test, program: &str, flags: &[&str]) -> Done {
 fn said(test: &Test, key: &str) -> String {
     let output = output(test);
     let line = output.lines().find_map(|line| line.strip_prefix(key));
-    line.unwrap_or_else(|| panic!("no {key} in {output}")).trim().to_owned()
+    line.unwrap_or_else(|| panic!("no {key} in {output}"))
+        .trim()
+        .to_owned()
 }
 
 #[test]
 fn an_iteration_ends_with_its_agent_not_with_its_output() {
     let test = Test::new().script("iteration 1\n fork setsid hold 10m\n say bye\n");
     let begun = Instant::now();
-    test.ralph(&SCRIPTED).exits(1).says("ended 1 process that the agent had left behind");
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    test.ralph(&SCRIPTED)
+        .exits(1)
+        .says("ended 1 process that the agent had left behind");
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
     assert!(!alive(forked(&test)[0]));
     assert!(output(&test).ends_with("bye\n"));
     let report = &test.events("a", "ended")[0]["report"];
-    assert_eq!((&report["exit"]["code"], &report["leftovers"]), (&0.into(), &1.into()));
+    assert_eq!(
+        (&report["exit"]["code"], &report["leftovers"]),
+        (&0.into(), &1.into())
+    );
 }
 
 #[test]
@@ -37,9 +48,18 @@ fn a_check_ends_with_its_shell_not_with_its_output_and_leaves_nothing() {
     let test = Test::new().script("iteration 1\n write x\n");
     let check = "sleep 600 & echo $! >> pids; setsid sleep 600 & echo $! >> pids; test -e x";
     let begun = Instant::now();
-    test.ralph(&[&SCRIPTED[..], &["--check", check]].concat()).exits(0);
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
-    let pids: Vec<u32> = test.read("pids").lines().map(|pid| pid.parse().unwrap()).collect();
+    test.ralph(&[&SCRIPTED[..], &["--check", check]].concat())
+        .exits(0);
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
+    let pids: Vec<u32> = test
+        .read("pids")
+        .lines()
+        .map(|pid| pid.parse().unwrap())
+        .collect();
     assert_eq!(pids.len(), 4, "two by preflight, two after the iteration");
     assert!(!pids.into_iter().any(alive));
 }
@@ -48,39 +68,83 @@ fn a_check_ends_with_its_shell_not_with_its_output_and_leaves_nothing() {
 fn a_check_that_ignores_term_past_its_timeout_is_killed_and_red() {
     let test = Test::new().script("iteration 1\n say nothing\n");
     let check = "trap '' TERM; echo $$ > pid; sleep 600; sleep 600";
-    let flags = ["--no-preflight", "--check-timeout", "500ms", "--check", check];
-    test.ralph(&[&SCRIPTED[..], &flags].concat()).exits(1).says("red (timeout after").says("--check-timeout");
+    let flags = [
+        "--no-preflight",
+        "--check-timeout",
+        "500ms",
+        "--check",
+        check,
+    ];
+    test.ralph(&[&SCRIPTED[..], &flags].concat())
+        .exits(1)
+        .says("red (timeout after")
+        .says("--check-timeout");
     assert!(!alive(test.read("pid").trim().parse().unwrap()));
     let report = &test.events("a", "checked")[0]["report"];
-    assert_eq!((&report["timed_out"], &report["exit"]["signal"]), (&true.into(), &9.into()));
+    assert_eq!(
+        (&report["timed_out"], &report["exit"]["signal"]),
+        (&true.into(), &9.into())
+    );
 }
 
 #[test]
 fn a_check_that_exits_well_after_its_timeout_is_still_red() {
     let test = Test::new().script("iteration 1\n say nothing\n");
     let check = "trap 'exit 0' TERM; sleep 600 & wait";
-    test.ralph(&[&SCRIPTED[..], &["--no-preflight", "--check-timeout", "500ms", "--check", check]].concat())
-        .exits(1);
+    test.ralph(
+        &[
+            &SCRIPTED[..],
+            &[
+                "--no-preflight",
+                "--check-timeout",
+                "500ms",
+                "--check",
+                check,
+            ],
+        ]
+        .concat(),
+    )
+    .exits(1);
     let report = &test.events("a", "checked")[0]["report"];
-    assert_eq!((&report["timed_out"], &report["exit"]["code"]), (&true.into(), &0.into()));
+    assert_eq!(
+        (&report["timed_out"], &report["exit"]["code"]),
+        (&true.into(), &0.into())
+    );
 }
 
 #[test]
 fn an_agent_leads_a_session_and_a_group_of_its_own() {
     let test = Test::new();
-    run_shell(&test, "echo self $$ $(ps -o pid=,sid=,pgid= -p $$)\n", &["-m", "1"]).exits(1);
+    run_shell(
+        &test,
+        "echo self $$ $(ps -o pid=,sid=,pgid= -p $$)\n",
+        &["-m", "1"],
+    )
+    .exits(1);
     let pid = agent(&test).to_string();
-    assert_eq!(said(&test, "self ").split_whitespace().collect::<Vec<_>>(), [&pid[..]; 4]);
+    assert_eq!(
+        said(&test, "self ").split_whitespace().collect::<Vec<_>>(),
+        [&pid[..]; 4]
+    );
 }
 
 #[test]
 fn an_agent_is_told_where_it_is() {
     let test = Test::new();
     run_shell(&test, "env\n", &["-m", "1"]).exits(1);
-    let task = test.workspace().canonicalize().unwrap().join(".ralph/task/a").display().to_string();
-    for (name, value) in
-        [("RALPH_LOOP=", "a"), ("RALPH_ITERATION=", "1"), ("RALPH_TASK_DIR=", &task), ("TASK_FOLDER=", &task)]
-    {
+    let task = test
+        .workspace()
+        .canonicalize()
+        .unwrap()
+        .join(".ralph/task/a")
+        .display()
+        .to_string();
+    for (name, value) in [
+        ("RALPH_LOOP=", "a"),
+        ("RALPH_ITERATION=", "1"),
+        ("RALPH_TASK_DIR=", &task),
+        ("TASK_FOLDER=", &task),
+    ] {
         assert_eq!(said(&test, name), value);
     }
 }
@@ -88,7 +152,9 @@ fn an_agent_is_told_where_it_is() {
 #[test]
 fn an_agent_reads_the_prompt_and_then_the_end() {
     let test = Test::new();
-    run_shell(&test, "cat > got; echo over\n", &["-m", "1"]).exits(1).says("over");
+    run_shell(&test, "cat > got; echo over\n", &["-m", "1"])
+        .exits(1)
+        .says("over");
     assert_eq!(test.read("got"), test.prompt("a", 1));
     assert!(test.read("got").contains('t'));
 }
@@ -98,7 +164,11 @@ fn an_agent_starts_with_the_signals_of_a_fresh_process() {
     let test = Test::new();
     // As under `nohup`, or from a shell that has put it in the background.
     let mut command = test.command("sh");
-    command.args(["-c", "trap '' INT TERM HUP TTOU PIPE; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ralph")]);
+    command.args([
+        "-c",
+        "trap '' INT TERM HUP TTOU PIPE; exec \"$0\" \"$@\"",
+        env!("CARGO_BIN_EXE_ralph"),
+    ]);
     command.args([&RUN[..], &["-m", "1", "--", "cat", "/proc/self/status"]].concat());
     test.start_command(command).end().exits(1);
     // QUIT is as whoever runs the tests has it; above 31 are real-time signals.
@@ -119,14 +189,19 @@ fn every_iteration_has_a_process_of_its_own() {
     let seen = test.read("seen");
     let mut lines: Vec<&str> = seen.lines().collect();
     lines.dedup();
-    assert!(lines.len() == 3 && lines.iter().all(|line| line.starts_with("0 ")), "{seen}");
+    assert!(
+        lines.len() == 3 && lines.iter().all(|line| line.starts_with("0 ")),
+        "{seen}"
+    );
 }
 
 #[test]
 fn a_command_that_is_not_there_before_the_first_iteration_is_a_usage_error() {
     let test = Test::new();
     for command in ["no-such-agent", "./no-such-agent"] {
-        test.ralph(&[&RUN[..], &["--", command]].concat()).exits(2).complains(command);
+        test.ralph(&[&RUN[..], &["--", command]].concat())
+            .exits(2)
+            .complains(command);
     }
     assert!(!test.loop_dir("a").exists());
 }
@@ -134,11 +209,19 @@ fn a_command_that_is_not_there_before_the_first_iteration_is_a_usage_error() {
 #[test]
 fn a_command_that_goes_away_is_fatal_at_once() {
     let test = Test::new().program("agent", "#!/bin/sh\nrm agent\n");
-    test.ralph(&[&RUN[..], &["--", "./agent"]].concat()).exits(1).complains("cannot start ./agent");
+    test.ralph(&[&RUN[..], &["--", "./agent"]].concat())
+        .exits(1)
+        .complains("cannot start ./agent");
     let status = test.status("a");
     let outcome = &status["outcome"];
-    assert_eq!((&outcome["kind"], &outcome["why"]), (&"fatal".into(), &"not-found".into()));
-    assert_eq!((test.events("a", "started").len(), &status["total_failures"]), (2, &0.into()));
+    assert_eq!(
+        (&outcome["kind"], &outcome["why"]),
+        (&"fatal".into(), &"not-found".into())
+    );
+    assert_eq!(
+        (test.events("a", "started").len(), &status["total_failures"]),
+        (2, &0.into())
+    );
     // It is back, and so is the loop.
     let test = test.program("agent", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
     test.ralph(&["resume", "a"]).exits(0);
@@ -152,19 +235,23 @@ fn a_command_that_may_not_be_run_is_fatal_at_once() {
         .complains("may not be run")
         .complains("chmod +x");
     let test = test.program("agent", "#!/bin/sh\nchmod -x agent\n");
-    test.ralph(&[&RUN[..], &["--", "./agent"]].concat()).exits(1).complains("cannot start ./agent");
+    test.ralph(&[&RUN[..], &["--", "./agent"]].concat())
+        .exits(1)
+        .complains("cannot start ./agent");
     assert_eq!(test.status("a")["outcome"]["why"], "permission");
     assert_eq!(test.status("a")["total_failures"], 0);
 }
 
 #[test]
 fn an_iteration_timeout_is_a_failure_and_silence_is_none() {
-    for (flag, failures, status) in
-        [("--iteration-timeout", 1, "failures"), ("--inactivity-timeout", 0, "max_iterations")]
-    {
+    for (flag, failures, status) in [
+        ("--iteration-timeout", 1, "failures"),
+        ("--inactivity-timeout", 0, "max_iterations"),
+    ] {
         let test = Test::new().script("iteration *\n hang\n");
         let flags = [flag, "300ms", "--max-failures", "1", "--backoff", "0..0"];
-        test.ralph(&[&SCRIPTED[..6], &["-m", "2"], &flags].concat()).exits(1);
+        test.ralph(&[&SCRIPTED[..6], &["-m", "2"], &flags].concat())
+            .exits(1);
         let found = test.status("a");
         assert_eq!(
             (&found["total_failures"], &found["stop_reason"]),

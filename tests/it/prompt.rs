@@ -22,8 +22,9 @@ fn lacks(text: &str, parts: &[&str]) {
 
 /// The part of a prompt under a heading.
 fn section<'a>(prompt: &'a str, heading: &str) -> &'a str {
-    let (_, rest) =
-        prompt.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("{heading}\n{prompt}"));
+    let (_, rest) = prompt
+        .split_once(&format!("\n## {heading}\n"))
+        .unwrap_or_else(|| panic!("{heading}\n{prompt}"));
     rest.split("\n## ").next().unwrap_or_default()
 }
 
@@ -35,7 +36,9 @@ fn run(test: &Test, words: &[&str]) -> Done {
 }
 
 fn prompt_bytes(test: &Test, iteration: u32) -> Vec<u8> {
-    let path: PathBuf = test.loop_dir("a").join(format!("iterations/{iteration:04}/prompt.md"));
+    let path: PathBuf = test
+        .loop_dir("a")
+        .join(format!("iterations/{iteration:04}/prompt.md"));
     fs::read(path).unwrap()
 }
 
@@ -44,16 +47,40 @@ fn a_prompt_holds_the_task_the_limits_and_what_done_asks_for() {
     let test = Test::git().script("iteration *\n  say still at it\n  cost 0.25\n");
     run(
         &test,
-        &["Mend", "the", "roof", "-m", "2", "--max-cost", "3", "--max-time", "1h", "--check", "test -f roof"],
+        &[
+            "Mend",
+            "the",
+            "roof",
+            "-m",
+            "2",
+            "--max-cost",
+            "3",
+            "--max-time",
+            "1h",
+            "--check",
+            "test -f roof",
+        ],
     )
     .exits(1);
     let first = test.prompt("a", 1);
     assert!(first.starts_with("Mend the roof\n"), "{first}");
-    has(&first, &["iteration 1 of at most 2", "of 1h", "$0.0000 of $3.00"]);
-    has(&first, &["all must be green: `test -f roof`", "<blocked>the reason</blocked>"]);
+    has(
+        &first,
+        &["iteration 1 of at most 2", "of 1h", "$0.0000 of $3.00"],
+    );
+    has(
+        &first,
+        &[
+            "all must be green: `test -f roof`",
+            "<blocked>the reason</blocked>",
+        ],
+    );
     // A check that was red at the start proves the work: no claim is asked for.
     lacks(&first, &["<promise>", "Iterations so far"]);
-    has(&test.prompt("a", 2), &["iteration 2 of at most 2", "$0.2500 of $3.00"]);
+    has(
+        &test.prompt("a", 2),
+        &["iteration 2 of at most 2", "$0.2500 of $3.00"],
+    );
 }
 
 #[test]
@@ -65,11 +92,34 @@ fn what_done_asks_for_is_said_as_it_is_judged() {
         run(&test, &all);
         test.prompt("a", 1)
     };
-    has(&done_of(&[]), &["<promise>COMPLETE</promise>", "the whole of the work"]);
-    has(&done_of(&["--check", "true"]), &["<promise>COMPLETE</promise>", "all must be green: `true`"]);
-    has(&done_of(&["--check", "true", "--no-preflight"]), &["<promise>COMPLETE</promise>"]);
-    let both = done_of(&["--check", "false", "--promise", "ALL  MENDED", "--done-file", "made.txt"]);
-    has(&both, &["<promise>ALL MENDED</promise>", "create the file `made.txt`", "`false`"]);
+    has(
+        &done_of(&[]),
+        &["<promise>COMPLETE</promise>", "the whole of the work"],
+    );
+    has(
+        &done_of(&["--check", "true"]),
+        &["<promise>COMPLETE</promise>", "all must be green: `true`"],
+    );
+    has(
+        &done_of(&["--check", "true", "--no-preflight"]),
+        &["<promise>COMPLETE</promise>"],
+    );
+    let both = done_of(&[
+        "--check",
+        "false",
+        "--promise",
+        "ALL  MENDED",
+        "--done-file",
+        "made.txt",
+    ]);
+    has(
+        &both,
+        &[
+            "<promise>ALL MENDED</promise>",
+            "create the file `made.txt`",
+            "`false`",
+        ],
+    );
     let pattern = done_of(&["--done-pattern", "ALL OK"]);
     has(&pattern, &["`ALL` followed directly by ` OK`"]);
     lacks(&pattern, &["ALL OK", "<promise>"]);
@@ -80,7 +130,9 @@ fn what_done_asks_for_is_said_as_it_is_judged() {
 
 #[test]
 fn the_diff_shows_what_changed_since_the_start_however_it_was_left() {
-    let test = Test::git().file("kept.txt", "as it was\n").file("README", "dirty before the start\n");
+    let test = Test::git()
+        .file("kept.txt", "as it was\n")
+        .file("README", "dirty before the start\n");
     test.sh("git add kept.txt");
     let test = test.script(
         "iteration 1
@@ -104,8 +156,19 @@ fn the_diff_shows_what_changed_since_the_start_however_it_was_left() {
     lacks(&test.prompt("a", 1), &["Changed since", "dirty before"]);
     let second = test.prompt("a", 2);
     let diff = section(&second, "Changed since the loop began");
-    has(diff, &["```diff\n", "+in an untracked file", "+in a staged file", "+in a committed file"]);
-    has(diff, &["untracked/new.txt", "+at the end of a tracked file"]);
+    has(
+        diff,
+        &[
+            "```diff\n",
+            "+in an untracked file",
+            "+in a staged file",
+            "+in a committed file",
+        ],
+    );
+    has(
+        diff,
+        &["untracked/new.txt", "+at the end of a tracked file"],
+    );
     lacks(diff, &["as it was", "+dirty before", "ignored", ".ralph"]);
 }
 
@@ -116,13 +179,28 @@ fn a_long_diff_says_what_was_cut() {
     let second = test.prompt("a", 2);
     let diff = section(&second, "Changed since the loop began");
     let inside = diff.split("```").nth(1).unwrap();
-    assert_eq!(inside.strip_prefix("diff\n").unwrap().trim_end().chars().count().div_ceil(10), 500, "{diff}");
+    assert_eq!(
+        inside
+            .strip_prefix("diff\n")
+            .unwrap()
+            .trim_end()
+            .chars()
+            .count()
+            .div_ceil(10),
+        500,
+        "{diff}"
+    );
     has(diff, &[" later characters cut]"]);
     run(&test, &["work", "-m", "1", "--diff-chars", "100"]).exits(1);
 
     let test = Test::git().script("iteration 1\n  sh yes 0123456789 | head -n 2000 > long.txt\n");
     run(&test, &["work", "-m", "2", "--diff-chars", "100"]).exits(1);
-    assert!(section(&test.prompt("a", 2), "Changed since the loop began").chars().count() < 200);
+    assert!(
+        section(&test.prompt("a", 2), "Changed since the loop began")
+            .chars()
+            .count()
+            < 200
+    );
 }
 
 #[test]
@@ -131,7 +209,10 @@ fn outside_a_repository_the_prompt_says_so() {
     run(&test, &["work", "-m", "2"]).exits(1);
     has(
         &test.prompt("a", 2),
-        &["There is no diff: the workspace is not in a git repository.", "Iterations so far"],
+        &[
+            "There is no diff: the workspace is not in a git repository.",
+            "Iterations so far",
+        ],
     );
     lacks(&test.prompt("a", 2), &["```diff"]);
 }
@@ -142,31 +223,72 @@ fn a_red_check_shows_its_end_and_where_the_rest_is() {
     let red = "seq 1000 3000; echo its last words >&2; exit 7";
     run(
         &test,
-        &["work", "-m", "2", "--check", red, "--check", "echo a green secret", "--output-chars", "60"],
+        &[
+            "work",
+            "-m",
+            "2",
+            "--check",
+            red,
+            "--check",
+            "echo a green secret",
+            "--output-chars",
+            "60",
+        ],
     )
     .exits(1);
     for (iteration, log) in [(1, 0), (2, 1)] {
         let prompt = test.prompt("a", iteration);
-        has(&prompt, &[&format!("The check `{red}` is red (exit 7)."), "2999\n3000\nits last words\n"]);
-        has(&prompt, &[" earlier characters cut]", "Green at the moment: `echo a green secret`."]);
+        has(
+            &prompt,
+            &[
+                &format!("The check `{red}` is red (exit 7)."),
+                "2999\n3000\nits last words\n",
+            ],
+        );
+        has(
+            &prompt,
+            &[
+                " earlier characters cut]",
+                "Green at the moment: `echo a green secret`.",
+            ],
+        );
         lacks(&prompt, &["\n1000\n", "a green secret\n"]);
         let path = format!(".ralph/guardrail_{log}_seq-1000-3000-echo-its-last-words-2-exit.log");
         has(&prompt, &[&format!("Its whole output: {path}")]);
         assert!(test.read(&path).starts_with("1000\n1001\n"));
         assert!(test.read(&path).ends_with("3000\nits last words\n"));
     }
-    has(&test.read(".ralph/guardrail_1_echo-a-green-secret.log"), &["a green secret\n"]);
+    has(
+        &test.read(".ralph/guardrail_1_echo-a-green-secret.log"),
+        &["a green secret\n"],
+    );
 }
 
 #[test]
 fn the_history_tells_how_each_iteration_ended() {
-    let test =
-        Test::git().script("iteration 1\n  exit 3\niteration 2\n  promise COMPLETE\niteration 3\n  crash\n");
-    run(&test, &["work", "-m", "4", "--promise", "COMPLETE", "--check", "false", "--backoff", "1ms..1ms"])
-        .exits(1);
+    let test = Test::git()
+        .script("iteration 1\n  exit 3\niteration 2\n  promise COMPLETE\niteration 3\n  crash\n");
+    run(
+        &test,
+        &[
+            "work",
+            "-m",
+            "4",
+            "--promise",
+            "COMPLETE",
+            "--check",
+            "false",
+            "--backoff",
+            "1ms..1ms",
+        ],
+    )
+    .exits(1);
     let last = test.prompt("a", 4);
     let history = section(&last, "Iterations so far");
-    let lines: Vec<&str> = history.lines().filter(|line| line.starts_with("- ")).collect();
+    let lines: Vec<&str> = history
+        .lines()
+        .filter(|line| line.starts_with("- "))
+        .collect();
     assert_eq!(lines.len(), 3, "{history}");
     has(lines[0], &["iteration 1/4: exit 3,", "`false` red"]);
     has(lines[1], &["iteration 2/4: exit 0,", "claimed done"]);
@@ -177,7 +299,8 @@ fn the_history_tells_how_each_iteration_ended() {
 #[test]
 fn the_history_is_as_long_as_twenty_iterations() {
     let test = Test::new();
-    test.ralph(&["run", "work", "--name", "a", "-m", "23", "--", "true"]).exits(1);
+    test.ralph(&["run", "work", "--name", "a", "-m", "23", "--", "true"])
+        .exits(1);
     let last = test.prompt("a", 23);
     lacks(&last, &["- iteration 2/23"]);
     has(&last, &["- iteration 3/23", "- iteration 22/23"]);
@@ -185,12 +308,19 @@ fn the_history_is_as_long_as_twenty_iterations() {
 
 #[test]
 fn with_no_context_the_prompt_is_the_file_byte_for_byte() {
-    for bytes in
-        [&b"\xff\xfe not text \x00 {{task}} <promise>X</promise>\r\n\r\nno end"[..], b"", b"\n\n", b"ends\n"]
-    {
+    for bytes in [
+        &b"\xff\xfe not text \x00 {{task}} <promise>X</promise>\r\n\r\nno end"[..],
+        b"",
+        b"\n\n",
+        b"ends\n",
+    ] {
         let test = Test::git().script("iteration *\n  sh cat > got\n");
         fs::write(test.workspace().join("PROMPT.md"), bytes).unwrap();
-        run(&test, &["-m", "2", "--context", "none", "--check", "echo red; false"]).exits(1);
+        run(
+            &test,
+            &["-m", "2", "--context", "none", "--check", "echo red; false"],
+        )
+        .exits(1);
         for iteration in [1, 2] {
             assert_eq!(prompt_bytes(&test, iteration), bytes);
         }
@@ -201,9 +331,29 @@ fn with_no_context_the_prompt_is_the_file_byte_for_byte() {
 #[test]
 fn with_feedback_alone_there_is_no_diff_and_no_history() {
     let test = Test::git().script("iteration 1\n  write new.txt\n  | new\n");
-    run(&test, &["work", "-m", "2", "--context", "feedback", "--check", "echo its reason; false"]).exits(1);
+    run(
+        &test,
+        &[
+            "work",
+            "-m",
+            "2",
+            "--context",
+            "feedback",
+            "--check",
+            "echo its reason; false",
+        ],
+    )
+    .exits(1);
     let second = test.prompt("a", 2);
-    has(&second, &["work\n", "its reason", "iteration 2 of at most 2", "all must be green"]);
+    has(
+        &second,
+        &[
+            "work\n",
+            "its reason",
+            "iteration 2 of at most 2",
+            "all must be green",
+        ],
+    );
     lacks(&second, &["```diff", "Iterations so far", "new.txt"]);
 }
 
@@ -221,10 +371,26 @@ fn the_prompt_file_is_read_anew() {
 fn a_red_check_s_output_goes_where_it_was_asked_for() {
     let test = Test::git().script("iteration *\n  say no\n");
     let prompt_of = |how: &str| {
-        run(&test, &["THE TASK", "-m", "1", "--on-fail", how, "--check", "echo THE OUTPUT; false"]).exits(1);
+        run(
+            &test,
+            &[
+                "THE TASK",
+                "-m",
+                "1",
+                "--on-fail",
+                how,
+                "--check",
+                "echo THE OUTPUT; false",
+            ],
+        )
+        .exits(1);
         test.prompt("a", 1)
     };
-    let at = |prompt: &str, part: &str| prompt.find(part).unwrap_or_else(|| panic!("{part}\n{prompt}"));
+    let at = |prompt: &str, part: &str| {
+        prompt
+            .find(part)
+            .unwrap_or_else(|| panic!("{part}\n{prompt}"))
+    };
     let appended = prompt_of("append");
     assert!(at(&appended, "THE TASK") < at(&appended, "\nTHE OUTPUT\n"));
     assert!(at(&appended, "\nTHE OUTPUT\n") < at(&appended, "## This loop"));
@@ -233,19 +399,37 @@ fn a_red_check_s_output_goes_where_it_was_asked_for() {
     let replaced = prompt_of("replace");
     lacks(&replaced, &["THE TASK"]);
     // What replaces the task does not replace the rules.
-    has(&replaced, &["\nTHE OUTPUT\n", "## This loop", "all must be green"]);
+    has(
+        &replaced,
+        &["\nTHE OUTPUT\n", "## This loop", "all must be green"],
+    );
 }
 
 #[test]
 fn a_template_of_the_user_s_own_is_filled() {
     let template = "{{#notes}}N: {{notes}}\n{{/notes}}{{title}}: {{task}} ({{iteration}}/{{max_iterations}})\n{{done}}\n";
-    let test = Test::git().file(".ralph/template.md", template).file("PROMPT.md", "Mend it.\n");
+    let test = Test::git()
+        .file(".ralph/template.md", template)
+        .file("PROMPT.md", "Mend it.\n");
     let test = test.script("iteration *\n  say I will not say <promise>COMPLETE</promise> yet\n");
-    run(&test, &["The", "roof", "--prompt-file", "PROMPT.md", "-m", "2"]).exits(1);
+    run(
+        &test,
+        &["The", "roof", "--prompt-file", "PROMPT.md", "-m", "2"],
+    )
+    .exits(1);
     let first = test.prompt("a", 1);
-    assert!(first.starts_with("The roof: Mend it. (1/2)\n- Only when"), "{first}");
+    assert!(
+        first.starts_with("The roof: Mend it. (1/2)\n- Only when"),
+        "{first}"
+    );
     lacks(&first, &["## This loop"]);
-    has(&test.prompt("a", 2), &["N: The last promise stood inside a sentence", "The roof: Mend it. (2/2)\n"]);
+    has(
+        &test.prompt("a", 2),
+        &[
+            "N: The last promise stood inside a sentence",
+            "The roof: Mend it. (2/2)\n",
+        ],
+    );
 }
 
 #[test]
@@ -262,9 +446,16 @@ fn a_run_leaves_the_repository_as_it_found_it() {
     };
     let index = fs::read(test.workspace().join(".git/index")).unwrap();
     let before = look(&test);
-    assert_eq!(fs::read(test.workspace().join(".git/index")).unwrap(), index);
+    assert_eq!(
+        fs::read(test.workspace().join(".git/index")).unwrap(),
+        index
+    );
     run(&test, &["work", "-m", "2", "--check", "false"]).exits(1);
-    assert_eq!(fs::read(test.workspace().join(".git/index")).unwrap(), index, "the index was written");
+    assert_eq!(
+        fs::read(test.workspace().join(".git/index")).unwrap(),
+        index,
+        "the index was written"
+    );
     assert_eq!(look(&test), before);
 }
 
@@ -283,12 +474,17 @@ fn a_promise_ends_a_loop_without_checks() {
         (&["--promise", "ROOF  MENDED"], "promise roof mended"),
         (&["--completion-promise", "MENDED"], "promise MENDED"),
         (&["--completion-tag", "MENDED"], "promise MENDED"),
-        (&["--completion-response", "MENDED"], "say <response>MENDED</response>"),
+        (
+            &["--completion-response", "MENDED"],
+            "say <response>MENDED</response>",
+        ),
     ] {
         let test = Test::git().script(&format!("iteration 2-\n  {answer}\n"));
         let mut all = vec!["work", "-m", "3"];
         all.extend(words);
-        run(&test, &all).exits(0).says("[ralph] a: loop complete after 2 iterations");
+        run(&test, &all)
+            .exits(0)
+            .says("[ralph] a: loop complete after 2 iterations");
         assert_eq!(test.status("a")["stop_reason"], "completed", "{answer}");
     }
 }
@@ -315,26 +511,50 @@ fn what_is_no_promise_does_not_end_a_loop() {
 
 #[test]
 fn a_promise_inside_a_sentence_is_answered() {
-    let test = Test::git()
-        .script("iteration 1\n  say I will not write <promise>COMPLETE</promise> before it holds\n");
+    let test = Test::git().script(
+        "iteration 1\n  say I will not write <promise>COMPLETE</promise> before it holds\n",
+    );
     run(&test, &["work", "-m", "2"]).exits(1);
-    has(&test.prompt("a", 2), &["inside a sentence", "did not count", "alone on the last line"]);
+    has(
+        &test.prompt("a", 2),
+        &[
+            "inside a sentence",
+            "did not count",
+            "alone on the last line",
+        ],
+    );
     lacks(&test.prompt("a", 1), &["did not count"]);
 }
 
 #[test]
 fn a_promise_ends_a_loop_only_while_every_check_is_green() {
     let test = Test::git().script("iteration 1\n  promise COMPLETE\niteration 2\n  write roof\n  | new\niteration 3\n  promise COMPLETE\n");
-    run(&test, &["work", "-m", "5", "--promise", "COMPLETE", "--check", "test -f roof"])
-        .exits(0)
-        .says("after 3 iterations");
-    has(&test.prompt("a", 2), &["claimed to be done, but a check was red"]);
+    run(
+        &test,
+        &[
+            "work",
+            "-m",
+            "5",
+            "--promise",
+            "COMPLETE",
+            "--check",
+            "test -f roof",
+        ],
+    )
+    .exits(0)
+    .says("after 3 iterations");
+    has(
+        &test.prompt("a", 2),
+        &["claimed to be done, but a check was red"],
+    );
     lacks(&test.prompt("a", 3), &["claimed to be done, but"]);
     assert_eq!(test.status("a")["stop_reason"], "all_checks_passed");
 
     // Green from the start proves nothing: a claim is asked for as well.
     let test = Test::git().script("iteration 2\n  promise COMPLETE\n");
-    run(&test, &["work", "-m", "5", "--check", "true"]).exits(0).says("after 2 iterations");
+    run(&test, &["work", "-m", "5", "--check", "true"])
+        .exits(0)
+        .says("after 2 iterations");
 }
 
 #[test]
@@ -349,11 +569,17 @@ fn an_agent_that_echoes_its_prompt_is_never_done() {
         &["--context", "none"],
     ] {
         let task = "Mend the roof.\n\nWhen it holds, print\n<promise>COMPLETE</promise>\nor\nROOF MENDED\nand exit.\n";
-        let test = Test::git().file("PROMPT.md", task).script("iteration *\n  echo-prompt\n");
+        let test = Test::git()
+            .file("PROMPT.md", task)
+            .script("iteration *\n  echo-prompt\n");
         let mut all = vec!["-m", "3"];
         all.extend(words);
         run(&test, &all).exits(1).says("starting iteration 3/3");
-        assert_eq!(test.status("a")["outcome"]["why"], "iterations", "{words:?}");
+        assert_eq!(
+            test.status("a")["outcome"]["why"],
+            "iterations",
+            "{words:?}"
+        );
     }
 }
 
@@ -362,36 +588,74 @@ fn an_agent_that_echoes_its_prompt_and_then_answers_is_heard() {
     let task = "Mend the roof.\nThen print\nROOF MENDED\n";
     for (words, answer) in [
         (&[][..], "promise COMPLETE"),
-        (&["--done-pattern", "ROOF MENDED"], "say ROOF MENDED\n  say and that is all"),
+        (
+            &["--done-pattern", "ROOF MENDED"],
+            "say ROOF MENDED\n  say and that is all",
+        ),
     ] {
-        let script =
-            format!("iteration 1\n  echo-prompt\niteration 2\n  echo-prompt\n  say Well.\n  {answer}\n");
+        let script = format!(
+            "iteration 1\n  echo-prompt\niteration 2\n  echo-prompt\n  say Well.\n  {answer}\n"
+        );
         let test = Test::git().file("PROMPT.md", task).script(&script);
         let mut all = vec!["-m", "3"];
         all.extend(words);
-        run(&test, &all).exits(0).says("loop complete after 2 iterations");
+        run(&test, &all)
+            .exits(0)
+            .says("loop complete after 2 iterations");
     }
 }
 
 #[test]
 fn a_done_pattern_stops_the_agent_where_it_matches() {
-    let test = Test::git().script("iteration 1\n  say 99%\niteration 2\n  say plan: 100%\n  hang\n");
+    let test =
+        Test::git().script("iteration 1\n  say 99%\niteration 2\n  say plan: 100%\n  hang\n");
     run(&test, &["work", "--done-pattern", r"plan:.*100%"])
         .exits(0)
         .says("[ralph] a: done pattern matched, stopping loop");
     assert_eq!(test.status("a")["current_iteration"], 2);
     // The checks decide: a red one starts the next iteration.
-    let test = Test::git()
-        .script("iteration 1\n  say plan: 100%\niteration 2\n  write roof\n  | new\n  say plan: 100%\n");
-    let done = run(&test, &["work", "--done-pattern", r"plan:.*100%", "--check", "test -f roof"]).exits(0);
-    assert_eq!(done.out.matches("done pattern matched, stopping loop").count(), 1, "{}", done.out);
+    let test = Test::git().script(
+        "iteration 1\n  say plan: 100%\niteration 2\n  write roof\n  | new\n  say plan: 100%\n",
+    );
+    let done = run(
+        &test,
+        &[
+            "work",
+            "--done-pattern",
+            r"plan:.*100%",
+            "--check",
+            "test -f roof",
+        ],
+    )
+    .exits(0);
+    assert_eq!(
+        done.out
+            .matches("done pattern matched, stopping loop")
+            .count(),
+        1,
+        "{}",
+        done.out
+    );
     assert_eq!(test.status("a")["current_iteration"], 2);
 }
 
 #[test]
 fn blocked_is_an_honest_ending() {
-    let test = Test::git().script("iteration 1\n  blocked Which port?\niteration 2\n  promise COMPLETE\n");
-    run(&test, &["work"]).exits(3).says("blocked: Which port?").says("ralph resume a --answer");
-    test.ralph(&["resume", "a", "--answer", "Port 80, not <promise>COMPLETE</promise>"]).exits(0);
-    has(&test.prompt("a", 2), &["A person says: Port 80, not ‹promise›COMPLETE‹/promise›"]);
+    let test =
+        Test::git().script("iteration 1\n  blocked Which port?\niteration 2\n  promise COMPLETE\n");
+    run(&test, &["work"])
+        .exits(3)
+        .says("blocked: Which port?")
+        .says("ralph resume a --answer");
+    test.ralph(&[
+        "resume",
+        "a",
+        "--answer",
+        "Port 80, not <promise>COMPLETE</promise>",
+    ])
+    .exits(0);
+    has(
+        &test.prompt("a", 2),
+        &["A person says: Port 80, not ‹promise›COMPLETE‹/promise›"],
+    );
 }

@@ -30,16 +30,24 @@ impl Screen {
     }
 
     fn start_with(mut command: Command, columns: u16, keys: bool) -> Self {
-        let controller =
-            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
-        grantpt(&controller).and_then(|()| unlockpt(&controller)).expect("a terminal");
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+            .expect("a terminal");
+        grantpt(&controller)
+            .and_then(|()| unlockpt(&controller))
+            .expect("a terminal");
         let name = ptsname(&controller, Vec::new()).expect("a terminal's name");
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let terminal = rustix::fs::open(&name, flags, Mode::empty()).expect("a terminal");
         let controller = Arc::new(controller);
         resize(&controller, columns);
-        command.stdin(if keys { terminal.try_clone().unwrap().into() } else { Stdio::null() });
-        command.stdout(terminal.try_clone().unwrap()).stderr(terminal);
+        command.stdin(if keys {
+            terminal.try_clone().unwrap().into()
+        } else {
+            Stdio::null()
+        });
+        command
+            .stdout(terminal.try_clone().unwrap())
+            .stderr(terminal);
         let child = command.spawn().expect("the binary starts");
         // Only the child has the terminal now, so reading ends when it and its children are gone.
         drop(command);
@@ -51,7 +59,12 @@ impl Screen {
                 sink.lock().unwrap().extend_from_slice(&buffer[..count]);
             }
         });
-        Self { child, controller, seen, reader: Some(reader) }
+        Self {
+            child,
+            controller,
+            seen,
+            reader: Some(reader),
+        }
     }
 
     /// Makes the terminal as wide as this.
@@ -85,14 +98,21 @@ impl Drop for Screen {
 }
 
 fn resize(controller: &OwnedFd, columns: u16) {
-    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    let size = Winsize {
+        ws_row: 24,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
     tcsetwinsize(controller, size).expect("a terminal has a size");
 }
 
 /// Every escape sequence in some bytes, without the escape.
 pub(crate) fn escapes(text: &str) -> Vec<String> {
     let sequence = |rest: &str| {
-        let end = rest.find(|c: char| c.is_ascii_alphabetic()).map_or(rest.len(), |at| at + 1);
+        let end = rest
+            .find(|c: char| c.is_ascii_alphabetic())
+            .map_or(rest.len(), |at| at + 1);
         rest[..end].to_owned()
     };
     text.split('\x1b').skip(1).map(sequence).collect()
@@ -130,5 +150,7 @@ pub(crate) fn rows(bytes: &[u8]) -> Vec<String> {
             }
         }
     }
-    rows.into_iter().map(|row| row.into_iter().collect::<String>().trim_end().to_owned()).collect()
+    rows.into_iter()
+        .map(|row| row.into_iter().collect::<String>().trim_end().to_owned())
+        .collect()
 }

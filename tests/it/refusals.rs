@@ -35,7 +35,11 @@ fn verbs(name: &str) -> Vec<Vec<&str>> {
 /// Every verb that starts a loop of this name.
 fn starts(name: &str) -> Vec<Vec<&str>> {
     let words = |verb: &[&'static str]| [verb, &["go", "--name", name], &AGENT].concat();
-    vec![words(&["run"]), words(&["spawn"]), words(&["spawn", "--no-tmux"])]
+    vec![
+        words(&["run"]),
+        words(&["spawn"]),
+        words(&["spawn", "--no-tmux"]),
+    ]
 }
 
 /// All that is on disk but locks, which are signed anew by whoever looks, and what a living runner keeps in step.
@@ -68,18 +72,23 @@ fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
 fn is_refusal(done: &Done, words: &[&str], error: &str, hint: &str) {
     let said = done.err.clone();
     assert_eq!((done.code, &done.out[..]), (2, ""), "{words:?}: {said}");
-    let (first, second) =
-        said.split_once("\n  hint: ").unwrap_or_else(|| panic!("{words:?}: no hint in {said}"));
+    let (first, second) = said
+        .split_once("\n  hint: ")
+        .unwrap_or_else(|| panic!("{words:?}: no hint in {said}"));
     assert!(
         first.contains("ralph: error: ") && first.contains(error),
         "{words:?}: {error:?} is not in {said}"
     );
-    assert!(second.contains(hint), "{words:?}: {hint:?} is not in {said}");
+    assert!(
+        second.contains(hint),
+        "{words:?}: {hint:?} is not in {said}"
+    );
 }
 
 /// A loop that is done, called this.
 fn done(test: &Test, name: &str) {
-    test.ralph(&[&["run", "go", "--name", name], &AGENT[..]].concat()).exits(0);
+    test.ralph(&[&["run", "go", "--name", name], &AGENT[..]].concat())
+        .exits(0);
 }
 
 /// A name that nobody has is an error with the nearest one, whatever was to be done.
@@ -88,13 +97,28 @@ fn an_unknown_name_comes_with_the_nearest() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     done(&test, "painter");
     for words in verbs("paintr") {
-        refused(&test, &words, "no loop is called `paintr`", "did you mean `painter`?");
+        refused(
+            &test,
+            &words,
+            "no loop is called `paintr`",
+            "did you mean `painter`?",
+        );
     }
     for words in verbs("zebra") {
-        refused(&test, &words, "no loop is called `zebra`", "`ralph ls` shows the loops that exist");
+        refused(
+            &test,
+            &words,
+            "no loop is called `zebra`",
+            "`ralph ls` shows the loops that exist",
+        );
     }
     let hidden = ["wait", "painter", "paintr"];
-    refused(&test, &hidden, "no loop is called `paintr`", "did you mean `painter`?");
+    refused(
+        &test,
+        &hidden,
+        "no loop is called `paintr`",
+        "did you mean `painter`?",
+    );
     assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "painter\n");
 }
 
@@ -104,9 +128,25 @@ fn a_name_that_cannot_be_one_is_refused() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     done(&test, "painter");
     let long = "a".repeat(64);
-    for name in ["../loops/painter", "painter/", ".", "", "Painter", "a b", "é", "_x", "a\nb", &long] {
+    for name in [
+        "../loops/painter",
+        "painter/",
+        ".",
+        "",
+        "Painter",
+        "a b",
+        "é",
+        "_x",
+        "a\nb",
+        &long,
+    ] {
         for words in verbs(name).iter().chain(&starts(name)) {
-            refused(&test, words, "cannot be a loop's name", "a name has up to 63 of a-z, 0-9");
+            refused(
+                &test,
+                words,
+                "cannot be a loop's name",
+                "a name has up to 63 of a-z, 0-9",
+            );
         }
     }
 }

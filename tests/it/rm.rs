@@ -5,8 +5,25 @@ use std::path::PathBuf;
 
 /// A loop that ends at once: done, with one green check.
 fn ended(test: &Test, name: &str, more: &[&str]) -> Done {
-    let words = ["run", "x", "--name", name, "--check", "true", "--no-promise", "-m", "1"];
-    test.ralph(&[&words[..], more, &["--", "sh", "-c", "echo $RALPH_LOOP > made"]].concat())
+    let words = [
+        "run",
+        "x",
+        "--name",
+        name,
+        "--check",
+        "true",
+        "--no-promise",
+        "-m",
+        "1",
+    ];
+    test.ralph(
+        &[
+            &words[..],
+            more,
+            &["--", "sh", "-c", "echo $RALPH_LOOP > made"],
+        ]
+        .concat(),
+    )
 }
 
 fn place(test: &Test, name: &str) -> PathBuf {
@@ -14,13 +31,21 @@ fn place(test: &Test, name: &str) -> PathBuf {
 }
 
 fn names(test: &Test) -> Vec<String> {
-    test.ralph(&["ls", "--names"]).exits(0).out.lines().map(str::to_owned).collect()
+    test.ralph(&["ls", "--names"])
+        .exits(0)
+        .out
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[track_caller]
 fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
     let done = test.ralph(words).exits(2).complains(error);
-    let (_, given) = done.err.split_once("hint: ").unwrap_or_else(|| panic!("no hint: {done:?}"));
+    let (_, given) = done
+        .err
+        .split_once("hint: ")
+        .unwrap_or_else(|| panic!("no hint: {done:?}"));
     assert!(given.contains(hint), "{hint:?} is not in {given:?}");
 }
 
@@ -30,15 +55,26 @@ fn an_ended_loop_goes_and_what_it_freed_is_said() {
     for name in ["one", "two", "three"] {
         ended(&test, name, &[]).exits(0);
     }
-    test.ralph(&["rm", "one"]).exits(0).says("removed ralph loop one: ").says(" freed\n");
+    test.ralph(&["rm", "one"])
+        .exits(0)
+        .says("removed ralph loop one: ")
+        .says(" freed\n");
     assert!(!test.loop_dir("one").exists());
     test.ralph(&["rm", "two", "three", "two"])
         .exits(0)
         .says("removed ralph loop two")
         .says("removed ralph loop three");
     assert_eq!(names(&test), Vec::<String>::new());
-    assert_eq!(std::fs::read_dir(test.state_dir().join("archive")).unwrap().count(), 0);
-    assert!(test.workspace().join("made").exists(), "the workspace is the user's");
+    assert_eq!(
+        std::fs::read_dir(test.state_dir().join("archive"))
+            .unwrap()
+            .count(),
+        0
+    );
+    assert!(
+        test.workspace().join("made").exists(),
+        "the workspace is the user's"
+    );
     ended(&test, "one", &[]).exits(0);
     assert_eq!(names(&test), ["one"]);
 }
@@ -47,14 +83,39 @@ fn an_ended_loop_goes_and_what_it_freed_is_said() {
 fn a_name_that_is_not_there_is_named_with_the_nearest_and_nothing_goes() {
     let test = Test::new();
     ended(&test, "auth", &[]).exits(0);
-    refused(&test, &["rm", "auth", "auht"], "auht", "did you mean `auth`?");
+    refused(
+        &test,
+        &["rm", "auth", "auht"],
+        "auht",
+        "did you mean `auth`?",
+    );
     refused(&test, &["rm", "zebra"], "zebra", "ralph ls");
     refused(&test, &["rm", "../auth"], "../auth", "a name has");
     refused(&test, &["rm"], "NAME", "ralph rm --help");
-    refused(&test, &["rm", "auth", "--ended"], "--ended", "ralph rm --help");
-    refused(&test, &["rm", "auth", "--force"], "--worktree", "ralph rm --help");
-    refused(&test, &["rm", "--ended", "--older-than", "soon"], "soon", "ralph rm --help");
-    refused(&test, &["rm", "--ended", "--older-than", "soon"], "5m, 12h or 30d", "ralph rm --help");
+    refused(
+        &test,
+        &["rm", "auth", "--ended"],
+        "--ended",
+        "ralph rm --help",
+    );
+    refused(
+        &test,
+        &["rm", "auth", "--force"],
+        "--worktree",
+        "ralph rm --help",
+    );
+    refused(
+        &test,
+        &["rm", "--ended", "--older-than", "soon"],
+        "soon",
+        "ralph rm --help",
+    );
+    refused(
+        &test,
+        &["rm", "--ended", "--older-than", "soon"],
+        "5m, 12h or 30d",
+        "ralph rm --help",
+    );
     assert_eq!(names(&test), ["auth"]);
 }
 
@@ -62,11 +123,24 @@ fn a_name_that_is_not_there_is_named_with_the_nearest_and_nothing_goes() {
 fn a_living_loop_stays_and_a_paused_or_crashed_one_may_go() {
     let test = Test::new().script("iteration 1\n say here\n hang\n");
     let words = |name: &'static str| {
-        ["run", "x", "--name", name, "--agent", "script:../agent.script", "--share-workspace"]
+        [
+            "run",
+            "x",
+            "--name",
+            name,
+            "--agent",
+            "script:../agent.script",
+            "--share-workspace",
+        ]
     };
     let live = test.start(&words("a"));
     live.until_out("  | here\n");
-    refused(&test, &["rm", "a"], "the loop \"a\" is running", "ralph stop a first");
+    refused(
+        &test,
+        &["rm", "a"],
+        "the loop \"a\" is running",
+        "ralph stop a first",
+    );
     live.signal("TERM");
     live.until_out("pausing after this iteration");
     live.signal("TERM");
@@ -75,7 +149,9 @@ fn a_living_loop_stays_and_a_paused_or_crashed_one_may_go() {
     let live = test.start(&words("b"));
     live.until_out("  | here\n");
     crate::crash::crash(live);
-    test.ralph(&["rm", "b"]).exits(0).says("removed ralph loop b");
+    test.ralph(&["rm", "b"])
+        .exits(0)
+        .says("removed ralph loop b");
     assert_eq!((names(&test).len(), test.survivors()), (0, Vec::new()));
 }
 
@@ -83,8 +159,25 @@ fn a_living_loop_stays_and_a_paused_or_crashed_one_may_go() {
 fn an_agent_cannot_remove_its_own_loop() {
     let test = Test::new();
     let agent = format!("'{}' rm a 2> told; true", env!("CARGO_BIN_EXE_ralph"));
-    test.ralph(&["run", "x", "--name", "a", "-m", "1", "--no-promise", "--", "sh", "-c", &agent]).exits(0);
-    assert!(test.read("told").contains("it cannot steer its own loop"), "{}", test.read("told"));
+    test.ralph(&[
+        "run",
+        "x",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--no-promise",
+        "--",
+        "sh",
+        "-c",
+        &agent,
+    ])
+    .exits(0);
+    assert!(
+        test.read("told").contains("it cannot steer its own loop"),
+        "{}",
+        test.read("told")
+    );
     assert_eq!(names(&test), ["a"]);
 }
 
@@ -93,7 +186,12 @@ fn a_worktree_goes_only_if_that_is_said_and_only_if_its_work_is_elsewhere() {
     let test = Test::git();
     ended(&test, "a", &["--worktree"]).exits(0);
     let place = place(&test, "a");
-    refused(&test, &["rm", "a"], &format!("has a worktree: {}", place.display()), "--keep-worktree");
+    refused(
+        &test,
+        &["rm", "a"],
+        &format!("has a worktree: {}", place.display()),
+        "--keep-worktree",
+    );
     refused(
         &test,
         &["rm", "a", "--worktree"],
@@ -101,7 +199,12 @@ fn a_worktree_goes_only_if_that_is_said_and_only_if_its_work_is_elsewhere() {
         "git merge ralph/a",
     );
     std::fs::write(place.join("new"), "x").unwrap();
-    refused(&test, &["rm", "a", "--worktree"], "1 commit and 1 file not committed (new)", "--force");
+    refused(
+        &test,
+        &["rm", "a", "--worktree"],
+        "1 commit and 1 file not committed (new)",
+        "--force",
+    );
     std::fs::remove_file(place.join("new")).unwrap();
     assert_eq!(test.sh("git branch --list 'ralph/*'").trim(), "+ ralph/a");
     let mut command = test.ralph_command(&["rm", "a", "--worktree", "--force"]);
@@ -122,7 +225,11 @@ fn a_worktree_goes_only_if_that_is_said_and_only_if_its_work_is_elsewhere() {
     assert!(!place.exists() && !test.loop_dir("a").exists());
     assert_eq!(test.sh("git worktree list").lines().count(), 1);
     assert_eq!(test.sh("git branch --list 'ralph/*'"), "");
-    assert_eq!(test.sh("git log --format=%s"), "x\nfirst\n", "what was merged is there");
+    assert_eq!(
+        test.sh("git log --format=%s"),
+        "x\nfirst\n",
+        "what was merged is there"
+    );
 }
 
 #[test]
@@ -140,9 +247,27 @@ fn force_removes_what_is_nowhere_else_and_a_push_or_a_tag_is_somewhere() {
     test.ralph(&["rm", "c", "--worktree"]).exits(0);
     // Where an agent left its branch, its commits are nobody's.
     let agent = "git checkout -q --detach; touch lost; git add lost; git commit -q -m lost";
-    let words = ["run", "x", "--name", "d", "--worktree", "--no-promise", "-m", "1", "--", "sh", "-c", agent];
+    let words = [
+        "run",
+        "x",
+        "--name",
+        "d",
+        "--worktree",
+        "--no-promise",
+        "-m",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
     test.ralph(&words).exits(0);
-    refused(&test, &["rm", "d", "--worktree"], "nowhere else: 1 commit", "--force");
+    refused(
+        &test,
+        &["rm", "d", "--worktree"],
+        "nowhere else: 1 commit",
+        "--force",
+    );
 }
 
 #[test]
@@ -157,16 +282,34 @@ fn a_worktree_can_be_kept_and_one_that_is_gone_is_no_hindrance() {
     ended(&test, "b", &["--worktree"]).exits(0);
     std::fs::remove_dir_all(place(&test, "b")).unwrap();
     test.ralph(&["rm", "b"]).exits(0);
-    assert!(test.sh("git branch --list 'ralph/*'").contains("ralph/b"), "the branch was not spoken of");
+    assert!(
+        test.sh("git branch --list 'ralph/*'").contains("ralph/b"),
+        "the branch was not spoken of"
+    );
     ended(&test, "c", &["--worktree"]).exits(0);
     std::fs::remove_dir_all(place(&test, "c")).unwrap();
-    refused(&test, &["rm", "c", "--worktree"], "nowhere else: 1 commit", "git merge ralph/c");
-    test.ralph(&["rm", "c", "--worktree", "--force"]).exits(0).says("branch ralph/c");
-    assert!(!test.sh("git worktree list").contains("worktrees/c"), "git has forgotten it, too");
+    refused(
+        &test,
+        &["rm", "c", "--worktree"],
+        "nowhere else: 1 commit",
+        "git merge ralph/c",
+    );
+    test.ralph(&["rm", "c", "--worktree", "--force"])
+        .exits(0)
+        .says("branch ralph/c");
+    assert!(
+        !test.sh("git worktree list").contains("worktrees/c"),
+        "git has forgotten it, too"
+    );
     // The whole repository may be gone.
     ended(&test, "d", &["--worktree"]).exits(0);
     std::fs::remove_dir_all(test.workspace().join(".git")).unwrap();
-    refused(&test, &["rm", "d", "--worktree"], "nobody can tell", "--force");
+    refused(
+        &test,
+        &["rm", "d", "--worktree"],
+        "nobody can tell",
+        "--force",
+    );
     test.ralph(&["rm", "d", "--worktree", "--force"]).exits(0);
     assert!(!place(&test, "d").exists());
 }
@@ -178,21 +321,57 @@ fn a_worktree_with_submodules_or_settings_of_its_own_is_not_taken_lightly() {
     test.sh("git -c protocol.file.allow=always submodule --quiet add ../sub.git sub && git add -A && git commit -q -m sub");
     let agent = "git -c protocol.file.allow=always submodule --quiet update --init";
     let words = |name: &'static str, agent: &'static str| {
-        ["run", "x", "--name", name, "--worktree", "--no-promise", "-m", "1", "--", "sh", "-c", agent]
+        [
+            "run",
+            "x",
+            "--name",
+            name,
+            "--worktree",
+            "--no-promise",
+            "-m",
+            "1",
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ]
     };
     test.ralph(&words("a", agent)).exits(0);
-    refused(&test, &["rm", "a", "--worktree"], "the worktree of \"a\" stays: ", "--force");
+    refused(
+        &test,
+        &["rm", "a", "--worktree"],
+        "the worktree of \"a\" stays: ",
+        "--force",
+    );
     assert!(place(&test, "a").join("sub/README").exists() && test.loop_dir("a").exists());
     test.ralph(&["rm", "a", "--worktree", "--force"]).exits(0);
-    test.ralph(&words("b", "echo '{}' > .ralph/settings.json")).exits(0);
-    refused(&test, &["rm", "b", "--worktree"], "1 file not committed (.ralph/settings.json)", "--force");
+    test.ralph(&words("b", "echo '{}' > .ralph/settings.json"))
+        .exits(0);
+    refused(
+        &test,
+        &["rm", "b", "--worktree"],
+        "1 file not committed (.ralph/settings.json)",
+        "--force",
+    );
 }
 
 #[test]
 fn what_ralph_itself_wrote_is_not_missed() {
     let test = Test::git().file(".ralph/.gitignore", "nothing\n");
     test.sh("git add -A && git commit -q -m ignore");
-    let words = ["run", "x", "--name", "a", "--worktree", "--check", "false", "-m", "1", "--", "true"];
+    let words = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--worktree",
+        "--check",
+        "false",
+        "-m",
+        "1",
+        "--",
+        "true",
+    ];
     test.ralph(&words).exits(1);
     test.ralph(&["rm", "a", "--worktree"]).exits(0);
 }
@@ -206,22 +385,48 @@ fn all_ended_loops_go_at_once_but_those_that_wait_for_a_person() {
     // An earlier loop of that name, which is in the archive now.
     ended(&test, "a", &[]).exits(0);
     ended(&test, "tree", &["--worktree"]).exits(0);
-    test.ralph(&["run", "x", "--name", "asks", "--", "sh", "-c", "echo '<blocked>why</blocked>'"]).exits(3);
-    let live = test.start(&["run", "x", "--name", "live", "--agent", "script:../agent.script"]);
+    test.ralph(&[
+        "run",
+        "x",
+        "--name",
+        "asks",
+        "--",
+        "sh",
+        "-c",
+        "echo '<blocked>why</blocked>'",
+    ])
+    .exits(3);
+    let live = test.start(&[
+        "run",
+        "x",
+        "--name",
+        "live",
+        "--agent",
+        "script:../agent.script",
+    ]);
     live.until_out("  | here\n");
-    test.ralph(&["rm", "--ended", "--older-than", "30d"]).exits(0).says("0 loops removed, 0 bytes freed\n");
+    test.ralph(&["rm", "--ended", "--older-than", "30d"])
+        .exits(0)
+        .says("0 loops removed, 0 bytes freed\n");
     test.ralph(&["rm", "--ended"])
         .exits(0)
         .says("removed ralph loop a: ")
         .says("3 loops removed, ")
         .complains("not removed: the loop \"tree\" has a worktree");
     assert_eq!(names(&test), ["asks", "live", "tree"]);
-    assert_eq!(std::fs::read_dir(test.state_dir().join("archive")).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(test.state_dir().join("archive"))
+            .unwrap()
+            .count(),
+        0
+    );
     test.ralph(&["rm", "--ended", "--worktree"])
         .exits(0)
         .complains("nowhere else: 1 commit")
         .says("0 loops removed");
-    test.ralph(&["rm", "--ended", "--worktree", "--force"]).exits(0).says("1 loop removed");
+    test.ralph(&["rm", "--ended", "--worktree", "--force"])
+        .exits(0)
+        .says("1 loop removed");
     assert_eq!(names(&test), ["asks", "live"]);
     test.ralph(&["stop", "live"]).exits(0);
     live.end().exits(130);

@@ -12,39 +12,57 @@ fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn words_said_in_mid_run_stand_in_the_next_prompt_alone() {
-    let script = format!("iteration 1\n {WAITS}iteration 2\n say going on\niteration *\n promise COMPLETE\n");
+    let script = format!(
+        "iteration 1\n {WAITS}iteration 2\n say going on\niteration *\n promise COMPLETE\n"
+    );
     let test = Test::new().script(&script);
     let live = test.start(&run(&[]));
     until("the agent", || test.workspace().join("here").exists());
-    let said = test.ralph(&["say", "a", "skip", "the migration", "for now"]).exits(0);
+    let said = test
+        .ralph(&["say", "a", "skip", "the migration", "for now"])
+        .exits(0);
     assert_eq!(said.out, "your words go into the next prompt of a\n");
     until("its line", || test.events("a", "answered").len() == 1);
     live.until_out("your words go into the next prompt");
     test.write("go", "");
     live.end().exits(0);
-    let told: Vec<bool> = (1..=3).map(|number| test.prompt("a", number).contains(WORDS)).collect();
+    let told: Vec<bool> = (1..=3)
+        .map(|number| test.prompt("a", number).contains(WORDS))
+        .collect();
     assert_eq!(told, [false, true, false]);
 }
 
 #[test]
 fn words_that_a_crash_cut_short_are_told_again() {
-    let script = format!("iteration 1\n exit 42\niteration 2\n {WAITS}iteration *\n promise COMPLETE\n");
+    let script =
+        format!("iteration 1\n exit 42\niteration 2\n {WAITS}iteration *\n promise COMPLETE\n");
     let test = Test::new().script(&script);
     test.ralph(&run(&[])).exits(3);
     let said = test.ralph(&["say", "a", WORDS]).exits(0);
-    assert!(said.out.ends_with("it is waiting: ralph resume a\n"), "{}", said.out);
+    assert!(
+        said.out.ends_with("it is waiting: ralph resume a\n"),
+        "{}",
+        said.out
+    );
     let live = test.start(&["resume", "a"]);
     until("the agent", || test.workspace().join("here").exists());
     until("its line", || test.events("a", "spawned").len() == 2);
     crate::crash::crash(live);
     test.ralph(&["resume", "a"]).exits(0);
-    let told: Vec<bool> = (1..=3).map(|number| test.prompt("a", number).contains(WORDS)).collect();
-    assert_eq!(told, [false, true, true], "an interrupted iteration has not heard them");
+    let told: Vec<bool> = (1..=3)
+        .map(|number| test.prompt("a", number).contains(WORDS))
+        .collect();
+    assert_eq!(
+        told,
+        [false, true, true],
+        "an interrupted iteration has not heard them"
+    );
 }
 
 #[test]
 fn words_to_an_iteration_that_a_person_stops_are_told_again() {
-    let script = format!("iteration 1\n exit 42\niteration 2\n {WAITS}iteration *\n promise COMPLETE\n");
+    let script =
+        format!("iteration 1\n exit 42\niteration 2\n {WAITS}iteration *\n promise COMPLETE\n");
     let test = Test::new().script(&script);
     test.ralph(&run(&[])).exits(3);
     test.ralph(&["say", "a", WORDS]).exits(0);
@@ -53,13 +71,16 @@ fn words_to_an_iteration_that_a_person_stops_are_told_again() {
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130);
     test.ralph(&["resume", "a"]).exits(0);
-    let told: Vec<bool> = (1..=3).map(|number| test.prompt("a", number).contains(WORDS)).collect();
+    let told: Vec<bool> = (1..=3)
+        .map(|number| test.prompt("a", number).contains(WORDS))
+        .collect();
     assert_eq!(told, [false, true, true]);
 }
 
 #[test]
 fn words_that_come_while_a_prompt_is_made_are_not_lost() {
-    let test = Test::git().script("iteration 1\n sh touch ../arm\niteration 3\n promise COMPLETE\n");
+    let test =
+        Test::git().script("iteration 1\n sh touch ../arm\niteration 3\n promise COMPLETE\n");
     let (ralph, git) = (env!("CARGO_BIN_EXE_ralph"), test.sh("command -v git"));
     let shim = format!(
         "#!/bin/sh\nif mv ../arm ../fired 2>/dev/null; then {ralph} say a {WORDS} >/dev/null; fi\nexec {} \"$@\"\n",
@@ -68,7 +89,9 @@ fn words_that_come_while_a_prompt_is_made_are_not_lost() {
     let test = test.on_path("git", &shim);
     test.ralph(&run(&[])).exits(0);
     assert_eq!(test.events("a", "answered").len(), 1);
-    let told: Vec<bool> = (1..=3).map(|number| test.prompt("a", number).contains(WORDS)).collect();
+    let told: Vec<bool> = (1..=3)
+        .map(|number| test.prompt("a", number).contains(WORDS))
+        .collect();
     assert_eq!(told, [false, true, false]);
 }
 
@@ -97,26 +120,40 @@ fn what_is_said_before_an_iteration_ends_is_heard_before_the_next_also_where_not
 
 #[test]
 fn a_crashed_loop_hears_when_it_is_resumed() {
-    let test = Test::new().script(&format!("iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"));
+    let test = Test::new().script(&format!(
+        "iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"
+    ));
     crashed(&test, &[]);
-    test.ralph(&["say", "a", WORDS]).exits(0).says("it is crashed: ralph resume a");
+    test.ralph(&["say", "a", WORDS])
+        .exits(0)
+        .says("it is crashed: ralph resume a");
     test.ralph(&["resume", "a"]).exits(0);
     assert!(test.prompt("a", 2).contains(WORDS));
 }
 
 #[test]
 fn a_resume_waits_for_whoever_clears_up_after_a_crash() {
-    let test = Test::new().script(&format!("iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"));
+    let test = Test::new().script(&format!(
+        "iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"
+    ));
     crashed(&test, &[]);
     let lock = test.loop_dir("a").join("lock");
     // As `ralph status` does, which ends what the crash has left, and takes its time on a busy machine.
     std::fs::write(&lock, r#"{"pid":1,"loop_name":"a"}"#).unwrap();
     let mut sweeper = test.command("flock");
-    sweeper.arg(&lock).args(["sh", "-c", "touch ../held; sleep 2"]);
+    sweeper
+        .arg(&lock)
+        .args(["sh", "-c", "touch ../held; sleep 2"]);
     let sweeper = test.start_command(sweeper);
     until("the lock", || test.root().join("held").exists());
-    assert_eq!(test.status("a")["status"], "crashed", "whoever clears up is no runner");
-    test.ralph(&["resume", "a"]).exits(0).says("loop complete after 2 iterations");
+    assert_eq!(
+        test.status("a")["status"],
+        "crashed",
+        "whoever clears up is no runner"
+    );
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("loop complete after 2 iterations");
     sweeper.end().exits(0);
 }
 
@@ -124,23 +161,48 @@ fn a_resume_waits_for_whoever_clears_up_after_a_crash() {
 fn whoever_cannot_hear_is_not_spoken_to() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     test.ralph(&run(&[])).exits(0);
-    test.ralph(&["say", "a", WORDS]).exits(2).complains("\"a\" is done").complains("ralph run");
-    test.ralph(&["say", "a", " "]).exits(2).complains("there are no words");
+    test.ralph(&["say", "a", WORDS])
+        .exits(2)
+        .complains("\"a\" is done")
+        .complains("ralph run");
+    test.ralph(&["say", "a", " "])
+        .exits(2)
+        .complains("there are no words");
     test.ralph(&["say", "a"]).exits(2).complains("<TEXT>");
     assert!(
-        !test.loop_dir("a").join("inbox.jsonl").exists() || test.read_loop("a", "inbox.jsonl").is_empty()
+        !test.loop_dir("a").join("inbox.jsonl").exists()
+            || test.read_loop("a", "inbox.jsonl").is_empty()
     );
-    let plain =
-        ["run", "x", "--name", "b", "--agent", AGENT, "--context", "none", "-m", "1", "--check", "false"];
+    let plain = [
+        "run",
+        "x",
+        "--name",
+        "b",
+        "--agent",
+        AGENT,
+        "--context",
+        "none",
+        "-m",
+        "1",
+        "--check",
+        "false",
+    ];
     test.ralph(&plain).exits(1);
     test.ralph(&["say", "b", WORDS])
         .exits(2)
         .complains("has no place for your words")
         .complains("prompt file");
-    let test = test.file(".ralph/template.md", "{{task}}\n{{#notes}}There are notes.{{/notes}}\n");
-    let own = ["run", "x", "--name", "c", "--agent", AGENT, "-m", "1", "--check", "false"];
+    let test = test.file(
+        ".ralph/template.md",
+        "{{task}}\n{{#notes}}There are notes.{{/notes}}\n",
+    );
+    let own = [
+        "run", "x", "--name", "c", "--agent", AGENT, "-m", "1", "--check", "false",
+    ];
     test.ralph(&own).exits(1);
-    test.ralph(&["say", "c", WORDS]).exits(2).complains("its template");
+    test.ralph(&["say", "c", WORDS])
+        .exits(2)
+        .complains("its template");
 }
 
 #[test]
@@ -151,7 +213,11 @@ fn an_agent_does_not_speak_to_itself() {
     );
     let test = Test::new().script(&script);
     let done = test.ralph(&run(&["-m", "1"])).exits(1);
-    assert!(done.out.contains("said 2") && done.out.contains("it cannot steer its own loop"), "{}", done.out);
+    assert!(
+        done.out.contains("said 2") && done.out.contains("it cannot steer its own loop"),
+        "{}",
+        done.out
+    );
     assert!(
         done.out.contains("waited 2") && done.out.contains("cannot end before this does"),
         "{}",

@@ -22,12 +22,16 @@ fn spawn(test: &Test, words: &[&str]) -> Done {
 
 /// A place with the agent that waits for the test, and a prompt file.
 fn gated() -> Test {
-    Test::new().program("agent", GATED).file("PROMPT.md", "Do task A\n")
+    Test::new()
+        .program("agent", GATED)
+        .file("PROMPT.md", "Do task A\n")
 }
 
 /// Waits until this iteration's agent works.
 fn until_works(test: &Test, iteration: u32) {
-    until("the agent", || test.workspace().join(format!("got-{iteration}")).exists());
+    until("the agent", || {
+        test.workspace().join(format!("got-{iteration}")).exists()
+    });
 }
 
 /// Lets this iteration's agent end.
@@ -37,19 +41,27 @@ fn let_go(test: &Test, iteration: u32) {
 
 /// All that the loop's window has shown, its wrapped lines joined.
 fn window(test: &Test) -> String {
-    tmux(test, &["capture-pane", "-p", "-J", "-S", "-", "-t", "=ralph:=agent"])
+    tmux(
+        test,
+        &["capture-pane", "-p", "-J", "-S", "-", "-t", "=ralph:=agent"],
+    )
 }
 
 /// Waits until the loop's window shows this.
 #[track_caller]
 fn until_window(test: &Test, words: &str) {
-    until(&format!("{words:?} in the window"), || window(test).contains(words));
+    until(&format!("{words:?} in the window"), || {
+        window(test).contains(words)
+    });
 }
 
 /// `ralph wait`: its exit code is the loop's own.
 #[track_caller]
 fn ends_with(test: &Test, code: i32, line: &str) {
-    assert_eq!(test.ralph(&["wait", "agent"]).exits(code).out, format!("agent: {line}\n"));
+    assert_eq!(
+        test.ralph(&["wait", "agent"]).exits(code).out,
+        format!("agent: {line}\n")
+    );
 }
 
 /// How many iterations there were.

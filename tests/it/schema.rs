@@ -6,31 +6,53 @@ use serde_json::{Map, Value, json};
 
 /// Whether a value is right by a schema: as much of JSON Schema 2020-12 as ours uses.
 fn is_right(root: &Value, schema: &Value, value: &Value) -> bool {
-    let Value::Object(rules) = schema else { return schema != &Value::Bool(false) };
-    let holds = |name: &str| rules.get(name).is_some_and(|rule| is_right(root, rule, value));
+    let Value::Object(rules) = schema else {
+        return schema != &Value::Bool(false);
+    };
+    let holds = |name: &str| {
+        rules
+            .get(name)
+            .is_some_and(|rule| is_right(root, rule, value))
+    };
     rules.iter().all(|(name, rule)| match name.as_str() {
         "$ref" => {
             let place = rule.as_str().unwrap().strip_prefix('#').unwrap();
-            is_right(root, root.pointer(place).unwrap_or_else(|| panic!("{place} is nowhere")), value)
+            is_right(
+                root,
+                root.pointer(place)
+                    .unwrap_or_else(|| panic!("{place} is nowhere")),
+                value,
+            )
         }
         "type" => match rule {
             Value::Array(types) => types.iter().any(|one| is_a(one, value)),
             one => is_a(one, value),
         },
         "enum" => rule.as_array().unwrap().contains(value),
-        "minimum" => value.as_f64().is_none_or(|number| number >= rule.as_f64().unwrap()),
-        "maximum" => value.as_f64().is_none_or(|number| number <= rule.as_f64().unwrap()),
-        "pattern" => {
-            value.as_str().is_none_or(|text| Regex::new(rule.as_str().unwrap()).unwrap().is_match(text))
-        }
-        "items" => value.as_array().is_none_or(|all| all.iter().all(|item| is_right(root, rule, item))),
+        "minimum" => value
+            .as_f64()
+            .is_none_or(|number| number >= rule.as_f64().unwrap()),
+        "maximum" => value
+            .as_f64()
+            .is_none_or(|number| number <= rule.as_f64().unwrap()),
+        "pattern" => value
+            .as_str()
+            .is_none_or(|text| Regex::new(rule.as_str().unwrap()).unwrap().is_match(text)),
+        "items" => value
+            .as_array()
+            .is_none_or(|all| all.iter().all(|item| is_right(root, rule, item))),
         "required" => value.as_object().is_none_or(|object| {
-            rule.as_array().unwrap().iter().all(|name| object.contains_key(name.as_str().unwrap()))
+            rule.as_array()
+                .unwrap()
+                .iter()
+                .all(|name| object.contains_key(name.as_str().unwrap()))
         }),
-        "properties" => value.as_object().is_none_or(|object| fits(root, rules, object)),
-        "additionalProperties" if !rules.contains_key("properties") => {
-            value.as_object().is_none_or(|object| object.values().all(|value| is_right(root, rule, value)))
-        }
+        "properties" => value
+            .as_object()
+            .is_none_or(|object| fits(root, rules, object)),
+        "additionalProperties" if !rules.contains_key("properties") => value
+            .as_object()
+            .is_none_or(|object| object.values().all(|value| is_right(root, rule, value))),
         "if" if holds("if") => !rules.contains_key("then") || holds("then"),
         "if" => !rules.contains_key("else") || holds("else"),
         // Seen to elsewhere, or only told to people.
@@ -64,9 +86,14 @@ fn fits(root: &Value, rules: &Map<String, Value>, object: &Map<String, Value>) -
     let patterns = rules.get("patternProperties").and_then(Value::as_object);
     object.iter().all(|(name, value)| {
         let by_name = rules["properties"].get(name);
-        let by_pattern =
-            patterns.into_iter().flatten().filter(|(pattern, _)| Regex::new(pattern).unwrap().is_match(name));
-        let mut known = by_name.into_iter().chain(by_pattern.map(|(_, rule)| rule)).peekable();
+        let by_pattern = patterns
+            .into_iter()
+            .flatten()
+            .filter(|(pattern, _)| Regex::new(pattern).unwrap().is_match(name));
+        let mut known = by_name
+            .into_iter()
+            .chain(by_pattern.map(|(_, rule)| rule))
+            .peekable();
         let may_be_other = rules.get("additionalProperties") != Some(&Value::Bool(false));
         (known.peek().is_some() || may_be_other) && known.all(|rule| is_right(root, rule, value))
     })
@@ -83,7 +110,8 @@ const HARNESS: &str = r#"{
 #[test]
 fn the_schema_and_the_program_agree() {
     let test = Test::new();
-    let schema: Value = serde_json::from_str(&test.ralph(&["config", "--schema"]).exits(0).out).unwrap();
+    let schema: Value =
+        serde_json::from_str(&test.ralph(&["config", "--schema"]).exits(0).out).unwrap();
     let preset = |name: &str| -> Value {
         let path = format!("{}/presets/agents/{name}.toml", env!("CARGO_MANIFEST_DIR"));
         toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
@@ -124,9 +152,17 @@ fn the_schema_and_the_program_agree() {
         json!({ "ralph_loop": { "zebra": 1 } }),
         json!({ "ralph_loop": [] }),
     ];
-    for (settings, code) in right.iter().map(|one| (one, 0)).chain(wrong.iter().map(|one| (one, 2))) {
+    for (settings, code) in right
+        .iter()
+        .map(|one| (one, 0))
+        .chain(wrong.iter().map(|one| (one, 2)))
+    {
         test.write(".ralph/settings.json", &settings.to_string());
         test.ralph(&["config"]).exits(code);
-        assert_eq!(is_right(&schema, &schema, settings), code == 0, "{settings}");
+        assert_eq!(
+            is_right(&schema, &schema, settings),
+            code == 0,
+            "{settings}"
+        );
     }
 }

@@ -39,12 +39,18 @@ fn start(test: &Test, more: &[&str]) -> Live {
 
 /// The subjects of all commits, the newest first.
 fn subjects(test: &Test) -> Vec<String> {
-    test.sh("git log --format=%s").lines().map(str::to_owned).collect()
+    test.sh("git log --format=%s")
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 /// A git hook of the repository in the workspace.
 fn hook(test: Test, name: &str, script: &str) -> Test {
-    test.program(&format!(".git/hooks/{name}"), &format!("#!/bin/sh\n{script}\n"))
+    test.program(
+        &format!(".git/hooks/{name}"),
+        &format!("#!/bin/sh\n{script}\n"),
+    )
 }
 
 /// With a bare repository beside the workspace to push to.
@@ -62,8 +68,10 @@ fn green_work_is_committed_with_the_agent_s_message_and_its_trailers() {
     let test = Test::git().script(
         "iteration 1\n write made\n  | yes\n write other\n  | x\n say <commit>Add what was asked\n say because\n say </commit>\n",
     );
-    let done =
-        run(&test, &[]).exits(0).says("commit: 2 files (made, other) as ").says("\"Add what was asked\" (");
+    let done = run(&test, &[])
+        .exits(0)
+        .says("commit: 2 files (made, other) as ")
+        .says("\"Add what was asked\" (");
     let id = test.sh("git rev-parse HEAD");
     assert!(done.out.contains(&id[..7]), "{}", done.out);
     let loop_id = test.journal("a")[0]["id"].as_str().unwrap().to_owned();
@@ -71,15 +79,24 @@ fn green_work_is_committed_with_the_agent_s_message_and_its_trailers() {
         test.sh("git log -1 --format=%B").trim_end(),
         format!("Add what was asked\n\nbecause\n\nRalph-Iteration: a 1\nRalph-Id: {loop_id}/1")
     );
-    assert_eq!(test.sh("git log -1 --format='%(trailers:key=Ralph-Iteration,valueonly)'").trim(), "a 1");
+    assert_eq!(
+        test.sh("git log -1 --format='%(trailers:key=Ralph-Iteration,valueonly)'")
+            .trim(),
+        "a 1"
+    );
     assert_eq!(test.sh("git status --porcelain"), "");
     assert!(test.prompt("a", 1).contains("<commit>"));
     let committed = &test.events("a", "committed")[0];
     assert_eq!(committed["report"]["commit"], id.trim());
     assert_eq!(committed["report"]["files"], 2);
-    assert!(test.read(".ralph/task/a/progress.md").contains("- SCM `commit`: 2 files (made, other) as "));
+    assert!(
+        test.read(".ralph/task/a/progress.md")
+            .contains("- SCM `commit`: 2 files (made, other) as ")
+    );
     assert_eq!(test.status("a")["scm"][0]["commit"], id.trim());
-    test.ralph(&["status", "a"]).exits(0).says("SCM: commit — 2 files");
+    test.ralph(&["status", "a"])
+        .exits(0)
+        .says("SCM: commit — 2 files");
 }
 
 #[test]
@@ -87,8 +104,11 @@ fn without_a_message_the_title_serves_and_else_the_task() {
     let test = Test::git().script(MAKES).file("spec.md", "# Spec\n");
     run(&test, &["--prompt-file", "spec.md"]).exits(0);
     assert_eq!(subjects(&test)[0], "Make it.");
-    let test = Test::git().script(MAKES).file("spec.md", "\n## The spec\n\nmore\n");
-    test.ralph(&[&["run", "--prompt-file", "spec.md"], &RUN[2..]].concat()).exits(0);
+    let test = Test::git()
+        .script(MAKES)
+        .file("spec.md", "\n## The spec\n\nmore\n");
+    test.ralph(&[&["run", "--prompt-file", "spec.md"], &RUN[2..]].concat())
+        .exits(0);
     assert_eq!(subjects(&test)[0], "The spec");
 }
 
@@ -100,23 +120,42 @@ fn each_green_iteration_is_a_commit_of_its_own() {
          iteration 4\n sh rmdir made; mv moved made\n append made\n  | 4\n promise SHIPPED\n",
     );
     run(&test, &["--promise", "SHIPPED"]).exits(0);
-    assert_eq!(subjects(&test), ["Make it.", "Make it.", "One", "first"], "none of the red third");
-    let iterations = test.sh("git log --format='%(trailers:key=Ralph-Iteration,valueonly,separator=)'");
-    assert_eq!(iterations.split_whitespace().collect::<Vec<_>>(), ["a", "4", "a", "2", "a", "1"]);
+    assert_eq!(
+        subjects(&test),
+        ["Make it.", "Make it.", "One", "first"],
+        "none of the red third"
+    );
+    let iterations =
+        test.sh("git log --format='%(trailers:key=Ralph-Iteration,valueonly,separator=)'");
+    assert_eq!(
+        iterations.split_whitespace().collect::<Vec<_>>(),
+        ["a", "4", "a", "2", "a", "1"]
+    );
 }
 
 #[test]
 fn nothing_is_committed_at_preflight_without_checks_or_without_changes() {
-    let test =
-        Test::git().script("iteration 1\n say idle\niteration *\n promise COMPLETE\n").file("made", "");
+    let test = Test::git()
+        .script("iteration 1\n say idle\niteration *\n promise COMPLETE\n")
+        .file("made", "");
     test.sh("git add -A && git commit -q -m made");
-    run(&test, &["--scm", "push"]).exits(0).says("nothing changed; skipped: commit, push");
+    run(&test, &["--scm", "push"])
+        .exits(0)
+        .says("nothing changed; skipped: commit, push");
     assert_eq!(subjects(&test), ["made", "first"]);
-    assert!(test.events("a", "committed").iter().all(|line| line["report"]["skipped"] == "unchanged"));
+    assert!(
+        test.events("a", "committed")
+            .iter()
+            .all(|line| line["report"]["skipped"] == "unchanged")
+    );
 
     let test = Test::git().script("iteration *\n write made\n  | x\n promise COMPLETE\n");
-    let words = ["run", "x", "--name", "a", "--agent", RUN[5], "--scm", "commit"];
-    test.ralph(&words).exits(0).complains("never done without a check");
+    let words = [
+        "run", "x", "--name", "a", "--agent", RUN[5], "--scm", "commit",
+    ];
+    test.ralph(&words)
+        .exits(0)
+        .complains("never done without a check");
     assert_eq!(subjects(&test), ["first"]);
     assert!(test.events("a", "committed").is_empty());
 }
@@ -130,10 +169,19 @@ fn what_ralph_writes_is_never_staged() {
     let mut words = RUN;
     words[5] = "script:../../../agent.script";
     let mut command = test.ralph_command(&words);
-    command.current_dir(test.workspace().join("deep/er")).args(["-c", "../../.ralph/settings.json"]);
-    let done = test.start_command(command).end().exits(0).says("commit: 2 files (deep/er/made, outside)");
+    command
+        .current_dir(test.workspace().join("deep/er"))
+        .args(["-c", "../../.ralph/settings.json"]);
+    let done = test
+        .start_command(command)
+        .end()
+        .exits(0)
+        .says("commit: 2 files (deep/er/made, outside)");
     assert_eq!(done.err, "", "what is ralph's own is not called dirty");
-    assert_eq!(test.sh("git show --name-only --format= HEAD"), "deep/er/made\noutside\n");
+    assert_eq!(
+        test.sh("git show --name-only --format= HEAD"),
+        "deep/er/made\noutside\n"
+    );
     assert_eq!(test.sh("git diff --cached --name-only"), "");
 }
 
@@ -142,7 +190,11 @@ fn a_state_directory_in_the_repository_is_not_committed() {
     let test = Test::git().script(MAKES);
     let mut command = test.ralph_command(&RUN);
     command.env("RALPH_STATE_DIR", test.workspace().join("state"));
-    test.start_command(command).end().exits(0).says("commit: 1 file (made)").says("changed  1 file");
+    test.start_command(command)
+        .end()
+        .exits(0)
+        .says("commit: 1 file (made)")
+        .says("changed  1 file");
     assert_eq!(test.sh("git status --porcelain"), "");
 }
 
@@ -152,14 +204,17 @@ fn a_push_is_made_only_where_it_is_asked_for() {
     run(&test, &[]).exits(0);
     assert_eq!(remote_log(&test), "");
     let test = with_remote(Test::git().script(MAKES));
-    run(&test, &["--scm", "push -u origin 'main'"]).exits(0).says("push -u origin 'main': done (");
+    run(&test, &["--scm", "push -u origin 'main'"])
+        .exits(0)
+        .says("push -u origin 'main': done (");
     assert_eq!(remote_log(&test), "Make it.\nfirst\n");
 }
 
 #[test]
 fn an_agent_that_commits_by_itself_is_pushed_all_the_same() {
-    let test =
-        with_remote(Test::git().script("iteration 1\n sh touch made; git add made; git commit -q -m own\n"));
+    let test = with_remote(
+        Test::git().script("iteration 1\n sh touch made; git add made; git commit -q -m own\n"),
+    );
     run(&test, &["--scm", "push origin HEAD"])
         .exits(0)
         .says("commit: nothing to commit")
@@ -197,9 +252,14 @@ fn a_linked_worktree_and_a_submodule_behave() {
 #[test]
 fn events_and_dry_run_tell_of_tasks() {
     let test = Test::git().script(MAKES);
-    run(&test, &["--dry-run"]).exits(0).says("scm         git commit\n");
+    run(&test, &["--dry-run"])
+        .exits(0)
+        .says("scm         git commit\n");
     let lines = run(&test, &["--json"]).exits(0).json_lines();
-    let committed = lines.iter().find(|line| line["event"] == "committed").unwrap();
+    let committed = lines
+        .iter()
+        .find(|line| line["event"] == "committed")
+        .unwrap();
     assert_eq!(committed["report"]["paths"][0], "made");
 }
 

@@ -13,27 +13,53 @@ const WAITS: &str = "sh touch here; until test -e go; do sleep 0.01; done";
 
 /// The rows of a page's first table after this text, each as its cells.
 fn table(page: &str, after: &str) -> Vec<Vec<String>> {
-    let text =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page)).unwrap();
-    let rest = text.split_once(after).unwrap_or_else(|| panic!("{after:?} is not in {page}")).1;
-    let rows =
-        rest.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
-    let cells = |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("docs")
+            .join(page),
+    )
+    .unwrap();
+    let rest = text
+        .split_once(after)
+        .unwrap_or_else(|| panic!("{after:?} is not in {page}"))
+        .1;
+    let rows = rest
+        .lines()
+        .skip_while(|line| !line.starts_with('|'))
+        .take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| {
+        row.trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().to_owned())
+            .collect()
+    };
     rows.skip(2).map(cells).collect()
 }
 
 /// What stands in backticks in a cell.
 fn quoted(cell: &str) -> Vec<String> {
-    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    cell.split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The names in a table's first column.
 fn names(page: &str, after: &str) -> BTreeSet<String> {
-    table(page, after).iter().flat_map(|row| quoted(&row[0])).collect()
+    table(page, after)
+        .iter()
+        .flat_map(|row| quoted(&row[0]))
+        .collect()
 }
 
 fn fields(object: &Value) -> BTreeSet<String> {
-    object.as_object().unwrap_or_else(|| panic!("no object: {object}")).keys().cloned().collect()
+    object
+        .as_object()
+        .unwrap_or_else(|| panic!("no object: {object}"))
+        .keys()
+        .cloned()
+        .collect()
 }
 
 /// Whether a line is as the page has it: its words in capitals stand for something.
@@ -60,10 +86,14 @@ fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn every_status_exits_as_the_page_says() {
     let rows = table("scripting.md", "## Exit codes");
-    let listed: Vec<(String, i32)> =
-        rows.iter().map(|row| (quoted(&row[0]).remove(0), row[1].parse().unwrap())).collect();
+    let listed: Vec<(String, i32)> = rows
+        .iter()
+        .map(|row| (quoted(&row[0]).remove(0), row[1].parse().unwrap()))
+        .collect();
     let mut seen = Vec::new();
-    for status in ["done", "failed", "crashed", "paused", "blocked", "waiting", "stopped"] {
+    for status in [
+        "done", "failed", "crashed", "paused", "blocked", "waiting", "stopped",
+    ] {
         let steps = match status {
             "done" => "promise COMPLETE",
             "failed" => "say no",
@@ -95,7 +125,10 @@ fn every_status_exits_as_the_page_says() {
         };
         assert_eq!(test.status("a")["status"], status);
         let waited = test.ralph(&["wait", "a"]).code;
-        assert!(exits.is_none_or(|code| code == waited), "{status}: {exits:?} and {waited}");
+        assert!(
+            exits.is_none_or(|code| code == waited),
+            "{status}: {exits:?} and {waited}"
+        );
         seen.push((status.to_owned(), waited));
     }
     assert_eq!(listed, seen);
@@ -103,14 +136,28 @@ fn every_status_exits_as_the_page_says() {
 
 #[test]
 fn every_verb_s_first_line_is_as_the_page_says() {
-    let test = Test::new().script(&format!("iteration 1\n {WAITS}\niteration *\n promise COMPLETE\n"));
+    let test = Test::new().script(&format!(
+        "iteration 1\n {WAITS}\niteration *\n promise COMPLETE\n"
+    ));
     let mut seen: Vec<(&str, String)> = Vec::new();
     let mut note = |command: &'static str, words: &[&str]| {
         let out = test.ralph(words).exits(0).out;
         seen.push((command, out.lines().next().unwrap_or_default().to_owned()));
     };
-    note("ralph spawn", &[&["spawn", "go", "--name", "auth", "-m", "9"], &AGENT[..]].concat());
-    let plain = ["spawn", "go", "--name", "plain", "-m", "9", "--no-tmux", "--share-workspace"];
+    note(
+        "ralph spawn",
+        &[&["spawn", "go", "--name", "auth", "-m", "9"], &AGENT[..]].concat(),
+    );
+    let plain = [
+        "spawn",
+        "go",
+        "--name",
+        "plain",
+        "-m",
+        "9",
+        "--no-tmux",
+        "--share-workspace",
+    ];
     note("ralph spawn --no-tmux", &[&plain[..], &AGENT].concat());
     until("the agent", || !test.events("auth", "spawned").is_empty());
     note("ralph pause", &["pause", "auth"]);
@@ -125,11 +172,22 @@ fn every_verb_s_first_line_is_as_the_page_says() {
     note("ralph rm --ended", &["rm", "--ended"]);
     let rows = table("scripting.md", "## Lines");
     let listed: BTreeSet<String> = rows.iter().map(|row| quoted(&row[0]).remove(0)).collect();
-    assert_eq!(listed, seen.iter().map(|(command, _)| (*command).to_owned()).collect());
+    assert_eq!(
+        listed,
+        seen.iter()
+            .map(|(command, _)| (*command).to_owned())
+            .collect()
+    );
     for (command, line) in &seen {
-        let row = rows.iter().find(|row| quoted(&row[0])[0] == *command).unwrap();
+        let row = rows
+            .iter()
+            .find(|row| quoted(&row[0])[0] == *command)
+            .unwrap();
         let template = &quoted(&row[1])[0];
-        assert!(is_like(line, template), "{command} prints {line:?}, not {template:?}");
+        assert!(
+            is_like(line, template),
+            "{command} prints {line:?}, not {template:?}"
+        );
     }
 }
 
@@ -153,7 +211,10 @@ fn every_line_of_the_iterations_log_is_on_the_page() {
     let log = test.read_loop("a", "iterations.log");
     let mut used = BTreeSet::new();
     for line in log.lines() {
-        let fitting: Vec<&String> = templates.iter().filter(|template| is_like(line, template)).collect();
+        let fitting: Vec<&String> = templates
+            .iter()
+            .filter(|template| is_like(line, template))
+            .collect();
         assert_eq!(fitting.len(), 1, "{line:?} is like {fitting:?}");
         used.extend(fitting);
     }
@@ -163,10 +224,26 @@ fn every_line_of_the_iterations_log_is_on_the_page() {
 #[test]
 fn the_fields_of_every_object_are_those_of_the_page() {
     let test = Test::git().script("iteration 1\n promise COMPLETE\n");
-    let done = test
-        .ralph(&[&["spawn", "go", "--name", "a", "--json", "--notify", "cat >told"], &AGENT[..]].concat());
+    let done = test.ralph(
+        &[
+            &[
+                "spawn",
+                "go",
+                "--name",
+                "a",
+                "--json",
+                "--notify",
+                "cat >told",
+            ],
+            &AGENT[..],
+        ]
+        .concat(),
+    );
     let spawned: Value = serde_json::from_str(&done.exits(0).out).unwrap();
-    assert_eq!(fields(&spawned), names("scripting.md", "## `ralph spawn --json`"));
+    assert_eq!(
+        fields(&spawned),
+        names("scripting.md", "## `ralph spawn --json`")
+    );
     until_status(&test, "a", "done");
     test.ralph(&["wait", "a"]).exits(0);
     let listed = names("scripting.md", "## `ralph status --json`");
@@ -175,7 +252,10 @@ fn the_fields_of_every_object_are_those_of_the_page() {
     assert_eq!(fields(&all[0]), listed);
     let told: Value = serde_json::from_str(&test.read("told")).unwrap();
     assert_eq!(fields(&told), names("scripting.md", "## `--notify`"));
-    let posted = test.ralph(&["bus", "tail", "a", "--json"]).exits(0).json_lines();
+    let posted = test
+        .ralph(&["bus", "tail", "a", "--json"])
+        .exits(0)
+        .json_lines();
     assert_eq!(fields(&posted[0]), names("bus.md", "## The file"));
 }
 
@@ -198,16 +278,23 @@ fn a_pause_is_told_with_the_fields_of_the_page() {
 #[test]
 fn everyone_has_the_variables_of_the_page() {
     let test = Test::new().script("iteration 1\n sh env >agent\n promise COMPLETE\n");
-    test.ralph(&run(&["--check", "env >check", "--notify", "env >notify"])).exits(0);
+    test.ralph(&run(&["--check", "env >check", "--notify", "env >notify"]))
+        .exits(0);
     let rows = table("scripting.md", "## Variables");
     for (column, file) in [(1, "agent"), (2, "check"), (3, "notify")] {
-        let listed: BTreeSet<String> =
-            rows.iter().filter(|row| row[column] == "yes").flat_map(|row| quoted(&row[0])).collect();
+        let listed: BTreeSet<String> = rows
+            .iter()
+            .filter(|row| row[column] == "yes")
+            .flat_map(|row| quoted(&row[0]))
+            .collect();
         let env = test.read(file);
         let ours = |name: &&str| name.starts_with("RALPH_") || *name == "TASK_FOLDER";
         // The first two are the test's own.
         let not_ours = ["RALPH_STATE_DIR", "RALPH_TEST"];
-        let has = env.lines().filter_map(|line| line.split_once('=')).filter(|(_, value)| !value.is_empty());
+        let has = env
+            .lines()
+            .filter_map(|line| line.split_once('='))
+            .filter(|(_, value)| !value.is_empty());
         let has: BTreeSet<String> = has
             .map(|(name, _)| name)
             .filter(ours)

@@ -11,7 +11,9 @@ const SHOWS: &str = "#!/bin/sh\nenv | grep -E '^(ANTHROPIC_|CLAUDE|OPENAI|CODEX)
 fn with_key(test: &Test, more: &[&str]) -> Command {
     let words = [&["run", "x", "--name", "a", "--agent", "claude"], more].concat();
     let mut command = test.ralph_command(&words);
-    command.env("ANTHROPIC_API_KEY", "sk-ant-dummy-of-a-test").env("CLAUDECODE", "1");
+    command
+        .env("ANTHROPIC_API_KEY", "sk-ant-dummy-of-a-test")
+        .env("CLAUDECODE", "1");
     command
 }
 
@@ -24,24 +26,41 @@ fn a_login_is_not_paid_for_by_a_key() {
         done
     };
     let said = run(&[]).out;
-    assert!(said.contains("claude works on the key in ANTHROPIC_API_KEY\n"), "{said}");
-    assert!(test.read("seen").contains("ANTHROPIC_API_KEY"), "the key pays: {said}");
+    assert!(
+        said.contains("claude works on the key in ANTHROPIC_API_KEY\n"),
+        "{said}"
+    );
+    assert!(
+        test.read("seen").contains("ANTHROPIC_API_KEY"),
+        "the key pays: {said}"
+    );
     test.write("../home/.claude/.credentials.json", "{}");
     let said = run(&[]).out;
-    let line =
-        "claude works on its own login (~/.claude/.credentials.json); ANTHROPIC_API_KEY is kept from it";
+    let line = "claude works on its own login (~/.claude/.credentials.json); ANTHROPIC_API_KEY is kept from it";
     assert!(said.contains(line), "{said}");
-    assert!(!test.read("seen").contains("ANTHROPIC_API_KEY"), "the login pays: {said}");
+    assert!(
+        !test.read("seen").contains("ANTHROPIC_API_KEY"),
+        "the login pays: {said}"
+    );
     let said = run(&["--allow-api-key"]).out;
-    assert!(said.contains("claude works on the key in ANTHROPIC_API_KEY\n"), "{said}");
-    assert!(test.read("seen").contains("ANTHROPIC_API_KEY"), "as it was asked for: {said}");
+    assert!(
+        said.contains("claude works on the key in ANTHROPIC_API_KEY\n"),
+        "{said}"
+    );
+    assert!(
+        test.read("seen").contains("ANTHROPIC_API_KEY"),
+        "as it was asked for: {said}"
+    );
 }
 
 #[test]
 fn no_agent_sees_that_it_runs_inside_another() {
     let test = Test::new().program("mine", SHOWS);
     let mut command = test.ralph_command(&["run", "x", "--name", "a", "--", "./mine"]);
-    command.env("CLAUDECODE", "1").env("CLAUDE_CODE_ENTRYPOINT", "cli").env("CODEX_THREAD_ID", "t");
+    command
+        .env("CLAUDECODE", "1")
+        .env("CLAUDE_CODE_ENTRYPOINT", "cli")
+        .env("CODEX_THREAD_ID", "t");
     let done = test.start_command(command).end().exits(0);
     assert_eq!(test.read("seen"), "", "{}", done.out);
 }
@@ -56,16 +75,41 @@ fn a_secret_is_nowhere_in_what_ralph_writes() {
          printf %s \"$SHOP_TOKEN\" | cut -c7-\n\"$RALPH\" bus post \"token $SHOP_TOKEN\"\n\
          \"$RALPH\" blocked \"who owns $SHOP_TOKEN?\"\nprintf %s \"$SHOP_TOKEN\"\nexit 1\n",
     );
-    let words =
-        ["run", "x", "--name", "a", "--check", "echo red $SHOP_TOKEN; false", "--notify", "cat >told"];
+    let words = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--check",
+        "echo red $SHOP_TOKEN; false",
+        "--notify",
+        "cat >told",
+    ];
     let mut command = test.ralph_command(&[&words, &["-m", "2", "--", "./mine"][..]].concat());
-    command.env("SHOP_TOKEN", SECRET).env("RALPH", env!("CARGO_BIN_EXE_ralph"));
+    command
+        .env("SHOP_TOKEN", SECRET)
+        .env("RALPH", env!("CARGO_BIN_EXE_ralph"));
     let done = test.start_command(command).end().exits(3);
-    assert!(!done.out.contains(SECRET) && !done.err.contains(SECRET), "{}", done.out);
-    assert!(done.out.contains("the token is [SHOP_TOKEN]\n"), "{}", done.out);
-    assert!(test.status("a")["outcome"]["why"].as_str().unwrap().contains("who owns [SHOP_TOKEN]?"));
+    assert!(
+        !done.out.contains(SECRET) && !done.err.contains(SECRET),
+        "{}",
+        done.out
+    );
+    assert!(
+        done.out.contains("the token is [SHOP_TOKEN]\n"),
+        "{}",
+        done.out
+    );
+    assert!(
+        test.status("a")["outcome"]["why"]
+            .as_str()
+            .unwrap()
+            .contains("who owns [SHOP_TOKEN]?")
+    );
     let mut resumed = test.ralph_command(&["resume", "a", "--answer", "me"]);
-    resumed.env("SHOP_TOKEN", SECRET).env("RALPH", env!("CARGO_BIN_EXE_ralph"));
+    resumed
+        .env("SHOP_TOKEN", SECRET)
+        .env("RALPH", env!("CARGO_BIN_EXE_ralph"));
     test.start_command(resumed).end().exits(3);
     assert!(test.prompt("a", 2).contains("red [SHOP_TOKEN]"));
     for place in [test.state_dir(), test.workspace().join(".ralph")] {
@@ -91,22 +135,43 @@ fn search(place: &Path, words: &str) {
 fn a_value_that_a_person_types_is_used_and_not_written_down() {
     let test = Test::new();
     let value = "hunter2-of-a-test";
-    let check = format!("test -n \"$SHOP_TOKEN\" && test \"$SHOP_TOKEN\" = {value} && grep -q {value} got");
+    let check =
+        format!("test -n \"$SHOP_TOKEN\" && test \"$SHOP_TOKEN\" = {value} && grep -q {value} got");
     let agent = format!("cat >> got; echo {value} >> got; echo '<promise>COMPLETE</promise>'");
     let task = format!("Deploy with {value}.");
-    let words = ["run", &task, "--name", "a", "--check", &check, "--context", "none", "--notify"];
+    let words = [
+        "run",
+        &task,
+        "--name",
+        "a",
+        "--check",
+        &check,
+        "--context",
+        "none",
+        "--notify",
+    ];
     let notify = format!("echo {value} > told");
     let words = [&words[..], &[&notify, "--", "sh", "-c", &agent]].concat();
     let mut command = test.ralph_command(&words);
     command.env("SHOP_TOKEN", value);
     let done = test.start_command(command).end().exits(0);
-    assert!(!done.out.contains(value) && !done.err.contains(value), "{}", done.out);
+    assert!(
+        !done.out.contains(value) && !done.err.contains(value),
+        "{}",
+        done.out
+    );
     let got = format!("Deploy with [SHOP_TOKEN].{value}\n");
-    assert_eq!(test.read("got"), got, "its command has what was typed, and the prompt the name");
+    assert_eq!(
+        test.read("got"),
+        got,
+        "its command has what was typed, and the prompt the name"
+    );
     assert_eq!(test.read("told"), format!("{value}\n"));
     let told = test.sh(&format!("grep -rl {value} ../state .ralph || true"));
     assert_eq!(told, "", "nobody else");
-    test.ralph(&["status", "a"]).exits(0).says("Deploy with [SHOP_TOKEN].");
+    test.ralph(&["status", "a"])
+        .exits(0)
+        .says("Deploy with [SHOP_TOKEN].");
 }
 
 #[test]
@@ -114,13 +179,19 @@ fn a_loop_that_was_given_a_value_does_not_go_on_without_it() {
     let test = Test::new();
     let value = "hunter2-of-a-test";
     let check = format!("test -n {value} && test -e never");
-    let mut command =
-        test.ralph_command(&["run", "x", "--name", "a", "-m", "1", "--check", &check, "--", "true"]);
+    let mut command = test.ralph_command(&[
+        "run", "x", "--name", "a", "-m", "1", "--check", &check, "--", "true",
+    ]);
     command.env("SHOP_TOKEN", value);
     test.start_command(command).end().exits(1);
     test.ralph(&["set", "a", "max-iterations=2"]).exits(0);
-    test.ralph(&["resume", "a"]).exits(2).complains("SHOP_TOKEN is not set here");
+    test.ralph(&["resume", "a"])
+        .exits(2)
+        .complains("SHOP_TOKEN is not set here");
     let mut again = test.ralph_command(&["resume", "a"]);
     again.env("SHOP_TOKEN", value);
-    test.start_command(again).end().exits(1).says("starting iteration 2/2");
+    test.start_command(again)
+        .end()
+        .exits(1)
+        .says("starting iteration 2/2");
 }

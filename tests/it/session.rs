@@ -20,12 +20,22 @@ struct Session<'t> {
 
 impl<'t> Session<'t> {
     fn of(test: &'t Test) -> Self {
-        Self { test, id: ID, cap: "0", client: "claude", within: "60" }
+        Self {
+            test,
+            id: ID,
+            cap: "0",
+            client: "claude",
+            within: "60",
+        }
     }
 
     fn hook(&self, verb: &str, said: Value) -> Value {
         let done = self.call(verb, said).exits(0);
-        if done.out.is_empty() { Value::Null } else { serde_json::from_str(&done.out).expect("JSON") }
+        if done.out.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_str(&done.out).expect("JSON")
+        }
     }
 
     fn call(&self, verb: &str, said: Value) -> Done {
@@ -36,21 +46,39 @@ impl<'t> Session<'t> {
             "permission_mode": "default",
             "hook_event_name": match verb { "prompt" => "UserPromptSubmit", "stop" => "Stop", _ => "Other" },
         });
-        let Value::Object(said) = said else { panic!("an object") };
+        let Value::Object(said) = said else {
+            panic!("an object")
+        };
         all.as_object_mut().unwrap().extend(said);
         self.raw(verb, all.to_string().as_bytes())
     }
 
     fn raw(&self, verb: &str, input: &[u8]) -> Done {
-        let mut command =
-            self.test.ralph_command(&["hook", verb, "--client", self.client, "--within", self.within]);
-        command.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", self.cap).stdin(Stdio::piped());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ralph starts");
+        let mut command = self.test.ralph_command(&[
+            "hook",
+            verb,
+            "--client",
+            self.client,
+            "--within",
+            self.within,
+        ]);
+        command
+            .env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", self.cap)
+            .stdin(Stdio::piped());
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("ralph starts");
         // One that needs no words may be gone before it has heard them.
         let _ = child.stdin.take().unwrap().write_all(input);
         let done = child.wait_with_output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Done { code: done.status.code().unwrap_or(-1), out: text(&done.stdout), err: text(&done.stderr) }
+        Done {
+            code: done.status.code().unwrap_or(-1),
+            out: text(&done.stdout),
+            err: text(&done.stderr),
+        }
     }
 
     fn types(&self, words: &str) -> Value {
@@ -65,7 +93,10 @@ impl<'t> Session<'t> {
     }
 
     fn stops(&self, words: &str) -> Value {
-        self.hook("stop", json!({ "last_assistant_message": words, "stop_hook_active": true }))
+        self.hook(
+            "stop",
+            json!({ "last_assistant_message": words, "stop_hook_active": true }),
+        )
     }
 
     /// The session is held back, with this prompt.
@@ -81,13 +112,18 @@ impl<'t> Session<'t> {
     fn is_let_go(&self, words: &str) -> String {
         let answer = self.stops(words);
         assert_eq!(answer.get("decision"), None, "{answer}");
-        answer["systemMessage"].as_str().unwrap_or_default().to_owned()
+        answer["systemMessage"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 
 fn field(test: &Test, name: &str) -> String {
     let sheet = test.read(SHEET);
-    let line = sheet.lines().find(|line| line.starts_with(&format!("{name}:")));
+    let line = sheet
+        .lines()
+        .find(|line| line.starts_with(&format!("{name}:")));
     line.unwrap_or_default().to_owned()
 }
 
@@ -96,28 +132,49 @@ fn a_promise_in_the_last_message_ends_the_loop() {
     let test = Test::new();
     let session = Session::of(&test);
     let told = session.begins("Build a todo API --completion-promise DONE --max-iterations 20");
-    for words in
-        ["activated", "Iteration: 1", "Max iterations: 20", "<promise>DONE</promise>", "/cancel-ralph"]
-    {
+    for words in [
+        "activated",
+        "Iteration: 1",
+        "Max iterations: 20",
+        "<promise>DONE</promise>",
+        "/cancel-ralph",
+    ] {
         assert!(told.contains(words), "{words}: {told}");
     }
     assert_eq!(field(&test, "iteration"), "iteration: 1");
     let answer = session.stops("A first try.");
-    assert_eq!(answer["reason"], "Build a todo API", "the same prompt, and nothing else");
-    assert!(answer["systemMessage"].as_str().unwrap().starts_with("🔄 ralph iteration 2/20 | to finish: "));
+    assert_eq!(
+        answer["reason"], "Build a todo API",
+        "the same prompt, and nothing else"
+    );
+    assert!(
+        answer["systemMessage"]
+            .as_str()
+            .unwrap()
+            .starts_with("🔄 ralph iteration 2/20 | to finish: ")
+    );
     assert_eq!(field(&test, "iteration"), "iteration: 2");
     assert_eq!(field(&test, "max_iterations"), "max_iterations: 20");
     assert_eq!(test.status(NAME)["status"], "running");
     assert_eq!(test.status(NAME)["current_iteration"], 2);
     assert_eq!(
-        session.goes_on("I will not write <promise>DONE</promise> yet.").lines().next(),
+        session
+            .goes_on("I will not write <promise>DONE</promise> yet.")
+            .lines()
+            .next(),
         Some("Build a todo API")
     );
     let told = session.is_let_go("All is there.\n<promise>DONE</promise>");
-    assert_eq!(told, "✅ ralph: detected <promise>DONE</promise> after 3 iterations");
+    assert_eq!(
+        told,
+        "✅ ralph: detected <promise>DONE</promise> after 3 iterations"
+    );
     assert!(!test.workspace().join(SHEET).exists());
     assert_eq!(test.status(NAME)["status"], "done");
-    assert_eq!(session.hook("stop", json!({ "last_assistant_message": "more" })), Value::Null);
+    assert_eq!(
+        session.hook("stop", json!({ "last_assistant_message": "more" })),
+        Value::Null
+    );
     test.ralph(&["logs", NAME]).exits(0).says("All is there.");
 }
 
@@ -127,14 +184,24 @@ fn the_limit_is_named_and_defaults_to_25() {
     let session = Session::of(&test);
     assert!(session.begins("Do it").contains("Max iterations: 25 ("));
     session.types("/cancel-ralph");
-    assert!(session.begins("Do it --max-iterations 0").contains("Max iterations: unlimited"));
+    assert!(
+        session
+            .begins("Do it --max-iterations 0")
+            .contains("Max iterations: unlimited")
+    );
     session.types("/cancel-ralph");
     session.begins("Do it --max-iterations=2 --completion-promise X");
     session.goes_on("one");
     let told = session.is_let_go("two");
-    assert!(told.starts_with("🛑 ralph: max iterations (2) reached; the agent did not promise X"), "{told}");
+    assert!(
+        told.starts_with("🛑 ralph: max iterations (2) reached; the agent did not promise X"),
+        "{told}"
+    );
     let state = test.status(NAME);
-    assert_eq!((&state["stop_reason"], &state["status"]), (&json!("max_iterations"), &json!("failed")));
+    assert_eq!(
+        (&state["stop_reason"], &state["status"]),
+        (&json!("max_iterations"), &json!("failed"))
+    );
 }
 
 #[test]
@@ -154,11 +221,18 @@ fn a_word_does_not_replace_a_check() {
     session.begins(r#"Write it --check "cat right" --completion-promise DONE"#);
     let prompt = session.goes_on("<promise>DONE</promise>");
     assert!(prompt.starts_with("Write it\n"), "{prompt}");
-    assert!(prompt.contains("The check `cat right` is red (exit 1)"), "{prompt}");
+    assert!(
+        prompt.contains("The check `cat right` is red (exit 1)"),
+        "{prompt}"
+    );
     assert!(prompt.contains("No such file"), "what it printed: {prompt}");
     test.write("right", "");
     session.goes_on("No promise this time.");
-    assert!(session.is_let_go("<promise>DONE</promise>").contains("every check is green"));
+    assert!(
+        session
+            .is_let_go("<promise>DONE</promise>")
+            .contains("every check is green")
+    );
 }
 
 #[test]
@@ -168,7 +242,13 @@ fn green_checks_alone_end_a_loop_without_a_promise() {
     session.begins("Write it --check 'test -e right'");
     let answer = session.stops("I am done, trust me.");
     assert_eq!(answer["decision"], "block");
-    assert!(answer["systemMessage"].as_str().unwrap().contains("| red: `test -e right`"), "{answer}");
+    assert!(
+        answer["systemMessage"]
+            .as_str()
+            .unwrap()
+            .contains("| red: `test -e right`"),
+        "{answer}"
+    );
     test.write("right", "");
     session.is_let_go("Now.");
 }
@@ -179,7 +259,10 @@ fn blocked_is_an_honest_way_out() {
     let session = Session::of(&test);
     session.begins("Write it --check false --completion-promise DONE");
     let told = session.is_let_go("<blocked>which database?</blocked>");
-    assert!(told.starts_with("✋ ralph: blocked after 1 iteration: which database?"), "{told}");
+    assert!(
+        told.starts_with("✋ ralph: blocked after 1 iteration: which database?"),
+        "{told}"
+    );
     assert_eq!(test.status(NAME)["status"], "blocked");
 }
 
@@ -188,13 +271,24 @@ fn a_loop_is_cancelled_by_word_by_verb_and_by_deleting_its_file() {
     let test = Test::new();
     let session = Session::of(&test);
     let none = session.types("/cancel-ralph");
-    assert!(none["reason"].as_str().unwrap().starts_with("no ralph loop is active"), "{none}");
+    assert!(
+        none["reason"]
+            .as_str()
+            .unwrap()
+            .starts_with("no ralph loop is active"),
+        "{none}"
+    );
     session.begins("Do it");
     session.goes_on("one");
     let told = session.types("/cancel-ralph");
-    assert_eq!(told["reason"], "🛑 ralph: loop cancelled at iteration 2 (cancel-ralph)");
+    assert_eq!(
+        told["reason"],
+        "🛑 ralph: loop cancelled at iteration 2 (cancel-ralph)"
+    );
     session.begins("Do it");
-    test.ralph(&["stop", NAME]).exits(0).says("stopped ralph loop");
+    test.ralph(&["stop", NAME])
+        .exits(0)
+        .says("stopped ralph loop");
     assert!(!test.workspace().join(SHEET).exists());
     assert_eq!(session.is_let_go("one"), "");
     session.begins("Do it");
@@ -208,14 +302,24 @@ fn one_session_never_catches_another_s_stop() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it");
-    let other = Session { id: "another-session", ..Session::of(&test) };
+    let other = Session {
+        id: "another-session",
+        ..Session::of(&test)
+    };
     assert_eq!(other.stops("anything"), Value::Null);
     let refused = other.types("/ralph-loop Do it, too");
     assert_eq!(refused["decision"], "block");
-    assert!(refused["reason"].as_str().unwrap().contains(NAME), "{refused}");
+    assert!(
+        refused["reason"].as_str().unwrap().contains(NAME),
+        "{refused}"
+    );
     session.goes_on("one");
     let helper = json!({ "last_assistant_message": "x", "agent_id": "a1" });
-    assert_eq!(session.hook("stop", helper), Value::Null, "a helper's stop does not count");
+    assert_eq!(
+        session.hook("stop", helper),
+        Value::Null,
+        "a helper's stop does not count"
+    );
 }
 
 #[test]
@@ -226,12 +330,18 @@ fn a_broken_file_is_named_kept_aside_and_lets_the_session_go() {
     let broken = test.read(SHEET).replace("iteration: 1", "iteration: many");
     test.write(SHEET, &broken);
     let told = session.is_let_go("one");
-    assert!(told.contains("iteration") && told.contains("many") && told.contains("broken"), "{told}");
+    assert!(
+        told.contains("iteration") && told.contains("many") && told.contains("broken"),
+        "{told}"
+    );
     assert!(!test.workspace().join(SHEET).exists());
     assert_eq!(test.read(".claude/ralph-loop.local.broken.md"), broken);
     assert_eq!(test.status(NAME)["status"], "failed");
     // One that no loop of ralph's stands behind.
-    test.write(SHEET, "---\nactive: true\niteration: x\nmax_iterations: 3\n---\nDo it\n");
+    test.write(
+        SHEET,
+        "---\nactive: true\niteration: x\nmax_iterations: 3\n---\nDo it\n",
+    );
     assert!(session.is_let_go("one").contains("iteration"));
 }
 
@@ -245,12 +355,23 @@ fn another_plugin_s_loop_is_taken_over_where_it_stands() {
     assert_eq!(session.goes_on("no"), "Fix --- it");
     assert_eq!(field(&test, "iteration"), "iteration: 4");
     assert_eq!(field(&test, "max_iterations"), "max_iterations: 5");
-    let other = Session { id: "another-session", ..Session::of(&test) };
+    let other = Session {
+        id: "another-session",
+        ..Session::of(&test)
+    };
     assert_eq!(other.stops("mine?"), Value::Null);
-    let codex = Session { client: "codex", id: "a-third-session", ..Session::of(&test) };
+    let codex = Session {
+        client: "codex",
+        id: "a-third-session",
+        ..Session::of(&test)
+    };
     assert_eq!(codex.stops("mine?"), Value::Null);
     session.goes_on("no");
-    assert!(session.is_let_go("no").starts_with("🛑 ralph: max iterations (5) reached"));
+    assert!(
+        session
+            .is_let_go("no")
+            .starts_with("🛑 ralph: max iterations (5) reached")
+    );
     test.write(SHEET, sheet);
     session.is_let_go("<promise>IT'S \"DONE\"</promise>");
     assert_eq!(test.status(NAME)["status"], "done");
@@ -281,14 +402,26 @@ fn everything_is_text() {
 #[test]
 fn what_codex_would_cut_is_given_with_the_file_that_has_all_of_it() {
     let test = Test::new();
-    let session = Session { client: "codex", ..Session::of(&test) };
+    let session = Session {
+        client: "codex",
+        ..Session::of(&test)
+    };
     let long = format!("Begin. {}End.", "é🦀 of a long prompt ".repeat(5_000));
     session.begins(&long);
     for n in [2, 3] {
         let told = session.goes_on("no");
         assert!(told.len() < 9_000, "{}", told.len());
-        assert!(told.contains("\n\nBegin. é") && told.ends_with(" End."), "{told}");
-        let path = told.split("read all of it in ").nth(1).unwrap().lines().next().unwrap();
+        assert!(
+            told.contains("\n\nBegin. é") && told.ends_with(" End."),
+            "{told}"
+        );
+        let path = told
+            .split("read all of it in ")
+            .nth(1)
+            .unwrap()
+            .lines()
+            .next()
+            .unwrap();
         assert!(path.contains(&format!("/{n:04}/")), "{path}");
         assert_eq!(std::fs::read_to_string(path).unwrap().trim(), long);
     }
@@ -307,11 +440,19 @@ fn words_that_are_wrong_start_nothing() {
     ] {
         let answer = session.types(&format!("/ralph-loop {words}"));
         assert_eq!(answer["decision"], "block", "{words}: {answer}");
-        assert!(answer["reason"].as_str().unwrap().contains(said), "{words}: {answer}");
+        assert!(
+            answer["reason"].as_str().unwrap().contains(said),
+            "{words}: {answer}"
+        );
     }
     assert_eq!(session.types("/ralph-loop-er x"), Value::Null);
     assert_eq!(session.types("tell me of /ralph-loop"), Value::Null);
-    assert!(session.types("/ralph-help")["reason"].as_str().unwrap().contains("--check CMD"));
+    assert!(
+        session.types("/ralph-help")["reason"]
+            .as_str()
+            .unwrap()
+            .contains("--check CMD")
+    );
     test.ralph(&["ls"]).exits(0).says("no loops yet");
 }
 
@@ -320,12 +461,26 @@ fn whatever_a_client_says_the_hook_never_fails() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it");
-    for input in ["", "{", "[]", "null", "{\"session_id\":7}", "{\"session_id\":\"../../x\"}", "\u{0}\u{1}"] {
+    for input in [
+        "",
+        "{",
+        "[]",
+        "null",
+        "{\"session_id\":7}",
+        "{\"session_id\":\"../../x\"}",
+        "\u{0}\u{1}",
+    ] {
         for verb in ["prompt", "stop", "failure", "end"] {
             let done = session.raw(verb, input.as_bytes()).exits(0);
             let answer: Value =
                 serde_json::from_str(&done.out).unwrap_or_else(|_| panic!("{input}: {done:?}"));
-            assert!(answer["systemMessage"].as_str().unwrap().starts_with("⚠️ ralph: "), "{input}: {answer}");
+            assert!(
+                answer["systemMessage"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("⚠️ ralph: "),
+                "{input}: {answer}"
+            );
             assert_eq!(answer.get("decision"), None);
         }
     }
@@ -337,11 +492,16 @@ fn a_turn_that_breaks_off_is_named_and_can_go_on() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it");
-    let failed = json!({ "error": "server_error", "last_assistant_message": "API Error: 529 Overloaded." });
+    let failed =
+        json!({ "error": "server_error", "last_assistant_message": "API Error: 529 Overloaded." });
     assert_eq!(session.hook("failure", failed), Value::Null);
-    let done = test.ralph(&["status", NAME]).exits(0).says("Broke off: API Error: 529 Overloaded.");
-    let done =
-        done.says(&format!("claude --resume {ID}")).says(&format!("ralph resume {NAME} goes on outside"));
+    let done = test
+        .ralph(&["status", NAME])
+        .exits(0)
+        .says("Broke off: API Error: 529 Overloaded.");
+    let done = done
+        .says(&format!("claude --resume {ID}"))
+        .says(&format!("ralph resume {NAME} goes on outside"));
     done.says("Status: crashed");
     session.hook("end", json!({ "reason": "other" }));
     assert_eq!(test.status(NAME)["stumbled"], "API Error: 529 Overloaded.");
@@ -375,7 +535,11 @@ fn an_older_client_that_asks_after_an_error_of_the_service_is_let_go() {
             std::fs::write(path, format!("{line}\n")).unwrap();
         }
     });
-    assert!(session.is_let_go("API Error: 529").contains("broke off at iteration 2"));
+    assert!(
+        session
+            .is_let_go("API Error: 529")
+            .contains("broke off at iteration 2")
+    );
     late.join().unwrap();
 }
 
@@ -388,10 +552,16 @@ fn a_loop_goes_on_outside_of_its_session() {
     session.begins("Do it --completion-promise DONE");
     session.goes_on("one");
     session.hook("end", json!({ "reason": "other" }));
-    test.ralph(&["resume", NAME]).exits(0).says("starting iteration 3/25");
+    test.ralph(&["resume", NAME])
+        .exits(0)
+        .says("starting iteration 3/25");
     assert!(test.read("seen").starts_with("Do it\n"));
     assert!(!test.workspace().join(SHEET).exists());
-    assert_eq!(session.is_let_go("two"), "", "the session has no part in it any more");
+    assert_eq!(
+        session.is_let_go("two"),
+        "",
+        "the session has no part in it any more"
+    );
 }
 
 #[test]
@@ -404,10 +574,19 @@ fn a_session_s_loop_ends_with_its_client() {
     test.write("input.json", &input.to_string());
     let mut client = test.command(&shell);
     let ralph = env!("CARGO_BIN_EXE_ralph");
-    client.args(["-c", &format!("{ralph} hook prompt < input.json > out; read line; exit 0")]);
+    client.args([
+        "-c",
+        &format!("{ralph} hook prompt < input.json > out; read line; exit 0"),
+    ]);
     let mut client = client.stdin(Stdio::piped()).spawn().unwrap();
-    until("the loop has begun", || test.workspace().join(SHEET).exists());
-    until("it is known", || test.ralph(&["ls", "--json"]).out.contains("\"status\":\"running\""));
+    until("the loop has begun", || {
+        test.workspace().join(SHEET).exists()
+    });
+    until("it is known", || {
+        test.ralph(&["ls", "--json"])
+            .out
+            .contains("\"status\":\"running\"")
+    });
     drop(client.stdin.take());
     client.wait().unwrap();
     assert_eq!(test.status(NAME)["status"], "crashed");
@@ -426,7 +605,11 @@ fn verbs_reach_a_session_s_loop() {
     assert_eq!(field(&test, "max_iterations"), "max_iterations: 5");
     assert_eq!(session.goes_on("two"), "Do it", "told once");
     test.ralph(&["pause", NAME]).exits(0);
-    assert!(session.is_let_go("three").starts_with("⏸ ralph: paused at iteration 3"));
+    assert!(
+        session
+            .is_let_go("three")
+            .starts_with("⏸ ralph: paused at iteration 3")
+    );
     assert!(!test.workspace().join(SHEET).exists());
     assert_eq!(test.status(NAME)["status"], "paused");
     test.ralph(&["rm", NAME]).exits(0);
@@ -447,18 +630,40 @@ fn another_plugin_that_hears_the_same_stops_is_named() {
 #[test]
 fn codex_has_the_same_loop_by_another_sign() {
     let test = Test::new();
-    test.write(SHEET, "---\nactive: true\niteration: 1\nmax_iterations: 3\n---\n\nDo it\n");
-    let session = Session { client: "codex", ..Session::of(&test) };
-    assert_eq!(session.stops("none"), Value::Null, "that file is of another client's plugin");
+    test.write(
+        SHEET,
+        "---\nactive: true\niteration: 1\nmax_iterations: 3\n---\n\nDo it\n",
+    );
+    let session = Session {
+        client: "codex",
+        ..Session::of(&test)
+    };
+    assert_eq!(
+        session.stops("none"),
+        Value::Null,
+        "that file is of another client's plugin"
+    );
     let told = session.types("$ralph-loop Do <it> & more --completion-promise DONE");
-    let told = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap().to_owned();
+    let told = told["hookSpecificOutput"]["additionalContext"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(told.contains("To cancel: $cancel-ralph"), "{told}");
     assert_eq!(session.goes_on("one"), "Do <it> & more");
     let silent = json!({ "last_assistant_message": null });
-    assert_eq!(session.hook("stop", silent)["decision"], "block", "no words, and no wait for a transcript");
+    assert_eq!(
+        session.hook("stop", silent)["decision"],
+        "block",
+        "no words, and no wait for a transcript"
+    );
     session.is_let_go("<promise>DONE</promise>");
     assert_eq!(test.status("codex-859fbae3")["status"], "done");
-    assert!(session.types("$ralph-help")["reason"].as_str().unwrap().contains("  $ralph-loop PROMPT"));
+    assert!(
+        session.types("$ralph-help")["reason"]
+            .as_str()
+            .unwrap()
+            .contains("  $ralph-loop PROMPT")
+    );
 }
 
 #[test]
@@ -466,16 +671,25 @@ fn a_person_may_change_the_limit_in_the_file() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it");
-    let edited = test.read(SHEET).replace("max_iterations: 25", "max_iterations: 2");
+    let edited = test
+        .read(SHEET)
+        .replace("max_iterations: 25", "max_iterations: 2");
     test.write(SHEET, &edited);
     session.goes_on("one");
-    assert!(session.is_let_go("two").contains("max iterations (2) reached"));
+    assert!(
+        session
+            .is_let_go("two")
+            .contains("max iterations (2) reached")
+    );
 }
 
 #[test]
 fn the_client_s_patience_is_an_ending_with_a_name() {
     let test = Test::new();
-    let session = Session { cap: "3", ..Session::of(&test) };
+    let session = Session {
+        cap: "3",
+        ..Session::of(&test)
+    };
     session.begins("Do it --completion-promise DONE");
     let mut transcript = String::new();
     let mut turn = |tool: bool| {
@@ -514,10 +728,21 @@ fn a_client_that_sends_no_last_message_is_read_in_its_transcript() {
         format!("{said}\n")
     };
     let path = test.root().join("transcript.jsonl");
-    std::fs::write(&path, line("<promise>DONE</promise>") + &line("not yet").replace("\"n\"", "\"o\""))
-        .unwrap();
-    assert_eq!(session.hook("stop", json!({}))["decision"], "block", "the last message alone counts");
-    std::fs::write(&path, line("no").replace("\"n\"", "\"p\"") + &line("<promise>DONE</promise>")).unwrap();
+    std::fs::write(
+        &path,
+        line("<promise>DONE</promise>") + &line("not yet").replace("\"n\"", "\"o\""),
+    )
+    .unwrap();
+    assert_eq!(
+        session.hook("stop", json!({}))["decision"],
+        "block",
+        "the last message alone counts"
+    );
+    std::fs::write(
+        &path,
+        line("no").replace("\"n\"", "\"p\"") + &line("<promise>DONE</promise>"),
+    )
+    .unwrap();
     assert_eq!(session.hook("stop", json!({})).get("decision"), None);
     assert_eq!(test.status(NAME)["status"], "done");
 }
@@ -527,8 +752,15 @@ fn checks_that_outlast_the_client_s_patience_are_red_and_leave_nothing() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it --check 'sleep 1000'");
-    let prompt = Session { within: "2", ..session }.goes_on("no");
-    assert!(prompt.contains("The check `sleep 1000` is red (timeout after 1"), "{prompt}");
+    let prompt = Session {
+        within: "2",
+        ..session
+    }
+    .goes_on("no");
+    assert!(
+        prompt.contains("The check `sleep 1000` is red (timeout after 1"),
+        "{prompt}"
+    );
 }
 
 #[test]

@@ -13,12 +13,37 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("promptFile", r#""spec.md""#, "/task/file", "null"),
     ("promise", r#""OK NOW""#, "/proof/promise", r#""OK NOW""#),
     ("noPromise", "true", "/proof/fallback", "[]"),
-    ("donePattern", r#""^all done$""#, "/proof/pattern", r#""^all done$""#),
+    (
+        "donePattern",
+        r#""^all done$""#,
+        "/proof/pattern",
+        r#""^all done$""#,
+    ),
     ("doneFile", r#""out.md""#, "/proof/file", r#""out.md""#),
-    ("fallbackPromises", r#"["YES"]"#, "/proof/fallback", r#"["YES"]"#),
-    ("checks", r#"["true"]"#, "/proof/checks/0/command", r#""true""#),
-    ("checkTimeout", r#""3m""#, "/proof/checks/0/timeout_ms", "180000"),
-    ("onFail", r#""PREPEND""#, "/proof/checks/0/on_fail", r#""prepend""#),
+    (
+        "fallbackPromises",
+        r#"["YES"]"#,
+        "/proof/fallback",
+        r#"["YES"]"#,
+    ),
+    (
+        "checks",
+        r#"["true"]"#,
+        "/proof/checks/0/command",
+        r#""true""#,
+    ),
+    (
+        "checkTimeout",
+        r#""3m""#,
+        "/proof/checks/0/timeout_ms",
+        "180000",
+    ),
+    (
+        "onFail",
+        r#""PREPEND""#,
+        "/proof/checks/0/on_fail",
+        r#""prepend""#,
+    ),
     ("preflight", "false", "/proof/preflight", "false"),
     ("maxIterations", "3", "/limits/iterations", "3"),
     ("maxCost", "1.5", "/limits/cost_usd", "1.5"),
@@ -26,18 +51,33 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("maxTime", r#""2h""#, "/limits/time_ms", "7200000"),
     ("maxFailures", "9", "/limits/failures", "9"),
     ("iterationTimeout", "90", "/limits/iteration_ms", "90000"),
-    ("inactivityTimeout", r#""5m""#, "/limits/inactivity_ms", "300000"),
+    (
+        "inactivityTimeout",
+        r#""5m""#,
+        "/limits/inactivity_ms",
+        "300000",
+    ),
     ("delay", r#""10ms""#, "/rest/delay_ms", "10"),
     ("backoff", r#""2s..9s""#, "/rest/backoff_cap_ms", "9000"),
     ("agent", r#""codex""#, "/agent/name", r#""codex""#),
     ("model", r#""big""#, "/agent/command/2", r#""big""#),
     ("approve", r#""none""#, "/agent/approve", r#""none""#),
     ("exitWaiting", "7", "/agent/exit_waiting", "7"),
-    ("context", r#""feedback""#, "/context/level", r#""feedback""#),
+    (
+        "context",
+        r#""feedback""#,
+        "/context/level",
+        r#""feedback""#,
+    ),
     ("diffChars", "11", "/context/diff_chars", "11"),
     ("outputChars", "12", "/context/output_chars", "12"),
     ("contextBus", "4", "/context/bus", "4"),
-    ("agents", r#"{"mine": {"command": "mine"}}"#, "/agent/name", r#""mine""#),
+    (
+        "agents",
+        r#"{"mine": {"command": "mine"}}"#,
+        "/agent/name",
+        r#""mine""#,
+    ),
     ("worktree", r#""side""#, "/worktree/branch", r#""side""#),
     ("scm", r#"["commit"]"#, "/scm/tasks/0", r#""commit""#),
     ("shareWorkspace", "true", "/share_workspace", "true"),
@@ -48,7 +88,12 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("graceTerm", r#""1s""#, "/grace/term_ms", "1000"),
     ("graceMarker", r#""2s""#, "/grace/marker_ms", "2000"),
     ("graceSurvivor", r#""3s""#, "/grace/survivor_ms", "3000"),
-    ("prices", r#"{"mine": {"input": 1, "output": 2}}"#, "/prices/mine/input", "1.0"),
+    (
+        "prices",
+        r#"{"mine": {"input": 1, "output": 2}}"#,
+        "/prices/mine/input",
+        "1.0",
+    ),
     ("graceLinger", r#""4s""#, "/grace/linger_ms", "4000"),
     ("maxTokens", "5000", "/limits/tokens", "5000"),
     ("probe", r#""2s..9s""#, "/rest/probe_cap_ms", "9000"),
@@ -75,11 +120,24 @@ fn every_key_of_a_settings_file_acts() {
     let tested: BTreeSet<&str> = KEYS
         .iter()
         .map(|row| row.0)
-        .chain(["allowApiKey", "quiet", "raw", "stream", "tmux", "tmuxSocket"])
+        .chain([
+            "allowApiKey",
+            "quiet",
+            "raw",
+            "stream",
+            "tmux",
+            "tmuxSocket",
+        ])
         .collect();
     let test = Test::new();
-    let config: Value = serde_json::from_str(&test.ralph(&["config", "--json"]).exits(0).out).unwrap();
-    let known: BTreeSet<&str> = config.as_object().unwrap().keys().map(String::as_str).collect();
+    let config: Value =
+        serde_json::from_str(&test.ralph(&["config", "--json"]).exits(0).out).unwrap();
+    let known: BTreeSet<&str> = config
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     assert_eq!(known, tested, "every key is tested, and no other");
     std::thread::scope(|scope| {
         for row in KEYS {
@@ -90,14 +148,21 @@ fn every_key_of_a_settings_file_acts() {
 
 fn acts((key, value, place, expected): &(&str, &str, &str, &str)) {
     let test = Test::git().file("spec.md", "a spec\n");
-    let test = ["claude", "codex", "mine"].into_iter().fold(test, |test, name| test.on_path(name, ECHO));
+    let test = ["claude", "codex", "mine"]
+        .into_iter()
+        .fold(test, |test, name| test.on_path(name, ECHO));
     let mut settings = beside(key);
     settings[*key] = serde_json::from_str(value).unwrap();
     test.write(".ralph/settings.json", &settings.to_string());
     let mut words = vec!["run", "--name", "a"];
     words.extend((!key.starts_with("prompt")).then_some("task"));
     // One iteration is enough to write the plan down.
-    words.extend((*key != "maxIterations").then_some(["-m", "1"]).into_iter().flatten());
+    words.extend(
+        (*key != "maxIterations")
+            .then_some(["-m", "1"])
+            .into_iter()
+            .flatten(),
+    );
     let done = test.ralph(&words);
     assert!(done.code < 2, "{key}: {done:?}");
     let plan = &test.journal("a")[0]["plan"];
@@ -114,8 +179,18 @@ fn acts((key, value, place, expected): &(&str, &str, &str, &str)) {
 fn the_console_s_keys_act() {
     let agent = "#!/bin/sh\ncat > /dev/null\necho words of the agent\n";
     let out = |settings: &str, more: &[&str]| {
-        let test = Test::new().on_path("claude", agent).file(".ralph/settings.toml", settings);
-        test.ralph(&[&["run", "task", "-m", "1", "--no-promise", "--name", "a"], more].concat()).exits(0).out
+        let test = Test::new()
+            .on_path("claude", agent)
+            .file(".ralph/settings.toml", settings);
+        test.ralph(
+            &[
+                &["run", "task", "-m", "1", "--no-promise", "--name", "a"],
+                more,
+            ]
+            .concat(),
+        )
+        .exits(0)
+        .out
     };
     assert!(out("", &[]).contains("words of the agent"));
     assert!(!out("stream = false", &[]).contains("words of the agent"));
@@ -123,17 +198,32 @@ fn the_console_s_keys_act() {
     assert!(out("stream = false", &["--stream-agent-output"]).contains("words of the agent"));
     assert!(out("quiet = true", &[]).lines().count() <= 2);
     assert!(out("quiet = true", &["--json"]).starts_with('{'));
-    let test = Test::new().on_path("claude", agent).file(".ralph/settings.toml", "stream = false");
-    test.ralph(&["run", "task", "-m", "1", "--name", "a"]).exits(1);
+    let test = Test::new()
+        .on_path("claude", agent)
+        .file(".ralph/settings.toml", "stream = false");
+    test.ralph(&["run", "task", "-m", "1", "--name", "a"])
+        .exits(1);
     test.ralph(&["set", "a", "max-iterations=2"]).exits(0);
-    let resumed = test.ralph(&["resume", "a"]).exits(1).says("starting iteration 2/2");
-    assert!(!resumed.out.contains("words of the agent"), "a resumed loop is shown in the same way");
+    let resumed = test
+        .ralph(&["resume", "a"])
+        .exits(1)
+        .says("starting iteration 2/2");
+    assert!(
+        !resumed.out.contains("words of the agent"),
+        "a resumed loop is shown in the same way"
+    );
 }
 
 #[test]
 fn the_example_of_the_harness_is_understood_as_it_is() {
-    let test = Test::new().on_path("claude", &format!("{ECHO}echo '<response>done</response>'\n"));
-    let test = test.program("mvnw", "#!/bin/sh\ntest -f stdin.txt || { echo 'no build yet'; exit 1; }\n");
+    let test = Test::new().on_path(
+        "claude",
+        &format!("{ECHO}echo '<response>done</response>'\n"),
+    );
+    let test = test.program(
+        "mvnw",
+        "#!/bin/sh\ntest -f stdin.txt || { echo 'no build yet'; exit 1; }\n",
+    );
     test.write(
         ".ralph/settings.json",
         r#"{
@@ -160,27 +250,41 @@ fn the_example_of_the_harness_is_understood_as_it_is() {
     // The tasks for git need a repository with a place to push to.
     test.sh("git init -q -b main && git init -q --bare -b main ../there.git && git remote add origin ../there.git");
     test.sh("git config push.autoSetupRemote true && git add -A && git commit -q -m first");
-    test.ralph(&["--prompt", "Build it.", "--name", "a"]).exits(0).says("loop complete after 1 iteration");
+    test.ralph(&["--prompt", "Build it.", "--name", "a"])
+        .exits(0)
+        .says("loop complete after 1 iteration");
     let words: Vec<String> = test.read("words.txt").lines().map(str::to_owned).collect();
     assert_eq!(words[0], "-p");
-    assert!(words.ends_with(&["--model", "opus", "--no-auto-compact"].map(str::to_owned)), "{words:?}");
+    assert!(
+        words.ends_with(&["--model", "opus", "--no-auto-compact"].map(str::to_owned)),
+        "{words:?}"
+    );
     assert!(test.read("stdin.txt").starts_with("Build it.\n"));
     assert!(test.read("stdin.txt").contains("no build yet"));
     let plan = &test.journal("a")[0]["plan"];
     assert_eq!(plan["limits"]["iterations"], 10);
     assert_eq!(plan["proof"]["promise"], "DONE");
     assert_eq!(plan["context"]["output_chars"], 5000);
-    assert_eq!(test.sh("git -C ../there.git log --oneline | wc -l").trim(), "2");
+    assert_eq!(
+        test.sh("git -C ../there.git log --oneline | wc -l").trim(),
+        "2"
+    );
 }
 
 #[test]
 fn a_section_of_another_program_s_file_is_enough() {
     let yaml = "llm:\n  model: other\nralph_loop:\n  max_iterations: 2        # few\n  max_cost: null\n  \
                 max_time: 600\n  completion_tag: \"FIN\"\n  agent: build\n";
-    let test = Test::new().on_path("claude", ECHO).file("config.yaml", yaml);
-    test.ralph(&["run", "x", "--name", "a", "-c", "config.yaml"]).exits(1);
+    let test = Test::new()
+        .on_path("claude", ECHO)
+        .file("config.yaml", yaml);
+    test.ralph(&["run", "x", "--name", "a", "-c", "config.yaml"])
+        .exits(1);
     let plan = &test.journal("a")[0]["plan"];
-    assert_eq!(plan["agent"]["name"], "claude", "build means the default agent");
+    assert_eq!(
+        plan["agent"]["name"], "claude",
+        "build means the default agent"
+    );
     assert_eq!(plan["limits"]["iterations"], 2);
     assert_eq!(plan["limits"]["time_ms"], 600_000);
     assert_eq!(plan["limits"]["cost_usd"], Value::Null);
@@ -194,7 +298,10 @@ fn layers_lie_over_one_another() {
         "../home/.config/ralph/settings.yaml",
         "max-iterations: 1\ndelay: 1\nmodel: u\nchecks: [a, b]\n",
     );
-    test.write(".ralph/settings.toml", "max_iterations = 2\nbackoff = '1s..2s'\n[agent]\ncommand = 'p'\n");
+    test.write(
+        ".ralph/settings.toml",
+        "max_iterations = 2\nbackoff = '1s..2s'\n[agent]\ncommand = 'p'\n",
+    );
     test.write(
         ".ralph/settings.local.json",
         r#"{"maxIterations": 3, "checks": ["c"], "agent": {"flags": ["-l"]}}"#,
@@ -205,55 +312,112 @@ fn layers_lie_over_one_another() {
     };
     let all = config(&[]);
     let came = |all: &Value, key: &str| {
-        let from = all[key]["from"].as_str().unwrap_or("nowhere").rsplit('/').next().unwrap().to_owned();
+        let from = all[key]["from"]
+            .as_str()
+            .unwrap_or("nowhere")
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .to_owned();
         (all[key]["value"].clone(), from)
     };
-    assert_eq!(came(&all, "maxIterations"), (json!(3), "settings.local.json".into()));
+    assert_eq!(
+        came(&all, "maxIterations"),
+        (json!(3), "settings.local.json".into())
+    );
     assert_eq!(came(&all, "delay"), (json!(1), "settings.yaml".into()));
-    assert_eq!(came(&all, "backoff"), (json!("1s..2s"), "settings.toml".into()));
+    assert_eq!(
+        came(&all, "backoff"),
+        (json!("1s..2s"), "settings.toml".into())
+    );
     assert_eq!(came(&all, "maxFailures"), (json!(5), "default".into()));
-    assert_eq!(came(&all, "agent.command"), (json!(["p"]), "settings.toml".into()), "objects merge");
-    assert_eq!(came(&all, "agent.flags"), (json!(["-l"]), "settings.local.json".into()));
-    assert_eq!(came(&all, "checks[0].command"), (json!("c"), "settings.local.json".into()), "lists replace");
+    assert_eq!(
+        came(&all, "agent.command"),
+        (json!(["p"]), "settings.toml".into()),
+        "objects merge"
+    );
+    assert_eq!(
+        came(&all, "agent.flags"),
+        (json!(["-l"]), "settings.local.json".into())
+    );
+    assert_eq!(
+        came(&all, "checks[0].command"),
+        (json!("c"), "settings.local.json".into()),
+        "lists replace"
+    );
     assert!(all.get("checks[1].command").is_none());
     test.write("other.json", r#"{"backoff": "3s..4s"}"#);
     let all = config(&["-c", "other.json"]);
-    assert_eq!(came(&all, "backoff"), (json!("3s..4s"), "other.json".into()));
+    assert_eq!(
+        came(&all, "backoff"),
+        (json!("3s..4s"), "other.json".into())
+    );
     assert_eq!(
         came(&all, "maxIterations"),
         (json!(3), "settings.local.json".into()),
         "the local one still applies"
     );
-    assert!(all.get("agent.command").is_none(), "the project's file does not");
-    test.ralph(&["config"]).exits(0).says("# Limits\nmaxIterations");
+    assert!(
+        all.get("agent.command").is_none(),
+        "the project's file does not"
+    );
+    test.ralph(&["config"])
+        .exits(0)
+        .says("# Limits\nmaxIterations");
 }
 
 #[test]
 fn what_is_said_to_be_nothing_takes_nothing_else_away() {
-    let below = r#"{"promptFile": "spec.md", "noPromise": true, "agent": {"command": "p", "flags": "-f"}}"#;
+    let below =
+        r#"{"promptFile": "spec.md", "noPromise": true, "agent": {"command": "p", "flags": "-f"}}"#;
     let nothing = r#"{"prompt": null, "promise": null, "agent": {"name": null, "flags": null}}"#;
-    let test = Test::new().file(".ralph/settings.json", below).file(".ralph/settings.local.json", nothing);
+    let test = Test::new()
+        .file(".ralph/settings.json", below)
+        .file(".ralph/settings.local.json", nothing);
     let all: Value = serde_json::from_str(&test.ralph(&["config", "--json"]).exits(0).out).unwrap();
     assert_eq!(all["promptFile"]["value"], "spec.md");
     assert_eq!(all["noPromise"]["value"], true);
     assert_eq!(all["agent.command"]["value"], json!(["p"]));
-    assert_eq!(all["agent.flags"], json!({ "value": [], "from": ".ralph/settings.local.json" }));
-    let null = r#"{"agents": {"claude": {"title": null, "approve": {"all": null}}}, "agent": "claude"}"#;
-    let test = Test::new().on_path("claude", ECHO).file(".ralph/settings.json", null);
-    test.ralph(&["run", "x", "-m", "1", "--no-promise"]).exits(0);
+    assert_eq!(
+        all["agent.flags"],
+        json!({ "value": [], "from": ".ralph/settings.local.json" })
+    );
+    let null =
+        r#"{"agents": {"claude": {"title": null, "approve": {"all": null}}}, "agent": "claude"}"#;
+    let test = Test::new()
+        .on_path("claude", ECHO)
+        .file(".ralph/settings.json", null);
+    test.ralph(&["run", "x", "-m", "1", "--no-promise"])
+        .exits(0);
 }
 
 #[test]
 fn flags_outweigh_every_file() {
-    let settings =
-        "maxIterations = 7\npromptFile = 'spec.md'\nnoPromise = true\nchecks = ['false']\nagent = 'codex'\n";
-    let test = Test::new().file(".ralph/settings.toml", settings).file("spec.md", "x");
-    let words =
-        ["run", "the task", "--name", "a", "-m", "1", "--check", "true", "--promise", "Y", "--", "true"];
+    let settings = "maxIterations = 7\npromptFile = 'spec.md'\nnoPromise = true\nchecks = ['false']\nagent = 'codex'\n";
+    let test = Test::new()
+        .file(".ralph/settings.toml", settings)
+        .file("spec.md", "x");
+    let words = [
+        "run",
+        "the task",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--check",
+        "true",
+        "--promise",
+        "Y",
+        "--",
+        "true",
+    ];
     test.ralph(&words).exits(1);
     let plan = &test.journal("a")[0]["plan"];
     assert_eq!(plan["limits"]["iterations"], 1);
-    assert_eq!(plan["task"], json!({ "title": null, "text": "the task", "file": null }));
+    assert_eq!(
+        plan["task"],
+        json!({ "title": null, "text": "the task", "file": null })
+    );
     assert_eq!(plan["proof"]["promise"], "Y");
     assert_eq!(plan["proof"]["checks"].as_array().unwrap().len(), 1);
     assert_eq!(plan["proof"]["checks"][0]["command"], "true");
@@ -262,24 +426,84 @@ fn flags_outweigh_every_file() {
 
 /// A settings file that is wrong, what the error names, and what the hint says.
 const WRONG: &[(&str, &str, &str, &str)] = &[
-    ("settings.json", "{ \"maxIterations\": ", "settings.json: EOF while parsing", "correct that place"),
-    ("settings.toml", "a = \n", "settings.toml: ", "correct that place"),
-    ("settings.toml", "max-time = 5\nmax-time = 6\n", "line 2", "correct that place"),
-    ("settings.yaml", "a: [1, 2\nb: }", "settings.yaml: ", "correct that place"),
-    ("settings.json", "[1]", "does not hold settings", "names and values"),
+    (
+        "settings.json",
+        "{ \"maxIterations\": ",
+        "settings.json: EOF while parsing",
+        "correct that place",
+    ),
+    (
+        "settings.toml",
+        "a = \n",
+        "settings.toml: ",
+        "correct that place",
+    ),
+    (
+        "settings.toml",
+        "max-time = 5\nmax-time = 6\n",
+        "line 2",
+        "correct that place",
+    ),
+    (
+        "settings.yaml",
+        "a: [1, 2\nb: }",
+        "settings.yaml: ",
+        "correct that place",
+    ),
+    (
+        "settings.json",
+        "[1]",
+        "does not hold settings",
+        "names and values",
+    ),
     (
         "settings.json",
         r#"{"maxIterations": "ten"}"#,
         "maxIterations must be a whole number",
         "maxIterations: 10",
     ),
-    ("settings.json", r#"{"maxIterations": -1}"#, "maxIterations must be", "10"),
-    ("settings.json", r#"{"max_time": "soon"}"#, "max_time must be a duration, not \"soon\"", "5m"),
-    ("settings.json", r#"{"maxCost": true}"#, "maxCost must be an amount", "2.50"),
-    ("settings.json", r#"{"preflight": "no"}"#, "preflight must be true or false", "true"),
-    ("settings.json", r#"{"promise": 5}"#, "promise must be a text, not 5", "promise"),
-    ("settings.json", r#"{"onFail": "explode"}"#, "onFail must be one of append, prepend, replace", "append"),
-    ("settings.json", r#"{"guardrails": "x"}"#, "guardrails must be a list, not \"x\"", "command"),
+    (
+        "settings.json",
+        r#"{"maxIterations": -1}"#,
+        "maxIterations must be",
+        "10",
+    ),
+    (
+        "settings.json",
+        r#"{"max_time": "soon"}"#,
+        "max_time must be a duration, not \"soon\"",
+        "5m",
+    ),
+    (
+        "settings.json",
+        r#"{"maxCost": true}"#,
+        "maxCost must be an amount",
+        "2.50",
+    ),
+    (
+        "settings.json",
+        r#"{"preflight": "no"}"#,
+        "preflight must be true or false",
+        "true",
+    ),
+    (
+        "settings.json",
+        r#"{"promise": 5}"#,
+        "promise must be a text, not 5",
+        "promise",
+    ),
+    (
+        "settings.json",
+        r#"{"onFail": "explode"}"#,
+        "onFail must be one of append, prepend, replace",
+        "append",
+    ),
+    (
+        "settings.json",
+        r#"{"guardrails": "x"}"#,
+        "guardrails must be a list, not \"x\"",
+        "command",
+    ),
     (
         "settings.json",
         r#"{"guardrails": [{"command": "x", "failActoin": "APPEND"}]}"#,
@@ -298,8 +522,18 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "maxIteratoins is not a setting",
         "did you mean maxIterations?",
     ),
-    ("settings.json", r#"{"zebra": 5}"#, "zebra is not a setting", "ralph config"),
-    ("settings.json", r#"{"maxIterations": 5, "max_iterations": 6}"#, "is given twice", "another spelling"),
+    (
+        "settings.json",
+        r#"{"zebra": 5}"#,
+        "zebra is not a setting",
+        "ralph config",
+    ),
+    (
+        "settings.json",
+        r#"{"maxIterations": 5, "max_iterations": 6}"#,
+        "is given twice",
+        "another spelling",
+    ),
     (
         "settings.json",
         r#"{"agent": {"comand": "x"}}"#,
@@ -330,7 +564,12 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "agents.mine: command is missing",
         "command",
     ),
-    ("settings.json", r#"{"agents": {"mine": 5}}"#, "agents.mine must be an object", "agents has"),
+    (
+        "settings.json",
+        r#"{"agents": {"mine": 5}}"#,
+        "agents.mine must be an object",
+        "agents has",
+    ),
     (
         "settings.json",
         r#"{"agents": {"mine": {"command": "x", "denied": ["("]}}, "agent": "mine"}"#,
@@ -355,28 +594,78 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.json: maxCost is set, but the cost of `mine`",
         "--allow-unknown-cost",
     ),
-    ("settings.json", r#"{"maxTime": 5, "maxTime": 6}"#, "maxTime is given twice", "correct that place"),
+    (
+        "settings.json",
+        r#"{"maxTime": 5, "maxTime": 6}"#,
+        "maxTime is given twice",
+        "correct that place",
+    ),
     (
         "settings.toml",
         "maxCost = inf\n",
         "settings.toml: inf is not a number at line 1",
         "correct that place",
     ),
-    ("settings.toml", "maxTime = 2001-02-03\n", "maxTime must be a duration, not a date", "2h"),
+    (
+        "settings.toml",
+        "maxTime = 2001-02-03\n",
+        "maxTime must be a duration, not a date",
+        "2h",
+    ),
     (
         "settings.yaml",
         "max_time: 5\nmax_time: 6\n",
         "duplicate mapping key: max_time\n",
         "correct that place",
     ),
-    ("settings.json", r#"{"checks": [{"command": null}]}"#, "checks[0] has no command", "command"),
-    ("settings.json", r#"{"checks": ["true", {}]}"#, "checks[1] has no command", "command"),
-    ("settings.json", r#"{"checks": ["true", " "]}"#, "checks: a check is empty (number 2)", "--check"),
-    ("settings.json", r#"{"checks": [5]}"#, "checks[0] must be a text or an object, not 5", "checks has"),
-    ("settings.json", r#"{"noPreflight": true}"#, "noPreflight is a flag, not a setting", "preflight: false"),
-    ("settings.json", r#"{"fallbackPromises": [" "]}"#, "fallbackPromises: a promise is empty", "noPromise"),
-    ("settings.json", r#"{"fallbackPromises": []}"#, "fallbackPromises: a promise is empty, or", "noPromise"),
-    ("settings.json", r#"{"doneFile": ""}"#, "settings.json: doneFile is empty", "name a file"),
+    (
+        "settings.json",
+        r#"{"checks": [{"command": null}]}"#,
+        "checks[0] has no command",
+        "command",
+    ),
+    (
+        "settings.json",
+        r#"{"checks": ["true", {}]}"#,
+        "checks[1] has no command",
+        "command",
+    ),
+    (
+        "settings.json",
+        r#"{"checks": ["true", " "]}"#,
+        "checks: a check is empty (number 2)",
+        "--check",
+    ),
+    (
+        "settings.json",
+        r#"{"checks": [5]}"#,
+        "checks[0] must be a text or an object, not 5",
+        "checks has",
+    ),
+    (
+        "settings.json",
+        r#"{"noPreflight": true}"#,
+        "noPreflight is a flag, not a setting",
+        "preflight: false",
+    ),
+    (
+        "settings.json",
+        r#"{"fallbackPromises": [" "]}"#,
+        "fallbackPromises: a promise is empty",
+        "noPromise",
+    ),
+    (
+        "settings.json",
+        r#"{"fallbackPromises": []}"#,
+        "fallbackPromises: a promise is empty, or",
+        "noPromise",
+    ),
+    (
+        "settings.json",
+        r#"{"doneFile": ""}"#,
+        "settings.json: doneFile is empty",
+        "name a file",
+    ),
     (
         "settings.json",
         r#"{"agents": {"mine": {"command": "x", "exit": [{"code": null, "means": "login"}]}}}"#,
@@ -407,8 +696,18 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "worktree must be true, false or the name of a branch, not 5",
         "feature/parser",
     ),
-    ("settings.json", r#"{"scm": 5}"#, "scm must be an object or a list", "scm has"),
-    ("settings.yaml", "ralph_loop: 5\n", "ralph_loop does not hold settings", "object"),
+    (
+        "settings.json",
+        r#"{"scm": 5}"#,
+        "scm must be an object or a list",
+        "scm has",
+    ),
+    (
+        "settings.yaml",
+        "ralph_loop: 5\n",
+        "ralph_loop does not hold settings",
+        "object",
+    ),
     (
         "settings.yaml",
         "ralph_loop:\n  max_iteration: 5\n",
@@ -420,15 +719,26 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
 #[test]
 fn what_is_wrong_in_a_file_is_named() {
     for (file, text, error, hint) in WRONG {
-        let test = Test::new().on_path("claude", ECHO).file(&format!(".ralph/{file}"), text);
-        let done = test.ralph(&["run", "x", "-m", "1"]).exits(2).complains(error);
-        let (_, given) = done.err.split_once("hint: ").unwrap_or_else(|| panic!("no hint: {done:?}"));
+        let test = Test::new()
+            .on_path("claude", ECHO)
+            .file(&format!(".ralph/{file}"), text);
+        let done = test
+            .ralph(&["run", "x", "-m", "1"])
+            .exits(2)
+            .complains(error);
+        let (_, given) = done
+            .err
+            .split_once("hint: ")
+            .unwrap_or_else(|| panic!("no hint: {done:?}"));
         assert!(given.contains(hint), "{text}: {hint:?} is not in {given:?}");
         assert!(
             done.err.contains(&format!(".ralph/{file}: ")) || error.contains("does not hold"),
             "{done:?}"
         );
-        assert!(!test.state_dir().join("loops").exists(), "nothing was begun");
+        assert!(
+            !test.state_dir().join("loops").exists(),
+            "nothing was begun"
+        );
     }
 }
 
@@ -441,17 +751,35 @@ fn a_file_that_cannot_be_read_is_named() {
             .complains(error)
             .complains(hint);
     };
-    refused(&["-c", "DONE"], "the name does not say what it is", "--promise TEXT");
-    refused(&["-c", "missing.json"], "there is no settings file missing.json", "--promise TEXT");
+    refused(
+        &["-c", "DONE"],
+        "the name does not say what it is",
+        "--promise TEXT",
+    );
+    refused(
+        &["-c", "missing.json"],
+        "there is no settings file missing.json",
+        "--promise TEXT",
+    );
     refused(&["--settings", "."], "the name does not say", ".json");
     test.sh("mkdir dir.json && mkfifo pipe.json && printf '\\377' > bytes.json && head -c 2000000 /dev/zero > big.json");
-    refused(&["-c", "dir.json"], "cannot read dir.json: it is not a regular file", "mend it");
+    refused(
+        &["-c", "dir.json"],
+        "cannot read dir.json: it is not a regular file",
+        "mend it",
+    );
     refused(&["-c", "pipe.json"], "cannot read pipe.json", "mend it");
     refused(&["-c", "bytes.json"], "bytes.json is not UTF-8", "UTF-8");
     refused(&["-c", "big.json"], "big.json is too long", "1 MiB");
     test.sh("ln -s nowhere .ralph/settings.json");
-    refused(&[], "there is no settings file .ralph/settings.json", "hint");
-    test.sh("rm .ralph/settings.json; echo '{}' > .ralph/settings.json; echo > .ralph/settings.yaml");
+    refused(
+        &[],
+        "there is no settings file .ralph/settings.json",
+        "hint",
+    );
+    test.sh(
+        "rm .ralph/settings.json; echo '{}' > .ralph/settings.json; echo > .ralph/settings.yaml",
+    );
     refused(&[], "there are two settings files", "keep one");
     test.sh("rm -r .ralph && ln -s .ralph .ralph");
     refused(&[], "cannot look for settings in ", "mend it");
@@ -467,27 +795,53 @@ fn flags_that_contradict_are_refused() {
         (&["--quiet", "--json"], "--quiet"),
         (&["--model", "m", "--", "claude"], "--model and a command"),
         (&["--yolo", "--", "claude"], "--approve and a command"),
-        (&["--agent", "claude", "--", "claude"], "--agent and a command"),
+        (
+            &["--agent", "claude", "--", "claude"],
+            "--agent and a command",
+        ),
         (&["--approve", "most"], "most"),
-        (&["--agent", "script:x", "--model", "m"], "--model: script:x is not a known agent"),
-        (&["--agent", "script:x", "--yolo"], "--approve: script:x is not a known agent"),
+        (
+            &["--agent", "script:x", "--model", "m"],
+            "--model: script:x is not a known agent",
+        ),
+        (
+            &["--agent", "script:x", "--yolo"],
+            "--approve: script:x is not a known agent",
+        ),
         (&["--done-file", ""], "--done-file is empty"),
         (&["--model", " "], "--model is empty"),
         (&["--", "."], "there is no program ."),
         (&["--", "./"], "is a directory: ./"),
         (&["--exit-waiting", "300"], "--exit-waiting"),
     ] {
-        test.ralph(&[&["run", "x"], words].concat()).exits(2).complains(error).complains("hint:");
+        test.ralph(&[&["run", "x"], words].concat())
+            .exits(2)
+            .complains(error)
+            .complains("hint:");
     }
 }
 
 #[test]
 fn a_choice_may_be_typed_in_capitals_as_files_have_it() {
-    let words =
-        ["run", "x", "--name", "a", "-m", "1", "--no-promise", "--check", "true", "--on-fail", "REPLACE"];
+    let words = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--no-promise",
+        "--check",
+        "true",
+        "--on-fail",
+        "REPLACE",
+    ];
     let test = Test::new();
     test.ralph(&[&words[..], &["--", "true"]].concat()).exits(0);
-    assert_eq!(test.journal("a")[0]["plan"]["proof"]["checks"][0]["on_fail"], "replace");
+    assert_eq!(
+        test.journal("a")[0]["plan"]["proof"]["checks"][0]["on_fail"],
+        "replace"
+    );
 }
 
 #[test]
@@ -504,24 +858,39 @@ fn the_schema_is_checked_in() {
     );
     let schema: Value = serde_json::from_str(&schema).unwrap();
     for key in KEYS {
-        assert!(schema["$defs"]["settings"]["properties"][key.0].is_object(), "{}", key.0);
+        assert!(
+            schema["$defs"]["settings"]["properties"][key.0].is_object(),
+            "{}",
+            key.0
+        );
     }
 }
 
 /// The rows of the documentation's table, by the program's own help and schema.
 fn documented() -> String {
     let test = Test::new();
-    let schema: Value = serde_json::from_str(&test.ralph(&["config", "--schema"]).exits(0).out).unwrap();
+    let schema: Value =
+        serde_json::from_str(&test.ralph(&["config", "--schema"]).exits(0).out).unwrap();
     let schema = &schema["$defs"]["settings"];
     let help = test.ralph(&["run", "--help"]).exits(0).out;
     let keys = test.ralph(&["config"]).exits(0).out;
     let mut rows = vec!["| key | default | what it says |\n|---|---|---|\n".to_owned()];
-    for line in keys.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in keys
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         let key = line.split_whitespace().next().unwrap();
         let entry = &schema["properties"][key];
-        let (words, otherwise) = match entry["description"].as_str().unwrap().split_once(" [default: ") {
+        let (words, otherwise) = match entry["description"]
+            .as_str()
+            .unwrap()
+            .split_once(" [default: ")
+        {
             Some((words, otherwise)) => (words, otherwise.trim_end_matches(']').to_owned()),
-            None => (entry["description"].as_str().unwrap(), format!("`{}`", entry["default"])),
+            None => (
+                entry["description"].as_str().unwrap(),
+                format!("`{}`", entry["default"]),
+            ),
         };
         let aliases: Vec<String> = schema["properties"]
             .as_object()
@@ -530,7 +899,11 @@ fn documented() -> String {
             .filter(|(_, other)| other["description"] == format!("The same as {key}"))
             .map(|(alias, _)| format!("`{alias}`"))
             .collect();
-        let also = if aliases.is_empty() { String::new() } else { format!(" (also {})", aliases.join(", ")) };
+        let also = if aliases.is_empty() {
+            String::new()
+        } else {
+            format!(" (also {})", aliases.join(", "))
+        };
         let flag: String = key
             .chars()
             .flat_map(|c| {
@@ -540,10 +913,13 @@ fn documented() -> String {
             .collect();
         let stem = flag.trim_end_matches('s');
         let flags = ["--{} ", "--{}[", "--no-{} "].map(|form| form.replace("{}", &flag));
-        let known = flags.iter().any(|flag| help.contains(flag)) || help.contains(&format!("--{stem} "));
+        let known =
+            flags.iter().any(|flag| help.contains(flag)) || help.contains(&format!("--{stem} "));
         let only = if known { "" } else { " *File only.*" };
         let words = words.trim_end_matches("; repeatable");
-        rows.push(format!("| `{key}`{also} | {otherwise} | {words}.{only} |\n"));
+        rows.push(format!(
+            "| `{key}`{also} | {otherwise} | {words}.{only} |\n"
+        ));
     }
     rows.concat()
 }
@@ -554,24 +930,32 @@ fn the_documentation_lists_every_key() {
     let page = std::fs::read_to_string(path).unwrap();
     let (before, rest) = page.split_once("cargo nextest run settings -->\n").unwrap();
     let (_, after) = rest.split_once("<!-- end of keys -->").unwrap();
-    let right =
-        format!("{before}cargo nextest run settings -->\n\n{}\n<!-- end of keys -->{after}", documented());
+    let right = format!(
+        "{before}cargo nextest run settings -->\n\n{}\n<!-- end of keys -->{after}",
+        documented()
+    );
     if std::env::var_os("RALPH_BLESS").is_some() {
         std::fs::write(path, &right).unwrap();
     } else {
-        assert!(page == right, "the table of keys in docs/settings.md is old: RALPH_BLESS=1 writes it");
+        assert!(
+            page == right,
+            "the table of keys in docs/settings.md is old: RALPH_BLESS=1 writes it"
+        );
     }
 }
 
 #[test]
 fn the_documentation_s_examples_are_settings() {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.md")).unwrap();
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.md")).unwrap();
     let mut seen = 0;
     for format in ["json", "toml", "yaml"] {
         for block in page.split(&format!("```{format}\n")).skip(1) {
             let example = block.split("```").next().unwrap();
             let test = Test::new().file(&format!(".ralph/settings.{format}"), example);
-            test.ralph(&["config"]).exits(0).says(&format!(".ralph/settings.{format}"));
+            test.ralph(&["config"])
+                .exits(0)
+                .says(&format!(".ralph/settings.{format}"));
             seen += 1;
         }
     }
@@ -580,7 +964,9 @@ fn the_documentation_s_examples_are_settings() {
 
 #[test]
 fn settings_above_are_not_passed_over_in_silence() {
-    let test = Test::git().on_path("claude", ECHO).file(".ralph/settings.toml", "checks = ['false']\n");
+    let test = Test::git()
+        .on_path("claude", ECHO)
+        .file(".ralph/settings.toml", "checks = ['false']\n");
     test.sh("mkdir -p deep/er && touch deep/er/file");
     let run = |words: &[&str]| {
         let mut command = test.ralph_command(words);
@@ -589,11 +975,21 @@ fn settings_above_are_not_passed_over_in_silence() {
     };
     for words in [&["run", "x", "-m", "1"][..], &["config"]] {
         let done = run(words).exits(2);
-        done.complains("../../.ralph/settings.toml holds in").complains("-c ../../.ralph/settings.toml");
+        done.complains("../../.ralph/settings.toml holds in")
+            .complains("-c ../../.ralph/settings.toml");
     }
-    run(&["run", "x", "-m", "1", "--name", "a", "-c", "../../.ralph/settings.toml"])
-        .exits(1)
-        .says("check `false`: red");
+    run(&[
+        "run",
+        "x",
+        "-m",
+        "1",
+        "--name",
+        "a",
+        "-c",
+        "../../.ralph/settings.toml",
+    ])
+    .exits(1)
+    .says("check `false`: red");
     test.write("deep/er/.ralph/settings.toml", "maxIterations = 3\n");
     run(&["config"]).exits(0).says(".ralph/settings.toml");
     let outside = Test::new().file("../.ralph/settings.toml", "checks = ['false']\n");

@@ -20,7 +20,10 @@ pub(crate) fn holds(name: &str, text: &str) {
         return fs::write(path, text).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
-    let differs = kept.lines().zip(text.lines()).position(|(one, other)| one != other);
+    let differs = kept
+        .lines()
+        .zip(text.lines())
+        .position(|(one, other)| one != other);
     let line = differs.unwrap_or_else(|| kept.lines().count().min(text.lines().count())) + 1;
     assert!(
         kept == text,

@@ -4,11 +4,19 @@ use crate::kit::{Done, Live, Test, alive, signal, until};
 use std::fs;
 
 /// Says something, then waits for `go`.
-const WAITS: &str = "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n say over\n";
+const WAITS: &str =
+    "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n say over\n";
 const AGENT: [&str; 2] = ["--agent", "script:../agent.script"];
 
 fn spawn(test: &Test, name: &str, words: &[&str]) -> Done {
-    test.ralph(&[&["spawn", "work", "--name", name, "--no-promise"], &AGENT[..], words].concat())
+    test.ralph(
+        &[
+            &["spawn", "work", "--name", name, "--no-promise"],
+            &AGENT[..],
+            words,
+        ]
+        .concat(),
+    )
 }
 
 /// A loop called `a` in a window, whose first agent runs.
@@ -21,24 +29,41 @@ fn in_window() -> Test {
 
 /// Waits until a loop stands like this.
 pub(crate) fn until_status(test: &Test, name: &str, status: &str) {
-    until(&format!("{name} is {status}"), || test.status(name)["status"] == status);
+    until(&format!("{name} is {status}"), || {
+        test.status(name)["status"] == status
+    });
 }
 
 /// What ralph's own tmux answers.
 pub(crate) fn tmux(test: &Test, words: &[&str]) -> String {
-    let output = test.command("tmux").args(["-L", "ralph"]).args(words).output().unwrap();
+    let output = test
+        .command("tmux")
+        .args(["-L", "ralph"])
+        .args(words)
+        .output()
+        .unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
 fn a_loop_lives_in_a_window_until_its_end() {
     let test = in_window();
-    assert_eq!(tmux(&test, &["list-windows", "-t", "ralph", "-F", "#{window_name}"]), "a\n");
+    assert_eq!(
+        tmux(
+            &test,
+            &["list-windows", "-t", "ralph", "-F", "#{window_name}"]
+        ),
+        "a\n"
+    );
     until("its line in the window", || {
-        tmux(&test, &["capture-pane", "-p", "-t", "ralph:a"]).contains("[ralph] a: starting iteration 1/2")
+        tmux(&test, &["capture-pane", "-p", "-t", "ralph:a"])
+            .contains("[ralph] a: starting iteration 1/2")
     });
     let status = test.status("a");
-    assert_eq!((&status["status"], &status["current_iteration"]), (&"running".into(), &1.into()));
+    assert_eq!(
+        (&status["status"], &status["current_iteration"]),
+        (&"running".into(), &1.into())
+    );
     test.write("go", "");
     test.ralph(&["logs", "a", "-f"]).exits(0).says("over");
     until_status(&test, "a", "done");
@@ -53,11 +78,17 @@ fn the_line_names_the_window() {
     assert_eq!(spawn(&test, "a", &["-m", "10"]).exits(0).out, line);
     until_status(&test, "a", "done");
     let line = "spawned b (background) [ralph mode: iteration 1/10]\n";
-    assert_eq!(spawn(&test, "b", &["-m", "10", "--no-tmux"]).exits(0).out, line);
+    assert_eq!(
+        spawn(&test, "b", &["-m", "10", "--no-tmux"]).exits(0).out,
+        line
+    );
     until_status(&test, "b", "done");
     let json: serde_json::Value =
         serde_json::from_str(&spawn(&test, "c", &["-m", "1", "--json"]).exits(0).out).unwrap();
-    assert_eq!((&json["name"], &json["tmux"]), (&"c".into(), &"ralph:c".into()));
+    assert_eq!(
+        (&json["name"], &json["tmux"]),
+        (&"c".into(), &"ralph:c".into())
+    );
     until_status(&test, "c", "done");
     until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
 }
@@ -66,7 +97,9 @@ fn the_line_names_the_window() {
 fn without_tmux_it_is_a_plain_process() {
     let test = Test::new().script(&WAITS.replacen('\n', "\n say begun\n", 1));
     let test = test.file(".ralph/settings.toml", "tmux = false\n");
-    spawn(&test, "a", &["-m", "1"]).exits(0).says("(background)");
+    spawn(&test, "a", &["-m", "1"])
+        .exits(0)
+        .says("(background)");
     until("the agent", || test.workspace().join("here").exists());
     assert!(tmux(&test, &["ls"]).is_empty());
     let live = test.start(&["attach", "a"]);
@@ -75,21 +108,38 @@ fn without_tmux_it_is_a_plain_process() {
     live.end().exits(0).says("over");
     until_status(&test, "a", "done");
     let said = test.read_loop("a", "console.log");
-    assert!(said.contains("[ralph] a: loop complete after 1 iteration"), "{said}");
-    assert!(!said.contains("| over"), "the agent's output is kept once, in its own log");
+    assert!(
+        said.contains("[ralph] a: loop complete after 1 iteration"),
+        "{said}"
+    );
+    assert!(
+        !said.contains("| over"),
+        "the agent's output is kept once, in its own log"
+    );
 }
 
 #[test]
 fn the_caller_s_environment_reaches_the_agent_and_nobody_else() {
-    let test = Test::new()
-        .script("iteration *\n sh echo \"it is $SECRET\" > seen; until test -e go; do sleep 0.01; done\n");
+    let test = Test::new().script(
+        "iteration *\n sh echo \"it is $SECRET\" > seen; until test -e go; do sleep 0.01; done\n",
+    );
     let mut command = test.ralph_command(&["spawn", "x", "--name", "a", "-m", "1", "--no-promise"]);
-    command.args(AGENT).env("SECRET", "only-for-the-agent\nin two lines");
+    command
+        .args(AGENT)
+        .env("SECRET", "only-for-the-agent\nin two lines");
     test.start_command(command).end().exits(0);
-    until("the agent", || test.workspace().join("seen").exists() && !test.read("seen").is_empty());
-    assert_eq!(test.read("seen"), "it is only-for-the-agent\nin two lines\n");
+    until("the agent", || {
+        test.workspace().join("seen").exists() && !test.read("seen").is_empty()
+    });
+    assert_eq!(
+        test.read("seen"),
+        "it is only-for-the-agent\nin two lines\n"
+    );
     assert!(!tmux(&test, &["show-environment", "-g"]).contains("only-for-the-agent"));
-    let server: u32 = tmux(&test, &["display-message", "-p", "#{pid}"]).trim().parse().unwrap();
+    let server: u32 = tmux(&test, &["display-message", "-p", "#{pid}"])
+        .trim()
+        .parse()
+        .unwrap();
     let environment = fs::read(format!("/proc/{server}/environ")).unwrap();
     assert!(!String::from_utf8_lossy(&environment).contains("only-for-the-agent"));
     let files = test.sh("grep -rl only-for-the-agent ../state || true");
@@ -106,14 +156,28 @@ fn an_environment_that_was_not_sent_to_its_end_is_none() {
     until_status(&test, "a", "done");
     let pipe = test.root().join("pipe");
     test.sh("mkfifo ../pipe");
-    for (sent, fails) in [("PATH=/bin", true), ("PATH=/bin\\0", true), ("PATH=/bin\\0\\0", false)] {
+    for (sent, fails) in [
+        ("PATH=/bin", true),
+        ("PATH=/bin\\0", true),
+        ("PATH=/bin\\0\\0", false),
+    ] {
         let state = test.state_dir();
-        let words = ["__supervise", "b", "--state-dir", state.to_str().unwrap(), "--environment"];
+        let words = [
+            "__supervise",
+            "b",
+            "--state-dir",
+            state.to_str().unwrap(),
+            "--environment",
+        ];
         let live = test.start(&[&words[..], &[pipe.to_str().unwrap()]].concat());
         test.sh(&format!("printf '{sent}' > ../pipe"));
         let done = live.end();
         // With a whole environment it gets as far as to look for the loop.
-        let said = if fails { "whoever started this went away" } else { "no loop is called" };
+        let said = if fails {
+            "whoever started this went away"
+        } else {
+            "no loop is called"
+        };
         assert!(done.err.contains(said), "{sent}: {done:?}");
     }
     until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
@@ -123,8 +187,7 @@ fn an_environment_that_was_not_sent_to_its_end_is_none() {
 fn what_the_caller_has_open_stays_with_him() {
     for (kind, words) in [("tmux", "--pty"), ("no tmux", "--no-tmux")] {
         let test = Test::new().file("mine", "");
-        let agent =
-            "#!/bin/sh\nls -l /proc/self/fd > fds; touch here; until test -e go; do sleep 0.01; done\n";
+        let agent = "#!/bin/sh\nls -l /proc/self/fd > fds; touch here; until test -e go; do sleep 0.01; done\n";
         let test = test.program("agent", agent);
         let spawn = format!(
             "exec 7<mine; exec {} spawn x --name a -m 1 --no-promise {words} -- ./agent",
@@ -132,7 +195,11 @@ fn what_the_caller_has_open_stays_with_him() {
         );
         test.sh(&spawn);
         until("the agent", || test.workspace().join("here").exists());
-        assert!(!test.read("fds").contains("mine"), "{kind}: {}", test.read("fds"));
+        assert!(
+            !test.read("fds").contains("mine"),
+            "{kind}: {}",
+            test.read("fds")
+        );
         let open = test.sh("ls -l /proc/[0-9]*/fd 2>&- | grep -c \"$PWD/mine\" || true");
         assert_eq!(open.trim(), "0", "{kind}: somebody has it open");
         test.write("go", "");
@@ -143,15 +210,19 @@ fn what_the_caller_has_open_stays_with_him() {
 
 #[test]
 fn a_tmux_that_is_missing_or_too_old_is_named() {
-    let test = Test::new().script(WAITS).on_path("tmux", "#!/bin/sh\necho tmux 2.9a\n");
+    let test = Test::new()
+        .script(WAITS)
+        .on_path("tmux", "#!/bin/sh\necho tmux 2.9a\n");
     let done = spawn(&test, "a", &[]).exits(2);
-    done.complains("tmux 2.9a is too old").complains("--no-tmux");
+    done.complains("tmux 2.9a is too old")
+        .complains("--no-tmux");
     let test = Test::new().script(WAITS);
     test.sh("mkdir ../bin; for tool in sh cat git env; do ln -s \"$(command -v $tool)\" ../bin/$tool; done");
     let mut command = test.ralph_command(&["spawn", "x", "--name", "a"]);
     command.args(AGENT).env("PATH", test.root().join("bin"));
     let done = test.start_command(command).end().exits(2);
-    done.complains("tmux is not installed").complains("--no-tmux");
+    done.complains("tmux is not installed")
+        .complains("--no-tmux");
     assert!(!test.loop_dir("a").exists());
 }
 
@@ -162,7 +233,9 @@ fn what_cannot_begin_says_so_and_leaves_nothing() {
     let done = spawn(&test, "b", &[]).exits(2);
     done.complains("the loop \"a\" already works in this workspace");
     assert!(!test.loop_dir("b").exists());
-    test.ralph(&["spawn", "x", "--agent", "nobody"]).exits(2).complains("no such agent");
+    test.ralph(&["spawn", "x", "--agent", "nobody"])
+        .exits(2)
+        .complains("no such agent");
     spawn(&test, "A!", &[]).exits(2).complains("A!");
     test.write("go", "");
     until_status(&test, "a", "done");
@@ -171,14 +244,27 @@ fn what_cannot_begin_says_so_and_leaves_nothing() {
 #[test]
 fn it_is_paused_resumed_and_stopped_like_any_other() {
     let test = in_window();
-    test.ralph(&["pause", "a"]).exits(0).says("paused ralph loop for a");
+    test.ralph(&["pause", "a"])
+        .exits(0)
+        .says("paused ralph loop for a");
     test.write("go", "");
     until_status(&test, "a", "paused");
     test.sh("rm go here");
-    assert_eq!(test.ralph(&["resume", "a"]).exits(0).out, "resumed ralph loop for a\n");
-    until("the second agent", || test.workspace().join("here").exists());
+    assert_eq!(
+        test.ralph(&["resume", "a"]).exits(0).out,
+        "resumed ralph loop for a\n"
+    );
+    until("the second agent", || {
+        test.workspace().join("here").exists()
+    });
     assert_eq!(test.status("a")["current_iteration"], 2);
-    assert_eq!(tmux(&test, &["list-windows", "-t", "ralph", "-F", "#{window_name}"]), "a\n");
+    assert_eq!(
+        tmux(
+            &test,
+            &["list-windows", "-t", "ralph", "-F", "#{window_name}"]
+        ),
+        "a\n"
+    );
     test.ralph(&["stop", "a"]).exits(0);
     until_status(&test, "a", "stopped");
     until("the end of all", || test.survivors().is_empty());
@@ -193,15 +279,27 @@ fn killing_tmux_leaves_no_agent_and_the_loop_goes_on_later() {
     test.write("go", "");
     test.ralph(&["resume", "a"]).exits(0);
     until_status(&test, "a", "done");
-    assert_eq!(test.events("a", "started").len(), 2, "the one that was cut short counts");
+    assert_eq!(
+        test.events("a", "started").len(),
+        2,
+        "the one that was cut short counts"
+    );
 }
 
 #[test]
 fn a_kill_of_everything_leaves_no_agent() {
     let test = in_window();
-    let server: u32 = tmux(&test, &["display-message", "-p", "#{pid}"]).trim().parse().unwrap();
-    let warden: u32 =
-        tmux(&test, &["display-message", "-p", "-t", "ralph:a", "#{pane_pid}"]).trim().parse().unwrap();
+    let server: u32 = tmux(&test, &["display-message", "-p", "#{pid}"])
+        .trim()
+        .parse()
+        .unwrap();
+    let warden: u32 = tmux(
+        &test,
+        &["display-message", "-p", "-t", "ralph:a", "#{pane_pid}"],
+    )
+    .trim()
+    .parse()
+    .unwrap();
     let mut victims = vec![warden, server];
     victims.extend(crate::crash::supervisor(warden));
     crate::crash::kill_now(&victims);
@@ -224,7 +322,10 @@ fn a_viewer_may_come_and_go() {
     let test = in_window();
     let Some(live) = attach(&test) else { return };
     live.until_out("starting iteration 1/2");
-    let client: u32 = tmux(&test, &["list-clients", "-F", "#{client_pid}"]).trim().parse().unwrap();
+    let client: u32 = tmux(&test, &["list-clients", "-F", "#{client_pid}"])
+        .trim()
+        .parse()
+        .unwrap();
     signal(client, "KILL");
     drop(live.end());
     assert_eq!(test.status("a")["status"], "running");
@@ -245,25 +346,51 @@ fn an_answer_that_came_too_late_for_one_agent_is_no_key_for_the_next() {
     let agent = "#!/bin/sh\nif mkdir first 2>&-; then for i in 1 2 3 4 5; do printf '\\033[c'; done; exit; fi\n\
                  stty -echo -icanon min 1; printf ready\nhead -c 1 > keys\n";
     let test = Test::new().program("agent", agent);
-    let words = ["spawn", "--prompt", "work", "--name", "a", "-m", "2", "--no-promise", "--context", "none"];
-    test.ralph(&[&words[..], &["--delay", "300ms", "--pty", "--", "./agent"]].concat()).exits(0);
+    let words = [
+        "spawn",
+        "--prompt",
+        "work",
+        "--name",
+        "a",
+        "-m",
+        "2",
+        "--no-promise",
+        "--context",
+        "none",
+    ];
+    test.ralph(&[&words[..], &["--delay", "300ms", "--pty", "--", "./agent"]].concat())
+        .exits(0);
     until_status(&test, "a", "done");
-    assert_eq!(test.read("keys"), "w", "the prompt's first letter is the first key");
+    assert_eq!(
+        test.read("keys"),
+        "w",
+        "the prompt's first letter is the first key"
+    );
     until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
 }
 
 #[test]
 fn only_what_runs_in_the_background_can_be_looked_at() {
     let test = in_window();
-    test.ralph(&["attach", "a"]).exits(2).complains("attach needs a terminal").complains("ralph logs a -f");
-    test.ralph(&["attach", "b"]).exits(2).complains("no loop is called `b`");
+    test.ralph(&["attach", "a"])
+        .exits(2)
+        .complains("attach needs a terminal")
+        .complains("ralph logs a -f");
+    test.ralph(&["attach", "b"])
+        .exits(2)
+        .complains("no loop is called `b`");
     test.write("go", "");
     until_status(&test, "a", "done");
-    test.ralph(&["attach", "a"]).exits(2).complains("is not running: it is done").complains("ralph logs a");
+    test.ralph(&["attach", "a"])
+        .exits(2)
+        .complains("is not running: it is done")
+        .complains("ralph logs a");
     test.sh("rm go here");
     let live = test.start(&[&["run", "x", "--name", "f", "-m", "1"], &AGENT[..]].concat());
     until("the agent", || test.workspace().join("here").exists());
-    test.ralph(&["attach", "f"]).exits(2).complains("runs in a terminal of its own");
+    test.ralph(&["attach", "f"])
+        .exits(2)
+        .complains("runs in a terminal of its own");
     test.write("go", "");
     live.end().exits(1);
 }
@@ -288,10 +415,25 @@ fn after_a_restart_every_loop_in_the_background_goes_on() {
     for name in ["a", "b"] {
         spawn(&test, name, &["-m", "2", "--share-workspace"]).exits(0);
     }
-    spawn(&test, "ended", &["-m", "1", "--share-workspace", "--no-tmux"]).exits(0);
-    until("the agents", || ["a", "b", "ended"].iter().all(|name| !test.events(name, "spawned").is_empty()));
+    spawn(
+        &test,
+        "ended",
+        &["-m", "1", "--share-workspace", "--no-tmux"],
+    )
+    .exits(0);
+    until("the agents", || {
+        ["a", "b", "ended"]
+            .iter()
+            .all(|name| !test.events(name, "spawned").is_empty())
+    });
     test.ralph(&["stop", "ended"]).exits(0);
-    let live = test.start(&[&["run", "x", "--name", "f", "--share-workspace"], &AGENT[..]].concat());
+    let live = test.start(
+        &[
+            &["run", "x", "--name", "f", "--share-workspace"],
+            &AGENT[..],
+        ]
+        .concat(),
+    );
     until("the agent", || !test.events("f", "spawned").is_empty());
     crate::crash::crash(live);
     tmux(&test, &["kill-server"]);
@@ -302,7 +444,12 @@ fn after_a_restart_every_loop_in_the_background_goes_on() {
     let done = test.ralph(&["resume", "--all"]).exits(0);
     done.says("resumed ralph loop for a\nresumed ralph loop for b\n")
         .complains("ralph resume f goes on in this one");
-    for (name, status) in [("a", "done"), ("b", "done"), ("f", "crashed"), ("ended", "stopped")] {
+    for (name, status) in [
+        ("a", "done"),
+        ("b", "done"),
+        ("f", "crashed"),
+        ("ended", "stopped"),
+    ] {
         until_status(&test, name, status);
     }
     test.ralph(&["resume"]).exits(2);
@@ -316,16 +463,31 @@ fn a_viewer_sees_one_loop_and_leaves_with_it() {
         "#!/bin/sh\nuntil test -e \"$1\"; do sleep 0.05; done\ntouch \"$RALPH_TASK_DIR/DONE\"\n",
     );
     for name in ["a", "b"] {
-        let words = ["spawn", "x", "--name", name, "--share-workspace", "--", "./wait", name];
+        let words = [
+            "spawn",
+            "x",
+            "--name",
+            name,
+            "--share-workspace",
+            "--",
+            "./wait",
+            name,
+        ];
         test.ralph(&words).exits(0);
     }
     let Some(first) = attach(&test) else { return };
     first.until_out("starting iteration");
-    let second = test.start_on_terminal_as("xterm", &["attach", "b"]).unwrap();
+    let second = test
+        .start_on_terminal_as("xterm", &["attach", "b"])
+        .unwrap();
     second.until_out("starting iteration");
     test.write("a", "");
     first.end().exits(0).says("a: done (");
-    assert_eq!(test.status("b")["status"], "running", "and nobody was put before another");
+    assert_eq!(
+        test.status("b")["status"],
+        "running",
+        "and nobody was put before another"
+    );
     test.write("b", "");
     second.end().exits(0).says("b: done (");
 }

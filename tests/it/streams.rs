@@ -23,12 +23,20 @@ fn dir() -> PathBuf {
 
 /// All streams: their names, and what was printed.
 fn streams() -> Vec<(String, Vec<u8>)> {
-    let files = fs::read_dir(dir()).unwrap().map(|entry| entry.unwrap().path());
+    let files = fs::read_dir(dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let streams = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
     let name = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
-    let mut streams: Vec<_> = streams.map(|path| (name(&path), fs::read(&path).unwrap())).collect();
+    let mut streams: Vec<_> = streams
+        .map(|path| (name(&path), fs::read(&path).unwrap()))
+        .collect();
     streams.sort();
-    assert!(streams.len() > 70, "only {} streams were found", streams.len());
+    assert!(
+        streams.len() > 70,
+        "only {} streams were found",
+        streams.len()
+    );
     streams
 }
 
@@ -50,7 +58,10 @@ fn line(act: &Act<'_>) -> String {
         Act::Thought(text) => format!("thought  {text:?}"),
         Act::BeganTool { name, about } => format!("begins   {name} {about}"),
         Act::UsedTool { name, about, ok } => {
-            format!("{} {name} {about}", if *ok { "used    " } else { "failed  " })
+            format!(
+                "{} {name} {about}",
+                if *ok { "used    " } else { "failed  " }
+            )
         }
         Act::Denied(text) => format!("denied   {text}"),
         Act::Cost(usd) => format!("cost     {usd:.6}"),
@@ -65,17 +76,33 @@ fn line(act: &Act<'_>) -> String {
         Act::Session(name) => format!("session  {name}"),
         Act::Retrying(text) => format!("retries  {text}"),
         Act::Noise(text) => format!("noise    {text}"),
-        Act::NearLimit { limit, used, until_ms } => {
-            let reset = if until_ms.is_some() { ", with a reset" } else { "" };
-            format!("near     {limit} limit, {}% used{reset}", used.unwrap_or_default() * 100.0)
+        Act::NearLimit {
+            limit,
+            used,
+            until_ms,
+        } => {
+            let reset = if until_ms.is_some() {
+                ", with a reset"
+            } else {
+                ""
+            };
+            format!(
+                "near     {limit} limit, {}% used{reset}",
+                used.unwrap_or_default() * 100.0
+            )
         }
         Act::Strange => "strange".into(),
         Act::Finished(words) => format!("finished {words:?}"),
         // When a limit is over is not told here: some words name a time of day.
         Act::Failed { why, reason } => {
-            let kind = reason.map(|reason| format!("{:?}", reason.kind)).unwrap_or_default();
-            let reset =
-                if reason.is_some_and(|reason| reason.until_ms.is_some()) { ", with a reset" } else { "" };
+            let kind = reason
+                .map(|reason| format!("{:?}", reason.kind))
+                .unwrap_or_default();
+            let reset = if reason.is_some_and(|reason| reason.until_ms.is_some()) {
+                ", with a reset"
+            } else {
+                ""
+            };
             format!("fails    {kind}{reset}: {why:?}")
         }
         Act::Over => "over".into(),
@@ -84,7 +111,10 @@ fn line(act: &Act<'_>) -> String {
 }
 
 /// All acts, and what they come to.
-fn read<'p>(name: &str, pieces: impl IntoIterator<Item = &'p [u8]>) -> (String, Value, Option<String>) {
+fn read<'p>(
+    name: &str,
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+) -> (String, Value, Option<String>) {
     let mut acts = String::new();
     let mut tell = |act: &Act<'_>| writeln!(acts, "{}", line(act)).unwrap();
     let (report, words) = AGENTS[agent(name)].read(Path::new(WORKSPACE), pieces, &mut tell);
@@ -96,7 +126,10 @@ fn every_stream_comes_to_the_acts_that_are_kept() {
     let mut wrong = Vec::new();
     for (name, bytes) in streams() {
         let (acts, report, _) = read(&name, [&bytes[..]]);
-        assert!(report.get("strange").is_none_or(|strange| *strange == 0), "{name}: {report}");
+        assert!(
+            report.get("strange").is_none_or(|strange| *strange == 0),
+            "{name}: {report}"
+        );
         let path = dir().join(format!("{name}.acts"));
         if snap::is_blessing() {
             fs::write(path, acts).unwrap();
@@ -104,7 +137,11 @@ fn every_stream_comes_to_the_acts_that_are_kept() {
             wrong.push(format!("{name}.acts: now\n{acts}"));
         }
     }
-    assert!(wrong.is_empty(), "RALPH_BLESS=1 writes them anew\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "RALPH_BLESS=1 writes them anew\n{}",
+        wrong.join("\n")
+    );
 }
 
 /// A stream, its reason and when that is over in milliseconds since 1970 where the stream itself says so.
@@ -123,10 +160,26 @@ const ENDS: &[(&str, &str, Option<i64>)] = &[
     ("claude-resume-missing", "crashed", None),
     ("claude-sigint", "crashed", None),
     ("claude-permission-denied", "denied", None),
-    ("claude-usage-limit-oauth", "usage-limit", Some(1_794_780_300_000)),
-    ("claude-usage-limit-7d-oauth", "usage-limit", Some(1_795_032_328_000)),
-    ("claude-v2.1.50-usage-limit", "usage-limit", Some(1_794_780_300_000)),
-    ("claude-v2.1.197-usage-limit", "usage-limit", Some(1_794_780_300_000)),
+    (
+        "claude-usage-limit-oauth",
+        "usage-limit",
+        Some(1_794_780_300_000),
+    ),
+    (
+        "claude-usage-limit-7d-oauth",
+        "usage-limit",
+        Some(1_795_032_328_000),
+    ),
+    (
+        "claude-v2.1.50-usage-limit",
+        "usage-limit",
+        Some(1_794_780_300_000),
+    ),
+    (
+        "claude-v2.1.197-usage-limit",
+        "usage-limit",
+        Some(1_794_780_300_000),
+    ),
     ("claude-v2.0.76-usage-limit", "usage-limit", None),
     ("claude-v1.0.128-usage-limit", "usage-limit", None),
     ("claude-usage-limit-apikey", "rate-limit", None),
@@ -183,39 +236,138 @@ fn a_limit_that_is_told_in_words_is_waited_for() {
 
 #[test]
 fn an_end_that_was_never_told_is_none() {
-    for name in ["claude-401", "gemini-429-minute", "gemini-503", "qwen-429", "droid-429"] {
+    for name in [
+        "claude-401",
+        "gemini-429-minute",
+        "gemini-503",
+        "qwen-429",
+        "droid-429",
+    ] {
         let (acts, report, words) = read(name, [&stream(name)[..]]);
-        assert!(report.get("reason").is_none_or(Value::is_null) && words.is_none(), "{name}: {acts}");
+        assert!(
+            report.get("reason").is_none_or(Value::is_null) && words.is_none(),
+            "{name}: {acts}"
+        );
         assert_ne!(report["finished"], true, "{name}");
         assert!(!acts.contains("over\n"), "{name}: {acts}");
     }
 }
 
 /// A run that ended well: its final words, dollars, tokens (in, cached, kept, out), and tools that did and did not work.
-type Good = (&'static str, &'static str, Option<f64>, Option<[u64; 4]>, (usize, usize));
+type Good = (
+    &'static str,
+    &'static str,
+    Option<f64>,
+    Option<[u64; 4]>,
+    (usize, usize),
+);
 
 const PROMISED: &str = "All done. <promise>COMPLETE</promise>";
 const GOOD: &[Good] = &[
-    ("claude-edit", PROMISED, Some(0.0198), Some([3000, 9000, 600, 150]), (2, 0)),
+    (
+        "claude-edit",
+        PROMISED,
+        Some(0.0198),
+        Some([3000, 9000, 600, 150]),
+        (2, 0),
+    ),
     ("claude-v1.0.128-edit", PROMISED, None, None, (2, 0)),
     ("claude-v2.0.76-edit", PROMISED, None, None, (2, 0)),
     ("claude-v2.1.50-edit", PROMISED, None, None, (2, 0)),
     ("claude-v2.1.197-edit", PROMISED, None, None, (2, 0)),
-    ("claude-background-bash", "after bg notification", Some(0.0198), Some([3000, 9000, 600, 150]), (1, 0)),
+    (
+        "claude-background-bash",
+        "after bg notification",
+        Some(0.0198),
+        Some([3000, 9000, 600, 150]),
+        (1, 0),
+    ),
     ("claude-429-then-ok", "", None, None, (0, 0)),
-    ("claude-goal", "", Some(0.1188), Some([18000, 54000, 3600, 900]), (0, 0)),
-    ("claude-lim-maxturns1", "", Some(0.0066), Some([1000, 3000, 200, 50]), (1, 0)),
-    ("claude-lim-maxbudgetusd001", "", Some(0.0132), Some([2000, 6000, 400, 100]), (1, 0)),
-    ("codex-edit", PROMISED, None, Some([1600, 2400, 0, 200]), (2, 1)),
-    ("codex-text", "Hello, this is a plain text answer.", None, Some([400, 600, 0, 50]), (0, 0)),
-    ("codex-stop-hook", "Third answer. <promise>DONE</promise>", None, Some([1200, 1800, 0, 150]), (0, 0)),
-    ("gemini-edit", PROMISED, None, Some([1200, 1800, 0, 150]), (2, 0)),
-    ("opencode-edit", PROMISED, Some(0.00639), Some([1200, 1800, 0, 150]), (1, 1)),
-    ("qwen-edit", PROMISED, None, Some([1200, 1800, 0, 150]), (1, 1)),
+    (
+        "claude-goal",
+        "",
+        Some(0.1188),
+        Some([18000, 54000, 3600, 900]),
+        (0, 0),
+    ),
+    (
+        "claude-lim-maxturns1",
+        "",
+        Some(0.0066),
+        Some([1000, 3000, 200, 50]),
+        (1, 0),
+    ),
+    (
+        "claude-lim-maxbudgetusd001",
+        "",
+        Some(0.0132),
+        Some([2000, 6000, 400, 100]),
+        (1, 0),
+    ),
+    (
+        "codex-edit",
+        PROMISED,
+        None,
+        Some([1600, 2400, 0, 200]),
+        (2, 1),
+    ),
+    (
+        "codex-text",
+        "Hello, this is a plain text answer.",
+        None,
+        Some([400, 600, 0, 50]),
+        (0, 0),
+    ),
+    (
+        "codex-stop-hook",
+        "Third answer. <promise>DONE</promise>",
+        None,
+        Some([1200, 1800, 0, 150]),
+        (0, 0),
+    ),
+    (
+        "gemini-edit",
+        PROMISED,
+        None,
+        Some([1200, 1800, 0, 150]),
+        (2, 0),
+    ),
+    (
+        "opencode-edit",
+        PROMISED,
+        Some(0.00639),
+        Some([1200, 1800, 0, 150]),
+        (1, 1),
+    ),
+    (
+        "qwen-edit",
+        PROMISED,
+        None,
+        Some([1200, 1800, 0, 150]),
+        (1, 1),
+    ),
     ("copilot-edit", PROMISED, None, None, (1, 1)),
-    ("droid-edit", PROMISED, None, Some([1200, 1800, 0, 150]), (1, 1)),
-    ("droid-text", "Hello, this is a plain text answer.", None, Some([400, 600, 0, 50]), (0, 0)),
-    ("pi-edit", PROMISED, Some(0.00639), Some([1200, 1800, 0, 150]), (1, 1)),
+    (
+        "droid-edit",
+        PROMISED,
+        None,
+        Some([1200, 1800, 0, 150]),
+        (1, 1),
+    ),
+    (
+        "droid-text",
+        "Hello, this is a plain text answer.",
+        None,
+        Some([400, 600, 0, 50]),
+        (0, 0),
+    ),
+    (
+        "pi-edit",
+        PROMISED,
+        Some(0.00639),
+        Some([1200, 1800, 0, 150]),
+        (1, 1),
+    ),
 ];
 
 #[test]
@@ -227,16 +379,22 @@ fn every_good_end_is_known_with_what_it_cost() {
             assert_eq!(found.as_deref(), Some(*words), "{name}: {acts}");
         }
         if let Some(usd) = usd {
-            let cost = report["cost_usd"].as_f64().unwrap_or_else(|| panic!("{name}: {report}"));
+            let cost = report["cost_usd"]
+                .as_f64()
+                .unwrap_or_else(|| panic!("{name}: {report}"));
             assert!((cost - usd).abs() < 1e-9, "{name}: {cost}");
         }
         if let Some(tokens) = tokens {
-            let counted =
-                ["input", "cache_read", "cache_write", "output"].map(|kind| report["tokens"][kind].as_u64());
+            let counted = ["input", "cache_read", "cache_write", "output"]
+                .map(|kind| report["tokens"][kind].as_u64());
             assert_eq!(counted, tokens.map(Some), "{name}: {report}");
         }
         let count = |kind: &str| acts.lines().filter(|line| line.starts_with(kind)).count();
-        assert_eq!((count("used "), count("failed ")), (*worked, *failed), "{name}: {acts}");
+        assert_eq!(
+            (count("used "), count("failed ")),
+            (*worked, *failed),
+            "{name}: {acts}"
+        );
         assert_eq!(
             count("begins "),
             worked + failed + usize::from(*name == "claude-lim-maxbudgetusd001"),
@@ -247,7 +405,10 @@ fn every_good_end_is_known_with_what_it_cost() {
 
 #[test]
 fn what_was_not_allowed_is_told_once() {
-    let (acts, report, _) = read("claude-permission-denied", [&stream("claude-permission-denied")[..]]);
+    let (acts, report, _) = read(
+        "claude-permission-denied",
+        [&stream("claude-permission-denied")[..]],
+    );
     assert_eq!(report["denied"], 1, "{acts}");
     assert_eq!(report["reason"]["kind"], "denied", "{acts}");
 }
@@ -258,8 +419,14 @@ const DENIED: &[(&str, &str)] = &[
         "codex",
         r#"{"type":"item.completed","item":{"id":"1","type":"command_execution","command":"bash -lc 'make'","exit_code":-1,"status":"declined"}}"#,
     ),
-    ("gemini", r#"Error executing tool write_file: Tool "write_file" not found. Did you mean "read_file"?"#),
-    ("opencode", "! permission requested: bash (make); auto-rejecting"),
+    (
+        "gemini",
+        r#"Error executing tool write_file: Tool "write_file" not found. Did you mean "read_file"?"#,
+    ),
+    (
+        "opencode",
+        "! permission requested: bash (make); auto-rejecting",
+    ),
     (
         "opencode",
         r#"{"type":"tool_use","part":{"tool":"bash","callID":"1","state":{"status":"error","input":{"command":"make"},"error":"The user has specified a rule which prevents you from using this specific tool call."}}}"#,
@@ -268,7 +435,10 @@ const DENIED: &[(&str, &str)] = &[
         "copilot",
         r#"{"type":"tool.execution_complete","data":{"toolCallId":"1","success":false,"error":{"message":"Permission denied because no interactive user response was available"}}}"#,
     ),
-    ("qwen", r#"Warning: Tool "run_shell_command" was not run: it needs approval"#),
+    (
+        "qwen",
+        r#"Warning: Tool "run_shell_command" was not run: it needs approval"#,
+    ),
     (
         "droid",
         r#"{"type":"error","source":"cli","message":"Exec ended early: insufficient permission to proceed."}"#,
@@ -287,7 +457,12 @@ fn a_denial_is_known_by_the_agents_own_words() {
     }
     // What a tool printed says nothing.
     let printed = r#"{"type":"tool.execution_complete","data":{"toolCallId":"1","success":true,"result":{"content":"Permission denied because no interactive user response was available"}}}"#;
-    assert!(read("copilot", [printed.as_bytes()]).1.get("denied").is_none());
+    assert!(
+        read("copilot", [printed.as_bytes()])
+            .1
+            .get("denied")
+            .is_none()
+    );
 }
 
 #[test]
@@ -295,20 +470,33 @@ fn streams_are_read_as_their_documentation_has_them() {
     for (name, lines) in BY_DOCUMENTATION {
         let (acts, report, words) = read(name, [lines.join("\n").as_bytes()]);
         assert_eq!(words.as_deref(), Some("Last."), "{name}: {acts}");
-        assert_eq!((&report["finished"], &report["steps"]), (&true.into(), &1.into()), "{name}: {acts}");
-        assert!(acts.contains("used     write a.txt\n") && acts.ends_with("over\n"), "{name}: {acts}");
+        assert_eq!(
+            (&report["finished"], &report["steps"]),
+            (&true.into(), &1.into()),
+            "{name}: {acts}"
+        );
+        assert!(
+            acts.contains("used     write a.txt\n") && acts.ends_with("over\n"),
+            "{name}: {acts}"
+        );
         assert!(report.get("strange").is_none(), "{name}: {acts}");
     }
 }
 
 #[test]
 fn retries_are_told_and_mended() {
-    for (name, retries) in
-        [("claude-429-then-ok", 1), ("claude-401", 9), ("pi-429", 3), ("copilot-429", 5), ("codex-500", 1)]
-    {
+    for (name, retries) in [
+        ("claude-429-then-ok", 1),
+        ("claude-401", 9),
+        ("pi-429", 3),
+        ("copilot-429", 5),
+        ("codex-500", 1),
+    ] {
         let (acts, _, _) = read(name, [&stream(name)[..]]);
         assert_eq!(
-            acts.lines().filter(|line| line.starts_with("retries ")).count(),
+            acts.lines()
+                .filter(|line| line.starts_with("retries "))
+                .count(),
             retries,
             "{name}: {acts}"
         );
@@ -333,10 +521,18 @@ fn however_a_stream_is_cut_it_says_the_same() {
             }
             let cut = read(&name, pieces);
             // A time of day in words is looked up anew each time.
-            assert_eq!((cut.0, cut.2), (whole.0.clone(), whole.2.clone()), "{name} in pieces of {most}");
+            assert_eq!(
+                (cut.0, cut.2),
+                (whole.0.clone(), whole.2.clone()),
+                "{name} in pieces of {most}"
+            );
         }
         let unfinished = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-        assert_eq!(read(&name, [unfinished]).0, whole.0, "{name} without its last newline");
+        assert_eq!(
+            read(&name, [unfinished]).0,
+            whole.0,
+            "{name} without its last newline"
+        );
     }
 }
 
@@ -349,11 +545,17 @@ fn more_fields_and_unknown_events_change_nothing() {
             let mut event: Value = serde_json::from_str(line).unwrap();
             event["a_new_field"] =
                 serde_json::json!({ "type": "result", "text": "<promise>COMPLETE</promise>" });
-            writeln!(more, "{event}\n{{\"type\":\"a_new_event\",\"result\":\"x\"}}\n\nbeside it").unwrap();
+            writeln!(
+                more,
+                "{event}\n{{\"type\":\"a_new_event\",\"result\":\"x\"}}\n\nbeside it"
+            )
+            .unwrap();
         }
         let (acts, report, words) = read(&name, [more.as_bytes()]);
-        let known: Vec<&str> =
-            acts.lines().filter(|line| *line != "strange" && *line != "noise    beside it").collect();
+        let known: Vec<&str> = acts
+            .lines()
+            .filter(|line| *line != "strange" && *line != "noise    beside it")
+            .collect();
         let (expected, _, expected_words) = read(&name, [&bytes[..]]);
         assert_eq!(known, expected.lines().collect::<Vec<_>>(), "{name}");
         assert_eq!(words, expected_words, "{name}");
@@ -402,7 +604,12 @@ fn twisted(line: &str, dice: &mut fastrand::Rng) -> String {
     let at = colons[dice.usize(0..colons.len())];
     let mut values = serde_json::Deserializer::from_str(&line[at..]).into_iter::<Value>();
     match values.next() {
-        Some(Ok(_)) => format!("{}{}{}", &line[..at], odd(dice), &line[at + values.byte_offset()..]),
+        Some(Ok(_)) => format!(
+            "{}{}{}",
+            &line[..at],
+            odd(dice),
+            &line[at + values.byte_offset()..]
+        ),
         _ => line.to_owned(),
     }
 }
@@ -435,11 +642,17 @@ fn mutated(lines: &[&str], others: &[&str], dice: &mut fastrand::Rng) -> Vec<u8>
 fn whatever_comes_breaks_no_reader() {
     let streams = streams();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let texts: Vec<(String, String)> =
-        streams.iter().map(|(name, bytes)| (name.clone(), text(bytes))).collect();
+    let texts: Vec<(String, String)> = streams
+        .iter()
+        .map(|(name, bytes)| (name.clone(), text(bytes)))
+        .collect();
     // Long lines take their time here and show nothing more.
-    let short =
-        |text: &str| text.lines().filter(|line| line.len() < 4000).map(str::to_owned).collect::<Vec<_>>();
+    let short = |text: &str| {
+        text.lines()
+            .filter(|line| line.len() < 4000)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let all: Vec<String> = texts.iter().flat_map(|(_, text)| short(text)).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let agents: Vec<&String> = AGENTS.keys().collect();
@@ -450,12 +663,18 @@ fn whatever_comes_breaks_no_reader() {
         for round in 0..12 {
             let bytes = mutated(&lines, &all, &mut dice);
             // Every now and then another agent's reader.
-            let reader =
-                if round % 4 == 3 { agents[dice.usize(0..agents.len())].as_str() } else { agent(name) };
+            let reader = if round % 4 == 3 {
+                agents[dice.usize(0..agents.len())].as_str()
+            } else {
+                agent(name)
+            };
             let half = dice.usize(0..=bytes.len());
             let (_, report, _) = read(reader, [&bytes[..half], &bytes[half..]]);
             let cost = &report["cost_usd"];
-            assert!(cost.is_null() || cost.as_f64().is_some_and(f64::is_finite), "{name}: {report}");
+            assert!(
+                cost.is_null() || cost.as_f64().is_some_and(f64::is_finite),
+                "{name}: {report}"
+            );
         }
     }
 }

@@ -11,7 +11,10 @@ fn two(means: &str, probe: &str) -> Test {
          [agents.second]\ncommand = 'second'\n"
     );
     Test::new()
-        .on_path("first", "#!/bin/sh\ntest -e gate && exit 7\necho '<promise>COMPLETE</promise>'\n")
+        .on_path(
+            "first",
+            "#!/bin/sh\ntest -e gate && exit 7\necho '<promise>COMPLETE</promise>'\n",
+        )
         .on_path("second", "#!/bin/sh\nsleep 1.2\nrm -f gate\n")
         .file(".ralph/settings.toml", &settings)
         .file("gate", "")
@@ -19,24 +22,45 @@ fn two(means: &str, probe: &str) -> Test {
 
 fn names(test: &Test) -> Vec<String> {
     let started = test.events("a", "started");
-    started.iter().map(|line| line["agent"].as_str().unwrap_or("-").to_owned()).collect()
+    started
+        .iter()
+        .map(|line| line["agent"].as_str().unwrap_or("-").to_owned())
+        .collect()
 }
 
 #[test]
 fn the_second_takes_over_and_the_first_comes_back() {
-    for (means, expected) in
-        [("limit", ["first", "second", "first"]), ("login", ["first", "second", "second"])]
-    {
+    for (means, expected) in [
+        ("limit", ["first", "second", "first"]),
+        ("login", ["first", "second", "second"]),
+    ] {
         let test = two(means, "1s..1s");
         // The second takes its time, so that the first's rest is over, and says nothing that ends the loop.
-        let words = ["run", "x", "--name", "a", "--agent", "first,second", "-m", "2"];
+        let words = [
+            "run",
+            "x",
+            "--name",
+            "a",
+            "--agent",
+            "first,second",
+            "-m",
+            "2",
+        ];
         let code = i32::from(means != "limit");
-        let done = test.ralph(&words).exits(code).says("iteration 1 is not counted: first:");
+        let done = test
+            .ralph(&words)
+            .exits(code)
+            .says("iteration 1 is not counted: first:");
         done.says("starting iteration 2, counted 1/2 (second)");
         assert_eq!(names(&test), expected, "{means}");
-        test.ralph(&["status", "a"]).exits(0).says("\nIteration: 3, counted 2/2\n");
+        test.ralph(&["status", "a"])
+            .exits(0)
+            .says("\nIteration: 3, counted 2/2\n");
         assert_eq!(test.status("a")["consecutive_failures"], 0);
-        assert!(test.read(".ralph/task/a/progress.md").contains("- Agent: second, exit 0"));
+        assert!(
+            test.read(".ralph/task/a/progress.md")
+                .contains("- Agent: second, exit 0")
+        );
     }
 }
 
@@ -44,7 +68,18 @@ fn the_second_takes_over_and_the_first_comes_back() {
 fn checks_that_stay_red_are_no_reason_for_another_agent() {
     let test = two("limit", "1s..1s");
     test.sh("rm gate");
-    let words = ["run", "x", "--name", "a", "--agent", "first,second", "-m", "2", "--check", "false"];
+    let words = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--agent",
+        "first,second",
+        "-m",
+        "2",
+        "--check",
+        "false",
+    ];
     test.ralph(&words).exits(1);
     assert_eq!(names(&test), ["first", "first"]);
 }
@@ -52,10 +87,25 @@ fn checks_that_stay_red_are_no_reason_for_another_agent() {
 #[test]
 fn a_limit_without_an_end_is_probed_and_costs_no_iteration() {
     let test = two("limit", "100ms..100ms");
-    let live = test.start(&["run", "x", "--name", "a", "--agent", "first", "-m", "1", "--max-failures", "1"]);
-    until("it was tried again", || test.events("a", "started").len() > 2);
+    let live = test.start(&[
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--agent",
+        "first",
+        "-m",
+        "1",
+        "--max-failures",
+        "1",
+    ]);
+    until("it was tried again", || {
+        test.events("a", "started").len() > 2
+    });
     test.sh("rm gate");
-    live.end().exits(0).says("is not counted: first: usage limit reached, resting until");
+    live.end()
+        .exits(0)
+        .says("is not counted: first: usage limit reached, resting until");
     assert_eq!(test.status("a")["total_failures"], 0);
 }
 
@@ -66,9 +116,13 @@ fn a_person_may_hurry_a_loop_that_rests() {
     until("it rests", || !test.events("a", "ended").is_empty());
     assert!(test.status("a")["resting_until"].is_string());
     let status = test.ralph(&["status", "a"]).exits(0);
-    status.says("Now: first: usage limit reached").says("ralph resume a --now");
+    status
+        .says("Now: first: usage limit reached")
+        .says("ralph resume a --now");
     test.sh("rm gate");
-    test.ralph(&["resume", "a", "--now"]).exits(0).says("resumed ralph loop for a");
+    test.ralph(&["resume", "a", "--now"])
+        .exits(0)
+        .says("resumed ralph loop for a");
     live.end().exits(0).says("trying again now");
     assert_eq!(test.events("a", "hurried").len(), 1);
 }
@@ -86,7 +140,11 @@ fn a_rest_survives_the_death_of_its_runner() {
     let live = test.start(&["resume", "a"]);
     until("it rests again", || test.status("a")["status"] == "running");
     assert_eq!(test.status("a")["resting_until"], before);
-    assert_eq!(test.events("a", "started").len(), 1, "it was not tried before its time");
+    assert_eq!(
+        test.events("a", "started").len(),
+        1,
+        "it was not tried before its time"
+    );
     live.signal("KILL");
     drop(live);
     until("nobody runs it", || test.status("a")["status"] == "crashed");
@@ -97,7 +155,9 @@ fn a_rest_survives_the_death_of_its_runner() {
 #[test]
 fn a_missing_login_stops_at_once_and_names_what_mends_it() {
     let test = two("login", "1s..1s");
-    let done = test.ralph(&["run", "x", "--name", "a", "--agent", "first"]).exits(1);
+    let done = test
+        .ralph(&["run", "x", "--name", "a", "--agent", "first"])
+        .exits(1);
     done.complains("first exited with 7: it is not logged in: log in: first login");
     assert_eq!(test.status("a")["outcome"]["why"], "login");
     test.sh("rm gate");
@@ -107,10 +167,17 @@ fn a_missing_login_stops_at_once_and_names_what_mends_it() {
 #[test]
 fn words_for_one_agent_alone_do_not_go_to_several() {
     let test = two("limit", "1s..1s");
-    let run = |more: &[&str]| test.ralph(&[&["run", "x", "--agent", "first,second"], more].concat()).exits(2);
-    run(&["--model", "big"]).complains("--model: several agents are named").complains("headless");
+    let run = |more: &[&str]| {
+        test.ralph(&[&["run", "x", "--agent", "first,second"], more].concat())
+            .exits(2)
+    };
+    run(&["--model", "big"])
+        .complains("--model: several agents are named")
+        .complains("headless");
     let twice = test.ralph(&["run", "x", "--agent", "first,first"]).exits(2);
     twice.complains("names first twice");
     let unknown = test.ralph(&["run", "x", "--agent", "first,secnd"]).exits(2);
-    unknown.complains("\"secnd\": there is no such agent").complains("did you mean second?");
+    unknown
+        .complains("\"secnd\": there is no such agent")
+        .complains("did you mean second?");
 }

@@ -16,7 +16,16 @@ fn on_terminal(agent: &str) -> Test {
 }
 
 fn run(test: &Test, words: &[&str]) -> Done {
-    let head = ["run", "--name", "a", "-m", "1", "--no-promise", "--context", "none"];
+    let head = [
+        "run",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--no-promise",
+        "--context",
+        "none",
+    ];
     test.ralph(&[&head, words, &["--pty", "--", "./agent"]].concat())
 }
 
@@ -29,16 +38,25 @@ fn log(test: &Test) -> String {
 #[test]
 fn the_prompt_is_pasted_once_and_exactly() {
     let long = "0123456789abcde\n".repeat(65_536);
-    for prompt in ["do it", "two\n  lines, \"quotes\", 'é日' and \\ $(x)\n\nend", &long] {
+    for prompt in [
+        "do it",
+        "two\n  lines, \"quotes\", 'é日' and \\ $(x)\n\nend",
+        &long,
+    ] {
         let test = on_terminal(TAKES).file("task.md", prompt);
         run(&test, &["--prompt-file", "task.md"]).exits(0);
-        assert_eq!(test.read("typed"), format!("\u{1b}[200~{}\u{1b}[201~", prompt.trim_end()));
+        assert_eq!(
+            test.read("typed"),
+            format!("\u{1b}[200~{}\u{1b}[201~", prompt.trim_end())
+        );
     }
 }
 
 #[test]
 fn where_nothing_is_known_of_pasting_it_is_typed() {
-    let test = on_terminal("#!/bin/sh\necho hello\nread -r one; read -r two; echo \"$one,$two\" > typed\n");
+    let test = on_terminal(
+        "#!/bin/sh\necho hello\nread -r one; read -r two; echo \"$one,$two\" > typed\n",
+    );
     run(&test, &["--prompt", "first\nsecond"]).exits(0);
     assert_eq!(test.read("typed"), "first,second\n");
 }
@@ -47,19 +65,29 @@ fn where_nothing_is_known_of_pasting_it_is_typed() {
 fn a_line_that_the_terminal_would_cut_off_is_not_typed() {
     let agent = "#!/bin/sh\necho hello\nsleep 1\nhead -n 3 > typed\n";
     for (length, code) in [(4095, 0), (4096, 1)] {
-        let test = on_terminal(agent).file("task.md", &format!("first\n{}\nlast\n", "x".repeat(length)));
+        let test =
+            on_terminal(agent).file("task.md", &format!("first\n{}\nlast\n", "x".repeat(length)));
         let done = run(&test, &["--prompt-file", "task.md"]).exits(code);
         if code == 0 {
             assert_eq!(test.read("typed"), test.read("task.md"));
         } else {
-            done.complains("the prompt has a line of 4096 bytes").complains("--no-pty");
-            assert!(!log(&test).contains("first"), "nothing is typed: {}", log(&test));
+            done.complains("the prompt has a line of 4096 bytes")
+                .complains("--no-pty");
+            assert!(
+                !log(&test).contains("first"),
+                "nothing is typed: {}",
+                log(&test)
+            );
         }
     }
     let test = on_terminal(agent).file("task.md", &"0123456789abcde\n".repeat(20_000));
     test.sh("sed -i 's/head -n 3/head -n 20000/' agent");
     run(&test, &["--prompt-file", "task.md"]).exits(0);
-    assert_eq!(test.read("typed"), test.read("task.md"), "many lines wait for a program that takes its time");
+    assert_eq!(
+        test.read("typed"),
+        test.read("task.md"),
+        "many lines wait for a program that takes its time"
+    );
 }
 
 #[test]
@@ -75,7 +103,11 @@ fn it_is_a_terminal_of_its_own_with_a_size() {
     let test = on_terminal(agent);
     let done = run(&test, &["--max-failures", "1", "--prompt", "go"]).exits(1);
     done.says("the agent has a terminal of its own");
-    assert!(log(&test).starts_with("40 120\r\nxterm-256color\r\n"), "{}", log(&test));
+    assert!(
+        log(&test).starts_with("40 120\r\nxterm-256color\r\n"),
+        "{}",
+        log(&test)
+    );
     assert_eq!(test.events("a", "ended")[0]["report"]["exit"]["code"], 7);
 }
 
@@ -90,21 +122,40 @@ fn everything_it_started_is_gone_with_it() {
 
 #[test]
 fn a_promise_counts_only_if_the_agent_makes_it() {
-    let words = ["run", "--name", "a", "-m", "2", "--pty", "--context", "none", "--prompt"];
-    let prompt =
-        "Mend the roof.\nWhen it is mended, write:\n<promise>COMPLETE</promise>\nand nothing after it.";
+    let words = [
+        "run",
+        "--name",
+        "a",
+        "-m",
+        "2",
+        "--pty",
+        "--context",
+        "none",
+        "--prompt",
+    ];
+    let prompt = "Mend the roof.\nWhen it is mended, write:\n<promise>COMPLETE</promise>\nand nothing after it.";
     for (answer, code) in [
         ("", 1),
         (r"printf '\r\n● <promise>COMPLETE</promise>\r\n'", 0),
         // In the second screen, which is gone at the end.
-        (r"printf '\033[?1049h\033[5;5H<promise>complete</promise>\033[?1049l'", 0),
+        (
+            r"printf '\033[?1049h\033[5;5H<promise>complete</promise>\033[?1049l'",
+            0,
+        ),
         // Over two rows of the screen, and away from it.
-        (r"printf '%115s\n<promise>' ''; printf '%200s' ''; echo 'COMPLETE</promise>'; seq 200", 0),
+        (
+            r"printf '%115s\n<promise>' ''; printf '%200s' ''; echo 'COMPLETE</promise>'; seq 200",
+            0,
+        ),
     ] {
         let agent = format!("#!/bin/sh\necho ready\nread a; read b; read c; read d\n{answer}\n");
         let test = on_terminal(&agent);
-        test.ralph(&[&words[..], &[prompt, "--", "./agent"]].concat()).exits(code);
-        assert!(log(&test).contains("<promise>COMPLETE</promise>\r\nand nothing"), "the terminal echoes it");
+        test.ralph(&[&words[..], &[prompt, "--", "./agent"]].concat())
+            .exits(code);
+        assert!(
+            log(&test).contains("<promise>COMPLETE</promise>\r\nand nothing"),
+            "the terminal echoes it"
+        );
     }
 }
 
@@ -112,8 +163,15 @@ fn a_promise_counts_only_if_the_agent_makes_it() {
 fn the_done_pattern_on_the_screen_stops_it() {
     let agent = "#!/bin/sh\necho ready\nread a\nsleep 0.5\nprintf '\\033[3;3HAll \\033[1mtasks\\033[0m complete'\nsleep 1000\n";
     let test = on_terminal(agent);
-    let done =
-        run(&test, &["--done-pattern", "^ *All tasks complete$", "--prompt", "Say All tasks complete"]);
+    let done = run(
+        &test,
+        &[
+            "--done-pattern",
+            "^ *All tasks complete$",
+            "--prompt",
+            "Say All tasks complete",
+        ],
+    );
     done.exits(0).says("done pattern matched, stopping loop");
 }
 
@@ -121,7 +179,10 @@ fn the_done_pattern_on_the_screen_stops_it() {
 fn a_screen_that_never_gets_ready_is_named_and_nothing_is_typed() {
     for (agent, settings) in [
         ("#!/bin/sh\nexec sleep 1000\n", "graceReady = \"1s\""),
-        ("#!/bin/sh\nwhile :; do n=$((n + 1)); printf '\\r%s' $n; sleep 0.1; done\n", "graceReady = \"2s\""),
+        (
+            "#!/bin/sh\nwhile :; do n=$((n + 1)); printf '\\r%s' $n; sleep 0.1; done\n",
+            "graceReady = \"2s\"",
+        ),
         (
             "#!/bin/sh\necho hello\nread x; echo $x > typed\n",
             "graceReady = \"1s\"\n[agents.mine]\ncommand = \"./agent\"\nready = \"^>\"",
@@ -129,8 +190,11 @@ fn a_screen_that_never_gets_ready_is_named_and_nothing_is_typed() {
     ] {
         let test = on_terminal(agent).file(".ralph/settings.toml", settings);
         let words = ["run", "go", "--name", "a", "--pty", "--max-failures", "1"];
-        let named: &[&str] =
-            if settings.contains("mine") { &["--agent", "mine"] } else { &["--", "./agent"] };
+        let named: &[&str] = if settings.contains("mine") {
+            &["--agent", "mine"]
+        } else {
+            &["--", "./agent"]
+        };
         let done = test.ralph(&[&words[..], named].concat()).exits(1);
         done.says("[ralph] a: the agent's screen did not get ready for the prompt")
             .says("1 consecutive failure");
@@ -141,13 +205,29 @@ fn a_screen_that_never_gets_ready_is_named_and_nothing_is_typed() {
 
 #[test]
 fn a_screen_is_ready_when_it_shows_what_the_preset_says() {
-    let agent = "#!/bin/sh\nstty -echo\necho loading; sleep 1.5; echo '> '\nread x; echo $x > typed\n";
+    let agent =
+        "#!/bin/sh\nstty -echo\necho loading; sleep 1.5; echo '> '\nread x; echo $x > typed\n";
     let settings = "[agents.mine]\ncommand = \"./agent\"\nready = \"(?m)^>\"";
     let test = on_terminal(agent).file(".ralph/settings.toml", settings);
-    let words = ["run", "go", "--name", "a", "-m", "1", "--no-promise", "--context", "none", "--pty"];
-    test.ralph(&[&words[..], &["--agent", "mine"]].concat()).exits(0);
+    let words = [
+        "run",
+        "go",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--no-promise",
+        "--context",
+        "none",
+        "--pty",
+    ];
+    test.ralph(&[&words[..], &["--agent", "mine"]].concat())
+        .exits(0);
     assert_eq!(test.read("typed"), "go\n");
-    assert!(!log(&test).contains("go"), "nothing is typed while it echoes");
+    assert!(
+        !log(&test).contains("go"),
+        "nothing is typed while it echoes"
+    );
 }
 
 #[test]
@@ -175,9 +255,21 @@ echo ready; read x
 while :; do printf '\033[?25l\033[1;1H'; sleep 0.1; printf '\033[31m\033[?25h\033[2;2H'; sleep 0.1; done
 ";
     let test = on_terminal(agent);
-    let words =
-        ["run", "go", "--name", "a", "-m", "2", "--pty", "--inactivity-timeout", "1s", "--no-promise"];
-    let done = test.ralph(&[&words[..], &["--", "./agent"]].concat()).exits(0);
+    let words = [
+        "run",
+        "go",
+        "--name",
+        "a",
+        "-m",
+        "2",
+        "--pty",
+        "--inactivity-timeout",
+        "1s",
+        "--no-promise",
+    ];
+    let done = test
+        .ralph(&[&words[..], &["--", "./agent"]].concat())
+        .exits(0);
     done.says("[ralph] a: inactivity timeout (1s), restarting");
     assert_eq!(test.status("a")["total_failures"], 0);
 }
@@ -231,7 +323,12 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
 "#;
 
     fn tmux(test: &Test, words: &[&str]) -> String {
-        let output = test.command("tmux").args(["-L", "ralph"]).args(words).output().unwrap();
+        let output = test
+            .command("tmux")
+            .args(["-L", "ralph"])
+            .args(words)
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -246,13 +343,25 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
     /// Whether a terminal is as a shell has it, by what `stty -a` says.
     fn is_cooked(modes: &str) -> bool {
         let all: Vec<&str> = modes.split_whitespace().collect();
-        ["icanon", "echo", "isig", "opost"].iter().all(|mode| all.contains(mode))
+        ["icanon", "echo", "isig", "opost"]
+            .iter()
+            .all(|mode| all.contains(mode))
     }
 
     fn spawned(test: &Test, words: &[&str]) {
-        let head =
-            ["spawn", "--name", "a", "--no-promise", "--context", "none", "--prompt", "do it", "--pty"];
-        test.ralph(&[&head[..], words, &["--", "./agent"]].concat()).exits(0);
+        let head = [
+            "spawn",
+            "--name",
+            "a",
+            "--no-promise",
+            "--context",
+            "none",
+            "--prompt",
+            "do it",
+            "--pty",
+        ];
+        test.ralph(&[&head[..], words, &["--", "./agent"]].concat())
+            .exits(0);
     }
 
     #[test]
@@ -264,13 +373,20 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
         assert!(pane(&test).starts_with("welcome 48 160"), "{}", pane(&test));
         tmux(&test, &["send-keys", "-t", "ralph:a", "x", "C-c", "C-z"]);
         until("the keys", || keys(&test).ends_with("x\u{3}\u{1a}"));
-        tmux(&test, &["resize-window", "-t", "ralph:a", "-x", "100", "-y", "30"]);
+        tmux(
+            &test,
+            &["resize-window", "-t", "ralph:a", "-x", "100", "-y", "30"],
+        );
         until("the size", || {
             // A shell hears of it when its program has a key.
             tmux(&test, &["send-keys", "-t", "ralph:a", "y"]);
             pane(&test).contains("\n30 100")
         });
-        assert_eq!(test.status("a")["status"], "running", "Ctrl-C was the agent's");
+        assert_eq!(
+            test.status("a")["status"],
+            "running",
+            "Ctrl-C was the agent's"
+        );
         test.write("go", "");
         tmux(&test, &["send-keys", "-t", "ralph:a", "q"]);
         until("the end", || test.status("a")["status"] == "done");
@@ -287,15 +403,25 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
         test.write("go", "");
         tmux(&test, &["send-keys", "-t", "ralph:a", "q"]);
         until("the check", || test.workspace().join("checking").exists());
-        until("ralph's own lines", || pane(&test).contains("[ralph] a: iteration 1 completed"));
+        until("ralph's own lines", || {
+            pane(&test).contains("[ralph] a: iteration 1 completed")
+        });
         let format = "#{alternate_on} #{cursor_flag} #{mouse_any_flag} #{pane_tty}";
         let state = tmux(&test, &["display-message", "-p", "-t", "ralph:a", format]);
         let (modes, tty) = state.trim().rsplit_once(' ').unwrap();
         assert_eq!(modes, "0 1 0");
         let modes = test.sh(&format!("stty -a < {tty}"));
         assert!(is_cooked(&modes), "{modes}");
-        assert!(pane(&test).contains("[ralph] a: starting iteration 1/1"), "{}", pane(&test));
-        assert_eq!(tmux(&test, &["show-buffer"]), "", "the clipboard is out of reach");
+        assert!(
+            pane(&test).contains("[ralph] a: starting iteration 1/1"),
+            "{}",
+            pane(&test)
+        );
+        assert_eq!(
+            tmux(&test, &["show-buffer"]),
+            "",
+            "the clipboard is out of reach"
+        );
         test.write("checked", "");
         until("the end", || test.status("a")["status"] == "done");
     }
@@ -308,17 +434,46 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
         let line = format!(
             "{ralph} run --name a --prompt 'do it' --pty -- ./agent; stty -a > modes; touch over; sleep 1000"
         );
-        tmux(&test, &["-f", "/dev/null", "new-session", "-d", "-s", "ralph", "-n", "a", &line]);
+        tmux(
+            &test,
+            &[
+                "-f",
+                "/dev/null",
+                "new-session",
+                "-d",
+                "-s",
+                "ralph",
+                "-n",
+                "a",
+                &line,
+            ],
+        );
         until("the prompt", || keys(&test).ends_with('\r'));
-        let shell: u32 =
-            tmux(&test, &["display-message", "-p", "-t", "ralph:a", "#{pane_pid}"]).trim().parse().unwrap();
-        let warden: u32 = test.sh(&format!("pgrep -P {shell}")).trim().parse().unwrap();
-        let supervisor: u32 = test.sh(&format!("pgrep -P {warden}")).trim().parse().unwrap();
+        let shell: u32 = tmux(
+            &test,
+            &["display-message", "-p", "-t", "ralph:a", "#{pane_pid}"],
+        )
+        .trim()
+        .parse()
+        .unwrap();
+        let warden: u32 = test
+            .sh(&format!("pgrep -P {shell}"))
+            .trim()
+            .parse()
+            .unwrap();
+        let supervisor: u32 = test
+            .sh(&format!("pgrep -P {warden}"))
+            .trim()
+            .parse()
+            .unwrap();
         signal(supervisor, "KILL");
         until("the end", || test.workspace().join("over").exists());
         assert!(is_cooked(&test.read("modes")));
         let format = "#{alternate_on} #{cursor_flag} #{mouse_any_flag}";
-        assert_eq!(tmux(&test, &["display-message", "-p", "-t", "ralph:a", format]).trim(), "0 1 0");
+        assert_eq!(
+            tmux(&test, &["display-message", "-p", "-t", "ralph:a", format]).trim(),
+            "0 1 0"
+        );
         tmux(&test, &["kill-server"]);
     }
 }

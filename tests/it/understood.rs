@@ -10,10 +10,23 @@ fn agent(dialect: &str, stream: &str, then: &str) -> Test {
          [[agents.mine.reason]]\npattern = 'usage limit(, resets (?P<reset>.+))?'\nmeans = 'usage-limit'\n"
     );
     let program = format!("#!/bin/sh\ncat > /dev/null\ncat stream\n{then}\n");
-    Test::new().on_path("mine", &program).file(".ralph/settings.toml", &settings).file("stream", stream)
+    Test::new()
+        .on_path("mine", &program)
+        .file(".ralph/settings.toml", &settings)
+        .file("stream", stream)
 }
 
-const RUN: [&str; 9] = ["run", "x", "--name", "a", "--agent", "mine", "--backoff", "0..0", "-m"];
+const RUN: [&str; 9] = [
+    "run",
+    "x",
+    "--name",
+    "a",
+    "--agent",
+    "mine",
+    "--backoff",
+    "0..0",
+    "-m",
+];
 
 const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"m"}"#;
 const PROMISE: &str = "<promise>COMPLETE</promise>";
@@ -44,12 +57,26 @@ fn only_the_final_words_promise() {
     let thought = format!(
         r#"{{"type":"assistant","message":{{"id":"1","content":[{{"type":"thinking","thinking":"{PROMISE}"}}]}},"parent_tool_use_id":null}}"#
     );
-    let elsewhere = [INIT, &echo, &hook, &thought, &said(PROMISE), TOOL, &output, PROMISE].join("\n");
+    let elsewhere = [
+        INIT,
+        &echo,
+        &hook,
+        &thought,
+        &said(PROMISE),
+        TOOL,
+        &output,
+        PROMISE,
+    ]
+    .join("\n");
     for (words, code) in [("All is well.", 1), (PROMISE, 0)] {
         let test = agent("claude", &format!("{elsewhere}\n{}\n", result(words)), "");
         test.ralph(&[&RUN[..], &["1"]].concat()).exits(code);
         let report = &test.events("a", "ended")[0]["report"];
-        assert_eq!((&report["cost_usd"], &report["session"]), (&0.25.into(), &"s-1".into()), "{report}");
+        assert_eq!(
+            (&report["cost_usd"], &report["session"]),
+            (&0.25.into(), &"s-1".into()),
+            "{report}"
+        );
         assert_eq!(report["tokens"]["input"], 10, "{report}");
         assert_eq!(report["steps"], 1, "{report}");
     }
@@ -58,14 +85,23 @@ fn only_the_final_words_promise() {
 #[test]
 fn only_the_final_words_match_the_pattern() {
     for (words, code) in [("All is well.", 1), ("WORK IS DONE", 0)] {
-        let test = agent("claude", &format!("{INIT}\n{}\n{}\n", said("WORK IS DONE"), result(words)), "");
-        test.ralph(&[&RUN[..], &["1", "--done-pattern", "WORK IS DONE"]].concat()).exits(code);
+        let test = agent(
+            "claude",
+            &format!("{INIT}\n{}\n{}\n", said("WORK IS DONE"), result(words)),
+            "",
+        );
+        test.ralph(&[&RUN[..], &["1", "--done-pattern", "WORK IS DONE"]].concat())
+            .exits(code);
     }
 }
 
 #[test]
 fn an_agent_that_prints_no_event_speaks_in_plain_text() {
-    let test = agent("claude", &format!("warning: a new version\n{PROMISE}\n"), "");
+    let test = agent(
+        "claude",
+        &format!("warning: a new version\n{PROMISE}\n"),
+        "",
+    );
     test.ralph(&[&RUN[..], &["1"]].concat()).exits(0);
 }
 
@@ -75,24 +111,45 @@ fn what_is_not_understood_is_counted_and_breaks_nothing() {
     let test = agent("claude", &format!("{INIT}\n{odd}{}\n", result(PROMISE)), "");
     test.ralph(&[&RUN[..], &["1"]].concat()).exits(0);
     assert_eq!(test.events("a", "ended")[0]["report"]["strange"], 3);
-    assert!(test.read_loop("a", "iterations/0001/output.log").contains("nothing of it"));
+    assert!(
+        test.read_loop("a", "iterations/0001/output.log")
+            .contains("nothing of it")
+    );
 }
 
 #[test]
 fn a_usage_limit_is_waited_out_and_costs_nothing() {
-    let reset = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 2;
+    let reset = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+        + 2;
     let info = format!(
         r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"rejected","resetsAt":{reset}}}}}"#
     );
     let limited = r#"{"type":"result","subtype":"success","is_error":true,"result":"You have hit your usage limit","api_error":"usage_limit_reached"}"#;
-    let test = agent("claude", &format!("{INIT}\n{info}\n{limited}\n"), "cp good stream; exit 1");
+    let test = agent(
+        "claude",
+        &format!("{INIT}\n{info}\n{limited}\n"),
+        "cp good stream; exit 1",
+    );
     test.write("good", &format!("{INIT}\n{}\n", result(PROMISE)));
     let words = [&RUN[..], &["1", "--max-failures", "1"]].concat();
-    test.ralph(&words).exits(0).says("iteration 1 is not counted: mine: usage limit reached, resting until");
+    test.ralph(&words)
+        .exits(0)
+        .says("iteration 1 is not counted: mine: usage limit reached, resting until");
     let started = test.events("a", "started");
     assert_eq!(started.len(), 2);
-    assert!(started[1]["at_ms"].as_u64().is_none_or(|at| at >= reset * 1000), "{started:?}");
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    assert!(
+        started[1]["at_ms"]
+            .as_u64()
+            .is_none_or(|at| at >= reset * 1000),
+        "{started:?}"
+    );
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
     assert!(now >= reset, "it did not wait");
     assert_eq!(test.status("a")["total_failures"], 0);
 }
@@ -117,16 +174,19 @@ fn a_success_that_is_an_error_is_a_failure() {
         r#"{{"type":"result","subtype":"success","is_error":true,"result":"{PROMISE} API Error: 500"}}"#
     );
     let test = agent("claude", &format!("{INIT}\n{failed}\n"), "");
-    test.ralph(&[&RUN[..], &["5", "--max-failures", "2"]].concat()).exits(1).says("2 consecutive failures");
-    assert_eq!(test.events("a", "ended")[0]["report"]["reason"]["kind"], "crashed");
+    test.ralph(&[&RUN[..], &["5", "--max-failures", "2"]].concat())
+        .exits(1)
+        .says("2 consecutive failures");
+    assert_eq!(
+        test.events("a", "ended")[0]["report"]["reason"]["kind"],
+        "crashed"
+    );
 }
 
 #[test]
 fn an_agent_kept_from_everything_stops_with_what_helps() {
-    let denied =
-        r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","is_error":true}]}}"#;
-    let denials =
-        r#""permission_denials":[{"tool_name":"Bash","tool_use_id":"t","tool_input":{"command":"make"}}]"#;
+    let denied = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","is_error":true}]}}"#;
+    let denials = r#""permission_denials":[{"tool_name":"Bash","tool_use_id":"t","tool_input":{"command":"make"}}]"#;
     let promised = format!("All is done.\\n{PROMISE}");
     // Whatever it says: who did nothing has nothing to claim.
     for (words, more) in [
@@ -139,10 +199,13 @@ fn an_agent_kept_from_everything_stops_with_what_helps() {
             r#"{{"type":"result","subtype":"success","is_error":false,"result":"{words}",{denials}}}"#
         );
         let test = agent("claude", &[INIT, TOOL, denied, &end, ""].join("\n"), "");
-        let settings = test.read(".ralph/settings.toml") + "[agents.mine.approve.all]\nwords = ['--all']\n";
+        let settings =
+            test.read(".ralph/settings.toml") + "[agents.mine.approve.all]\nwords = ['--all']\n";
         test.write(".ralph/settings.toml", &settings);
         let done = test.ralph(&[&RUN[..], more].concat()).exits(1);
-        done.complains("it was not allowed to do anything (Bash make): allow it more with --approve all");
+        done.complains(
+            "it was not allowed to do anything (Bash make): allow it more with --approve all",
+        );
         assert_eq!(test.status("a")["outcome"]["why"], "permission", "{words}");
         assert_eq!(test.events("a", "started").len(), 1, "{words}");
     }
@@ -150,7 +213,11 @@ fn an_agent_kept_from_everything_stops_with_what_helps() {
 
 #[test]
 fn who_hangs_after_the_end_is_ended_and_did_not_fail() {
-    let test = agent("claude", &format!("{INIT}\n{}\n", result(PROMISE)), "sleep 60");
+    let test = agent(
+        "claude",
+        &format!("{INIT}\n{}\n", result(PROMISE)),
+        "sleep 60",
+    );
     test.ralph(&[&RUN[..], &["1"]].concat()).exits(0);
     assert_eq!(test.status("a")["total_failures"], 0);
     let report = &test.events("a", "ended")[0]["report"];
@@ -159,13 +226,25 @@ fn who_hangs_after_the_end_is_ended_and_did_not_fail() {
 
 #[test]
 fn a_command_in_the_background_is_waited_for() {
-    let tasks =
-        |tasks: &str| format!(r#"{{"type":"system","subtype":"background_tasks_changed","tasks":{tasks}}}"#);
-    let first = format!("{INIT}\n{}\n{}\n", tasks(r#"[{"task_id":"1"}]"#), result("It runs."));
+    let tasks = |tasks: &str| {
+        format!(r#"{{"type":"system","subtype":"background_tasks_changed","tasks":{tasks}}}"#)
+    };
+    let first = format!(
+        "{INIT}\n{}\n{}\n",
+        tasks(r#"[{"task_id":"1"}]"#),
+        result("It runs.")
+    );
     let test = agent("claude", &first, "sleep 1; cat rest");
-    test.write("rest", &format!("{}\n{INIT}\n{}\n", tasks("[]"), result(PROMISE)));
+    test.write(
+        "rest",
+        &format!("{}\n{INIT}\n{}\n", tasks("[]"), result(PROMISE)),
+    );
     test.ralph(&[&RUN[..], &["1"]].concat()).exits(0);
-    assert_eq!(test.events("a", "ended")[0]["report"]["cost_usd"], 0.25, "costs count from the start");
+    assert_eq!(
+        test.events("a", "ended")[0]["report"]["cost_usd"],
+        0.25,
+        "costs count from the start"
+    );
 }
 
 #[test]
@@ -174,8 +253,11 @@ fn retries_are_no_progress_but_a_tool_at_work_is() {
     let retries = format!("while :; do echo '{retry}'; sleep 0.1; done");
     let words = [&RUN[..], &["1", "--inactivity-timeout", "700ms"]].concat();
     let test = agent("claude", &format!("{INIT}\n"), &retries);
-    test.ralph(&words).exits(1).says("it was silent for too long");
-    let done = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}"#;
+    test.ralph(&words)
+        .exits(1)
+        .says("it was silent for too long");
+    let done =
+        r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}"#;
     let then = format!("sleep 1.5; cat <<'E'\n{done}\n{}\nE", result(PROMISE));
     let test = agent("claude", &format!("{INIT}\n{TOOL}\n"), &then);
     test.ralph(&words).exits(0);
@@ -187,11 +269,16 @@ fn a_command_of_a_known_agent_is_understood_by_its_words() {
     let stream = format!("{INIT}\n{}\n{}\n{PROMISE}\n", said(PROMISE), result("no"));
     let program = "#!/bin/sh\ncat > /dev/null\ncat stream\n";
     for (words, code) in [
-        (&["-p", "--output-format", "stream-json", "--verbose"][..], 1),
+        (
+            &["-p", "--output-format", "stream-json", "--verbose"][..],
+            1,
+        ),
         (&["-p", "--verbose", "--output-format=stream-json"][..], 1),
         (&["-p"][..], 0),
     ] {
-        let test = Test::new().on_path("claude", program).file("stream", &stream);
+        let test = Test::new()
+            .on_path("claude", program)
+            .file("stream", &stream);
         let run = ["run", "x", "--name", "a", "-m", "1", "--", "claude"];
         test.ralph(&[&run[..], words].concat()).exits(code);
     }
@@ -200,11 +287,15 @@ fn a_command_of_a_known_agent_is_understood_by_its_words() {
 #[test]
 fn the_last_line_of_a_known_agent_in_plain_text_has_its_reason() {
     let last = "Invalid API key · Please run /login";
-    let program =
-        format!("#!/bin/sh\ncat > /dev/null\necho 'Credit balance is too low'\necho '{last}'\nexit 1\n");
+    let program = format!(
+        "#!/bin/sh\ncat > /dev/null\necho 'Credit balance is too low'\necho '{last}'\nexit 1\n"
+    );
     let test = Test::new().on_path("claude", &program);
-    let done = test.ralph(&["run", "x", "--name", "a", "--", "claude", "-p"]).exits(1);
-    done.complains("it is not logged in").complains("log in: start claude and type /login");
+    let done = test
+        .ralph(&["run", "x", "--name", "a", "--", "claude", "-p"])
+        .exits(1);
+    done.complains("it is not logged in")
+        .complains("log in: start claude and type /login");
     assert_eq!(test.events("a", "started").len(), 1);
 }
 
@@ -212,22 +303,48 @@ fn the_last_line_of_a_known_agent_in_plain_text_has_its_reason() {
 fn every_bad_iteration_has_its_reason_for_scripts() {
     let script = "iteration 1\n exit 3\niteration 2\n hang\niteration 3\n say well\n";
     let test = Test::new().script(script);
-    let words =
-        ["run", "x", "--name", "a", "--agent", "script:../agent.script", "--backoff", "0..0", "-m", "3"];
-    test.ralph(&[&words[..], &["--iteration-timeout", "300ms"]].concat()).exits(1);
+    let words = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--agent",
+        "script:../agent.script",
+        "--backoff",
+        "0..0",
+        "-m",
+        "3",
+    ];
+    test.ralph(&[&words[..], &["--iteration-timeout", "300ms"]].concat())
+        .exits(1);
     let status = test.status("a");
-    let reasons: Vec<_> = status["iterations"].as_array().unwrap().iter().map(|one| &one["reason"]).collect();
-    let expected = serde_json::json!([{"kind": "crashed"}, {"kind": "killed", "why": "timed_out"}, null]);
+    let reasons: Vec<_> = status["iterations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["reason"])
+        .collect();
+    let expected =
+        serde_json::json!([{"kind": "crashed"}, {"kind": "killed", "why": "timed_out"}, null]);
     assert_eq!(serde_json::json!(reasons), expected);
     assert!(status["last_reason"].is_null(), "{status}");
     let log = test.read_loop("a", "iterations.log");
-    assert!(log.contains("reason=crashed\n") && log.contains("reason=killed\n"), "{log}");
+    assert!(
+        log.contains("reason=crashed\n") && log.contains("reason=killed\n"),
+        "{log}"
+    );
 }
 
 #[test]
 fn a_program_that_went_away_is_not_found() {
-    let test = agent("claude", &format!("{INIT}\n{}\n", result("more")), "rm \"$0\"");
-    test.ralph(&[&RUN[..], &["3"]].concat()).exits(1).complains("cannot start mine");
+    let test = agent(
+        "claude",
+        &format!("{INIT}\n{}\n", result("more")),
+        "rm \"$0\"",
+    );
+    test.ralph(&[&RUN[..], &["3"]].concat())
+        .exits(1)
+        .complains("cannot start mine");
     let status = test.status("a");
     assert_eq!(
         (&status["last_reason"]["kind"], &status["outcome"]["why"]),
@@ -237,7 +354,11 @@ fn a_program_that_went_away_is_not_found() {
 
 #[test]
 fn a_limit_that_is_near_is_told_once_an_iteration() {
-    let reset = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 100;
+    let reset = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+        + 100;
     let info = format!(
         r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"allowed_warning","resetsAt":{reset},"rateLimitType":"five_hour","utilization":0.92}}}}"#
     );
@@ -256,8 +377,7 @@ fn a_limit_that_is_near_is_told_once_an_iteration() {
 #[test]
 fn a_session_that_goes_on_is_not_paid_for_twice() {
     let claude = r#"{"type":"result","subtype":"success","is_error":false,"result":"more","total_cost_usd":0.$((n * 25)),"usage":{"input_tokens":10,"output_tokens":5},"modelUsage":{"m":{"inputTokens":$((n * 10)),"outputTokens":$((n * 5))}}}"#;
-    let codex =
-        r#"{"type":"turn.completed","usage":{"input_tokens":$((n * 10)),"output_tokens":$((n * 5))}}"#;
+    let codex = r#"{"type":"turn.completed","usage":{"input_tokens":$((n * 10)),"output_tokens":$((n * 5))}}"#;
     let began = r#"{"type":"thread.started","thread_id":"$id"}"#;
     let init = r#"{"type":"system","subtype":"init","session_id":"$id","model":"m"}"#;
     for (dialect, events, id, tokens) in [
@@ -275,7 +395,11 @@ fn a_session_that_goes_on_is_not_paid_for_twice() {
         let status = test.status("a");
         assert_eq!(status["tokens"], tokens, "{dialect} {id}: {status}");
         if dialect == "claude" {
-            assert_eq!(status["cost_usd"], if tokens == 45 { 0.75 } else { 1.5 }, "{id}");
+            assert_eq!(
+                status["cost_usd"],
+                if tokens == 45 { 0.75 } else { 1.5 },
+                "{id}"
+            );
         }
     }
 }
@@ -289,7 +413,13 @@ fn a_tool_is_shown_even_if_its_result_is_too_long_to_be_read() {
         result(PROMISE)
     );
     let test = agent("claude", &format!("{INIT}\n{TOOL}\n"), &then);
-    test.ralph(&[&RUN[..], &["1"]].concat()).exits(0).says("✔ Bash make\n");
+    test.ralph(&[&RUN[..], &["1"]].concat())
+        .exits(0)
+        .says("✔ Bash make\n");
     let report = &test.events("a", "ended")[0]["report"];
-    assert_eq!((&report["steps"], &report["strange"]), (&1.into(), &1.into()), "{report}");
+    assert_eq!(
+        (&report["steps"], &report["strange"]),
+        (&1.into(), &1.into()),
+        "{report}"
+    );
 }

@@ -10,7 +10,15 @@ use std::time::{Duration, Instant};
 const AGENT: &str = "script:../agent.script";
 
 fn started(test: &Test, name: &str) -> Live {
-    let live = test.start(&["run", "x", "--name", name, "--agent", AGENT, "--share-workspace"]);
+    let live = test.start(&[
+        "run",
+        "x",
+        "--name",
+        name,
+        "--agent",
+        AGENT,
+        "--share-workspace",
+    ]);
     until("the agent", || !test.events(name, "spawned").is_empty());
     live
 }
@@ -31,8 +39,18 @@ fn waiting(test: &Test, words: &[&str]) -> Live {
 #[test]
 fn every_ending_has_its_exit_code_and_its_line() {
     for (script, more, code, line) in [
-        ("promise COMPLETE", &[][..], 0, "a: done (the agent claimed it; no check was asked for)\n"),
-        ("say x", &["-m", "1"], 1, "a: failed (no iteration is left)\n"),
+        (
+            "promise COMPLETE",
+            &[][..],
+            0,
+            "a: done (the agent claimed it; no check was asked for)\n",
+        ),
+        (
+            "say x",
+            &["-m", "1"],
+            1,
+            "a: failed (no iteration is left)\n",
+        ),
         (
             "say x",
             &["-m", "1", "--no-promise"],
@@ -40,10 +58,16 @@ fn every_ending_has_its_exit_code_and_its_line() {
             "a: done (ran to its limit of iterations, checks green)\n",
         ),
         ("blocked Which port?", &[], 3, "a: blocked (Which port?)\n"),
-        ("exit 42", &[], 3, "a: waiting (the agent asked for it by exit 42)\n"),
+        (
+            "exit 42",
+            &[],
+            3,
+            "a: waiting (the agent asked for it by exit 42)\n",
+        ),
     ] {
         let test = Test::new().script(&format!("iteration *\n {script}\n"));
-        test.ralph(&[&["run", "x", "--name", "a", "--agent", AGENT], more].concat()).exits(code);
+        test.ralph(&[&["run", "x", "--name", "a", "--agent", AGENT], more].concat())
+            .exits(code);
         assert_eq!(test.ralph(&["wait", "a"]).exits(code).out, line);
     }
 }
@@ -68,7 +92,8 @@ fn a_waiter_sleeps_until_the_end_and_wakes_at_once() {
     };
     let wakes = |pid: u32| -> u64 {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-        let switches = tasks.map(|task| fs::read_to_string(task.path().join("status")).unwrap_or_default());
+        let switches =
+            tasks.map(|task| fs::read_to_string(task.path().join("status")).unwrap_or_default());
         switches
             .flat_map(|text| {
                 text.lines()
@@ -83,7 +108,11 @@ fn a_waiter_sleeps_until_the_end_and_wakes_at_once() {
         std::mem::replace(&mut before, (ticks(waiter.pid()), wakes(waiter.pid()))) == before
     });
     std::thread::sleep(Duration::from_millis(1200));
-    assert_eq!((ticks(waiter.pid()), wakes(waiter.pid())), before, "nobody wakes it, not even every second");
+    assert_eq!(
+        (ticks(waiter.pid()), wakes(waiter.pid())),
+        before,
+        "nobody wakes it, not even every second"
+    );
     test.write("go", "");
     live.end().exits(0);
     let ended = Instant::now();
@@ -109,7 +138,10 @@ fn a_pause_a_stop_and_a_crash_end_the_wait() {
     let waiter = waiting(&test, &["a"]);
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130);
-    assert_eq!(waiter.end().exits(130).out, "a: stopped by a person (ralph stop)\n");
+    assert_eq!(
+        waiter.end().exits(130).out,
+        "a: stopped by a person (ralph stop)\n"
+    );
 
     let live = test.start(&["resume", "a"]);
     until("the agent", || test.events("a", "spawned").len() == 3);
@@ -123,13 +155,20 @@ fn a_pause_a_stop_and_a_crash_end_the_wait() {
 fn a_wait_for_a_loop_that_was_killed_leaves_nobody_behind() {
     let test = Test::new().script(&format!("iteration *\n {WAITS}"));
     crashed(&test, &[]);
-    test.ralph(&["wait", "a"]).exits(1).says("a: crashed").complains("\"a\" had crashed: ended");
+    test.ralph(&["wait", "a"])
+        .exits(1)
+        .says("a: crashed")
+        .complains("\"a\" had crashed: ended");
     assert_eq!(test.survivors(), [0; 0]);
     test.write("go", "");
     let live = test.start(&["resume", "a"]);
     live.until_out("starting iteration 3");
     fs::remove_file(test.workspace().join("go")).unwrap();
-    until("a waiting agent", || test.journal("a").last().is_some_and(|line| line["event"] == "spawned"));
+    until("a waiting agent", || {
+        test.journal("a")
+            .last()
+            .is_some_and(|line| line["event"] == "spawned")
+    });
     let waiter = waiting(&test, &["a"]);
     crash(live);
     waiter.end().exits(1).says("a: crashed");
@@ -176,7 +215,9 @@ fn a_wrong_name_is_no_reason_to_wait() {
         .complains("no loop is called `auht`")
         .complains("did you mean `auth`?");
     test.ralph(&["wait"]).exits(2).complains("<NAME>");
-    test.ralph(&["wait", "auth", "--timeout", "soon"]).exits(2).complains("90s");
+    test.ralph(&["wait", "auth", "--timeout", "soon"])
+        .exits(2)
+        .complains("90s");
     test.write("go", "");
     live.end().exits(0);
 }

@@ -6,7 +6,10 @@ use std::fs;
 /// Every file and directory below the workspace and the state directory.
 fn traces(test: &Test) -> Vec<String> {
     let root = test.root().display();
-    test.sh(&format!("find '{root}/shop' '{root}/state' | sort")).lines().map(str::to_owned).collect()
+    test.sh(&format!("find '{root}/shop' '{root}/state' | sort"))
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Runs words that must be refused: with this error and this hint, and without a trace.
@@ -34,9 +37,24 @@ fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
 #[test]
 fn a_loop_needs_a_task() {
     let test = Test::new();
-    refused(&test, &["run", "--", "true"], "there is no task", "PROMPT.md");
-    refused(&test, &["run", " ", "--", "true"], "there is no task", "--prompt-file");
-    refused(&test, &["run", "a", "--prompt", "b", "--", "true"], "TASK and --prompt", "once");
+    refused(
+        &test,
+        &["run", "--", "true"],
+        "there is no task",
+        "PROMPT.md",
+    );
+    refused(
+        &test,
+        &["run", " ", "--", "true"],
+        "there is no task",
+        "--prompt-file",
+    );
+    refused(
+        &test,
+        &["run", "a", "--prompt", "b", "--", "true"],
+        "TASK and --prompt",
+        "once",
+    );
     refused(
         &test,
         &["run", "--prompt", "b", "--prompt-file", "c", "--", "true"],
@@ -54,7 +72,12 @@ fn a_prompt_file_is_a_file_that_is_there() {
         "prompt file not found: no.md",
         "write it",
     );
-    refused(&test, &["run", "--spec", "no.md", "--", "true"], "prompt file not found: no.md", "write it");
+    refused(
+        &test,
+        &["run", "--spec", "no.md", "--", "true"],
+        "prompt file not found: no.md",
+        "write it",
+    );
     refused(
         &test,
         &["run", "--prompt-file", "folder", "--", "true"],
@@ -62,16 +85,31 @@ fn a_prompt_file_is_a_file_that_is_there() {
         "regular file",
     );
     test.write("PROMPT.md/x", "");
-    refused(&test, &["run", "--", "true"], "cannot read prompt file: PROMPT.md", "regular file");
+    refused(
+        &test,
+        &["run", "--", "true"],
+        "cannot read prompt file: PROMPT.md",
+        "regular file",
+    );
     let stdin = ["run", "--prompt-file", "/dev/stdin", "--", "true"];
-    refused(&test, &stdin, "cannot read prompt file: /dev/stdin", "regular file");
+    refused(
+        &test,
+        &stdin,
+        "cannot read prompt file: /dev/stdin",
+        "regular file",
+    );
 }
 
 #[test]
 fn a_claim_that_is_there_already_is_refused() {
     let test = Test::new().file("report.md", "of yesterday");
     let words = ["run", "x", "--done-file", "report.md", "--", "true"];
-    refused(&test, &words, "--done-file report.md is there already", "remove it");
+    refused(
+        &test,
+        &words,
+        "--done-file report.md is there already",
+        "remove it",
+    );
 }
 
 #[test]
@@ -79,61 +117,166 @@ fn a_path_that_the_journal_cannot_hold_is_refused() {
     use std::os::unix::ffi::OsStrExt;
     let test = Test::new();
     let mut command = test.ralph_command(&["run", "x", "--done-file"]);
-    command.arg(std::ffi::OsStr::from_bytes(b"b\xff")).args(["--", "true"]);
-    test.start_command(command).end().exits(2).complains("UTF-8");
+    command
+        .arg(std::ffi::OsStr::from_bytes(b"b\xff"))
+        .args(["--", "true"]);
+    test.start_command(command)
+        .end()
+        .exits(2)
+        .complains("UTF-8");
 }
 
 #[test]
 fn an_empty_prompt_file_is_allowed() {
     let test = Test::new().file("PROMPT.md", "");
-    test.ralph(&["run", "--name", "a", "-m", "1", "--no-promise", "--context", "none", "--", "true"])
-        .exits(0);
+    test.ralph(&[
+        "run",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--no-promise",
+        "--context",
+        "none",
+        "--",
+        "true",
+    ])
+    .exits(0);
     assert_eq!(test.prompt("a", 1), "");
 }
 
 #[test]
 fn a_flag_that_is_none_is_refused_with_the_one_that_was_meant() {
     let test = Test::new();
-    refused(&test, &["run", "a", "--chek", "true", "--", "true"], "'--chek'", "did you mean --check?");
-    refused(&test, &["--max-iteration", "3", "--prompt", "a"], "'--max-iteration'", "--max-iterations?");
-    refused(&test, &["run", "a", "--zzz", "--", "true"], "'--zzz'", "ralph run --help");
+    refused(
+        &test,
+        &["run", "a", "--chek", "true", "--", "true"],
+        "'--chek'",
+        "did you mean --check?",
+    );
+    refused(
+        &test,
+        &["--max-iteration", "3", "--prompt", "a"],
+        "'--max-iteration'",
+        "--max-iterations?",
+    );
+    refused(
+        &test,
+        &["run", "a", "--zzz", "--", "true"],
+        "'--zzz'",
+        "ralph run --help",
+    );
     refused(&test, &["ls", "--jsn"], "'--jsn'", "did you mean --json?");
-    refused(&test, &["run", "a", "-q", "--json", "--", "true"], "--quiet", "ralph run --help");
+    refused(
+        &test,
+        &["run", "a", "-q", "--json", "--", "true"],
+        "--quiet",
+        "ralph run --help",
+    );
 }
 
 #[test]
 fn a_word_that_is_no_verb_is_never_a_task() {
     let test = Test::new();
-    refused(&test, &["fix", "the", "bug"], "\"fix\" is not a verb", "ralph run \"fix the bug\"");
+    refused(
+        &test,
+        &["fix", "the", "bug"],
+        "\"fix\" is not a verb",
+        "ralph run \"fix the bug\"",
+    );
     refused(&test, &["stats"], "\"stats\" is not a verb", "ralph status");
-    refused(&test, &["puase", "a"], "\"puase\" is not a verb", "ralph pause");
+    refused(
+        &test,
+        &["puase", "a"],
+        "\"puase\" is not a verb",
+        "ralph pause",
+    );
     refused(&test, &[""], "\"\" is not a verb", "ralph run");
-    refused(&test, &["help", "frobnicate"], "\"frobnicate\" is not a verb", "ralph help");
+    refused(
+        &test,
+        &["help", "frobnicate"],
+        "\"frobnicate\" is not a verb",
+        "ralph help",
+    );
     let done = test.ralph(&[]).exits(2);
-    assert!(done.out.is_empty() && done.err.contains("Usage: ralph"), "{done:?}");
+    assert!(
+        done.out.is_empty() && done.err.contains("Usage: ralph"),
+        "{done:?}"
+    );
 }
 
 #[test]
 fn flags_without_a_verb_are_run() {
     let test = Test::new();
-    let words = ["--prompt", "say nothing", "-m", "1", "--no-promise", "--name", "a", "--", "true"];
-    test.ralph(&words).exits(0).says("[ralph] a: starting iteration 1/1");
+    let words = [
+        "--prompt",
+        "say nothing",
+        "-m",
+        "1",
+        "--no-promise",
+        "--name",
+        "a",
+        "--",
+        "true",
+    ];
+    test.ralph(&words)
+        .exits(0)
+        .says("[ralph] a: starting iteration 1/1");
     assert!(test.prompt("a", 1).starts_with("say nothing\n"));
-    test.ralph(&["-m", "1", "--no-promise", "--prompt", "- one\n- two", "--", "true"]).exits(0);
+    test.ralph(&[
+        "-m",
+        "1",
+        "--no-promise",
+        "--prompt",
+        "- one\n- two",
+        "--",
+        "true",
+    ])
+    .exits(0);
     assert!(test.prompt("shop-1", 1).starts_with("- one\n- two\n"));
-    refused(&test, &["--prompt", "-m", "5", "--", "true"], "--prompt <TEXT>", "ralph run --help");
+    refused(
+        &test,
+        &["--prompt", "-m", "5", "--", "true"],
+        "--prompt <TEXT>",
+        "ralph run --help",
+    );
 }
 
 #[test]
 fn a_name_is_short_and_plain() {
     let test = Test::new();
     let long = "x".repeat(64);
-    for name in ["Bad", "-x", "a b", "../a", "a/b", "", ".", "é", long.as_str()] {
+    for name in [
+        "Bad",
+        "-x",
+        "a b",
+        "../a",
+        "a/b",
+        "",
+        ".",
+        "é",
+        long.as_str(),
+    ] {
         let flag = format!("--name={name}");
-        refused(&test, &["run", "a", &flag, "--", "true"], "cannot be a loop's name", "a-z, 0-9");
+        refused(
+            &test,
+            &["run", "a", &flag, "--", "true"],
+            "cannot be a loop's name",
+            "a-z, 0-9",
+        );
     }
-    refused(&test, &["status", "No Such"], "cannot be a loop's name", "a-z, 0-9");
-    refused(&test, &["status", "nosuch"], "no loop is called `nosuch`", "ralph ls");
+    refused(
+        &test,
+        &["status", "No Such"],
+        "cannot be a loop's name",
+        "a-z, 0-9",
+    );
+    refused(
+        &test,
+        &["status", "nosuch"],
+        "no loop is called `nosuch`",
+        "ralph ls",
+    );
 }
 
 #[test]
@@ -168,14 +311,23 @@ fn limits_are_numbers_from_zero_up() {
         ("--check-timeout", "--check-timeout", "-1s", span),
         ("--delay", "--delay", "-3", span),
         ("--backoff", "--backoff", "5", "a backoff reads 1s..300s"),
-        ("--backoff", "--backoff", "5s..1s", "first rest is at most its last"),
+        (
+            "--backoff",
+            "--backoff",
+            "5s..1s",
+            "first rest is at most its last",
+        ),
         ("--backoff", "--backoff", "-1s..1s", span),
         ("--on-fail", "--on-fail", "explode", ""),
         ("--context", "--context", "everything", ""),
         ("--exit-waiting", "--exit-waiting", "x", ""),
     ] {
         let words = ["run", "a", flag, value, "--", "true"];
-        let hint = if why.is_empty() { "" } else { "ralph run --help" };
+        let hint = if why.is_empty() {
+            ""
+        } else {
+            "ralph run --help"
+        };
         refused(&test, &words, &format!("{named} <"), hint);
         refused(&test, &words, why, hint);
     }
@@ -189,9 +341,18 @@ fn a_done_pattern_is_a_regular_expression_without_look_around() {
         ("[z-a]", "--done-pattern", "backslash"),
         ("*", "--done-pattern", "backslash"),
         ("(?=a)b", "look-around", "describe what matches instead"),
-        ("(?<!not )done", "look-around", "describe what matches instead"),
+        (
+            "(?<!not )done",
+            "look-around",
+            "describe what matches instead",
+        ),
     ] {
-        refused(&test, &["run", "a", "--done-pattern", pattern, "--", "true"], why, hint);
+        refused(
+            &test,
+            &["run", "a", "--done-pattern", pattern, "--", "true"],
+            why,
+            hint,
+        );
     }
 }
 
@@ -199,7 +360,12 @@ fn a_done_pattern_is_a_regular_expression_without_look_around() {
 fn an_empty_check_is_refused() {
     let test = Test::new();
     for check in ["", "  ", "\n"] {
-        refused(&test, &["run", "a", "--check", check, "--", "true"], "a check is empty", "--check");
+        refused(
+            &test,
+            &["run", "a", "--check", check, "--", "true"],
+            "a check is empty",
+            "--check",
+        );
     }
 }
 
@@ -209,8 +375,20 @@ fn a_check_that_nobody_can_run_is_refused() {
     let words = ["run", "a", "--check", "nosuchcmd --flag", "--", "true"];
     refused(&test, &words, "no command nosuchcmd", "--no-preflight");
     // With what the agent will bring, preflight cannot be asked for.
-    let words = ["run", "a", "--no-preflight", "-m", "1", "--check", "nosuchcmd --flag", "--", "true"];
-    test.ralph(&words).exits(1).says("check `nosuchcmd --flag`: red (exit 127");
+    let words = [
+        "run",
+        "a",
+        "--no-preflight",
+        "-m",
+        "1",
+        "--check",
+        "nosuchcmd --flag",
+        "--",
+        "true",
+    ];
+    test.ralph(&words)
+        .exits(1)
+        .says("check `nosuchcmd --flag`: red (exit 127");
 }
 
 #[test]
@@ -235,17 +413,41 @@ fn a_check_that_the_shell_understands_is_run() {
         ("$(echo true)", true),
         ("# a comment", true),
     ] {
-        let words = ["run", "a", "--name", "a", "-m", "1", "--no-promise", "--check", check, "--", "true"];
+        let words = [
+            "run",
+            "a",
+            "--name",
+            "a",
+            "-m",
+            "1",
+            "--no-promise",
+            "--check",
+            check,
+            "--",
+            "true",
+        ];
         let verdict = if green { "green" } else { "red (exit 127" };
-        test.ralph(&words).exits(i32::from(!green)).says(&format!("preflight check `{check}`: {verdict}"));
+        test.ralph(&words)
+            .exits(i32::from(!green))
+            .says(&format!("preflight check `{check}`: {verdict}"));
     }
 }
 
 #[test]
 fn an_agent_must_be_there_before_the_first_iteration() {
     let test = Test::new();
-    refused(&test, &["run", "a", "--", "nosuchagent", "-p"], "nosuchagent", "PATH");
-    refused(&test, &["run", "a", "--", "./nosuchagent"], "./nosuchagent", "install it");
+    refused(
+        &test,
+        &["run", "a", "--", "nosuchagent", "-p"],
+        "nosuchagent",
+        "PATH",
+    );
+    refused(
+        &test,
+        &["run", "a", "--", "./nosuchagent"],
+        "./nosuchagent",
+        "install it",
+    );
     refused(
         &test,
         &["run", "a", "--agent", "script:x", "--", "true"],
@@ -257,7 +459,12 @@ fn an_agent_must_be_there_before_the_first_iteration() {
 #[test]
 fn a_script_is_read_before_anything_runs() {
     let test = Test::new().file("bad.script", "iteration 1\n  say hello\n  frobnicate\n");
-    refused(&test, &["run", "a", "--agent", "script:no.script"], "no.script", "script:demo.script");
+    refused(
+        &test,
+        &["run", "a", "--agent", "script:no.script"],
+        "no.script",
+        "script:demo.script",
+    );
     refused(
         &test,
         &["run", "a", "--agent", "script:bad.script"],
@@ -270,9 +477,24 @@ fn a_script_is_read_before_anything_runs() {
 fn a_budget_needs_a_cost_that_can_be_known() {
     let test = Test::new();
     let words = ["run", "a", "--max-cost", "5", "--", "true"];
-    refused(&test, &words, "--max-cost is set, but the cost of `true`", "--allow-unknown-cost");
-    let words =
-        ["run", "a", "--max-cost", "5", "--allow-unknown-cost", "-m", "1", "--no-promise", "--", "true"];
+    refused(
+        &test,
+        &words,
+        "--max-cost is set, but the cost of `true`",
+        "--allow-unknown-cost",
+    );
+    let words = [
+        "run",
+        "a",
+        "--max-cost",
+        "5",
+        "--allow-unknown-cost",
+        "-m",
+        "1",
+        "--no-promise",
+        "--",
+        "true",
+    ];
     test.ralph(&words).exits(0);
 }
 
@@ -280,9 +502,19 @@ fn a_budget_needs_a_cost_that_can_be_known() {
 fn a_promise_is_asked_for_or_not() {
     let test = Test::new();
     let words = ["run", "a", "--promise", "X", "--no-promise", "--", "true"];
-    refused(&test, &words, "--promise and --no-promise", "one of the two");
+    refused(
+        &test,
+        &words,
+        "--promise and --no-promise",
+        "one of the two",
+    );
     for empty in ["", " \t"] {
-        refused(&test, &["run", "a", "--promise", empty, "--", "true"], "--promise", "to promise");
+        refused(
+            &test,
+            &["run", "a", "--promise", empty, "--", "true"],
+            "--promise",
+            "to promise",
+        );
     }
 }
 
@@ -294,16 +526,27 @@ fn a_template_is_checked_before_anything_runs() {
         ("{{#diff}}{{#task}}{{/diff}}{{/task}}\n", "{{/diff}}"),
     ] {
         let test = Test::new().file(".ralph/template.md", text);
-        refused(&test, &["run", "a", "--", "true"], &format!(".ralph/template.md: {tag}"), "task, prepended");
+        refused(
+            &test,
+            &["run", "a", "--", "true"],
+            &format!(".ralph/template.md: {tag}"),
+            "task, prepended",
+        );
     }
     let test = Test::new().file(".ralph/template.md/x", "");
-    refused(&test, &["run", "a", "--", "true"], ".ralph/template.md", "text file");
+    refused(
+        &test,
+        &["run", "a", "--", "true"],
+        ".ralph/template.md",
+        "text file",
+    );
 }
 
 #[test]
 fn a_limit_is_set_by_name_and_value() {
     let test = Test::new();
-    test.ralph(&["run", "a", "--name", "a", "-m", "1", "--", "true"]).exits(1);
+    test.ralph(&["run", "a", "--name", "a", "-m", "1", "--", "true"])
+        .exits(1);
     for word in [
         "max-iterations",
         "max-iterations=x",
@@ -313,18 +556,33 @@ fn a_limit_is_set_by_name_and_value() {
         "max=1",
         "=1",
     ] {
-        refused(&test, &["set", "a", word], &format!("{word:?}"), "max-iterations=N");
+        refused(
+            &test,
+            &["set", "a", word],
+            &format!("{word:?}"),
+            "max-iterations=N",
+        );
     }
     refused(&test, &["set", "a"], "LIMIT=VALUE", "ralph set --help");
     refused(&test, &["set", "b", "max-iterations=3"], "`b`", "ralph ls");
-    refused(&test, &["logs", "a", "--iteration", "2"], "--iteration 2", "newest");
+    refused(
+        &test,
+        &["logs", "a", "--iteration", "2"],
+        "--iteration 2",
+        "newest",
+    );
 }
 
 #[test]
 fn the_agents_verbs_need_a_loop_around_them() {
     let test = Test::new();
     refused(&test, &["done"], "not inside a loop", "ralph stop");
-    refused(&test, &["blocked", "why"], "not inside a loop", "ralph stop");
+    refused(
+        &test,
+        &["blocked", "why"],
+        "not inside a loop",
+        "ralph stop",
+    );
     refused(&test, &["blocked"], "<WHY>", "ralph blocked --help");
 }
 
@@ -351,7 +609,10 @@ fn a_dry_run_prints_the_plan_and_leaves_no_trace() {
     let done = test.ralph(&words).exits(0);
     assert_eq!(traces(&test), before);
     assert_eq!(done.err, "");
-    let (plan, prompt) = done.out.split_once("--- the first prompt").expect("two parts");
+    let (plan, prompt) = done
+        .out
+        .split_once("--- the first prompt")
+        .expect("two parts");
     for row in [
         "agent       sh -c touch ran\n",
         "check       touch checked (timeout 10m)\n",
@@ -359,9 +620,18 @@ fn a_dry_run_prints_the_plan_and_leaves_no_trace() {
     ] {
         assert!(plan.contains(row), "{row:?} is not in\n{plan}");
     }
-    assert!(plan.contains("time        at most 1h\n") && plan.contains("workspace   "), "{plan}");
-    assert!(prompt.contains("Mend the roof.\n") && prompt.contains("iteration 1 of at most 7"), "{prompt}");
-    assert!(prompt.contains("<promise>THE ROOF HOLDS</promise>"), "{prompt}");
+    assert!(
+        plan.contains("time        at most 1h\n") && plan.contains("workspace   "),
+        "{plan}"
+    );
+    assert!(
+        prompt.contains("Mend the roof.\n") && prompt.contains("iteration 1 of at most 7"),
+        "{prompt}"
+    );
+    assert!(
+        prompt.contains("<promise>THE ROOF HOLDS</promise>"),
+        "{prompt}"
+    );
 }
 
 #[test]
@@ -376,19 +646,44 @@ fn every_verb_has_help_that_can_be_read() {
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert!(verbs.contains(&"run") && verbs.contains(&"demo") && !all.contains("__"), "{all}");
+    assert!(
+        verbs.contains(&"run") && verbs.contains(&"demo") && !all.contains("__"),
+        "{all}"
+    );
     for verb in verbs.into_iter().filter(|verb| *verb != "help") {
         let done = test.ralph(&[verb, "--help"]).exits(0);
         assert_eq!(done.err, "");
-        assert!(done.out.contains(&format!("Usage: ralph {verb}")), "{}", done.out);
+        assert!(
+            done.out.contains(&format!("Usage: ralph {verb}")),
+            "{}",
+            done.out
+        );
         let first = done.out.lines().next().unwrap_or_default();
-        assert!(first.starts_with(char::is_uppercase) && !first.ends_with('.'), "{verb}: {first}");
+        assert!(
+            first.starts_with(char::is_uppercase) && !first.ends_with('.'),
+            "{verb}: {first}"
+        );
         assert!(all.contains(first), "{verb}: {first}");
-        assert!(done.out.lines().all(|line| line.chars().count() <= 100), "{verb} is too wide\n{}", done.out);
+        assert!(
+            done.out.lines().all(|line| line.chars().count() <= 100),
+            "{verb} is too wide\n{}",
+            done.out
+        );
     }
     let run = test.ralph(&["run", "--help"]).exits(0).out;
-    for heading in ["Task:", "Done when:", "Checks:", "Limits:", "Rest:", "Agent:", "Output:"] {
-        assert!(run.contains(&format!("\n{heading}\n")), "{heading} is not in\n{run}");
+    for heading in [
+        "Task:",
+        "Done when:",
+        "Checks:",
+        "Limits:",
+        "Rest:",
+        "Agent:",
+        "Output:",
+    ] {
+        assert!(
+            run.contains(&format!("\n{heading}\n")),
+            "{heading} is not in\n{run}"
+        );
     }
 }
 
@@ -403,16 +698,41 @@ fn the_version_is_the_packages() {
 #[test]
 fn many_iterations_are_warned_of() {
     let test = Test::new();
-    for (limit, words) in [("51", "high iteration count (>50)"), ("0", "no limit of iterations")] {
-        let done =
-            test.ralph(&["run", "a", "-m", limit, "--", "sh", "-c", "echo '<promise>COMPLETE</promise>'"]);
+    for (limit, words) in [
+        ("51", "high iteration count (>50)"),
+        ("0", "no limit of iterations"),
+    ] {
+        let done = test.ralph(&[
+            "run",
+            "a",
+            "-m",
+            limit,
+            "--",
+            "sh",
+            "-c",
+            "echo '<promise>COMPLETE</promise>'",
+        ]);
         done.exits(0).complains(&format!("ralph: warning: {words}"));
     }
     let done = test
-        .ralph(&["run", "a", "-m", "50", "--", "sh", "-c", "echo '<promise>COMPLETE</promise>'"])
+        .ralph(&[
+            "run",
+            "a",
+            "-m",
+            "50",
+            "--",
+            "sh",
+            "-c",
+            "echo '<promise>COMPLETE</promise>'",
+        ])
         .exits(0);
     assert_eq!(done.err, "");
-    assert!(fs::read_dir(test.state_dir().join("loops")).unwrap().count() == 3);
+    assert!(
+        fs::read_dir(test.state_dir().join("loops"))
+            .unwrap()
+            .count()
+            == 3
+    );
 }
 
 #[test]
@@ -420,8 +740,9 @@ fn a_directory_that_is_gone_is_named() {
     let test = Test::new();
     let ralph = env!("CARGO_BIN_EXE_ralph");
     for words in ["run x -- true", "config", "doctor", "init --settings"] {
-        let said = test
-            .sh(&format!("mkdir gone && cd gone && rmdir ../gone && {{ {ralph} {words} 2>&1 || echo $?; }}"));
+        let said = test.sh(&format!(
+            "mkdir gone && cd gone && rmdir ../gone && {{ {ralph} {words} 2>&1 || echo $?; }}"
+        ));
         assert!(
             said.contains("cannot tell the current directory") && said.ends_with("1\n"),
             "{words}: {said}"
@@ -432,7 +753,14 @@ fn a_directory_that_is_gone_is_named() {
 #[test]
 fn the_verb_that_was_meant_is_the_nearest_one() {
     let test = Test::new();
-    for (typed, meant) in [("staus", "status"), ("stat", "status"), ("rsume", "resume"), ("lgos", "logs")] {
-        test.ralph(&[typed]).exits(2).complains(&format!("did you mean ralph {meant}?"));
+    for (typed, meant) in [
+        ("staus", "status"),
+        ("stat", "status"),
+        ("rsume", "resume"),
+        ("lgos", "logs"),
+    ] {
+        test.ralph(&[typed])
+            .exits(2)
+            .complains(&format!("did you mean ralph {meant}?"));
     }
 }

@@ -33,7 +33,10 @@ fn place(test: &Test, name: &str) -> PathBuf {
 
 /// Subjects of a branch, the newest first.
 fn subjects(test: &Test, branch: &str) -> Vec<String> {
-    test.sh(&format!("git log --format=%s {branch}")).lines().map(str::to_owned).collect()
+    test.sh(&format!("git log --format=%s {branch}"))
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 /// All that must stay as it was in the user's checkout, byte for byte.
@@ -52,7 +55,9 @@ fn the_work_is_done_and_committed_in_a_worktree_and_the_checkout_stays_as_it_was
          iteration 2\n write made\n  | yes\n append README\n  | more\n",
     );
     test.sh("git add -A && git commit -q -m deep && echo stashed >> README && git stash -q");
-    test.sh("echo staged > staged && git add staged && echo dirty >> README && echo new > untracked");
+    test.sh(
+        "echo staged > staged && git add staged && echo dirty >> README && echo new > untracked",
+    );
     let before = untouched(&test);
     let done = run(&test, &[])
         .exits(0)
@@ -61,13 +66,27 @@ fn the_work_is_done_and_committed_in_a_worktree_and_the_checkout_stays_as_it_was
         .says("worktree commit: 2 files (README, made) as ")
         .says("  inspect  git diff main...ralph/a\n  merge    git merge ralph/a\n  remove   ralph rm a --worktree\n");
     let place = place(&test, "a");
-    assert!(done.out.contains(&format!("  worktree {} on ralph/a\n", place.display())), "{}", done.out);
+    assert!(
+        done.out
+            .contains(&format!("  worktree {} on ralph/a\n", place.display())),
+        "{}",
+        done.out
+    );
     assert_eq!(untouched(&test), before);
-    assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "Draft it", "deep", "first"]);
+    assert_eq!(
+        subjects(&test, "ralph/a"),
+        ["Make it.", "Draft it", "deep", "first"]
+    );
     let loop_id = test.journal("a")[0]["id"].as_str().unwrap().to_owned();
     let last = test.sh("git log -1 --format=%B ralph/a");
-    assert_eq!(last.trim_end(), format!("Make it.\n\nRalph-Iteration: a 2\nRalph-Id: {loop_id}/2"));
-    assert_eq!(test.sh(&format!("git -C '{}' status --porcelain", place.display())), "");
+    assert_eq!(
+        last.trim_end(),
+        format!("Make it.\n\nRalph-Iteration: a 2\nRalph-Id: {loop_id}/2")
+    );
+    assert_eq!(
+        test.sh(&format!("git -C '{}' status --porcelain", place.display())),
+        ""
+    );
     assert_eq!(
         std::fs::read_to_string(place.join("README")).unwrap(),
         "a project\nmore\n",
@@ -76,33 +95,65 @@ fn the_work_is_done_and_committed_in_a_worktree_and_the_checkout_stays_as_it_was
 
     let status = test.status("a");
     assert_eq!(status["worktree"], place.to_str().unwrap());
-    assert_eq!((&status["workspace"], &status["branch"]), (&status["worktree"], &"ralph/a".into()));
-    assert_eq!(test.events("a", "finished")[0]["worktree"], status["worktree"]);
+    assert_eq!(
+        (&status["workspace"], &status["branch"]),
+        (&status["worktree"], &"ralph/a".into())
+    );
+    assert_eq!(
+        test.events("a", "finished")[0]["worktree"],
+        status["worktree"]
+    );
     test.ralph(&["status", "a"])
         .exits(0)
         .says("Worktree: ")
         .says("Inspect: git diff main...ralph/a\nMerge: git merge ralph/a\nRemove: ralph rm a --worktree\n");
     let prompt = test.prompt("a", 2);
-    assert!(prompt.contains("+++ b/draft") && !prompt.contains("untracked"), "{prompt}");
-    assert!(prompt.contains("what you leave uncommitted is committed for you"), "{prompt}");
+    assert!(
+        prompt.contains("+++ b/draft") && !prompt.contains("untracked"),
+        "{prompt}"
+    );
+    assert!(
+        prompt.contains("what you leave uncommitted is committed for you"),
+        "{prompt}"
+    );
     let progress = std::fs::read_to_string(place.join(".ralph/task/a/progress.md")).unwrap();
-    assert!(progress.contains("- Worktree: 2 files (README, made) as "), "{progress}");
+    assert!(
+        progress.contains("- Worktree: 2 files (README, made) as "),
+        "{progress}"
+    );
     // What the summary says can be typed.
     test.sh("git stash -q --include-untracked && git diff --quiet main...ralph/a || git merge -q ralph/a && test -f made");
 }
 
 #[test]
 fn a_directory_of_the_repository_stays_that_directory() {
-    let test = Test::git().file("deep/er/kept", "").file("deep/new/only", "").script(MAKES);
+    let test = Test::git()
+        .file("deep/er/kept", "")
+        .file("deep/new/only", "")
+        .script(MAKES);
     test.sh("git add deep/er && git commit -q -m deep");
     for (at, name) in [("deep/er", "a"), ("deep/new", "b")] {
-        let words = ["run", "x", "--name", name, "--worktree", "--check", "test -f made", "--agent"];
-        let mut command = test.ralph_command(&[&words[..], &["script:../../../agent.script"]].concat());
+        let words = [
+            "run",
+            "x",
+            "--name",
+            name,
+            "--worktree",
+            "--check",
+            "test -f made",
+            "--agent",
+        ];
+        let mut command =
+            test.ralph_command(&[&words[..], &["script:../../../agent.script"]].concat());
         command.current_dir(test.workspace().join(at));
         test.start_command(command).end().exits(0);
-        assert_eq!(test.status(name)["workspace"], place(&test, name).join(at).to_str().unwrap());
+        assert_eq!(
+            test.status(name)["workspace"],
+            place(&test, name).join(at).to_str().unwrap()
+        );
         assert!(
-            test.sh(&format!("git show --name-only --format= ralph/{name}")).contains(&format!("{at}/made"))
+            test.sh(&format!("git show --name-only --format= ralph/{name}"))
+                .contains(&format!("{at}/made"))
         );
     }
 }
@@ -113,11 +164,25 @@ fn what_the_user_has_not_committed_still_says_what_to_do() {
         .script("iteration *\n sh cp ../../../agent.script . ; test -e made || touch made\n")
         .file("spec.md", "Mend the roof.\n")
         .file(".ralph/template.md", "own words: {{task}}\n")
-        .file(".ralph/settings.json", r#"{"checks": ["test -f made"], "worktree": true}"#);
-    test.ralph(&["run", "--name", "a", "--prompt-file", "spec.md", "--agent", "script:../agent.script"])
-        .exits(0);
+        .file(
+            ".ralph/settings.json",
+            r#"{"checks": ["test -f made"], "worktree": true}"#,
+        );
+    test.ralph(&[
+        "run",
+        "--name",
+        "a",
+        "--prompt-file",
+        "spec.md",
+        "--agent",
+        "script:../agent.script",
+    ])
+    .exits(0);
     assert_eq!(test.prompt("a", 1), "own words: Mend the roof.\n");
-    assert_eq!(test.status("a")["prompt_file"], test.workspace().join("spec.md").to_str().unwrap());
+    assert_eq!(
+        test.status("a")["prompt_file"],
+        test.workspace().join("spec.md").to_str().unwrap()
+    );
     assert!(!place(&test, "a").join("spec.md").exists());
     test.ralph(&[
         "run",
@@ -134,22 +199,38 @@ fn what_the_user_has_not_committed_still_says_what_to_do() {
         "true",
     ])
     .exits(0);
-    assert_eq!(test.status("b")["worktree"], serde_json::Value::Null, "a flag turns it off");
+    assert_eq!(
+        test.status("b")["worktree"],
+        serde_json::Value::Null,
+        "a flag turns it off"
+    );
 }
 
 #[test]
 fn a_branch_can_be_named_and_one_that_is_there_is_gone_on_with() {
     let test = Test::git().script(MAKES);
-    let named =
-        |name: &str| test.ralph(&[&["run", "x", "--name", name, "--worktree=side"], &RUN[5..]].concat());
+    let named = |name: &str| {
+        test.ralph(&[&["run", "x", "--name", name, "--worktree=side"], &RUN[5..]].concat())
+    };
     named("a").exits(0).says("git diff main...side");
     assert_eq!(subjects(&test, "side"), ["x", "first"]);
-    named("b").exits(2).complains("the branch side is checked out in ").complains("/worktrees/a");
-    test.ralph(&["rm", "a", "--worktree", "--force"]).exits(0).says("branch side (was ");
+    named("b")
+        .exits(2)
+        .complains("the branch side is checked out in ")
+        .complains("/worktrees/a");
+    test.ralph(&["rm", "a", "--worktree", "--force"])
+        .exits(0)
+        .says("branch side (was ");
     test.sh("git branch side && git checkout -q side && echo own > own && git add own && git commit -q -m own && git checkout -q main");
     named("b").exits(0);
-    assert_eq!(subjects(&test, "side"), ["x", "own", "first"], "it begins where the branch was");
-    test.ralph(&["rm", "b", "--worktree"]).exits(0).says("the branch side stays: it was there before");
+    assert_eq!(
+        subjects(&test, "side"),
+        ["x", "own", "first"],
+        "it begins where the branch was"
+    );
+    test.ralph(&["rm", "b", "--worktree"])
+        .exits(0)
+        .says("the branch side stays: it was there before");
     assert_eq!(subjects(&test, "side"), ["x", "own", "first"]);
 }
 
@@ -163,7 +244,9 @@ fn a_loop_without_a_name_takes_one_that_no_worktree_or_branch_has() {
     test.ralph(&words).exits(0).says("ralph/shop-4");
     assert_eq!(subjects(&test, "ralph/shop-1"), ["first"]);
     let words = [&["run", "x", "--worktree=side"], &RUN[5..]].concat();
-    test.ralph(&words).exits(0).says("/worktrees/shop-1 on side\n");
+    test.ralph(&words)
+        .exits(0)
+        .says("/worktrees/shop-1 on side\n");
 }
 
 #[test]
@@ -172,12 +255,17 @@ fn it_works_from_inside_another_worktree_and_at_a_commit_without_a_branch() {
     test.sh("git worktree add -q ../tree -b feature && cd ../tree && echo f > f && git add f && git commit -q -m feature");
     let mut command = test.ralph_command(&RUN);
     command.current_dir(test.root().join("tree"));
-    test.start_command(command).end().exits(0).says("git diff feature...ralph/a");
+    test.start_command(command)
+        .end()
+        .exits(0)
+        .says("git diff feature...ralph/a");
     assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "feature", "first"]);
     test.sh("git checkout -q --detach");
     let first = test.sh("git rev-parse HEAD");
     let words = [&["run", "x", "--name", "b", "--worktree"], &RUN[5..]].concat();
-    test.ralph(&words).exits(0).says(&format!("git diff {}...ralph/b", &first[..7]));
+    test.ralph(&words)
+        .exits(0)
+        .says(&format!("git diff {}...ralph/b", &first[..7]));
 }
 
 #[test]
@@ -195,42 +283,82 @@ fn a_hook_that_refuses_loses_nothing_and_stops_nothing() {
         .says("; the work stays there, and is tried again\n")
         .says("  | lint: linted is missing\n")
         .says("worktree commit: 3 files (linted, made, one)");
-    assert!(test.prompt("a", 2).contains("lint: linted is missing"), "{}", test.prompt("a", 2));
+    assert!(
+        test.prompt("a", 2).contains("lint: linted is missing"),
+        "{}",
+        test.prompt("a", 2)
+    );
     assert_eq!(subjects(&test, "ralph/a"), ["One", "first"]);
 
-    let test = Test::git().program(".git/hooks/pre-commit", "#!/bin/sh\necho 'lint: never'; exit 1\n");
+    let test = Test::git().program(
+        ".git/hooks/pre-commit",
+        "#!/bin/sh\necho 'lint: never'; exit 1\n",
+    );
     let test = test.script(MAKES);
-    run(&test, &[]).exits(0).says("  unsaved  the work of iteration 1 is not committed: lint: never\n");
-    test.ralph(&["status", "a"]).says("Unsaved: the work of iteration 1 is not committed: lint: never\n");
+    run(&test, &[])
+        .exits(0)
+        .says("  unsaved  the work of iteration 1 is not committed: lint: never\n");
+    test.ralph(&["status", "a"])
+        .says("Unsaved: the work of iteration 1 is not committed: lint: never\n");
     assert!(place(&test, "a").join("made").exists());
-    test.ralph(&["rm", "a", "--worktree"]).exits(2).complains("1 file not committed (made)");
+    test.ralph(&["rm", "a", "--worktree"])
+        .exits(2)
+        .complains("1 file not committed (made)");
     let test = test.file("x", "");
-    let words = [&["run", "x", "--name", "b", "--quiet", "--worktree"], &RUN[5..]].concat();
-    test.ralph(&words).exits(0).says("/worktrees/b on ralph/b\n").says("not committed: lint: never\n");
+    let words = [
+        &["run", "x", "--name", "b", "--quiet", "--worktree"],
+        &RUN[5..],
+    ]
+    .concat();
+    test.ralph(&words)
+        .exits(0)
+        .says("/worktrees/b on ralph/b\n")
+        .says("not committed: lint: never\n");
 }
 
 #[test]
 fn tasks_for_green_work_go_before_and_a_push_has_something_to_push() {
-    let test = Test::git().script("iteration 1\n write one\n  | x\niteration 2\n write made\n  | x\n");
+    let test =
+        Test::git().script("iteration 1\n write one\n  | x\niteration 2\n write made\n  | x\n");
     test.sh("git init -q --bare ../remote.git && git remote add origin \"$PWD/../remote.git\"");
     run(&test, &["--scm", "commit", "--scm", "push origin HEAD"])
         .exits(0)
         .says("worktree commit: 1 file (one)")
         .says("a: commit: 1 file (made)")
         .says("push origin HEAD: done");
-    let pushed = |name: &str| test.sh(&format!("git -C ../remote.git log --format=%s ralph/{name}"));
+    let pushed = |name: &str| {
+        test.sh(&format!(
+            "git -C ../remote.git log --format=%s ralph/{name}"
+        ))
+    };
     assert_eq!(pushed("a"), "Make it.\nMake it.\nfirst\n");
-    let words = [&["run", "x", "--name", "b", "--worktree", "--scm", "push origin HEAD"], &RUN[5..]].concat();
+    let words = [
+        &[
+            "run",
+            "x",
+            "--name",
+            "b",
+            "--worktree",
+            "--scm",
+            "push origin HEAD",
+        ],
+        &RUN[5..],
+    ]
+    .concat();
     test.ralph(&words).exits(0).says("push origin HEAD: done");
     assert_eq!(pushed("b"), "x\nx\nfirst\n");
-    let lines: Vec<_> =
-        test.events("b", "committed").iter().map(|line| line["task"].as_u64().unwrap()).collect();
+    let lines: Vec<_> = test
+        .events("b", "committed")
+        .iter()
+        .map(|line| line["task"].as_u64().unwrap())
+        .collect();
     assert_eq!(lines, [1, 1, 0]);
 }
 
 #[test]
 fn an_agent_that_commits_by_itself_leaves_nothing_to_commit() {
-    let test = Test::git().script("iteration 1\n sh touch made; git add made; git commit -q -m own\n");
+    let test =
+        Test::git().script("iteration 1\n sh touch made; git add made; git commit -q -m own\n");
     let done = run(&test, &[]).exits(0);
     assert!(!done.out.contains("worktree commit"), "{}", done.out);
     assert_eq!(subjects(&test, "ralph/a"), ["own", "first"]);
@@ -238,7 +366,10 @@ fn an_agent_that_commits_by_itself_leaves_nothing_to_commit() {
 
 #[test]
 fn submodules_filters_and_a_sparse_checkout_behave() {
-    let test = Test::git().script(MAKES).file("wide/far", "").file("near", "");
+    let test = Test::git()
+        .script(MAKES)
+        .file("wide/far", "")
+        .file("near", "");
     test.sh("git init -q ../sub.git && cd ../sub.git && touch README && git add -A && git commit -q -m sub");
     test.sh("git -c protocol.file.allow=always submodule --quiet add ../sub.git sub && git add -A && git commit -q -m sub");
     run(&test, &[])
@@ -247,18 +378,28 @@ fn submodules_filters_and_a_sparse_checkout_behave() {
         .complains("submodule update --init --recursive");
     test.ralph(&["rm", "a", "--worktree", "--force"]).exits(0);
     // A clean and smudge filter, as git-lfs has them; and a hook that complains after the checkout.
-    test.sh("git config filter.swap.smudge 'tr a-z A-Z' && git config filter.swap.clean 'tr A-Z a-z'");
+    test.sh(
+        "git config filter.swap.smudge 'tr a-z A-Z' && git config filter.swap.clean 'tr A-Z a-z'",
+    );
     test.sh("echo '*.big filter=swap' > .gitattributes && echo HELLO > x.big && git add -A && git commit -q -m big");
-    let test = test
-        .program(".git/hooks/post-checkout", "#!/bin/sh\ntouch hooked; echo 'fatal: no cache' >&2; exit 3\n");
+    let test = test.program(
+        ".git/hooks/post-checkout",
+        "#!/bin/sh\ntouch hooked; echo 'fatal: no cache' >&2; exit 3\n",
+    );
     test.sh("git sparse-checkout set --no-cone /near /x.big /.gitattributes");
     let _ = run(&test, &[])
         .exits(0)
         .complains("the worktree is made, but not all went well")
         .complains("no cache");
     let place = place(&test, "a");
-    assert_eq!(std::fs::read_to_string(place.join("x.big")).unwrap(), "HELLO\n");
-    assert!(test.sh("git show --name-only --format= ralph/a").contains("hooked\nmade\n"));
+    assert_eq!(
+        std::fs::read_to_string(place.join("x.big")).unwrap(),
+        "HELLO\n"
+    );
+    assert!(
+        test.sh("git show --name-only --format= ralph/a")
+            .contains("hooked\nmade\n")
+    );
     assert_eq!(
         test.sh("git ls-tree -r --name-only ralph/a | grep wide"),
         "wide/far\n",
@@ -269,14 +410,23 @@ fn submodules_filters_and_a_sparse_checkout_behave() {
 #[test]
 fn a_dry_run_and_events_tell_of_it_and_make_nothing() {
     let test = Test::git().script(MAKES);
-    run(&test, &["--dry-run"]).exits(0).says("worktree    a new one, on the branch ralph/a\n");
+    run(&test, &["--dry-run"])
+        .exits(0)
+        .says("worktree    a new one, on the branch ralph/a\n");
     assert!(
-        !test.state_dir().join("worktrees").exists() && test.sh("git branch --list 'ralph/*'").is_empty()
+        !test.state_dir().join("worktrees").exists()
+            && test.sh("git branch --list 'ralph/*'").is_empty()
     );
     let lines = run(&test, &["--json"]).exits(0).json_lines();
-    assert_eq!(lines.last().unwrap()["worktree"], place(&test, "a").to_str().unwrap());
+    assert_eq!(
+        lines.last().unwrap()["worktree"],
+        place(&test, "a").to_str().unwrap()
+    );
     let plan = &test.journal("a")[0]["plan"]["worktree"];
-    assert_eq!((&plan["branch"], &plan["base_branch"]), (&"ralph/a".into(), &"main".into()));
+    assert_eq!(
+        (&plan["branch"], &plan["base_branch"]),
+        (&"ralph/a".into(), &"main".into())
+    );
     assert_eq!(plan["from"], test.workspace().to_str().unwrap());
 }
 
@@ -292,8 +442,15 @@ fn who_is_told_of_endings_is_told_where_the_work_is() {
 fn a_loop_in_the_background_has_one_too() {
     let test = Test::git().script(MAKES);
     test.sh("echo dirty >> README");
-    let words = [&["spawn", "x", "--name", "a", "--no-tmux", "--worktree"], &RUN[5..]].concat();
-    test.ralph(&words).exits(0).complains("are not in the worktree: 1 file (README)").says("spawned a ");
+    let words = [
+        &["spawn", "x", "--name", "a", "--no-tmux", "--worktree"],
+        &RUN[5..],
+    ]
+    .concat();
+    test.ralph(&words)
+        .exits(0)
+        .complains("are not in the worktree: 1 file (README)")
+        .says("spawned a ");
     until("its end", || test.status("a")["status"] == "done");
     assert_eq!(subjects(&test, "ralph/a"), ["x", "first"]);
     until("its supervisor's end", || test.survivors().is_empty());

@@ -5,7 +5,7 @@ use crate::engine::event::{Event, Exit, Notice, Report};
 use crate::engine::excerpt::Excerpt;
 use crate::engine::plan::{Level, OnFail, Plan};
 use crate::engine::prompt::{Materials, render};
-use crate::engine::signal;
+use crate::engine::signals;
 use crate::engine::state::State;
 use regex::Regex;
 
@@ -43,7 +43,10 @@ const PATTERNS: [&str; 6] = [
 ];
 
 fn any_lines(random: &mut fastrand::Rng) -> String {
-    (0..random.usize(..8)).map(|_| *random.choice(&LINES).unwrap()).collect::<Vec<_>>().join("\n")
+    (0..random.usize(..8))
+        .map(|_| *random.choice(&LINES).unwrap())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn any_state(random: &mut fastrand::Rng) -> State {
@@ -51,23 +54,44 @@ fn any_state(random: &mut fastrand::Rng) -> State {
     plan.proof.checks = (0..random.usize(..4)).map(check).collect();
     for check in &mut plan.proof.checks {
         check.command = format!("{} {}", check.command, any_lines(random));
-        check.on_fail = *random.choice(&[OnFail::Append, OnFail::Prepend, OnFail::Replace]).unwrap();
+        check.on_fail = *random
+            .choice(&[OnFail::Append, OnFail::Prepend, OnFail::Replace])
+            .unwrap();
     }
-    plan.proof.promise = random.bool().then(|| random.choice(&["SHIPPED", "a\n<b>"]).unwrap().to_string());
-    plan.proof.pattern = random.bool().then(|| random.choice(&PATTERNS).unwrap().to_string());
+    plan.proof.promise = random
+        .bool()
+        .then(|| random.choice(&["SHIPPED", "a\n<b>"]).unwrap().to_string());
+    plan.proof.pattern = random
+        .bool()
+        .then(|| random.choice(&PATTERNS).unwrap().to_string());
     plan.proof.file = random.bool().then(|| "out/report.md".into());
     if random.bool() {
         plan.proof.fallback.clear();
     }
-    (plan.limits.cost_usd, plan.limits.time_ms) =
-        (random.bool().then_some(9.5), random.bool().then_some(99_000_000));
-    plan.context.level = if random.bool() { Level::Full } else { Level::Feedback };
+    (plan.limits.cost_usd, plan.limits.time_ms) = (
+        random.bool().then_some(9.5),
+        random.bool().then_some(99_000_000),
+    );
+    plan.context.level = if random.bool() {
+        Level::Full
+    } else {
+        Level::Feedback
+    };
     plan.scm.tasks = ["commit".into(), format!("push {}", any_lines(random))].into();
     let count = plan.proof.checks.len();
-    let mut work = Loop { state: State::new(plan) }.open();
+    let mut work = Loop {
+        state: State::new(plan),
+    }
+    .open();
     for _ in 0..random.usize(..4) {
-        let colours: String = (0..count).map(|_| if random.bool() { 'r' } else { 'g' }).collect();
-        work = if work.is_checking() { work.check(&colours) } else { work };
+        let colours: String = (0..count)
+            .map(|_| if random.bool() { 'r' } else { 'g' })
+            .collect();
+        work = if work.is_checking() {
+            work.check(&colours)
+        } else {
+            work
+        };
         if work.is_committing() {
             work = work.keep(random.choice(&["l", "kl", "kk", "u"]).unwrap());
             let rest = work.state.rest_until_ms.saturating_sub(work.state.clock_ms);
@@ -76,11 +100,23 @@ fn any_state(random: &mut fastrand::Rng) -> State {
         if work.runs().is_none() {
             break;
         }
-        let said = signal::read(&any_lines(random), &work.state.promises());
+        let said = signals::read(&any_lines(random), &work.state.promises());
         work = work.start();
-        work = if random.bool() { work.notice(Notice::Silence) } else { work };
-        work = work.end(Report { exit: Exit::code(0), cost_usd: Some(0.5), said, ..Report::default() });
-        work = work.feed(Event::Answered { text: any_lines(random), inbox: None });
+        work = if random.bool() {
+            work.notice(Notice::Silence)
+        } else {
+            work
+        };
+        work = work.end(Report {
+            exit: Exit::code(0),
+            cost_usd: Some(0.5),
+            said,
+            ..Report::default()
+        });
+        work = work.feed(Event::Answered {
+            text: any_lines(random),
+            inbox: None,
+        });
     }
     work.state
 }
@@ -91,8 +127,13 @@ fn no_word_of_ralphs_own_is_a_signal() {
         let mut random = fastrand::Rng::with_seed(seed);
         for _ in 0..200 {
             let state = any_state(&mut random);
-            let outputs =
-                (0..4).map(|place| (place, Excerpt::tail(&any_lines(&mut random), 60, 3), "/log".into()));
+            let outputs = (0..4).map(|place| {
+                (
+                    place,
+                    Excerpt::tail(&any_lines(&mut random), 60, 3),
+                    "/log".into(),
+                )
+            });
             let given = Materials {
                 task: String::new(),
                 red: outputs.collect(),
@@ -102,12 +143,14 @@ fn no_word_of_ralphs_own_is_a_signal() {
                 bus: Excerpt::tail(&any_lines(&mut random), 60, 0),
             };
             let text = render(&state, &given);
-            let told = signal::read(&text, &state.promises());
+            let told = signals::read(&text, &state.promises());
             assert!(
                 !told.promised && told.blocked.is_none() && told.commit.is_none(),
                 "seed {seed}: {told:?} in\n{text}"
             );
-            let Some(pattern) = &state.plan.proof.pattern else { continue };
+            let Some(pattern) = &state.plan.proof.pattern else {
+                continue;
+            };
             let pattern = Regex::new(pattern).unwrap();
             let matched = text.lines().find(|line| pattern.is_match(line));
             assert_eq!(matched, None, "seed {seed}: {pattern} in\n{text}");

@@ -1,12 +1,14 @@
 //! Makes plans and feeds events, so that a test reads in a few lines.
 
-use crate::engine::event::{CheckReport, Door, Event, Exit, Fault, Marker, Notice, Now, Report, Said, Wish};
-use crate::engine::keeping::{Skip, TaskReport};
+use crate::engine::event::{
+    CheckReport, Door, Event, Exit, Fault, Marker, Notice, Now, Report, Said, Wish,
+};
 use crate::engine::plan::{
     Agent, Check, Context, Grace, Level, Limits, OnFail, Plan, Proof, Rest, Scm, Task, Worktree,
 };
-use crate::engine::signal;
-use crate::engine::tokens::Prices;
+use crate::engine::scm::{Skip, TaskReport};
+use crate::engine::signals;
+use crate::engine::usage::Prices;
 use crate::engine::{Effect, Limit, Outcome, Phase, State};
 
 pub(super) const TEMPLATE: &str = include_str!("../../../presets/prompt.md");
@@ -14,7 +16,11 @@ pub(super) const TEMPLATE: &str = include_str!("../../../presets/prompt.md");
 /// The plan of a loop with nothing but a task, by the defaults of the program.
 pub(super) fn plan() -> Plan {
     Plan {
-        task: Task { title: None, text: Some("Write the parser.".into()), file: None },
+        task: Task {
+            title: None,
+            text: Some("Write the parser.".into()),
+            file: None,
+        },
         proof: Proof {
             preflight: true,
             fallback: vec!["COMPLETE".into(), "DONE".into()],
@@ -33,7 +39,11 @@ pub(super) fn plan() -> Plan {
             probe_ms: 30_000,
             probe_cap_ms: 900_000,
         },
-        agent: Agent { name: "agent".into(), command: vec!["agent".into()], ..Agent::default() },
+        agent: Agent {
+            name: "agent".into(),
+            command: vec!["agent".into()],
+            ..Agent::default()
+        },
         context: Context {
             level: Level::Full,
             diff_chars: 5000,
@@ -88,19 +98,37 @@ pub(super) fn check(place: usize) -> Check {
 }
 
 pub(super) fn green() -> CheckReport {
-    CheckReport { exit: Exit::code(0), timed_out: false, ms: 10 }
+    CheckReport {
+        exit: Exit::code(0),
+        timed_out: false,
+        ms: 10,
+    }
 }
 
 pub(super) fn red() -> CheckReport {
-    CheckReport { exit: Exit::code(1), timed_out: false, ms: 10 }
+    CheckReport {
+        exit: Exit::code(1),
+        timed_out: false,
+        ms: 10,
+    }
 }
 
 pub(super) fn kept() -> TaskReport {
-    TaskReport { exit: Exit::code(0), ms: 10, commit: Some("1a2b3c4d".into()), ..TaskReport::default() }
+    TaskReport {
+        exit: Exit::code(0),
+        ms: 10,
+        commit: Some("1a2b3c4d".into()),
+        ..TaskReport::default()
+    }
 }
 
 pub(super) fn lost() -> TaskReport {
-    TaskReport { exit: Exit::code(1), ms: 10, output: "no".into(), ..TaskReport::default() }
+    TaskReport {
+        exit: Exit::code(1),
+        ms: 10,
+        output: "no".into(),
+        ..TaskReport::default()
+    }
 }
 
 /// Something that happens to a loop.
@@ -115,13 +143,17 @@ pub(super) struct Loop {
 /// The plan, in words.
 impl Loop {
     pub(super) fn new() -> Self {
-        Self { state: State::new(plan()) }
+        Self {
+            state: State::new(plan()),
+        }
     }
 
     pub(super) fn with(self, change: impl FnOnce(&mut Plan)) -> Self {
         let mut plan = self.state.plan;
         change(&mut plan);
-        Self { state: State::new(plan) }
+        Self {
+            state: State::new(plan),
+        }
     }
 
     pub(super) fn checks(self, count: usize) -> Self {
@@ -172,15 +204,28 @@ impl Loop {
     }
 
     /// The same, and nobody looks for child loops.
-    #[expect(clippy::needless_pass_by_value, reason = "a test reads better without borrowing")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a test reads better without borrowing"
+    )]
     pub(super) fn feed_alone(mut self, event: Event) -> Self {
-        self.state.step(Now { wall_ms: self.state.wall_ms, delta_ms: 0 }, &event);
+        self.state.step(
+            Now {
+                wall_ms: self.state.wall_ms,
+                delta_ms: 0,
+            },
+            &event,
+        );
         self
     }
 
     /// Whoever looks for child loops finds none.
     pub(super) fn childless(self) -> Self {
-        if self.is_draining() { self.drained(&[], &[]) } else { self }
+        if self.is_draining() {
+            self.drained(&[], &[])
+        } else {
+            self
+        }
     }
 
     /// No child loop is left.
@@ -188,18 +233,34 @@ impl Loop {
         let [waited, stopped] =
             [waited, stopped].map(|names| names.iter().map(|name| (*name).to_owned()).collect());
         let iteration = self.state.iteration;
-        self.feed_alone(Event::Drained { iteration, waited, stopped })
+        self.feed_alone(Event::Drained {
+            iteration,
+            waited,
+            stopped,
+        })
     }
 
     /// Time passes, and nothing happens but an alarm.
     pub(super) fn after(mut self, ms: u64) -> Self {
         let wall_ms = self.state.wall_ms + ms as i64;
-        self.state.step(Now { wall_ms, delta_ms: ms }, &Event::Woke);
+        self.state.step(
+            Now {
+                wall_ms,
+                delta_ms: ms,
+            },
+            &Event::Woke,
+        );
         self.childless()
     }
 
     pub(super) fn open(self) -> Self {
-        self.feed(Event::Opened { pid: 1, version: "0".into(), cost_usd: None, tokens: None, inside: false })
+        self.feed(Event::Opened {
+            pid: 1,
+            version: "0".into(),
+            cost_usd: None,
+            tokens: None,
+            inside: false,
+        })
     }
 
     /// The checks that are ordered end, one after the other, in these colours: `g` or `r`.
@@ -210,7 +271,11 @@ impl Loop {
                 panic!("no check is ordered: {orders:?}")
             };
             let report = if colour == 'g' { green() } else { red() };
-            self = self.feed(Event::Checked { iteration, check, report });
+            self = self.feed(Event::Checked {
+                iteration,
+                check,
+                report,
+            });
         }
         self
     }
@@ -225,10 +290,20 @@ impl Loop {
             let report = match end {
                 'k' => kept(),
                 'l' => lost(),
-                'u' => TaskReport { skipped: Some(Skip::Unchanged), ..TaskReport::default() },
-                _ => TaskReport { skipped: Some(Skip::Empty), ..TaskReport::default() },
+                'u' => TaskReport {
+                    skipped: Some(Skip::Unchanged),
+                    ..TaskReport::default()
+                },
+                _ => TaskReport {
+                    skipped: Some(Skip::Empty),
+                    ..TaskReport::default()
+                },
             };
-            self = self.feed(Event::Committed { iteration, task, report });
+            self = self.feed(Event::Committed {
+                iteration,
+                task,
+                report,
+            });
         }
         self
     }
@@ -245,8 +320,16 @@ impl Loop {
 
     pub(super) fn started_as_ordered(self, iteration: u32) -> Self {
         let orders = self.state.orders();
-        assert_eq!(orders.first(), Some(&Effect::Run { iteration }), "{:?}", self.state);
-        self.feed(Event::Started { iteration, agent: None })
+        assert_eq!(
+            orders.first(),
+            Some(&Effect::Run { iteration }),
+            "{:?}",
+            self.state
+        );
+        self.feed(Event::Started {
+            iteration,
+            agent: None,
+        })
     }
 
     pub(super) fn end(self, report: Report) -> Self {
@@ -255,18 +338,31 @@ impl Loop {
     }
 
     pub(super) fn exit(self, code: i32) -> Self {
-        self.end(Report { exit: Exit::code(code), cost_usd: Some(0.0), ..Report::default() })
+        self.end(Report {
+            exit: Exit::code(code),
+            cost_usd: Some(0.0),
+            ..Report::default()
+        })
     }
 
     /// The agent exits well with these last words, read as the shell reads them.
     pub(super) fn say(self, words: &str) -> Self {
-        let said = signal::read(words, &self.state.promises());
-        self.end(Report { exit: Exit::code(0), cost_usd: Some(0.0), said, ..Report::default() })
+        let said = signals::read(words, &self.state.promises());
+        self.end(Report {
+            exit: Exit::code(0),
+            cost_usd: Some(0.0),
+            said,
+            ..Report::default()
+        })
     }
 
     pub(super) fn notice(self, notice: Notice) -> Self {
         let iteration = self.state.iteration;
-        self.feed(Event::Noticed { iteration, notice, words: None })
+        self.feed(Event::Noticed {
+            iteration,
+            notice,
+            words: None,
+        })
     }
 
     pub(super) fn marker(self, marker: Marker) -> Self {
@@ -274,7 +370,11 @@ impl Loop {
     }
 
     pub(super) fn ask(self, wish: Wish, by: Door) -> Self {
-        self.feed(Event::Asked { wish, by, inbox: None })
+        self.feed(Event::Asked {
+            wish,
+            by,
+            inbox: None,
+        })
     }
 
     pub(super) fn resume(self) -> Self {
@@ -282,7 +382,10 @@ impl Loop {
     }
 
     pub(super) fn fault(self) -> Self {
-        self.feed(Event::Faulted { class: Fault::Disk, detail: "full".into() })
+        self.feed(Event::Faulted {
+            class: Fault::Disk,
+            detail: "full".into(),
+        })
     }
 
     /// Bad exits, each followed by the rest that it costs.
@@ -337,7 +440,10 @@ impl Loop {
     }
 
     pub(super) fn outcome(&self) -> Outcome {
-        self.state.outcome().cloned().unwrap_or_else(|| panic!("no ending: {:?}", self.state.phase))
+        self.state
+            .outcome()
+            .cloned()
+            .unwrap_or_else(|| panic!("no ending: {:?}", self.state.phase))
     }
 
     pub(super) fn limit(&self) -> Limit {
@@ -350,5 +456,8 @@ impl Loop {
 
 /// A promise made as it should be.
 pub(super) fn promised() -> Said {
-    Said { promised: true, ..Said::default() }
+    Said {
+        promised: true,
+        ..Said::default()
+    }
 }

@@ -2,17 +2,17 @@
 
 mod crashes;
 mod draining;
-mod fair;
+mod fairness;
+mod fallback;
 mod harmless;
-mod keeping;
 mod kit;
 mod limits;
 mod prompts;
+mod random_runs;
+mod requests;
 mod rules;
+mod scm;
 mod sessions;
 mod signals;
-mod team;
 mod texts;
-mod wishes;
 mod worktrees;
-mod worlds;

@@ -1,7 +1,7 @@
 //! What counts as a promise, as blocked, and as the echo of a prompt.
 
 use crate::engine::event::Said;
-use crate::engine::signal::{Echo, TAIL, defang, fold, read, read_end};
+use crate::engine::signals::{Echo, TAIL, defang, fold, read, read_end};
 
 fn promises() -> Vec<String> {
     vec!["COMPLETE".into(), "All tests pass".into()]
@@ -47,7 +47,14 @@ fn a_promise_counts_alone_on_its_lines() {
         "<promise>COMPLETE</promise>\n> quoted",
         "<promise>COMPLETE</promise>\n```\ncode",
     ] {
-        assert_eq!(said(text), Said { promised: true, ..Said::default() }, "{text:?}");
+        assert_eq!(
+            said(text),
+            Said {
+                promised: true,
+                ..Said::default()
+            },
+            "{text:?}"
+        );
     }
 }
 
@@ -66,7 +73,14 @@ fn a_promise_in_a_sentence_may_be_a_denial() {
         "<promise>COMPLETE</promise> <promise>COMPLETE</promise>",
         "say (<response>COMPLETE</response>)",
     ] {
-        assert_eq!(said(text), Said { promise_in_sentence: true, ..Said::default() }, "{text:?}");
+        assert_eq!(
+            said(text),
+            Said {
+                promise_in_sentence: true,
+                ..Said::default()
+            },
+            "{text:?}"
+        );
     }
 }
 
@@ -123,12 +137,27 @@ fn only_the_promises_asked_for_count() {
 fn blocked_is_read_as_a_promise_is() {
     for (text, why) in [
         ("<blocked>no key</blocked>", Some("no key")),
-        ("I tried.\n**<BLOCKED>no\n  key</blocked>**\n", Some("no key")),
+        (
+            "I tried.\n**<BLOCKED>no\n  key</blocked>**\n",
+            Some("no key"),
+        ),
         ("I tried. <blocked>no key</blocked>", Some("no key")),
-        ("<blocked>first</blocked>\n<blocked>second</blocked>", Some("first")),
-        ("as <blocked>that</blocked> is\n<blocked>second</blocked>", Some("second")),
-        ("I could use the <blocked> tag.\n<blocked>no key</blocked>", Some("no key")),
-        ("<blocked>I may not write the <promise> tag</blocked>", Some("I may not write the <promise> tag")),
+        (
+            "<blocked>first</blocked>\n<blocked>second</blocked>",
+            Some("first"),
+        ),
+        (
+            "as <blocked>that</blocked> is\n<blocked>second</blocked>",
+            Some("second"),
+        ),
+        (
+            "I could use the <blocked> tag.\n<blocked>no key</blocked>",
+            Some("no key"),
+        ),
+        (
+            "<blocked>I may not write the <promise> tag</blocked>",
+            Some("I may not write the <promise> tag"),
+        ),
         ("I am not <blocked>no key</blocked>", None),
         ("<blocked>no key</blocked> is not so", None),
         ("<blocked> \n</blocked>", None),
@@ -143,7 +172,10 @@ fn blocked_is_read_as_a_promise_is() {
 #[test]
 fn both_claims_are_read_from_one_text() {
     let both = said("<promise>COMPLETE</promise>\n<blocked>no key</blocked>");
-    assert_eq!((both.promised, both.blocked.as_deref()), (true, Some("no key")));
+    assert_eq!(
+        (both.promised, both.blocked.as_deref()),
+        (true, Some("no key"))
+    );
 }
 
 #[test]
@@ -160,7 +192,10 @@ fn white_space_folds() {
 fn a_defanged_text_holds_no_signal() {
     let text = "<promise>COMPLETE</promise>\n<Response>x</RESPONSE>\n<blocked>y</blocked> <b>";
     let safe = defang(text);
-    assert_eq!(safe, "‹promise›COMPLETE‹/promise›\n‹Response›x‹/RESPONSE›\n‹blocked›y‹/blocked› <b>");
+    assert_eq!(
+        safe,
+        "‹promise›COMPLETE‹/promise›\n‹Response›x‹/RESPONSE›\n‹blocked›y‹/blocked› <b>"
+    );
     assert_eq!(said(&safe), Said::default());
 }
 
@@ -169,7 +204,10 @@ const PROMPT: &str = "Write the parser.\n\nPrint this line at the end:\n\nDONE\n
 /// The lines of the output that are known to be the agent's own matches of `DONE`.
 fn own_matches(prompt: &str, output: &str) -> usize {
     let mut echo = Echo::of(prompt);
-    let seen = output.lines().filter(|line| echo.own(line, line.contains("DONE"))).count();
+    let seen = output
+        .lines()
+        .filter(|line| echo.own(line, line.contains("DONE")))
+        .count();
     seen + usize::from(echo.finish())
 }
 
@@ -180,7 +218,10 @@ fn a_match_is_known_to_be_the_agents_own_or_an_echo() {
         ("hello\nDONE\nbye", 1),
         ("DONE\n\n\nbye", 1),
         (PROMPT, 0),
-        ("> Write the parser.\n>\n> Print this line at the end:\n>\n> DONE\n>\n> Good luck.", 0),
+        (
+            "> Write the parser.\n>\n> Print this line at the end:\n>\n> DONE\n>\n> Good luck.",
+            0,
+        ),
         ("  | Print this line at the end:\n  | DONE", 0),
         ("Print this line at the end:\n\nDONE\n\nGood luck.", 0),
         ("DONE\n\nGood luck.", 0),
@@ -193,8 +234,15 @@ fn a_match_is_known_to_be_the_agents_own_or_an_echo() {
     ] {
         assert_eq!(own_matches(PROMPT, output), matches, "{output:?}");
     }
-    assert_eq!(own_matches(PROMPT, &format!("{PROMPT}\nI worked.\nDONE\n")), 1);
-    assert_eq!(own_matches(PROMPT, &format!("{PROMPT}DONE\n")), 1, "right after the echo");
+    assert_eq!(
+        own_matches(PROMPT, &format!("{PROMPT}\nI worked.\nDONE\n")),
+        1
+    );
+    assert_eq!(
+        own_matches(PROMPT, &format!("{PROMPT}DONE\n")),
+        1,
+        "right after the echo"
+    );
 }
 
 #[test]
@@ -202,7 +250,10 @@ fn the_whole_of_a_one_line_prompt_is_an_echo() {
     assert_eq!(own_matches("Print DONE.", "Print DONE.\n"), 0);
     assert_eq!(own_matches("Print DONE.", "> Print DONE.\nbye"), 0);
     assert_eq!(own_matches("Print DONE.", "DONE"), 1);
-    assert_eq!(Echo::of("Print DONE.\n").cut("Print DONE.\nDONE\n"), "DONE\n");
+    assert_eq!(
+        Echo::of("Print DONE.\n").cut("Print DONE.\nDONE\n"),
+        "DONE\n"
+    );
     assert_eq!(own_matches("", "DONE"), 1);
 }
 
@@ -231,10 +282,19 @@ fn an_echo_is_cut_and_the_agents_words_stay() {
         ("I work.\n", "I work.\n"),
         ("DONE", "DONE"),
         ("I work.\nDONE\n", "I work.\nDONE\n"),
-        ("Write the parser.\n\nPrint this line at the end:\nI work.\n", "I work.\n"),
+        (
+            "Write the parser.\n\nPrint this line at the end:\nI work.\n",
+            "I work.\n",
+        ),
         ("> DONE\n> Good luck.\n\nI work.\n", "\nI work.\n"),
-        ("Good luck.\nWrite the parser.\n", "Good luck.\nWrite the parser.\n"),
-        ("Hi.\nWrite the parser.\n\n\nPrint this line at the end:\nDONE\nDONE\n", "Hi.\nDONE\n"),
+        (
+            "Good luck.\nWrite the parser.\n",
+            "Good luck.\nWrite the parser.\n",
+        ),
+        (
+            "Hi.\nWrite the parser.\n\n\nPrint this line at the end:\nDONE\nDONE\n",
+            "Hi.\nDONE\n",
+        ),
         ("\n\n", "\n\n"),
         ("", ""),
     ] {
@@ -248,7 +308,11 @@ fn lines_that_a_prompt_holds_twice_are_found_at_both_places() {
     assert_eq!(echo.cut("a\nc\nx\n"), "x\n");
     assert_eq!(echo.cut("a\nb\na\nc\nx\n"), "x\n");
     assert_eq!(echo.cut("b\nc\nc\n"), "b\nc\nc\n");
-    assert_eq!(echo.cut("a\nb\na\nc\na\na\n"), "a\n", "the last one is the agent's own");
+    assert_eq!(
+        echo.cut("a\nb\na\nc\na\na\n"),
+        "a\n",
+        "the last one is the agent's own"
+    );
 }
 
 #[test]
@@ -284,16 +348,27 @@ const PIECES: [&str; 22] = [
 ];
 
 fn any_text(random: &mut fastrand::Rng) -> String {
-    (0..random.usize(..30)).map(|_| *random.choice(&PIECES).unwrap()).collect()
+    (0..random.usize(..30))
+        .map(|_| *random.choice(&PIECES).unwrap())
+        .collect()
 }
 
 #[test]
 fn a_cut_beginning_does_not_turn_a_fence_inside_out() {
     let promises = ["COMPLETE".to_owned()];
     for (text, promised) in [
-        ("in a fence\n<promise>COMPLETE</promise>\n```\nnot done\n", false),
-        ("in a fence\n<promise>COMPLETE</promise>\n~~~~\nnot done\n", false),
-        ("in a fence\n```\nafter it\n<promise>COMPLETE</promise>\n", true),
+        (
+            "in a fence\n<promise>COMPLETE</promise>\n```\nnot done\n",
+            false,
+        ),
+        (
+            "in a fence\n<promise>COMPLETE</promise>\n~~~~\nnot done\n",
+            false,
+        ),
+        (
+            "in a fence\n```\nafter it\n<promise>COMPLETE</promise>\n",
+            true,
+        ),
         ("no fence\n<promise>COMPLETE</promise>\n", true),
         ("```\ncode\n```\n<promise>COMPLETE</promise>\n", true),
     ] {
@@ -314,13 +389,24 @@ fn no_text_is_too_strange_to_be_read() {
         for _ in 0..2000 {
             let (text, prompt) = (any_text(&mut random), any_text(&mut random));
             let found = said(&text);
-            assert!(!(found.promised && found.promise_in_sentence), "seed {seed}: {text:?}");
-            assert_eq!(said(&defang(&text)), Said::default(), "seed {seed}: {text:?}");
+            assert!(
+                !(found.promised && found.promise_in_sentence),
+                "seed {seed}: {text:?}"
+            );
+            assert_eq!(
+                said(&defang(&text)),
+                Said::default(),
+                "seed {seed}: {text:?}"
+            );
             let mut echo = Echo::of(&prompt);
             let kept = echo.cut(&text);
             assert!(kept.len() <= text.len(), "seed {seed}: {text:?}");
-            let own = text.lines().filter(|line| echo.own(line, true)).count() + usize::from(echo.finish());
-            assert!(own <= text.lines().count(), "seed {seed}: {prompt:?} {text:?}");
+            let own = text.lines().filter(|line| echo.own(line, true)).count()
+                + usize::from(echo.finish());
+            assert!(
+                own <= text.lines().count(),
+                "seed {seed}: {prompt:?} {text:?}"
+            );
         }
     }
 }
@@ -330,11 +416,18 @@ fn what_follows_an_echo_is_left_as_it_was() {
     for seed in [4, 5, 6, 0x5eed] {
         let mut random = fastrand::Rng::with_seed(seed);
         for _ in 0..1000 {
-            let prompt = format!("{}first\nlast\n", any_text(&mut random).replace(['>', '|'], ""));
-            let line = *random.choice(&["first", "last", "my own", "<promise>COMPLETE</promise>"]).unwrap();
+            let prompt = format!(
+                "{}first\nlast\n",
+                any_text(&mut random).replace(['>', '|'], "")
+            );
+            let line = *random
+                .choice(&["first", "last", "my own", "<promise>COMPLETE</promise>"])
+                .unwrap();
             let own = format!("{line}\nI, not the prompt, said so{}\n", random.u8(..));
             assert_eq!(
-                Echo::of(&prompt).cut(&format!("{prompt}{own}")).trim_start(),
+                Echo::of(&prompt)
+                    .cut(&format!("{prompt}{own}"))
+                    .trim_start(),
                 own,
                 "seed {seed}: {prompt:?}"
             );
@@ -346,12 +439,24 @@ fn what_follows_an_echo_is_left_as_it_was() {
 fn a_commit_message_is_read_as_a_promise_is_and_keeps_its_lines() {
     for (text, message) in [
         ("<commit>Fix it</commit>", Some("Fix it")),
-        ("All done.\n<Commit> Fix it </COMMIT>\n<promise>COMPLETE</promise>", Some("Fix it")),
-        ("<commit>\n\nFix it\n\nIt  broke \n- often\n</commit>", Some("Fix it\n\nIt  broke\n- often")),
+        (
+            "All done.\n<Commit> Fix it </COMMIT>\n<promise>COMPLETE</promise>",
+            Some("Fix it"),
+        ),
+        (
+            "<commit>\n\nFix it\n\nIt  broke \n- often\n</commit>",
+            Some("Fix it\n\nIt  broke\n- often"),
+        ),
         ("<commit>#1 -x \"$(y)\"</commit>", Some("#1 -x \"$(y)\"")),
         ("<commit>\x1b[31mred\x1b[0m\x07</commit>", Some("red")),
-        ("<commit>Draft</commit>\n\n<commit>Fix it</commit>", Some("Fix it")),
-        ("<commit>Fix it</commit>\nno <commit>more</commit> of it", Some("Fix it")),
+        (
+            "<commit>Draft</commit>\n\n<commit>Fix it</commit>",
+            Some("Fix it"),
+        ),
+        (
+            "<commit>Fix it</commit>\nno <commit>more</commit> of it",
+            Some("Fix it"),
+        ),
         ("Say <commit>Fix it</commit> at the end.", None),
         ("> <commit>Fix it</commit>", None),
         ("```\n<commit>Fix it</commit>\n```", None),
@@ -361,7 +466,9 @@ fn a_commit_message_is_read_as_a_promise_is_and_keeps_its_lines() {
     ] {
         assert_eq!(said(text).commit.as_deref(), message, "{text:?}");
     }
-    let long = said(&format!("<commit>{}</commit>", "é".repeat(20_000))).commit.unwrap();
+    let long = said(&format!("<commit>{}</commit>", "é".repeat(20_000)))
+        .commit
+        .unwrap();
     assert_eq!(long.chars().count(), 16_000);
     assert!(
         said("Good. <promise>COMPLETE</promise>\n<commit>Fix it</commit>").promise_in_sentence,

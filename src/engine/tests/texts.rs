@@ -4,11 +4,11 @@ use super::kit::{Loop, green};
 use crate::engine::event::{
     Change, CheckReport, Door, Event, Exit, Fault, Marker, Notice, Report, Said, Verdict, Wish,
 };
+use crate::engine::failure::{Kind, Reason};
+use crate::engine::format::{bytes, processes};
 use crate::engine::outcome::iterations;
-use crate::engine::plain::plain;
-use crate::engine::reason::{Kind, Reason};
-use crate::engine::tokens::Tokens;
-use crate::engine::words::{bytes, processes};
+use crate::engine::plain_text::plain;
+use crate::engine::usage::Tokens;
 use crate::engine::{Limit, Outcome, State, Status};
 use serde_json::{from_str, to_string};
 use std::borrow::Cow;
@@ -16,7 +16,10 @@ use std::borrow::Cow;
 #[test]
 fn every_ending_has_its_words() {
     let limit = |limit, success| Outcome::Limit { limit, success };
-    let fatal = Outcome::Fatal { class: Fault::NotFound, detail: "no such agent".into() };
+    let fatal = Outcome::Fatal {
+        class: Fault::NotFound,
+        detail: "no such agent".into(),
+    };
     let table: [(Outcome, &str, i32, &str, &str, &str, &str); 11] = [
         (
             Outcome::Done { checked: true },
@@ -63,7 +66,15 @@ fn every_ending_has_its_words() {
             "cost",
             "the budget is used up",
         ),
-        (limit(Limit::Time, false), "failed", 1, "timeout", "limit", "time", "the time is used up"),
+        (
+            limit(Limit::Time, false),
+            "failed",
+            1,
+            "timeout",
+            "limit",
+            "time",
+            "the time is used up",
+        ),
         (
             limit(Limit::Failures, false),
             "failed",
@@ -73,10 +84,30 @@ fn every_ending_has_its_words() {
             "failures",
             "too many failures in a row",
         ),
-        (fatal, "failed", 1, "fatal", "fatal", "not-found", "no such agent"),
-        (Outcome::Blocked { why: "no key".into() }, "blocked", 3, "blocked", "blocked", "no key", "no key"),
         (
-            Outcome::Waiting { why: "exit 42".into() },
+            fatal,
+            "failed",
+            1,
+            "fatal",
+            "fatal",
+            "not-found",
+            "no such agent",
+        ),
+        (
+            Outcome::Blocked {
+                why: "no key".into(),
+            },
+            "blocked",
+            3,
+            "blocked",
+            "blocked",
+            "no key",
+            "no key",
+        ),
+        (
+            Outcome::Waiting {
+                why: "exit 42".into(),
+            },
             "waiting",
             3,
             "waiting",
@@ -85,7 +116,9 @@ fn every_ending_has_its_words() {
             "the agent asked for it by exit 42",
         ),
         (
-            Outcome::Stopped { by: "Ctrl-C".into() },
+            Outcome::Stopped {
+                by: "Ctrl-C".into(),
+            },
             "stopped",
             130,
             "stopped",
@@ -96,10 +129,21 @@ fn every_ending_has_its_words() {
     ];
     for (outcome, status, code, reason, kind, why, detail) in table {
         assert_eq!(
-            (outcome.status().word(), outcome.exit_code(), outcome.stop_reason()),
+            (
+                outcome.status().word(),
+                outcome.exit_code(),
+                outcome.stop_reason()
+            ),
             (status, code, reason)
         );
-        assert_eq!(outcome.verdict(), Verdict { kind: kind.into(), why: why.into(), detail: detail.into() });
+        assert_eq!(
+            outcome.verdict(),
+            Verdict {
+                kind: kind.into(),
+                why: why.into(),
+                detail: detail.into()
+            }
+        );
     }
 }
 
@@ -108,10 +152,20 @@ fn every_status_and_fault_is_spelled_as_it_is_stored() {
     use Fault::{Disk, NotFound, Permission, PromptFile, Survivors, Workspace};
     use Status::{Blocked, Crashed, Done, Failed, Paused, Running, Stopped, Waiting};
     let stored = |json: String| json.trim_matches('"').to_owned();
-    for status in [Running, Paused, Done, Failed, Blocked, Waiting, Stopped, Crashed] {
+    for status in [
+        Running, Paused, Done, Failed, Blocked, Waiting, Stopped, Crashed,
+    ] {
         assert_eq!(status.word(), stored(to_string(&status).unwrap()));
     }
-    for fault in [NotFound, Permission, PromptFile, Workspace, Fault::Marker, Survivors, Disk] {
+    for fault in [
+        NotFound,
+        Permission,
+        PromptFile,
+        Workspace,
+        Fault::Marker,
+        Survivors,
+        Disk,
+    ] {
         assert_eq!(fault.word(), stored(to_string(&fault).unwrap()));
     }
     for limit in [Limit::Failures, Limit::Cost, Limit::Time, Limit::Iterations] {
@@ -121,21 +175,33 @@ fn every_status_and_fault_is_spelled_as_it_is_stored() {
 
 #[test]
 fn plain_text_is_not_copied() {
-    assert!(matches!(plain("no\tcontrols ~"), Cow::Borrowed("no\tcontrols ~")));
+    assert!(matches!(
+        plain("no\tcontrols ~"),
+        Cow::Borrowed("no\tcontrols ~")
+    ));
     assert!(matches!(plain("\u{7f}"), Cow::Owned(_)));
 }
 
 #[test]
 fn iterations_and_processes_are_counted_in_words() {
-    assert_eq!((processes(1), processes(2)), ("1 process".into(), "2 processes".into()));
+    assert_eq!(
+        (processes(1), processes(2)),
+        ("1 process".into(), "2 processes".into())
+    );
     assert_eq!(bytes(1_048_575), "1024 KiB");
-    assert_eq!((iterations(1), iterations(2)), ("1 iteration".into(), "2 iterations".into()));
+    assert_eq!(
+        (iterations(1), iterations(2)),
+        ("1 iteration".into(), "2 iterations".into())
+    );
 }
 
 /// An event and its line in the journal, which later versions have to read.
 fn lines() -> Vec<(Event, &'static str)> {
     let report = Report {
-        exit: Exit { code: None, signal: Some(9) },
+        exit: Exit {
+            code: None,
+            signal: Some(9),
+        },
         ms: 5,
         said: Said {
             promised: true,
@@ -148,9 +214,17 @@ fn lines() -> Vec<(Event, &'static str)> {
         cost_usd: Some(0.25),
         bytes: 7,
         steps: Some(4),
-        tokens: Some(Tokens { input: 1, cache_read: 2, cache_write: 3, output: 4 }),
+        tokens: Some(Tokens {
+            input: 1,
+            cache_read: 2,
+            cache_write: 3,
+            output: 4,
+        }),
         error: Some("no login".into()),
-        reason: Some(Reason { until_ms: Some(9), ..Kind::UsageLimit.into() }),
+        reason: Some(Reason {
+            until_ms: Some(9),
+            ..Kind::UsageLimit.into()
+        }),
         finished: true,
         over: true,
         session: Some("s".into()),
@@ -162,69 +236,138 @@ fn lines() -> Vec<(Event, &'static str)> {
     };
     vec![
         (
-            Event::Opened { pid: 1, version: "0.1.0".into(), cost_usd: None, tokens: None, inside: false },
+            Event::Opened {
+                pid: 1,
+                version: "0.1.0".into(),
+                cost_usd: None,
+                tokens: None,
+                inside: false,
+            },
             r#"{"event":"opened","pid":1,"version":"0.1.0"}"#,
         ),
         (
-            Event::Opened { pid: 1, version: "0.1.0".into(), cost_usd: None, tokens: None, inside: true },
+            Event::Opened {
+                pid: 1,
+                version: "0.1.0".into(),
+                cost_usd: None,
+                tokens: None,
+                inside: true,
+            },
             r#"{"event":"opened","pid":1,"version":"0.1.0","inside":true}"#,
         ),
         (
-            Event::Stumbled { iteration: 2, words: "overloaded".into() },
+            Event::Stumbled {
+                iteration: 2,
+                words: "overloaded".into(),
+            },
             r#"{"event":"stumbled","iteration":2,"words":"overloaded"}"#,
         ),
         (
-            Event::Asked { wish: Wish::StopNow, by: Door::Sigint, inbox: Some(7) },
+            Event::Asked {
+                wish: Wish::StopNow,
+                by: Door::Sigint,
+                inbox: Some(7),
+            },
             r#"{"event":"asked","wish":"stop_now","by":"sigint","inbox":7}"#,
         ),
-        (Event::Answered { text: "é".into(), inbox: None }, r#"{"event":"answered","text":"é"}"#),
         (
-            Event::Changed { limit: Change::MaxIterations(None), inbox: None },
+            Event::Answered {
+                text: "é".into(),
+                inbox: None,
+            },
+            r#"{"event":"answered","text":"é"}"#,
+        ),
+        (
+            Event::Changed {
+                limit: Change::MaxIterations(None),
+                inbox: None,
+            },
             r#"{"event":"changed","limit":{"name":"max-iterations","value":null}}"#,
         ),
         (
-            Event::Changed { limit: Change::MaxCost(Some(1.5)), inbox: None },
+            Event::Changed {
+                limit: Change::MaxCost(Some(1.5)),
+                inbox: None,
+            },
             r#"{"event":"changed","limit":{"name":"max-cost","value":1.5}}"#,
         ),
         (
-            Event::Checked { iteration: 0, check: 1, report: green() },
+            Event::Checked {
+                iteration: 0,
+                check: 1,
+                report: green(),
+            },
             r#"{"event":"checked","iteration":0,"check":1,"report":{"exit":{"code":0},"ms":10}}"#,
         ),
         (
             Event::Checked {
                 iteration: 2,
                 check: 0,
-                report: CheckReport { timed_out: true, ..CheckReport::default() },
+                report: CheckReport {
+                    timed_out: true,
+                    ..CheckReport::default()
+                },
             },
             r#"{"event":"checked","iteration":2,"check":0,"report":{"exit":{},"timed_out":true,"ms":0}}"#,
         ),
-        (Event::Started { iteration: 3, agent: None }, r#"{"event":"started","iteration":3}"#),
         (
-            Event::Spawned { iteration: 3, pid: 4, start_time: 5 },
+            Event::Started {
+                iteration: 3,
+                agent: None,
+            },
+            r#"{"event":"started","iteration":3}"#,
+        ),
+        (
+            Event::Spawned {
+                iteration: 3,
+                pid: 4,
+                start_time: 5,
+            },
             r#"{"event":"spawned","iteration":3,"pid":4,"start_time":5}"#,
         ),
         (
-            Event::Noticed { iteration: 3, notice: Notice::Marker(Marker::Wait), words: None },
+            Event::Noticed {
+                iteration: 3,
+                notice: Notice::Marker(Marker::Wait),
+                words: None,
+            },
             r#"{"event":"noticed","iteration":3,"notice":{"marker":"wait"}}"#,
         ),
         (
-            Event::Noticed { iteration: 3, notice: Notice::Silence, words: None },
+            Event::Noticed {
+                iteration: 3,
+                notice: Notice::Silence,
+                words: None,
+            },
             r#"{"event":"noticed","iteration":3,"notice":"silence"}"#,
         ),
         (
-            Event::Noticed { iteration: 3, notice: Notice::Unready, words: None },
+            Event::Noticed {
+                iteration: 3,
+                notice: Notice::Unready,
+                words: None,
+            },
             r#"{"event":"noticed","iteration":3,"notice":"unready"}"#,
         ),
         (
-            Event::Ended { iteration: 3, report: Report::default() },
+            Event::Ended {
+                iteration: 3,
+                report: Report::default(),
+            },
             r#"{"event":"ended","iteration":3,"report":{"exit":{},"ms":0,"said":{},"cost_usd":null,"bytes":0}}"#,
         ),
         (
-            Event::Ended { iteration: 3, report },
+            Event::Ended {
+                iteration: 3,
+                report,
+            },
             r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"session":"s","strange":1,"denied":2,"denial":"ls","leftovers":2,"survivors":[3]}}"#,
         ),
         (
-            Event::Faulted { class: Fault::PromptFile, detail: "gone".into() },
+            Event::Faulted {
+                class: Fault::PromptFile,
+                detail: "gone".into(),
+            },
             r#"{"event":"faulted","class":"prompt-file","detail":"gone"}"#,
         ),
         (Event::Woke, r#"{"event":"woke"}"#),

@@ -1,8 +1,8 @@
 //! How a bus is read: its last messages, and whatever comes after.
 
-use super::super::error::Doing;
-use super::super::{Error, Result};
 use super::{Bus, Post, VERSION};
+use crate::store::error::Doing;
+use crate::store::{Error, Result};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -53,27 +53,46 @@ impl Bus {
         let Some((file, number)) = open(&self.path)? else {
             return Ok(Heard { place, ..heard });
         };
-        let offset = if number == place.file { place.offset } else { 0 };
+        let offset = if number == place.file {
+            place.offset
+        } else {
+            0
+        };
         let newer = self.read((file, number), offset)?;
         heard.posts.extend(newer.posts);
         heard.damaged.extend(newer.damaged);
-        Ok(Heard { place: newer.place, ..heard })
+        Ok(Heard {
+            place: newer.place,
+            ..heard
+        })
     }
 
     fn read_last(&self, path: &Path, count: usize) -> Result<Heard> {
-        let Some((mut file, number)) = open(path)? else { return Ok(Heard::default()) };
+        let Some((mut file, number)) = open(path)? else {
+            return Ok(Heard::default());
+        };
         let start = start_of_last(&mut file, count).doing("read", path)?;
         self.read((file, number), start)
     }
 
     fn read(&self, (file, number): (File, u64), from: u64) -> Result<Heard> {
-        let mut heard = Heard { place: Place { file: number, offset: from }, ..Heard::default() };
+        let mut heard = Heard {
+            place: Place {
+                file: number,
+                offset: from,
+            },
+            ..Heard::default()
+        };
         let mut reader = BufReader::new(file);
-        reader.seek(SeekFrom::Start(from)).doing("read", &self.path)?;
+        reader
+            .seek(SeekFrom::Start(from))
+            .doing("read", &self.path)?;
         let mut raw = Vec::new();
         loop {
             raw.clear();
-            let count = reader.read_until(b'\n', &mut raw).doing("read", &self.path)? as u64;
+            let count = reader
+                .read_until(b'\n', &mut raw)
+                .doing("read", &self.path)? as u64;
             // Whoever writes the rest of a line does so with the same call, or never.
             if raw.pop() != Some(b'\n') {
                 return Ok(heard);
@@ -93,7 +112,10 @@ impl Bus {
     fn known_version(&self, raw: &[u8]) -> Result<()> {
         let first: serde_json::Value = serde_json::from_slice(raw).unwrap_or_default();
         match first["version"].as_u64() {
-            Some(version) if version > VERSION => Err(Error::Newer { path: self.path.clone(), version }),
+            Some(version) if version > VERSION => Err(Error::Newer {
+                path: self.path.clone(),
+                version,
+            }),
             _ => Ok(()),
         }
     }
@@ -117,7 +139,9 @@ fn start_of_last(file: &mut File, count: usize) -> io::Result<u64> {
         let start = end.saturating_sub(PIECE);
         file.seek(SeekFrom::Start(start))?;
         piece.clear();
-        Read::by_ref(file).take(end - start).read_to_end(&mut piece)?;
+        Read::by_ref(file)
+            .take(end - start)
+            .read_to_end(&mut piece)?;
         for at in memchr::memrchr_iter(b'\n', &piece) {
             wanted -= 1;
             if wanted == 0 {

@@ -3,7 +3,8 @@
 use super::{header, line, place, write};
 use crate::engine::State;
 use crate::engine::event::{Change, Door, Event, Wish};
-use crate::store::{Journal, cache, inbox, journal::Line, pending, view_with_inbox};
+use crate::store::journal::Line;
+use crate::store::{Journal, cache, inbox, pending, view_with_inbox};
 use inbox::Message;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,7 +73,13 @@ fn a_cache_that_cannot_be_right_is_ignored() {
     cache::save(&dir, truth.offset, &truth.header, &wrong).unwrap();
     let text = fs::read_to_string(dir.state()).unwrap();
     assert!(text.starts_with(r#"{"version":2,"#));
-    for bad in ["", "{", "null", &text.replacen(":2,", ":1,", 1), &text[..text.len() / 2]] {
+    for bad in [
+        "",
+        "{",
+        "null",
+        &text.replacen(":2,", ":1,", 1),
+        &text[..text.len() / 2],
+    ] {
         fs::write(dir.state(), bad).unwrap();
         assert_eq!(cache::read(&dir).unwrap(), truth, "{bad}");
     }
@@ -91,7 +98,10 @@ fn a_cache_of_lines_that_a_power_cut_took_back_does_not_outlive_the_next_runner(
 
     let mut opened = Journal::open(&dir).unwrap();
     write(&mut opened.journal, 6..20);
-    assert_eq!(cache::read(&dir).unwrap().state, Journal::open(&dir).unwrap().state);
+    assert_eq!(
+        cache::read(&dir).unwrap().state,
+        Journal::open(&dir).unwrap().state
+    );
 }
 
 #[test]
@@ -101,17 +111,44 @@ fn unread_messages_show_before_the_runner_has_read_them() {
     inbox::append(&dir, &Message::Asked { wish: Wish::Pause }).unwrap();
     let (message, offset) = inbox::read(&dir, 0).unwrap().remove(0);
     let event = pending::event_of(message, offset).unwrap();
-    assert_eq!(event, Event::Asked { wish: Wish::Pause, by: Door::Inbox, inbox: Some(offset) });
-    journal.append(&Line { at_ms: 1, ms: 0, event }).unwrap();
-    assert_eq!(view_with_inbox(&dir).unwrap(), cache::read(&dir).unwrap(), "what was read is not read twice");
+    assert_eq!(
+        event,
+        Event::Asked {
+            wish: Wish::Pause,
+            by: Door::Inbox,
+            inbox: Some(offset)
+        }
+    );
+    journal
+        .append(&Line {
+            at_ms: 1,
+            ms: 0,
+            event,
+        })
+        .unwrap();
+    assert_eq!(
+        view_with_inbox(&dir).unwrap(),
+        cache::read(&dir).unwrap(),
+        "what was read is not read twice"
+    );
 
     let bytes = fs::read(dir.journal()).unwrap();
-    inbox::append(&dir, &Message::Changed { limit: Change::MaxIterations(Some(200)) }).unwrap();
+    inbox::append(
+        &dir,
+        &Message::Changed {
+            limit: Change::MaxIterations(Some(200)),
+        },
+    )
+    .unwrap();
     inbox::append(&dir, &Message::Unknown).unwrap();
     let view = view_with_inbox(&dir).unwrap();
     assert_ne!(view.state, cache::read(&dir).unwrap().state);
     assert!(view.state.inbox_offset > offset);
-    assert_eq!(fs::read(dir.journal()).unwrap(), bytes, "a reader writes nothing");
+    assert_eq!(
+        fs::read(dir.journal()).unwrap(),
+        bytes,
+        "a reader writes nothing"
+    );
 }
 
 #[test]
@@ -137,7 +174,13 @@ fn who_reads_while_a_runner_writes_sees_whole_lines_only() {
             let line = Line {
                 at_ms: n,
                 ms: 1,
-                event: Event::Opened { pid: 7, version, cost_usd: None, tokens: None, inside: false },
+                event: Event::Opened {
+                    pid: 7,
+                    version,
+                    cost_usd: None,
+                    tokens: None,
+                    inside: false,
+                },
             };
             journal.append(&line).unwrap();
             state.step(line.now(), &line.event);

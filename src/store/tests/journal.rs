@@ -13,7 +13,13 @@ fn files_and_directories_are_their_owners_alone() {
     let (dir, mut journal) = place.loop_called("a");
     write(&mut journal, 0..2);
     inbox::append(&dir, &Message::Unknown).unwrap();
-    cache::save(&dir, journal.len(), &header("a", "id-1"), &State::new(header("a", "").plan)).unwrap();
+    cache::save(
+        &dir,
+        journal.len(),
+        &header("a", "id-1"),
+        &State::new(header("a", "").plan),
+    )
+    .unwrap();
     dir.make_iteration(1).unwrap();
     dir::append_file(&dir.iterations_log()).unwrap();
     let lock = Lock::take(&dir.lock(), &Holder::default()).unwrap();
@@ -24,9 +30,18 @@ fn files_and_directories_are_their_owners_alone() {
     while let Some(path) = open.pop() {
         let is = fs::metadata(&path).unwrap();
         let mode = is.permissions().mode() & 0o777;
-        assert_eq!(mode, if is.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
+        assert_eq!(
+            mode,
+            if is.is_dir() { 0o700 } else { 0o600 },
+            "{}",
+            path.display()
+        );
         if is.is_dir() {
-            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            open.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
         }
         seen += 1;
     }
@@ -47,7 +62,10 @@ fn a_journal_opens_to_what_was_written() {
     }
     assert_eq!(opened.state, expected);
     assert_eq!(opened.header, header("a", "id-1"));
-    assert_eq!(opened.journal.len(), fs::metadata(dir.journal()).unwrap().len());
+    assert_eq!(
+        opened.journal.len(),
+        fs::metadata(dir.journal()).unwrap().len()
+    );
     assert!(opened.warnings.is_empty());
 }
 
@@ -55,7 +73,13 @@ fn a_journal_opens_to_what_was_written() {
 fn the_lines_look_as_scripts_expect() {
     let place = place();
     let (dir, mut journal) = place.loop_called("a");
-    journal.append(&Line { at_ms: 1_789_000_000_007, ms: 3, event: Event::Woke }).unwrap();
+    journal
+        .append(&Line {
+            at_ms: 1_789_000_000_007,
+            ms: 3,
+            event: Event::Woke,
+        })
+        .unwrap();
     let text = fs::read_to_string(dir.journal()).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert!(
@@ -65,7 +89,10 @@ fn the_lines_look_as_scripts_expect() {
         "{}",
         lines[0]
     );
-    assert_eq!(lines[1], r#"{"at":"2026-09-10T00:26:40.007Z","at_ms":1789000000007,"ms":3,"event":"woke"}"#);
+    assert_eq!(
+        lines[1],
+        r#"{"at":"2026-09-10T00:26:40.007Z","at_ms":1789000000007,"ms":3,"event":"woke"}"#
+    );
 }
 
 #[test]
@@ -74,13 +101,22 @@ fn a_journal_is_never_created_over_another() {
     let (dir, mut journal) = place.loop_called("a");
     write(&mut journal, 0..3);
     let before = fs::read(dir.journal()).unwrap();
-    assert!(matches!(Journal::create(&dir, &header("a", "id-2")), Err(Error::Io { .. })));
+    assert!(matches!(
+        Journal::create(&dir, &header("a", "id-2")),
+        Err(Error::Io { .. })
+    ));
     assert_eq!(fs::read(dir.journal()).unwrap(), before);
 }
 
 #[test]
 fn a_torn_last_line_is_cut_with_a_warning() {
-    for torn in [&b"{\"at\":\"2026"[..], b"\0\0\0\0", b"{\"at\":\xff\n", b"\n", b"{\"event\":\"woke\"}\n"] {
+    for torn in [
+        &b"{\"at\":\"2026"[..],
+        b"\0\0\0\0",
+        b"{\"at\":\xff\n",
+        b"\n",
+        b"{\"event\":\"woke\"}\n",
+    ] {
         let place = place();
         let (dir, mut journal) = place.loop_called("a");
         write(&mut journal, 0..5);
@@ -90,7 +126,11 @@ fn a_torn_last_line_is_cut_with_a_warning() {
         let mut opened = Journal::open(&dir).unwrap();
         assert_eq!(fs::read(dir.journal()).unwrap(), whole);
         assert_eq!(opened.warnings.len(), 1);
-        assert!(opened.warnings[0].contains(&format!(" {} bytes", torn.len())), "{:?}", opened.warnings);
+        assert!(
+            opened.warnings[0].contains(&format!(" {} bytes", torn.len())),
+            "{:?}",
+            opened.warnings
+        );
 
         write(&mut opened.journal, 5..6);
         let again = Journal::open(&dir).unwrap();
@@ -110,7 +150,10 @@ fn a_damaged_line_in_the_middle_is_named_and_left_alone() {
     lines[2] = "{\"at\":\"20";
     let damaged = lines.join("\n") + "\n{\"torn";
     fs::write(dir.journal(), &damaged).unwrap();
-    for error in [Journal::open(&dir).map(|_| ()).unwrap_err(), cache::read(&dir).map(|_| ()).unwrap_err()] {
+    for error in [
+        Journal::open(&dir).map(|_| ()).unwrap_err(),
+        cache::read(&dir).map(|_| ()).unwrap_err(),
+    ] {
         assert!(matches!(error, Error::Damaged { line: 3, .. }), "{error}");
         assert!(error.hint().is_some());
     }
@@ -121,10 +164,17 @@ fn a_damaged_line_in_the_middle_is_named_and_left_alone() {
 fn a_newer_journal_is_left_untouched() {
     let place = place();
     let dir = place.dir("a");
-    let newer = b"{\"ralph\":\"journal\",\"version\":2,\"pages\":[]}\nsomething else\nand a torn li";
+    let newer =
+        b"{\"ralph\":\"journal\",\"version\":2,\"pages\":[]}\nsomething else\nand a torn li";
     fs::write(dir.journal(), newer).unwrap();
-    assert!(matches!(Journal::open(&dir), Err(Error::Newer { version: 2, .. })));
-    assert!(matches!(cache::read(&dir), Err(Error::Newer { version: 2, .. })));
+    assert!(matches!(
+        Journal::open(&dir),
+        Err(Error::Newer { version: 2, .. })
+    ));
+    assert!(matches!(
+        cache::read(&dir),
+        Err(Error::Newer { version: 2, .. })
+    ));
     assert_eq!(fs::read(dir.journal()).unwrap(), newer);
 }
 
@@ -155,8 +205,16 @@ fn every_prefix_opens_to_the_state_of_its_whole_lines() {
             assert_eq!(fs::read(dir.journal()).unwrap(), &whole[..cut]);
             continue;
         };
-        assert_eq!(&cache::read(&dir).unwrap().state, expected, "a reader at {cut}");
-        assert_eq!(fs::metadata(dir.journal()).unwrap().len(), cut as u64, "a reader cuts nothing");
+        assert_eq!(
+            &cache::read(&dir).unwrap().state,
+            expected,
+            "a reader at {cut}"
+        );
+        assert_eq!(
+            fs::metadata(dir.journal()).unwrap().len(),
+            cut as u64,
+            "a reader cuts nothing"
+        );
         let opened = Journal::open(&dir).unwrap();
         assert_eq!(&opened.state, expected, "a runner at {cut}");
         assert_eq!(opened.journal.len(), *len as u64);
@@ -168,7 +226,14 @@ fn every_prefix_opens_to_the_state_of_its_whole_lines() {
 #[test]
 fn events_of_a_later_ralph_are_passed_over() {
     let text = r#"{"at":"x","at_ms":5,"ms":1,"event":"danced","with":{"whom":["you"]}}"#;
-    assert_eq!(Line::parse(text).unwrap(), Line { at_ms: 5, ms: 1, event: Event::Unknown });
+    assert_eq!(
+        Line::parse(text).unwrap(),
+        Line {
+            at_ms: 5,
+            ms: 1,
+            event: Event::Unknown
+        }
+    );
 }
 
 #[test]

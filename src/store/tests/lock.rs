@@ -25,15 +25,25 @@ fn a_lock_has_one_holder_and_says_who() {
     assert_eq!(holder(&path), None, "no file, no holder");
     let lock = Lock::take(&path, &me()).unwrap().unwrap();
     assert_eq!(holder(&path), Some(me()));
-    assert_eq!(Lock::take(&path, &Holder::default()).unwrap().unwrap_err(), me());
+    assert_eq!(
+        Lock::take(&path, &Holder::default()).unwrap().unwrap_err(),
+        me()
+    );
     assert_eq!(holder(&path), Some(me()), "who was refused does not sign");
 
     drop(lock);
     assert_eq!(holder(&path), None);
     assert!(path.exists(), "the file stays");
-    let other = Holder { pid: 7, ..Holder::default() };
+    let other = Holder {
+        pid: 7,
+        ..Holder::default()
+    };
     let lock = Lock::take(&path, &other).unwrap().unwrap();
-    assert_eq!(holder(&path), Some(other), "a shorter signature leaves nothing of a longer one");
+    assert_eq!(
+        holder(&path),
+        Some(other),
+        "a shorter signature leaves nothing of a longer one"
+    );
     drop(lock);
 }
 
@@ -59,7 +69,13 @@ fn an_unreadable_signature_is_an_unknown_holder() {
         assert_eq!(holder(&path), Some(Holder::default()), "{text}");
     }
     fs::write(&path, "{\"pid\":7,\"color\":\"red\"}").unwrap();
-    assert_eq!(holder(&path), Some(Holder { pid: 7, ..Holder::default() }));
+    assert_eq!(
+        holder(&path),
+        Some(Holder {
+            pid: 7,
+            ..Holder::default()
+        })
+    );
 }
 
 #[test]
@@ -99,7 +115,10 @@ fn a_lock_that_was_archived_guards_nothing() {
     let old = Lock::take(&dir.lock(), &me()).unwrap().unwrap();
     let archived = place.home.archive("a").unwrap();
     assert_eq!(holder(&dir.lock()), None);
-    assert!(matches!(Lock::take(&dir.lock(), &me()), Err(Error::Io { .. })), "the loop is gone");
+    assert!(
+        matches!(Lock::take(&dir.lock(), &me()), Err(Error::Io { .. })),
+        "the loop is gone"
+    );
     assert!(!dir.path().exists(), "asking for a lock makes no loop");
     place.dir("a");
     assert!(Lock::take(&dir.lock(), &me()).unwrap().is_ok());
@@ -112,9 +131,18 @@ fn of_many_who_race_for_a_lock_one_wins() {
     let place = place();
     let path = place.dir("a").lock();
     let taken: Vec<_> = std::thread::scope(|scope| {
-        let racers: Vec<_> = (0..6).map(|_| scope.spawn(|| Lock::take(&path, &me()).unwrap())).collect();
-        racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+        let racers: Vec<_> = (0..6)
+            .map(|_| scope.spawn(|| Lock::take(&path, &me()).unwrap()))
+            .collect();
+        racers
+            .into_iter()
+            .map(|racer| racer.join().unwrap())
+            .collect()
     });
     assert_eq!(taken.iter().filter(|it| it.is_ok()).count(), 1);
-    assert!(taken.iter().all(|it| it.as_ref().is_ok() || it.as_ref().is_err_and(|who| *who == me())));
+    assert!(
+        taken
+            .iter()
+            .all(|it| it.as_ref().is_ok() || it.as_ref().is_err_and(|who| *who == me()))
+    );
 }

@@ -8,10 +8,10 @@ mod journal;
 mod lock;
 mod space;
 
+use super::{Header, Home, Journal, Line, LoopDir};
 use crate::engine::event::{Door, Event, Wish};
 use crate::engine::plan::{Agent, Context, Grace, Level, Limits, Plan, Proof, Rest, Scm, Task};
-use crate::engine::tokens::Prices;
-use crate::store::{Header, Home, Journal, Line, LoopDir};
+use crate::engine::usage::Prices;
 use std::path::{Path, PathBuf};
 
 /// A state directory that goes away with the test.
@@ -22,7 +22,10 @@ struct Place {
 
 fn place() -> Place {
     let temp = tempfile::tempdir().unwrap();
-    Place { home: Home::at(temp.path().join("state")), _temp: temp }
+    Place {
+        home: Home::at(temp.path().join("state")),
+        _temp: temp,
+    }
 }
 
 impl Place {
@@ -41,9 +44,17 @@ impl Place {
 
 fn plan(workspace: &Path) -> Plan {
     Plan {
-        task: Task { title: None, text: Some("say \"hello\"\n".to_owned()), file: None },
+        task: Task {
+            title: None,
+            text: Some("say \"hello\"\n".to_owned()),
+            file: None,
+        },
         proof: Proof::default(),
-        limits: Limits { iterations: Some(25), cost_usd: Some(0.1), ..Limits::default() },
+        limits: Limits {
+            iterations: Some(25),
+            cost_usd: Some(0.1),
+            ..Limits::default()
+        },
         rest: Rest::default(),
         agent: Agent::default(),
         fallback: vec![],
@@ -90,11 +101,26 @@ fn line(n: u64) -> Line {
             tokens: None,
             inside: false,
         },
-        1 => Event::Asked { wish: Wish::Pause, by: Door::Inbox, inbox: Some(n) },
-        2 => Event::Started { iteration: n as u32, agent: None },
-        _ => Event::Asked { wish: Wish::Go, by: Door::Sigterm, inbox: None },
+        1 => Event::Asked {
+            wish: Wish::Pause,
+            by: Door::Inbox,
+            inbox: Some(n),
+        },
+        2 => Event::Started {
+            iteration: n as u32,
+            agent: None,
+        },
+        _ => Event::Asked {
+            wish: Wish::Go,
+            by: Door::Sigterm,
+            inbox: None,
+        },
     };
-    Line { at_ms: 1_789_000_001_000 + n as i64, ms: n, event }
+    Line {
+        at_ms: 1_789_000_001_000 + n as i64,
+        ms: n,
+        event,
+    }
 }
 
 fn write(journal: &mut Journal, lines: std::ops::Range<u64>) {

@@ -16,7 +16,11 @@ fn the_reserve_is_real_and_can_be_spent_once_or_twice() {
     assert!(!dir.reserve().exists());
     journal.spend_reserve().unwrap();
     Journal::open(&dir).unwrap();
-    assert_eq!(fs::metadata(dir.reserve()).unwrap().len(), 64 * 1024, "the next runner has one again");
+    assert_eq!(
+        fs::metadata(dir.reserve()).unwrap().len(),
+        64 * 1024,
+        "the next runner has one again"
+    );
 }
 
 #[test]
@@ -28,7 +32,10 @@ fn a_full_disk_is_known_by_all_its_names() {
         (rustix::io::Errno::IO, false),
     ] {
         let source = io::Error::from_raw_os_error(errno.raw_os_error());
-        let error = Error::Io { what: "write /x".to_owned(), source };
+        let error = Error::Io {
+            what: "write /x".to_owned(),
+            source,
+        };
         assert_eq!(error.is_disk_full(), full, "{error}");
         assert_eq!(error.hint().is_some(), full);
         assert!(error.to_string().starts_with("cannot write /x: "));
@@ -48,9 +55,17 @@ fn a_place_that_will_not_do_is_known_by_all_its_names() {
         (Errno::NOSPC, false),
     ] {
         let source = io::Error::from_raw_os_error(errno.raw_os_error());
-        let error = Error::Io { what: "write /x".to_owned(), source };
+        let error = Error::Io {
+            what: "write /x".to_owned(),
+            source,
+        };
         assert_eq!(error.is_refused(), refused, "{error}");
-        assert_eq!(error.hint().is_some_and(|hint| hint.contains("RALPH_STATE_DIR")), refused);
+        assert_eq!(
+            error
+                .hint()
+                .is_some_and(|hint| hint.contains("RALPH_STATE_DIR")),
+            refused
+        );
     }
 }
 
@@ -68,13 +83,23 @@ fn a_line_that_does_not_fit_leaves_nothing_behind() {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{output:?}"
+        );
         return;
     }
     let place = place();
     let (dir, mut journal) = place.loop_called("a");
     write(&mut journal, 0..3);
-    let long = Line { at_ms: 1, ms: 0, event: Event::Answered { text: "x".repeat(60_001), inbox: None } };
+    let long = Line {
+        at_ms: 1,
+        ms: 0,
+        event: Event::Answered {
+            text: "x".repeat(60_001),
+            inbox: None,
+        },
+    };
     let error = loop {
         if let Err(error) = journal.append(&long) {
             break error;

@@ -10,7 +10,8 @@ pub(super) fn speak(request: &Request, step: &Step) -> Reply {
         content.push(json!({ "type": "text", "text": step.text }));
     }
     if let Some((name, input)) = &step.tool {
-        content.push(json!({ "type": "tool_use", "id": id("toolu_"), "name": name, "input": input }));
+        content
+            .push(json!({ "type": "tool_use", "id": id("toolu_"), "name": name, "input": input }));
     }
     let mut message = json!({
         "id": id("msg_"), "type": "message", "role": "assistant", "model": request.body["model"],
@@ -27,15 +28,18 @@ pub(super) fn speak(request: &Request, step: &Step) -> Reply {
     let mut events = vec![json!({ "type": "message_start", "message": message })];
     for (index, block) in content.into_iter().enumerate() {
         let (empty, delta) = begun(block);
-        events.push(json!({ "type": "content_block_start", "index": index, "content_block": empty }));
+        events
+            .push(json!({ "type": "content_block_start", "index": index, "content_block": empty }));
         events.push(json!({ "type": "content_block_delta", "index": index, "delta": delta }));
         events.push(json!({ "type": "content_block_stop", "index": index }));
     }
     let written = json!({ "output_tokens": step.tokens.output });
     events.push(json!({ "type": "message_delta", "delta": end, "usage": written }));
     events.push(json!({ "type": "message_stop" }));
-    let named: Vec<(&str, Value)> =
-        events.iter().map(|event| (event["type"].as_str().unwrap_or_default(), event.clone())).collect();
+    let named: Vec<(&str, Value)> = events
+        .iter()
+        .map(|event| (event["type"].as_str().unwrap_or_default(), event.clone()))
+        .collect();
     Reply::events(&named)
 }
 

@@ -9,7 +9,11 @@ pub(super) fn speak(request: &Request, step: &Step) -> Reply {
         let function = json!({ "name": name, "arguments": input.to_string() });
         json!([{ "index": 0, "id": id("call_"), "type": "function", "function": function }])
     });
-    let finish = if calls.is_some() { "tool_calls" } else { "stop" };
+    let finish = if calls.is_some() {
+        "tool_calls"
+    } else {
+        "stop"
+    };
     let base = |object: &str| json!({ "id": id("chatcmpl-"), "object": object, "created": 0, "model": request.body["model"] });
     let mut message = json!({ "role": "assistant", "content": step.text });
     if let Some(calls) = calls {
@@ -29,8 +33,12 @@ pub(super) fn speak(request: &Request, step: &Step) -> Reply {
     };
     let mut counted = chunk.clone();
     (counted["choices"], counted["usage"]) = (json!([]), usage(step));
-    Reply::events(&[piece(message, Value::Null), piece(json!({}), json!(finish)), ("", counted)])
-        .ending("data: [DONE]\n\n")
+    Reply::events(&[
+        piece(message, Value::Null),
+        piece(json!({}), json!(finish)),
+        ("", counted),
+    ])
+    .ending("data: [DONE]\n\n")
 }
 
 /// What was found in the cache is part of what was read.

@@ -24,7 +24,12 @@ pub(super) struct Reply {
 
 impl Reply {
     pub(super) fn json(status: u16, body: &Value) -> Self {
-        Self { status, kind: "application/json", headers: Vec::new(), body: body.to_string() }
+        Self {
+            status,
+            kind: "application/json",
+            headers: Vec::new(),
+            body: body.to_string(),
+        }
     }
 
     /// Events, each with its name; nameless ones have only data.
@@ -36,7 +41,12 @@ impl Reply {
             }
             let _ = writeln!(body, "data: {data}\n");
         }
-        Self { status: 200, kind: "text/event-stream", headers: Vec::new(), body }
+        Self {
+            status: 200,
+            kind: "text/event-stream",
+            headers: Vec::new(),
+            body,
+        }
     }
 
     /// With these words at the very end.
@@ -60,25 +70,37 @@ pub(super) fn read(stream: &TcpStream) -> Option<Request> {
     let (mut length, mut chunked) = (0, false);
     loop {
         let header = line(&mut reader)?.to_ascii_lowercase();
-        let Some((name, value)) = header.split_once(':') else { break };
+        let Some((name, value)) = header.split_once(':') else {
+            break;
+        };
         match (name, value.trim()) {
             ("content-length", value) => length = value.parse().ok()?,
             ("transfer-encoding", "chunked") => chunked = true,
-            ("expect", _) => (&mut &*stream).write_all(b"HTTP/1.1 100 Continue\r\n\r\n").ok()?,
+            ("expect", _) => (&mut &*stream)
+                .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+                .ok()?,
             _ => {}
         }
     }
     let mut body = Vec::new();
     if chunked {
         while let size @ 1.. = usize::from_str_radix(line(&mut reader)?.trim(), 16).ok()? {
-            reader.by_ref().take(size as u64).read_to_end(&mut body).ok()?;
+            reader
+                .by_ref()
+                .take(size as u64)
+                .read_to_end(&mut body)
+                .ok()?;
             line(&mut reader)?;
         }
     } else {
         reader.take(length).read_to_end(&mut body).ok()?;
     }
     let path = target.split('?').next()?.to_owned();
-    Some(Request { method, path, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Some(Request {
+        method,
+        path,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    })
 }
 
 fn line(reader: &mut impl BufRead) -> Option<String> {
@@ -89,9 +111,16 @@ fn line(reader: &mut impl BufRead) -> Option<String> {
 
 /// Sends a reply. A caller that is gone misses it.
 pub(super) fn write(stream: &TcpStream, request: &Request, reply: &Reply) {
-    let Reply { status, kind, headers, body } = reply;
-    let mut head =
-        format!("HTTP/1.1 {status} Mock\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n", body.len());
+    let Reply {
+        status,
+        kind,
+        headers,
+        body,
+    } = reply;
+    let mut head = format!(
+        "HTTP/1.1 {status} Mock\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n",
+        body.len()
+    );
     for (name, value) in headers {
         let _ = write!(head, "{name}: {value}\r\n");
     }

@@ -39,12 +39,19 @@ struct Scene {
 impl Model {
     /// Begins to play these steps, in this order.
     pub(crate) fn play(steps: impl IntoIterator<Item = Step>) -> Self {
-        let scene = Arc::new(Scene { steps: Mutex::new(steps.into_iter().collect()), ..Scene::default() });
+        let scene = Arc::new(Scene {
+            steps: Mutex::new(steps.into_iter().collect()),
+            ..Scene::default()
+        });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of the loopback");
         let address = listener.local_addr().expect("an address");
         let heard = Arc::clone(&scene);
         let listening = std::thread::spawn(move || listen(&listener, &heard));
-        Self { address, scene, listening: Some(listening) }
+        Self {
+            address,
+            scene,
+            listening: Some(listening),
+        }
     }
 
     /// Goes on with these steps.
@@ -105,10 +112,20 @@ fn listen(listener: &TcpListener, scene: &Arc<Scene>) {
 
 impl Scene {
     fn reply(&self, request: &Request) -> Reply {
-        let Some(speak) = language(&request.path) else { return elsewhere(request) };
-        let has_tools = request.body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-        let step = if has_tools { self.take(&request.body) } else { say("ok").taking(Tokens::NONE) };
-        while step.sign.as_ref().is_some_and(|sign| !sign.exists()) && !*self.is_over.lock().unwrap() {
+        let Some(speak) = language(&request.path) else {
+            return elsewhere(request);
+        };
+        let has_tools = request.body["tools"]
+            .as_array()
+            .is_some_and(|tools| !tools.is_empty());
+        let step = if has_tools {
+            self.take(&request.body)
+        } else {
+            say("ok").taking(Tokens::NONE)
+        };
+        while step.sign.as_ref().is_some_and(|sign| !sign.exists())
+            && !*self.is_over.lock().unwrap()
+        {
             std::thread::sleep(Duration::from_millis(5));
         }
         match step.status {
@@ -119,7 +136,11 @@ impl Scene {
 
     fn take(&self, body: &Value) -> Step {
         self.asked.lock().unwrap().push(body.clone());
-        self.steps.lock().unwrap().pop_front().unwrap_or_else(|| say("The scenario is over."))
+        self.steps
+            .lock()
+            .unwrap()
+            .pop_front()
+            .unwrap_or_else(|| say("The scenario is over."))
     }
 }
 
@@ -133,7 +154,10 @@ fn language(path: &str) -> Option<Language> {
         (":streamGenerateContent", gemini::speak),
         (":generateContent", gemini::speak),
     ];
-    languages.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, speak)| speak)
+    languages
+        .into_iter()
+        .find(|(end, _)| path.ends_with(end))
+        .map(|(_, speak)| speak)
 }
 
 /// What else clients ask for before they begin.
@@ -144,7 +168,10 @@ fn elsewhere(request: &Request) -> Reply {
     } else if path.ends_with(":countTokens") {
         Reply::json(200, &json!({ "totalTokens": 1000 }))
     } else if path.ends_with("/models") {
-        Reply::json(200, &json!({ "object": "list", "data": [], "models": [], "has_more": false }))
+        Reply::json(
+            200,
+            &json!({ "object": "list", "data": [], "models": [], "has_more": false }),
+        )
     } else {
         let error = json!({ "type": "not_found_error", "message": "not found" });
         Reply::json(

@@ -27,7 +27,8 @@ pub(super) fn speak(request: &Request, step: &Step) -> Reply {
         return Reply::json(200, &whole);
     }
     let mut begun = whole.clone();
-    (begun["status"], begun["output"], begun["usage"]) = (json!("in_progress"), json!([]), Value::Null);
+    (begun["status"], begun["output"], begun["usage"]) =
+        (json!("in_progress"), json!([]), Value::Null);
     let mut events = vec![("response.created", json!({ "response": begun }))];
     for (index, item) in items.iter().enumerate() {
         let mut empty = item.clone();
@@ -35,13 +36,22 @@ pub(super) fn speak(request: &Request, step: &Step) -> Reply {
         if item["type"] == "message" {
             empty["content"] = json!([]);
             let delta = json!({ "item_id": item["id"], "output_index": index, "content_index": 0, "delta": step.text });
-            events.push(("response.output_item.added", json!({ "output_index": index, "item": empty })));
+            events.push((
+                "response.output_item.added",
+                json!({ "output_index": index, "item": empty }),
+            ));
             events.push(("response.output_text.delta", delta));
         } else {
             empty["arguments"] = json!("");
-            events.push(("response.output_item.added", json!({ "output_index": index, "item": empty })));
+            events.push((
+                "response.output_item.added",
+                json!({ "output_index": index, "item": empty }),
+            ));
         }
-        events.push(("response.output_item.done", json!({ "output_index": index, "item": item })));
+        events.push((
+            "response.output_item.done",
+            json!({ "output_index": index, "item": item }),
+        ));
     }
     events.push(("response.completed", json!({ "response": whole })));
     for (number, (name, event)) in events.iter_mut().enumerate() {

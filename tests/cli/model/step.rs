@@ -27,35 +27,58 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    pub(super) const NONE: Self = Self { input: 0, cache_read: 0, cache_write: 0, output: 0 };
+    pub(super) const NONE: Self = Self {
+        input: 0,
+        cache_read: 0,
+        cache_write: 0,
+        output: 0,
+    };
 }
 
 impl Default for Tokens {
     fn default() -> Self {
-        Self { input: 1000, cache_read: 0, cache_write: 0, output: 50 }
+        Self {
+            input: 1000,
+            cache_read: 0,
+            cache_write: 0,
+            output: 50,
+        }
     }
 }
 
 /// The model says this, and has nothing more to do.
 pub(crate) fn say(text: &str) -> Step {
-    Step { text: text.into(), ..Step::default() }
+    Step {
+        text: text.into(),
+        ..Step::default()
+    }
 }
 
 /// The model uses a tool of its client.
 pub(crate) fn use_tool(name: &str, input: Value) -> Step {
-    Step { tool: Some((name.into(), input)), ..Step::default() }
+    Step {
+        tool: Some((name.into(), input)),
+        ..Step::default()
+    }
 }
 
 /// The service refuses, in these words.
 pub(crate) fn refuse(status: u16, kind: &str, message: &str) -> Step {
     let body = json!({ "type": "error", "error": { "type": kind, "message": message } });
-    Step { status: Some(status), body, ..Step::default() }
+    Step {
+        status: Some(status),
+        body,
+        ..Step::default()
+    }
 }
 
 impl Step {
     /// Says something before it uses its tool.
     pub(crate) fn saying(self, text: &str) -> Self {
-        Self { text: text.into(), ..self }
+        Self {
+            text: text.into(),
+            ..self
+        }
     }
 
     /// It takes so many tokens.
@@ -65,7 +88,10 @@ impl Step {
 
     /// It comes once this file is there.
     pub(crate) fn once(self, sign: &Path) -> Self {
-        Self { sign: Some(sign.to_owned()), ..self }
+        Self {
+            sign: Some(sign.to_owned()),
+            ..self
+        }
     }
 
     /// With one more line in the head of the reply.

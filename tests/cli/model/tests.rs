@@ -12,18 +12,30 @@ fn send(model: &Model, request: &str) -> (u16, String, String) {
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
     let (head, body) = reply.split_once("\r\n\r\n").unwrap();
-    (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_owned(), body.to_owned())
+    (
+        head.split(' ').nth(1).unwrap().parse().unwrap(),
+        head.to_owned(),
+        body.to_owned(),
+    )
 }
 
 fn post(model: &Model, path: &str, body: &Value) -> (u16, String, String) {
     let body = body.to_string();
-    send(model, &format!("POST {path} HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len()))
+    send(
+        model,
+        &format!(
+            "POST {path} HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ),
+    )
 }
 
 /// The data of each event.
 fn events(body: &str) -> Vec<Value> {
     let data = body.lines().filter_map(|line| line.strip_prefix("data: "));
-    data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
+    data.filter(|data| *data != "[DONE]")
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect()
 }
 
 fn offering_tools(stream: bool) -> Value {
@@ -37,7 +49,10 @@ fn only_requests_with_tools_take_a_step() {
     assert!(aside.contains("\"ok\""), "{aside}");
     for expected in ["first", "second", "The scenario is over."] {
         let (_, _, body) = post(&model, "/v1/messages?beta=true", &offering_tools(false));
-        assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["content"][0]["text"], expected);
+        assert_eq!(
+            serde_json::from_str::<Value>(&body).unwrap()["content"][0]["text"],
+            expected
+        );
     }
     assert_eq!(model.asked().len(), 3);
 }
@@ -50,13 +65,25 @@ fn a_refusal_has_its_status_words_and_headers() {
     assert_eq!(status, 429);
     assert!(head.contains("retry-after: 3"), "{head}");
     let error = json!({ "type": "rate_limit_error", "message": "slow down", "resets_at": 17 });
-    assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["error"], error);
+    assert_eq!(
+        serde_json::from_str::<Value>(&body).unwrap()["error"],
+        error
+    );
 }
 
 #[test]
 fn every_language_says_a_word_uses_a_tool_and_counts() {
-    let tokens = Tokens { input: 7, cache_read: 5, cache_write: 3, output: 2 };
-    let steps = || use_tool("Write", json!({ "path": "a" })).saying("now").taking(tokens);
+    let tokens = Tokens {
+        input: 7,
+        cache_read: 5,
+        cache_write: 3,
+        output: 2,
+    };
+    let steps = || {
+        use_tool("Write", json!({ "path": "a" }))
+            .saying("now")
+            .taking(tokens)
+    };
     for (path, word, tool, counted) in [
         (
             "/v1/messages",
@@ -64,7 +91,12 @@ fn every_language_says_a_word_uses_a_tool_and_counts() {
             "/4/content_block/name",
             "/0/message/usage/cache_read_input_tokens",
         ),
-        ("/v1/responses", "/2/delta", "/5/item/name", "/6/response/usage/input_tokens_details/cached_tokens"),
+        (
+            "/v1/responses",
+            "/2/delta",
+            "/5/item/name",
+            "/6/response/usage/input_tokens_details/cached_tokens",
+        ),
         (
             "/v1/chat/completions",
             "/0/choices/0/delta/content",
@@ -83,7 +115,10 @@ fn every_language_says_a_word_uses_a_tool_and_counts() {
         assert_eq!(status, 200);
         assert!(head.contains("text/event-stream"), "{path}: {head}");
         let all = json!(events(&body));
-        let at = |pointer: &str| all.pointer(pointer).unwrap_or_else(|| panic!("{path} {pointer}: {all:#}"));
+        let at = |pointer: &str| {
+            all.pointer(pointer)
+                .unwrap_or_else(|| panic!("{path} {pointer}: {all:#}"))
+        };
         assert_eq!(at(word), "now", "{path}");
         assert_eq!(at(tool), "Write", "{path}");
         assert_eq!(at(counted), 5, "{path}");
@@ -96,7 +131,11 @@ fn a_body_may_come_in_pieces_and_other_addresses_are_known() {
     let model = Model::play([say("whole")]);
     let body = offering_tools(false).to_string();
     let (one, two) = body.split_at(9);
-    let chunks = format!("{:x}\r\n{one}\r\n{:x}\r\n{two}\r\n0\r\n\r\n", one.len(), two.len());
+    let chunks = format!(
+        "{:x}\r\n{one}\r\n{:x}\r\n{two}\r\n0\r\n\r\n",
+        one.len(),
+        two.len()
+    );
     let head = "POST /v1/messages HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert!(send(&model, &format!("{head}{chunks}")).2.contains("whole"));
     for (request, status) in [

@@ -19,7 +19,10 @@ fn on_a_disk(test: &Test, size: &str, script: &str) -> Option<Done> {
     };
     let probe = alone("true");
     if probe.code != 0 {
-        eprintln!("not tested: a mount of one's own is not allowed here: {}", probe.err);
+        eprintln!(
+            "not tested: a mount of one's own is not allowed here: {}",
+            probe.err
+        );
         return None;
     }
     Some(alone(script))
@@ -31,9 +34,15 @@ fn too_little_space_is_said_before_anything_starts() {
     let script = format!(
         "$RALPH run x --name a --agent {AGENT}; echo exit $?; $RALPH status a --json; ls $RALPH_STATE_DIR/loops/a/iterations"
     );
-    let Some(done) = on_a_disk(&test, "1m", &script) else { return };
-    let done = done.says("KiB free on the disk of ").says("100 MiB are needed").says("\nexit 1\n");
-    done.says("\"why\":\"disk\"").says("\"current_iteration\":0");
+    let Some(done) = on_a_disk(&test, "1m", &script) else {
+        return;
+    };
+    let done = done
+        .says("KiB free on the disk of ")
+        .says("100 MiB are needed")
+        .says("\nexit 1\n");
+    done.says("\"why\":\"disk\"")
+        .says("\"current_iteration\":0");
     assert!(!test.workspace().join("started").exists());
 }
 
@@ -48,14 +57,30 @@ fn a_disk_that_fills_up_ends_the_loop_in_good_order() {
          echo; $RALPH resume a --no-stream; echo again $?\n\
          rm $RALPH_STATE_DIR/filler; $RALPH resume a --no-stream; echo then $?; $RALPH status a --json"
     );
-    let Some(done) = on_a_disk(&test, "150m", &script) else { return };
-    let done = done.says("\nexit 1\n").says("Status: failed").says("o space left on ");
-    let done = done.says("\nagain 1\n").says("\nthen 0\n").says("\"status\":\"done\"");
+    let Some(done) = on_a_disk(&test, "150m", &script) else {
+        return;
+    };
+    let done = done
+        .says("\nexit 1\n")
+        .says("Status: failed")
+        .says("o space left on ");
+    let done = done
+        .says("\nagain 1\n")
+        .says("\nthen 0\n")
+        .says("\"status\":\"done\"");
     let lines = done.out.lines().filter(|line| line.starts_with("{\"at\""));
-    let events: Vec<serde_json::Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<serde_json::Value> = lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(events.last().unwrap()["event"], "finished");
     assert_eq!(events.last().unwrap()["outcome"]["why"], "disk");
-    assert_eq!(events.iter().filter(|line| line["event"] == "ended").count(), 2);
+    assert_eq!(
+        events
+            .iter()
+            .filter(|line| line["event"] == "ended")
+            .count(),
+        2
+    );
 }
 
 #[test]
@@ -68,7 +93,10 @@ fn endless_output_takes_neither_disk_nor_memory() {
     until("the flood's end", || test.workspace().join("here").exists());
     for pid in [live.pid(), supervisor(live.pid()).unwrap()] {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let most = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .unwrap();
         let kib: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
         assert!(kib < 30 * 1024, "process {pid} took {kib} KiB");
     }
@@ -76,16 +104,32 @@ fn endless_output_takes_neither_disk_nor_memory() {
     live.end().exits(0);
     let path = test.loop_dir("a").join("iterations/0001/output.log");
     let log = fs::read(&path).unwrap();
-    assert!((64 * MIB..64 * MIB + 200).contains(&(log.len() as u64)), "{}", log.len());
+    assert!(
+        (64 * MIB..64 * MIB + 200).contains(&(log.len() as u64)),
+        "{}",
+        log.len()
+    );
     assert!(log.starts_with(b"the head\n"));
     assert!(String::from_utf8_lossy(&log[log.len() - 200..]).contains("the tail\n"));
-    let middle = String::from_utf8_lossy(&log[32 * MIB as usize..32 * MIB as usize + 200]).into_owned();
+    let middle =
+        String::from_utf8_lossy(&log[32 * MIB as usize..32 * MIB as usize + 200]).into_owned();
     assert!(
-        middle.contains("[ralph: 16 MiB of output dropped here; the log keeps the first and last 32 MiB]"),
+        middle.contains(
+            "[ralph: 16 MiB of output dropped here; the log keeps the first and last 32 MiB]"
+        ),
         "{middle}"
     );
-    assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 2, "prompt and output alone");
-    assert_eq!(test.events("a", "ended")[0]["report"]["bytes"].as_u64().map(|bytes| bytes / MIB), Some(80));
+    assert_eq!(
+        fs::read_dir(path.parent().unwrap()).unwrap().count(),
+        2,
+        "prompt and output alone"
+    );
+    assert_eq!(
+        test.events("a", "ended")[0]["report"]["bytes"]
+            .as_u64()
+            .map(|bytes| bytes / MIB),
+        Some(80)
+    );
 }
 
 #[test]
@@ -94,8 +138,12 @@ fn a_loop_that_never_began_is_not_to_be_resumed() {
     let script = format!(
         "head -c 2000000 /dev/zero > $RALPH_STATE_DIR/filler; $RALPH run x --name a --agent {AGENT}; echo exit $?; $RALPH ls --names"
     );
-    let Some(done) = on_a_disk(&test, "1m", &script) else { return };
+    let Some(done) = on_a_disk(&test, "1m", &script) else {
+        return;
+    };
     assert!(done.out.ends_with("exit 1\n"), "{done:?}");
-    let done = done.complains("o space left on ").complains("hint: free some disk space, then try again\n");
+    let done = done
+        .complains("o space left on ")
+        .complains("hint: free some disk space, then try again\n");
     assert!(!done.err.contains("resume"), "{}", done.err);
 }

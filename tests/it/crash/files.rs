@@ -7,15 +7,24 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const SCRIPT: &str = "iteration 1\n say looking\niteration 2\n write fixed\n  | yes\n";
-const RUN: [&str; 10] =
-    ["run", "fix", "it", "--name", "a", "--check", "test -f fixed", "--agent", AGENT, "--no-stream"];
+const RUN: [&str; 10] = [
+    "run",
+    "fix",
+    "it",
+    "--name",
+    "a",
+    "--check",
+    "test -f fixed",
+    "--agent",
+    AGENT,
+    "--no-stream",
+];
 
 #[test]
 fn a_newer_journal_is_refused_and_left_alone() {
     let test = Test::new().script(SCRIPT);
     test.ralph(&RUN).exits(0);
-    let newer =
-        "{\"ralph\":\"journal\",\"version\":2,\"name\":\"later\",\"soul\":42}\n{\"what\":\"ever\"}\n{\"tor";
+    let newer = "{\"ralph\":\"journal\",\"version\":2,\"name\":\"later\",\"soul\":42}\n{\"what\":\"ever\"}\n{\"tor";
     fs::create_dir(test.loop_dir("later")).unwrap();
     let path = test.loop_dir("later").join("journal.jsonl");
     fs::write(&path, newer).unwrap();
@@ -28,14 +37,23 @@ fn a_newer_journal_is_refused_and_left_alone() {
         &["set", "later", "max-iterations=9"],
         &["run", "x", "--name", "later", "--agent", AGENT],
     ] {
-        let done = test.ralph(words).exits(2).complains("has version 2, this ralph reads version 1");
+        let done = test
+            .ralph(words)
+            .exits(2)
+            .complains("has version 2, this ralph reads version 1");
         done.complains("upgrade");
         assert_eq!(fs::read_to_string(&path).unwrap(), newer, "{words:?}");
     }
-    let done =
-        test.ralph(&["ls", "--json"]).exits(0).complains("ralph: warning: later: ").complains("version 2");
+    let done = test
+        .ralph(&["ls", "--json"])
+        .exits(0)
+        .complains("ralph: warning: later: ")
+        .complains("version 2");
     let loops = done.json_lines();
-    assert_eq!((loops[0].as_array().unwrap().len(), &loops[0][0]["name"]), (1, &"a".into()));
+    assert_eq!(
+        (loops[0].as_array().unwrap().len(), &loops[0][0]["name"]),
+        (1, &"a".into())
+    );
     assert_eq!(fs::read_to_string(&path).unwrap(), newer);
 }
 
@@ -52,9 +70,13 @@ fn a_damaged_line_in_the_middle_is_named() {
         fs::write(&path, &bad).unwrap();
         fs::remove_file(test.loop_dir("a").join("state.json")).unwrap_or_default();
         for verb in ["status", "resume", "stop"] {
-            test.ralph(&[verb, "a"]).exits(2).complains(&format!("is damaged at line {line}: "));
+            test.ralph(&[verb, "a"])
+                .exits(2)
+                .complains(&format!("is damaged at line {line}: "));
         }
-        test.ralph(&["ls"]).exits(0).complains(&format!("is damaged at line {line}: "));
+        test.ralph(&["ls"])
+            .exits(0)
+            .complains(&format!("is damaged at line {line}: "));
         assert_eq!(fs::read_to_string(&path).unwrap(), bad);
     }
 }
@@ -62,7 +84,18 @@ fn a_damaged_line_in_the_middle_is_named() {
 #[test]
 fn a_lost_or_broken_state_file_changes_nothing() {
     let test = Test::new().script(&format!("iteration 1\n exit 1\niteration 2\n {WAITS}"));
-    let live = test.start(&["run", "x", "--name", "a", "--agent", AGENT, "--backoff", "1ms..1ms", "-m", "2"]);
+    let live = test.start(&[
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--agent",
+        AGENT,
+        "--backoff",
+        "1ms..1ms",
+        "-m",
+        "2",
+    ]);
     until("the agent", || test.workspace().join("here").exists());
     let path = test.loop_dir("a").join("state.json");
     let same = |when: &str| {
@@ -80,11 +113,17 @@ fn a_lost_or_broken_state_file_changes_nothing() {
                 None => fs::remove_file(&path).unwrap(),
             }
             assert_eq!(test.status("a"), status, "{when}: {broken:?}");
-            assert_eq!(test.ralph(&["ls", "--json"]).exits(0).out, ls, "{when}: {broken:?}");
+            assert_eq!(
+                test.ralph(&["ls", "--json"]).exits(0).out,
+                ls,
+                "{when}: {broken:?}"
+            );
         }
         fs::write(&path, saved).unwrap();
     };
-    until("the journal's line", || test.events("a", "spawned").len() == 2);
+    until("the journal's line", || {
+        test.events("a", "spawned").len() == 2
+    });
     same("while it runs");
     test.write("go", "");
     live.end().exits(1);
@@ -96,15 +135,19 @@ fn walk(path: &Path, seen: &mut dyn FnMut(&Path)) {
     seen(path);
     // What git itself writes in there has git's own modes, behind a closed door.
     let open = path.is_dir() && !path.ends_with("git/objects");
-    for entry in open.then(|| fs::read_dir(path).unwrap()).into_iter().flatten() {
+    for entry in open
+        .then(|| fs::read_dir(path).unwrap())
+        .into_iter()
+        .flatten()
+    {
         walk(&entry.unwrap().path(), seen);
     }
 }
 
 #[test]
 fn the_state_directory_is_for_its_owner_alone() {
-    let test =
-        Test::git().script("iteration 1\n cost 1\n mark BLOCKED why\niteration 2\n write fixed\n  | yes\n");
+    let test = Test::git()
+        .script("iteration 1\n cost 1\n mark BLOCKED why\niteration 2\n write fixed\n  | yes\n");
     test.ralph(&RUN).exits(3);
     test.ralph(&["resume", "a", "--answer", "so"]).exits(0);
     test.ralph(&RUN).exits(3);
@@ -113,7 +156,11 @@ fn the_state_directory_is_for_its_owner_alone() {
         // The directory itself was made by this test.
         let right = if path.is_dir() { 0o700 } else { 0o600 };
         let mode = fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert!(mode == right || path == test.state_dir(), "{}: {mode:o}", path.display());
+        assert!(
+            mode == right || path == test.state_dir(),
+            "{}: {mode:o}",
+            path.display()
+        );
         count += 1;
     });
     assert!(count > 30, "{count}");
@@ -124,14 +171,26 @@ fn a_loop_directory_is_laid_out_as_documented() {
     let test = Test::new().script(SCRIPT);
     test.ralph(&RUN).exits(0);
     let dir = test.loop_dir("a");
-    for name in ["journal.jsonl", "inbox.jsonl", "lock", "state.json", "iterations.log"] {
+    for name in [
+        "journal.jsonl",
+        "inbox.jsonl",
+        "lock",
+        "state.json",
+        "iterations.log",
+    ] {
         assert!(dir.join(name).is_file(), "{name}");
     }
-    for name in
-        ["0000/check-test-f-fixed.log", "0001/prompt.md", "0001/output.log", "0001/check-test-f-fixed.log"]
-    {
+    for name in [
+        "0000/check-test-f-fixed.log",
+        "0001/prompt.md",
+        "0001/output.log",
+        "0001/check-test-f-fixed.log",
+    ] {
         assert!(dir.join("iterations").join(name).is_file(), "{name}");
     }
-    assert_eq!(test.read_loop("a", "iterations/0001/output.log"), "looking\n");
+    assert_eq!(
+        test.read_loop("a", "iterations/0001/output.log"),
+        "looking\n"
+    );
     assert!(test.prompt("a", 1).contains("fix it"));
 }

@@ -34,7 +34,12 @@ enum Victim {
 /// may still be dying afterwards: nobody waits for them.
 fn kill_at(test: &Test, live: Live, lines: usize, victim: Victim) {
     let journal = test.loop_dir("a").join("journal.jsonl");
-    let count = || fs::read_to_string(&journal).unwrap_or_default().matches('\n').count();
+    let count = || {
+        fs::read_to_string(&journal)
+            .unwrap_or_default()
+            .matches('\n')
+            .count()
+    };
     while count() < lines && alive(live.pid()) {
         std::hint::spin_loop();
     }
@@ -60,14 +65,19 @@ fn resume(test: &Test, ending: &str) {
 /// Kills a fresh run at each line that an undisturbed one has, and looks at what the next runner makes of it.
 fn kill_at_each_line(words: &[&str], ending: &str, victim: impl Fn(usize) -> Victim) {
     let undisturbed = Test::new().script(SCRIPT);
-    undisturbed.ralph(words).exits(i32::from(ending == "failed"));
+    undisturbed
+        .ralph(words)
+        .exits(i32::from(ending == "failed"));
     audit(&undisturbed, "a");
     for line in 1..=undisturbed.journal("a").len() {
         let test = Test::new().script(SCRIPT);
         kill_at(&test, test.start(words), line, victim(line));
         resume(&test, ending);
         audit(&test, "a");
-        assert!(ending == "done" || test.events("a", "started").len() == 2, "the limit holds");
+        assert!(
+            ending == "done" || test.events("a", "started").len() == 2,
+            "the limit holds"
+        );
     }
 }
 
@@ -89,7 +99,9 @@ fn all_of_ralph_killed_at_any_line_is_made_good() {
 #[test]
 fn a_limit_holds_wherever_a_kill_falls() {
     let words = [&RUN[..10], &["--check", "false", "-m", "2"]].concat();
-    kill_at_each_line(&words, "failed", |line| [Victim::Supervisor, Victim::Both, Victim::Warden][line % 3]);
+    kill_at_each_line(&words, "failed", |line| {
+        [Victim::Supervisor, Victim::Both, Victim::Warden][line % 3]
+    });
 }
 
 #[test]
@@ -101,7 +113,12 @@ fn a_loop_killed_again_and_again_comes_to_its_end() {
         || lines == 0
     {
         lines = test.journal("a").len() + 8;
-        kill_at(&test, live, lines, [Victim::Both, Victim::Supervisor][lines % 2]);
+        kill_at(
+            &test,
+            live,
+            lines,
+            [Victim::Both, Victim::Supervisor][lines % 2],
+        );
         live = test.start(&["resume", "a", "--quiet"]);
     }
     let _ = live.end();

@@ -48,7 +48,10 @@ fn go_on(test: &Test, written: &str) -> String {
     let mut complaints = String::new();
     for _ in 0..3 {
         let before = test.status("a");
-        let said = test.journal("a").last().is_some_and(|line| line["event"] == "finished");
+        let said = test
+            .journal("a")
+            .last()
+            .is_some_and(|line| line["event"] == "finished");
         let done = test.ralph(&["resume", "a", "--quiet"]);
         complaints += &done.err;
         if before["status"] == "done" {
@@ -63,7 +66,8 @@ fn go_on(test: &Test, written: &str) -> String {
     }
     assert_eq!(test.status("a")["status"], "done", "after\n{written}");
     assert!(
-        test.read_loop("a", "journal.jsonl").starts_with(written.trim_end_matches(|c| c != '\n')),
+        test.read_loop("a", "journal.jsonl")
+            .starts_with(written.trim_end_matches(|c| c != '\n')),
         "a line was rewritten"
     );
     audit(test, "a");
@@ -86,19 +90,35 @@ fn a_loop_goes_on_after_any_line_of_its_journal() {
 fn a_torn_line_is_cut_off_with_a_warning() {
     let (test, journal) = finished();
     let ends: Vec<usize> = journal.match_indices('\n').map(|(at, _)| at + 1).collect();
-    for (line, keep) in
-        [(1, 1), (4, 20), (5, usize::MAX), (12, 40), (ends.len() / 2, 3), (ends.len() - 3, 60)]
-    {
+    for (line, keep) in [
+        (1, 1),
+        (4, 20),
+        (5, usize::MAX),
+        (12, 40),
+        (ends.len() / 2, 3),
+        (ends.len() - 3, 60),
+    ] {
         let next = &journal[ends[line - 1]..ends[line]];
-        let torn = format!("{}{}", &journal[..ends[line - 1]], &next[..keep.min(next.len() - 1)]);
+        let torn = format!(
+            "{}{}",
+            &journal[..ends[line - 1]],
+            &next[..keep.min(next.len() - 1)]
+        );
         put_back(&test, &torn);
         // A reader passes over it, and leaves it as it is.
         test.ralph(&["status", "a"]).exits(0);
         assert_eq!(test.read_loop("a", "journal.jsonl"), torn);
         let complaints = go_on(&test, &torn);
-        assert_eq!(complaints.matches("ralph: warning: ").count(), 1, "{complaints}");
+        assert_eq!(
+            complaints.matches("ralph: warning: ").count(),
+            1,
+            "{complaints}"
+        );
         assert!(
-            complaints.contains(&format!("cut off a last line of {} bytes", keep.min(next.len() - 1))),
+            complaints.contains(&format!(
+                "cut off a last line of {} bytes",
+                keep.min(next.len() - 1)
+            )),
             "{complaints}"
         );
     }

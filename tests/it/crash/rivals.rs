@@ -4,7 +4,16 @@ use super::{AGENT, WAITS, crash};
 use crate::kit::{Live, Test, until};
 use std::fs;
 
-const RUN: [&str; 8] = ["run", "x", "--agent", AGENT, "--no-promise", "-m", "2", "--name"];
+const RUN: [&str; 8] = [
+    "run",
+    "x",
+    "--agent",
+    AGENT,
+    "--no-promise",
+    "-m",
+    "2",
+    "--name",
+];
 
 fn waiting() -> Test {
     Test::new().script(&format!("iteration 1\n {WAITS}"))
@@ -22,11 +31,19 @@ fn a_second_runner_is_refused_and_told_who_is_there() {
     let test = waiting();
     let live = start(&test, "a", &[]);
     let process = format!("process {}, since ", live.pid());
-    let second = |words: &[&str]| test.ralph(&[&RUN[..], words].concat()).exits(2).complains(&process);
+    let second = |words: &[&str]| {
+        test.ralph(&[&RUN[..], words].concat())
+            .exits(2)
+            .complains(&process)
+    };
     second(&["a"]).complains("the loop \"a\" is");
-    second(&["b"]).complains("the loop \"a\" already works in this workspace").complains("--share-workspace");
+    second(&["b"])
+        .complains("the loop \"a\" already works in this workspace")
+        .complains("--share-workspace");
     assert!(!test.loop_dir("b").exists(), "nothing is left of it");
-    test.ralph(&["resume", "a"]).exits(0).complains("\"a\" is not paused");
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .complains("\"a\" is not paused");
     assert_eq!(test.status("a")["status"], "running");
     test.write("go", "");
     live.end().exits(0);
@@ -38,7 +55,10 @@ fn two_loops_may_share_a_workspace_if_both_say_so() {
     let a = start(&test, "a", &["--share-workspace"]);
     let b = start(&test, "b", &["--share-workspace"]);
     assert_eq!(
-        [test.status("a")["status"].clone(), test.status("b")["status"].clone()],
+        [
+            test.status("a")["status"].clone(),
+            test.status("b")["status"].clone()
+        ],
         ["running", "running"]
     );
     test.write("go", "");
@@ -53,8 +73,13 @@ fn a_name_that_is_being_taken_is_not_taken_from_its_owner() {
     // As another `ralph run` a moment before its journal is there.
     let lock = fs::File::create(test.loop_dir("a").join("lock")).unwrap();
     lock.lock().unwrap();
-    test.ralph(&[&RUN[..], &["a"]].concat()).exits(2).complains("the loop \"a\" is already running");
-    assert!(test.loop_dir("a").join("lock").exists(), "its lock is where it was");
+    test.ralph(&[&RUN[..], &["a"]].concat())
+        .exits(2)
+        .complains("the loop \"a\" is already running");
+    assert!(
+        test.loop_dir("a").join("lock").exists(),
+        "its lock is where it was"
+    );
 }
 
 #[test]
@@ -64,17 +89,33 @@ fn of_many_that_start_at_once_under_one_name_one_runs() {
     test.ralph(&[&RUN[..], &["a"]].concat()).exits(0);
     fs::remove_file(test.workspace().join("go")).unwrap();
     fs::remove_file(test.workspace().join("here")).unwrap();
-    let rivals: Vec<Live> = (0..5).map(|_| test.start(&[&RUN[..], &["a"]].concat())).collect();
+    let rivals: Vec<Live> = (0..5)
+        .map(|_| test.start(&[&RUN[..], &["a"]].concat()))
+        .collect();
     until("the agent", || test.workspace().join("here").exists());
-    until("four refusals", || rivals.iter().filter(|live| crate::kit::alive(live.pid())).count() == 1);
+    until("four refusals", || {
+        rivals
+            .iter()
+            .filter(|live| crate::kit::alive(live.pid()))
+            .count()
+            == 1
+    });
     assert_eq!(test.status("a")["status"], "running");
     test.write("go", "");
     let codes: Vec<i32> = rivals.into_iter().map(|live| live.end().code).collect();
     assert_eq!(
-        (codes.iter().filter(|code| **code == 0).count(), codes.iter().filter(|code| **code == 2).count()),
+        (
+            codes.iter().filter(|code| **code == 0).count(),
+            codes.iter().filter(|code| **code == 2).count()
+        ),
         (1, 4)
     );
-    assert_eq!(fs::read_dir(test.state_dir().join("archive")).unwrap().count(), 1);
+    assert_eq!(
+        fs::read_dir(test.state_dir().join("archive"))
+            .unwrap()
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -82,7 +123,11 @@ fn the_name_of_a_loop_that_could_go_on_is_refused() {
     let test = waiting();
     let live = start(&test, "a", &[]);
     crash(live);
-    let refused = || test.ralph(&[&RUN[..], &["a"]].concat()).exits(2).complains("ralph resume a");
+    let refused = || {
+        test.ralph(&[&RUN[..], &["a"]].concat())
+            .exits(2)
+            .complains("ralph resume a")
+    };
     refused().complains("is crashed");
     let live = test.start(&["resume", "a"]);
     test.write("go", "");
@@ -97,8 +142,14 @@ fn an_ended_name_is_used_again_and_the_old_loop_is_in_the_archive() {
     let old = test.read_loop("a", "journal.jsonl");
     test.ralph(&[&RUN[..], &["a"]].concat()).exits(0);
     assert_ne!(test.read_loop("a", "journal.jsonl"), old);
-    let archived: Vec<_> = fs::read_dir(test.state_dir().join("archive")).unwrap().flatten().collect();
+    let archived: Vec<_> = fs::read_dir(test.state_dir().join("archive"))
+        .unwrap()
+        .flatten()
+        .collect();
     assert_eq!(archived.len(), 1);
     assert!(archived[0].file_name().to_string_lossy().starts_with("a-"));
-    assert_eq!(fs::read_to_string(archived[0].path().join("journal.jsonl")).unwrap(), old);
+    assert_eq!(
+        fs::read_to_string(archived[0].path().join("journal.jsonl")).unwrap(),
+        old
+    );
 }

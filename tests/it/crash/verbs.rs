@@ -5,7 +5,9 @@ use crate::kit::{Test, until};
 use std::fs;
 
 fn waiting() -> Test {
-    Test::new().script(&format!("iteration 1-2\n {WAITS}iteration *\n promise COMPLETE\n"))
+    Test::new().script(&format!(
+        "iteration 1-2\n {WAITS}iteration *\n promise COMPLETE\n"
+    ))
 }
 
 /// A loop called `a` that was paused after its first iteration.
@@ -13,8 +15,12 @@ fn paused(words: &[&str]) -> Test {
     let test = waiting();
     let live = test.start(&[&["run", "x", "--name", "a", "--agent", AGENT], words].concat());
     until("the agent", || test.workspace().join("here").exists());
-    test.ralph(&["pause", "a"]).exits(0).says("paused ralph loop for a");
-    test.ralph(&["pause", "a"]).exits(0).complains("already paused");
+    test.ralph(&["pause", "a"])
+        .exits(0)
+        .says("paused ralph loop for a");
+    test.ralph(&["pause", "a"])
+        .exits(0)
+        .complains("already paused");
     test.write("go", "");
     live.end().exits(3);
     assert_eq!(test.status("a")["status"], "paused");
@@ -25,63 +31,94 @@ fn paused(words: &[&str]) -> Test {
 fn a_crashed_loop_says_so_and_leaves_nobody_behind() {
     let test = waiting();
     crashed(&test, &[]);
-    assert!(test.survivors().len() >= 2, "the agent and its shell live on");
-    test.ralph(&["status", "a"]).exits(0).says("Status: crashed").complains("\"a\" had crashed: ended ");
+    assert!(
+        test.survivors().len() >= 2,
+        "the agent and its shell live on"
+    );
+    test.ralph(&["status", "a"])
+        .exits(0)
+        .says("Status: crashed")
+        .complains("\"a\" had crashed: ended ");
     until("the end of all", || test.survivors().is_empty());
-    test.ralph(&["pause", "a"]).exits(2).complains("it is crashed");
+    test.ralph(&["pause", "a"])
+        .exits(2)
+        .complains("it is crashed");
 }
 
 #[test]
 fn a_crashed_loop_can_be_stopped() {
     let test = waiting();
     crashed(&test, &[]);
-    test.ralph(&["stop", "a"]).exits(0).says("stopped ralph loop for a");
+    test.ralph(&["stop", "a"])
+        .exits(0)
+        .says("stopped ralph loop for a");
     assert_eq!(test.status("a")["status"], "stopped");
     assert_eq!(test.events("a", "finished").len(), 1);
     assert_eq!(test.survivors(), [0; 0]);
-    test.ralph(&["stop", "a"]).exits(0).complains("it is stopped");
+    test.ralph(&["stop", "a"])
+        .exits(0)
+        .complains("it is stopped");
     audit(&test, "a");
 }
 
 #[test]
 fn a_paused_loop_can_be_stopped_and_then_resumed() {
     let test = paused(&[]);
-    test.ralph(&["pause", "a"]).exits(0).complains("already paused");
+    test.ralph(&["pause", "a"])
+        .exits(0)
+        .complains("already paused");
     test.ralph(&["stop", "a"]).exits(0);
     assert_eq!(test.status("a")["status"], "stopped");
     assert_eq!(test.events("a", "finished")[0]["exit_code"], 130);
-    test.ralph(&["resume", "a"]).exits(0).says("resumed ralph loop for a").says("starting iteration 2/25");
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("resumed ralph loop for a")
+        .says("starting iteration 2/25");
     audit(&test, "a");
 }
 
 #[test]
 fn a_paused_loop_goes_on_without_a_new_preflight() {
     let test = paused(&["--check", "true"]);
-    test.ralph(&["resume", "a"]).exits(0).says("loop complete after 3 iterations");
-    assert_eq!(test.events("a", "checked").iter().filter(|line| line["iteration"] == 0).count(), 1);
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("loop complete after 3 iterations");
+    assert_eq!(
+        test.events("a", "checked")
+            .iter()
+            .filter(|line| line["iteration"] == 0)
+            .count(),
+        1
+    );
     audit(&test, "a");
 }
 
 #[test]
 fn a_done_loop_is_not_resumed() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
-    test.ralph(&["run", "x", "--name", "a", "--agent", AGENT]).exits(0);
+    test.ralph(&["run", "x", "--name", "a", "--agent", AGENT])
+        .exits(0);
     let journal = test.read_loop("a", "journal.jsonl");
-    test.ralph(&["resume", "a"]).exits(2).complains("\"a\" is done");
+    test.ralph(&["resume", "a"])
+        .exits(2)
+        .complains("\"a\" is done");
     assert_eq!(test.read_loop("a", "journal.jsonl"), journal);
 }
 
 #[test]
 fn a_loop_at_its_limit_is_resumed_once_the_limit_is_raised() {
     let test = Test::new().script("iteration *\n cost 0.25\n");
-    test.ralph(&["run", "x", "--name", "a", "--agent", AGENT, "-m", "2"]).exits(1);
+    test.ralph(&["run", "x", "--name", "a", "--agent", AGENT, "-m", "2"])
+        .exits(1);
     test.ralph(&["resume", "a"])
         .exits(2)
         .complains("has used up its limit (iterations)")
         .complains("ralph set a max-iterations=");
     test.ralph(&["set", "a", "max-iterations=3"]).exits(0);
     assert_eq!(test.status("a")["max_iterations"], 3);
-    test.ralph(&["resume", "a"]).exits(1).says("starting iteration 3/3");
+    test.ralph(&["resume", "a"])
+        .exits(1)
+        .says("starting iteration 3/3");
     test.ralph(&["resume", "a"]).exits(2);
     audit(&test, "a");
     assert_eq!(test.status("a")["cost_usd"], 0.75);
@@ -92,23 +129,29 @@ fn an_answer_stands_in_the_next_prompt_alone() {
     let test = Test::new().script(
         "iteration 1\n blocked Which port?\niteration 2\n say going on\niteration *\n promise COMPLETE\n",
     );
-    test.ralph(&["run", "x", "--name", "a", "--agent", AGENT]).exits(3);
+    test.ralph(&["run", "x", "--name", "a", "--agent", AGENT])
+        .exits(3);
     assert_eq!(test.status("a")["outcome"]["why"], "Which port?");
-    test.ralph(&["resume", "a", "--answer", "Take 8080, please."]).exits(0);
+    test.ralph(&["resume", "a", "--answer", "Take 8080, please."])
+        .exits(0);
     assert!(test.prompt("a", 2).contains("Take 8080, please."));
     assert!(!test.prompt("a", 3).contains("Take 8080, please."));
 }
 
 #[test]
 fn a_marker_written_while_nobody_looked_still_counts() {
-    let test = Test::new().script(&format!("iteration 1\n {WAITS} mark DONE\niteration *\n say more\n"));
+    let test = Test::new().script(&format!(
+        "iteration 1\n {WAITS} mark DONE\niteration *\n say more\n"
+    ));
     let live = test.start(&["run", "x", "--name", "a", "--agent", AGENT]);
     until("the agent", || test.workspace().join("here").exists());
     until("its line", || !test.events("a", "spawned").is_empty());
     super::crash(live);
     test.write("go", "");
     until("the end of the agent", || test.survivors().is_empty());
-    test.ralph(&["resume", "a"]).exits(0).says("loop complete after 1 iteration");
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("loop complete after 1 iteration");
     audit(&test, "a");
 }
 
@@ -116,7 +159,9 @@ fn a_marker_written_while_nobody_looked_still_counts() {
 fn a_marker_written_during_a_pause_counts() {
     let test = paused(&[]);
     test.write(".ralph/task/a/DONE", "by hand\n");
-    test.ralph(&["resume", "a"]).exits(0).says("loop complete after 1 iteration");
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("loop complete after 1 iteration");
     assert_eq!(test.read_loop("a", "iterations/0001/DONE"), "by hand\n");
     assert!(
         !test.workspace().join(".ralph/task/a/DONE").exists(),
@@ -129,7 +174,18 @@ fn a_marker_written_during_a_pause_counts() {
 fn a_marker_that_was_judged_counts_no_more() {
     let test = Test::new().script(&format!("iteration 1\n {WAITS}iteration *\n say more\n"));
     test.write(".ralph/task/a/DONE", "too early\n");
-    let live = test.start(&["run", "x", "--name", "a", "--agent", AGENT, "-m", "2", "--check", "test -e go"]);
+    let live = test.start(&[
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--agent",
+        AGENT,
+        "-m",
+        "2",
+        "--check",
+        "test -e go",
+    ]);
     until("the agent", || test.workspace().join("here").exists());
     assert!(
         !test.workspace().join(".ralph/task/a/DONE").exists(),
@@ -143,45 +199,82 @@ fn a_marker_that_was_judged_counts_no_more() {
 #[test]
 fn an_ending_that_a_kill_left_unsaid_is_said_by_resume() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
-    test.ralph(&["run", "x", "--name", "a", "--agent", AGENT]).exits(0);
+    test.ralph(&["run", "x", "--name", "a", "--agent", AGENT])
+        .exits(0);
     let journal = test.read_loop("a", "journal.jsonl");
-    let unsaid: Vec<&str> = journal.lines().filter(|line| !line.contains("\"finished\"")).collect();
-    fs::write(test.loop_dir("a").join("journal.jsonl"), unsaid.join("\n") + "\n").unwrap();
+    let unsaid: Vec<&str> = journal
+        .lines()
+        .filter(|line| !line.contains("\"finished\""))
+        .collect();
+    fs::write(
+        test.loop_dir("a").join("journal.jsonl"),
+        unsaid.join("\n") + "\n",
+    )
+    .unwrap();
     fs::remove_file(test.loop_dir("a").join("state.json")).unwrap();
-    test.ralph(&["resume", "a"]).exits(0).says("loop complete after 1 iteration");
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("loop complete after 1 iteration");
     assert_eq!(test.events("a", "finished").len(), 1);
     test.ralph(&["resume", "a"]).exits(2).complains("is done");
 }
 
 #[test]
 fn a_new_loop_does_not_start_beside_what_a_crash_left_in_its_workspace() {
-    let test =
-        Test::new().script(&format!("iteration *\n {WAITS}")).program("quick", "#!/bin/sh\ntest ! -e go\n");
+    let test = Test::new()
+        .script(&format!("iteration *\n {WAITS}"))
+        .program("quick", "#!/bin/sh\ntest ! -e go\n");
     crashed(&test, &[]);
-    assert!(!test.survivors().is_empty(), "the agent outlived its runner");
-    test.ralph(&["run", "x", "--name", "b", "--no-promise", "-m", "1", "--", "./quick"])
-        .exits(0)
-        .complains("\"a\" had crashed: ended");
+    assert!(
+        !test.survivors().is_empty(),
+        "the agent outlived its runner"
+    );
+    test.ralph(&[
+        "run",
+        "x",
+        "--name",
+        "b",
+        "--no-promise",
+        "-m",
+        "1",
+        "--",
+        "./quick",
+    ])
+    .exits(0)
+    .complains("\"a\" had crashed: ended");
     assert_eq!(test.status("a")["status"], "crashed");
 }
 
 #[test]
 fn an_unknown_name_is_an_error_with_the_nearest() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
-    test.ralph(&["run", "x", "--name", "painter", "--agent", AGENT]).exits(0);
-    for words in
-        [&["status"][..], &["resume"], &["stop"], &["pause"], &["logs"], &["set"], &["say"], &["wait"]]
-    {
+    test.ralph(&["run", "x", "--name", "painter", "--agent", AGENT])
+        .exits(0);
+    for words in [
+        &["status"][..],
+        &["resume"],
+        &["stop"],
+        &["pause"],
+        &["logs"],
+        &["set"],
+        &["say"],
+        &["wait"],
+    ] {
         let rest: &[&str] = match words[0] {
             "set" => &["paintr", "max-iterations=3"],
             "say" => &["paintr", "hello"],
             _ => &["paintr"],
         };
         let done = test.ralph(&[words, rest].concat()).exits(2);
-        done.complains("ralph: error: no loop is called `paintr`").complains("did you mean `painter`?");
+        done.complains("ralph: error: no loop is called `paintr`")
+            .complains("did you mean `painter`?");
     }
-    test.ralph(&["status", "nobody"]).exits(2).complains("ralph ls");
-    test.ralph(&["status", "../x"]).exits(2).complains("cannot be a loop's name");
+    test.ralph(&["status", "nobody"])
+        .exits(2)
+        .complains("ralph ls");
+    test.ralph(&["status", "../x"])
+        .exits(2)
+        .complains("cannot be a loop's name");
 }
 
 #[test]
@@ -197,6 +290,14 @@ fn whoever_follows_a_loop_that_crashed_is_told_so() {
     }
     assert!(!test.ralph(&["logs", "a"]).exits(0).out.contains("crashed"));
     test.ralph(&["stop", "a"]).exits(0);
-    assert!(!test.ralph(&["logs", "a", "-f"]).exits(0).out.contains("crashed"));
-    test.ralph(&["resume", "--all"]).exits(0).says("no loop has crashed: there is nothing to resume\n");
+    assert!(
+        !test
+            .ralph(&["logs", "a", "-f"])
+            .exits(0)
+            .out
+            .contains("crashed")
+    );
+    test.ralph(&["resume", "--all"])
+        .exits(0)
+        .says("no loop has crashed: there is nothing to resume\n");
 }

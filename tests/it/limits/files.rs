@@ -6,12 +6,16 @@ use crate::kit::Test;
 
 #[test]
 fn the_iterations_log_has_a_line_per_start_end_failure_and_completion() {
-    let test = Test::new()
-        .script(&format!("iteration 1\n exit 1\niteration 2\n {WAITS}iteration *\n promise COMPLETE\n"));
+    let test = Test::new().script(&format!(
+        "iteration 1\n exit 1\niteration 2\n {WAITS}iteration *\n promise COMPLETE\n"
+    ));
     crashed(&test, &["--backoff", "1ms..2ms"]);
     test.ralph(&["resume", "a"]).exits(0);
     let log = test.read_loop("a", "iterations.log");
-    let words: Vec<&str> = log.lines().map(|line| line.split_once("Z ").expect("a time in UTC").1).collect();
+    let words: Vec<&str> = log
+        .lines()
+        .map(|line| line.split_once("Z ").expect("a time in UTC").1)
+        .collect();
     let begins = [
         "[START] iteration 1/25",
         "[FAIL] iteration 1 exit=1 duration=",
@@ -23,13 +27,18 @@ fn the_iterations_log_has_a_line_per_start_end_failure_and_completion() {
     ];
     assert_eq!(words.len(), begins.len(), "{log}");
     for (line, begin) in words.iter().zip(begins) {
-        assert!(line.starts_with(begin), "{line:?} does not begin with {begin:?}");
+        assert!(
+            line.starts_with(begin),
+            "{line:?} does not begin with {begin:?}"
+        );
     }
 }
 
 #[test]
 fn an_interrupted_iteration_is_logged_once() {
-    let test = Test::new().script(&format!("iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"));
+    let test = Test::new().script(&format!(
+        "iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"
+    ));
     // The check waits too, so that ralph can be killed once more before the next iteration.
     test.write("go-check", "");
     let check = "touch checking; until test -e go-check; do sleep 0.01; done";
@@ -42,13 +51,18 @@ fn an_interrupted_iteration_is_logged_once() {
     test.write("go-check", "");
     test.ralph(&["resume", "a"]).exits(0);
     let log = test.read_loop("a", "iterations.log");
-    assert_eq!(log.matches("[END] iteration 1 interrupted").count(), 1, "{log}");
+    assert_eq!(
+        log.matches("[END] iteration 1 interrupted").count(),
+        1,
+        "{log}"
+    );
 }
 
 #[test]
 fn progress_is_written_into_the_task_directory() {
-    let test = Test::new()
-        .script("iteration 1\n cost 0.25\n exit 1\niteration 2\n cost 0.5\n write fixed\n  | yes\n");
+    let test = Test::new().script(
+        "iteration 1\n cost 0.25\n exit 1\niteration 2\n cost 0.5\n write fixed\n  | yes\n",
+    );
     run(&test, &["--check", "test -f fixed", "--check", "true"]).exits(0);
     let progress = test.read(".ralph/task/a/progress.md");
     for words in [
@@ -67,7 +81,8 @@ fn progress_is_written_into_the_task_directory() {
 
 #[test]
 fn each_check_s_output_is_in_a_guardrail_log_that_git_does_not_see() {
-    let test = Test::git().script("iteration 1\n say looking\niteration 2\n write fixed\n  | yes\n");
+    let test =
+        Test::git().script("iteration 1\n say looking\niteration 2\n write fixed\n  | yes\n");
     let checks = [
         "--check",
         "echo one; test -f fixed",
@@ -85,7 +100,8 @@ fn each_check_s_output_is_in_a_guardrail_log_that_git_does_not_see() {
     }
     assert_eq!(test.sh("git status --porcelain"), "?? fixed\n");
     assert!(
-        test.prompt("a", 1).contains(".ralph/guardrail_0_echo-one-test-f-fixed.log"),
+        test.prompt("a", 1)
+            .contains(".ralph/guardrail_0_echo-one-test-f-fixed.log"),
         "the agent is told"
     );
 }

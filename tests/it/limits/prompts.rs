@@ -6,8 +6,9 @@ use crate::kit::Test;
 #[test]
 fn a_prompt_file_is_read_anew_for_every_iteration() {
     let test = Test::new().file("PROMPT.md", "the first words\n");
-    let test =
-        test.script("iteration 1\n write PROMPT.md\n  | the second words\niteration 2\n promise COMPLETE\n");
+    let test = test.script(
+        "iteration 1\n write PROMPT.md\n  | the second words\niteration 2\n promise COMPLETE\n",
+    );
     prompted(&test, &[]).exits(0);
     assert!(test.prompt("a", 1).contains("the first words"));
     assert!(test.prompt("a", 2).contains("the second words"));
@@ -15,7 +16,21 @@ fn a_prompt_file_is_read_anew_for_every_iteration() {
 }
 
 fn prompted(test: &Test, words: &[&str]) -> crate::kit::Done {
-    test.ralph(&[&["run", "--name", "a", "--agent", super::AGENT, "--context", "feedback"], words].concat())
+    test.ralph(
+        &[
+            &[
+                "run",
+                "--name",
+                "a",
+                "--agent",
+                super::AGENT,
+                "--context",
+                "feedback",
+            ],
+            words,
+        ]
+        .concat(),
+    )
 }
 
 #[test]
@@ -29,11 +44,14 @@ fn a_prompt_file_that_is_missing_at_the_start_is_an_error() {
 
 #[test]
 fn a_prompt_file_that_is_deleted_ends_the_loop() {
-    let test = Test::new().file("PROMPT.md", "words\n").script("iteration 1\n delete PROMPT.md\n");
+    let test = Test::new()
+        .file("PROMPT.md", "words\n")
+        .script("iteration 1\n delete PROMPT.md\n");
     let path = test.workspace().canonicalize().unwrap().join("PROMPT.md");
-    prompted(&test, &[])
-        .exits(1)
-        .complains(&format!("ralph: error: prompt file not found: {}\n", path.display()));
+    prompted(&test, &[]).exits(1).complains(&format!(
+        "ralph: error: prompt file not found: {}\n",
+        path.display()
+    ));
     ended(&test, "fatal", 1);
     assert_eq!(test.status("a")["outcome"]["why"], "prompt-file");
     test.write("PROMPT.md", "again\n");
@@ -48,7 +66,9 @@ fn a_prompt_file_that_cannot_be_read_ends_the_loop() {
     let test = Test::new()
         .file("PROMPT.md", "words\n")
         .script("iteration 1\n delete PROMPT.md\n sh mkdir PROMPT.md\n");
-    prompted(&test, &[]).exits(1).complains("ralph: error: cannot read prompt file: ");
+    prompted(&test, &[])
+        .exits(1)
+        .complains("ralph: error: cannot read prompt file: ");
     ended(&test, "fatal", 1);
 }
 
@@ -60,18 +80,33 @@ fn a_prompt_file_without_permission_is_an_error() {
         eprintln!("not tested: this user may read everything");
         return;
     }
-    prompted(&test, &[]).exits(2).complains("ralph: error: cannot read prompt file: PROMPT.md");
+    prompted(&test, &[])
+        .exits(2)
+        .complains("ralph: error: cannot read prompt file: PROMPT.md");
 }
 
 #[test]
 fn an_empty_prompt_file_is_allowed() {
-    let test = Test::new().file("empty.md", "").script("iteration 1\n promise COMPLETE\n");
+    let test = Test::new()
+        .file("empty.md", "")
+        .script("iteration 1\n promise COMPLETE\n");
     prompted(&test, &["--prompt-file", "empty.md"]).exits(0);
     assert!(
-        run(&test, &["--prompt-file", "empty.md", "--context", "none", "--no-promise", "-m", "1"])
-            .exits(0)
-            .err
-            .is_empty()
+        run(
+            &test,
+            &[
+                "--prompt-file",
+                "empty.md",
+                "--context",
+                "none",
+                "--no-promise",
+                "-m",
+                "1"
+            ]
+        )
+        .exits(0)
+        .err
+        .is_empty()
     );
     assert_eq!(test.prompt("a", 1), "");
 }

@@ -1,10 +1,11 @@
 //! The same for Codex: hooks among others, skills, and trust.
 
-use super::{Done, Test, Value, everything, fs, home, json, parsed, plugin, plugin_with, put, read};
+use super::{
+    Done, Test, Value, everything, fs, home, json, parsed, plugin, plugin_with, put, read,
+};
 
 const CODEX: &str = "#!/bin/sh\necho codex-cli 0.166.0\n";
-const OTHER: &str =
-    "{ \"hooks\": { \"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"theirs\"}]}] } }\n";
+const OTHER: &str = "{ \"hooks\": { \"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"theirs\"}]}] } }\n";
 const CONFIG: &str = "model = \"x\"\n[projects.\"/x\"]\ntrust_level = \"trusted\"";
 
 fn machine() -> Test {
@@ -16,14 +17,20 @@ fn install(test: &Test, words: &[&str]) -> Done {
 }
 
 fn command_of(hooks: &Value, event: &str, at: usize) -> String {
-    hooks["hooks"][event][at]["hooks"][0]["command"].as_str().unwrap_or_default().to_owned()
+    hooks["hooks"][event][at]["hooks"][0]["command"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[test]
 fn hooks_stand_beside_others_and_go_again() {
-    for (hooks, config) in
-        [(None, None), (Some(OTHER), Some(CONFIG)), (Some("{}"), Some("")), (Some("\n"), None)]
-    {
+    for (hooks, config) in [
+        (None, None),
+        (Some(OTHER), Some(CONFIG)),
+        (Some("{}"), Some("")),
+        (Some("\n"), None),
+    ] {
         let test = machine();
         for (name, text) in [("hooks.json", hooks), ("config.toml", config)] {
             if let Some(text) = text {
@@ -31,7 +38,9 @@ fn hooks_stand_beside_others_and_go_again() {
             }
         }
         let before = everything(&test);
-        install(&test, &["--trust", "--dry-run"]).exits(0).says("trusts ");
+        install(&test, &["--trust", "--dry-run"])
+            .exits(0)
+            .says("trusts ");
         assert_eq!(everything(&test), before);
         let done = install(&test, &[])
             .exits(0)
@@ -42,7 +51,10 @@ fn hooks_stand_beside_others_and_go_again() {
         let place = usize::from(hooks == Some(OTHER));
         assert_eq!(
             command_of(&now, "Stop", place),
-            format!("{} hook stop --client codex --within 86400", env!("CARGO_BIN_EXE_ralph"))
+            format!(
+                "{} hook stop --client codex --within 86400",
+                env!("CARGO_BIN_EXE_ralph")
+            )
         );
         assert_eq!(
             command_of(&now, "UserPromptSubmit", 0),
@@ -54,18 +66,28 @@ fn hooks_stand_beside_others_and_go_again() {
                 read(&home(&test, &format!(".codex/skills/{skill}/SKILL.md")))
                     .contains(&format!("name: {skill}\n"))
             );
-            let policy = read(&home(&test, &format!(".codex/skills/{skill}/agents/openai.yaml")));
+            let policy = read(&home(
+                &test,
+                &format!(".codex/skills/{skill}/agents/openai.yaml"),
+            ));
             assert_eq!(policy, "policy:\n  allow_implicit_invocation: false\n");
         }
-        plugin(&test, &["doctor"]).says("✘ codex").says("$ralph-loop is there").says("not trusted yet");
+        plugin(&test, &["doctor"])
+            .says("✘ codex")
+            .says("$ralph-loop is there")
+            .says("not trusted yet");
         install(&test, &["--trust"]).exits(0);
         let trusted = read(&home(&test, ".codex/config.toml"));
         let key = format!(
             "[hooks.state.\"{}:stop:{place}:0\"]\ntrusted_hash = \"sha256:",
             home(&test, ".codex/hooks.json").display()
         );
-        assert!(trusted.starts_with(config.unwrap_or_default()) && trusted.contains(&key), "{trusted}");
-        let report: Value = serde_json::from_str(&plugin(&test, &["doctor", "--json"]).out).unwrap();
+        assert!(
+            trusted.starts_with(config.unwrap_or_default()) && trusted.contains(&key),
+            "{trusted}"
+        );
+        let report: Value =
+            serde_json::from_str(&plugin(&test, &["doctor", "--json"]).out).unwrap();
         assert_eq!(report["plugins"][0]["trouble"], Value::Null);
         let installed = everything(&test);
         for words in [&[][..], &["--trust"]] {
@@ -88,15 +110,25 @@ fn another_ralph_takes_the_place_of_the_first_and_has_to_be_trusted_anew() {
     let own = env!("CARGO_BIN_EXE_ralph");
     // As it was when an earlier ralph lay elsewhere, and others have come after it.
     let mut earlier: Value = serde_json::from_str(&now.replace(own, "/old/ralph")).unwrap();
-    earlier["hooks"]["Stop"].as_array_mut().unwrap().push(json!({ "hooks": [] }));
+    earlier["hooks"]["Stop"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "hooks": [] }));
     put(&hooks, &earlier.to_string());
-    plugin(&test, &["doctor"]).says("✘ codex").says("ralph plugin install codex");
+    plugin(&test, &["doctor"])
+        .says("✘ codex")
+        .says("ralph plugin install codex");
     install(&test, &[]).exits(0);
     let now = parsed(&hooks);
     assert_eq!(command_of(&now, "Stop", 0), "theirs");
-    assert_eq!(command_of(&now, "Stop", 1), format!("{own} hook stop --client codex --within 86400"));
+    assert_eq!(
+        command_of(&now, "Stop", 1),
+        format!("{own} hook stop --client codex --within 86400")
+    );
     assert_eq!(now["hooks"]["Stop"].as_array().unwrap().len(), 3);
-    plugin(&test, &["plugin", "uninstall"]).exits(0).says("hooks that come after ralph's move up");
+    plugin(&test, &["plugin", "uninstall"])
+        .exits(0)
+        .says("hooks that come after ralph's move up");
     assert_eq!(
         parsed(&hooks)["hooks"]["Stop"],
         json!([{ "hooks": [{ "type": "command", "command": "theirs" }] }, { "hooks": [] }])
@@ -108,21 +140,49 @@ fn another_ralph_takes_the_place_of_the_first_and_has_to_be_trusted_anew() {
 #[test]
 fn what_is_somebody_elses_is_left_alone() {
     let test = machine();
-    put(&home(&test, ".codex/skills/ralph-loop/SKILL.md"), "---\nname: ralph-loop\n---\nMine.\n");
+    put(
+        &home(&test, ".codex/skills/ralph-loop/SKILL.md"),
+        "---\nname: ralph-loop\n---\nMine.\n",
+    );
     let before = everything(&test);
-    install(&test, &[]).exits(2).complains("there is another skill at ");
+    install(&test, &[])
+        .exits(2)
+        .complains("there is another skill at ");
     plugin(&test, &["plugin", "uninstall"]).exits(0);
     assert_eq!(everything(&test), before);
     for (file, text, words, wrong) in [
-        ("hooks.json", "{ nope", &[][..], "hooks.json is no JSON object"),
-        ("hooks.json", "{\"hooks\": {\"Stop\": {}}}", &[], "hooks.Stop is no array"),
-        ("config.toml", "model = ", &["--trust"], "config.toml cannot be changed"),
-        ("config.toml", "hooks.state = {}\n", &["--trust"], "config.toml cannot be changed"),
+        (
+            "hooks.json",
+            "{ nope",
+            &[][..],
+            "hooks.json is no JSON object",
+        ),
+        (
+            "hooks.json",
+            "{\"hooks\": {\"Stop\": {}}}",
+            &[],
+            "hooks.Stop is no array",
+        ),
+        (
+            "config.toml",
+            "model = ",
+            &["--trust"],
+            "config.toml cannot be changed",
+        ),
+        (
+            "config.toml",
+            "hooks.state = {}\n",
+            &["--trust"],
+            "config.toml cannot be changed",
+        ),
     ] {
         let test = machine();
         put(&home(&test, &format!(".codex/{file}")), text);
         let before = everything(&test);
-        install(&test, words).exits(2).complains(wrong).complains("hint: ");
+        install(&test, words)
+            .exits(2)
+            .complains(wrong)
+            .complains("hint: ");
         assert_eq!(everything(&test), before, "{text}");
     }
 }
@@ -134,12 +194,24 @@ fn a_home_that_is_named_is_called_by_its_real_path() {
     fs::create_dir(&real).unwrap();
     let link = home(&test, "link");
     std::os::unix::fs::symlink(&real, &link).unwrap();
-    plugin_with(&test, &["plugin", "install", "codex", "--trust"], &[("CODEX_HOME", &link)]).exits(0);
+    plugin_with(
+        &test,
+        &["plugin", "install", "codex", "--trust"],
+        &[("CODEX_HOME", &link)],
+    )
+    .exits(0);
     let key = format!(
         "[hooks.state.\"{}:stop:0:0\"]",
-        fs::canonicalize(&real).unwrap().join("hooks.json").display()
+        fs::canonicalize(&real)
+            .unwrap()
+            .join("hooks.json")
+            .display()
     );
     assert!(read(&real.join("config.toml")).contains(&key));
     plugin_with(&test, &["plugin", "uninstall"], &[("CODEX_HOME", &link)]).exits(0);
-    assert_eq!(fs::read_dir(&real).unwrap().count(), 1, "only the directory of skills is left");
+    assert_eq!(
+        fs::read_dir(&real).unwrap().count(),
+        1,
+        "only the directory of skills is left"
+    );
 }

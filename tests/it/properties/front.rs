@@ -1,7 +1,7 @@
 //! Whatever stands on a sheet for people is read or refused in few words, and what is written on one is read again. The
 //! first byte of an input chooses between a sheet's text and what is to be written, in pieces that a zero byte ends.
 
-use ralph::testing::hook::sheet::Sheet;
+use ralph::testing::loop_file::Sheet;
 
 pub fn holds(input: &[u8]) {
     let [kind, rest @ ..] = input else { return };
@@ -42,5 +42,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let edited = format!("\u{feff}{}", foreign.replace('\n', "\r\n"));
     let words = "ALL \"DONE\"\n---\n\0now\0null\0~\0---\r\n\u{feff}\n---\n\"\\";
     let seeds = [(0, foreign), (0, ours), (0, edited.as_str()), (1, words)];
-    seeds.map(|(kind, text)| [&[kind], text.as_bytes()].concat()).into()
+    seeds
+        .map(|(kind, text)| [&[kind], text.as_bytes()].concat())
+        .into()
 }

@@ -1,7 +1,7 @@
 //! Whatever a client tells its hook, and whatever a person types behind a slash, is understood or refused in few words. The
 //! first byte of an input chooses between the two.
 
-use ralph::testing::hook::input::{Answer, Input};
+use ralph::testing::hook::{Answer, Input};
 use ralph::testing::slash::{self, Asked, Errand};
 
 pub fn holds(input: &[u8]) {
@@ -23,12 +23,18 @@ pub fn holds(input: &[u8]) {
         "{id:?}"
     );
     let prompt = told.prompt.unwrap_or_default();
-    let answer =
-        Answer::Block { reason: prompt.clone(), message: told.last_assistant_message.clone() }.to_json();
+    let answer = Answer::Block {
+        reason: prompt.clone(),
+        message: told.last_assistant_message.clone(),
+    }
+    .to_json();
     let answer: serde_json::Value =
         serde_json::from_str(&answer.expect("it says something")).expect("it is JSON");
     assert_eq!(answer["reason"], prompt.as_str());
-    assert_eq!(answer["systemMessage"].as_str(), told.last_assistant_message.as_deref());
+    assert_eq!(
+        answer["systemMessage"].as_str(),
+        told.last_assistant_message.as_deref()
+    );
     if let Some((_, arguments)) = slash::command(&prompt) {
         assert!(prompt.ends_with(arguments), "{prompt:?}");
         typed(arguments);
@@ -39,29 +45,69 @@ fn typed(arguments: &str) {
     match slash::parse(arguments) {
         Ok(Asked::Help) => assert!(arguments.contains("-h"), "{arguments:?}"),
         Err(wrong) => {
-            assert!(!wrong.error.is_empty() && wrong.error.len() < 2000, "{wrong:?}");
-            assert!(!wrong.hint.is_empty() && wrong.hint.iter().all(|line| !line.is_empty()), "{wrong:?}");
+            assert!(
+                !wrong.error.is_empty() && wrong.error.len() < 2000,
+                "{wrong:?}"
+            );
+            assert!(
+                !wrong.hint.is_empty() && wrong.hint.iter().all(|line| !line.is_empty()),
+                "{wrong:?}"
+            );
         }
         Ok(Asked::Loop(errand)) => is_sound(arguments, &errand),
     }
 }
 
 fn is_sound(arguments: &str, errand: &Errand) {
-    let Errand { prompt, promise, checks, .. } = errand;
-    assert!(!prompt.is_empty() && prompt.trim() == prompt && prompt.len() <= arguments.len(), "{errand:?}");
-    let is_folded = |words: &String| words.split_whitespace().collect::<Vec<_>>().join(" ") == **words;
-    assert!(promise.as_ref().is_none_or(|words| !words.is_empty() && is_folded(words)), "{errand:?}");
-    assert!(checks.iter().all(|check| !check.trim().is_empty()), "{errand:?}");
+    let Errand {
+        prompt,
+        promise,
+        checks,
+        ..
+    } = errand;
+    assert!(
+        !prompt.is_empty() && prompt.trim() == prompt && prompt.len() <= arguments.len(),
+        "{errand:?}"
+    );
+    let is_folded =
+        |words: &String| words.split_whitespace().collect::<Vec<_>>().join(" ") == **words;
+    assert!(
+        promise
+            .as_ref()
+            .is_none_or(|words| !words.is_empty() && is_folded(words)),
+        "{errand:?}"
+    );
+    assert!(
+        checks.iter().all(|check| !check.trim().is_empty()),
+        "{errand:?}"
+    );
     if arguments.contains(['\'', '"', '“', '‘']) {
         return;
     }
     if !arguments.split_whitespace().any(|word| word == "--") {
-        let flags = ["--max-iterations", "--completion-promise", "--check", "--help", "-h"];
-        assert_eq!(prompt.split_whitespace().find(|word| flags.contains(word)), None, "{arguments:?}");
+        let flags = [
+            "--max-iterations",
+            "--completion-promise",
+            "--check",
+            "--help",
+            "-h",
+        ];
+        assert_eq!(
+            prompt.split_whitespace().find(|word| flags.contains(word)),
+            None,
+            "{arguments:?}"
+        );
     }
     // What was understood as the prompt is the prompt.
-    let again = Errand { prompt: prompt.clone(), ..Errand::default() };
-    assert_eq!(slash::parse(&format!("-- {prompt}")), Ok(Asked::Loop(again)), "{arguments:?}");
+    let again = Errand {
+        prompt: prompt.clone(),
+        ..Errand::default()
+    };
+    assert_eq!(
+        slash::parse(&format!("-- {prompt}")),
+        Ok(Asked::Loop(again)),
+        "{arguments:?}"
+    );
 }
 
 /// What clients tell, and what people type.
@@ -80,6 +126,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "\"Build\r\n--check\tx\r\nit\" --completion-promise <promise>x</promise>",
         "x --max-iterations 99999999999 -h --help",
     ];
-    let seeds = told.into_iter().map(|told| (0, told)).chain(typed.into_iter().map(|typed| (1, typed)));
-    seeds.map(|(kind, text)| [&[kind], text.as_bytes()].concat()).collect()
+    let seeds = told
+        .into_iter()
+        .map(|told| (0, told))
+        .chain(typed.into_iter().map(|typed| (1, typed)));
+    seeds
+        .map(|(kind, text)| [&[kind], text.as_bytes()].concat())
+        .collect()
 }

@@ -9,10 +9,16 @@ fn letter(byte: u8) -> char {
 }
 
 pub fn holds(input: &[u8]) {
-    let [one, other, terminal, rest @ ..] = input else { return };
+    let [one, other, terminal, rest @ ..] = input else {
+        return;
+    };
     let mut rest = rest.iter().copied();
     let secrets = [("ONE_KEY", one), ("OTHER_KEY", other)].map(|(name, length)| {
-        let value: String = rest.by_ref().take(8 + usize::from(length % 8)).map(letter).collect();
+        let value: String = rest
+            .by_ref()
+            .take(8 + usize::from(length % 8))
+            .map(letter)
+            .collect();
         (name.to_owned(), value)
     });
     if secrets.iter().any(|(_, value)| value.len() < 8) {
@@ -34,12 +40,18 @@ pub fn holds(input: &[u8]) {
     }
     let at_terminal = terminal % 2 == 1;
     let (whole, shown) = covered(&secrets, at_terminal, &pieces);
-    let (whole, shown) = (String::from_utf8_lossy(&whole), String::from_utf8_lossy(&shown));
+    let (whole, shown) = (
+        String::from_utf8_lossy(&whole),
+        String::from_utf8_lossy(&shown),
+    );
     if !at_terminal {
         assert_eq!(shown, whole, "{secrets:?} in {pieces:?}");
     }
     for (name, value) in &secrets {
-        assert!(!whole.contains(value) && !shown.contains(value), "{name} {value} in {pieces:?}: {shown}");
+        assert!(
+            !whole.contains(value) && !shown.contains(value),
+            "{name} {value} in {pieces:?}: {shown}"
+        );
     }
 }
 
@@ -52,6 +64,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
         &[160, 0, 161, 0, 128, 97, 128, 161, 0],
         &[97, 160, 0, 163, 3, 128, 98],
     ];
-    let inputs = printed.into_iter().flat_map(|printed| [(0, printed), (1, printed)]);
-    inputs.map(|(terminal, printed)| [&[2, 0, terminal], &secrets[..], printed].concat()).collect()
+    let inputs = printed
+        .into_iter()
+        .flat_map(|printed| [(0, printed), (1, printed)]);
+    inputs
+        .map(|(terminal, printed)| [&[2, 0, terminal], &secrets[..], printed].concat())
+        .collect()
 }

@@ -24,7 +24,10 @@ fn read(agent: &Replay, pieces: &[&[u8]]) -> Heard {
         // Plain text is told in the pieces in which it comes.
         Act::Said(text) => heard.said.push_str(text),
         Act::BeganTool { about, .. } | Act::UsedTool { about, .. } => {
-            assert!(about.chars().count() <= 201 && !about.contains(char::is_control), "{about:?}");
+            assert!(
+                about.chars().count() <= 201 && !about.contains(char::is_control),
+                "{about:?}"
+            );
             heard.acts.push(format!("{act:?}"));
         }
         Act::Cost(usd) => {
@@ -41,8 +44,17 @@ fn read(agent: &Replay, pieces: &[&[u8]]) -> Heard {
         act => heard.acts.push(format!("{act:?}")),
     };
     let (report, final_words) = agent.read(Path::new("/work"), pieces.iter().copied(), &mut hear);
-    assert!(report.cost_usd.is_none_or(|usd| usd.is_finite() && usd >= 0.0), "{report:?}");
-    assert!(final_words.as_ref().is_none_or(|words| !words.trim().is_empty()));
+    assert!(
+        report
+            .cost_usd
+            .is_none_or(|usd| usd.is_finite() && usd >= 0.0),
+        "{report:?}"
+    );
+    assert!(
+        final_words
+            .as_ref()
+            .is_none_or(|words| !words.trim().is_empty())
+    );
     // What is written to the journal can be read again.
     let line = serde_json::to_string(&report).expect("a report is JSON");
     let again = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -57,33 +69,52 @@ pub fn is_in_calendar(ms: i64) -> bool {
 }
 
 pub fn holds(input: &[u8]) {
-    let [agent, cut, stream @ ..] = input else { return };
-    let agent = AGENTS.values().nth(usize::from(*agent) % AGENTS.len()).expect("there is one");
+    let [agent, cut, stream @ ..] = input else {
+        return;
+    };
+    let agent = AGENTS
+        .values()
+        .nth(usize::from(*agent) % AGENTS.len())
+        .expect("there is one");
     let (one, other) = stream.split_at(stream.len() * usize::from(*cut) / 256);
     assert_eq!(read(agent, &[one, other]), read(agent, &[stream]));
 }
 
 /// What real agents printed, what documentation has, and plain text, each for its own reader.
 pub fn seeds() -> Vec<Vec<u8>> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|dir| dir.join("testdata/streams"));
-    let dir = dir.into_iter().find(|dir| dir.is_dir()).expect("testdata/streams is there");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .map(|dir| dir.join("testdata/streams"));
+    let dir = dir
+        .into_iter()
+        .find(|dir| dir.is_dir())
+        .expect("testdata/streams is there");
     let mut seeds = Vec::new();
     let mut seed = |name: &str, stream: &[u8]| {
-        let agent = AGENTS.keys().position(|agent| name.starts_with(agent.as_str()));
+        let agent = AGENTS
+            .keys()
+            .position(|agent| name.starts_with(agent.as_str()));
         let agent = agent.unwrap_or_else(|| panic!("{name}: whose stream is it?"));
         seeds.push([&[agent as u8, 128], stream].concat());
     };
     for file in fs::read_dir(dir).expect("it can be read") {
         let path = file.expect("it can be read").path();
         if path.extension().is_some_and(|end| end == "jsonl") {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             seed(&name, &fs::read(&path).expect("it can be read"));
         }
     }
     for (name, lines) in BY_DOCUMENTATION {
         seed(name, lines.join("\n").as_bytes());
     }
-    seed("aider", "é is not in the subpath of x\nok \u{1b}[31mred\r\n<promise>日</promise>".as_bytes());
+    seed(
+        "aider",
+        "é is not in the subpath of x\nok \u{1b}[31mred\r\n<promise>日</promise>".as_bytes(),
+    );
     // Cut after the first byte, which begins a character that never comes.
     seed("aider", b"\xdf\xc3\xa9");
     seeds

@@ -5,14 +5,18 @@ use super::reader::is_in_calendar;
 use ralph::testing::{reset_in_thread, reset_time};
 
 pub fn holds(input: &[u8]) {
-    let Some(([kind, now @ ..], said)) = input.split_first_chunk::<5>() else { return };
+    let Some(([kind, now @ ..], said)) = input.split_first_chunk::<5>() else {
+        return;
+    };
     if kind % 2 == 1 {
         reset_in_thread(said);
         return;
     }
     let now_ms = i64::from(u32::from_le_bytes(*now)) * 1000;
     let words = String::from_utf8_lossy(said);
-    let Some(found) = reset_time(&words, now_ms) else { return };
+    let Some(found) = reset_time(&words, now_ms) else {
+        return;
+    };
     assert!(is_in_calendar(found), "{words:?} is {found}");
     assert_eq!(reset_time(&words, now_ms), Some(found), "{words:?}");
 }
@@ -38,5 +42,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let limits = r#"{"type":"event_msg","payload":{"rate_limits":{"primary":{"used_percent":100.0,"resets_at":1794783030},"secondary":{"used_percent":5,"resets_at":1794999999}}}}"#;
     let now = 1_794_772_830_u32.to_le_bytes();
     let input = |kind: u8, said: &str| [&[kind], &now[..], said.as_bytes()].concat();
-    words.map(|said| input(0, said)).into_iter().chain([input(1, limits)]).collect()
+    words
+        .map(|said| input(0, said))
+        .into_iter()
+        .chain([input(1, limits)])
+        .collect()
 }

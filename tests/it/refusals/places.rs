@@ -16,7 +16,11 @@ fn few_tools(test: &Test, version: Option<&str>) -> PathBuf {
     fs::create_dir(&bin).unwrap();
     test.sh("for tool in sh cat git env sleep touch; do ln -s \"$(command -v $tool)\" ../few/$tool; done");
     if let Some(version) = version {
-        fs::write(bin.join("tmux"), format!("#!/bin/sh\necho tmux {version}\n")).unwrap();
+        fs::write(
+            bin.join("tmux"),
+            format!("#!/bin/sh\necho tmux {version}\n"),
+        )
+        .unwrap();
         fs::set_permissions(bin.join("tmux"), fs::Permissions::from_mode(0o755)).unwrap();
     }
     bin
@@ -33,13 +37,16 @@ fn with_tmux(test: &Test, version: Option<&str>, words: &[&str]) -> Command {
 /// another it goes on as if nothing had been.
 #[test]
 fn a_tmux_that_will_not_do_is_named() {
-    let test = Test::new().script("iteration 1\n blocked Which port?\niteration *\n promise COMPLETE\n");
-    test.ralph(&[&["spawn", "go", "--name", "asks"], &AGENT[..]].concat()).exits(0);
+    let test =
+        Test::new().script("iteration 1\n blocked Which port?\niteration *\n promise COMPLETE\n");
+    test.ralph(&[&["spawn", "go", "--name", "asks"], &AGENT[..]].concat())
+        .exits(0);
     until_status(&test, "asks", "blocked");
     test.ralph(&["wait", "asks"]).exits(3);
-    for (version, error) in
-        [(None, "tmux is not installed"), (Some("2.9a"), "tmux 2.9a is too old: ralph needs tmux 3.0")]
-    {
+    for (version, error) in [
+        (None, "tmux is not installed"),
+        (Some("2.9a"), "tmux 2.9a is too old: ralph needs tmux 3.0"),
+    ] {
         let no_tmux = "or add --no-tmux for a plain background process";
         let stays = "\"asks\" lives in a window of it, and stays as it is until then";
         let spawn = [&["spawn", "go", "--name", "new"], &AGENT[..]].concat();
@@ -49,27 +56,42 @@ fn a_tmux_that_will_not_do_is_named() {
             (&["resume", "asks", "--answer", "80"], stays),
         ] {
             let before = on_disk(&test);
-            is_refusal(&test.start_command(with_tmux(&test, version, words)).end(), words, error, hint);
+            is_refusal(
+                &test.start_command(with_tmux(&test, version, words)).end(),
+                words,
+                error,
+                hint,
+            );
             assert!(on_disk(&test) == before, "{words:?} changed something");
         }
     }
     test.ralph(&["resume", "asks", "--answer", "8080"]).exits(0);
     until_status(&test, "asks", "done");
     let prompt = test.prompt("asks", 2);
-    assert!(prompt.contains("8080") && !prompt.contains("\n80"), "{prompt}");
+    assert!(
+        prompt.contains("8080") && !prompt.contains("\n80"),
+        "{prompt}"
+    );
     assert!(!test.loop_dir("new").exists());
 }
 
 /// A window cannot be looked at without tmux; the loop in it works on, and can be followed.
 #[test]
 fn a_window_is_not_shown_without_tmux() {
-    let waits = "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n";
+    let waits =
+        "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n";
     let test = Test::new().script(waits);
-    test.ralph(&[&["spawn", "go", "--name", "auth"], &AGENT[..]].concat()).exits(0);
+    test.ralph(&[&["spawn", "go", "--name", "auth"], &AGENT[..]].concat())
+        .exits(0);
     until("the agent", || test.workspace().join("here").exists());
     few_tools(&test, None);
-    let Some(live) = test.start_on_terminal_with("PATH=../few", &["attach", "auth"]) else { return };
-    live.end().exits(2).says("ralph: error: tmux is not installed").says("ralph logs auth -f follows it");
+    let Some(live) = test.start_on_terminal_with("PATH=../few", &["attach", "auth"]) else {
+        return;
+    };
+    live.end()
+        .exits(2)
+        .says("ralph: error: tmux is not installed")
+        .says("ralph logs auth -f follows it");
     test.write("go", "");
     until_status(&test, "auth", "done");
 }
@@ -77,10 +99,15 @@ fn a_window_is_not_shown_without_tmux() {
 /// After a restart of the machine without tmux, every loop is named and none is harmed; a plain one goes on.
 #[test]
 fn a_restart_without_tmux_harms_no_loop() {
-    let test =
-        Test::new().script("iteration *\n sh until test -e go; do sleep 0.01; done\n promise COMPLETE\n");
+    let test = Test::new()
+        .script("iteration *\n sh until test -e go; do sleep 0.01; done\n promise COMPLETE\n");
     for (name, more) in [("plain", &["--no-tmux"][..]), ("shown", &[])] {
-        let words = [&["spawn", "go", "--name", name, "--share-workspace"], more, &AGENT].concat();
+        let words = [
+            &["spawn", "go", "--name", name, "--share-workspace"],
+            more,
+            &AGENT,
+        ]
+        .concat();
         test.ralph(&words).exits(0);
         until("the agent", || !test.events(name, "spawned").is_empty());
     }
@@ -93,12 +120,17 @@ fn a_restart_without_tmux_harms_no_loop() {
         left.is_empty()
     });
     test.write("go", "");
-    let done = test.start_command(with_tmux(&test, None, &["resume", "--all"])).end().exits(2);
+    let done = test
+        .start_command(with_tmux(&test, None, &["resume", "--all"]))
+        .end()
+        .exits(2);
     done.says("resumed ralph loop for plain\n")
         .complains("ralph: error: tmux is not installed\n  hint: install it: \"shown\"");
     until_status(&test, "plain", "done");
     assert_eq!(test.status("shown")["status"], "crashed");
-    test.ralph(&["resume", "--all"]).exits(0).says("resumed ralph loop for shown\n");
+    test.ralph(&["resume", "--all"])
+        .exits(0)
+        .says("resumed ralph loop for shown\n");
     until_status(&test, "shown", "done");
 }
 
@@ -111,15 +143,30 @@ fn a_file_in_the_state_directory_s_place_is_named() {
     let mut all = verbs("auth");
     all.extend(starts("auth"));
     all.push([&["run", "go"], &AGENT[..]].concat());
-    for words in ["resume --all", "rm --ended", "ls", "ls --names", "ls --json", "bus tail", "bus post hello"]
-    {
+    for words in [
+        "resume --all",
+        "rm --ended",
+        "ls",
+        "ls --names",
+        "ls --json",
+        "bus tail",
+        "bus post hello",
+    ] {
         all.push(words.split(' ').collect());
     }
     for words in &all {
-        is_refusal(&test.ralph(words), words, &test.state_dir().display().to_string(), "RALPH_STATE_DIR");
+        is_refusal(
+            &test.ralph(words),
+            words,
+            &test.state_dir().display().to_string(),
+            "RALPH_STATE_DIR",
+        );
         assert_eq!(fs::read_to_string(test.state_dir()).unwrap(), "precious");
     }
-    assert!(!test.workspace().join(".ralph").exists(), "nothing was started");
+    assert!(
+        !test.workspace().join(".ralph").exists(),
+        "nothing was started"
+    );
 }
 
 /// A command of somebody who may read the loops, but not write: as nobody where the tests run as root, and else
@@ -142,9 +189,11 @@ fn as_reader(test: &Test, words: &[&str]) -> Command {
 /// directory that cannot be written.
 #[test]
 fn a_state_directory_that_may_only_be_read_is_named() {
-    let test = Test::new()
-        .script("iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n");
-    test.ralph(&[&["spawn", "go", "--name", "auth", "--no-tmux"], &AGENT[..]].concat()).exits(0);
+    let test = Test::new().script(
+        "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n",
+    );
+    test.ralph(&[&["spawn", "go", "--name", "auth", "--no-tmux"], &AGENT[..]].concat())
+        .exits(0);
     until("the agent", || test.workspace().join("here").exists());
     let inbox = test.loop_dir("auth").join("inbox.jsonl");
     fs::write(&inbox, "").unwrap();
@@ -157,14 +206,40 @@ fn a_state_directory_that_may_only_be_read_is_named() {
         &["stop", "auth"],
         &["bus", "post", "--loop", "auth", "hello"],
         &["bus", "post", "hello"],
-        &["run", "go", "--name", "new", "--share-workspace", "--", "true"],
-        &["spawn", "go", "--name", "new", "--share-workspace", "--", "true"],
+        &[
+            "run",
+            "go",
+            "--name",
+            "new",
+            "--share-workspace",
+            "--",
+            "true",
+        ],
+        &[
+            "spawn",
+            "go",
+            "--name",
+            "new",
+            "--share-workspace",
+            "--",
+            "true",
+        ],
     ] {
         let done = test.start_command(as_reader(&test, words)).end();
-        is_refusal(&done, words, &test.state_dir().display().to_string(), "RALPH_STATE_DIR");
+        is_refusal(
+            &done,
+            words,
+            &test.state_dir().display().to_string(),
+            "RALPH_STATE_DIR",
+        );
         assert!(on_disk(&test) == before, "{words:?} changed something");
     }
-    for words in [&["status", "auth"][..], &["ls"], &["logs", "auth"], &["bus", "tail", "auth"]] {
+    for words in [
+        &["status", "auth"][..],
+        &["ls"],
+        &["logs", "auth"],
+        &["bus", "tail", "auth"],
+    ] {
         test.start_command(as_reader(&test, words)).end().exits(0);
     }
     test.sh("chmod -R u+w ../state");
@@ -173,7 +248,12 @@ fn a_state_directory_that_may_only_be_read_is_named() {
     test.sh("chmod -R a-w ../state");
     let words = ["rm", "auth"];
     let done = test.start_command(as_reader(&test, &words)).end();
-    is_refusal(&done, &words, &test.state_dir().display().to_string(), "RALPH_STATE_DIR");
+    is_refusal(
+        &done,
+        &words,
+        &test.state_dir().display().to_string(),
+        "RALPH_STATE_DIR",
+    );
     test.sh("chmod -R u+w ../state");
     assert_eq!(test.status("auth")["status"], "done");
 }

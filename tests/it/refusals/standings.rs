@@ -5,13 +5,13 @@ use crate::kit::{Test, until};
 use crate::spawn::until_status;
 
 /// Waits for the test, and leaves the claim to the next iteration.
-const WAITS: &str =
-    "iteration 1\n sh touch here; until test -e go; do sleep 0.01; done\niteration *\n promise COMPLETE\n";
+const WAITS: &str = "iteration 1\n sh touch here; until test -e go; do sleep 0.01; done\niteration *\n promise COMPLETE\n";
 
 /// A loop called `auth` in the background whose agent works.
 fn living() -> Test {
     let test = Test::new().script(WAITS);
-    test.ralph(&[&["spawn", "go", "--name", "auth"], &AGENT[..]].concat()).exits(0);
+    test.ralph(&[&["spawn", "go", "--name", "auth"], &AGENT[..]].concat())
+        .exits(0);
     until("the agent", || test.workspace().join("here").exists());
     test
 }
@@ -28,7 +28,12 @@ fn a_living_loop_s_name_is_its_own() {
             "ralph status auth, or ralph stop auth",
         );
     }
-    refused(&test, &["rm", "auth"], "the loop \"auth\" is running", "ralph stop auth first");
+    refused(
+        &test,
+        &["rm", "auth"],
+        "the loop \"auth\" is running",
+        "ralph stop auth first",
+    );
     assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "auth\n");
     test.write("go", "");
     until_status(&test, "auth", "done");
@@ -42,13 +47,33 @@ fn a_loop_that_is_over_is_not_steered() {
     done(&test, "over");
     let again = "start a new loop with ralph run";
     for (words, error, hint) in [
-        (&["pause", "over"][..], "\"over\" does not run: it is done", "ralph status over"),
+        (
+            &["pause", "over"][..],
+            "\"over\" does not run: it is done",
+            "ralph status over",
+        ),
         (&["resume", "over"], "\"over\" is done", again),
-        (&["resume", "over", "--answer", "yes"], "\"over\" is done", again),
+        (
+            &["resume", "over", "--answer", "yes"],
+            "\"over\" is done",
+            again,
+        ),
         (&["resume", "over", "--now"], "\"over\" is done", again),
-        (&["say", "over", "hello"], "\"over\" is done: it has no next prompt", again),
-        (&["set", "over", "max-iterations=9"], "\"over\" is done: no limit matters", again),
-        (&["attach", "over"], "\"over\" is not running: it is done", "ralph logs over"),
+        (
+            &["say", "over", "hello"],
+            "\"over\" is done: it has no next prompt",
+            again,
+        ),
+        (
+            &["set", "over", "max-iterations=9"],
+            "\"over\" is done: no limit matters",
+            again,
+        ),
+        (
+            &["attach", "over"],
+            "\"over\" is not running: it is done",
+            "ralph logs over",
+        ),
     ] {
         refused(&test, words, error, hint);
     }
@@ -65,8 +90,14 @@ fn a_loop_that_is_over_is_not_steered() {
 #[test]
 fn a_loop_at_its_limit_wants_another_limit() {
     let test = Test::new().script("iteration 1\n say no\niteration 2\n promise COMPLETE\n");
-    test.ralph(&[&["run", "go", "--name", "short", "-m", "1"], &AGENT[..]].concat()).exits(1);
-    refused(&test, &["pause", "short"], "\"short\" does not run: it is failed", "ralph status short");
+    test.ralph(&[&["run", "go", "--name", "short", "-m", "1"], &AGENT[..]].concat())
+        .exits(1);
+    refused(
+        &test,
+        &["pause", "short"],
+        "\"short\" does not run: it is failed",
+        "ralph status short",
+    );
     refused(
         &test,
         &["resume", "short"],
@@ -74,7 +105,10 @@ fn a_loop_at_its_limit_wants_another_limit() {
         "ralph set short max-iterations=",
     );
     let done = test.ralph(&["set", "short", "max-iterations=2"]).exits(0);
-    assert_eq!(done.out, "set max-iterations=2 for short\nit is failed: ralph resume short\n");
+    assert_eq!(
+        done.out,
+        "set max-iterations=2 for short\nit is failed: ralph resume short\n"
+    );
     test.ralph(&["resume", "short"]).exits(0);
 }
 
@@ -85,7 +119,10 @@ fn what_is_so_already_is_a_warning() {
     let warned = |words: &[&str], warning: &str| {
         let before = on_disk(&test);
         let done = test.ralph(words).exits(0);
-        assert_eq!((&done.out[..], done.err), ("", format!("ralph: warning: {warning}\n")));
+        assert_eq!(
+            (&done.out[..], done.err),
+            ("", format!("ralph: warning: {warning}\n"))
+        );
         assert!(on_disk(&test) == before, "{words:?} changed something");
     };
     warned(&["resume", "auth"], "\"auth\" is not paused");
@@ -111,7 +148,9 @@ fn a_limit_below_what_is_used_is_said_to_be_so() {
     let ends = "its iterations are used up (1 of 1): it ends after this iteration\n";
     assert_eq!(done.out, format!("set max-iterations=1 for auth\n{ends}"));
     let said = test.ralph(&["say", "auth", "mind the gap"]).exits(0);
-    said.says("there is no next one by its limits: ralph set auth max-iterations=2 lets it go on\n");
+    said.says(
+        "there is no next one by its limits: ralph set auth max-iterations=2 lets it go on\n",
+    );
     test.ralph(&["set", "auth", "max-iterations=9"]).exits(0);
     test.ralph(&["set", "auth", "max-iterations=1"]).exits(0);
     test.write("go", "");
@@ -120,5 +159,7 @@ fn a_limit_below_what_is_used_is_said_to_be_so() {
     let done = test.ralph(&["set", "auth", "max-time=1h"]).exits(0);
     let why = "it is failed, and its iterations are used up (1 of 1)";
     assert_eq!(done.out, format!("set max-time=1h for auth\n{why}: {more}"));
-    test.ralph(&["say", "auth", "mind the gap"]).exits(0).says(&format!("it is failed: {more}"));
+    test.ralph(&["say", "auth", "mind the gap"])
+        .exits(0)
+        .says(&format!("it is failed: {more}"));
 }

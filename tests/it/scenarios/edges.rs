@@ -16,7 +16,17 @@ fn a_prompt_file_is_found_from_where_the_loop_was_spawned() {
         let path = path(&test);
         spawn(
             &test,
-            &["--prompt-file", &path, "--context", "none", "-m", "2", "--no-promise", "--", "./agent"],
+            &[
+                "--prompt-file",
+                &path,
+                "--context",
+                "none",
+                "-m",
+                "2",
+                "--no-promise",
+                "--",
+                "./agent",
+            ],
         )
         .exits(0);
         until_works(&test, 1);
@@ -28,7 +38,13 @@ fn a_prompt_file_is_found_from_where_the_loop_was_spawned() {
         test.start_command(elsewhere).end().exits(0);
         until_works(&test, 2);
         assert_eq!(test.read("got-2"), "Do task A\n");
-        let file = test.workspace().canonicalize().unwrap().join("PROMPT.md").display().to_string();
+        let file = test
+            .workspace()
+            .canonicalize()
+            .unwrap()
+            .join("PROMPT.md")
+            .display()
+            .to_string();
         assert_eq!(
             std::fs::canonicalize(test.status("agent")["prompt_file"].as_str().unwrap())
                 .unwrap()
@@ -37,7 +53,11 @@ fn a_prompt_file_is_found_from_where_the_loop_was_spawned() {
             file
         );
         let_go(&test, 2);
-        ends_with(&test, 0, "done (ran to its limit of iterations, checks green)");
+        ends_with(
+            &test,
+            0,
+            "done (ran to its limit of iterations, checks green)",
+        );
     }
 }
 
@@ -46,11 +66,27 @@ fn a_prompt_file_is_found_from_where_the_loop_was_spawned() {
 fn an_empty_prompt_is_an_empty_input() {
     let test = gated();
     test.write("PROMPT.md", "");
-    spawn(&test, &["--context", "none", "-m", "1", "--no-promise", "--", "./agent"]).exits(0);
+    spawn(
+        &test,
+        &[
+            "--context",
+            "none",
+            "-m",
+            "1",
+            "--no-promise",
+            "--",
+            "./agent",
+        ],
+    )
+    .exits(0);
     until_works(&test, 1);
     assert_eq!(test.read("got-1"), "");
     let_go(&test, 1);
-    ends_with(&test, 0, "done (ran to its limit of iterations, checks green)");
+    ends_with(
+        &test,
+        0,
+        "done (ran to its limit of iterations, checks green)",
+    );
 }
 
 /// A rest after a failure is no silence of the agent: nothing is ended for it.
@@ -59,21 +95,41 @@ fn a_rest_does_not_count_as_inactivity() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
     let words = ["go", "--inactivity-timeout", "400ms", "--backoff", "1s..1s"];
     spawn(&test, &[&words[..], &SCRIPT].concat()).exits(0);
-    ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
-    assert_eq!((iterations(&test), test.events("agent", "noticed").len()), (2, 0));
+    ends_with(
+        &test,
+        0,
+        "done (the agent claimed it; no check was asked for)",
+    );
+    assert_eq!(
+        (iterations(&test), test.events("agent", "noticed").len()),
+        (2, 0)
+    );
 }
 
 /// A pause ends a rest at once: the loop is paused, not resting; resumed, it does not rest again first.
 #[test]
 fn a_pause_ends_a_rest() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
-    spawn(&test, &[&["go", "--backoff", "10h..10h"], &SCRIPT[..]].concat()).exits(0);
-    until("the rest", || test.status("agent")["resting_until"].is_string());
-    assert_eq!(test.ralph(&["pause", "agent"]).exits(0).out, "paused ralph loop for agent\n");
+    spawn(
+        &test,
+        &[&["go", "--backoff", "10h..10h"], &SCRIPT[..]].concat(),
+    )
+    .exits(0);
+    until("the rest", || {
+        test.status("agent")["resting_until"].is_string()
+    });
+    assert_eq!(
+        test.ralph(&["pause", "agent"]).exits(0).out,
+        "paused ralph loop for agent\n"
+    );
     ends_with(&test, 3, "paused");
     assert_eq!(test.status("agent")["consecutive_failures"], 1);
     test.ralph(&["resume", "agent"]).exits(0);
-    ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
+    ends_with(
+        &test,
+        0,
+        "done (the agent claimed it; no check was asked for)",
+    );
     assert_eq!(iterations(&test), 2);
 }
 
@@ -81,11 +137,26 @@ fn a_pause_ends_a_rest() {
 #[test]
 fn a_rest_is_cut_short_with_an_answer() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
-    spawn(&test, &[&["go", "--backoff", "10h..10h"], &SCRIPT[..]].concat()).exits(0);
-    until("the rest", || test.status("agent")["resting_until"].is_string());
-    let done = test.ralph(&["resume", "agent", "--now", "--answer", "port 8080"]).exits(0);
-    assert_eq!(done.out, "your words go into its next prompt\nresumed ralph loop for agent\n");
-    ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
+    spawn(
+        &test,
+        &[&["go", "--backoff", "10h..10h"], &SCRIPT[..]].concat(),
+    )
+    .exits(0);
+    until("the rest", || {
+        test.status("agent")["resting_until"].is_string()
+    });
+    let done = test
+        .ralph(&["resume", "agent", "--now", "--answer", "port 8080"])
+        .exits(0);
+    assert_eq!(
+        done.out,
+        "your words go into its next prompt\nresumed ralph loop for agent\n"
+    );
+    ends_with(
+        &test,
+        0,
+        "done (the agent claimed it; no check was asked for)",
+    );
     assert!(test.prompt("agent", 2).contains("port 8080"));
 }
 
@@ -102,8 +173,15 @@ fn a_limit_is_changed_under_a_running_loop() {
     until_window(&test, "starting iteration 2/9");
     test.ralph(&["set", "agent", "max-iterations=2"]).exits(0);
     let_go(&test, 2);
-    ends_with(&test, 0, "done (ran to its limit of iterations, checks green)");
-    assert_eq!((iterations(&test), test.events("agent", "opened").len()), (2, 1));
+    ends_with(
+        &test,
+        0,
+        "done (ran to its limit of iterations, checks green)",
+    );
+    assert_eq!(
+        (iterations(&test), test.events("agent", "opened").len()),
+        (2, 1)
+    );
 }
 
 /// SIGTERM to the process in the window pauses the loop; its agent finishes first.
@@ -112,26 +190,49 @@ fn term_at_the_window_s_process_pauses() {
     let test = gated();
     spawn(&test, &["-m", "9", "--", "./agent"]).exits(0);
     until_works(&test, 1);
-    let pane = tmux(&test, &["display-message", "-p", "-t", "=ralph:=agent", "#{pane_pid}"]);
+    let pane = tmux(
+        &test,
+        &[
+            "display-message",
+            "-p",
+            "-t",
+            "=ralph:=agent",
+            "#{pane_pid}",
+        ],
+    );
     signal(pane.trim().parse().unwrap(), "TERM");
     until("it is heard", || !test.events("agent", "asked").is_empty());
     let_go(&test, 1);
     ends_with(&test, 3, "paused");
-    assert_eq!(test.events("agent", "ended")[0]["report"]["exit"]["code"], 0);
+    assert_eq!(
+        test.events("agent", "ended")[0]["report"]["exit"]["code"],
+        0
+    );
 }
 
 /// A loop that is stopped is stopped with all that its agent started, and its name is free for another.
 #[test]
 fn a_stopped_loop_leaves_nothing_and_its_name_is_free() {
-    let test = Test::new().script("iteration *\n fork setsid daemon clearenv 10m\n sh touch here\n hang\n");
+    let test = Test::new()
+        .script("iteration *\n fork setsid daemon clearenv 10m\n sh touch here\n hang\n");
     spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
     until("the agent", || test.workspace().join("here").exists());
     let log = test.loop_dir("agent").join("iterations/0001/output.log");
-    let forked = || std::fs::read_to_string(&log).ok()?.strip_suffix('\n')?.rsplit(' ').next()?.parse().ok();
+    let forked = || {
+        std::fs::read_to_string(&log)
+            .ok()?
+            .strip_suffix('\n')?
+            .rsplit(' ')
+            .next()?
+            .parse()
+            .ok()
+    };
     until("its number", || forked().is_some());
     let pid: u32 = forked().unwrap();
     assert!(crate::kit::alive(pid));
-    test.ralph(&["stop", "agent"]).exits(0).says("stopped ralph loop for agent\n");
+    test.ralph(&["stop", "agent"])
+        .exits(0)
+        .says("stopped ralph loop for agent\n");
     assert!(!crate::kit::alive(pid) && test.survivors().iter().all(|left| *left != pid));
     assert_eq!(test.status("agent")["status"], "stopped");
     let test = test.script("iteration *\n promise COMPLETE\n");
@@ -145,14 +246,25 @@ fn a_stopped_loop_leaves_nothing_and_its_name_is_free() {
 fn two_loops_have_two_windows() {
     let test = gated();
     for name in ["agent", "other"] {
-        let words = ["spawn", "--name", name, "-m", "9", "--share-workspace", "--", "./agent"];
+        let words = [
+            "spawn",
+            "--name",
+            name,
+            "-m",
+            "9",
+            "--share-workspace",
+            "--",
+            "./agent",
+        ];
         test.ralph(&words).exits(0);
         until("its agent", || !test.events(name, "spawned").is_empty());
     }
     let windows = tmux(&test, &["list-windows", "-t", "=ralph", "-F", "#W"]);
     assert_eq!(windows, "agent\nother\n");
     test.ralph(&["stop", "agent"]).exits(0);
-    until("its window's end", || tmux(&test, &["list-windows", "-t", "=ralph", "-F", "#W"]) == "other\n");
+    until("its window's end", || {
+        tmux(&test, &["list-windows", "-t", "=ralph", "-F", "#W"]) == "other\n"
+    });
     assert_eq!(test.status("other")["status"], "running");
     test.ralph(&["stop", "other"]).exits(0);
 }
@@ -160,25 +272,56 @@ fn two_loops_have_two_windows() {
 /// The user's own tmux, with a session of the same name and a configuration, is never touched.
 #[test]
 fn the_user_s_own_tmux_is_left_alone() {
-    let test = Test::new()
-        .script("iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n");
+    let test = Test::new().script(
+        "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n",
+    );
     std::fs::write(
         test.root().join("home/.tmux.conf"),
         "set-option -g set-clipboard on\nset-option -g @mine yes\n",
     )
     .unwrap();
     let mine = |words: &[&str]| {
-        let output = test.command("tmux").args(["-L", "mine"]).args(words).output().unwrap();
+        let output = test
+            .command("tmux")
+            .args(["-L", "mine"])
+            .args(words)
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    mine(&["new-session", "-d", "-s", "ralph", "-n", "notes", "sleep 600"]);
+    mine(&[
+        "new-session",
+        "-d",
+        "-s",
+        "ralph",
+        "-n",
+        "notes",
+        "sleep 600",
+    ]);
     spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
     until("the agent", || test.workspace().join("here").exists());
-    assert_eq!(mine(&["list-windows", "-a", "-F", "#S:#W"]), "ralph:notes\n");
-    assert_eq!(tmux(&test, &["show-options", "-gv", "@mine"]), "", "nor is its configuration read");
-    assert_eq!(tmux(&test, &["show-options", "-sv", "set-clipboard"]), "off\n");
+    assert_eq!(
+        mine(&["list-windows", "-a", "-F", "#S:#W"]),
+        "ralph:notes\n"
+    );
+    assert_eq!(
+        tmux(&test, &["show-options", "-gv", "@mine"]),
+        "",
+        "nor is its configuration read"
+    );
+    assert_eq!(
+        tmux(&test, &["show-options", "-sv", "set-clipboard"]),
+        "off\n"
+    );
     test.write("go", "");
-    ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
-    assert_eq!(mine(&["list-windows", "-a", "-F", "#S:#W"]), "ralph:notes\n");
+    ends_with(
+        &test,
+        0,
+        "done (the agent claimed it; no check was asked for)",
+    );
+    assert_eq!(
+        mine(&["list-windows", "-a", "-F", "#S:#W"]),
+        "ralph:notes\n"
+    );
     mine(&["kill-server"]);
 }

@@ -34,7 +34,13 @@ impl Victims {
     fn pids(self, test: &Test) -> Vec<u32> {
         let number = |words: &[&str]| tmux(test, words).trim().parse::<u32>().unwrap();
         let server = number(&["display-message", "-p", "#{pid}"]);
-        let warden = number(&["display-message", "-p", "-t", "=ralph:=agent", "#{pane_pid}"]);
+        let warden = number(&[
+            "display-message",
+            "-p",
+            "-t",
+            "=ralph:=agent",
+            "#{pane_pid}",
+        ]);
         let supervisor = supervisor(warden).expect("a supervisor");
         match self {
             Self::Supervisor => vec![supervisor],
@@ -50,11 +56,31 @@ impl Victims {
 /// counts, limits, rests and costs.
 #[test]
 fn whoever_is_killed_the_loop_goes_on_where_it_was() {
-    for victims in [Victims::Supervisor, Victims::Warden, Victims::Server, Victims::Both, Victims::All] {
+    for victims in [
+        Victims::Supervisor,
+        Victims::Warden,
+        Victims::Server,
+        Victims::Both,
+        Victims::All,
+    ] {
         let test = Test::new().script(SCRIPT);
-        let words = ["go", "-m", "3", "--max-failures", "2", "--backoff", "1ms..1ms"];
-        spawn(&test, &[&words[..], &["--agent", "script:../agent.script"]].concat()).exits(0);
-        until("the second agent", || test.workspace().join("here").exists());
+        let words = [
+            "go",
+            "-m",
+            "3",
+            "--max-failures",
+            "2",
+            "--backoff",
+            "1ms..1ms",
+        ];
+        spawn(
+            &test,
+            &[&words[..], &["--agent", "script:../agent.script"]].concat(),
+        )
+        .exits(0);
+        until("the second agent", || {
+            test.workspace().join("here").exists()
+        });
         let pids = victims.pids(&test);
         kill_now(&pids);
         until("their end", || pids.iter().all(|pid| !alive(*pid)));
@@ -64,13 +90,36 @@ fn whoever_is_killed_the_loop_goes_on_where_it_was() {
         until_status(&test, "agent", "crashed");
         until("the end of all", || test.survivors().is_empty());
         let crashed = test.status("agent");
-        let counts = ["current_iteration", "total_failures", "consecutive_failures"];
-        assert_eq!(counts.map(|field| crashed[field].as_u64().unwrap()), [2, 1, 1], "{victims:?}");
-        assert_eq!(test.ralph(&["resume", "agent"]).exits(0).out, "resumed ralph loop for agent\n");
-        ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
+        let counts = [
+            "current_iteration",
+            "total_failures",
+            "consecutive_failures",
+        ];
+        assert_eq!(
+            counts.map(|field| crashed[field].as_u64().unwrap()),
+            [2, 1, 1],
+            "{victims:?}"
+        );
+        assert_eq!(
+            test.ralph(&["resume", "agent"]).exits(0).out,
+            "resumed ralph loop for agent\n"
+        );
+        ends_with(
+            &test,
+            0,
+            "done (the agent claimed it; no check was asked for)",
+        );
         let done = test.status("agent");
-        assert_eq!(counts.map(|field| done[field].as_u64().unwrap()), [3, 1, 0], "{victims:?}");
-        assert_eq!((iterations(&test), done["cost_usd"].as_f64()), (3, Some(0.85)), "{victims:?}");
+        assert_eq!(
+            counts.map(|field| done[field].as_u64().unwrap()),
+            [3, 1, 0],
+            "{victims:?}"
+        );
+        assert_eq!(
+            (iterations(&test), done["cost_usd"].as_f64()),
+            (3, Some(0.85)),
+            "{victims:?}"
+        );
         until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
     }
 }
@@ -79,9 +128,19 @@ fn whoever_is_killed_the_loop_goes_on_where_it_was() {
 #[test]
 fn a_crash_gives_no_iteration_back() {
     let test = Test::new().script(SCRIPT);
-    let words = ["go", "-m", "2", "--backoff", "1ms..1ms", "--agent", "script:../agent.script"];
+    let words = [
+        "go",
+        "-m",
+        "2",
+        "--backoff",
+        "1ms..1ms",
+        "--agent",
+        "script:../agent.script",
+    ];
     spawn(&test, &words).exits(0);
-    until("the second agent", || test.workspace().join("here").exists());
+    until("the second agent", || {
+        test.workspace().join("here").exists()
+    });
     kill_now(&Victims::All.pids(&test));
     until_status(&test, "agent", "crashed");
     test.ralph(&["resume", "agent"]).exits(0);

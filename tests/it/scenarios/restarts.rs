@@ -10,7 +10,9 @@ const SCRIPT: [&str; 2] = ["--agent", "script:../agent.script"];
 fn project_bus(test: &Test) -> Vec<(String, String)> {
     let all = test.ralph(&["bus", "tail", "--json"]).exits(0).json_lines();
     let word = |one: &serde_json::Value, field: &str| one[field].as_str().unwrap().to_owned();
-    all.iter().map(|one| (word(one, "type"), word(one, "text"))).collect()
+    all.iter()
+        .map(|one| (word(one, "type"), word(one, "text")))
+        .collect()
 }
 
 /// A DONE marker that is there before the first agent ends the loop without one; one that an agent leaves ends it after
@@ -23,7 +25,11 @@ fn the_done_marker_ends_the_loop_before_or_after_a_run() {
             test.write(".ralph/task/agent/DONE", "");
         }
         spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
-        ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
+        ends_with(
+            &test,
+            0,
+            "done (the agent claimed it; no check was asked for)",
+        );
         assert_eq!(iterations(&test), count);
         assert_eq!(project_bus(&test).last().unwrap().0, "done");
     }
@@ -33,11 +39,21 @@ fn the_done_marker_ends_the_loop_before_or_after_a_run() {
 #[test]
 fn a_loop_that_used_up_its_starts_has_failed_and_says_so() {
     let test = Test::new().script("iteration *\n exit 1\n");
-    spawn(&test, &[&["go", "-m", "3", "--max-failures", "0", "--backoff", "0..0"], &SCRIPT[..]].concat())
-        .exits(0);
+    spawn(
+        &test,
+        &[
+            &["go", "-m", "3", "--max-failures", "0", "--backoff", "0..0"],
+            &SCRIPT[..],
+        ]
+        .concat(),
+    )
+    .exits(0);
     ends_with(&test, 1, "failed (no iteration is left)");
     assert_eq!(iterations(&test), 3);
-    let told = ("failed".to_owned(), "failed after 3 iterations: no iteration is left".to_owned());
+    let told = (
+        "failed".to_owned(),
+        "failed after 3 iterations: no iteration is left".to_owned(),
+    );
     assert_eq!(project_bus(&test), [told]);
 }
 
@@ -58,10 +74,23 @@ fn any_exit_code_starts_the_next_agent() {
     let script = "iteration 1\n exit 0\niteration 2\n exit 1\niteration 3\n exit 255\niteration 4\n crash\niteration 5\n mark DONE\n";
     let test = Test::new().script(script);
     spawn(&test, &[&["go", "--backoff", "0..0"], &SCRIPT[..]].concat()).exits(0);
-    ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
-    let exits: Vec<String> =
-        test.events("agent", "ended").iter().map(|line| line["report"]["exit"].to_string()).collect();
-    let expected = [r#"{"code":0}"#, r#"{"code":1}"#, r#"{"code":255}"#, r#"{"signal":9}"#, r#"{"code":0}"#];
+    ends_with(
+        &test,
+        0,
+        "done (the agent claimed it; no check was asked for)",
+    );
+    let exits: Vec<String> = test
+        .events("agent", "ended")
+        .iter()
+        .map(|line| line["report"]["exit"].to_string())
+        .collect();
+    let expected = [
+        r#"{"code":0}"#,
+        r#"{"code":1}"#,
+        r#"{"code":255}"#,
+        r#"{"signal":9}"#,
+        r#"{"code":0}"#,
+    ];
     assert_eq!(exits, expected);
 }
 
@@ -70,15 +99,25 @@ fn any_exit_code_starts_the_next_agent() {
 fn a_delay_lies_between_good_iterations() {
     let test = Test::new().script("iteration *\n say at it\n");
     spawn(&test, &[&["go", "--delay", "10h"], &SCRIPT[..]].concat()).exits(0);
-    until("the rest", || test.status("agent")["resting_until"].is_string());
+    until("the rest", || {
+        test.status("agent")["resting_until"].is_string()
+    });
     assert_eq!(iterations(&test), 1);
     until_window(&test, "iteration 1 completed (exit: 0");
     test.ralph(&["stop", "agent"]).exits(0);
     let test = Test::new().script("iteration 2\n promise COMPLETE\n");
     spawn(&test, &[&["go", "--delay", "300ms"], &SCRIPT[..]].concat()).exits(0);
-    ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
-    let at = |kind: &str, which: usize| test.events("agent", kind)[which]["at_ms"].as_i64().unwrap();
-    assert!(at("started", 1) - at("ended", 0) >= 299, "times are cut to whole milliseconds");
+    ends_with(
+        &test,
+        0,
+        "done (the agent claimed it; no check was asked for)",
+    );
+    let at =
+        |kind: &str, which: usize| test.events("agent", kind)[which]["at_ms"].as_i64().unwrap();
+    assert!(
+        at("started", 1) - at("ended", 0) >= 299,
+        "times are cut to whole milliseconds"
+    );
 }
 
 /// An agent leads a session and a group of its own, with no terminal but its own; what it leaves behind, even deaf and
@@ -88,19 +127,32 @@ fn nothing_of_one_agent_lives_beside_the_next() {
     let script = "iteration 1\n sh ps -o pid=,sid=,pgid=,tty= -p $PPID > who\n fork 10m\n fork setsid daemon clearenv hold ignore-term 10m\n\
                   iteration 2\n sh touch second; until test -e go; do sleep 0.01; done\n";
     let test = Test::new().script(script);
-    spawn(&test, &[&["go", "-m", "2", "--no-promise"], &SCRIPT[..]].concat()).exits(0);
-    until("the second agent", || test.workspace().join("second").exists());
+    spawn(
+        &test,
+        &[&["go", "-m", "2", "--no-promise"], &SCRIPT[..]].concat(),
+    )
+    .exits(0);
+    until("the second agent", || {
+        test.workspace().join("second").exists()
+    });
     let who = test.read("who");
     let who: Vec<&str> = who.split_whitespace().collect();
     let agent = test.events("agent", "spawned")[0]["pid"].to_string();
     assert_eq!(who, [&agent[..], &agent, &agent, "?"]);
     let said = test.read_loop("agent", "iterations/0001/output.log");
-    let left: Vec<u32> = said.lines().filter_map(|line| line.strip_prefix("forked ")?.parse().ok()).collect();
+    let left: Vec<u32> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("forked ")?.parse().ok())
+        .collect();
     assert_eq!(left.len(), 2);
     assert!(left.iter().all(|pid| !alive(*pid)), "{left:?}");
     assert_eq!(test.events("agent", "ended")[0]["report"]["leftovers"], 2);
     test.write("go", "");
-    ends_with(&test, 0, "done (ran to its limit of iterations, checks green)");
+    ends_with(
+        &test,
+        0,
+        "done (ran to its limit of iterations, checks green)",
+    );
 }
 
 /// An iteration that takes too long is ended with all that it started, even if it is deaf to TERM; it is a failure, and
@@ -110,11 +162,29 @@ fn an_iteration_past_its_time_is_ended_and_counts_as_a_failure() {
     let test = Test::new().script(
         "iteration 1\n ignore TERM\n fork setsid ignore-term 10m\n hang\niteration 2\n promise COMPLETE\n",
     );
-    spawn(&test, &[&["go", "--iteration-timeout", "500ms", "--backoff", "0..0"], &SCRIPT[..]].concat())
-        .exits(0);
-    ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
-    assert_eq!(test.events("agent", "ended")[0]["report"]["exit"]["signal"], 9, "TERM was not enough");
-    assert_eq!((iterations(&test), &test.status("agent")["total_failures"]), (2, &1.into()));
+    spawn(
+        &test,
+        &[
+            &["go", "--iteration-timeout", "500ms", "--backoff", "0..0"],
+            &SCRIPT[..],
+        ]
+        .concat(),
+    )
+    .exits(0);
+    ends_with(
+        &test,
+        0,
+        "done (the agent claimed it; no check was asked for)",
+    );
+    assert_eq!(
+        test.events("agent", "ended")[0]["report"]["exit"]["signal"],
+        9,
+        "TERM was not enough"
+    );
+    assert_eq!(
+        (iterations(&test), &test.status("agent")["total_failures"]),
+        (2, &1.into())
+    );
 }
 
 /// An agent can ask not to be started again: by its exit code, by a marker of either name, or on the bus. The loop is
@@ -128,14 +198,27 @@ fn an_agent_can_ask_not_to_be_started_again() {
         ("sh touch $TASK_FOLDER/WAIT_WITHOUT_RESTART", "WAIT marker"),
         (&bus, "a message on the bus"),
     ] {
-        let test = Test::new().script(&format!("iteration 1\n {how}\niteration 2\n promise COMPLETE\n"));
+        let test = Test::new().script(&format!(
+            "iteration 1\n {how}\niteration 2\n promise COMPLETE\n"
+        ));
         spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
-        ends_with(&test, 3, &format!("waiting (the agent asked for it by {why})"));
+        ends_with(
+            &test,
+            3,
+            &format!("waiting (the agent asked for it by {why})"),
+        );
         let status = test.status("agent");
-        assert_eq!((&status["status"], &status["total_failures"]), (&"waiting".into(), &0.into()));
+        assert_eq!(
+            (&status["status"], &status["total_failures"]),
+            (&"waiting".into(), &0.into())
+        );
         assert_eq!(iterations(&test), 1);
         test.ralph(&["resume", "agent"]).exits(0);
-        ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
+        ends_with(
+            &test,
+            0,
+            "done (the agent claimed it; no check was asked for)",
+        );
         assert_eq!(iterations(&test), 2);
     }
 }

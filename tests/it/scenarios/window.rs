@@ -11,12 +11,24 @@ const SCRIPT: [&str; 2] = ["--agent", "script:../agent.script"];
 #[test]
 fn a_basic_loop() {
     let test = gated();
-    let words = ["--prompt-file", "./PROMPT.md", "-m", "10", "--context", "none", "--", "./agent"];
+    let words = [
+        "--prompt-file",
+        "./PROMPT.md",
+        "-m",
+        "10",
+        "--context",
+        "none",
+        "--",
+        "./agent",
+    ];
     let line = "spawned agent (tmux: ralph:agent) [ralph mode: iteration 1/10]\n";
     assert_eq!(spawn(&test, &words).exits(0).out, line);
     until_works(&test, 1);
     assert_eq!(test.read("got-1"), "Do task A\n");
-    assert_eq!(tmux(&test, &["list-windows", "-a", "-F", "#S:#W"]), "ralph:agent\n");
+    assert_eq!(
+        tmux(&test, &["list-windows", "-a", "-F", "#S:#W"]),
+        "ralph:agent\n"
+    );
     assert!(test.loop_dir("agent").join("journal.jsonl").is_file());
     test.ralph(&["stop", "agent"]).exits(0);
 }
@@ -26,17 +38,35 @@ fn a_basic_loop() {
 #[test]
 fn an_agent_that_exits_is_started_again_with_the_prompt_of_now() {
     let test = gated();
-    let words = ["--prompt-file", "PROMPT.md", "-m", "10", "--context", "none", "--", "./agent"];
+    let words = [
+        "--prompt-file",
+        "PROMPT.md",
+        "-m",
+        "10",
+        "--context",
+        "none",
+        "--",
+        "./agent",
+    ];
     spawn(&test, &words).exits(0);
     until_works(&test, 1);
     test.write("PROMPT.md", "Do task B\n");
     let_go(&test, 1);
     until_works(&test, 2);
-    assert_eq!((&test.read("got-1")[..], &test.read("got-2")[..]), ("Do task A\n", "Do task B\n"));
-    until_window(&test, "[ralph] agent: iteration 1 completed (exit: 0, duration: ");
+    assert_eq!(
+        (&test.read("got-1")[..], &test.read("got-2")[..]),
+        ("Do task A\n", "Do task B\n")
+    );
+    until_window(
+        &test,
+        "[ralph] agent: iteration 1 completed (exit: 0, duration: ",
+    );
     until_window(&test, "[ralph] agent: starting iteration 2/10\n");
     assert_eq!(test.status("agent")["current_iteration"], 2);
-    assert_eq!(tmux(&test, &["list-windows", "-a", "-F", "#S:#W"]), "ralph:agent\n");
+    assert_eq!(
+        tmux(&test, &["list-windows", "-a", "-F", "#S:#W"]),
+        "ralph:agent\n"
+    );
     test.ralph(&["stop", "agent"]).exits(0);
 }
 
@@ -49,9 +79,28 @@ fn an_inactive_agent_is_replaced() {
             "agent",
             "#!/bin/sh\ntest -t 0 && { echo ready; read -r prompt; }\ntouch at-$RALPH_ITERATION\nexec sleep 600\n",
         );
-        spawn(&test, &["go", "-m", "3", "--inactivity-timeout", "1s", terminal, "--", "./agent"]).exits(0);
-        until("the second agent", || test.workspace().join("at-2").exists());
-        assert_eq!(test.events("agent", "noticed")[0]["notice"], "silence", "why is in the journal");
+        spawn(
+            &test,
+            &[
+                "go",
+                "-m",
+                "3",
+                "--inactivity-timeout",
+                "1s",
+                terminal,
+                "--",
+                "./agent",
+            ],
+        )
+        .exits(0);
+        until("the second agent", || {
+            test.workspace().join("at-2").exists()
+        });
+        assert_eq!(
+            test.events("agent", "noticed")[0]["notice"],
+            "silence",
+            "why is in the journal"
+        );
         assert_eq!(test.status("agent")["total_failures"], 0, "{terminal}");
         let log = test.read_loop("agent", "iterations.log");
         assert!(log.contains("[START] iteration 2/3"), "{log}");
@@ -66,10 +115,18 @@ fn an_inactive_agent_is_replaced() {
 /// A line that the done pattern matches ends the loop well, though the agent would have gone on.
 #[test]
 fn the_done_pattern_stops_the_loop() {
-    let test =
-        Test::new().script("iteration 1\n say one is left\niteration 2\n say All tasks complete\n hang\n");
-    spawn(&test, &[&["go", "--done-pattern", "All tasks complete"], &SCRIPT[..]].concat()).exits(0);
-    ends_with(&test, 0, "done (the agent claimed it; no check was asked for)");
+    let test = Test::new()
+        .script("iteration 1\n say one is left\niteration 2\n say All tasks complete\n hang\n");
+    spawn(
+        &test,
+        &[&["go", "--done-pattern", "All tasks complete"], &SCRIPT[..]].concat(),
+    )
+    .exits(0);
+    ends_with(
+        &test,
+        0,
+        "done (the agent claimed it; no check was asked for)",
+    );
     assert_eq!(iterations(&test), 2);
     assert_eq!(test.status("agent")["stop_reason"], "completed");
     assert_eq!(test.events("agent", "noticed")[0]["notice"], "pattern");
@@ -79,7 +136,11 @@ fn the_done_pattern_stops_the_loop() {
 #[test]
 fn the_limit_of_iterations_ends_the_loop() {
     for (more, code, line) in [
-        (&["--no-promise"][..], 0, "done (ran to its limit of iterations, checks green)"),
+        (
+            &["--no-promise"][..],
+            0,
+            "done (ran to its limit of iterations, checks green)",
+        ),
         (&[], 1, "failed (no iteration is left)"),
     ] {
         let test = Test::new().script("iteration *\n say at it\n");
@@ -97,10 +158,19 @@ fn failures_in_a_row_are_followed_by_longer_rests() {
     let test = Test::new().script("iteration 1-2\n exit 1\niteration *\n hang\n");
     spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
     until("the third iteration", || iterations(&test) == 3);
-    until_window(&test, "[ralph] agent: iteration 1 failed (exit: 1), retrying in 1s (attempt 1/5)");
-    until_window(&test, "[ralph] agent: iteration 2 failed (exit: 1), retrying in 2s (attempt 2/5)");
+    until_window(
+        &test,
+        "[ralph] agent: iteration 1 failed (exit: 1), retrying in 1s (attempt 1/5)",
+    );
+    until_window(
+        &test,
+        "[ralph] agent: iteration 2 failed (exit: 1), retrying in 2s (attempt 2/5)",
+    );
     let status = test.status("agent");
-    assert_eq!((&status["consecutive_failures"], &status["total_failures"]), (&2.into(), &2.into()));
+    assert_eq!(
+        (&status["consecutive_failures"], &status["total_failures"]),
+        (&2.into(), &2.into())
+    );
     test.ralph(&["stop", "agent"]).exits(0);
 }
 
@@ -108,9 +178,16 @@ fn failures_in_a_row_are_followed_by_longer_rests() {
 #[test]
 fn five_failures_in_a_row_end_the_loop() {
     let test = Test::new().script("iteration *\n exit 1\n");
-    spawn(&test, &[&["go", "--backoff", "1ms..2ms"], &SCRIPT[..]].concat()).exits(0);
+    spawn(
+        &test,
+        &[&["go", "--backoff", "1ms..2ms"], &SCRIPT[..]].concat(),
+    )
+    .exits(0);
     ends_with(&test, 1, "failed (too many failures in a row)");
-    assert_eq!((iterations(&test), &test.status("agent")["status"]), (5, &"failed".into()));
+    assert_eq!(
+        (iterations(&test), &test.status("agent")["status"]),
+        (5, &"failed".into())
+    );
 }
 
 /// A paused loop lets its agent finish and starts no other; when it is resumed, the count goes on.
@@ -119,16 +196,27 @@ fn a_paused_loop_goes_on_with_the_next_number() {
     let test = gated();
     spawn(&test, &["-m", "10", "--", "./agent"]).exits(0);
     until_works(&test, 1);
-    test.ralph(&["pause", "agent"]).exits(0).says("paused ralph loop for agent\n");
+    test.ralph(&["pause", "agent"])
+        .exits(0)
+        .says("paused ralph loop for agent\n");
     until_window(&test, "pausing");
     assert_eq!(test.events("agent", "ended").len(), 0, "the agent works on");
     let_go(&test, 1);
     ends_with(&test, 3, "paused");
-    assert_eq!(test.events("agent", "ended")[0]["report"]["exit"]["code"], 0);
-    assert_eq!(test.ralph(&["resume", "agent"]).exits(0).out, "resumed ralph loop for agent\n");
+    assert_eq!(
+        test.events("agent", "ended")[0]["report"]["exit"]["code"],
+        0
+    );
+    assert_eq!(
+        test.ralph(&["resume", "agent"]).exits(0).out,
+        "resumed ralph loop for agent\n"
+    );
     until_works(&test, 2);
     until_window(&test, "[ralph] agent: starting iteration 2/10");
-    assert!(!window(&test).contains("starting iteration 1/10"), "it is a new window");
+    assert!(
+        !window(&test).contains("starting iteration 1/10"),
+        "it is a new window"
+    );
     test.ralph(&["stop", "agent"]).exits(0);
 }
 
@@ -139,28 +227,49 @@ fn a_pause_is_taken_back_before_the_agent_has_ended() {
     spawn(&test, &["-m", "2", "--no-promise", "--", "./agent"]).exits(0);
     until_works(&test, 1);
     test.ralph(&["pause", "agent"]).exits(0);
-    assert_eq!(test.ralph(&["resume", "agent"]).exits(0).out, "resumed ralph loop for agent\n");
+    assert_eq!(
+        test.ralph(&["resume", "agent"]).exits(0).out,
+        "resumed ralph loop for agent\n"
+    );
     let_go(&test, 1);
     until_works(&test, 2);
-    assert_eq!(test.events("agent", "opened").len(), 1, "by the same runner");
+    assert_eq!(
+        test.events("agent", "opened").len(),
+        1,
+        "by the same runner"
+    );
     let_go(&test, 2);
-    ends_with(&test, 0, "done (ran to its limit of iterations, checks green)");
+    ends_with(
+        &test,
+        0,
+        "done (ran to its limit of iterations, checks green)",
+    );
 }
 
 /// `status` has the seven lines of a loop that runs, wherever it runs.
 #[test]
 fn status_of_a_loop_in_its_window() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n hang\n");
-    spawn(&test, &[&["go", "-m", "10", "--backoff", "1ms..1ms"], &SCRIPT[..]].concat()).exits(0);
+    spawn(
+        &test,
+        &[&["go", "-m", "10", "--backoff", "1ms..1ms"], &SCRIPT[..]].concat(),
+    )
+    .exits(0);
     until("the second iteration", || iterations(&test) == 2);
     let shown = test.ralph(&["status", "agent"]).exits(0).out;
     let lines: Vec<&str> = shown.lines().collect();
-    assert_eq!(lines[..3], ["Ralph Loop: agent", "Status: running", "Iteration: 2/10"]);
+    assert_eq!(
+        lines[..3],
+        ["Ralph Loop: agent", "Status: running", "Iteration: 2/10"]
+    );
     assert!(
         lines[3].starts_with("Started: 2") && lines[4].starts_with("Current iteration started: 2"),
         "{shown}"
     );
-    assert_eq!(lines[5..7], ["Consecutive failures: 1", "Total failures: 1"]);
+    assert_eq!(
+        lines[5..7],
+        ["Consecutive failures: 1", "Total failures: 1"]
+    );
     test.ralph(&["stop", "agent"]).exits(0);
 }
 
@@ -168,13 +277,24 @@ fn status_of_a_loop_in_its_window() {
 #[test]
 fn many_iterations_are_warned_of_and_run() {
     for (limit, warning, first) in [
-        ("100", "high iteration count (>50) may consume significant resources", "1/100"),
-        ("0", "no limit of iterations: the loop may consume significant resources", "1"),
+        (
+            "100",
+            "high iteration count (>50) may consume significant resources",
+            "1/100",
+        ),
+        (
+            "0",
+            "no limit of iterations: the loop may consume significant resources",
+            "1",
+        ),
     ] {
         let test = Test::new().script("iteration 1\n promise COMPLETE\n");
         let done = spawn(&test, &[&["go", "-m", limit], &SCRIPT[..]].concat()).exits(0);
         assert_eq!(done.err, format!("ralph: warning: {warning}\n"));
-        assert_eq!(done.out, format!("spawned agent (tmux: ralph:agent) [ralph mode: iteration {first}]\n"));
+        assert_eq!(
+            done.out,
+            format!("spawned agent (tmux: ralph:agent) [ralph mode: iteration {first}]\n")
+        );
         until_status(&test, "agent", "done");
     }
 }
@@ -183,8 +303,14 @@ fn many_iterations_are_warned_of_and_run() {
 #[test]
 fn a_missing_prompt_file_is_named_and_nothing_starts() {
     let test = Test::new();
-    let done = spawn(&test, &["--prompt-file", "./missing.md", "-m", "10", "--", "true"]).exits(2);
-    done.complains("ralph: error: prompt file not found: ").complains("missing.md").complains("\n  hint: ");
+    let done = spawn(
+        &test,
+        &["--prompt-file", "./missing.md", "-m", "10", "--", "true"],
+    )
+    .exits(2);
+    done.complains("ralph: error: prompt file not found: ")
+        .complains("missing.md")
+        .complains("\n  hint: ");
     assert_eq!(std::fs::read_dir(test.state_dir()).unwrap().count(), 0);
     assert_eq!(tmux(&test, &["ls"]), "");
 }
@@ -198,6 +324,10 @@ fn a_prompt_file_that_goes_away_ends_the_loop() {
     test.sh("rm PROMPT.md");
     let_go(&test, 1);
     let path = test.workspace().canonicalize().unwrap().join("PROMPT.md");
-    ends_with(&test, 1, &format!("failed (prompt file not found: {})", path.display()));
+    ends_with(
+        &test,
+        1,
+        &format!("failed (prompt file not found: {})", path.display()),
+    );
     assert_eq!(test.status("agent")["outcome"]["why"], "prompt-file");
 }

@@ -19,23 +19,36 @@ fn committed_once(test: &Test) {
 
 #[test]
 fn a_kill_between_staging_and_commit_or_after_the_commit_is_made_good() {
-    for name in ["pre-commit", "commit-msg", "post-commit", "reference-transaction"] {
+    for name in [
+        "pre-commit",
+        "commit-msg",
+        "post-commit",
+        "reference-transaction",
+    ] {
         let test = hook(Test::git().script(MAKES), name, HOLDS);
         let live = start(&test, &[]);
         until(name, || test.root().join("held").exists());
         crash(live);
-        test.ralph(&["resume", "a"]).exits(0).says("commit: 1 file (made) as ");
+        test.ralph(&["resume", "a"])
+            .exits(0)
+            .says("commit: 1 file (made) as ");
         committed_once(&test);
     }
 }
 
 #[test]
 fn a_kill_after_the_commit_repeats_nothing_though_there_is_more_to_commit() {
-    let test = hook(Test::git().script(MAKES), "post-commit", &format!("touch generated; {HOLDS}"));
+    let test = hook(
+        Test::git().script(MAKES),
+        "post-commit",
+        &format!("touch generated; {HOLDS}"),
+    );
     let live = start(&test, &[]);
     until("the hook", || test.root().join("held").exists());
     crash(live);
-    test.ralph(&["resume", "a"]).exits(0).says("commit: 1 file (made) as ");
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("commit: 1 file (made) as ");
     assert_eq!(subjects(&test), ["Make it.", "first"]);
     assert_eq!(test.sh("git status --porcelain"), "?? generated\n");
 }
@@ -46,7 +59,9 @@ fn a_kill_while_pushing_pushes_again_and_commits_no_more() {
     let live = start(&test, &["--scm", "push origin HEAD"]);
     until("the push", || test.root().join("held").exists());
     crash(live);
-    test.ralph(&["resume", "a"]).exits(0).says("push origin HEAD: done");
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("push origin HEAD: done");
     committed_once(&test);
     assert_eq!(test.events("a", "committed").len(), 2);
     assert_eq!(super::remote_log(&test), "Make it.\nfirst\n");
@@ -59,7 +74,10 @@ fn a_push_that_a_crash_came_before_is_owed_even_if_the_next_agent_changes_nothin
     until("the push", || test.root().join("held").exists());
     crash(live);
     fs::remove_file(test.workspace().join("made")).unwrap();
-    test.ralph(&["resume", "a"]).exits(0).says("commit: nothing to commit").says("push origin HEAD: done");
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("commit: nothing to commit")
+        .says("push origin HEAD: done");
     assert_eq!(test.events("a", "started").len(), 2);
     assert_eq!(super::remote_log(&test), "Make it.\nfirst\n");
 }
@@ -89,13 +107,17 @@ fn an_agent_that_copies_the_trailer_does_not_keep_its_work_from_being_committed(
     test.ralph(&RUN).exits(0).says("commit: 1 file (made)");
     assert_eq!(subjects(&test), ["Make it.", "own", "first"]);
     assert_eq!(
-        test.sh("git log --format='%(trailers:key=Ralph-Id,valueonly,separator=)' | sort -u | wc -l").trim(),
+        test.sh(
+            "git log --format='%(trailers:key=Ralph-Id,valueonly,separator=)' | sort -u | wc -l"
+        )
+        .trim(),
         "2"
     );
 }
 
 /// Two green iterations, a commit each.
-const TWICE: &str = "iteration 1\n write made\n  | 1\niteration *\n append made\n  | 2\n promise SHIPPED\n";
+const TWICE: &str =
+    "iteration 1\n write made\n  | 1\niteration *\n append made\n  | 2\n promise SHIPPED\n";
 
 #[test]
 fn a_loop_killed_at_any_line_commits_each_iteration_once() {
@@ -107,19 +129,31 @@ fn a_loop_killed_at_any_line_commits_each_iteration_once() {
         let test = Test::git().script(TWICE);
         let live = test.start(&words);
         let journal = test.loop_dir("a").join("journal.jsonl");
-        let count = || fs::read_to_string(&journal).unwrap_or_default().matches('\n').count();
+        let count = || {
+            fs::read_to_string(&journal)
+                .unwrap_or_default()
+                .matches('\n')
+                .count()
+        };
         until("the line", || count() >= line || !alive(live.pid()));
-        let victims = [Some(live.pid()).filter(|_| line % 2 == 0), supervisor(live.pid())];
+        let victims = [
+            Some(live.pid()).filter(|_| line % 2 == 0),
+            supervisor(live.pid()),
+        ];
         kill_now(&victims.into_iter().flatten().collect::<Vec<_>>());
         let _ = live.end();
         test.ralph(&["resume", "a", "--quiet"]);
         assert_eq!(test.status("a")["status"], "done", "line {line}");
-        let made = test.sh("git log --format='%(trailers:key=Ralph-Id,valueonly,separator=)' | sed '/^$/d'");
+        let made = test
+            .sh("git log --format='%(trailers:key=Ralph-Id,valueonly,separator=)' | sed '/^$/d'");
         let mut once: Vec<&str> = made.lines().collect();
         let all = once.len();
         once.sort_unstable();
         once.dedup();
-        assert!(all == once.len() && (1..=3).contains(&all), "line {line}: {made}");
+        assert!(
+            all == once.len() && (1..=3).contains(&all),
+            "line {line}: {made}"
+        );
         assert_eq!(subjects(&test).len(), all + 1, "line {line}");
         assert_eq!(test.sh("git status --porcelain"), "", "line {line}");
     }

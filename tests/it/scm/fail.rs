@@ -4,7 +4,8 @@ use super::{MAKES, hook, remote_log, run, start, subjects, with_remote};
 use crate::kit::{Test, until};
 
 /// A hook that wants a file called `linted`.
-const LINT: &str = "test -f linted || { echo 'lint: <promise>linted</promise> is missing'; exit 1; }";
+const LINT: &str =
+    "test -f linted || { echo 'lint: <promise>linted</promise> is missing'; exit 1; }";
 
 #[test]
 fn what_a_hook_complains_of_is_told_and_mended() {
@@ -20,7 +21,10 @@ fn what_a_hook_complains_of_is_told_and_mended() {
         .says("status: done");
     let prompt = test.prompt("a", 2);
     assert!(prompt.contains("`git commit` failed (exit 1)"), "{prompt}");
-    assert!(prompt.contains("lint: ‹promise›linted‹/promise› is missing"), "{prompt}");
+    assert!(
+        prompt.contains("lint: ‹promise›linted‹/promise› is missing"),
+        "{prompt}"
+    );
     assert!(prompt.contains(".ralph/guardrail_1_scm-1.log"), "{prompt}");
     assert!(test.read(".ralph/guardrail_1_scm-1.log").contains("lint: "));
     assert_eq!(
@@ -28,17 +32,26 @@ fn what_a_hook_complains_of_is_told_and_mended() {
         ["Make it so", "first"],
         "the one who mends it may leave the message to the other"
     );
-    assert_eq!(test.events("a", "started").len(), 2, "not done while the commit failed");
+    assert_eq!(
+        test.events("a", "started").len(),
+        2,
+        "not done while the commit failed"
+    );
 }
 
 #[test]
 fn a_signature_that_cannot_be_made_fails_the_commit() {
-    let test = Test::git()
-        .script("iteration 1\n write made\n  | x\niteration 2\n sh git config commit.gpgsign false\n");
+    let test = Test::git().script(
+        "iteration 1\n write made\n  | x\niteration 2\n sh git config commit.gpgsign false\n",
+    );
     test.sh("git config gpg.program false && git config commit.gpgsign true");
     run(&test, &[]).exits(0).says("commit: failed (exit 128");
     assert_eq!(subjects(&test), ["Make it.", "first"]);
-    assert!(test.prompt("a", 2).contains("failed to sign"), "{}", test.prompt("a", 2));
+    assert!(
+        test.prompt("a", 2).contains("failed to sign"),
+        "{}",
+        test.prompt("a", 2)
+    );
 }
 
 #[test]
@@ -63,9 +76,13 @@ fn a_rejected_push_is_told_and_tried_again() {
 
 #[test]
 fn a_push_that_failed_is_owed_even_if_the_next_agent_changes_nothing() {
-    let test =
-        with_remote(Test::git()).script("iteration 1\n write made\n  | x\niteration 2\n sh touch ../open\n");
-    let test = hook(test, "pre-push", "test \"$GIT_TERMINAL_PROMPT\" = 0 && test -e ../open");
+    let test = with_remote(Test::git())
+        .script("iteration 1\n write made\n  | x\niteration 2\n sh touch ../open\n");
+    let test = hook(
+        test,
+        "pre-push",
+        "test \"$GIT_TERMINAL_PROMPT\" = 0 && test -e ../open",
+    );
     run(&test, &["--scm", "push origin HEAD"]).exits(0);
     assert_eq!(remote_log(&test), "Make it.\nfirst\n");
     assert_eq!(test.events("a", "started").len(), 2);
@@ -73,7 +90,11 @@ fn a_push_that_failed_is_owed_even_if_the_next_agent_changes_nothing() {
 
 #[test]
 fn so_many_failures_end_the_loop_and_say_what_to_do() {
-    let test = hook(Test::git().script(MAKES), "pre-commit", "echo 'lint: never'; exit 1");
+    let test = hook(
+        Test::git().script(MAKES),
+        "pre-commit",
+        "echo 'lint: never'; exit 1",
+    );
     run(&test, &["--max-failures", "3"])
         .exits(1)
         .says("3 failures of git in a row, stopping loop")
@@ -82,29 +103,48 @@ fn so_many_failures_end_the_loop_and_say_what_to_do() {
     assert_eq!(test.events("a", "started").len(), 3);
     let status = test.status("a");
     assert_eq!(
-        (status["stop_reason"].as_str(), status["total_failures"].as_u64()),
+        (
+            status["stop_reason"].as_str(),
+            status["total_failures"].as_u64()
+        ),
         (Some("failures"), Some(0))
     );
     // A person mends it: the commit is made without another agent.
     std::fs::remove_file(test.workspace().join(".git/hooks/pre-commit")).unwrap();
-    test.ralph(&["resume", "a"]).exits(0).says("commit: 1 file (made)");
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("commit: 1 file (made)");
     assert_eq!(test.events("a", "started").len(), 3);
     assert_eq!(subjects(&test), ["Make it.", "first"]);
 }
 
 #[test]
 fn a_hook_that_hangs_is_ended_with_all_that_it_started() {
-    let test = hook(Test::git(), "pre-commit", "test -f linted || { setsid sleep 600 & sleep 600; }");
+    let test = hook(
+        Test::git(),
+        "pre-commit",
+        "test -f linted || { setsid sleep 600 & sleep 600; }",
+    );
     let test = test.script("iteration 1\n write made\n  | x\niteration 2\n write linted\n  | x\n");
-    run(&test, &["--check-timeout", "300ms"]).exits(0).says("commit: failed (timeout after ");
+    run(&test, &["--check-timeout", "300ms"])
+        .exits(0)
+        .says("commit: failed (timeout after ");
     assert_eq!(subjects(&test), ["Make it.", "first"]);
     assert_eq!(test.survivors(), [0; 0]);
-    assert!(test.prompt("a", 2).contains("timeout after"), "{}", test.prompt("a", 2));
+    assert!(
+        test.prompt("a", 2).contains("timeout after"),
+        "{}",
+        test.prompt("a", 2)
+    );
 }
 
 #[test]
 fn a_second_ctrl_c_ends_a_hook_that_hangs_and_a_resume_makes_it_good() {
-    let test = hook(Test::git().script(MAKES), "pre-commit", "touch ../here; test -e ../go || sleep 600");
+    let test = hook(
+        Test::git().script(MAKES),
+        "pre-commit",
+        "touch ../here; test -e ../go || sleep 600",
+    );
     let live = start(&test, &[]);
     until("the hook", || test.root().join("here").exists());
     live.signal("INT");
@@ -121,7 +161,11 @@ fn a_second_ctrl_c_ends_a_hook_that_hangs_and_a_resume_makes_it_good() {
 
 #[test]
 fn ralph_stop_ends_a_hook_that_hangs() {
-    let test = hook(Test::git().script(MAKES), "pre-commit", "touch ../here; sleep 600");
+    let test = hook(
+        Test::git().script(MAKES),
+        "pre-commit",
+        "touch ../here; sleep 600",
+    );
     let live = start(&test, &[]);
     until("the hook", || test.root().join("here").exists());
     assert!(test.ralph(&["status", "a"]).out.contains("Now: git commit"));
@@ -170,9 +214,17 @@ fn a_conflict_with_its_marks_is_not_committed() {
         .says("commit: failed (exit 1, ")
         .says("  | README:1:<<<<<<< HEAD\n")
         .says("commit: 2 files (README, made) as ");
-    assert!(test.prompt("a", 2).contains("README:1:<<<<<<< HEAD"), "{}", test.prompt("a", 2));
+    assert!(
+        test.prompt("a", 2).contains("README:1:<<<<<<< HEAD"),
+        "{}",
+        test.prompt("a", 2)
+    );
     assert_eq!(test.sh("git show HEAD:README"), "both\n");
-    assert_eq!(test.sh("git log -1 --format=%P").split_whitespace().count(), 2, "the merge is concluded");
+    assert_eq!(
+        test.sh("git log -1 --format=%P").split_whitespace().count(),
+        2,
+        "the merge is concluded"
+    );
 }
 
 #[test]
@@ -187,5 +239,7 @@ fn a_repository_that_somebody_holds_for_a_moment_is_waited_for() {
 fn the_words_that_end_a_loop_are_no_hints() {
     let complains = "echo 'lint: never'; echo 'hint: try harder'; exit 1";
     let test = hook(Test::git().script(MAKES), "pre-commit", complains);
-    run(&test, &["-m", "1"]).exits(1).says("git commit failed (exit 1): lint: never\n");
+    run(&test, &["-m", "1"])
+        .exits(1)
+        .says("git commit failed (exit 1): lint: never\n");
 }

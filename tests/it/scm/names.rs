@@ -5,7 +5,10 @@ use crate::kit::Test;
 
 #[test]
 fn files_are_committed_whatever_they_are_called() {
-    let test = Test::git().file("gone", "x").file("old name", "a\nb\nc\nd\n").file("-old", "x");
+    let test = Test::git()
+        .file("gone", "x")
+        .file("old name", "a\nb\nc\nd\n")
+        .file("-old", "x");
     test.sh("git add -A && git commit -q -m more");
     let test = test.script(
         "iteration 1\n sh touch made; touch ./-dash './:(top)x' 'sp ace' 'quo\"te' \"$(printf 'new\\nline')\" 'é日.txt' '*'; \
@@ -25,21 +28,35 @@ fn files_are_committed_whatever_they_are_called() {
         "new name",
         "new/dir/file",
     ] {
-        assert!(names.lines().any(|line| line == name), "{name} is not in\n{names}");
+        assert!(
+            names.lines().any(|line| line == name),
+            "{name} is not in\n{names}"
+        );
     }
-    assert!(!names.contains("gone") && !names.contains("-old"), "{names}");
+    assert!(
+        !names.contains("gone") && !names.contains("-old"),
+        "{names}"
+    );
 }
 
 /// Runs a loop whose agent gives this message, in a file of its own so that no shell sees it; the commit's.
 #[track_caller]
 fn told(message: &str) -> String {
     let test = Test::git();
-    std::fs::write(test.root().join("message"), format!("<commit>{message}</commit>\n")).unwrap();
+    std::fs::write(
+        test.root().join("message"),
+        format!("<commit>{message}</commit>\n"),
+    )
+    .unwrap();
     let test = test.script("iteration 1\n write made\n  | x\n sh cat ../message\n");
     // A user who strips comments from messages means those that an editor shows.
     test.sh("git config commit.cleanup strip && git config commit.verbose true");
     run(&test, &[]).exits(0);
-    test.sh("git log -1 --format=%B").split("\n\nRalph-Iteration:").next().unwrap().to_owned()
+    test.sh("git log -1 --format=%B")
+        .split("\n\nRalph-Iteration:")
+        .next()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
@@ -62,7 +79,10 @@ fn a_long_message_is_kept_whole() {
     let long = ["many words"; 1000].join(" ");
     let text = told(&long);
     let (subject, body) = text.split_once("\n\n").unwrap();
-    assert!(subject.chars().count() <= 72 && subject.ends_with('…'), "{subject}");
+    assert!(
+        subject.chars().count() <= 72 && subject.ends_with('…'),
+        "{subject}"
+    );
     assert_eq!(body, long);
     let lines = format!("Short\n\n{}", ["a line of the body"; 600].join("\n"));
     assert_eq!(told(&lines), lines);

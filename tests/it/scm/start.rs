@@ -5,9 +5,15 @@ use crate::kit::Test;
 
 #[test]
 fn what_is_uncommitted_at_the_start_is_named() {
-    let test =
-        Test::git().script(MAKES).file("b", "").file("a", "").file("c c", "").file("README", "changed");
-    run(&test, &[]).exits(0).complains("will be in the first commit: 4 files (README, a, b, …)");
+    let test = Test::git()
+        .script(MAKES)
+        .file("b", "")
+        .file("a", "")
+        .file("c c", "")
+        .file("README", "changed");
+    run(&test, &[])
+        .exits(0)
+        .complains("will be in the first commit: 4 files (README, a, b, …)");
     let test = Test::git().script(MAKES).file("made", "");
     run(&test, &["--promise", "X", "-m", "1"]).complains("in the first commit: 1 file (made)");
     let test = Test::git().script(MAKES);
@@ -17,7 +23,10 @@ fn what_is_uncommitted_at_the_start_is_named() {
 #[test]
 fn where_nothing_can_be_committed_nothing_starts() {
     let test = Test::new().script(MAKES);
-    run(&test, &[]).exits(2).complains("--scm commit needs a git repository").complains("hint: git init");
+    run(&test, &[])
+        .exits(2)
+        .complains("--scm commit needs a git repository")
+        .complains("hint: git init");
     assert!(!test.loop_dir("a").exists());
     test.sh("git init -q --bare .");
     run(&test, &[]).exits(2).complains("bare repository");
@@ -26,10 +35,18 @@ fn where_nothing_can_be_committed_nothing_starts() {
     let mut command = test.ralph_command(&RUN);
     command.env("PATH", test.root().join("nowhere"));
     command.args(["--no-preflight"]);
-    test.start_command(command).end().exits(2).complains("needs git, and there is none: git");
+    test.start_command(command)
+        .end()
+        .exits(2)
+        .complains("needs git, and there is none: git");
 
     let mut command = test.ralph_command(&RUN);
-    for who in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
+    for who in [
+        "GIT_AUTHOR_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_COMMITTER_EMAIL",
+    ] {
         command.env_remove(who);
     }
     test.sh("git config user.useConfigOnly true");
@@ -43,26 +60,47 @@ fn where_nothing_can_be_committed_nothing_starts() {
 #[test]
 fn words_that_make_no_sense_are_refused() {
     let test = Test::git().script(MAKES);
-    run(&test, &["--scm", "git push"]).exits(2).complains("\"git push\" names git itself");
+    run(&test, &["--scm", "git push"])
+        .exits(2)
+        .complains("\"git push\" names git itself");
     test.write(".ralph/settings.json", r#"{"scm": {"command": "hg"}}"#);
-    run(&test, &[]).exits(2).complains("command is \"hg\", and only git is understood");
+    run(&test, &[])
+        .exits(2)
+        .complains("command is \"hg\", and only git is understood");
     test.write(".ralph/settings.json", "{}");
-    run(&test, &["--scm", "push 'x"]).exits(2).complains("without its pair");
-    run(&test, &["--scm", " "]).exits(2).complains("--scm: a task is empty");
+    run(&test, &["--scm", "push 'x"])
+        .exits(2)
+        .complains("without its pair");
+    run(&test, &["--scm", " "])
+        .exits(2)
+        .complains("--scm: a task is empty");
 }
 
 #[test]
 fn what_may_fail_is_warned_of() {
     let test = Test::git().script(MAKES);
-    run(&test, &["--scm", "push", "--dry-run"]).exits(0).complains("no remote");
+    run(&test, &["--scm", "push", "--dry-run"])
+        .exits(0)
+        .complains("no remote");
     test.sh("git remote add origin ../x");
-    run(&test, &["--scm", "push", "--dry-run"]).exits(0).complains("this branch has no upstream");
-    assert_eq!(run(&test, &["--scm", "push origin HEAD", "--dry-run"]).exits(0).err, "");
+    run(&test, &["--scm", "push", "--dry-run"])
+        .exits(0)
+        .complains("this branch has no upstream");
+    assert_eq!(
+        run(&test, &["--scm", "push origin HEAD", "--dry-run"])
+            .exits(0)
+            .err,
+        ""
+    );
     test.sh("git checkout -q --detach");
-    run(&test, &["--scm", "push", "--dry-run"]).exits(0).complains("HEAD is on no branch");
+    run(&test, &["--scm", "push", "--dry-run"])
+        .exits(0)
+        .complains("HEAD is on no branch");
     test.sh("git checkout -q -b side && touch s && git add s && git commit -q -m s");
     test.sh(
         "git checkout -q main && touch m && git add m && git commit -q -m m && git merge -q --no-commit side",
     );
-    run(&test, &["--dry-run"]).exits(0).complains("a merge is under way");
+    run(&test, &["--dry-run"])
+        .exits(0)
+        .complains("a merge is under way");
 }

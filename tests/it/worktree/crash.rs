@@ -6,8 +6,9 @@ use crate::kit::{Test, until};
 
 #[test]
 fn a_killed_loop_goes_on_in_its_worktree_and_what_it_had_done_is_committed() {
-    let test = Test::git()
-        .script("iteration 1\n write half\n  | x\n say here\n hang\niteration 2\n write made\n  | x\n");
+    let test = Test::git().script(
+        "iteration 1\n write half\n  | x\n say here\n hang\niteration 2\n write made\n  | x\n",
+    );
     let live = test.start(&RUN);
     live.until_out("  | here\n");
     crash(live);
@@ -15,10 +16,16 @@ fn a_killed_loop_goes_on_in_its_worktree_and_what_it_had_done_is_committed() {
         .exits(0)
         .says("worktree commit: 1 file (half)")
         .says("worktree commit: 1 file (made)");
-    assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "Make it.", "first"]);
+    assert_eq!(
+        subjects(&test, "ralph/a"),
+        ["Make it.", "Make it.", "first"]
+    );
     let iterations =
         test.sh("git log --format='%(trailers:key=Ralph-Iteration,valueonly,separator=)' ralph/a");
-    assert_eq!(iterations.split_whitespace().collect::<Vec<_>>(), ["a", "2", "a", "1"]);
+    assert_eq!(
+        iterations.split_whitespace().collect::<Vec<_>>(),
+        ["a", "2", "a", "1"]
+    );
     assert!(!test.workspace().join("half").exists());
 }
 
@@ -36,23 +43,36 @@ fn a_kill_in_the_middle_of_a_commit_commits_once() {
         let live = test.start(&RUN);
         until(hook, || held.exists());
         crash(live);
-        test.ralph(&["resume", "a"]).exits(0).says("worktree commit: 1 file (made) as ");
+        test.ralph(&["resume", "a"])
+            .exits(0)
+            .says("worktree commit: 1 file (made) as ");
         assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "first"], "{hook}");
     }
 }
 
 /// A repository in which checking out takes for ever, and what says that it has begun.
 fn slow() -> (Test, std::path::PathBuf) {
-    let test = Test::git().script(MAKES).file(".gitattributes", "big filter=slow\n").file("big", "x\n");
+    let test = Test::git()
+        .script(MAKES)
+        .file(".gitattributes", "big filter=slow\n")
+        .file("big", "x\n");
     test.sh("git add -A && git commit -q -m big");
     let begun = test.root().join("begun");
-    let filter = format!("git config filter.slow.smudge 'echo $$ > {}; exec sleep 600'", begun.display());
+    let filter = format!(
+        "git config filter.slow.smudge 'echo $$ > {}; exec sleep 600'",
+        begun.display()
+    );
     test.sh(&filter);
     (test, begun)
 }
 
 fn is_as_before(test: &Test) {
-    assert_eq!(test.sh("git worktree list | wc -l").trim(), "1", "{}", test.sh("git worktree list"));
+    assert_eq!(
+        test.sh("git worktree list | wc -l").trim(),
+        "1",
+        "{}",
+        test.sh("git worktree list")
+    );
     assert_eq!(test.sh("git branch --list 'ralph/*'"), "");
     assert!(!place(test, "a").exists() && !test.loop_dir("a").exists());
     assert_eq!(test.survivors(), [0; 0]);
@@ -68,7 +88,11 @@ fn who_interrupts_the_making_of_a_worktree_finds_nothing_half_made() {
             until("the checkout", || begun.exists());
             live.signal(signal);
             let done = live.end();
-            assert_eq!(done.code, if signal == "INT" { 130 } else { 143 }, "{done:?}");
+            assert_eq!(
+                done.code,
+                if signal == "INT" { 130 } else { 143 },
+                "{done:?}"
+            );
             is_as_before(&test);
         }
     }
@@ -81,8 +105,14 @@ fn a_kill_in_the_making_of_a_worktree_leaves_nothing_that_the_next_loop_does_not
     until("the checkout", || begun.exists());
     kill_now(&[live.pid()]);
     live.end();
-    until("the filter", || !std::fs::read_to_string(&begun).unwrap().is_empty());
-    kill_now(&[std::fs::read_to_string(&begun).unwrap().trim().parse().unwrap()]);
+    until("the filter", || {
+        !std::fs::read_to_string(&begun).unwrap().is_empty()
+    });
+    kill_now(&[std::fs::read_to_string(&begun)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap()]);
     until("the end of all", || test.survivors().is_empty());
     test.sh("git config --unset filter.slow.smudge");
     run(&test, &[]).exits(0);
@@ -106,44 +136,63 @@ fn a_stop_commits_what_there_is() {
     live.until_out("  | here\n");
     live.signal("INT");
     // Two at once may be heard as one.
-    until("the first is heard", || test.events("b", "asked").len() == 1);
+    until("the first is heard", || {
+        test.events("b", "asked").len() == 1
+    });
     live.signal("INT");
     until("the hook", || here.exists());
     live.signal("INT");
-    live.end().exits(130).says("  unsaved  iteration 1 was not committed\n");
+    live.end()
+        .exits(130)
+        .says("  unsaved  iteration 1 was not committed\n");
     assert_eq!(test.survivors(), [0; 0]);
     std::fs::remove_file(test.workspace().join(".git/hooks/pre-commit")).unwrap();
-    test.script(MAKES).ralph(&["resume", "b"]).exits(0).says("worktree commit: 1 file (half)");
+    test.script(MAKES)
+        .ralph(&["resume", "b"])
+        .exits(0)
+        .says("worktree commit: 1 file (half)");
 }
 
 #[test]
 fn a_worktree_that_was_deleted_is_fatal_and_says_what_brings_it_back() {
-    let test = Test::git().script("iteration 1\n write one\n  | x\niteration 2\n write made\n  | x\n");
+    let test =
+        Test::git().script("iteration 1\n write one\n  | x\niteration 2\n write made\n  | x\n");
     run(&test, &["-m", "1"]).exits(1);
     let place = place(&test, "a");
     std::fs::remove_dir_all(&place).unwrap();
     test.ralph(&["set", "a", "max-iterations=5"]).exits(0);
-    let done = test.ralph(&["resume", "a"]).exits(1).complains("the worktree is gone: ");
+    let done = test
+        .ralph(&["resume", "a"])
+        .exits(1)
+        .complains("the worktree is gone: ");
     assert_eq!(test.status("a")["outcome"]["why"], "workspace");
     assert!(!place.exists(), "it does not come back empty");
     let (_, rest) = done.err.split_once("; git ").unwrap();
     let back = rest.split(" brings it back").next().unwrap();
     test.sh(&format!("git {back}"));
     test.ralph(&["resume", "a"]).exits(0);
-    assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "Make it.", "first"]);
+    assert_eq!(
+        subjects(&test, "ralph/a"),
+        ["Make it.", "Make it.", "first"]
+    );
 }
 
 #[test]
 fn a_worktree_that_has_lost_its_link_gives_nothing_to_the_repository_above() {
-    let test =
-        Test::git().script("iteration 1\n write one\n  | x\n sh rm .git\niteration 2\n write made\n  | x\n");
+    let test = Test::git()
+        .script("iteration 1\n write one\n  | x\n sh rm .git\niteration 2\n write made\n  | x\n");
     // The state directory lies in another repository of the user's.
     test.sh("cd .. && git init -q && git commit -q --allow-empty -m above");
     let done = run(&test, &[]).exits(1).complains("is one no longer");
     assert_eq!(test.sh("git -C .. log --format=%s"), "above\n");
     let (_, rest) = done.err.split_once("; git ").unwrap();
-    test.sh(&format!("git {}", rest.split(" may mend it").next().unwrap()));
-    test.ralph(&["resume", "a"]).exits(0).says("worktree commit: 1 file (one)");
+    test.sh(&format!(
+        "git {}",
+        rest.split(" may mend it").next().unwrap()
+    ));
+    test.ralph(&["resume", "a"])
+        .exits(0)
+        .says("worktree commit: 1 file (one)");
     assert_eq!(test.sh("git -C .. log --format=%s"), "above\n");
 }
 
@@ -152,10 +201,16 @@ fn a_kill_before_the_first_line_leaves_nothing_behind() {
     for name in ["a", ""] {
         let test = Test::git().script(MAKES);
         let held = test.root().join("held");
-        let hook =
-            format!("#!/bin/sh\ntest -e '{0}' || {{ touch '{0}'; exec sleep 600; }}\n", held.display());
+        let hook = format!(
+            "#!/bin/sh\ntest -e '{0}' || {{ touch '{0}'; exec sleep 600; }}\n",
+            held.display()
+        );
         let test = test.program(".git/hooks/post-checkout", &hook);
-        let named: &[&str] = if name.is_empty() { &[] } else { &["--name", name] };
+        let named: &[&str] = if name.is_empty() {
+            &[]
+        } else {
+            &["--name", name]
+        };
         let words = [&["run", "x", "--worktree"], named, &RUN[5..]].concat();
         let live = test.start(&words);
         until("the checkout", || held.exists());
@@ -164,8 +219,16 @@ fn a_kill_before_the_first_line_leaves_nothing_behind() {
             test.survivors().is_empty()
         });
         let _ = live.end();
-        assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "", "there is no loop");
-        assert_eq!(test.sh("git branch --list 'ralph/*'").lines().count(), 1, "half of it is there");
+        assert_eq!(
+            test.ralph(&["ls", "--names"]).exits(0).out,
+            "",
+            "there is no loop"
+        );
+        assert_eq!(
+            test.sh("git branch --list 'ralph/*'").lines().count(),
+            1,
+            "half of it is there"
+        );
         test.ralph(&words).exits(0);
         let own = if name.is_empty() { "shop-1" } else { name };
         assert_eq!(subjects(&test, &format!("ralph/{own}")), ["x", "first"]);
@@ -181,8 +244,16 @@ fn of_many_at_once_under_one_name_one_runs_and_none_takes_back_another_s() {
     let live: Vec<_> = (0..6).map(|_| test.start(&RUN)).collect();
     let done: Vec<_> = live.into_iter().map(crate::kit::Live::end).collect();
     let codes: Vec<i32> = done.iter().map(|done| done.code).collect();
-    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{done:?}");
-    assert_eq!(codes.iter().filter(|code| **code == 2).count(), 5, "{done:?}");
+    assert_eq!(
+        codes.iter().filter(|code| **code == 0).count(),
+        1,
+        "{done:?}"
+    );
+    assert_eq!(
+        codes.iter().filter(|code| **code == 2).count(),
+        5,
+        "{done:?}"
+    );
     assert!(place(&test, "a").join("made").exists());
     assert_eq!(test.status("a")["status"], "done");
     assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "first"]);
@@ -191,5 +262,8 @@ fn of_many_at_once_under_one_name_one_runs_and_none_takes_back_another_s() {
     for live in live {
         live.end().exits(0);
     }
-    assert_eq!(test.sh("git branch --list 'ralph/shop-*'").lines().count(), 6);
+    assert_eq!(
+        test.sh("git branch --list 'ralph/shop-*'").lines().count(),
+        6
+    );
 }

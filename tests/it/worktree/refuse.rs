@@ -16,14 +16,22 @@ fn traces(test: &Test) -> String {
 fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
     let before = traces(test);
     let done = test.ralph(words).exits(2).complains(error);
-    let (_, given) = done.err.split_once("hint: ").unwrap_or_else(|| panic!("no hint: {done:?}"));
+    let (_, given) = done
+        .err
+        .split_once("hint: ")
+        .unwrap_or_else(|| panic!("no hint: {done:?}"));
     assert!(given.contains(hint), "{hint:?} is not in {given:?}");
     assert_eq!(traces(test), before, "{words:?}");
 }
 
 #[test]
 fn a_repository_that_has_none_to_give() {
-    refused(&Test::new().script(MAKES), &RUN, "--worktree needs a git repository", "git init");
+    refused(
+        &Test::new().script(MAKES),
+        &RUN,
+        "--worktree needs a git repository",
+        "git init",
+    );
     let test = Test::new().script(MAKES);
     test.sh("git init -q");
     refused(&test, &RUN, "this repository has none", "git commit first");
@@ -33,30 +41,68 @@ fn a_repository_that_has_none_to_give() {
     let test = Test::git().script(MAKES);
     let mut command = test.ralph_command(&RUN);
     command.env("PATH", test.root().join("bin"));
-    test.start_command(command).end().exits(2).complains("--worktree needs git").complains("PATH");
+    test.start_command(command)
+        .end()
+        .exits(2)
+        .complains("--worktree needs git")
+        .complains("PATH");
     let mut command = test.ralph_command(&RUN);
     command.env("GIT_DIR", test.workspace().join(".git"));
-    test.start_command(command).end().exits(2).complains("GIT_DIR is set").complains("unset GIT_DIR");
+    test.start_command(command)
+        .end()
+        .exits(2)
+        .complains("GIT_DIR is set")
+        .complains("unset GIT_DIR");
     let mut command = test.ralph_command(&RUN);
     command.env("RALPH_STATE_DIR", test.workspace().join("state"));
-    test.start_command(command).end().exits(2).complains("is inside this repository");
+    test.start_command(command)
+        .end()
+        .exits(2)
+        .complains("is inside this repository");
     let mut command = test.ralph_command(&RUN);
-    for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
+    for name in [
+        "GIT_AUTHOR_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_COMMITTER_EMAIL",
+    ] {
         command.env(name, "");
     }
-    command.env_remove("GIT_COMMITTER_EMAIL").env("GIT_CONFIG_COUNT", "1");
-    command.env("GIT_CONFIG_KEY_0", "user.useConfigOnly").env("GIT_CONFIG_VALUE_0", "true");
-    test.start_command(command).end().exits(2).complains("git does not know who commits");
+    command
+        .env_remove("GIT_COMMITTER_EMAIL")
+        .env("GIT_CONFIG_COUNT", "1");
+    command
+        .env("GIT_CONFIG_KEY_0", "user.useConfigOnly")
+        .env("GIT_CONFIG_VALUE_0", "true");
+    test.start_command(command)
+        .end()
+        .exits(2)
+        .complains("git does not know who commits");
 }
 
 #[test]
 fn a_branch_that_cannot_be_had() {
     let test = Test::git().script(MAKES);
     let with = |flag: &'static str| [&["run", "x", "--name", "a", flag], &RUN[5..]].concat();
-    refused(&test, &with("--worktree=a..b"), "git has no branch of such a name", "feature/parser");
-    refused(&test, &with("--worktree=-x"), "git has no branch of such a name", "feature/parser");
+    refused(
+        &test,
+        &with("--worktree=a..b"),
+        "git has no branch of such a name",
+        "feature/parser",
+    );
+    refused(
+        &test,
+        &with("--worktree=-x"),
+        "git has no branch of such a name",
+        "feature/parser",
+    );
     refused(&test, &with("--worktree="), "--worktree", "--help");
-    refused(&test, &with("--worktree=main"), "the branch main is checked out in ", "another");
+    refused(
+        &test,
+        &with("--worktree=main"),
+        "the branch main is checked out in ",
+        "another",
+    );
     test.sh("git branch ralph/a");
     refused(
         &test,
@@ -65,7 +111,12 @@ fn a_branch_that_cannot_be_had() {
         "--worktree=ralph/a goes on with it",
     );
     test.sh("git branch -D -q ralph/a && git branch ralph");
-    refused(&test, &with("--worktree"), "--worktree cannot be made", "git worktree list");
+    refused(
+        &test,
+        &with("--worktree"),
+        "--worktree cannot be made",
+        "git worktree list",
+    );
     assert_eq!(subjects(&test, "ralph"), ["first"]);
 }
 
@@ -73,24 +124,73 @@ fn a_branch_that_cannot_be_had() {
 fn a_worktree_of_before_is_not_lost() {
     let test = Test::git().script(MAKES);
     run(&test, &[]).exits(0);
-    refused(&test, &RUN, "the loop \"a\" of before still has its worktree", "ralph rm a --worktree");
-    let plain = ["run", "x", "--name", "a", "--check", "true", "-m", "1", "--no-promise", "--", "true"];
+    refused(
+        &test,
+        &RUN,
+        "the loop \"a\" of before still has its worktree",
+        "ralph rm a --worktree",
+    );
+    let plain = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--check",
+        "true",
+        "-m",
+        "1",
+        "--no-promise",
+        "--",
+        "true",
+    ];
     refused(&test, &plain, "still has its worktree", "--keep-worktree");
-    test.ralph(&["rm", "a", "--keep-worktree"]).exits(0).says("kept the worktree ");
-    refused(&test, &RUN, "there is a worktree of this name already", "git worktree remove ");
+    test.ralph(&["rm", "a", "--keep-worktree"])
+        .exits(0)
+        .says("kept the worktree ");
+    refused(
+        &test,
+        &RUN,
+        "there is a worktree of this name already",
+        "git worktree remove ",
+    );
     assert!(place(&test, "a").join("made").exists());
-    test.sh(&format!("git worktree remove '{}'", place(&test, "a").display()));
-    refused(&test, &RUN, "the branch ralph/a exists already", "--worktree=ralph/a");
-    let words = [&["run", "x", "--name", "a", "--worktree=ralph/a"], &RUN[5..], &["-m", "1"]].concat();
+    test.sh(&format!(
+        "git worktree remove '{}'",
+        place(&test, "a").display()
+    ));
+    refused(
+        &test,
+        &RUN,
+        "the branch ralph/a exists already",
+        "--worktree=ralph/a",
+    );
+    let words = [
+        &["run", "x", "--name", "a", "--worktree=ralph/a"],
+        &RUN[5..],
+        &["-m", "1"],
+    ]
+    .concat();
     test.ralph(&words).exits(1);
-    assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "first"], "it was there already");
+    assert_eq!(
+        subjects(&test, "ralph/a"),
+        ["Make it.", "first"],
+        "it was there already"
+    );
 }
 
 #[test]
 fn what_is_wrong_in_the_worktree_is_seen_before_anything_starts_and_all_is_taken_back() {
-    let test = Test::git().script(MAKES).program("own-agent", "#!/bin/sh\n").file("claim", "");
+    let test = Test::git()
+        .script(MAKES)
+        .program("own-agent", "#!/bin/sh\n")
+        .file("claim", "");
     let agent = ["run", "x", "--name", "a", "--worktree", "--", "./own-agent"];
-    refused(&test, &agent, "there is no program ./own-agent", "install it");
+    refused(
+        &test,
+        &agent,
+        "there is no program ./own-agent",
+        "install it",
+    );
     test.sh("git add claim && git commit -q -m claim && rm claim");
     refused(
         &test,
@@ -108,8 +208,18 @@ fn a_living_loop_of_that_name_is_named_first() {
     let test = Test::git().script("iteration 1\n say here\n hang\n");
     let live = test.start(&RUN);
     live.until_out("  | here\n");
-    refused(&test, &RUN, "the loop \"a\" is already running", "ralph stop a");
-    refused(&test, &["rm", "a", "--worktree", "--force"], "the loop \"a\" is running", "ralph stop a first");
+    refused(
+        &test,
+        &RUN,
+        "the loop \"a\" is already running",
+        "ralph stop a",
+    );
+    refused(
+        &test,
+        &["rm", "a", "--worktree", "--force"],
+        "the loop \"a\" is running",
+        "ralph stop a first",
+    );
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130);
 }
@@ -118,15 +228,29 @@ fn a_living_loop_of_that_name_is_named_first() {
 fn a_word_behind_the_flag_that_may_be_a_branch_or_a_task() {
     let test = Test::git().script(MAKES);
     let agent = ["--agent", "script:../agent.script"];
-    for words in
-        [&["run", "--worktree", "mend"][..], &["spawn", "x", "--worktree", "mend"], &["--worktree", "mend"]]
-    {
+    for words in [
+        &["run", "--worktree", "mend"][..],
+        &["spawn", "x", "--worktree", "mend"],
+        &["--worktree", "mend"],
+    ] {
         let words = [words, &agent].concat();
-        refused(&test, &words, "--worktree mend: is \"mend\" the branch, or the task?", "--worktree=mend");
+        refused(
+            &test,
+            &words,
+            "--worktree mend: is \"mend\" the branch, or the task?",
+            "--worktree=mend",
+        );
     }
     // A text with spaces is a task, and so is what comes before.
-    for words in [&["run", "--worktree", "mend it"][..], &["run", "mend", "--worktree"]] {
-        test.ralph(&[words, &agent, &["--dry-run"]].concat()).exits(0).says("mend");
+    for words in [
+        &["run", "--worktree", "mend it"][..],
+        &["run", "mend", "--worktree"],
+    ] {
+        test.ralph(&[words, &agent, &["--dry-run"]].concat())
+            .exits(0)
+            .says("mend");
     }
-    test.ralph(&["rm", "--worktree", "mend"]).exits(2).complains("no loop is called `mend`");
+    test.ralph(&["rm", "--worktree", "mend"])
+        .exits(2)
+        .complains("no loop is called `mend`");
 }

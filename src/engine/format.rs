@@ -1,0 +1,145 @@
+//! How numbers, times and amounts are spelled, everywhere alike.
+
+/// `950`, `12.3k`, `4.5M`
+pub fn thousands(count: u64) -> String {
+    match count {
+        0..1000 => count.to_string(),
+        1000..1_000_000 => format!("{:.1}k", count as f64 / 1e3),
+        _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}
+
+/// `3m 42s`, `1h 5m`, `850ms`, `12.3s`.
+pub fn duration(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0 => format!("{ms}ms"),
+        1..=59 => match ms % 1000 / 100 {
+            0 => format!("{seconds}s"),
+            tenth => format!("{seconds}.{tenth}s"),
+        },
+        60..=3599 => match seconds % 60 {
+            0 => format!("{}m", seconds / 60),
+            rest => format!("{}m {rest}s", seconds / 60),
+        },
+        _ => match seconds % 3600 / 60 {
+            0 => format!("{}h", seconds / 3600),
+            minutes => format!("{}h {minutes}m", seconds / 3600),
+        },
+    }
+}
+
+/// `1 file`, `2 files`.
+pub fn plural(count: u64, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
+/// `1 process`, `2 processes`.
+pub fn processes(count: usize) -> String {
+    if count == 1 {
+        "1 process".into()
+    } else {
+        format!("{count} processes")
+    }
+}
+
+/// `$0.0234` below a dollar, `$12.30` above.
+pub fn dollars(usd: f64) -> String {
+    if usd.abs() < 1.0 {
+        format!("${usd:.4}")
+    } else {
+        format!("${usd:.2}")
+    }
+}
+
+/// `7/100`, or `7` without a limit.
+pub fn of_limit(number: u32, limit: Option<u32>) -> String {
+    limit.map_or_else(|| number.to_string(), |limit| format!("{number}/{limit}"))
+}
+
+/// A text as one word for a shell: as it is, or in quotation marks.
+pub fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,=:".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// `64 MiB`, `1.5 KiB`, `12 bytes`.
+pub fn bytes(count: u64) -> String {
+    let (unit, name) = match count {
+        0..1024 => return plural(count, "byte"),
+        1024..1_048_576 => (1024.0, "KiB"),
+        1_048_576..1_073_741_824 => (1_048_576.0, "MiB"),
+        _ => (1_073_741_824.0, "GiB"),
+    };
+    let value = format!("{:.1}", count as f64 / unit);
+    format!("{} {name}", value.strip_suffix(".0").unwrap_or(&value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_for_a_shell_stays_one_word() {
+        for (text, word) in [
+            ("ralph/a-1", "ralph/a-1"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(text), word);
+        }
+    }
+
+    #[test]
+    fn durations_read_as_people_say_them() {
+        for (ms, words) in [
+            (0, "0ms"),
+            (999, "999ms"),
+            (1000, "1s"),
+            (1099, "1s"),
+            (1100, "1.1s"),
+            (59_999, "59.9s"),
+            (60_000, "1m"),
+            (222_000, "3m 42s"),
+            (3_599_999, "59m 59s"),
+            (3_600_000, "1h"),
+            (3_900_000, "1h 5m"),
+            (90_000_000, "25h"),
+        ] {
+            assert_eq!(duration(ms), words);
+        }
+    }
+
+    #[test]
+    fn amounts_read_as_people_say_them() {
+        assert_eq!(plural(0, "file"), "0 files");
+        assert_eq!(plural(1, "file"), "1 file");
+        assert_eq!(plural(2, "file"), "2 files");
+        assert_eq!(dollars(0.0234), "$0.0234");
+        assert_eq!(dollars(-0.5), "$-0.5000");
+        assert_eq!(dollars(1.0), "$1.00");
+        assert_eq!(dollars(12.3), "$12.30");
+        assert_eq!(of_limit(7, Some(100)), "7/100");
+        assert_eq!(of_limit(7, None), "7");
+        for (count, words) in [
+            (1, "1 byte"),
+            (1023, "1023 bytes"),
+            (1024, "1 KiB"),
+            (1536, "1.5 KiB"),
+            (1_048_576, "1 MiB"),
+            (67_108_864, "64 MiB"),
+            (1_073_741_824, "1 GiB"),
+            (1_610_612_736, "1.5 GiB"),
+        ] {
+            assert_eq!(bytes(count), words);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! How a message of a bus looks.
+
+use super::one_line;
+use crate::store::Post;
+
+/// A message in one line: `2026-11-16 01:05:10 note auth#3: the words`.
+pub fn line(post: &Post) -> String {
+    let time = post.time.parse::<jiff::Timestamp>().map(|at| {
+        at.to_zoned(jiff::tz::TimeZone::system())
+            .strftime("%Y-%m-%d %H:%M:%S")
+            .to_string()
+    });
+    let time = time.unwrap_or_else(|_| one_line(&post.time));
+    format!(
+        "{time} {} {}: {}",
+        one_line(&post.kind),
+        one_line(&post.sender()),
+        one_line(&post.text)
+    )
+}
