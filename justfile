@@ -1,4 +1,4 @@
-# Short names for what is done often. `./test.sh` needs no `just`.
+# Shortcuts for common tasks. `./test.sh` works without `just`.
 
 set shell := ["bash", "-euo", "pipefail", "-c"]
 
@@ -6,11 +6,11 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 default:
     @just --list --unsorted
 
-# Build the program as it is shipped
+# Build the release binary
 build:
     cargo build --release --locked
 
-# Make the archive of a release: program, completions, manual pages; docs/releasing.md shows what is in it
+# Build a release archive with the program, completions and manual pages (see docs/releasing.md)
 dist:
     #!/usr/bin/env bash
     set -euo pipefail
@@ -25,7 +25,7 @@ dist:
         "$ralph" completions "${pair%%:*}" >"$dist/$name/completions/${pair#*:}"
     done
     "$ralph" man >"$dist/$name/man/man1/ralph.1"
-    # The main page lists the pages of the verbs as `ralph\-run(1)`.
+    # The main page lists the pages of the subcommands as `ralph\-run(1)`.
     for verb in $("$ralph" man | sed -n 's/^ralph\\-\(.*\)(1)$/\1/p'); do
         "$ralph" man "$verb" >"$dist/$name/man/man1/ralph-$verb.1"
     done
@@ -36,11 +36,11 @@ dist:
     tar -tzf "$name.tar.gz"
     cat "$name.tar.gz.sha256"
 
-# See a loop work, with an agent that needs no account
+# Run the demo, a loop with an agent that needs no account
 demo:
     cargo run --quiet --locked -- demo
 
-# Run everything that must hold before a commit
+# Run everything that must pass before a commit
 test *ARGS:
     ./test.sh {{ARGS}}
 
@@ -49,24 +49,24 @@ lint:
     cargo fmt
     cargo clippy --all-targets --locked -- -D warnings
 
-# Build the documentation of the library
+# Build the library documentation
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked --document-private-items
 
-# Check licences, sources, duplicates and known holes of the dependencies
+# Check the dependencies' licences, sources, duplicates and security advisories
 deny:
     cargo deny --locked check
 
-# Ask whether the engine's tests notice each small change to it
+# Check that the engine's tests catch small mutations of it
 mutants *ARGS:
     #!/usr/bin/env bash
-    # The engine imports nothing of ralph, so it is a crate by itself: each mutant builds in a second or two.
+    # The engine imports nothing else from ralph, so it builds as a separate crate, in a second or two per mutant.
     set -euo pipefail
     crate=target/mutants-engine
     rm -rf "$crate/src" "$crate/presets"
     mkdir -p "$crate/src"
     cp -r src/engine "$crate/src/engine"
-    # For what the engine may embed.
+    # The engine embeds some of the presets.
     [ ! -d presets ] || cp -r presets "$crate/presets"
     cp Cargo.lock "$crate/Cargo.lock"
     printf '//! The engine alone, for `just mutants`.\npub mod engine;\n' >"$crate/src/lib.rs"
@@ -91,9 +91,9 @@ mutants *ARGS:
     [workspace]
     TOML
     cd "$crate"
-    # The scratch crate lies in an ignored directory, hence `--gitignore false`.
+    # The scratch crate is in an ignored directory, hence `--gitignore false`.
     exec cargo mutants --gitignore false --no-shuffle --jobs 2 --timeout 30 {{ARGS}}
 
-# Measure one thing: overhead, flood, start, verbs, many, hook
+# Run one benchmark: overhead, flood, start, verbs, many, hook
 bench NAME:
     ./bench/{{NAME}}

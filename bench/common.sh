@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the benchmarks share: the program, a scratch directory, a clock, a median. Sourced, never run.
+# Shared by the benchmarks: building ralph, a scratch directory, a clock, a median. Source this file, do not run it.
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target=${CARGO_TARGET_DIR:-$repository/target}
@@ -9,18 +9,18 @@ die() {
     exit 1
 }
 
-# A fresh directory outside every git repository, removed at the end. BENCH_DIR chooses the disk.
-# `scratch` for files, `ralph` for a copy of the program: its path is known to belong to this run alone.
+# Builds ralph and creates a scratch directory outside every git repository, removed on exit. BENCH_DIR selects the
+# disk. Sets `scratch` to that directory and `ralph` to a copy of the program in it, a path that only this run uses.
 prepare() {
     cargo build --quiet --release --locked --manifest-path "$repository/Cargo.toml" --target-dir "$target"
     scratch=$(mktemp -d "${BENCH_DIR:-${TMPDIR:-/tmp}}/ralph-bench.XXXXXX")
     trap 'rm -rf -- "$scratch"' EXIT
     trap 'exit 130' INT TERM
     ! git -C "$scratch" rev-parse --git-dir >/dev/null 2>&1 ||
-        die "$scratch lies in a git repository: set BENCH_DIR to a directory that does not"
+        die "$scratch is in a git repository: set BENCH_DIR to a directory that is not"
     ralph=$scratch/ralph
     cp "$target/release/ralph" "$ralph"
-    # Neither the caller's settings nor a loop around this script may reach the loops measured here.
+    # The caller's settings, or a loop that this script runs in, must not affect the loops measured here.
     local name
     for name in "${!RALPH_@}"; do unset "$name"; done
     export XDG_CONFIG_HOME=$scratch/config
@@ -30,7 +30,7 @@ prepare() {
         printf 'note: a tmpfs makes durable writes free; set BENCH_DIR to a directory on a disk\n'
 }
 
-# Builds bench/$1.rs, with the rustc flags that follow, and prints the path of the program.
+# tool NAME FLAGS…: builds bench/NAME.rs with these rustc flags and prints the path of the program.
 tool() {
     local out=$target/bench/$1 source=$repository/bench/$1.rs
     shift
@@ -41,22 +41,22 @@ tool() {
     printf '%s\n' "$out"
 }
 
-# Microseconds since 1970, in `clock`; a variable and not an output, because a subshell costs a fork.
+# Sets `clock` to microseconds since 1970. It is a variable, because printing it would cost a fork for the subshell.
 # shellcheck disable=SC2034 # read by the scripts that source this file
 read_clock() { clock=${EPOCHREALTIME/[.,]/}; }
 
-# The middle one of the numbers given.
+# Prints the median of its arguments.
 median() {
     printf '%s\n' "$@" | sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# ratio A B: A/B with two decimals.
+# ratio A B: prints A/B with two decimals.
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
 
-# rate COUNT MICROSECONDS: per second, rounded.
+# rate COUNT MICROSECONDS: prints the rounded rate per second.
 rate() { awk -v n="$1" -v us="$2" 'BEGIN { printf "%.0f", n * 1e6 / us }'; }
 
-# Dies unless the loop $1 under $RALPH_STATE_DIR has run $2 iterations: a loop that ended early is fast.
+# ran NAME COUNT: dies unless the loop has run COUNT iterations, because a loop that ends early looks fast.
 ran() {
     local json
     json=$("$ralph" status "$1" --json)

@@ -1,5 +1,6 @@
-//! `crowd EXE` prints one line for each loop that a supervisor runs from EXE, summed over that loop's own processes:
-//! name, processes, threads, resident kB, proportional kB, clock ticks, microseconds on a processor, wake-ups.
+//! `crowd EXE` prints one line for each loop whose supervisor runs EXE, summed over the loop's own
+//! processes: name, processes, threads, resident kB, proportional kB, clock ticks, microseconds of
+//! CPU time, wake-ups.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,21 +24,34 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut loops: BTreeMap<String, Sum> = BTreeMap::new();
-    for entry in fs::read_dir("/proc").expect("there is a /proc").flatten() {
+    for entry in fs::read_dir("/proc").expect("/proc can be read").flatten() {
         let place = entry.path();
         if !fs::read_link(place.join("exe")).is_ok_and(|link| link == Path::new(&exe)) {
             continue;
         }
-        let words = fs::read(place.join("cmdline")).unwrap_or_default();
-        let mut words = words.split(|byte| *byte == 0);
-        if words.nth(1) != Some(b"__supervise") {
+        let args = fs::read(place.join("cmdline")).unwrap_or_default();
+        let mut args = args.split(|byte| *byte == 0);
+        if args.nth(1) != Some(b"__supervise") {
             continue;
         }
-        let Some(name) = words.next().map(|name| String::from_utf8_lossy(name).into_owned()) else { continue };
+        let Some(name) = args
+            .next()
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+        else {
+            continue;
+        };
         add(loops.entry(name).or_default(), &place);
     }
     for (name, sum) in loops {
-        let Sum { processes, threads, resident, proportional, ticks, micros, wakes } = sum;
+        let Sum {
+            processes,
+            threads,
+            resident,
+            proportional,
+            ticks,
+            micros,
+            wakes,
+        } = sum;
         println!("{name} {processes} {threads} {resident} {proportional} {ticks} {micros} {wakes}");
     }
     ExitCode::SUCCESS
@@ -50,21 +64,35 @@ fn add(sum: &mut Sum, process: &Path) {
     sum.resident += field(&rollup, "Rss:");
     sum.proportional += field(&rollup, "Pss:");
     let stat = read(&process.join("stat"));
-    // A name may hold spaces; what follows it does not.
+    // The process name may contain spaces and parentheses; the fields after it do not.
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let times = after_name.split_whitespace().skip(11).take(2);
-    sum.ticks += times.filter_map(|time| time.parse::<u64>().ok()).sum::<u64>();
-    for task in fs::read_dir(process.join("task")).into_iter().flatten().flatten() {
+    sum.ticks += times
+        .filter_map(|time| time.parse::<u64>().ok())
+        .sum::<u64>();
+    for task in fs::read_dir(process.join("task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         sum.threads += 1;
-        sum.wakes += field(&read(&task.path().join("status")), "voluntary_ctxt_switches:");
+        sum.wakes += field(
+            &read(&task.path().join("status")),
+            "voluntary_ctxt_switches:",
+        );
         let on_processor = read(&task.path().join("schedstat"));
-        let nanos = on_processor.split_whitespace().next().and_then(|nanos| nanos.parse::<u64>().ok());
+        let nanos = on_processor
+            .split_whitespace()
+            .next()
+            .and_then(|nanos| nanos.parse::<u64>().ok());
         sum.micros += nanos.unwrap_or(0) / 1000;
     }
 }
 
-/// The number after a name at the start of a line.
+/// The number after `name` on the line that starts with it, or 0.
 fn field(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
-    line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse().ok()).unwrap_or(0)
+    line.and_then(|line| line.split_whitespace().next())
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }

@@ -1,11 +1,15 @@
-//! An agent that talks too much: `gush lines BYTES` in lines of 80, `gush line BYTES` without any newline.
+//! An agent that prints a lot: `gush lines BYTES` in lines of 80 bytes, `gush line BYTES` without
+//! any newline.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
-    let (kind, bytes) = (args.next(), args.next().and_then(|n| n.parse::<usize>().ok()));
+    let (kind, bytes) = (
+        args.next(),
+        args.next().and_then(|n| n.parse::<usize>().ok()),
+    );
     let (Some(kind), Some(mut left)) = (kind, bytes) else {
         eprintln!("usage: gush lines|line BYTES");
         return ExitCode::from(2);

@@ -1,5 +1,5 @@
-//! The cheapest agent there is: reads its prompt and goes. It has no run-time library, because starting one
-//! costs more than anything that is measured here.
+//! The cheapest possible agent: reads its prompt and exits. It uses no runtime library, because
+//! starting one costs more than anything measured here.
 #![no_std]
 #![no_main]
 
@@ -19,7 +19,7 @@ extern "C" fn _start() -> ! {
 #[cfg(target_arch = "x86_64")]
 fn system_call(number: usize, first: usize, second: usize, third: usize) -> isize {
     let result;
-    // SAFETY: read writes into a buffer of the length it is given, and exit does not come back.
+    // SAFETY: read writes into a buffer of the given length, and exit does not return.
     unsafe {
         asm!(
             "syscall",

@@ -1,7 +1,7 @@
-//! A loop whose agent is a command, stopped by a thread of the host if it takes too long.
+//! Runs a loop whose agent is a command, and stops it from another thread if it takes too long.
 //!
-//! `cargo run --example command_agent` needs no account: the agent is a shell script, and the work is in a
-//! temporary directory. Put the command of a coding agent in its place.
+//! `cargo run --example command_agent` needs no account: the agent is a shell script that works in a
+//! temporary directory. Replace it with the command of a coding agent.
 
 use ralph::{Act, Loop};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
-/// Reads its prompt, as a coding agent would, and does a part of the work each time that it is called.
+/// Reads its prompt, as a coding agent would, and does one part of the work per iteration.
 const AGENT: &str = "
 cat > /dev/null
 for part in walls roof door; do
@@ -37,12 +37,12 @@ fn run(place: &Path) -> Result<(), Box<dyn std::error::Error>> {
         .max_iterations(10)
         .iteration_timeout(Duration::from_secs(60))
         .on_act(|act| {
-            if let Act::Said(text) = act {
+            if let Act::Text(text) = act {
                 print!("  {text}");
             }
         });
 
-    // Any thread may stop the loop: here one that loses its patience after five minutes.
+    // Any thread can stop the loop. This one stops it after five minutes.
     let (over, wait) = mpsc::channel::<()>();
     let stopper = house.stopper();
     let watchdog = thread::spawn(move || {
@@ -55,9 +55,21 @@ fn run(place: &Path) -> Result<(), Box<dyn std::error::Error>> {
     watchdog.join().map_err(|_| "the watchdog panicked")?;
 
     let report = report?;
-    println!("{} after {} iterations", report.stop_reason, report.iterations.len());
+    println!(
+        "{} after {} iterations",
+        report.stop_reason,
+        report.iterations.len()
+    );
     for check in report.iterations.iter().flat_map(|one| &one.checks) {
-        println!("  {} {}", if check.passed { "green" } else { "red  " }, check.command);
+        println!(
+            "  {} {}",
+            if check.passed { "green" } else { "red  " },
+            check.command
+        );
     }
-    if report.success { Ok(()) } else { Err("the house is not built".into()) }
+    if report.success {
+        Ok(())
+    } else {
+        Err("the house is not built".into())
+    }
 }

@@ -1,7 +1,8 @@
-//! A loop whose agent is a function: it sorts a list one step at a time until a real check is green.
+//! Runs a loop whose agent is a function that sorts a list, one step per iteration, until a real
+//! check is green.
 //!
-//! `cargo run --example function_agent` needs no account: the agent is the code below, and the work is in a
-//! temporary directory.
+//! `cargo run --example function_agent` needs no account: the agent is the code below, and it works
+//! in a temporary directory.
 
 use ralph::{Act, Event, Loop, Turn};
 use std::path::Path;
@@ -16,7 +17,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn run(place: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    fs::write(place.join("work/names.txt"), "Walter\nGrace\nEdsger\nBarbara\nAda\n")?;
+    fs::write(
+        place.join("work/names.txt"),
+        "Walter\nGrace\nEdsger\nBarbara\nAda\n",
+    )?;
 
     let report = Loop::new("Sort names.txt. Swap one pair of neighbours at a time.")
         .workspace(place.join("work"))
@@ -30,22 +34,38 @@ fn run(place: &Path) -> Result<(), Box<dyn std::error::Error>> {
             }
         })
         .on_act(|act| {
-            if let Act::UsedTool { name, about, .. } = act {
+            if let Act::ToolFinished { name, about, .. } = act {
                 println!("  {name}: {about}");
             }
         })
         .run_with(swap_one_pair)?;
 
-    println!("{}: {} iterations", report.stop_reason, report.iterations.len());
+    println!(
+        "{}: {} iterations",
+        report.stop_reason,
+        report.iterations.len()
+    );
     println!("cost: ${:.2}", report.total_cost.unwrap_or_default());
     for one in &report.iterations {
-        let verdict = if one.checks.iter().all(|check| check.passed) { "green" } else { "red" };
-        println!("  {}: {verdict}, {} steps", one.iteration, one.steps.unwrap_or_default());
+        let verdict = if one.checks.iter().all(|check| check.passed) {
+            "green"
+        } else {
+            "red"
+        };
+        println!(
+            "  {}: {verdict}, {} steps",
+            one.iteration,
+            one.steps.unwrap_or_default()
+        );
     }
-    if report.success { Ok(()) } else { Err("the list is not sorted".into()) }
+    if report.success {
+        Ok(())
+    } else {
+        Err("the list is not sorted".into())
+    }
 }
 
-/// The agent. A real one would send `turn.prompt()` to a model and carry out what comes back.
+/// The agent. A real one would send `turn.prompt()` to a model and carry out its response.
 fn swap_one_pair(turn: &Turn) -> Result<String, std::io::Error> {
     let path = turn.workspace().join("names.txt");
     let text = fs::read_to_string(&path)?;

@@ -1,7 +1,8 @@
-//! Runs a coding agent again and again, each time with a fresh context, until the work is proven done.
+//! Runs a coding agent again and again, each time with a fresh context, until checks prove the work
+//! done.
 //!
-//! The program `ralph` does so with an agent's command line. This library does it inside another program, with a
-//! command or with a function of that program as the agent. [`Loop`] is the front door:
+//! The `ralph` program runs loops from the command line. This library runs them inside your own
+//! program, with a command or one of your functions as the agent. Start with [`Loop`]:
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,18 +36,20 @@
 //!
 //! # What a host can rely on
 //!
-//! - *Nothing of the process is changed*: no signal handler, no fork of the host, no change of directory or
-//!   environment, nothing on standard output or standard error. Several loops may run in as many threads.
-//! - *The host's own children are left alone.* What a command agent or a check leaves behind is ended before the
-//!   next iteration: its descendants, its session, and whatever carries the loop's mark in its environment. What a
-//!   function starts is the function's own business. The host must not ignore `SIGCHLD`, nor wait for just any
-//!   child: exit statuses of agents and checks would be lost, and unknown is not green.
-//! - *A thread cannot be killed.* A function that is told to return ([`Turn::is_cancelled`]) and does not makes the
-//!   loop fatal, and its thread stays.
-//! - *A panic of the function* is a failed iteration, where the host unwinds panics.
-//! - *The loop is on disk as any other*: `ralph status`, `ralph logs` and `ralph stop` know it.
+//! - *The host process is not changed*: no signal handlers, no fork, no change of directory or
+//!   environment, no output. Several loops can run on as many threads.
+//! - *The host's own children are left alone.* Before the next iteration, ralph ends the processes
+//!   that a command agent or a check left behind: its descendants, its session, and every process
+//!   with the loop's marker in its environment. Processes that your function starts are yours to
+//!   end. The host must not ignore `SIGCHLD` and must not wait for arbitrary children: the exit
+//!   statuses of agents and checks would be lost, and a check with an unknown status is not green.
+//! - *A thread cannot be killed.* If a function does not return although [`Turn::is_cancelled`] is
+//!   true, the loop ends as fatal and the thread keeps running.
+//! - *A panic in the function* fails the iteration, if the host unwinds panics.
+//! - *The loop is on disk like any other*: `ralph status`, `ralph logs` and `ralph stop` work on
+//!   it.
 //!
-//! The crate's rooms are described in ARCHITECTURE.md.
+//! ARCHITECTURE.md describes the modules of the crate.
 
 mod agent;
 mod cli;
@@ -65,34 +68,36 @@ mod terminal;
 mod ui;
 
 pub use agent::function::Turn;
-pub use engine::plan::{Approve, Level};
+pub use engine::plan::{Approve, ContextLevel};
 pub use engine::{Act, Event, Limit, Outcome};
 pub use library::{CheckResult, Error, IterationReport, Loop, Reply, Report, Stopper};
 
-/// What the fields of an [`Event`] are made of.
+/// The types of an [`Event`]'s fields.
 pub mod event {
     pub use crate::engine::event::{
-        Change, CheckReport, Door, Exit, Fault, Marker, Notice, Report, Said, Verdict, Wish,
+        AgentReport, CheckReport, Fault, LimitChange, Marker, Notice, ProcessExit, Request,
+        RequestSource, TextSignals,
     };
-    pub use crate::engine::scm::{Skip, TaskReport};
+    pub use crate::engine::outcome::OutcomeSummary;
+    pub use crate::engine::scm::{ScmTaskReport, SkipReason};
 }
 
 #[doc(hidden)]
 pub use commands::main;
 
-/// What tests and fuzzers need; no part of the interface.
+/// Internals for tests and fuzzers. Not part of the API.
 #[doc(hidden)]
 pub mod testing {
-    pub use crate::cli::Words;
+    pub use crate::cli::Cli;
     pub use crate::client::slash;
     pub use crate::client::{hook, loop_file, transcript};
-    pub use crate::engine::prompt::NAMES;
-    pub use crate::engine::template::unknown;
-    pub use crate::library::replay::{Replay, covered, reset_in_thread, reset_time};
-    pub use crate::store::{Header, Line, Message};
+    pub use crate::engine::prompt::TEMPLATE_FIELDS;
+    pub use crate::engine::template::find_invalid_tag;
+    pub use crate::library::replay::{Replay, codex_rollout_reset, redact_both_ways, reset_time};
+    pub use crate::store::{InboxMessage, JournalHeader, JournalLine};
 }
 
-/// The page on the library is held to what compiles.
+/// Compiles the examples in docs/library.md.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/library.md")]
-mod page {}
+mod library_guide {}

@@ -1,4 +1,4 @@
-//! Parse, call, exit code.
+//! The `ralph` program: passes its arguments to the library and exits with its code.
 
 fn main() -> std::process::ExitCode {
     ralph::main(std::env::args_os().collect())

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Looks for what a reviewer would send back: bad syntax, left-over debug lines, lines too long.
+# Finds what a reviewer would reject: syntax errors, leftover debug lines, overlong lines.
 cd "$(dirname "$0")" || exit 1
 sh -n total.sh || exit 1
 if grep -n 'debug' total.sh; then

@@ -2,7 +2,7 @@
 # total.sh FILE: adds up an invoice.
 #
 # A line is item;quantity;price, with the price in euros and cents: tea;3;2.50
-# Empty lines, and lines that begin with #, do not count.
+# Empty lines and lines that start with # are ignored.
 set -eu
 
 sum=0

@@ -1,6 +1,6 @@
-//! An agent that is a function of the host program: called in a thread of its own, once an iteration.
+//! Runs an agent that is a function of the host program: one call per iteration, on its own thread.
 
-use crate::engine::{Act, Exit};
+use crate::engine::{Act, ProcessExit};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,207 +11,197 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// What an agent's function comes to: its final words, or why it failed.
-pub type Answer = Result<String, String>;
+/// What an agent function returns: its final message, or why it failed.
+pub(crate) type FunctionResult = Result<String, String>;
 
-/// The function, for all of a loop's iterations; there is never a second call at once.
-pub type Function = Arc<Mutex<dyn FnMut(&Turn) -> Answer + Send>>;
+/// The agent function, shared by all iterations of a loop. Calls never overlap.
+pub(crate) type AgentFunction = Arc<Mutex<dyn FnMut(&Turn) -> FunctionResult + Send>>;
 
-/// So many notes may wait to be heard. A function that tells more has to wait, so that neither its words fill the
-/// memory nor its limits go unheard.
-const UNHEARD: usize = 256;
+/// How many messages a function may send ahead of the runner. A function that sends more blocks, so
+/// that neither memory grows without bound nor limits go unnoticed.
+const CHANNEL_CAPACITY: usize = 256;
 
-/// Wakes a runner that waits in `poll`. Whoever rings holds both ends, so that nobody rings at a closed door.
-pub struct Bell {
-    ear: OwnedFd,
-    rope: OwnedFd,
+/// Wakes a runner that waits in `poll`. It owns both ends of its pipe, so waking never fails
+/// because the other end was closed.
+pub(crate) struct Waker {
+    read_end: OwnedFd,
+    write_end: OwnedFd,
 }
 
-impl Bell {
-    /// A bell that nobody has rung.
-    pub fn new() -> io::Result<Self> {
-        let (ear, rope) = pipe_with(PipeFlags::CLOEXEC)?;
-        rustix::io::ioctl_fionbio(&ear, true)?;
-        rustix::io::ioctl_fionbio(&rope, true)?;
-        Ok(Self { ear, rope })
+impl Waker {
+    pub(crate) fn new() -> io::Result<Self> {
+        let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&read_end, true)?;
+        rustix::io::ioctl_fionbio(&write_end, true)?;
+        Ok(Self {
+            read_end,
+            write_end,
+        })
     }
 
-    /// Rings; a pipe that is full has been rung before.
-    pub fn ring(&self) {
-        let _ = rustix::io::write(&self.rope, b"!");
+    /// Wakes the runner. If the pipe is full, a wakeup is already pending.
+    pub(crate) fn wake(&self) {
+        let _ = rustix::io::write(&self.write_end, b"!");
     }
 
-    /// What to poll.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.ear.as_fd()
+    /// Returns the descriptor to poll for reading.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.read_end.as_fd()
     }
 
-    /// Forgets that it was rung; the caller looks at everything anyway.
-    pub fn clear(&self) {
+    /// Clears all pending wakeups. Call this before checking for work, not after.
+    pub(crate) fn clear(&self) {
         let mut bytes = [0; 512];
-        while rustix::io::read(&self.ear, &mut bytes[..]) == Ok(bytes.len()) {}
+        while rustix::io::read(&self.read_end, &mut bytes[..]) == Ok(bytes.len()) {}
     }
 }
 
-/// One iteration, as an agent's function sees it.
+/// One iteration, as an agent function sees it.
 ///
-/// It can be shared with other threads for as long as the function runs. Whoever tells more than the loop's
-/// observers can take in is held up until they have.
+/// You can share it with other threads for as long as the function runs. Methods that report
+/// something block while the loop's observers are behind.
 pub struct Turn {
-    /// What it is told.
-    pub(crate) prompt: String,
-    /// Which one it is.
-    pub(crate) iteration: u32,
-    /// Where it works.
-    pub(crate) workspace: PathBuf,
-    /// Where it may leave markers.
-    pub(crate) task_dir: PathBuf,
+    prompt: String,
+    iteration: u32,
+    workspace: PathBuf,
+    task_dir: PathBuf,
     cancelled: Arc<AtomicBool>,
-    notes: SyncSender<Note>,
-    bell: Arc<Bell>,
+    messages: SyncSender<TurnMessage>,
+    waker: Arc<Waker>,
 }
 
 impl Turn {
-    /// What the agent is told: the task, what counts as done, what failed and what has changed so far.
+    /// The prompt: the task, what counts as done, which checks failed and what has changed so far.
     pub fn prompt(&self) -> &str {
         &self.prompt
     }
 
-    /// The number of this iteration; the first is 1.
+    /// The number of this iteration, starting at 1.
     pub fn iteration(&self) -> u32 {
         self.iteration
     }
 
-    /// The directory in which the work is to be done. The host's current directory may be another.
+    /// The directory to work in. It may differ from the host's current directory.
     pub fn workspace(&self) -> &Path {
         &self.workspace
     }
 
-    /// The directory in which an agent may leave a marker, such as a file called `DONE`.
+    /// The directory for markers, such as a file called `DONE`.
     pub fn task_dir(&self) -> &Path {
         &self.task_dir
     }
 
-    /// Whether the function is asked to return: a limit is reached, a signal was seen, or somebody stopped
-    /// the loop. A thread cannot be killed, so a function that works for long should look here often.
+    /// Whether the function should return: a limit was reached, a signal was found, or the loop was
+    /// stopped. A thread cannot be killed, so a function that runs for long should check this
+    /// often.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// Tells what the agent says, as it says it. It is kept in the iteration's log.
+    /// Reports text of the agent as it is produced. It goes to the iteration's log.
     pub fn said(&self, text: impl Into<String>) {
-        self.tell(Act::Said(text.into().into()));
+        self.emit(Act::Text(text.into().into()));
     }
 
-    /// Tells that the agent used a tool: which, on what, and whether that went well. Each is one step.
+    /// Reports that the agent used a tool: which one, on what, and whether it succeeded. Each use
+    /// is one step.
     pub fn used_tool(&self, name: impl Into<String>, about: impl Into<String>, ok: bool) {
-        self.tell(Act::UsedTool {
+        self.emit(Act::ToolFinished {
             name: name.into().into(),
             about: about.into().into(),
             ok,
         });
     }
 
-    /// Tells that the agent was not allowed something.
+    /// Reports that the agent was denied a permission.
     pub fn denied(&self, what: impl Into<String>) {
-        self.tell(Act::Denied(what.into().into()));
+        self.emit(Act::Denied(what.into().into()));
     }
 
-    /// Tells that so many dollars more were spent. They count against the loop's budget.
+    /// Reports that this many more dollars were spent. They count against the loop's budget.
     pub fn cost(&self, usd: f64) {
-        self.tell(Act::Cost(usd));
+        self.emit(Act::Cost(usd));
     }
 
-    fn tell(&self, act: Act<'static>) {
-        self.send(Note::Act(act));
+    fn emit(&self, act: Act<'static>) {
+        self.send(TurnMessage::Act(act));
     }
 
-    fn send(&self, note: Note) {
-        // A runner that has given this function up hears no more.
-        if self.notes.send(note).is_ok() {
-            self.bell.ring();
+    fn send(&self, message: TurnMessage) {
+        // The channel is closed if the runner has given up on this function.
+        if self.messages.send(message).is_ok() {
+            self.waker.wake();
         }
     }
 }
 
-/// What comes out of the thread.
-enum Note {
-    /// The agent did something.
+/// What the function's thread sends to the runner.
+enum TurnMessage {
     Act(Act<'static>),
-    /// The function has returned, or panicked.
-    Over(Exit),
+    /// The function returned or panicked.
+    Ended(ProcessExit),
 }
 
-/// What a turn is made of.
-pub struct Invitation {
-    /// What the agent is told.
-    pub prompt: String,
-    /// Which iteration this is.
-    pub iteration: u32,
-    /// Where the work is.
-    pub workspace: PathBuf,
-    /// Where markers go.
-    pub task_dir: PathBuf,
+/// The parameters of one call.
+pub(crate) struct CallRequest {
+    pub(crate) prompt: String,
+    pub(crate) iteration: u32,
+    pub(crate) workspace: PathBuf,
+    pub(crate) task_dir: PathBuf,
 }
 
-/// A call under way.
-pub(crate) struct Call {
-    notes: Receiver<Note>,
+/// A running call of an agent function.
+pub(crate) struct FunctionCall {
+    messages: Receiver<TurnMessage>,
     cancelled: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    exit: Option<Exit>,
+    exit: Option<ProcessExit>,
 }
 
-impl Call {
-    pub(crate) fn begin(
-        function: &Function,
-        bell: &Arc<Bell>,
-        invitation: Invitation,
+impl FunctionCall {
+    pub(crate) fn start(
+        function: &AgentFunction,
+        waker: &Arc<Waker>,
+        request: CallRequest,
     ) -> io::Result<Self> {
-        let (sender, notes) = sync_channel(UNHEARD);
+        let (sender, messages) = sync_channel(CHANNEL_CAPACITY);
         let cancelled = Arc::new(AtomicBool::new(false));
-        let Invitation {
-            prompt,
-            iteration,
-            workspace,
-            task_dir,
-        } = invitation;
-        let (mine, bell) = (cancelled.clone(), bell.clone());
+        let iteration = request.iteration;
         let turn = Turn {
-            prompt,
+            prompt: request.prompt,
             iteration,
-            workspace,
-            task_dir,
-            cancelled: mine,
-            notes: sender,
-            bell,
+            workspace: request.workspace,
+            task_dir: request.task_dir,
+            cancelled: cancelled.clone(),
+            messages: sender,
+            waker: waker.clone(),
         };
         let function = function.clone();
         let thread = std::thread::Builder::new()
             .name(format!("ralph iteration {iteration}"))
             .spawn(move || run(&function, &turn))?;
         Ok(Self {
-            notes,
+            messages,
             cancelled,
             thread: Some(thread),
             exit: None,
         })
     }
 
-    /// What the function has done, as far as it had told when the bell was last cleared: whatever is told later
-    /// rings again, so a function that never falls silent does not keep its runner.
-    pub(crate) fn acts(&mut self) -> Vec<Act<'static>> {
+    /// Returns the acts that are waiting, at most one channel's worth. Later ones wake the runner
+    /// again, so a function that never pauses cannot monopolize it.
+    pub(crate) fn take_acts(&mut self) -> Vec<Act<'static>> {
         let mut acts = Vec::new();
-        for _ in 0..UNHEARD {
-            match self.notes.try_recv() {
-                Ok(Note::Act(act)) => acts.push(act),
-                Ok(Note::Over(exit)) => self.over(exit),
+        for _ in 0..CHANNEL_CAPACITY {
+            match self.messages.try_recv() {
+                Ok(TurnMessage::Act(act)) => acts.push(act),
+                Ok(TurnMessage::Ended(exit)) => self.end(exit),
                 Err(TryRecvError::Disconnected) if self.exit.is_none() => {
                     acts.push(Act::Failed {
-                        why: "the agent's function ended without a word".into(),
+                        why: "the agent function ended without a result".into(),
                         reason: None,
                     });
-                    self.over(Exit::code(1));
+                    self.end(ProcessExit::from_code(1));
                 }
                 Err(_) => break,
             }
@@ -219,37 +209,39 @@ impl Call {
         acts
     }
 
-    fn over(&mut self, exit: Exit) {
+    fn end(&mut self, exit: ProcessExit) {
         self.exit = Some(exit);
-        // It was its last word: nothing of the function is left to wait for.
+        // The message was the thread's last action, so joining does not block.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 
-    pub(crate) fn exit(&self) -> Option<Exit> {
+    /// Returns the exit status once the function has ended.
+    pub(crate) fn exit(&self) -> Option<ProcessExit> {
         self.exit
     }
 
+    /// Asks the function to return.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
     }
 }
 
-fn run(function: &Function, turn: &Turn) {
-    let answer = catch_unwind(AssertUnwindSafe(|| {
-        // A panic of an earlier iteration leaves what the function has captured as it is, and no more.
+fn run(function: &AgentFunction, turn: &Turn) {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        // A panic in an earlier iteration does not disable the function.
         let mut function = function.lock().unwrap_or_else(PoisonError::into_inner);
         function(turn)
     }));
-    let answer = answer.unwrap_or_else(|panic| {
-        let words = panic.downcast_ref::<&str>().copied();
-        let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let result = result.unwrap_or_else(|panic| {
+        let message = panic.downcast_ref::<&str>().copied();
+        let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         Err(format!(
-            "the agent's function panicked: {}",
-            words.unwrap_or("it does not say why")
+            "the agent function panicked: {}",
+            message.unwrap_or("no message")
         ))
     });
-    let (last, code) = match answer {
-        Ok(words) => (Act::Finished(words.into()), 0),
+    let (last, code) = match result {
+        Ok(message) => (Act::Finished(message.into()), 0),
         Err(why) => (
             Act::Failed {
                 why: why.into(),
@@ -258,6 +250,6 @@ fn run(function: &Function, turn: &Turn) {
             1,
         ),
     };
-    turn.tell(last);
-    turn.send(Note::Over(Exit::code(code)));
+    turn.emit(last);
+    turn.send(TurnMessage::Ended(ProcessExit::from_code(code)));
 }

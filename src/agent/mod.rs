@@ -1,9 +1,13 @@
-//! Agents: what they print, what they leave in their task directory, and the built-in ones.
+//! Agents: decoding and redacting their output, their task directory, and the built-in agents.
+//!
+//! Everything an agent prints or writes is an untrusted claim. This module reports it and leaves
+//! every decision to the engine.
 
-pub mod decode;
-pub mod function;
-pub mod outbox;
-pub mod pattern;
-pub mod redact;
-pub mod script;
-pub mod task_dir;
+pub(crate) mod decode;
+pub(crate) mod function;
+pub(crate) mod outbox;
+pub(crate) mod pattern;
+pub(crate) mod pipeline;
+pub(crate) mod redact;
+pub(crate) mod script;
+pub(crate) mod task_dir;

@@ -1,48 +1,48 @@
-//! Lines of an agent's own that match a pattern, found as output comes.
+//! Matches patterns against an agent's output line by line, as it arrives.
 
 use crate::engine::plain_text::plain;
-use crate::engine::signals::Echo;
+use crate::engine::signals::EchoFilter;
 use regex::RegexSet;
 
-/// Longer lines are matched in their first part only.
+/// Only this much of a line is matched.
 const LINE_MAX: usize = 64 * 1024;
 
-/// Looks for patterns in an agent's own lines: what it repeats of its prompt is not its own.
-pub struct Scanner {
+/// Reports the lines that match any of a set of patterns. Lines that echo the prompt are skipped.
+pub(crate) struct PatternScanner {
     patterns: RegexSet,
-    echo: Echo,
+    echo: EchoFilter,
     line: Vec<u8>,
-    /// A line that matched, and may be the prompt's.
-    held: Option<String>,
+    /// A matching line that may still turn out to be part of the echoed prompt.
+    pending: Option<String>,
 }
 
-impl Scanner {
-    /// Looks for these patterns in the answer to this prompt.
-    pub fn new(patterns: RegexSet, prompt: &str) -> Self {
+impl PatternScanner {
+    pub(crate) fn new(patterns: RegexSet, prompt: &str) -> Self {
         Self {
             patterns,
-            echo: Echo::of(prompt),
+            echo: EchoFilter::new(prompt),
             line: Vec::new(),
-            held: None,
+            pending: None,
         }
     }
 
-    /// Takes the next bytes, and tells of every line that is known to match by now.
-    pub fn feed(&mut self, bytes: &[u8], found: &mut dyn FnMut(&str)) {
+    /// Scans the next bytes and calls `found` for each line that is now known to match.
+    pub(crate) fn feed(&mut self, bytes: &[u8], found: &mut dyn FnMut(&str)) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let room = LINE_MAX.saturating_sub(self.line.len());
-            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+            let space = LINE_MAX.saturating_sub(self.line.len());
+            self.line
+                .extend_from_slice(&piece[..piece.len().min(space)]);
             if piece.ends_with(b"\n") {
                 self.end_line(found);
             }
         }
     }
 
-    /// Takes the end of the output.
-    pub fn finish(&mut self, found: &mut dyn FnMut(&str)) {
+    /// Scans an unterminated last line and reports a match that was held back.
+    pub(crate) fn finish(&mut self, found: &mut dyn FnMut(&str)) {
         self.end_line(found);
         if self.echo.finish()
-            && let Some(line) = self.held.take()
+            && let Some(line) = self.pending.take()
         {
             found(&line);
         }
@@ -52,18 +52,18 @@ impl Scanner {
         let text = String::from_utf8_lossy(&self.line);
         let line = plain(text.trim_end_matches(['\r', '\n']));
         let matches = self.patterns.is_match(&line);
-        let own = self.echo.own(&line, matches);
-        let unsure = self.echo.is_unsure();
-        if own && let Some(before) = self.held.take() {
-            found(&before);
+        let own = self.echo.is_own_match(&line, matches);
+        let undecided = self.echo.is_undecided();
+        if own && let Some(earlier) = self.pending.take() {
+            found(&earlier);
         }
-        if own && matches && !unsure {
+        if own && matches && !undecided {
             found(&line);
         }
-        if matches && unsure {
-            self.held = Some(line.into_owned());
-        } else if !unsure {
-            self.held = None;
+        if matches && undecided {
+            self.pending = Some(line.into_owned());
+        } else if !undecided {
+            self.pending = None;
         }
         self.line.clear();
     }
@@ -73,9 +73,9 @@ impl Scanner {
 mod tests {
     use super::*;
 
-    /// The lines found while the agent ran, and at its end.
+    /// Returns the lines found while the agent runs and those found by `finish`.
     fn scan(pattern: &str, prompt: &str, pieces: &[&str]) -> (Vec<String>, Vec<String>) {
-        let mut scanner = Scanner::new(RegexSet::new([pattern]).unwrap(), prompt);
+        let mut scanner = PatternScanner::new(RegexSet::new([pattern]).unwrap(), prompt);
         let (mut running, mut at_end) = (Vec::new(), Vec::new());
         for piece in pieces {
             scanner.feed(piece.as_bytes(), &mut |line| running.push(line.to_owned()));
@@ -89,15 +89,15 @@ mod tests {
     }
 
     #[test]
-    fn a_match_is_seen_while_the_agent_runs() {
+    fn a_match_is_reported_as_soon_as_its_line_ends() {
         let (found, none) = (lines(&["All done"]), lines(&[]));
         assert_eq!(
             scan("All done", "go", &["working\nAll ", "done\nmore\n"]),
             (found.clone(), none.clone())
         );
-        let coloured = ["\x1b[32mAll \x1b[1mdone\x1b[0m\r\n"];
+        let colored = ["\x1b[32mAll \x1b[1mdone\x1b[0m\r\n"];
         assert_eq!(
-            scan("All done", "go", &coloured),
+            scan("All done", "go", &colored),
             (found.clone(), none.clone())
         );
         assert_eq!(
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_match_is_told_by_its_line() {
+    fn every_matching_line_is_reported_unless_the_prompt_is_echoed() {
         let prompt = "denied b\nother\n";
         let said = "denied a\ndenied b\n\ndenied a\ndenied b\nother\ndenied c";
         let expected = (
@@ -144,13 +144,13 @@ mod tests {
         assert_eq!(
             scan("denied", prompt, &[said]),
             expected,
-            "the second `denied b` is the prompt's"
+            "the second `denied b` belongs to the echoed prompt"
         );
     }
 
     #[test]
-    fn a_line_without_end_takes_no_memory() {
-        let mut scanner = Scanner::new(RegexSet::new(["never"]).unwrap(), "go");
+    fn an_endless_line_is_not_buffered() {
+        let mut scanner = PatternScanner::new(RegexSet::new(["never"]).unwrap(), "go");
         for _ in 0..100 {
             scanner.feed(&[b'x'; 10_000], &mut |_| panic!("found"));
         }

@@ -1,4 +1,6 @@
-//! Secrets of the environment do not get into anything that ralph writes: their values are covered by their names.
+//! Replaces the values of secret environment variables in everything that ralph writes.
+//!
+//! A secret is replaced by the name of its variable in brackets, such as `[ANTHROPIC_API_KEY]`.
 
 use memchr::memmem;
 use std::borrow::Cow;
@@ -6,8 +8,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// Parts of a variable's name that make it look like a secret's.
-const SECRET: [&str; 12] = [
+/// Parts of a variable's name, between underscores, that mark its value as secret.
+const SECRET_NAME_PARTS: [&str; 12] = [
     "KEY",
     "APIKEY",
     "TOKEN",
@@ -21,114 +23,122 @@ const SECRET: [&str; 12] = [
     "CREDENTIALS",
     "AUTH",
 ];
-/// What is shorter occurs by chance.
-const SHORTEST: usize = 8;
+/// Shorter values are not redacted: they occur in other text by chance.
+const SECRET_MIN: usize = 8;
 
-/// The secrets that are covered.
+/// Redacts a fixed set of secrets.
 #[derive(Clone, Default)]
-pub struct Mask(Arc<[Secret]>);
+pub(crate) struct Redactor(Arc<[Secret]>);
 
 struct Secret {
     name: String,
-    cover: String,
+    placeholder: String,
     finder: memmem::Finder<'static>,
 }
 
-impl Mask {
-    /// The secrets of this process' environment.
-    pub fn of_environment() -> Self {
-        Self::of(std::env::vars_os())
+impl Redactor {
+    /// Redacts the secrets in this process's environment.
+    pub(crate) fn from_env() -> Self {
+        Self::from_vars(std::env::vars_os())
     }
 
-    /// The secrets among these variables; the longest first, since one may begin with another.
-    pub fn of(variables: impl Iterator<Item = (OsString, OsString)>) -> Self {
+    /// Redacts the secrets among these variables.
+    pub(crate) fn from_vars(variables: impl Iterator<Item = (OsString, OsString)>) -> Self {
         let secrets = variables.filter(|(name, value)| {
             let name = name.to_string_lossy().to_uppercase();
-            looks_secret(&name) && is_worth_covering(value.as_bytes())
+            is_secret_name(&name) && is_secret_value(value.as_bytes())
         });
         let mut secrets: Vec<Secret> = secrets
             .map(|(name, value)| Secret {
                 name: name.to_string_lossy().into_owned(),
-                cover: format!("[{}]", name.to_string_lossy()),
+                placeholder: format!("[{}]", name.to_string_lossy()),
                 finder: memmem::Finder::new(value.as_bytes()).into_owned(),
             })
             .collect();
+        // One secret may be the prefix of another, and the longer one must win.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.finder.needle().len()));
         Self(secrets.into())
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    /// Returns whether there are no secrets to redact.
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The bytes with every secret covered: of those that overlap the first, of those that begin alike the longest.
-    pub fn cover<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        self.cover_before(bytes, 0, |_| bytes.len()).0
+    /// Redacts all secrets. Of overlapping secrets the first is replaced, and of those that start
+    /// at the same place the longest.
+    pub(crate) fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        self.redact_before(bytes, 0, |_| bytes.len()).0
     }
 
-    /// Covers the secrets that begin before what is in doubt, and says where that is. `doubt` is asked from which place
-    /// on, past what is covered, a secret may have begun. Bytes that were seen before are not told again.
-    fn cover_before<'a>(
+    /// Redacts the secrets that start before an undecided tail, and returns where the tail starts.
+    ///
+    /// `undecided_from` is called with the end of the last secret and returns from where on the
+    /// bytes may be the start of a secret that is not complete. The first `shown` bytes were
+    /// returned before and are omitted.
+    fn redact_before<'a>(
         &self,
         bytes: &'a [u8],
-        seen: usize,
-        doubt: impl Fn(usize) -> usize,
+        shown: usize,
+        undecided_from: impl Fn(usize) -> usize,
     ) -> (Cow<'a, [u8]>, usize) {
-        let mut places: Vec<Option<usize>> = self
+        let mut matches: Vec<Option<usize>> = self
             .0
             .iter()
             .map(|secret| secret.finder.find(bytes))
             .collect();
-        let mut clean = Vec::new();
-        let (mut from, mut until) = (0, doubt(0));
-        let unseen = |from: usize, to: usize| &bytes[from.max(seen).min(to)..to];
-        while let Some((at, which)) = places
+        let mut redacted = Vec::new();
+        let (mut from, mut until) = (0, undecided_from(0));
+        let unshown = |from: usize, to: usize| &bytes[from.max(shown).min(to)..to];
+        while let Some((start, index)) = matches
             .iter()
             .enumerate()
-            .filter_map(|(which, at)| Some(((*at)?, which)))
+            .filter_map(|(index, start)| Some(((*start)?, index)))
             .min()
-            && at < until
+            && start < until
         {
-            let secret = &self.0[which];
-            clean.extend_from_slice(unseen(from, at));
-            clean.extend_from_slice(secret.cover.as_bytes());
-            from = at + secret.finder.needle().len();
+            let secret = &self.0[index];
+            redacted.extend_from_slice(unshown(from, start));
+            redacted.extend_from_slice(secret.placeholder.as_bytes());
+            from = start + secret.finder.needle().len();
             if until < from {
-                until = doubt(from);
+                until = undecided_from(from);
             }
-            for (place, secret) in places.iter_mut().zip(&*self.0) {
-                if place.is_some_and(|at| at < from) {
-                    *place = secret.finder.find(&bytes[from..]).map(|at| from + at);
+            for (next, secret) in matches.iter_mut().zip(&*self.0) {
+                if next.is_some_and(|start| start < from) {
+                    *next = secret.finder.find(&bytes[from..]).map(|at| from + at);
                 }
             }
         }
         if from == 0 {
-            return (Cow::Borrowed(unseen(0, until)), until);
+            return (Cow::Borrowed(unshown(0, until)), until);
         }
-        clean.extend_from_slice(unseen(from, until));
-        (Cow::Owned(clean), until)
+        redacted.extend_from_slice(unshown(from, until));
+        (Cow::Owned(redacted), until)
     }
 
-    /// The text with every secret covered.
-    pub fn cover_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match self.cover(text.as_bytes()) {
+    /// Redacts all secrets in a text.
+    pub(crate) fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.redact(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
     }
 
-    /// Covers the secrets in all of these, and says which there were.
-    pub fn cover_all<'a>(&self, texts: impl Iterator<Item = &'a mut String>) -> Vec<String> {
+    /// Redacts several texts in place, and returns the names of the secrets that occurred.
+    pub(crate) fn redact_all<'a>(
+        &self,
+        texts: impl Iterator<Item = &'a mut String>,
+    ) -> Vec<String> {
         let mut names = Vec::new();
         for text in texts {
-            if let Cow::Owned(covered) = self.cover_text(text) {
+            if let Cow::Owned(redacted) = self.redact_text(text) {
                 let found = self
                     .0
                     .iter()
-                    .filter(|secret| covered.contains(&secret.cover));
+                    .filter(|secret| redacted.contains(&secret.placeholder));
                 names.extend(found.map(|secret| secret.name.clone()));
-                *text = covered;
+                *text = redacted;
             }
         }
         names.sort_unstable();
@@ -136,19 +146,19 @@ impl Mask {
         names
     }
 
-    /// The text as it was, with the values of these variables in it.
-    pub fn uncover(&self, text: &str, names: &[String]) -> String {
+    /// Undoes the redaction of the secrets with these names.
+    pub(crate) fn restore(&self, text: &str, names: &[String]) -> String {
         let known = self.0.iter().filter(|secret| names.contains(&secret.name));
         known.fold(text.to_owned(), |text, secret| {
             text.replace(
-                &secret.cover,
+                &secret.placeholder,
                 &String::from_utf8_lossy(secret.finder.needle()),
             )
         })
     }
 
-    /// How much of the end of these bytes may be the beginning of a secret.
-    fn unsure(&self, bytes: &[u8]) -> usize {
+    /// Returns how many of the last bytes may be the start of a secret.
+    fn undecided_len(&self, bytes: &[u8]) -> usize {
         let longest = |secret: &Secret| {
             let needle = secret.finder.needle();
             let most = bytes.len().min(needle.len() - 1);
@@ -161,78 +171,82 @@ impl Mask {
     }
 }
 
-fn looks_secret(name: &str) -> bool {
-    name.split('_').any(|part| SECRET.contains(&part))
+fn is_secret_name(name: &str) -> bool {
+    name.split('_')
+        .any(|part| SECRET_NAME_PARTS.contains(&part))
 }
 
-/// A path, a number or a short word is no secret, whatever its name.
-fn is_worth_covering(value: &[u8]) -> bool {
-    value.len() >= SHORTEST && !value.starts_with(b"/") && !value.iter().all(u8::is_ascii_digit)
+/// Returns whether a value may be a secret: paths, numbers and short values are not.
+fn is_secret_value(value: &[u8]) -> bool {
+    value.len() >= SECRET_MIN && !value.starts_with(b"/") && !value.iter().all(u8::is_ascii_digit)
 }
 
-/// Covers secrets in bytes that come piece by piece.
-pub struct Veil {
-    mask: Mask,
-    /// The beginning of what may be a secret.
+/// Redacts secrets in bytes that arrive in pieces, even where a secret is split.
+pub(crate) struct StreamRedactor {
+    redactor: Redactor,
+    /// The last bytes, which may be the start of a secret.
     held: Vec<u8>,
-    /// How much of that was shown nevertheless.
-    seen: usize,
-    /// An ending that may be the beginning of a secret is held back from this length on.
-    hold_from: usize,
+    /// How many of the held bytes were shown anyway.
+    shown: usize,
+    /// A possible start of a secret is held back only if it has at least this length.
+    hold_min: usize,
 }
 
-impl Veil {
-    /// For output. At a terminal, where a person waits for the last character, a short beginning is not held back.
-    pub fn new(mask: &Mask, terminal: bool) -> Self {
+impl StreamRedactor {
+    /// At a terminal, where a person waits for every character, a short possible start of a secret
+    /// is not held back.
+    pub(crate) fn new(redactor: &Redactor, is_terminal: bool) -> Self {
         Self {
-            mask: mask.clone(),
+            redactor: redactor.clone(),
             held: Vec::new(),
-            seen: 0,
-            hold_from: if terminal { 4 } else { 1 },
+            shown: 0,
+            hold_min: if is_terminal { 4 } else { 1 },
         }
     }
 
-    /// The next bytes that can be shown.
-    pub fn feed<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        if self.mask.0.is_empty() {
+    /// Takes the next bytes and returns those that can be shown.
+    pub(crate) fn feed<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.redactor.0.is_empty() {
             return Cow::Borrowed(bytes);
         }
-        let (mut whole, seen) = (
+        let (mut whole, shown) = (
             std::mem::take(&mut self.held),
-            std::mem::take(&mut self.seen),
+            std::mem::take(&mut self.shown),
         );
         if whole.is_empty() {
-            return self.go_on(bytes, 0);
+            return self.redact_decided(bytes, 0);
         }
         whole.extend_from_slice(bytes);
-        Cow::Owned(self.go_on(&whole, seen).into_owned())
+        Cow::Owned(self.redact_decided(&whole, shown).into_owned())
     }
 
-    /// Shows what is sure of these bytes, of which so many were seen before, and holds the rest.
-    fn go_on<'a>(&mut self, bytes: &'a [u8], seen: usize) -> Cow<'a, [u8]> {
-        let unsure_from = |from: usize| bytes.len() - self.mask.unsure(&bytes[from..]);
-        let (sure, until) = self.mask.cover_before(bytes, seen, unsure_from);
-        let doubtful = &bytes[until..];
-        self.held.extend_from_slice(doubtful);
-        self.seen = seen.saturating_sub(until);
-        if doubtful.len() >= self.hold_from {
-            return sure;
+    /// Returns the redacted bytes up to a possible start of a secret, and holds the rest. The first
+    /// `shown` bytes were returned before.
+    fn redact_decided<'a>(&mut self, bytes: &'a [u8], shown: usize) -> Cow<'a, [u8]> {
+        let undecided_from =
+            |from: usize| bytes.len() - self.redactor.undecided_len(&bytes[from..]);
+        let (decided, until) = self.redactor.redact_before(bytes, shown, undecided_from);
+        let undecided = &bytes[until..];
+        self.held.extend_from_slice(undecided);
+        self.shown = shown.saturating_sub(until);
+        if undecided.len() >= self.hold_min {
+            return decided;
         }
-        let more = &doubtful[std::mem::replace(&mut self.seen, doubtful.len())..];
-        match sure {
-            Cow::Borrowed(_) => Cow::Borrowed(&bytes[seen..]),
-            Cow::Owned(sure) => Cow::Owned([&sure, more].concat()),
+        let more = &undecided[std::mem::replace(&mut self.shown, undecided.len())..];
+        match decided {
+            Cow::Borrowed(_) => Cow::Borrowed(&bytes[shown..]),
+            Cow::Owned(decided) => Cow::Owned([&decided, more].concat()),
         }
     }
 
-    /// What was held back, now that nothing follows.
-    pub fn finish(&mut self) -> Vec<u8> {
-        let (held, seen) = (
+    /// Returns the bytes that are still held, at the end of the stream.
+    pub(crate) fn finish(&mut self) -> Vec<u8> {
+        let (held, shown) = (
             std::mem::take(&mut self.held),
-            std::mem::take(&mut self.seen),
+            std::mem::take(&mut self.shown),
         );
-        self.mask
-            .cover_before(&held, seen, |_| held.len())
+        self.redactor
+            .redact_before(&held, shown, |_| held.len())
             .0
             .into_owned()
     }
@@ -242,7 +256,7 @@ impl Veil {
 mod tests {
     use super::*;
 
-    fn mask() -> Mask {
+    fn redactor() -> Redactor {
         let all = [
             ("MY_API_KEY", "sk-abcdef-123456"),
             ("LONGER_TOKEN", "sk-abcdef-123456-and-more"),
@@ -252,15 +266,15 @@ mod tests {
             ("SHORT_KEY", "abc"),
             ("EDITOR", "sk-some-editor"),
         ];
-        Mask::of(
+        Redactor::from_vars(
             all.into_iter()
                 .map(|(name, value)| (name.into(), value.into())),
         )
     }
 
     #[test]
-    fn a_secret_is_covered_by_its_name_and_nothing_else_is() {
-        for (text, covered) in [
+    fn secrets_are_replaced_by_their_names_and_nothing_else_is() {
+        for (text, redacted) in [
             ("the key sk-abcdef-123456.", "the key [MY_API_KEY]."),
             ("sk-abcdef-123456-and-more", "[LONGER_TOKEN]"),
             (
@@ -273,49 +287,49 @@ mod tests {
             ),
             ("sk-some-editor sk-abcdef", "sk-some-editor sk-abcdef"),
         ] {
-            assert_eq!(mask().cover_text(text), covered);
+            assert_eq!(redactor().redact_text(text), redacted);
         }
     }
 
     #[test]
-    fn a_secret_is_covered_however_it_is_cut() {
+    fn a_secret_is_redacted_however_the_bytes_are_split() {
         let text = b"a sk-abcdef-123456 b sk-abcdef-123456-and-more c sk-abc";
         for size in 1..text.len() {
-            let mut veil = Veil::new(&mask(), false);
+            let mut stream_redactor = StreamRedactor::new(&redactor(), false);
             let mut shown = Vec::new();
             text.chunks(size)
-                .for_each(|piece| shown.extend_from_slice(&veil.feed(piece)));
-            shown.extend_from_slice(&veil.finish());
+                .for_each(|piece| shown.extend_from_slice(&stream_redactor.feed(piece)));
+            shown.extend_from_slice(&stream_redactor.finish());
             let shown = String::from_utf8(shown).unwrap();
             assert_eq!(shown, "a [MY_API_KEY] b [LONGER_TOKEN] c sk-abc", "{size}");
         }
     }
 
     #[test]
-    fn a_secret_that_ends_as_one_begins_is_covered() {
+    fn a_secret_whose_end_may_start_another_is_redacted() {
         let all = [("A_KEY", "abcdefga"), ("B_KEY", "gabcdefgh")];
-        let mask = Mask::of(
+        let redactor = Redactor::from_vars(
             all.into_iter()
                 .map(|(name, value)| (name.into(), value.into())),
         );
-        for (text, covered) in [
+        for (text, redacted) in [
             ("abcdefga", "[A_KEY]"),
             ("abcdefga.", "[A_KEY]."),
             ("abcdefgabcdefga", "[A_KEY]bcdefga"),
             ("gabcdefga", "g[A_KEY]"),
             ("gabcdefgh", "[B_KEY]"),
         ] {
-            assert_eq!(mask.cover_text(text), covered);
+            assert_eq!(redactor.redact_text(text), redacted);
             for size in 1..=text.len() {
-                let mut veil = Veil::new(&mask, false);
+                let mut stream_redactor = StreamRedactor::new(&redactor, false);
                 let mut shown = Vec::new();
                 text.as_bytes()
                     .chunks(size)
-                    .for_each(|piece| shown.extend_from_slice(&veil.feed(piece)));
-                shown.extend_from_slice(&veil.finish());
+                    .for_each(|piece| shown.extend_from_slice(&stream_redactor.feed(piece)));
+                shown.extend_from_slice(&stream_redactor.finish());
                 assert_eq!(
                     String::from_utf8(shown).unwrap(),
-                    covered,
+                    redacted,
                     "{text} by {size}"
                 );
             }
@@ -323,23 +337,26 @@ mod tests {
     }
 
     #[test]
-    fn at_a_terminal_what_follows_a_beginning_that_was_shown_is_covered() {
-        let mut veil = Veil::new(&mask(), true);
+    fn at_a_terminal_the_rest_of_a_secret_is_redacted_after_its_start_was_shown() {
+        let mut stream_redactor = StreamRedactor::new(&redactor(), true);
         let mut shown = Vec::new();
         for byte in b"a sk-abcdef-123456 b sk-sk-abcdef-123456 sk-ab" {
-            shown.extend_from_slice(&veil.feed(&[*byte]));
+            shown.extend_from_slice(&stream_redactor.feed(&[*byte]));
         }
         assert_eq!(
             String::from_utf8_lossy(&shown),
             "a sk-[MY_API_KEY] b sk-sk-[MY_API_KEY] sk-"
         );
-        assert_eq!(veil.finish(), b"ab");
+        assert_eq!(stream_redactor.finish(), b"ab");
     }
 
     #[test]
-    fn at_a_terminal_a_short_ending_is_not_held_back() {
-        let mut veil = Veil::new(&mask(), true);
-        assert_eq!(&*veil.feed(b"$ s"), b"$ s");
-        assert_eq!(&*Veil::new(&mask(), true).feed(b"key sk-abc"), b"key ");
+    fn at_a_terminal_a_possible_start_of_a_secret_is_shown_if_it_is_short() {
+        let mut stream_redactor = StreamRedactor::new(&redactor(), true);
+        assert_eq!(&*stream_redactor.feed(b"$ s"), b"$ s");
+        assert_eq!(
+            &*StreamRedactor::new(&redactor(), true).feed(b"key sk-abc"),
+            b"key "
+        );
     }
 }

@@ -1,174 +1,189 @@
-//! The task directory in the workspace: how an agent speaks without words, read as untrusted claims.
+//! The task directory, `.ralph/task/<name>/` of the workspace: where an agent puts markers and
+//! costs.
+//!
+//! Its contents are untrusted claims. The agent may also have deleted or replaced any part of it.
 
-use super::redact::Mask;
+use super::redact::Redactor;
 use crate::engine::Marker;
 use crate::engine::plain_text::plain;
-use crate::engine::signals::fold;
-use crate::os::regular;
-use crate::process::capture::private_file;
+use crate::engine::signals::fold_whitespace;
+use crate::os::regular_file;
+use crate::process::output_log::create_private_file;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// `.ralph/task/<name>/` of a workspace.
+/// The task directory of one loop.
 #[derive(Clone, Debug)]
-pub struct TaskDir {
+pub(crate) struct TaskDir {
     workspace: PathBuf,
     path: PathBuf,
 }
 
-/// What lies in the task directory.
+/// What the task directory contains.
 #[derive(Debug, Default)]
-pub struct Found {
+pub(crate) struct TaskDirContents {
     /// The markers, each once.
-    pub markers: Vec<Marker>,
-    /// What BLOCKED says.
-    pub blocked: Option<String>,
-    /// Dollars, by the agent's own report.
-    pub cost_usd: Option<f64>,
-    /// A marker that is no file.
-    pub wrong: Option<String>,
+    pub(crate) markers: Vec<Marker>,
+    /// The text of the BLOCKED marker.
+    pub(crate) blocked: Option<String>,
+    /// The cost that the agent reports, in dollars.
+    pub(crate) cost_usd: Option<f64>,
+    /// An error message about a marker that is a directory.
+    pub(crate) invalid_marker: Option<String>,
 }
 
-const FILES: [(&str, Marker); 4] = [
+const MARKER_FILES: [(&str, Marker); 4] = [
     ("DONE", Marker::Done),
     ("BLOCKED", Marker::Blocked),
     ("WAIT", Marker::Wait),
     ("WAIT_WITHOUT_RESTART", Marker::Wait),
 ];
-const COST: &str = "COST";
-/// Longer words than these are no reason.
+const COST_FILE: &str = "COST";
+/// Only this much of the BLOCKED marker is read.
 const BLOCKED_MAX: u64 = 2000;
-const COST_MAX: u64 = 1 << 16;
-/// More than this, in dollars, is a mistake.
-const COST_SANE: f64 = 1e9;
+/// The largest file of costs, and how much of any marker is archived.
+const FILE_MAX: u64 = 1 << 16;
+/// A reported cost above this, in dollars, is a mistake and ignored.
+const COST_MAX_USD: f64 = 1e9;
+
+const GITIGNORE: &str = "\
+# ralph's own files are not part of the project.
+/.gitignore
+/task/
+/guardrail_*.log
+/settings.local.*
+";
 
 impl TaskDir {
-    /// The directory of this loop in this workspace.
-    pub fn of(workspace: &Path, name: &str) -> Self {
+    pub(crate) fn new(workspace: &Path, loop_name: &str) -> Self {
         Self {
             workspace: workspace.into(),
-            path: workspace.join(".ralph/task").join(name),
+            path: workspace.join(".ralph/task").join(loop_name),
         }
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes it, and keeps git away from it. An agent may have cleaned it away, so this is repeated.
-    pub fn ensure(&self) -> io::Result<()> {
+    /// Creates the directory and makes git ignore it. Called before every use, because the agent
+    /// may have deleted it.
+    pub(crate) fn ensure(&self) -> io::Result<()> {
         if self.path.is_dir() {
             return Ok(());
         }
-        // Level by level: a workspace that is gone must not come back empty. The task directory comes last: if it is
-        // there, a kill has left nothing undone.
+        // Level by level, so that a deleted workspace is not recreated. The task directory is
+        // created last, so that its existence means that everything else is complete.
         let ralph = self.workspace.join(".ralph");
-        make_dir(&ralph)?;
+        create_dir_if_missing(&ralph)?;
         let ignore = ralph.join(".gitignore");
         if fs::metadata(&ignore).map_or(0, |data| data.len()) == 0 {
-            let words = "# What ralph writes here is not part of the work.\n/.gitignore\n/task/\n/guardrail_*.log\n/settings.local.*\n";
-            regular::create(&ignore)?.write_all(words.as_bytes())?;
+            regular_file::create(&ignore)?.write_all(GITIGNORE.as_bytes())?;
         }
-        make_dir(&ralph.join("task"))?;
-        make_dir(&self.path)
+        create_dir_if_missing(&ralph.join("task"))?;
+        create_dir_if_missing(&self.path)
     }
 
-    /// Looks for markers and the cost; `file` is the one asked for as a signal.
-    pub fn look(&self, file: Option<&Path>) -> Found {
-        let mut found = Found::default();
-        for (name, marker) in FILES {
+    /// Reads the markers and the cost. `done_file` is the file that the user named as a signal, if
+    /// any; it counts as a marker if it exists.
+    pub(crate) fn scan(&self, done_file: Option<&Path>) -> TaskDirContents {
+        let mut contents = TaskDirContents::default();
+        for (name, marker) in MARKER_FILES {
             match fs::symlink_metadata(self.path.join(name)) {
                 Ok(data) if data.is_dir() => {
-                    found.wrong = Some(format!("{name} is a directory: {}", self.path.display()));
+                    let message = format!("{name} is a directory: {}", self.path.display());
+                    contents.invalid_marker = Some(message);
                 }
-                Ok(_) if !found.markers.contains(&marker) => found.markers.push(marker),
+                Ok(_) if !contents.markers.contains(&marker) => contents.markers.push(marker),
                 _ => {}
             }
         }
-        if found.markers.contains(&Marker::Blocked) {
-            let words = read_some(&self.path.join("BLOCKED"), BLOCKED_MAX)
+        if contents.markers.contains(&Marker::Blocked) {
+            let text = read_text(&self.path.join("BLOCKED"), BLOCKED_MAX)
                 .unwrap_or_default()
                 .0;
-            found.blocked =
-                Some(plain(&fold(&words)).into_owned()).filter(|words| !words.is_empty());
+            let text = plain(&fold_whitespace(&text)).into_owned();
+            contents.blocked = Some(text).filter(|text| !text.is_empty());
         }
-        if file.is_some_and(|file| self.workspace.join(file).is_file()) {
-            found.markers.push(Marker::File);
+        if done_file.is_some_and(|file| self.workspace.join(file).is_file()) {
+            contents.markers.push(Marker::File);
         }
-        found.cost_usd = self.cost();
-        found
+        contents.cost_usd = self.cost();
+        contents
     }
 
-    /// Dollars, a line each; none if it does not say, or says what nobody can have spent.
+    /// Returns the sum of the reported costs, one amount per line; `None` if there is no amount or
+    /// the sum is implausible.
     fn cost(&self) -> Option<f64> {
-        let (text, more) = read_some(&self.path.join(COST), COST_MAX)?;
+        let (text, is_cut) = read_text(&self.path.join(COST_FILE), FILE_MAX)?;
         let amounts = text
             .lines()
             .filter_map(|line| line.trim().trim_start_matches('$').parse::<f64>().ok());
         let amounts: Vec<f64> = amounts.collect();
         let sum: f64 = amounts.iter().sum();
-        let sane = amounts.iter().all(|usd| *usd >= 0.0) && sum <= COST_SANE && !more;
-        (!amounts.is_empty() && sane).then_some(sum)
+        let is_plausible = amounts.iter().all(|usd| *usd >= 0.0) && sum <= COST_MAX_USD && !is_cut;
+        (!amounts.is_empty() && is_plausible).then_some(sum)
     }
 
-    /// Takes the cost and these markers away, into the iteration's directory, so that none counts twice. The
-    /// file asked for as a signal is the user's own and stays.
-    pub fn file_away(
+    /// Moves the cost and these markers into the iteration's directory, redacted, so that none
+    /// counts twice. The user's done file stays where it is.
+    pub(crate) fn archive(
         &self,
-        judged: &[Marker],
+        markers: &[Marker],
         iteration_dir: &Path,
-        mask: &Mask,
+        redactor: &Redactor,
     ) -> Result<(), String> {
-        let judged = FILES.iter().filter(|(_, marker)| judged.contains(marker));
-        for name in judged.map(|(name, _)| *name).chain([COST]) {
+        let files = MARKER_FILES
+            .iter()
+            .filter(|(_, marker)| markers.contains(marker));
+        for name in files.map(|(name, _)| *name).chain([COST_FILE]) {
             let from = self.path.join(name);
             if fs::symlink_metadata(&from).is_err() {
                 continue;
             }
-            if let Some((words, _)) = read_some(&from, COST_MAX) {
+            if let Some((text, _)) = read_text(&from, FILE_MAX) {
                 let _ = DirBuilder::new()
                     .recursive(true)
                     .mode(0o700)
                     .create(iteration_dir);
-                let _ = private_file(&iteration_dir.join(name))
-                    .and_then(|mut file| file.write_all(mask.cover_text(&words).as_bytes()));
+                let _ = create_private_file(&iteration_dir.join(name))
+                    .and_then(|mut file| file.write_all(redactor.redact_text(&text).as_bytes()));
             }
             fs::remove_file(&from)
-                .map_err(|error| format!("cannot take {} away: {error}", from.display()))?;
+                .map_err(|error| format!("cannot remove {}: {error}", from.display()))?;
         }
         Ok(())
     }
 
-    /// Puts a check's whole output where the agent can read it.
-    pub fn publish(&self, log: &Path, name: &str) -> io::Result<()> {
+    /// Copies the full output of a check into the workspace, where the agent can read it.
+    pub(crate) fn publish_log(&self, log: &Path, name: &str) -> io::Result<()> {
         self.ensure()?;
-        let mut to = private_file(&self.workspace.join(name))?;
-        io::copy(&mut regular::open(log, false)?, &mut to).map(drop)
+        let mut to = create_private_file(&self.workspace.join(name))?;
+        io::copy(&mut regular_file::open(log, false)?, &mut to).map(drop)
     }
 
-    /// Writes a marker, as `ralph done` and `ralph blocked` do from inside.
-    pub fn mark(path: &Path, name: &str, words: &str) -> io::Result<()> {
-        fs::create_dir_all(path)?;
-        // Appears whole or not at all: the runner may look at any instant.
-        let draft = path.join(format!(".{name}.{}", std::process::id()));
-        let mut file = private_file(&draft)?;
-        writeln!(file, "{words}")?;
-        fs::rename(draft, path.join(name))
+    /// Writes a marker, as `ralph done` and `ralph blocked` do inside a loop.
+    pub(crate) fn write_marker(task_dir: &Path, name: &str, text: &str) -> io::Result<()> {
+        fs::create_dir_all(task_dir)?;
+        // Written under a draft name first: the runner may look at any moment.
+        let draft = task_dir.join(format!(".{name}.{}", std::process::id()));
+        let mut file = create_private_file(&draft)?;
+        writeln!(file, "{text}")?;
+        fs::rename(draft, task_dir.join(name))
     }
 }
 
-/// Makes one directory, if it is not there.
-fn make_dir(path: &Path) -> io::Result<()> {
+fn create_dir_if_missing(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made,
+        result => result,
     }
 }
 
-fn read_some(path: &Path, max: u64) -> Option<(String, bool)> {
-    let (bytes, more) = regular::read(path, max, false).ok()?;
+/// Reads at most `max` bytes, and returns whether there are more.
+fn read_text(path: &Path, max: u64) -> Option<(String, bool)> {
+    let (bytes, more) = regular_file::read(path, max, false).ok()?;
     Some((String::from_utf8_lossy(&bytes).into_owned(), more))
 }

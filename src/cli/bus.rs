@@ -1,45 +1,45 @@
-//! The words of `ralph bus`: how agents and people tell one another something.
+//! The arguments of `ralph bus`.
 
 use clap::{Args, Subcommand};
 
-/// What to do with a bus.
+/// The subcommands of `ralph bus`.
 #[derive(Debug, Subcommand)]
-pub enum BusVerb {
-    /// Post a message; from inside an iteration, its loop passes it on
-    Post(PostWords),
+pub(crate) enum BusCommand {
+    /// Post a message; inside an iteration, the loop delivers it
+    Post(PostArgs),
     /// Print the last messages
-    Tail(TailWords),
+    Tail(TailArgs),
 }
 
 /// `ralph bus post`
 #[derive(Debug, Args)]
-pub struct PostWords {
-    /// What kind of message it is
+pub(crate) struct PostArgs {
+    /// Set the type of the message
     #[arg(long = "type", value_name = "T", default_value = "note")]
-    pub kind: String,
-    /// Post to this loop's bus as well, and to its project's [default: the project's alone]
+    pub(crate) kind: String,
+    /// Post to this loop's bus and its project's [default: this project's bus only]
     #[arg(long = "loop", value_name = "NAME")]
-    pub to: Option<String>,
-    /// The words
+    pub(crate) to: Option<String>,
+    /// The message
     #[arg(required = true)]
-    pub text: Vec<String>,
+    pub(crate) text: Vec<String>,
 }
 
 /// `ralph bus tail`
 #[derive(Debug, Args)]
-pub struct TailWords {
-    /// The loop [default: from inside an iteration that loop, else the project]
-    pub name: Option<String>,
-    /// Of the loop's project, or of this directory's
+pub(crate) struct TailArgs {
+    /// The loop [default: inside an iteration its loop, else the project]
+    pub(crate) name: Option<String>,
+    /// Read the bus of the loop's project, or of this directory's project
     #[arg(long)]
-    pub project: bool,
-    /// At most so many messages
+    pub(crate) project: bool,
+    /// Print at most N messages
     #[arg(short = 'n', value_name = "N", default_value_t = 20)]
-    pub count: usize,
-    /// Go on as more comes; that of a loop until it ends
+    pub(crate) count: usize,
+    /// Keep printing new messages; for a loop, until it ends
     #[arg(short, long)]
-    pub follow: bool,
-    /// As they are stored, one JSON object a line
+    pub(crate) follow: bool,
+    /// Print messages as stored, one JSON object per line
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }

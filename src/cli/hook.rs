@@ -1,43 +1,43 @@
-//! The words of `ralph hook`: what the client of a session calls, never a person.
+//! The arguments of `ralph hook`, which clients call with JSON on standard input.
 
 use clap::{Args, Subcommand, ValueEnum};
 
-/// What the client has to say; its JSON is on standard input.
+/// The hook events of a session.
 #[derive(Debug, Subcommand)]
-pub enum HookVerb {
-    /// A person has typed something
-    Prompt(HookWords),
+pub(crate) enum HookCommand {
+    /// The user submitted a prompt
+    Prompt(HookArgs),
     /// The agent wants to stop
-    Stop(HookWords),
-    /// The agent's turn broke off
-    Failure(HookWords),
-    /// The session is over
-    End(HookWords),
+    Stop(HookArgs),
+    /// The agent's turn failed
+    Failure(HookArgs),
+    /// The session ended
+    End(HookArgs),
 }
 
-/// Who calls.
+/// The arguments of every hook event.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct HookWords {
-    /// The client
+pub(crate) struct HookArgs {
+    /// The client that calls
     #[arg(long, value_enum, default_value = "claude")]
-    pub client: Client,
-    /// After how many seconds the client would go on without an answer
+    pub(crate) client: ClientKind,
+    /// The number of seconds after which the client stops waiting for an answer
     #[arg(long, value_name = "SECONDS")]
-    pub within: Option<u64>,
+    pub(crate) within: Option<u64>,
 }
 
-/// A client that a loop can live in.
+/// A client whose sessions can run a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Client {
+pub(crate) enum ClientKind {
     /// Claude Code
     Claude,
     /// Codex
     Codex,
 }
 
-impl Client {
-    /// The name of its preset.
-    pub fn name(self) -> &'static str {
+impl ClientKind {
+    /// The name of its program and of its preset.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
             Self::Codex => "codex",

@@ -1,13 +1,13 @@
-//! Words that are only made when their verb is typed: the others need not wait for them.
+//! Builds the arguments of a command only when it is used, so that other commands start faster.
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use std::ops::{Deref, DerefMut};
 
-/// Words whose definitions are costly.
+/// Arguments that are expensive to define.
 #[derive(Debug, Default)]
-pub struct Later<T>(pub T);
+pub(crate) struct LazyArgs<T>(pub(crate) T);
 
-impl<T: Args> Args for Later<T> {
+impl<T: Args> Args for LazyArgs<T> {
     fn augment_args(command: Command) -> Command {
         command.defer(T::augment_args)
     }
@@ -17,7 +17,7 @@ impl<T: Args> Args for Later<T> {
     }
 }
 
-impl<T: FromArgMatches> FromArgMatches for Later<T> {
+impl<T: FromArgMatches> FromArgMatches for LazyArgs<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         T::from_arg_matches(matches).map(Self)
     }
@@ -27,7 +27,7 @@ impl<T: FromArgMatches> FromArgMatches for Later<T> {
     }
 }
 
-impl<T> Deref for Later<T> {
+impl<T> Deref for LazyArgs<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -35,7 +35,7 @@ impl<T> Deref for Later<T> {
     }
 }
 
-impl<T> DerefMut for Later<T> {
+impl<T> DerefMut for LazyArgs<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }

@@ -1,20 +1,21 @@
-//! The words: what can be typed, and nothing about what it means.
+//! Defines the command line with clap. What each command does is in `commands`.
 
-pub mod bus;
-pub mod hook;
-pub mod lazy_args;
-pub mod plugin;
-pub mod setting_flags;
-pub mod setup;
+pub(crate) mod bus;
+pub(crate) mod hook;
+pub(crate) mod lazy_args;
+pub(crate) mod plugin;
+pub(crate) mod setting_flags;
+pub(crate) mod setup;
 
-use crate::config::units::{Span, words};
-use crate::config::{Errand, Layer};
+use crate::config::units::{Millis, parse_text};
+use crate::config::{Layer, RunRequest};
 use clap::{Args, Parser, Subcommand};
-use lazy_args::Later;
-use setting_flags::Knobs;
+use lazy_args::LazyArgs;
+use setting_flags::SettingFlags;
 use std::path::PathBuf;
 
-/// Run a coding agent again and again, each time with a fresh context, until the work is proven done
+/// Run a coding agent again and again, each time with a fresh context, until the work is proven
+/// done
 #[derive(Debug, Parser)]
 #[command(
     name = "ralph",
@@ -24,90 +25,87 @@ use std::path::PathBuf;
     arg_required_else_help = true
 )]
 #[command(
-    after_help = "Flags without a verb mean `ralph run`. Exit codes: 0 done, 1 failed, 2 usage, 3 blocked, \
-waiting or paused, 130 stopped."
+    after_help = "Flags without a command mean `ralph run`. Exit codes: 0 done, 1 failed, 2 usage error, \
+3 blocked, waiting or paused, 130 stopped."
 )]
-pub struct Words {
-    /// What to do
+pub struct Cli {
     #[command(subcommand)]
-    pub verb: Verb,
+    pub(crate) command: Command,
 }
 
-/// The verbs.
+/// The subcommands, in the order of the help.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub(crate) enum Command {
     /// Run a loop in the foreground
     #[command(
-        after_help = "Flags without a value are off unless given. Durations read 90, 90s, 5m or 2h; 0 is none. \
-        Settings files hold the same keys, and may change every default: ralph config shows what holds here.\n\n\
-        For example:\n  ralph run \"Make the tests pass.\" --check \"cargo test\" --max-time 2h -- claude -p"
+        after_help = "Flags without a value are off by default. Durations are written 90, 90s, 5m or 2h; 0 means \
+        none. Settings files have the same keys and can change every default; `ralph config` shows the settings in \
+        effect.\n\n\
+        Example:\n  ralph run \"Make the tests pass.\" --check \"cargo test\" --max-time 2h -- claude -p"
     )]
-    Run(Box<Later<RunWords>>),
-    /// Run a loop in the background
-    #[command(after_help = "Takes the flags of ralph run. For example:\n  \
+    Run(Box<LazyArgs<RunArgs>>),
+    /// Start a loop in the background
+    #[command(after_help = "Takes the same flags as `ralph run`.\n\nExample:\n  \
         ralph spawn --name auth --prompt-file PROMPT.md -m 40 --check \"cargo test\"")]
-    Spawn(Box<Later<RunWords>>),
-    /// Look at a loop in the background as it works
-    Attach(NameWords),
-    /// Go on with a paused, stopped, blocked or crashed loop
-    Resume(ResumeWords),
-    /// Show where a loop stands
-    Status(StatusWords),
+    Spawn(Box<LazyArgs<RunArgs>>),
+    /// Watch a background loop live
+    Attach(NameArgs),
+    /// Continue a paused, stopped, blocked or crashed loop
+    Resume(ResumeArgs),
+    /// Show the state of a loop
+    Status(StatusArgs),
     /// List all loops
-    Ls(LsWords),
-    /// Print what the agent printed
-    Logs(LogsWords),
-    /// Let the running agent finish, then start nothing new
-    Pause(NameWords),
-    /// Stop a loop and everything that it has started
-    Stop(NameWords),
-    /// Change a limit of a loop
-    Set(SetWords),
-    /// Tell the agent something, in its next prompt
-    Say(SayWords),
-    /// Wait until loops are over or paused, and exit as they did
-    Wait(WaitWords),
-    /// Remove loops that do not run, and their worktrees if you say so
-    Rm(RmWords),
-    /// For agents: claim that the work is done
+    Ls(LsArgs),
+    /// Print the agent's output
+    Logs(LogsArgs),
+    /// Pause a loop after the running iteration
+    Pause(NameArgs),
+    /// Stop a loop and kill everything it started
+    Stop(NameArgs),
+    /// Change limits of a loop
+    Set(SetArgs),
+    /// Add a message to the agent's next prompt
+    Say(SayArgs),
+    /// Wait until loops end or pause, and exit with their exit code
+    Wait(WaitArgs),
+    /// Remove loops that are not running
+    Rm(RmArgs),
+    /// For agents: claim that the task is done
     Done,
-    /// For agents: say that a person is needed
-    Blocked(BlockedWords),
-    /// Tell other loops and people something, or hear what they say
+    /// For agents: report that a person has to decide
+    Blocked(BlockedArgs),
+    /// Post and read messages between loops and people
     Bus {
-        /// What to do
         #[command(subcommand)]
-        verb: bus::BusVerb,
+        command: bus::BusCommand,
     },
-    /// Put the loop into sessions of Claude Code and Codex, as /ralph-loop
+    /// Manage the plugin for Claude Code and Codex
     Plugin {
-        /// What to do
         #[command(subcommand)]
-        verb: plugin::PluginVerb,
+        command: plugin::PluginCommand,
     },
-    /// Print every setting, and where it comes from
-    Config(ConfigWords),
-    /// Write a starter PROMPT.md, or settings that fit this directory
-    Init(setup::InitWords),
+    /// Print every setting and where its value comes from
+    Config(ConfigArgs),
+    /// Create a starter PROMPT.md or settings file
+    Init(setup::InitArgs),
     /// Print the starter prompt
     Template,
-    /// Show what is installed, what is missing, and what would get it
-    Doctor(setup::DoctorWords),
-    /// Print what a shell needs to complete ralph's words
-    Completions(setup::CompletionsWords),
-    /// Print the manual page, of ralph or of one verb
-    Man(setup::ManWords),
-    /// Show a whole loop on a scripted agent: real git, real checks, no account
-    Demo(DemoWords),
-    /// For clients: what goes on in a session that a loop lives in
+    /// Check agents, tools, settings and the state directory
+    Doctor(setup::DoctorArgs),
+    /// Print a completion script for a shell
+    Completions(setup::CompletionsArgs),
+    /// Print the manual page of ralph or of one command
+    Man(setup::ManArgs),
+    /// Run a demo loop with a scripted agent: real git, real checks, no account needed
+    Demo(DemoArgs),
+    /// For clients: handle a hook event of a session
     #[command(hide = true)]
     Hook {
-        /// What
         #[command(subcommand)]
-        verb: hook::HookVerb,
+        command: hook::HookCommand,
     },
     #[command(name = "__supervise", hide = true)]
-    Supervise(SuperviseWords),
+    Supervise(SuperviseArgs),
     #[command(name = "__script", hide = true)]
     Script { file: PathBuf },
     #[command(name = "__sleeper", hide = true)]
@@ -117,28 +115,29 @@ pub enum Verb {
     },
 }
 
-/// Run a loop in the foreground
+// The arguments of `ralph run` and `ralph spawn`. Not a doc comment: as the arguments are built
+// lazily, clap would show it as the description of both commands.
 #[derive(Debug, Default, Args)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a flag that can be typed"
+    reason = "each is a separate command-line flag"
 )]
-pub struct RunWords {
-    /// What to do, in words; beside a prompt file it is the title
+pub(crate) struct RunArgs {
+    /// Describe the task; next to a prompt file this is its title
     #[arg(value_name = "TASK", help_heading = "Task")]
-    pub task: Vec<String>,
-    /// The loop's name: a-z, 0-9, _ and - [default: the directory's name and a number]
+    pub(crate) task: Vec<String>,
+    /// Name the loop, with a-z, 0-9, _ and - [default: the directory's name and a number]
     #[arg(long, value_name = "NAME", help_heading = "Task")]
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     #[command(flatten)]
-    pub knobs: Knobs,
-    /// The same as --approve all
+    pub(crate) setting_flags: SettingFlags,
+    /// Same as --approve all
     #[arg(long, help_heading = "Agent", conflicts_with = "approve")]
-    pub yolo: bool,
-    /// The agent's command, run as it is; the prompt is its standard input
+    pub(crate) yolo: bool,
+    /// Run this command as the agent, exactly as given, with the prompt on its standard input
     #[arg(last = true, value_name = "CMD ARGS", help_heading = "Agent")]
-    pub command: Vec<String>,
-    /// Another settings file instead of the project's [default: .ralph/settings.*]
+    pub(crate) command: Vec<String>,
+    /// Use this settings file instead of the project's [default: .ralph/settings.*]
     #[arg(
         short,
         long,
@@ -146,232 +145,232 @@ pub struct RunWords {
         value_name = "PATH",
         help_heading = "Where"
     )]
-    pub config: Option<PathBuf>,
-    /// Print one event a line, as JSON
+    pub(crate) config: Option<PathBuf>,
+    /// Print events as JSON, one per line
     #[arg(long, help_heading = "Output", conflicts_with = "quiet")]
-    pub json: bool,
-    /// Show the agent's output as it comes; this is the default
+    pub(crate) json: bool,
+    /// Show the agent's output as it arrives (the default)
     #[arg(long, hide = true, overrides_with = "stream")]
-    pub stream_agent_output: bool,
-    /// Print the plan and the first prompt, and start nothing
+    pub(crate) stream_agent_output: bool,
+    /// Print the plan and the first prompt without starting anything
     #[arg(long, help_heading = "Output")]
-    pub dry_run: bool,
-    /// Not to be typed: there is nothing to do next.
+    pub(crate) dry_run: bool,
+    // Not a flag: leaves the suggested next step out of the summary.
     #[arg(skip)]
-    pub no_next: bool,
+    pub(crate) hide_next_step: bool,
 }
 
 /// `ralph config`
 #[derive(Debug, Args)]
-pub struct ConfigWords {
-    /// Another settings file instead of the project's [default: .ralph/settings.*]
+pub(crate) struct ConfigArgs {
+    /// Use this settings file instead of the project's [default: .ralph/settings.*]
     #[arg(short, long, visible_alias = "settings", value_name = "PATH")]
-    pub config: Option<PathBuf>,
-    /// As one JSON object
+    pub(crate) config: Option<PathBuf>,
+    /// Print one JSON object
     #[arg(long, conflicts_with = "schema")]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Print the JSON schema of a settings file instead
     #[arg(long)]
-    pub schema: bool,
+    pub(crate) schema: bool,
 }
 
 /// What the console shows.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a flag that can be typed"
+    reason = "each is a separate command-line flag"
 )]
-pub struct OutputWords {
-    /// Print the result alone
+pub(crate) struct OutputArgs {
+    /// Print only the result
     #[arg(short, long, help_heading = "Output", conflicts_with = "json")]
-    pub quiet: bool,
-    /// Print one event a line, as JSON
+    pub(crate) quiet: bool,
+    /// Print events as JSON, one per line
     #[arg(long, help_heading = "Output")]
-    pub json: bool,
-    /// Do not show the agent's output, only keep it
+    pub(crate) json: bool,
+    /// Record the agent's output without showing it
     #[arg(
         long,
         visible_alias = "no-stream-agent-output",
         help_heading = "Output"
     )]
-    pub no_stream: bool,
-    /// Show the agent's stream of events as it is
+    pub(crate) no_stream: bool,
+    /// Show the agent's events unprocessed
     #[arg(long, help_heading = "Output")]
-    pub raw: bool,
-    /// Not to be typed: there is nothing to do next.
+    pub(crate) raw: bool,
+    // Not a flag: leaves the suggested next step out of the summary.
     #[arg(skip)]
-    pub no_next: bool,
-    /// Not to be typed: whoever looks on comes and goes.
+    pub(crate) hide_next_step: bool,
+    // Not a flag: the console is a tmux window or a log file, which people open and close.
     #[arg(skip)]
-    pub in_window: bool,
+    pub(crate) in_window: bool,
 }
 
 /// `ralph resume`
 #[derive(Debug, Args)]
-pub struct ResumeWords {
+pub(crate) struct ResumeArgs {
     /// The loop
     #[arg(required_unless_present = "all")]
-    pub name: Option<String>,
-    /// Every loop in the background that crashed, as after a restart of the machine
+    pub(crate) name: Option<String>,
+    /// Resume all background loops that crashed, for example after a reboot
     #[arg(long, conflicts_with_all = ["name", "answer"])]
-    pub all: bool,
-    /// Words for the agent's next prompt, such as the answer that it waits for
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = words)]
-    pub answer: Option<String>,
-    /// Do not wait for the end of a limit or a rest: try at once
+    pub(crate) all: bool,
+    /// Add a message to the agent's next prompt, such as the answer it is waiting for
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = parse_text)]
+    pub(crate) answer: Option<String>,
+    /// Retry at once, without waiting for a rate limit to reset or a rest to end
     #[arg(long)]
-    pub now: bool,
+    pub(crate) now: bool,
     #[command(flatten)]
-    pub output: OutputWords,
+    pub(crate) output: OutputArgs,
 }
 
-/// The supervisor of a loop in the background
+/// Run the supervisor of a background loop
 #[derive(Debug, Args)]
-pub struct SuperviseWords {
+pub(crate) struct SuperviseArgs {
     /// The loop
-    pub name: String,
-    /// Where all loops live
+    pub(crate) name: String,
+    /// The directory with all loops
     #[arg(long)]
-    pub state_dir: PathBuf,
-    /// The pipe that brings its environment
+    pub(crate) state_dir: PathBuf,
+    /// The pipe from which to read the environment
     #[arg(long)]
-    pub environment: Option<PathBuf>,
+    pub(crate) environment: Option<PathBuf>,
 }
 
-/// A verb that takes a loop's name.
+/// The arguments of commands that take only the name of a loop.
 #[derive(Debug, Args)]
-pub struct NameWords {
+pub(crate) struct NameArgs {
     /// The loop
-    pub name: String,
+    pub(crate) name: String,
 }
 
 /// `ralph status`
 #[derive(Debug, Args)]
-pub struct StatusWords {
+pub(crate) struct StatusArgs {
     /// The loop
-    pub name: String,
-    /// As one JSON object
+    pub(crate) name: String,
+    /// Print one JSON object
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `ralph ls`
 #[derive(Debug, Args)]
-pub struct LsWords {
-    /// As a JSON array
+pub(crate) struct LsArgs {
+    /// Print a JSON array
     #[arg(long)]
-    pub json: bool,
-    /// The names alone
+    pub(crate) json: bool,
+    /// Print only the names
     #[arg(long, conflicts_with = "json")]
-    pub names: bool,
+    pub(crate) names: bool,
 }
 
 /// `ralph logs`
 #[derive(Debug, Args)]
-pub struct LogsWords {
+pub(crate) struct LogsArgs {
     /// The loop
-    pub name: String,
-    /// Go on as more comes, until the loop ends
+    pub(crate) name: String,
+    /// Keep printing new output until the loop ends
     #[arg(short, long)]
-    pub follow: bool,
-    /// Of this iteration [default: the newest]
+    pub(crate) follow: bool,
+    /// Print the output of this iteration [default: the newest]
     #[arg(long, value_name = "N")]
-    pub iteration: Option<u32>,
-    /// The agent's stream of events as it is
+    pub(crate) iteration: Option<u32>,
+    /// Print the agent's events unprocessed
     #[arg(long)]
-    pub raw: bool,
+    pub(crate) raw: bool,
 }
 
 /// `ralph set`
 #[derive(Debug, Args)]
-pub struct SetWords {
+pub(crate) struct SetArgs {
     /// The loop
-    pub name: String,
-    /// max-iterations=N, max-cost=USD, max-time=D or max-failures=N; 0 is no limit
+    pub(crate) name: String,
+    /// max-iterations=N, max-cost=USD, max-time=D or max-failures=N; 0 means no limit
     #[arg(value_name = "LIMIT=VALUE", required = true)]
-    pub limits: Vec<String>,
+    pub(crate) limits: Vec<String>,
 }
 
 /// `ralph rm`
 #[derive(Debug, Args)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a flag that can be typed"
+    reason = "each is a separate command-line flag"
 )]
-pub struct RmWords {
+pub(crate) struct RmArgs {
     /// The loops
     #[arg(required_unless_present = "ended", conflicts_with = "ended")]
-    pub name: Vec<String>,
-    /// All loops that have ended, but those that wait for a person
+    pub(crate) name: Vec<String>,
+    /// Remove all loops that have ended, except those waiting for a person
     #[arg(long)]
-    pub ended: bool,
-    /// Only those that ended so long ago, as in 30d
+    pub(crate) ended: bool,
+    /// Remove only loops that ended at least this long ago, for example 30d
     #[arg(long, value_name = "D", requires = "ended", conflicts_with = "name")]
-    pub older_than: Option<Span>,
-    /// Remove the worktree as well, and the branch that was made for it
+    pub(crate) older_than: Option<Millis>,
+    /// Also remove the worktree and the branch that was created for it
     #[arg(long, conflicts_with = "keep_worktree")]
-    pub worktree: bool,
-    /// Remove the loop, and leave its worktree where it is
+    pub(crate) worktree: bool,
+    /// Remove the loop but keep its worktree
     #[arg(long)]
-    pub keep_worktree: bool,
-    /// Remove a worktree even if work is in it that is nowhere else
+    pub(crate) keep_worktree: bool,
+    /// Remove the worktree even if it contains work that exists nowhere else
     #[arg(long, requires = "worktree")]
-    pub force: bool,
+    pub(crate) force: bool,
 }
 
 /// `ralph say`
 #[derive(Debug, Args)]
-pub struct SayWords {
+pub(crate) struct SayArgs {
     /// The loop
-    pub name: String,
-    /// The words
+    pub(crate) name: String,
+    /// The message
     #[arg(required = true)]
-    pub text: Vec<String>,
+    pub(crate) text: Vec<String>,
 }
 
 /// `ralph wait`
 #[derive(Debug, Args)]
-pub struct WaitWords {
-    /// The loops; of several, the worst ending counts
+pub(crate) struct WaitArgs {
+    /// The loops; with several, the worst ending sets the exit code
     #[arg(id = "name", value_name = "NAME", required = true)]
-    pub names: Vec<String>,
+    pub(crate) names: Vec<String>,
     /// Give up after this time, with exit code 1 [default: never]
     #[arg(long, value_name = "D")]
-    pub timeout: Option<Span>,
+    pub(crate) timeout: Option<Millis>,
 }
 
 /// `ralph blocked`
 #[derive(Debug, Args)]
-pub struct BlockedWords {
-    /// Why
+pub(crate) struct BlockedArgs {
+    /// The reason
     #[arg(required = true)]
-    pub why: Vec<String>,
+    pub(crate) why: Vec<String>,
 }
 
 /// `ralph demo`
 #[derive(Debug, Args)]
-pub struct DemoWords {
-    /// Keep the demonstration's directory
+pub(crate) struct DemoArgs {
+    /// Keep the demo's directory
     #[arg(long)]
-    pub keep: bool,
+    pub(crate) keep: bool,
 }
 
-impl RunWords {
-    /// What these words say of settings.
-    pub fn layer(&self) -> Layer {
-        let mut knobs = self.knobs.clone();
+impl RunArgs {
+    /// The settings given as flags.
+    pub(crate) fn layer(&self) -> Layer {
+        let mut flags = self.setting_flags.clone();
         if self.yolo {
-            knobs.set("approve", &"all".into());
+            flags.set("approve", &"all".into());
         }
-        if self.stream_agent_output && !knobs.has("stream") {
-            knobs.set("stream", &true.into());
+        if self.stream_agent_output && !flags.contains("stream") {
+            flags.set("stream", &true.into());
         }
-        knobs.layer()
+        flags.layer()
     }
 
-    /// What these words say of the work itself.
-    pub fn errand(&self, workspace: PathBuf, config_dir: Option<PathBuf>) -> Errand {
-        Errand {
+    /// The parts of the run that are not settings.
+    pub(crate) fn request(&self, workspace: PathBuf, config_dir: Option<PathBuf>) -> RunRequest {
+        RunRequest {
             task: (!self.task.is_empty()).then(|| self.task.join(" ")),
             command: self.command.clone(),
             workspace,

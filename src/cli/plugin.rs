@@ -1,40 +1,40 @@
-//! The words of `ralph plugin`: how the loop comes into a client's own sessions.
+//! The arguments of `ralph plugin`.
 
-use super::hook::Client;
+use super::hook::ClientKind;
 use clap::{Args, Subcommand};
 
-/// What to do about the plugin.
+/// The subcommands of `ralph plugin`.
 #[derive(Debug, Subcommand)]
-pub enum PluginVerb {
-    /// Put /ralph-loop into Claude Code, and $ralph-loop into Codex
-    Install(InstallWords),
-    /// Print the directory of the plugin for Claude Code, as its --plugin-dir takes it
+pub(crate) enum PluginCommand {
+    /// Install /ralph-loop in Claude Code and $ralph-loop in Codex
+    Install(InstallArgs),
+    /// Print the plugin's directory, for Claude Code's --plugin-dir
     Path,
-    /// Take it away again, and leave everything else as it is
-    Uninstall(UninstallWords),
+    /// Remove the plugin and restore the client's settings
+    Uninstall(UninstallArgs),
 }
 
 /// `ralph plugin install`
 #[derive(Debug, Args)]
-pub struct InstallWords {
-    /// Into these alone [default: all that are installed]
+pub(crate) struct InstallArgs {
+    /// Install only for these clients [default: all that are installed]
     #[arg(value_name = "CLIENT")]
-    pub clients: Vec<Client>,
-    /// Tell Codex, too, that you trust these hooks; else it asks you
+    pub(crate) clients: Vec<ClientKind>,
+    /// Also mark the hooks as trusted in Codex, which otherwise asks you
     #[arg(long)]
-    pub trust: bool,
-    /// Show what would be written and where, and write nothing
+    pub(crate) trust: bool,
+    /// Show what would be written without writing it
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
 }
 
 /// `ralph plugin uninstall`
 #[derive(Debug, Args)]
-pub struct UninstallWords {
-    /// From these alone [default: both]
+pub(crate) struct UninstallArgs {
+    /// Uninstall only from these clients [default: both]
     #[arg(value_name = "CLIENT")]
-    pub clients: Vec<Client>,
-    /// Show what would go, and leave it
+    pub(crate) clients: Vec<ClientKind>,
+    /// Show what would be removed without removing it
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
 }

@@ -1,47 +1,46 @@
-//! The flags that are settings: made from the table, one per row.
+//! Generates a flag for each setting from the table of settings.
 
-use crate::config::keys::{Key, Kind, key, table};
-use crate::config::units::{Backoff, Span, amount, count, words};
-use crate::config::validate::settle;
+use crate::config::keys::{SettingKey, SettingKind, key, table};
+use crate::config::units::{BackoffRange, Millis, parse_amount, parse_count, parse_text};
+use crate::config::validate::normalize;
 use crate::config::{Layer, Origin};
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
 
-/// What the flags of a command line say of settings.
+/// The settings given as flags.
 #[derive(Clone, Debug, Default)]
-pub struct Knobs {
+pub(crate) struct SettingFlags {
     values: Map<String, Value>,
 }
 
-impl Knobs {
-    /// The layer on top of all others.
-    pub fn layer(&self) -> Layer {
+impl SettingFlags {
+    /// Returns the flags as the top layer of settings.
+    pub(crate) fn layer(&self) -> Layer {
         Layer {
             origin: Origin::Flag,
             values: self.values.clone(),
         }
     }
 
-    /// Whether this one was given.
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn contains(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 
-    /// As if this flag had been given.
-    pub fn set(&mut self, name: &str, value: &Value) {
-        let settled = settle(key(name), value, name).expect("a value that fits");
-        self.values.insert(name.into(), settled);
+    /// Sets a value as if the flag had been given.
+    pub(crate) fn set(&mut self, name: &str, value: &Value) {
+        let normalized = normalize(key(name), value, name).expect("the value is valid");
+        self.values.insert(name.into(), normalized);
     }
 }
 
-impl Args for Knobs {
+impl Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
         table()
             .iter()
             .filter_map(flag)
-            .chain(table().iter().filter_map(refusal))
+            .chain(table().iter().filter_map(negated_flag))
             .fold(command, Command::arg)
     }
 
@@ -50,21 +49,23 @@ impl Args for Knobs {
     }
 }
 
-impl FromArgMatches for Knobs {
+impl FromArgMatches for SettingFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut knobs = Self::default();
-        knobs.update_from_arg_matches(matches)?;
-        Ok(knobs)
+        let mut flags = Self::default();
+        flags.update_from_arg_matches(matches)?;
+        Ok(flags)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         for key in table().iter().filter(|key| key.flag().is_some()) {
             let value = match key.kind {
-                Kind::Switch if matches.get_flag(&key.name) => Some(turned(key)),
-                Kind::Switch if key.no_flag.as_ref().is_some_and(|no| matches.get_flag(no)) => {
+                SettingKind::Switch if matches.get_flag(&key.name) => Some(inverted_default(key)),
+                SettingKind::Switch
+                    if key.no_flag.as_ref().is_some_and(|no| matches.get_flag(no)) =>
+                {
                     Some(json!(false))
                 }
-                Kind::Switch => None,
+                SettingKind::Switch => None,
                 _ if key.is_list() => {
                     let all = matches.get_many::<Value>(&key.name);
                     all.map(|all| Value::Array(all.cloned().collect()))
@@ -79,13 +80,13 @@ impl FromArgMatches for Knobs {
     }
 }
 
-/// What a switch's flag says: the default turned around.
-fn turned(key: &Key) -> Value {
+/// The value that a switch's flag sets.
+fn inverted_default(key: &SettingKey) -> Value {
     json!(key.default != Some(json!(true)))
 }
 
-/// The flag that says no to a switch that nobody has set. The other one's help speaks for both.
-fn refusal(key: &'static Key) -> Option<Arg> {
+/// The hidden `--no-…` flag of a switch without a default. The help of the other flag covers both.
+fn negated_flag(key: &'static SettingKey) -> Option<Arg> {
     let name = key.no_flag.as_deref()?;
     let arg = Arg::new(name)
         .long(name)
@@ -94,26 +95,26 @@ fn refusal(key: &'static Key) -> Option<Arg> {
     Some(arg.overrides_with(key.name.as_str()))
 }
 
-fn flag(key: &'static Key) -> Option<Arg> {
+fn flag(key: &'static SettingKey) -> Option<Arg> {
     let help = key.flag_help.as_ref().unwrap_or(&key.help);
     let default = key
-        .default_words()
-        .map(|words| format!(" [default: {words}]"))
+        .describe_default()
+        .map(|text| format!(" [default: {text}]"))
         .unwrap_or_default();
     let mut arg = Arg::new(key.name.as_str())
         .long(key.flag()?)
         .help(format!("{help}{default}"))
-        .help_heading(key.axis.as_str());
+        .help_heading(key.heading.as_str());
     arg = match key.short {
         Some(short) => arg.short(short),
         None => arg,
     };
-    let aliases = if key.kind == Kind::Switch {
+    let aliases = if key.kind == SettingKind::Switch {
         &key.flag_aliases
     } else {
         &key.aliases
     };
-    // A list's other name belongs to files: nobody types `--guardrails` once per guardrail.
+    // The aliases of a list are plural and fit only settings files.
     let aliases = aliases
         .iter()
         .filter(|_| !key.is_list())
@@ -122,11 +123,11 @@ fn flag(key: &'static Key) -> Option<Arg> {
     if let Some(no) = &key.no_flag {
         arg = arg.overrides_with(no.as_str());
     }
-    if key.kind == Kind::Switch {
+    if key.kind == SettingKind::Switch {
         return Some(arg.action(ArgAction::SetTrue));
     }
-    if key.kind == Kind::Branch {
-        // Only after `=`, so that it does not take the task for its value.
+    if key.kind == SettingKind::Branch {
+        // Require `=`, so that the flag does not take the task as its value.
         arg = arg
             .num_args(0..=1)
             .require_equals(true)
@@ -137,52 +138,58 @@ fn flag(key: &'static Key) -> Option<Arg> {
     } else {
         ArgAction::Set
     };
-    let shown = key.shown.as_deref().unwrap_or("VALUE");
-    let hyphens = !matches!(
+    let value_name = key.value_name.as_deref().unwrap_or("VALUE");
+    let allow_hyphens = !matches!(
         key.kind,
-        Kind::Choice | Kind::Branch | Kind::Path | Kind::Objects | Kind::Object
+        SettingKind::Choice
+            | SettingKind::Branch
+            | SettingKind::Path
+            | SettingKind::Objects
+            | SettingKind::Object
     );
     let arg = arg
         .action(action)
-        .value_name(shown)
-        .value_hint(hint(key))
-        .value_parser(parser(key))
-        .allow_hyphen_values(hyphens);
-    Some(arg.ignore_case(key.kind == Kind::Choice))
+        .value_name(value_name)
+        .value_hint(value_hint(key))
+        .value_parser(value_parser(key))
+        .allow_hyphen_values(allow_hyphens);
+    Some(arg.ignore_case(key.kind == SettingKind::Choice))
 }
 
-/// What a shell may offer for a value.
-fn hint(key: &Key) -> ValueHint {
+/// What a shell completes as the value.
+fn value_hint(key: &SettingKey) -> ValueHint {
     match key.kind {
-        Kind::Path => ValueHint::FilePath,
-        Kind::Objects => ValueHint::CommandString,
+        SettingKind::Path => ValueHint::FilePath,
+        SettingKind::Objects => ValueHint::CommandString,
         _ => ValueHint::Other,
     }
 }
 
-fn parser(key: &'static Key) -> ValueParser {
+fn value_parser(key: &'static SettingKey) -> ValueParser {
     match key.kind {
-        Kind::Choice => PossibleValuesParser::new(key.choices.iter().map(String::as_str))
+        SettingKind::Choice => PossibleValuesParser::new(key.choices.iter().map(String::as_str))
             .map(Value::from)
             .into(),
-        Kind::Branch => ValueParser::new(|text: &str| match text.trim() {
-            "" => Err("a branch has a name, and --worktree alone is enough"),
+        SettingKind::Branch => ValueParser::new(|text: &str| match text.trim() {
+            "" => Err("name the branch, or use --worktree without ="),
             branch => Ok(Value::from(branch)),
         }),
-        Kind::Count => ValueParser::new(|text: &str| count::<u32>(text).map(Value::from)),
-        Kind::Code => ValueParser::new(|text: &str| match text.parse::<u8>() {
+        SettingKind::Count => {
+            ValueParser::new(|text: &str| parse_count::<u32>(text).map(Value::from))
+        }
+        SettingKind::Code => ValueParser::new(|text: &str| match text.parse::<u8>() {
             Ok(code) => Ok(Value::from(code)),
             Err(_) => Err("an exit code is a number from 0 to 255"),
         }),
-        Kind::Amount => ValueParser::new(|text: &str| amount(text).map(Value::from)),
-        Kind::Duration => ValueParser::new(written::<Span>),
-        Kind::Backoff => ValueParser::new(written::<Backoff>),
-        Kind::Text => ValueParser::new(|text: &str| words(text).map(Value::from)),
+        SettingKind::Amount => ValueParser::new(|text: &str| parse_amount(text).map(Value::from)),
+        SettingKind::Duration => ValueParser::new(check_parses::<Millis>),
+        SettingKind::Backoff => ValueParser::new(check_parses::<BackoffRange>),
+        SettingKind::Text => ValueParser::new(|text: &str| parse_text(text).map(Value::from)),
         _ => ValueParser::new(|text: &str| Ok::<_, String>(Value::from(text))),
     }
 }
 
-/// What was typed stays as it was typed.
-fn written<T: FromStr<Err = String>>(text: &str) -> Result<Value, String> {
+/// Returns the text unchanged if it parses as `T`.
+fn check_parses<T: FromStr<Err = String>>(text: &str) -> Result<Value, String> {
     text.parse::<T>().map(|_| Value::from(text))
 }

@@ -1,51 +1,51 @@
-//! The words of the verbs that set things up and look around, and start no loop.
+//! The arguments of commands that set up or inspect ralph: `init`, `doctor`, `completions`, `man`.
 
 use clap::{Args, Command};
 use clap_complete::Shell;
 
 /// `ralph init`
 #[derive(Debug, Args)]
-pub struct InitWords {
-    /// Write .ralph/settings.toml instead, with the checks that fit this directory
+pub(crate) struct InitArgs {
+    /// Write .ralph/settings.toml instead, with checks detected in this directory
     #[arg(long)]
-    pub settings: bool,
-    /// Write over the file that is there
+    pub(crate) settings: bool,
+    /// Overwrite an existing file
     #[arg(long)]
-    pub force: bool,
+    pub(crate) force: bool,
 }
 
 /// `ralph doctor`
 #[derive(Debug, Args)]
-pub struct DoctorWords {
-    /// As one JSON object
+pub(crate) struct DoctorArgs {
+    /// Print one JSON object
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `ralph completions`
 #[derive(Debug, Args)]
-pub struct CompletionsWords {
+pub(crate) struct CompletionsArgs {
     /// The shell
-    pub shell: Shell,
+    pub(crate) shell: Shell,
 }
 
 /// `ralph man`
 #[derive(Debug, Args)]
-pub struct ManWords {
-    /// Of this verb [default: of ralph as a whole]
-    pub verb: Option<String>,
+pub(crate) struct ManArgs {
+    /// Print the page of this command [default: ralph itself]
+    pub(crate) command: Option<String>,
 }
 
-/// The words that can be typed, without those that are not meant to be.
-pub fn visible(all: &Command) -> Command {
+/// Returns the command line without hidden subcommands.
+pub(crate) fn without_hidden_commands(cli: &Command) -> Command {
     let mut visible = Command::new("ralph")
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true);
-    visible = visible.about(all.get_about().cloned().unwrap_or_default());
-    visible = visible.after_help(all.get_after_help().cloned().unwrap_or_default());
+    visible = visible.about(cli.get_about().cloned().unwrap_or_default());
+    visible = visible.after_help(cli.get_after_help().cloned().unwrap_or_default());
     visible.subcommands(
-        all.get_subcommands()
-            .filter(|verb| !verb.is_hide_set())
+        cli.get_subcommands()
+            .filter(|command| !command.is_hide_set())
             .cloned(),
     )
 }

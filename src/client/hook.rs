@@ -1,4 +1,5 @@
-//! What a client tells its hooks, and how it wants to be answered.
+//! The hook protocol of Claude Code and Codex: the JSON that a client passes to a hook, and the
+//! JSON that a hook answers with.
 
 use super::json;
 use serde::Serialize;
@@ -6,31 +7,31 @@ use serde_json::{Map, Value};
 use std::io::Read;
 use std::path::PathBuf;
 
-/// No more is read of it.
+/// The most bytes of input that are read.
 const INPUT_MAX: u64 = 64 << 20;
-/// A longer session id is none, in bytes.
-const SESSION_MAX: usize = 200;
+/// The longest session ID, in bytes.
+const SESSION_ID_MAX: usize = 200;
 
-/// What a hook is told. Fields that are not known here are nobody's business.
+/// The input of a hook. Unknown fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Input {
-    /// Whose hook it is.
+pub struct HookInput {
+    /// The session that the hook runs for.
     pub session_id: String,
-    /// Where the session is written down.
+    /// The file that the session is recorded in.
     pub transcript_path: Option<PathBuf>,
-    /// Where the session works.
+    /// The working directory of the session.
     pub cwd: Option<PathBuf>,
-    /// What has happened.
+    /// The event that triggered the hook.
     pub hook_event_name: Option<String>,
-    /// What a person typed.
+    /// What the user typed.
     pub prompt: Option<String>,
-    /// The agent's last words: empty if it said none, nothing if the client does not tell.
+    /// The agent's last message: empty if it has no text, `None` if the client does not report it.
     pub last_assistant_message: Option<String>,
-    /// Whether a hook has made the session go on before.
+    /// Whether a hook has already prevented this session from stopping.
     pub stop_hook_active: bool,
-    /// Why the model's service failed.
+    /// The error of the model's service.
     pub error: Option<String>,
-    /// Which subagent it is about, if it is about one.
+    /// The subagent that the event is about, if any.
     pub agent_id: Option<String>,
     /// Why the session ends.
     pub reason: Option<String>,
@@ -38,48 +39,56 @@ pub struct Input {
     pub permission_mode: Option<String>,
 }
 
-impl Input {
-    /// Reads what the client says, or says what is wrong with it.
+impl HookInput {
+    /// Reads and parses the input.
     pub fn read(from: impl Read) -> Result<Self, String> {
         let mut bytes = Vec::new();
         from.take(INPUT_MAX + 1)
             .read_to_end(&mut bytes)
-            .map_err(|error| format!("cannot read it: {error}"))?;
+            .map_err(|error| error.to_string())?;
         if bytes.len() as u64 > INPUT_MAX {
-            return Err(format!("it is larger than {} MiB", INPUT_MAX >> 20));
+            return Err(format!("more than {} MiB of input", INPUT_MAX >> 20));
         }
         if bytes.trim_ascii().is_empty() {
-            return Err("it is empty".into());
+            return Err("empty input".into());
         }
-        let mut fields =
-            match json::read(&bytes).map_err(|error| format!("it is no JSON: {error}"))? {
-                Value::Object(fields) => fields,
-                other => return Err(format!("it must be an object, and is {}", kind(&other))),
-            };
+        let input =
+            json::from_slice_lossy(&bytes).map_err(|error| format!("invalid JSON: {error}"))?;
+        let mut fields = match input {
+            Value::Object(fields) => fields,
+            other => {
+                return Err(format!(
+                    "expected a JSON object, found {}",
+                    describe(&other)
+                ));
+            }
+        };
         let last = match fields.get("last_assistant_message") {
             None => None,
-            Some(_) => Some(text(&mut fields, "last_assistant_message")?.unwrap_or_default()),
+            Some(_) => {
+                Some(take_string(&mut fields, "last_assistant_message")?.unwrap_or_default())
+            }
         };
-        let mut text = |key| text(&mut fields, key);
+        let mut string = |key| take_string(&mut fields, key);
         let path = |text: Option<String>| text.filter(|text| !text.is_empty()).map(PathBuf::from);
         Ok(Self {
-            session_id: session(text("session_id")?)?,
-            transcript_path: path(text("transcript_path")?),
-            cwd: path(text("cwd")?),
-            hook_event_name: text("hook_event_name")?,
-            prompt: text("prompt")?,
+            session_id: validate_session_id(string("session_id")?)?,
+            transcript_path: path(string("transcript_path")?),
+            cwd: path(string("cwd")?),
+            hook_event_name: string("hook_event_name")?,
+            prompt: string("prompt")?,
             last_assistant_message: last,
-            error: text("error")?,
-            agent_id: text("agent_id")?,
-            reason: text("reason")?,
-            permission_mode: text("permission_mode")?,
+            error: string("error")?,
+            agent_id: string("agent_id")?,
+            reason: string("reason")?,
+            permission_mode: string("permission_mode")?,
             stop_hook_active: match fields.get("stop_hook_active") {
                 None | Some(Value::Null) => false,
                 Some(Value::Bool(active)) => *active,
                 Some(other) => {
                     return Err(format!(
-                        "`stop_hook_active` must be true or false, and is {}",
-                        kind(other)
+                        "`stop_hook_active` must be a boolean, not {}",
+                        describe(other)
                     ));
                 }
             },
@@ -87,120 +96,125 @@ impl Input {
     }
 }
 
-/// A field that must be a text if it is there.
-fn text(fields: &mut Map<String, Value>, key: &str) -> Result<Option<String>, String> {
+/// Removes an optional string from the fields.
+fn take_string(fields: &mut Map<String, Value>, key: &str) -> Result<Option<String>, String> {
     match fields.remove(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(format!("`{key}` must be a text, and is {}", kind(&other))),
+        Some(other) => Err(format!(
+            "`{key}` must be a string, not {}",
+            describe(&other)
+        )),
     }
 }
 
-fn session(id: Option<String>) -> Result<String, String> {
-    let id = id.ok_or("it has no `session_id`")?;
-    if id.is_empty() || id.len() > SESSION_MAX || id.contains(|c: char| c.is_control() || c == '/')
-    {
+/// Checks that an ID can be part of a file name.
+fn validate_session_id(id: Option<String>) -> Result<String, String> {
+    let id = id.ok_or("missing field `session_id`")?;
+    let has_invalid_char = id.contains(|c: char| c.is_control() || c == '/');
+    if id.is_empty() || id.len() > SESSION_ID_MAX || has_invalid_char {
         let short: String = id.chars().take(60).collect();
-        return Err(format!("`session_id` is no name of a session: {short:?}"));
+        return Err(format!("invalid `session_id`: {short:?}"));
     }
     Ok(id)
 }
 
-fn kind(value: &Value) -> &'static str {
+/// Names the type of a JSON value.
+fn describe(value: &Value) -> &'static str {
     match value {
-        Value::Null => "nothing",
-        Value::Bool(_) => "true or false",
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }
 }
 
-/// What the client is told. A message is for the person alone.
+/// How a hook answers the client. Messages are shown to the user only.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Let it be.
-    Go {
-        /// For the person.
+pub enum HookResponse {
+    /// Let the client proceed.
+    Allow {
+        /// A message for the user.
         message: Option<String>,
     },
-    /// Do not stop.
+    /// Keep the agent from stopping.
     Block {
-        /// What the agent is told instead.
+        /// The prompt with which the agent continues.
         reason: String,
-        /// For the person.
+        /// A message for the user.
         message: Option<String>,
     },
-    /// Take the prompt, and this with it.
-    Context {
-        /// What the agent is told besides.
+    /// Accept the prompt and add context to it.
+    AddContext {
+        /// The context for the agent.
         text: String,
-        /// For the person.
+        /// A message for the user.
         message: Option<String>,
     },
-    /// Do not take the prompt.
-    Refuse {
-        /// What the person is told.
+    /// Reject the prompt: the agent never sees it.
+    RejectPrompt {
+        /// The explanation for the user.
         reason: String,
     },
 }
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Out<'a> {
+struct ResponseJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hook_specific_output: Option<Specific<'a>>,
+    hook_specific_output: Option<HookSpecificOutput<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system_message: Option<&'a str>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Specific<'a> {
+struct HookSpecificOutput<'a> {
     hook_event_name: &'static str,
     additional_context: &'a str,
 }
 
-impl Answer {
-    /// Let it be, without a word.
-    pub fn go() -> Self {
-        Self::Go { message: None }
+impl HookResponse {
+    /// Lets the client proceed without a message.
+    pub fn allow() -> Self {
+        Self::Allow { message: None }
     }
 
-    /// Let it be, with a word to the person.
-    pub fn told(message: String) -> Self {
-        Self::Go {
+    /// Lets the client proceed with a message for the user.
+    pub fn allow_with_message(message: String) -> Self {
+        Self::Allow {
             message: Some(message),
         }
     }
 
-    /// What is printed, if anything.
+    /// Serializes the response; `None` if there is nothing to print.
     pub fn to_json(&self) -> Option<String> {
-        let mut out = Out::default();
+        let mut json = ResponseJson::default();
         match self {
-            Self::Go { message: None } => return None,
-            Self::Go { message } => out.system_message = message.as_deref(),
+            Self::Allow { message: None } => return None,
+            Self::Allow { message } => json.system_message = message.as_deref(),
             Self::Block { reason, message } => {
-                (out.decision, out.reason) = (Some("block"), Some(reason.as_str()));
-                out.system_message = message.as_deref();
+                (json.decision, json.reason) = (Some("block"), Some(reason.as_str()));
+                json.system_message = message.as_deref();
             }
-            Self::Context { text, message } => {
-                out.hook_specific_output = Some(Specific {
+            Self::AddContext { text, message } => {
+                json.hook_specific_output = Some(HookSpecificOutput {
                     hook_event_name: "UserPromptSubmit",
                     additional_context: text,
                 });
-                out.system_message = message.as_deref();
+                json.system_message = message.as_deref();
             }
-            Self::Refuse { reason } => {
-                (out.decision, out.reason) = (Some("block"), Some(reason.as_str()))
+            Self::RejectPrompt { reason } => {
+                (json.decision, json.reason) = (Some("block"), Some(reason.as_str()))
             }
         }
-        Some(serde_json::to_string(&out).expect("texts are JSON"))
+        Some(serde_json::to_string(&json).expect("strings serialize"))
     }
 }
 
@@ -209,18 +223,18 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(input: &Value) -> Result<Input, String> {
-        Input::read(input.to_string().as_bytes())
+    fn read(input: &Value) -> Result<HookInput, String> {
+        HookInput::read(input.to_string().as_bytes())
     }
 
     #[test]
-    fn a_stop_is_read_as_clients_tell_it() {
-        let told = json!({
+    fn a_stop_event_is_parsed_and_unknown_fields_are_ignored() {
+        let event = json!({
             "session_id": "0b1b93a5-6c35-4b20", "transcript_path": "/t.jsonl", "cwd": "/work", "prompt_id": "p",
             "permission_mode": "default", "effort": { "level": "medium" }, "hook_event_name": "Stop",
             "stop_hook_active": true, "last_assistant_message": "Done.", "background_tasks": [], "session_crons": [],
         });
-        let read = read(&told).unwrap();
+        let read = read(&event).unwrap();
         assert_eq!(
             (read.session_id.as_str(), read.hook_event_name.as_deref()),
             ("0b1b93a5-6c35-4b20", Some("Stop"))
@@ -242,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_told_from_not_telling() {
+    fn an_empty_last_message_differs_from_a_missing_one() {
         let last = |fields: Value| read(&fields).unwrap().last_assistant_message;
         assert_eq!(last(json!({ "session_id": "s" })), None);
         assert_eq!(
@@ -256,45 +270,39 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
-        for (input, wrong) in [
-            ("", "it is empty"),
-            (" \n", "it is empty"),
-            ("[]", "it must be an object, and is a list"),
-            ("{}", "it has no `session_id`"),
-            (r#"{"session_id":null}"#, "it has no `session_id`"),
+    fn invalid_input_is_rejected_with_a_reason() {
+        for (input, error) in [
+            ("", "empty input"),
+            (" \n", "empty input"),
+            ("[]", "expected a JSON object, found a list"),
+            ("{}", "missing field `session_id`"),
+            (r#"{"session_id":null}"#, "missing field `session_id`"),
             (
                 r#"{"session_id":5}"#,
-                "`session_id` must be a text, and is a number",
+                "`session_id` must be a string, not a number",
             ),
-            (
-                r#"{"session_id":""}"#,
-                "`session_id` is no name of a session: \"\"",
-            ),
-            (
-                r#"{"session_id":"../x"}"#,
-                "`session_id` is no name of a session: \"../x\"",
-            ),
+            (r#"{"session_id":""}"#, "invalid `session_id`: \"\""),
+            (r#"{"session_id":"../x"}"#, "invalid `session_id`: \"../x\""),
             (
                 r#"{"session_id":"a\nb"}"#,
-                "`session_id` is no name of a session: \"a\\nb\"",
+                "invalid `session_id`: \"a\\nb\"",
             ),
             (
                 r#"{"session_id":"s","cwd":[]}"#,
-                "`cwd` must be a text, and is a list",
+                "`cwd` must be a string, not a list",
             ),
             (
                 r#"{"session_id":"s","last_assistant_message":{}}"#,
-                "`last_assistant_message` must be a text, and is an object",
+                "`last_assistant_message` must be a string, not an object",
             ),
             (
                 r#"{"session_id":"s","stop_hook_active":"yes"}"#,
-                "`stop_hook_active` must be true or false, and is a text",
+                "`stop_hook_active` must be a boolean, not a string",
             ),
         ] {
             assert_eq!(
-                Input::read(input.as_bytes()),
-                Err(wrong.to_owned()),
+                HookInput::read(input.as_bytes()),
+                Err(error.to_owned()),
                 "{input}"
             );
         }
@@ -307,39 +315,40 @@ mod tests {
             &"[".repeat(100_000),
         ] {
             assert!(
-                Input::read(broken.as_bytes())
+                HookInput::read(broken.as_bytes())
                     .unwrap_err()
-                    .starts_with("it is no JSON: "),
+                    .starts_with("invalid JSON: "),
                 "{broken}"
             );
         }
         assert_eq!(
-            Input::read(std::io::repeat(b' ')),
-            Err("it is larger than 64 MiB".into())
+            HookInput::read(std::io::repeat(b' ')),
+            Err("more than 64 MiB of input".into())
         );
     }
 
     #[test]
-    fn any_words_come_through() {
-        let words = "\"quotes\" $(id) `x` \\ \n\u{0}\u{2028} 🎉";
+    fn any_text_is_passed_through() {
+        let text = "\"quotes\" $(id) `x` \\ \n\u{0}\u{2028} 🎉";
         let read =
-            read(&json!({ "session_id": "s", "prompt": words, "last_assistant_message": words }))
+            read(&json!({ "session_id": "s", "prompt": text, "last_assistant_message": text }))
                 .unwrap();
         assert_eq!(
             (
                 read.prompt.as_deref(),
                 read.last_assistant_message.as_deref()
             ),
-            (Some(words), Some(words))
+            (Some(text), Some(text))
         );
-        let cut =
-            Input::read(br#"{"session_id":"s","last_assistant_message":"cut \ud83d"}"#.as_slice())
-                .unwrap();
+        let cut = HookInput::read(
+            br#"{"session_id":"s","last_assistant_message":"cut \ud83d"}"#.as_slice(),
+        )
+        .unwrap();
         assert_eq!(cut.last_assistant_message.as_deref(), Some("cut \u{fffd}"));
     }
 
     #[test]
-    fn whatever_a_client_says_is_read_or_refused() {
+    fn any_input_is_parsed_or_rejected_without_a_panic() {
         const PIECES: [&str; 20] = [
             "{",
             "}",
@@ -371,42 +380,42 @@ mod tests {
             if rng.bool() {
                 fields = format!("{{\"session_id\":\"s\",\"prompt\":{fields}}}");
             }
-            match Input::read(fields.as_bytes()) {
+            match HookInput::read(fields.as_bytes()) {
                 Ok(read) => assert!(!read.session_id.is_empty(), "{seed}: {fields}"),
-                Err(wrong) => assert!(
-                    !wrong.is_empty() && wrong.len() < 300,
-                    "{seed}: {fields}: {wrong}"
+                Err(error) => assert!(
+                    !error.is_empty() && error.len() < 300,
+                    "{seed}: {fields}: {error}"
                 ),
             }
         }
     }
 
     #[test]
-    fn answers_are_those_that_clients_expect() {
+    fn responses_serialize_as_clients_expect() {
         let message = || Some("for \"you\"".to_owned());
         let reason = || "go\non".to_owned();
-        for (answer, json) in [
-            (Answer::Go { message: None }, None),
+        for (response, json) in [
+            (HookResponse::Allow { message: None }, None),
             (
-                Answer::Go { message: message() },
+                HookResponse::Allow { message: message() },
                 Some(r#"{"systemMessage":"for \"you\""}"#),
             ),
             (
-                Answer::Block {
+                HookResponse::Block {
                     reason: reason(),
                     message: None,
                 },
                 Some(r#"{"decision":"block","reason":"go\non"}"#),
             ),
             (
-                Answer::Block {
+                HookResponse::Block {
                     reason: reason(),
                     message: message(),
                 },
                 Some(r#"{"decision":"block","reason":"go\non","systemMessage":"for \"you\""}"#),
             ),
             (
-                Answer::Context {
+                HookResponse::AddContext {
                     text: reason(),
                     message: message(),
                 },
@@ -416,11 +425,11 @@ mod tests {
                 )),
             ),
             (
-                Answer::Refuse { reason: reason() },
+                HookResponse::RejectPrompt { reason: reason() },
                 Some(r#"{"decision":"block","reason":"go\non"}"#),
             ),
         ] {
-            assert_eq!(answer.to_json().as_deref(), json);
+            assert_eq!(response.to_json().as_deref(), json);
         }
     }
 }

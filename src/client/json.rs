@@ -1,18 +1,19 @@
-//! JSON as clients write it: their texts may be cut in the middle of a character, which strict JSON forbids.
+//! Parses JSON as clients write it. Their strings may be cut in the middle of a character, which
+//! leaves half of a UTF-16 surrogate pair and makes the JSON invalid.
 
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 
-/// The value in these bytes. Halves of characters become replacement characters.
-pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
-    serde_json::from_slice(bytes).or_else(|error| match mended(bytes) {
-        Cow::Owned(mended) => serde_json::from_slice(&mended),
+/// Parses JSON. Incomplete characters become replacement characters.
+pub(super) fn from_slice_lossy<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(bytes).or_else(|error| match replace_partial_chars(bytes) {
+        Cow::Owned(repaired) => serde_json::from_slice(&repaired),
         Cow::Borrowed(_) => Err(error),
     })
 }
 
-/// The same bytes without halves of characters; borrowed if there were none.
-fn mended(bytes: &[u8]) -> Cow<'_, [u8]> {
+/// Replaces invalid UTF-8 and escaped lone surrogates. Borrows if there are none.
+fn replace_partial_chars(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut text = match String::from_utf8_lossy(bytes) {
         Cow::Borrowed(_) => Cow::Borrowed(bytes),
         Cow::Owned(text) => Cow::Owned(text.into_bytes()),
@@ -20,7 +21,10 @@ fn mended(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\\', &text[at..]) {
         at += found;
-        at += match (unit(&text[at..]), text.get(at + 6..).and_then(unit)) {
+        at += match (
+            utf16_escape(&text[at..]),
+            text.get(at + 6..).and_then(utf16_escape),
+        ) {
             (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 12,
             (Some(0xd800..0xe000), _) => {
                 text.to_mut()[at + 2..at + 6].copy_from_slice(b"fffd");
@@ -32,8 +36,8 @@ fn mended(bytes: &[u8]) -> Cow<'_, [u8]> {
     text
 }
 
-/// The number of an escaped unit of UTF-16 that a text begins with.
-fn unit(text: &[u8]) -> Option<u32> {
+/// Returns the code unit of a `\uXXXX` escape at the start of a text.
+fn utf16_escape(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
     digits.iter().try_fold(0, |number, digit| {
         Some(number * 16 + char::from(*digit).to_digit(16)?)
@@ -45,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_of_characters_are_replaced_and_nothing_else() {
+    fn lone_surrogates_and_invalid_utf8_are_replaced_and_nothing_else() {
         for (json, text) in [
             (r#""a\ud83d""#, "a\u{fffd}"),
             (
@@ -56,10 +60,14 @@ mod tests {
             (r#""\ud83d\\ude00""#, "\u{fffd}\\ude00"),
             (r#""\uD83D\u0041""#, "\u{fffd}A"),
         ] {
-            assert_eq!(read::<String>(json.as_bytes()).unwrap(), text, "{json}");
+            assert_eq!(
+                from_slice_lossy::<String>(json.as_bytes()).unwrap(),
+                text,
+                "{json}"
+            );
         }
         assert_eq!(
-            read::<String>(b"\"a\xff\xf0\x9f\"").unwrap(),
+            from_slice_lossy::<String>(b"\"a\xff\xf0\x9f\"").unwrap(),
             "a\u{fffd}\u{fffd}"
         );
         for broken in [
@@ -72,7 +80,10 @@ mod tests {
             "",
             "\\",
         ] {
-            assert!(read::<String>(broken.as_bytes()).is_err(), "{broken}");
+            assert!(
+                from_slice_lossy::<String>(broken.as_bytes()).is_err(),
+                "{broken}"
+            );
         }
     }
 }

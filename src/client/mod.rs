@@ -1,8 +1,16 @@
-//! How a session of an agent's own client and ralph speak: its JSON, its transcript, and the sheet for people.
+//! Loops inside a session of Claude Code or Codex: hook input and responses, slash commands,
+//! session transcripts, and the loop file in the workspace.
 
 pub mod hook;
 mod json;
 pub mod loop_file;
-pub mod process;
+pub(crate) mod process;
 pub mod slash;
 pub mod transcript;
+
+/// Quotes the first characters of a text for an error message.
+fn quote_short(text: &str) -> String {
+    let short: String = text.chars().take(60).collect();
+    let more = if short.len() < text.len() { "…" } else { "" };
+    format!("{short:?}{more}")
+}

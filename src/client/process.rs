@@ -1,31 +1,33 @@
-//! Which process a session lives in: the nearest one above a hook that is no shell.
+//! Finds the process of the client that runs a hook: the nearest ancestor that is not a shell.
 
+use crate::engine::ProcessIdentity;
 use crate::process::tree::start_time;
 use std::fs;
 
-/// What stands between a client and its hook.
-const SHELLS: [&str; 9] = [
+/// Programs that may run between a client and its hook.
+const WRAPPERS: [&str; 9] = [
     "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env", "timeout",
 ];
-/// A client that is further above than this is none.
-const FAR: usize = 8;
+/// How many ancestors are searched for the client.
+const ANCESTORS_MAX: usize = 8;
 
-/// The client's process, with the kernel's start time.
-pub fn process() -> Option<(u32, u64)> {
+/// Returns the process of the client that called this hook.
+pub(crate) fn client_process() -> Option<ProcessIdentity> {
     let mut pid = std::process::id();
-    for _ in 0..FAR {
+    for _ in 0..ANCESTORS_MAX {
         pid = parent(pid).filter(|pid| *pid > 1)?;
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-        if !SHELLS.contains(&name.trim()) {
-            return Some((pid, start_time(pid)?));
+        if !WRAPPERS.contains(&name.trim()) {
+            let start_time = start_time(pid)?;
+            return Some(ProcessIdentity { pid, start_time });
         }
     }
     None
 }
 
-/// Whether that process is still there.
-pub fn lives((pid, since): (u32, u64)) -> bool {
-    start_time(pid) == Some(since)
+/// Returns whether a process that [`client_process`] found still runs.
+pub(crate) fn is_alive(process: ProcessIdentity) -> bool {
+    start_time(process.pid) == Some(process.start_time)
 }
 
 fn parent(pid: u32) -> Option<u32> {

@@ -1,33 +1,36 @@
-//! `ralph attach`: look at a loop in the background as it works.
+//! `ralph attach`: shows the tmux window of a background loop, or follows its log.
 
 use super::logs;
-use crate::cli::LogsWords;
+use super::open_loop::open;
+use crate::cli::LogsArgs;
 use crate::engine::Status;
-use crate::lifecycle::failure::Failure;
-use crate::lifecycle::handle::Visit;
+use crate::lifecycle::error::CommandError;
 use crate::lifecycle::tmux::Tmux;
-use crate::ui::say;
+use crate::ui::print::print_message;
 use crate::ui::status::line;
 use std::io::{ErrorKind, IsTerminal, stdin, stdout};
 
-pub(crate) fn attach(name: &str) -> Result<i32, Failure> {
-    let visit = Visit::to(name)?;
-    let header = &visit.view.header;
-    // One that has ended may still be saying so.
-    if visit.status() != Status::Running {
-        return Err(Failure::usage(
-            format!("{name:?} is not running: it is {}", visit.status().word()),
+pub(crate) fn attach(name: &str) -> Result<i32, CommandError> {
+    let handle = open(name)?;
+    let header = &handle.view.header;
+    // Not whether the lock is held: a loop that has ended may still be printing its summary.
+    if handle.status() != Status::Running {
+        return Err(CommandError::usage(
+            format!(
+                "{name:?} is not running: it is {}",
+                handle.status().as_str()
+            ),
             format!("ralph logs {name} shows what it did"),
         ));
     }
     if !header.background {
-        return Err(Failure::usage(
-            format!("{name:?} runs in a terminal of its own"),
+        return Err(CommandError::usage(
+            format!("{name:?} runs in the foreground of another terminal"),
             format!("ralph logs {name} -f follows it"),
         ));
     }
     let Some(socket) = &header.tmux else {
-        return logs::logs(&LogsWords {
+        return logs::logs(&LogsArgs {
             name: name.to_owned(),
             follow: true,
             iteration: None,
@@ -35,7 +38,7 @@ pub(crate) fn attach(name: &str) -> Result<i32, Failure> {
         });
     };
     if !stdin().is_terminal() || !stdout().is_terminal() {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             "attach needs a terminal",
             format!("ralph logs {name} -f follows it without one"),
         ));
@@ -47,23 +50,25 @@ pub(crate) fn attach(name: &str) -> Result<i32, Failure> {
     .status();
     match status {
         Ok(status) if status.success() => {
-            let visit = Visit::to(name)?;
-            match visit.status() {
-                Status::Running => say(&format!("{name} goes on\n")),
-                _ => say(&format!(
+            let handle = open(name)?;
+            match handle.status() {
+                Status::Running => print_message(&format!("{name} is still running\n")),
+                _ => print_message(&format!(
                     "{name}: {}\n",
-                    line(&visit.view.state, visit.held)
+                    line(&handle.view.state, handle.held)
                 )),
             }
             Ok(0)
         }
-        Ok(_) => Err(Failure::broken(format!("tmux could not show {name:?}"))
-            .with_hint(format!("ralph logs {name} -f follows it"))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::usage(
+        Ok(_) => Err(
+            CommandError::broken(format!("tmux could not show {name:?}"))
+                .with_hint(format!("ralph logs {name} -f follows it")),
+        ),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(CommandError::usage(
             "tmux is not installed",
-            format!("ralph logs {name} -f follows it without"),
+            format!("ralph logs {name} -f follows it without tmux"),
         )),
-        Err(error) => Err(Failure::broken(format!("cannot run tmux: {error}"))
+        Err(error) => Err(CommandError::broken(format!("cannot run tmux: {error}"))
             .with_hint(format!("ralph logs {name} -f follows it"))),
     }
 }

@@ -1,158 +1,163 @@
-//! `ralph bus`: a message is posted, or the last ones are printed, also as more come.
+//! `ralph bus`: posts a message, or prints the last ones and follows new ones.
 
-use super::run::workspace;
+use super::run::current_workspace;
 use crate::agent::outbox;
-use crate::cli::bus::{BusVerb, PostWords, TailWords};
+use crate::cli::bus::{BusCommand, PostArgs, TailArgs};
 use crate::git;
-use crate::lifecycle::create::new_id;
-use crate::lifecycle::failure::{Failure, warn};
-use crate::process::file_watcher::Notices;
+use crate::lifecycle::create::random_id;
+use crate::lifecycle::error::CommandError;
+use crate::process::file_watcher::FileWatcher;
 use crate::store::bus;
-use crate::store::bus::{Bus, Heard, Post};
-use crate::store::{Home, LoopDir, cache, holder};
+use crate::store::bus::{Bus, BusBatch, BusMessage};
+use crate::store::{LoopDir, StateDir, cache, lock_holder};
 use crate::ui::bus_line::line;
+use crate::ui::print::warn;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a person waits for others who are posting.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// A bus is looked at this often even if nothing was noticed.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long to wait for others that are posting.
+const POST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often to read the bus even without a file event.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(crate) fn bus(verb: &BusVerb) -> Result<i32, Failure> {
-    match verb {
-        BusVerb::Post(words) => post(words),
-        BusVerb::Tail(words) => tail(words),
+pub(crate) fn bus(command: &BusCommand) -> Result<i32, CommandError> {
+    match command {
+        BusCommand::Post(args) => post(args),
+        BusCommand::Tail(args) => tail(args),
     }
 }
 
-fn post(words: &PostWords) -> Result<i32, Failure> {
-    let text = words.text.join(" ");
-    let Some(kind) = bus::kind(&words.kind) else {
-        return Err(Failure::usage(
-            format!("--type {:?} is no type", words.kind),
-            "one word of letters, digits, _ and -, as in --type note",
+fn post(args: &PostArgs) -> Result<i32, CommandError> {
+    let text = args.text.join(" ");
+    let Some(kind) = bus::parse_kind(&args.kind) else {
+        return Err(CommandError::usage(
+            format!("--type {:?} is not a valid type", args.kind),
+            "use one word of letters, digits, _ and -, as in --type note",
         ));
     };
     if text.trim().is_empty() {
-        return Err(Failure::usage(
-            "there are no words",
-            "ralph bus post \"what others should know\"",
+        return Err(CommandError::usage(
+            "the message is empty",
+            "for example: ralph bus post \"what others should know\"",
         ));
     }
     if text.chars().count() > bus::TEXT_MAX {
-        return Err(Failure::usage(
-            format!(
-                "the message is too long: {} characters are the most",
-                bus::TEXT_MAX
-            ),
-            "put it into a file, and post where that is",
+        return Err(CommandError::usage(
+            format!("the message is longer than {} characters", bus::TEXT_MAX),
+            "write it to a file, and post the path",
         ));
     }
-    if let Some(task_dir) = inside("RALPH_TASK_DIR") {
-        if words.to.is_some() {
-            return Err(Failure::usage(
-                "--loop is for people: this is inside an iteration",
-                "leave it out: the loop passes the message on to its own bus and its project's",
+    if let Some(task_dir) = iteration_variable("RALPH_TASK_DIR") {
+        if args.to.is_some() {
+            return Err(CommandError::usage(
+                "--loop cannot be used inside an iteration",
+                "leave it out: the loop posts the message to its own bus and its project's",
             ));
         }
-        if bus::LEAVING.contains(&kind.as_str()) {
-            return Err(Failure::usage(
-                format!("--type {kind} is how the loop itself says that it leaves"),
-                "post it as another type; ralph done and ralph blocked WHY speak to the loop",
+        if bus::RESERVED_KINDS.contains(&kind.as_str()) {
+            return Err(CommandError::usage(
+                format!("--type {kind} is reserved for the loop itself"),
+                "use another type; to end the loop, use ralph done or ralph blocked WHY",
             ));
         }
-        outbox::leave(&PathBuf::from(task_dir), &kind, &text).map_err(Failure::broken)?;
+        outbox::enqueue(&PathBuf::from(task_dir), &kind, &text).map_err(CommandError::broken)?;
         return Ok(0);
     }
-    let buses = match &words.to {
+    let buses = match &args.to {
         Some(name) => {
-            let (home, dir) = found(name)?;
-            vec![Bus::of_loop(&dir), project_of(&home, &dir)?]
+            let (state_dir, dir) = find_loop(name)?;
+            vec![Bus::for_loop(&dir), project_bus_of(&state_dir, &dir)?]
         }
-        None => vec![project_here()?],
+        None => vec![current_project_bus()?],
     };
-    let message = [Post::new(new_id()?, &kind, None, &text)];
+    let message = [BusMessage::new(random_id()?, &kind, None, &text)];
     buses
         .iter()
-        .try_for_each(|bus| bus.post(&message, PATIENCE))?;
+        .try_for_each(|bus| bus.post(&message, POST_TIMEOUT))?;
     Ok(0)
 }
 
-fn tail(words: &TailWords) -> Result<i32, Failure> {
-    let name = words.name.clone().or_else(|| inside("RALPH_LOOP"));
-    let dir = match &name {
-        Some(name) => Some(found(name)?),
+fn tail(args: &TailArgs) -> Result<i32, CommandError> {
+    let name = args
+        .name
+        .clone()
+        .or_else(|| iteration_variable("RALPH_LOOP"));
+    let found = match &name {
+        Some(name) => Some(find_loop(name)?),
         None => None,
     };
-    let bus = match &dir {
-        Some((home, dir)) if words.project => project_of(home, dir)?,
-        Some((_, dir)) => Bus::of_loop(dir),
-        None => project_here()?,
+    let bus = match &found {
+        Some((state_dir, dir)) if args.project => project_bus_of(state_dir, dir)?,
+        Some((_, dir)) => Bus::for_loop(dir),
+        None => current_project_bus()?,
     };
-    let whose = dir.filter(|_| !words.project).map(|(_, dir)| dir);
-    let mut heard = bus.last(words.count)?;
-    let mut notices = Notices::open();
+    let loop_dir = found.filter(|_| !args.project).map(|(_, dir)| dir);
+    let mut batch = bus.last(args.count)?;
+    let mut watcher = FileWatcher::open();
     loop {
-        match print(&bus, &heard, words.json) {
-            // A reader that has heard enough is no failure.
+        match print(&bus, &batch, args.json) {
+            // A reader such as `head` has read enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(0),
-            Err(error) => return Err(Failure::broken(format!("cannot write the answer: {error}"))),
-            Ok(()) if !words.follow => return Ok(0),
+            Err(error) => {
+                return Err(CommandError::broken(format!(
+                    "cannot write output: {error}"
+                )));
+            }
+            Ok(()) if !args.follow => return Ok(0),
             Ok(()) => {}
         }
-        // Asked before reading: what was posted before an ending is read after it was seen.
-        let over = whose
+        // Check before reading, so that messages posted just before the end are not missed.
+        let is_over = loop_dir
             .as_ref()
-            .is_some_and(|dir| holder(&dir.lock()).is_none());
-        notices.watch(bus.path());
-        let more = bus.after(heard.place)?;
-        if more.posts.is_empty() && more.damaged.is_empty() {
-            if over {
+            .is_some_and(|dir| lock_holder(&dir.lock()).is_none());
+        watcher.watch(bus.path());
+        let next = bus.read_after(batch.position)?;
+        if next.messages.is_empty() && next.damaged.is_empty() {
+            if is_over {
                 return Ok(0);
             }
-            notices.wait(LOOK_AGAIN);
+            watcher.wait(POLL_INTERVAL);
         }
-        heard = more;
+        batch = next;
     }
 }
 
-fn print(bus: &Bus, heard: &Heard, json: bool) -> io::Result<()> {
-    for at in &heard.damaged {
+fn print(bus: &Bus, batch: &BusBatch, json: bool) -> io::Result<()> {
+    for offset in &batch.damaged {
         warn(format!(
-            "{}: the line at byte {at} cannot be read, and is skipped",
+            "{}: skipped an unreadable line at byte {offset}",
             bus.path().display()
         ));
     }
     let mut out = io::stdout().lock();
-    for post in &heard.posts {
+    for message in &batch.messages {
         let text = if json {
-            serde_json::to_string(post)?
+            serde_json::to_string(message)?
         } else {
-            line(post)
+            line(message)
         };
         writeln!(out, "{text}")?;
     }
     out.flush()
 }
 
-/// A variable that only an agent in an iteration has.
-fn inside(name: &str) -> Option<String> {
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    set("RALPH_ITERATION").and(set(name))
+/// Returns an environment variable if this process runs inside an iteration.
+fn iteration_variable(name: &str) -> Option<String> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    variable("RALPH_ITERATION").and(variable(name))
 }
 
-fn found(name: &str) -> Result<(Home, LoopDir), Failure> {
-    let home = Home::locate()?;
-    let dir = home.find(name)?;
-    Ok((home, dir))
+fn find_loop(name: &str) -> Result<(StateDir, LoopDir), CommandError> {
+    let state_dir = StateDir::locate()?;
+    let dir = state_dir.find_loop(name)?;
+    Ok((state_dir, dir))
 }
 
-fn project_of(home: &Home, dir: &LoopDir) -> Result<Bus, Failure> {
-    Ok(home.project_bus(&git::project(&cache::read(dir)?.header.plan.workspace)))
+fn project_bus_of(state_dir: &StateDir, dir: &LoopDir) -> Result<Bus, CommandError> {
+    Ok(state_dir.project_bus(&git::project(&cache::read(dir)?.header.plan.workspace)))
 }
 
-fn project_here() -> Result<Bus, Failure> {
-    Ok(Home::locate()?.project_bus(&git::project(&workspace()?)))
+fn current_project_bus() -> Result<Bus, CommandError> {
+    Ok(StateDir::locate()?.project_bus(&git::project(&current_workspace()?)))
 }

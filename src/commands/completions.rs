@@ -1,46 +1,51 @@
-//! `ralph completions`: what a shell needs to complete verbs, flags, and the names of loops.
+//! `ralph completions`: generates scripts that complete commands, flags and the names of loops.
 
-use crate::cli::Words;
-use crate::cli::setup::visible;
-use crate::lifecycle::failure::{Failure, answer};
+use crate::cli::Cli;
+use crate::cli::setup::without_hidden_commands;
+use crate::lifecycle::error::CommandError;
+use crate::ui::print::print_output;
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
-pub(crate) fn completions(shell: Shell) -> Result<i32, Failure> {
-    let mut command = visible(&Words::command());
+pub(crate) fn completions(shell: Shell) -> Result<i32, CommandError> {
+    let mut cli = without_hidden_commands(&Cli::command());
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, "ralph", &mut script);
+    clap_complete::generate(shell, &mut cli, "ralph", &mut script);
     let script = String::from_utf8_lossy(&script);
-    answer(&with_loops(&script, shell, &of_loops(&command)))?;
+    print_output(&add_loop_names(&script, shell, &loop_commands(&cli)))?;
     Ok(0)
 }
 
-/// The verbs whose first word is a loop's name.
-fn of_loops(command: &Command) -> Vec<&str> {
-    let first = |verb: &&Command| {
-        verb.get_positionals()
+/// The commands whose first argument is the name of a loop.
+fn loop_commands(cli: &Command) -> Vec<&str> {
+    let takes_name = |command: &&Command| {
+        command
+            .get_positionals()
             .next()
-            .is_some_and(|word| word.get_id() == "name")
+            .is_some_and(|arg| arg.get_id() == "name")
     };
-    command
-        .get_subcommands()
-        .filter(first)
+    cli.get_subcommands()
+        .filter(takes_name)
         .map(Command::get_name)
         .collect()
 }
 
-/// The script that also asks ralph itself for the names of loops, where that is simple.
-fn with_loops(script: &str, shell: Shell, verbs: &[&str]) -> String {
+/// Adds the completion of loop names, by calling `ralph ls --names`, to the scripts of bash, zsh
+/// and fish.
+fn add_loop_names(script: &str, shell: Shell, commands: &[&str]) -> String {
     match shell {
-        Shell::Bash => format!("{script}\n{}", BASH.replace("VERBS", &verbs.join("|"))),
-        // The generated script calls itself at its end: what it needs must stand before.
+        Shell::Bash => format!(
+            "{script}\n{}",
+            BASH.replace("COMMANDS", &commands.join("|"))
+        ),
+        // The generated script runs itself at its end, so the helper function has to come before.
         Shell::Zsh => script
             .replacen("#compdef ralph\n", &format!("#compdef ralph\n{ZSH}"), 1)
             .replace(
                 ":name -- The loop:_default'",
                 ":name -- The loop:_ralph_loops'",
             ),
-        Shell::Fish => format!("{script}{}", FISH.replace("VERBS", &verbs.join(" "))),
+        Shell::Fish => format!("{script}{}", FISH.replace("COMMANDS", &commands.join(" "))),
         _ => script.to_owned(),
     }
 }
@@ -48,7 +53,7 @@ fn with_loops(script: &str, shell: Shell, verbs: &[&str]) -> String {
 const BASH: &str = r#"_ralph_or_loops() {
     if [[ $COMP_CWORD -eq 2 && ${COMP_WORDS[2]} != -* ]]; then
         case ${COMP_WORDS[1]} in
-        VERBS)
+        COMMANDS)
             COMPREPLY=($(compgen -W "$("$1" ls --names 2>/dev/null)" -- "${COMP_WORDS[2]}"))
             return
             ;;
@@ -67,5 +72,5 @@ _ralph_loops() {
 }
 "#;
 
-const FISH: &str = r#"complete -c ralph -n "__fish_seen_subcommand_from VERBS" -f -a "(ralph ls --names 2>/dev/null)"
+const FISH: &str = r#"complete -c ralph -n "__fish_seen_subcommand_from COMMANDS" -f -a "(ralph ls --names 2>/dev/null)"
 "#;

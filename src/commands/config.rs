@@ -1,94 +1,94 @@
-//! `ralph config`: every setting, its value, and the layer that it comes from.
+//! `ralph config`: prints every setting, its value, and the layer it comes from.
 
-use super::run::{places, workspace};
-use crate::cli::ConfigWords;
+use super::run::{current_workspace, settings_paths};
+use crate::cli::ConfigArgs;
 use crate::config::keys;
-use crate::config::keys::{Key, Kind, table};
-use crate::config::{Origin, Stack, schema};
-use crate::lifecycle::failure::{Failure, answer};
+use crate::config::keys::{SettingKey, SettingKind, table};
+use crate::config::{LayerStack, Origin, schema};
+use crate::lifecycle::error::CommandError;
+use crate::ui::print::print_output;
 use serde_json::{Value, json};
 
-pub(crate) fn config(words: &ConfigWords) -> Result<i32, Failure> {
-    if words.schema {
-        answer(&schema::schema())?;
+pub(crate) fn config(args: &ConfigArgs) -> Result<i32, CommandError> {
+    if args.schema {
+        print_output(&schema::settings_schema())?;
         return Ok(0);
     }
-    let stack = Stack::load(&places(workspace()?, words.config.clone()))?;
+    let stack = LayerStack::load(&settings_paths(current_workspace()?, args.config.clone()))?;
     let rows = rows(&stack);
-    if words.json {
+    if args.json {
         let all = rows.iter().map(|row| {
             (
                 row.name.clone(),
                 json!({ "value": row.value, "from": row.from }),
             )
         });
-        answer(&format!("{:#}\n", Value::Object(all.collect())))?;
+        print_output(&format!("{:#}\n", Value::Object(all.collect())))?;
         return Ok(0);
     }
-    answer(&text(&rows))?;
+    print_output(&text(&rows))?;
     Ok(0)
 }
 
-fn text(rows: &[Row]) -> String {
-    let (mut lines, mut axis) = (Vec::new(), "");
-    let width = |of: fn(&Row) -> usize| {
+fn text(rows: &[SettingRow]) -> String {
+    let (mut lines, mut heading) = (Vec::new(), "");
+    // Very long cells do not widen their column.
+    let column_width = |cell_width: fn(&SettingRow) -> usize| {
         rows.iter()
-            .map(of)
+            .map(cell_width)
             .filter(|width| *width < 50)
             .max()
             .unwrap_or(0)
     };
-    let (names, values) = (
-        width(|row| row.name.len()),
-        width(|row| row.shown().chars().count()),
-    );
+    let name_width = column_width(|row| row.name.len());
+    let value_width = column_width(|row| row.value_text().chars().count());
     for row in rows {
-        if row.axis != axis {
-            axis = row.axis;
+        if row.heading != heading {
+            heading = row.heading;
             lines.push(format!(
-                "{}# {axis}\n",
+                "{}# {heading}\n",
                 if lines.is_empty() { "" } else { "\n" }
             ));
         }
         lines.push(format!(
-            "{:names$}  {:values$}  {}\n",
+            "{:name_width$}  {:value_width$}  {}\n",
             row.name,
-            row.shown(),
+            row.value_text(),
             row.from
         ));
     }
     lines.concat()
 }
 
-/// One setting as it stands; of an object, one inner value.
-struct Row {
-    axis: &'static str,
+/// One setting, or one value inside an object.
+struct SettingRow {
+    heading: &'static str,
     name: String,
     value: Value,
     from: String,
-    otherwise: Option<&'static str>,
+    default_text: Option<&'static str>,
 }
 
-impl Row {
-    fn shown(&self) -> String {
-        match (&self.value, self.otherwise) {
-            (Value::Null, Some(words)) => format!("({words})"),
+impl SettingRow {
+    fn value_text(&self) -> String {
+        match (&self.value, self.default_text) {
+            (Value::Null, Some(text)) => format!("({text})"),
             (Value::Null, None) => "(none)".into(),
             (value, _) => value.to_string(),
         }
     }
 }
 
-fn rows(stack: &Stack) -> Vec<Row> {
+fn rows(stack: &LayerStack) -> Vec<SettingRow> {
     let merged = stack.merged();
     let mut rows = Vec::new();
     for key in table() {
         let value = merged.get(&key.name).cloned().unwrap_or(Value::Null);
         let from = origin(stack, key, &[&key.name]);
-        leaves(
+        visit_leaves(
             key.kind,
-            &key.inner,
-            &key.camel(),
+            &key.children,
+            &key.camel_case(),
             &value,
             &mut |path, name, value| {
                 let from = if path.is_empty() {
@@ -96,13 +96,13 @@ fn rows(stack: &Stack) -> Vec<Row> {
                 } else {
                     origin(stack, key, &[&[key.name.as_str()], path].concat())
                 };
-                let otherwise = key.otherwise.as_deref();
-                rows.push(Row {
-                    axis: &key.axis,
+                let default_text = key.default_text.as_deref();
+                rows.push(SettingRow {
+                    heading: &key.heading,
                     name,
                     value: value.clone(),
                     from,
-                    otherwise,
+                    default_text,
                 });
             },
         );
@@ -110,49 +110,50 @@ fn rows(stack: &Stack) -> Vec<Row> {
     rows
 }
 
-fn origin(stack: &Stack, key: &Key, path: &[&str]) -> String {
+fn origin(stack: &LayerStack, key: &SettingKey, path: &[&str]) -> String {
     match stack.origin(path) {
         Origin::Flag => format!("--{}", key.flag().unwrap_or(&key.name)),
         other => other.to_string(),
     }
 }
 
-/// Tells of every value inside a value: its path, its name as files spell it, and the value.
-fn leaves(
-    kind: Kind,
-    inner: &[Key],
+/// Calls `visit` for every value inside a value, with its path and its name as spelled in files.
+fn visit_leaves(
+    kind: SettingKind,
+    children: &[SettingKey],
     name: &str,
     value: &Value,
-    tell: &mut dyn FnMut(&[&str], String, &Value),
+    visit: &mut dyn FnMut(&[&str], String, &Value),
 ) {
     match value {
         Value::Object(object) if !object.is_empty() => {
-            for (inside, value) in object {
-                // Names of the user's own choice stay as they are.
-                let known = keys::find(inner, inside).filter(|_| kind != Kind::Map);
-                let spelled = known.map_or_else(|| inside.clone(), Key::camel);
+            for (child, value) in object {
+                // Names that the user chose are not converted.
+                let key = keys::find(children, child).filter(|_| kind != SettingKind::Map);
+                let spelled = key.map_or_else(|| child.clone(), SettingKey::camel_case);
                 let name = format!("{name}.{spelled}");
-                let (kind, inner) =
-                    known.map_or((Kind::Object, inner), |known| (known.kind, &known.inner));
-                leaves(kind, inner, &name, value, &mut |path, name, value| {
-                    tell(&[&[inside.as_str()], path].concat(), name, value);
+                let (kind, children) = key.map_or((SettingKind::Object, children), |key| {
+                    (key.kind, &key.children)
+                });
+                visit_leaves(kind, children, &name, value, &mut |path, name, value| {
+                    visit(&[&[child.as_str()], path].concat(), name, value);
                 });
             }
         }
-        Value::Object(_) => tell(&[], name.to_owned(), &Value::Null),
-        Value::Array(items) if kind == Kind::Objects && !items.is_empty() => {
+        Value::Object(_) => visit(&[], name.to_owned(), &Value::Null),
+        Value::Array(items) if kind == SettingKind::Objects && !items.is_empty() => {
             for (number, item) in items.iter().enumerate() {
-                leaves(
-                    Kind::Object,
-                    inner,
+                visit_leaves(
+                    SettingKind::Object,
+                    children,
                     &format!("{name}[{number}]"),
                     item,
                     &mut |_, name, value| {
-                        tell(&[], name, value);
+                        visit(&[], name, value);
                     },
                 );
             }
         }
-        value => tell(&[], name.to_owned(), value),
+        value => visit(&[], name.to_owned(), value),
     }
 }

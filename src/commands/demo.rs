@@ -1,17 +1,18 @@
-//! `ralph demo`: a whole loop on a scripted agent, with a real repository, a real bug and real checks.
+//! `ralph demo`: runs a loop with a scripted agent on a small project with a bug and two checks.
 
-use super::run::{go, intent_in};
-use crate::cli::{Verb, Words};
-use crate::config::Stack;
-use crate::lifecycle::failure::Failure;
-use crate::store::Home;
-use crate::ui::say;
+use super::run::{resolve_in, start};
+use crate::cli::{self, Cli};
+use crate::config::LayerStack;
+use crate::lifecycle::error::CommandError;
+use crate::store::StateDir;
+use crate::ui::print::print_message;
 use clap::Parser;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// The files of the demo project, relative to its directory, with their modes.
 const PROJECT: [(&str, &str, u32); 5] = [
     (
         "total.sh",
@@ -32,56 +33,55 @@ const PROJECT: [(&str, &str, u32); 5] = [
     ),
 ];
 
-pub(crate) fn demo(keep: bool) -> Result<i32, Failure> {
-    let place = Place::make(keep).map_err(Failure::broken)?;
-    let project = place.root.join("invoices");
-    fs::create_dir(&project).map_err(Failure::broken)?;
+pub(crate) fn demo(keep: bool) -> Result<i32, CommandError> {
+    let demo = DemoDir::create(keep).map_err(CommandError::broken)?;
+    let project = demo.root.join("invoices");
+    fs::create_dir(&project).map_err(CommandError::broken)?;
     for (name, text, mode) in PROJECT {
         let path = project.join(name);
         fs::write(&path, text)
             .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)))
-            .map_err(Failure::broken)?;
+            .map_err(CommandError::broken)?;
     }
-    say("A small project with a bug, two checks, and a scripted agent that needs three tries.\n\n");
-    for words in [
+    print_message(
+        "A small project with a bug, two checks, and a scripted agent that needs three tries.\n\n",
+    );
+    for args in [
         &["init", "-q"][..],
         &["add", "-A"],
         &["commit", "-q", "-m", "an invoice with a bug"],
     ] {
-        git(&project, words)?;
+        git(&project, args)?;
     }
-    let typed =
+    let command_line =
         "ralph run --name demo --check ./test.sh --check ./lint.sh --agent script:../demo.script";
-    say(&format!("$ {typed}\n\n"));
-    let Ok(Words {
-        verb: Verb::Run(mut words),
-    }) = Words::try_parse_from(typed.split(' '))
+    print_message(&format!("$ {command_line}\n\n"));
+    let Ok(Cli {
+        command: cli::Command::Run(mut args),
+    }) = Cli::try_parse_from(command_line.split(' '))
     else {
-        return Err(Failure::broken("the demonstration's own words are wrong"));
+        return Err(CommandError::broken("the demo's command line is invalid"));
     };
-    words.no_next = true;
-    let project = fs::canonicalize(project).map_err(Failure::broken)?;
-    let Some(intent) = intent_in(project.clone(), Stack::defaults(), &words)? else {
+    args.hide_next_step = true;
+    let project = fs::canonicalize(project).map_err(CommandError::broken)?;
+    let Some(resolved) = resolve_in(project.clone(), LayerStack::defaults(), &args)? else {
         return Ok(0);
     };
-    let code = go(&Home::at(place.root.join("state")), &words, intent)?;
+    let state_dir = demo.root.join("state");
+    let code = start(&StateDir::new(state_dir.clone()), &args, resolved)?;
     if keep {
-        let state = place.root.join("state");
-        let look = format!(
-            "cd '{}' && export RALPH_STATE_DIR='{}'",
+        print_message(&format!(
+            "\nKept. To look at it: cd '{}' && export RALPH_STATE_DIR='{}' && ralph status demo\n",
             project.display(),
-            state.display()
-        );
-        say(&format!(
-            "\nkept; to look at it: {look} && ralph status demo\n"
+            state_dir.display()
         ));
     } else {
-        say("\nThis was a demonstration; its directory is gone again (--keep keeps it).\n");
+        print_message("\nThat was the demo. Its directory has been removed (--keep keeps it).\n");
     }
     Ok(code)
 }
 
-fn git(project: &Path, words: &[&str]) -> Result<(), Failure> {
+fn git(project: &Path, args: &[&str]) -> Result<(), CommandError> {
     let identity = [
         "-c",
         "user.name=ralph demo",
@@ -90,42 +90,42 @@ fn git(project: &Path, words: &[&str]) -> Result<(), Failure> {
         "-c",
         "commit.gpgsign=false",
     ];
-    let done = Command::new("git")
+    let status = Command::new("git")
         .args(identity)
-        .args(words)
+        .args(args)
         .current_dir(project)
         .stdin(Stdio::null())
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .status();
-    match done {
+    match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::broken(format!(
+        Ok(status) => Err(CommandError::broken(format!(
             "git {} failed: {status}",
-            words.join(" ")
+            args.join(" ")
         ))),
-        Err(error) => Err(Failure::usage(
+        Err(error) => Err(CommandError::usage(
             format!("cannot run git: {error}"),
-            "the demo needs git: install it",
+            "install git: the demo needs it",
         )),
     }
 }
 
-/// A directory that goes away with its value.
-struct Place {
+/// A temporary directory that is removed on drop unless `keep` is set.
+struct DemoDir {
     root: PathBuf,
     keep: bool,
 }
 
-impl Place {
-    fn make(keep: bool) -> std::io::Result<Self> {
+impl DemoDir {
+    fn create(keep: bool) -> std::io::Result<Self> {
         let root = std::env::temp_dir().join(format!("ralph-demo-{}", std::process::id()));
         fs::create_dir(&root)?;
         Ok(Self { root, keep })
     }
 }
 
-impl Drop for Place {
+impl Drop for DemoDir {
     fn drop(&mut self) {
         if !self.keep {
             let _ = fs::remove_dir_all(&self.root);

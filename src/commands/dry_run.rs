@@ -1,38 +1,38 @@
-//! `ralph run --dry-run`: the plan and the first prompt, and nothing is started.
+//! `ralph run --dry-run`: prints the plan and the first prompt without starting anything.
 
 use crate::config;
 use crate::engine::format::{dollars, duration};
-use crate::engine::plan::{Approve, Delivery};
-use crate::engine::prompt::{Materials, render};
+use crate::engine::plan::{Approve, PromptDelivery};
+use crate::engine::prompt::{PromptInputs, render};
 use crate::engine::{Plan, State};
-use crate::lifecycle::failure::{Failure, answer};
+use crate::lifecycle::error::CommandError;
+use crate::ui::print::print_output;
 
-/// Shows them; `branch` is that of a worktree that would be made.
-pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<i32, Failure> {
+/// `branch` is the branch of the worktree that would be created.
+pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<i32, CommandError> {
     let task = match &plan.task.file {
-        Some(path) => {
-            String::from_utf8_lossy(&std::fs::read(path).map_err(Failure::broken)?).into_owned()
-        }
+        Some(path) => String::from_utf8_lossy(&std::fs::read(path).map_err(CommandError::broken)?)
+            .into_owned(),
         None => plan.task.text.clone().unwrap_or_default(),
     };
     let prompt = render(
         &State::new(plan.clone()),
-        &Materials {
+        &PromptInputs {
             task,
-            ..Materials::default()
+            ..PromptInputs::default()
         },
     );
-    answer(&format!(
-        "{}\n--- the first prompt, as it would be with no check red ---\n\n{prompt}",
-        in_words(plan, branch)
+    print_output(&format!(
+        "{}\n--- the first prompt, if no check is red ---\n\n{prompt}",
+        describe_plan(plan, branch)
     ))?;
     if !prompt.ends_with('\n') {
-        answer("\n")?;
+        print_output("\n")?;
     }
     Ok(0)
 }
 
-fn in_words(plan: &Plan, branch: Option<String>) -> String {
+fn describe_plan(plan: &Plan, branch: Option<String>) -> String {
     let limits = &plan.limits;
     let never = |ms: Option<u64>| ms.map_or_else(|| "never".into(), duration);
     let at_most =
@@ -48,21 +48,24 @@ fn in_words(plan: &Plan, branch: Option<String>) -> String {
     rows.extend(
         agent
             .terminal
-            .then(|| ("", "on a terminal, where the prompt is typed".to_owned())),
+            .then(|| ("", "on a terminal, with the prompt typed in".to_owned())),
     );
     rows.extend(match agent.prompt {
-        Delivery::Stdin => None,
-        Delivery::Argument => Some(("", "and the prompt as its last argument".to_owned())),
-        Delivery::File => Some(("", "and the prompt's file as its last argument".to_owned())),
+        PromptDelivery::Stdin => None,
+        PromptDelivery::Argument => Some(("", "with the prompt as the last argument".to_owned())),
+        PromptDelivery::File => Some((
+            "",
+            "with the path of the prompt file as the last argument".to_owned(),
+        )),
     });
     let approve = agent.approve.map(|level| match level {
         Approve::None => "only read",
         Approve::Edits => "change files",
         Approve::All => "do everything",
     });
-    rows.extend(approve.map(|may| ("approve", format!("it may {may} without asking"))));
+    rows.extend(approve.map(|allowed| ("approve", format!("it may {allowed} without asking"))));
     rows.push(("workspace", plan.workspace.display().to_string()));
-    rows.extend(branch.map(|branch| ("worktree", format!("a new one, on the branch {branch}"))));
+    rows.extend(branch.map(|branch| ("worktree", format!("a new one on branch {branch}"))));
     let timeout = |ms: u64| Some(ms).filter(|ms| *ms < config::NO_TIMEOUT);
     let checks = plan.proof.checks.iter();
     rows.extend(checks.map(|check| {

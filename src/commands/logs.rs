@@ -1,111 +1,113 @@
-//! `ralph logs`: what the agent printed, also while it prints.
+//! `ralph logs`: prints the agent's output and follows it.
 
-use crate::agent::decode::{Habits, Reader};
-use crate::cli::LogsWords;
+use super::open_loop::open;
+use crate::agent::decode::{AgentProfile, OutputDecoder};
+use crate::cli::LogsArgs;
 use crate::engine::Status;
-use crate::lifecycle::failure::Failure;
-use crate::lifecycle::handle::Visit;
-use crate::lifecycle::watch::Ear;
-use crate::store::{LoopDir, View, cache};
-use crate::ui::act_printer::Deeds;
-use crate::ui::console::colours;
-use crate::ui::text_stream::Stream;
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::watcher::LoopWatcher;
+use crate::store::{LoopDir, LoopView, cache};
+use crate::ui::act_printer::ActPrinter;
+use crate::ui::gutter::GutterWriter;
+use crate::ui::tty::use_color;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::time::Duration;
 
-/// A log is looked at this often even if nothing was heard.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How often to read the log even without a file event.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(crate) fn logs(words: &LogsWords) -> Result<i32, Failure> {
-    let visit = Visit::to(&words.name)?;
-    let newest = visit.view.state.iteration;
-    let mut iteration = words.iteration.unwrap_or(newest);
-    if words
+pub(crate) fn logs(args: &LogsArgs) -> Result<i32, CommandError> {
+    let handle = open(&args.name)?;
+    let newest = handle.view.state.iteration;
+    let mut iteration = args.iteration.unwrap_or(newest);
+    if args
         .iteration
         .is_some_and(|wanted| wanted == 0 || wanted > newest)
     {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             format!(
                 "--iteration {iteration}: {:?} has iterations 1 to {newest}",
-                words.name
+                args.name
             ),
-            "leave it out for the newest",
+            "leave --iteration out for the newest",
         ));
     }
-    let mut printer = Printer::new(&visit.view, words.raw, iteration);
-    let mut open = None;
-    let mut ear = words
+    let mut printer = LogPrinter::new(&handle.view, args.raw, iteration);
+    let mut log_file = None;
+    let mut watcher = args
         .follow
-        .then(|| Ear::on(&visit.dir))
+        .then(|| LoopWatcher::new(&handle.dir))
         .transpose()
-        .map_err(Failure::broken)?;
+        .map_err(CommandError::broken)?;
     loop {
-        // Asked before reading: what was printed before an ending is read after it was seen.
-        let over = ear.as_ref().is_none_or(Ear::is_gone);
-        if let Some(ear) = &mut ear {
-            // Listened to before reading, as well: what comes after is then heard of.
-            ear.watch(&[
-                visit.dir.journal(),
-                visit.dir.iteration(iteration).join("output.log"),
+        // Check before reading, so that output printed just before the end is not missed.
+        let is_over = watcher.as_mut().is_none_or(LoopWatcher::is_over);
+        if let Some(watcher) = &mut watcher {
+            // Watch before reading, so that later changes are noticed.
+            watcher.watch(&[
+                handle.dir.journal(),
+                handle.dir.iteration_dir(iteration).join("output.log"),
             ]);
         }
-        let view = words.follow.then(|| cache::read(&visit.dir)).transpose()?;
+        let view = args.follow.then(|| cache::read(&handle.dir)).transpose()?;
         let newest = view.as_ref().map_or(iteration, |view| view.state.iteration);
-        if printer.copy(&visit.dir, iteration, &mut open).is_err() {
+        if printer.copy(&handle.dir, iteration, &mut log_file).is_err() {
             return Ok(0);
         }
-        if newest > iteration && words.iteration.is_none() {
+        if newest > iteration && args.iteration.is_none() {
             iteration += 1;
-            open = None;
-            if printer.head(visit.dir.name(), iteration).is_err() {
+            log_file = None;
+            if printer.print_header(handle.dir.name(), iteration).is_err() {
                 return Ok(0);
             }
-            printer = Printer::new(view.as_ref().unwrap_or(&visit.view), words.raw, iteration);
-        } else if over || (words.iteration.is_some() && newest > iteration) {
+            printer = LogPrinter::new(view.as_ref().unwrap_or(&handle.view), args.raw, iteration);
+        } else if is_over || (args.iteration.is_some() && newest > iteration) {
             let _ = printer.close();
-            let state = &view.as_ref().unwrap_or(&visit.view).state;
-            if words.follow && over && state.status(false) == Status::Crashed {
-                let name = visit.dir.name();
-                let _ = printer.say(&format!("{name}: crashed; ralph resume {name} goes on"));
+            let state = &view.as_ref().unwrap_or(&handle.view).state;
+            if args.follow && is_over && state.status(false) == Status::Crashed {
+                let name = handle.dir.name();
+                let _ = printer.print_line(&format!(
+                    "{name}: crashed; ralph resume {name} continues it"
+                ));
             }
             return Ok(0);
-        } else if let Some(ear) = &ear {
-            ear.wait(LOOK_AGAIN);
+        } else if let Some(watcher) = &mut watcher {
+            watcher.wait(POLL_INTERVAL);
         }
     }
 }
 
-/// How output is printed.
-enum Printer {
-    /// As it is, for files and pipes.
+/// Prints the output of one iteration.
+enum LogPrinter {
+    /// Unchanged, for files and pipes.
     Bytes {
-        /// Whether a line has begun and not ended.
+        /// Whether the last line is still incomplete.
         within_line: bool,
     },
-    /// Nothing that could reprogram a terminal.
-    Text(Stream),
-    /// What an agent's stream of events means.
-    Acts(Box<(Reader, Deeds)>),
+    /// Without escape sequences that could reprogram a terminal.
+    Text(GutterWriter),
+    /// The agent's event stream, rendered for people.
+    Acts(Box<(OutputDecoder, ActPrinter)>),
 }
 
-impl Printer {
-    fn new(view: &View, raw: bool, iteration: u32) -> Self {
+impl LogPrinter {
+    fn new(view: &LoopView, raw: bool, iteration: u32) -> Self {
         let (state, plan) = (&view.state, &view.state.plan);
-        let who = state.recent.iter().find(|known| known.number == iteration);
-        let who = who
-            .and_then(|known| known.agent.as_ref())
+        let record = state.recent.iter().find(|known| known.number == iteration);
+        let name = record
+            .and_then(|record| record.agent.as_ref())
             .unwrap_or(&state.agent().name);
         let agent = plan
             .agents()
-            .find(|agent| agent.name == *who)
+            .find(|agent| agent.name == *name)
             .unwrap_or(&plan.agent);
         if agent.dialect.is_stream() && !raw {
-            let reader = Habits::of(agent).reader(&plan.workspace, &[], String::new);
-            return Self::Acts(Box::new((reader, Deeds::new("", colours(), false))));
+            let decoder = AgentProfile::new(agent).decoder(&plan.workspace, &[], String::new);
+            return Self::Acts(Box::new((decoder, ActPrinter::new("", use_color(), false))));
         }
         if io::stdout().is_terminal() {
-            Self::Text(Stream::new(""))
+            Self::Text(GutterWriter::new(""))
         } else {
             Self::Bytes { within_line: false }
         }
@@ -113,7 +115,7 @@ impl Printer {
 
     fn copy(&mut self, dir: &LoopDir, iteration: u32, open: &mut Option<File>) -> io::Result<()> {
         if open.is_none() {
-            *open = File::open(dir.iteration(iteration).join("output.log")).ok();
+            *open = File::open(dir.iteration_dir(iteration).join("output.log")).ok();
         }
         let Some(log) = open else { return Ok(()) };
         let (mut buffer, mut out) = (vec![0; 64 * 1024], io::stdout().lock());
@@ -131,28 +133,28 @@ impl Printer {
                 }
                 Self::Text(stream) => stream.feed(bytes, &mut lines),
                 Self::Acts(both) => {
-                    let (reader, deeds) = &mut **both;
-                    reader.feed(bytes, &mut |act| deeds.act(&act, &mut lines));
+                    let (decoder, printer) = &mut **both;
+                    decoder.feed(bytes, &mut |act| printer.print(&act, &mut lines));
                 }
             }
             out.write_all(&lines)?;
         }
     }
 
-    /// Says whose output follows.
-    fn head(&mut self, name: &str, iteration: u32) -> io::Result<()> {
+    /// Prints which iteration's output follows.
+    fn print_header(&mut self, name: &str, iteration: u32) -> io::Result<()> {
         self.close()?;
-        self.say(&format!("{name}: iteration {iteration}"))
+        self.print_line(&format!("{name}: iteration {iteration}"))
     }
 
-    /// Says something that the agent did not.
-    fn say(&self, words: &str) -> io::Result<()> {
-        let gap = if matches!(self, Self::Bytes { within_line: true }) {
+    /// Prints a line of ralph's own, on a new line.
+    fn print_line(&self, text: &str) -> io::Result<()> {
+        let newline = if matches!(self, Self::Bytes { within_line: true }) {
             "\n"
         } else {
             ""
         };
-        writeln!(io::stdout(), "{gap}[ralph] {words}")
+        writeln!(io::stdout(), "{newline}[ralph] {text}")
     }
 
     fn close(&mut self) -> io::Result<()> {
@@ -161,9 +163,9 @@ impl Printer {
             Self::Bytes { .. } => {}
             Self::Text(stream) => stream.flush(&mut rest),
             Self::Acts(both) => {
-                let (reader, deeds) = &mut **both;
-                reader.finish(&mut |act| deeds.act(&act, &mut rest));
-                deeds.flush(&mut rest);
+                let (decoder, printer) = &mut **both;
+                decoder.finish(&mut |act| printer.print(&act, &mut rest));
+                printer.flush(&mut rest);
             }
         }
         io::stdout().write_all(&rest)

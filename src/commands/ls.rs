@@ -1,72 +1,79 @@
-//! `ralph ls`: all loops.
+//! `ralph ls`: lists all loops.
 
-use crate::cli::LsWords;
-use crate::lifecycle::failure::{Failure, answer, warn};
+use crate::cli::LsArgs;
+use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::is_held;
 use crate::lifecycle::session;
-use crate::store::{Home, View, view_with_inbox};
-use crate::ui::status::{Row, object, table};
+use crate::store::{LoopView, StateDir, view_with_inbox};
+use crate::ui::print::{print_output, warn};
+use crate::ui::status::{LoopRow, object, table};
 use std::num::NonZero;
 
-pub(crate) fn ls(words: &LsWords) -> Result<i32, Failure> {
-    let home = Home::locate()?;
-    let names = home.names()?;
-    if words.names {
+pub(crate) fn ls(args: &LsArgs) -> Result<i32, CommandError> {
+    let state_dir = StateDir::locate()?;
+    let names = state_dir.loop_names()?;
+    if args.names {
         for name in names {
-            answer(&format!("{name}\n"))?;
+            print_output(&format!("{name}\n"))?;
         }
         return Ok(0);
     }
-    if words.json {
-        let object = |view: &View, held| {
-            let directory = home
+    if args.json {
+        let object = |view: &LoopView, held| {
+            let directory = state_dir
                 .loop_dir(&view.header.name)
                 .path()
                 .display()
                 .to_string();
             object(view, held, &directory).to_string()
         };
-        answer(&format!("[{}]\n", each(&home, &names, object).join(",")))?;
+        let objects = map_loops(&state_dir, &names, object);
+        print_output(&format!("[{}]\n", objects.join(",")))?;
         return Ok(0);
     }
-    let rows = each(&home, &names, Row::of);
+    let rows = map_loops(&state_dir, &names, LoopRow::new);
     if rows.is_empty() {
-        answer("no loops yet; ralph run starts one\n")?;
+        print_output("no loops yet; ralph run starts one\n")?;
     } else {
-        answer(&table(&rows))?;
+        print_output(&table(&rows))?;
     }
     Ok(0)
 }
 
-/// Fewer loops are not worth a thread.
-const WORTH_A_THREAD: usize = 64;
+/// The fewest loops that are worth a thread.
+const MIN_PER_THREAD: usize = 64;
 
-/// What is to be said of every loop that can be read, in the order of their names. Only that is kept: a thousand views
-/// would be much to hold.
-fn each<T: Send>(home: &Home, names: &[String], say: impl Fn(&View, bool) -> T + Sync) -> Vec<T> {
-    let look = |name: &String| {
-        let dir = home.loop_dir(name);
-        // In this order: what a runner wrote before it let go is then in the view.
+/// Applies `f` to every loop that can be read, in order of their names. Keeps only the results, as
+/// the views of many loops would take much memory.
+fn map_loops<T: Send>(
+    state_dir: &StateDir,
+    names: &[String],
+    f: impl Fn(&LoopView, bool) -> T + Sync,
+) -> Vec<T> {
+    let read = |name: &String| {
+        let dir = state_dir.loop_dir(name);
+        // Check the lock before reading, so that what a runner wrote before it exited is in the
+        // view.
         let held = is_held(&dir);
         view_with_inbox(&dir)
-            .map(|view| say(&view, held || session::has(&view.state)))
+            .map(|view| f(&view, held || session::is_active(&view.state)))
             .map_err(|error| warn(format!("{name}: {error}")))
             .ok()
     };
-    let many = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let share = names.len().div_ceil(many).max(WORTH_A_THREAD);
-    if names.len() <= share {
-        return names.iter().filter_map(look).collect();
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let chunk_len = names.len().div_ceil(threads).max(MIN_PER_THREAD);
+    if names.len() <= chunk_len {
+        return names.iter().filter_map(read).collect();
     }
     std::thread::scope(|scope| {
-        let look = &look;
-        let shares = names
-            .chunks(share)
-            .map(|names| scope.spawn(move || names.iter().filter_map(look).collect::<Vec<_>>()));
-        let shares: Vec<_> = shares.collect();
-        shares
+        let read = &read;
+        let handles = names
+            .chunks(chunk_len)
+            .map(|chunk| scope.spawn(move || chunk.iter().filter_map(read).collect::<Vec<_>>()));
+        let handles: Vec<_> = handles.collect();
+        handles
             .into_iter()
-            .flat_map(|share| share.join().unwrap_or_default())
+            .flat_map(|handle| handle.join().unwrap_or_default())
             .collect()
     })
 }

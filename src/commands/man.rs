@@ -1,40 +1,43 @@
-//! `ralph man`: the manual pages, made of the same words as the help.
+//! `ralph man`: generates the manual pages from the same definitions as the help.
 
-use crate::cli::Words;
-use crate::cli::setup::visible;
+use crate::cli::Cli;
+use crate::cli::setup::without_hidden_commands;
 use crate::config::keys::nearest;
-use crate::lifecycle::failure::{Failure, answer};
+use crate::lifecycle::error::CommandError;
+use crate::ui::print::print_output;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
-pub(crate) fn man(verb: Option<&str>) -> Result<i32, Failure> {
-    let mut all = visible(&Words::command());
-    all.build();
-    let page = match verb {
-        None => &all,
-        Some(verb) => all
-            .find_subcommand(verb)
-            .ok_or_else(|| unknown(verb, &all))?,
+pub(crate) fn man(name: Option<&str>) -> Result<i32, CommandError> {
+    let mut cli = without_hidden_commands(&Cli::command());
+    cli.build();
+    let page = match name {
+        None => &cli,
+        Some(name) => cli
+            .find_subcommand(name)
+            .ok_or_else(|| unknown_command(name, &cli))?,
     };
     let mut roff = Vec::new();
     let source = concat!("ralph ", env!("CARGO_PKG_VERSION"));
     Man::new(page.clone())
         .source(source)
         .render(&mut roff)
-        .map_err(Failure::broken)?;
+        .map_err(CommandError::broken)?;
     let mut roff = String::from_utf8_lossy(&roff).replace("\n.SH EXTRA\n", "\n.SH NOTES\n");
-    if verb.is_some() {
+    if name.is_some() {
         roff.push_str(".SH \"SEE ALSO\"\nralph(1)\n");
     }
-    answer(&roff)?;
+    print_output(&roff)?;
     Ok(0)
 }
 
-fn unknown(verb: &str, all: &Command) -> Failure {
-    let known = all.get_subcommands().map(Command::get_name);
-    let hint = match nearest(verb, known) {
-        Some(meant) => format!("did you mean ralph man {meant}? ralph help shows every verb"),
-        None => "ralph help shows every verb".into(),
+fn unknown_command(name: &str, cli: &Command) -> CommandError {
+    let known = cli.get_subcommands().map(Command::get_name);
+    let hint = match nearest(name, known) {
+        Some(suggestion) => {
+            format!("did you mean ralph man {suggestion}? ralph help lists all commands")
+        }
+        None => "ralph help lists all commands".into(),
     };
-    Failure::usage(format!("{verb:?} is not a verb"), hint)
+    CommandError::usage(format!("{name:?} is not a command"), hint)
 }

@@ -1,30 +1,30 @@
-//! `ralph done` and `ralph blocked`: how an agent speaks to its own loop.
+//! `ralph done` and `ralph blocked`: an agent writes a marker for its own loop.
 
 use crate::agent::task_dir::TaskDir;
-use crate::lifecycle::failure::Failure;
+use crate::lifecycle::error::CommandError;
 use std::path::PathBuf;
 
-pub(crate) fn done() -> Result<i32, Failure> {
-    mark("DONE", "ralph done")
+pub(crate) fn done() -> Result<i32, CommandError> {
+    write_marker("DONE", "ralph done")
 }
 
-pub(crate) fn blocked(why: &str) -> Result<i32, Failure> {
+pub(crate) fn blocked(why: &str) -> Result<i32, CommandError> {
     if why.trim().is_empty() {
-        return Err(Failure::usage(
-            "there is no reason",
-            "ralph blocked \"what a person must settle\"",
+        return Err(CommandError::usage(
+            "the reason is empty",
+            "for example: ralph blocked \"which of the two APIs should I use?\"",
         ));
     }
-    mark("BLOCKED", why)
+    write_marker("BLOCKED", why)
 }
 
-fn mark(name: &str, words: &str) -> Result<i32, Failure> {
+fn write_marker(name: &str, text: &str) -> Result<i32, CommandError> {
     let Some(dir) = std::env::var_os("RALPH_TASK_DIR").filter(|dir| !dir.is_empty()) else {
-        return Err(Failure::usage(
-            "this is not inside a loop: RALPH_TASK_DIR is not set",
-            "these two verbs are for agents; a person has ralph stop and ralph pause",
+        return Err(CommandError::usage(
+            "not inside a loop: RALPH_TASK_DIR is not set",
+            "this command is for agents; use ralph stop or ralph pause instead",
         ));
     };
-    TaskDir::mark(&PathBuf::from(dir), name, words).map_err(Failure::broken)?;
+    TaskDir::write_marker(&PathBuf::from(dir), name, text).map_err(CommandError::broken)?;
     Ok(0)
 }

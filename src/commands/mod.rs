@@ -1,5 +1,7 @@
-//! Which door? One short file per verb; none contains a rule.
+//! The commands of the `ralph` program, one file each. Rules that the library needs too are in
+//! `lifecycle`.
 
+mod atomic_file;
 mod attach;
 mod bus;
 mod completions;
@@ -13,7 +15,7 @@ mod logs;
 mod ls;
 mod man;
 mod markers;
-mod new_file;
+mod open_loop;
 mod pause_stop;
 mod plugin;
 mod resume;
@@ -27,116 +29,123 @@ mod status;
 mod supervise;
 mod supervise_loop;
 mod wait;
+mod worktree_flag;
 
-use crate::cli::{Verb, Words};
+use crate::cli::{Cli, Command};
 use crate::config::keys::nearest;
-use crate::lifecycle::failure::{self, Failure};
+use crate::lifecycle::error::CommandError;
 use crate::ui::one_line;
+use crate::ui::print::{print_output, report_error};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// The whole program: words in, exit code out.
+/// Runs the program with the given arguments and returns its exit code.
 pub fn main(mut args: Vec<OsString>) -> ExitCode {
-    let first = args.get(1).and_then(|word| word.to_str());
-    let is_about_ralph = matches!(first, Some("-h" | "--help" | "-V" | "--version"));
-    if first.is_some_and(|word| word.starts_with('-')) && !is_about_ralph {
+    let first = args.get(1).and_then(|arg| arg.to_str());
+    let is_global = matches!(first, Some("-h" | "--help" | "-V" | "--version"));
+    if first.is_some_and(|arg| arg.starts_with('-')) && !is_global {
         args.insert(1, OsStr::new("run").to_owned());
     }
-    let result = match Words::try_parse_from(&args) {
-        Ok(words) => crate::lifecycle::placement::no_branch_apart(&words.verb, &args)
-            .and_then(|()| call(words.verb)),
-        Err(error) => usage(&error, &args),
+    let result = match Cli::try_parse_from(&args) {
+        Ok(cli) => worktree_flag::reject_ambiguous_branch(&cli.command, &args)
+            .and_then(|()| dispatch(cli.command)),
+        Err(error) => handle_parse_error(&error, &args),
     };
-    let code = result.unwrap_or_else(Failure::report);
+    let code = result.unwrap_or_else(report_error);
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
-fn call(verb: Verb) -> Result<i32, Failure> {
-    match verb {
-        Verb::Run(words) => run::run(&words),
-        Verb::Spawn(words) => spawn::spawn(&words),
-        Verb::Attach(words) => attach::attach(&words.name),
-        Verb::Resume(words) => resume::resume(&words),
-        Verb::Status(words) => status::status(&words),
-        Verb::Ls(words) => ls::ls(&words),
-        Verb::Logs(words) => logs::logs(&words),
-        Verb::Pause(words) => pause_stop::pause(&words.name),
-        Verb::Stop(words) => pause_stop::stop(&words.name),
-        Verb::Set(words) => set::set(&words),
-        Verb::Say(words) => say::say(&words),
-        Verb::Wait(words) => wait::wait(&words),
-        Verb::Rm(words) => rm::rm(&words),
-        Verb::Done => markers::done(),
-        Verb::Blocked(words) => markers::blocked(&words.why.join(" ")),
-        Verb::Bus { verb } => bus::bus(&verb),
-        Verb::Hook { verb } => Ok(hook::hook(&verb)),
-        Verb::Plugin { verb } => plugin::plugin(&verb),
-        Verb::Config(words) => config::config(&words),
-        Verb::Init(words) => init::init(&words),
-        Verb::Template => init::template(),
-        Verb::Doctor(words) => doctor::doctor(words.json),
-        Verb::Completions(words) => completions::completions(words.shell),
-        Verb::Man(words) => man::man(words.verb.as_deref()),
-        Verb::Demo(words) => demo::demo(words.keep),
-        Verb::Supervise(words) => supervise_loop::supervise_loop(&words),
-        Verb::Script { file } => script::play(&file),
-        Verb::Sleeper { args } => Ok(crate::agent::script::sleeper(&args)),
+fn dispatch(command: Command) -> Result<i32, CommandError> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Spawn(args) => spawn::spawn(&args),
+        Command::Attach(args) => attach::attach(&args.name),
+        Command::Resume(args) => resume::resume(&args),
+        Command::Status(args) => status::status(&args),
+        Command::Ls(args) => ls::ls(&args),
+        Command::Logs(args) => logs::logs(&args),
+        Command::Pause(args) => pause_stop::pause(&args.name),
+        Command::Stop(args) => pause_stop::stop(&args.name),
+        Command::Set(args) => set::set(&args),
+        Command::Say(args) => say::say(&args),
+        Command::Wait(args) => wait::wait(&args),
+        Command::Rm(args) => rm::rm(&args),
+        Command::Done => markers::done(),
+        Command::Blocked(args) => markers::blocked(&args.why.join(" ")),
+        Command::Bus { command } => bus::bus(&command),
+        Command::Hook { command } => Ok(hook::hook(&command)),
+        Command::Plugin { command } => plugin::plugin(&command),
+        Command::Config(args) => config::config(&args),
+        Command::Init(args) => init::init(&args),
+        Command::Template => init::template(),
+        Command::Doctor(args) => doctor::doctor(args.json),
+        Command::Completions(args) => completions::completions(args.shell),
+        Command::Man(args) => man::man(args.command.as_deref()),
+        Command::Demo(args) => demo::demo(args.keep),
+        Command::Supervise(args) => supervise_loop::supervise_loop(&args),
+        Command::Script { file } => script::play(&file),
+        Command::Sleeper { args } => Ok(crate::agent::script::run_sleeper(&args)),
     }
 }
 
-/// Help and version are answers; the rest of what the parser says is an error with a hint.
-fn usage(error: &clap::Error, args: &[OsString]) -> Result<i32, Failure> {
+/// Prints help and version; turns any other parse error into an error with a hint.
+fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<i32, CommandError> {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     ) {
-        failure::answer(&error.to_string())?;
+        print_output(&error.to_string())?;
         return Ok(0);
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = write!(std::io::stderr(), "{error}");
         return Ok(2);
     }
-    let words: Vec<_> = args
+    let typed: Vec<_> = args
         .iter()
         .skip(1)
-        .map(|word| word.to_string_lossy())
+        .map(|arg| arg.to_string_lossy())
         .collect();
-    let verb = words.first().map(AsRef::as_ref).unwrap_or_default();
+    let command = typed.first().map(AsRef::as_ref).unwrap_or_default();
     if error.kind() == ErrorKind::InvalidSubcommand {
-        let verb = context(error, ContextKind::InvalidSubcommand).unwrap_or(verb);
-        let known = Words::command();
-        let verbs = known
+        let name = context(error, ContextKind::InvalidSubcommand).unwrap_or(command);
+        let cli = Cli::command();
+        let known = cli
             .get_subcommands()
-            .filter(|verb| !verb.is_hide_set())
+            .filter(|command| !command.is_hide_set())
             .map(clap::Command::get_name);
-        let hint = match nearest(verb, verbs) {
-            _ if words[0] == "plugin" => "ralph plugin install, path or uninstall".into(),
-            _ if words[0] == "bus" => "ralph bus post or ralph bus tail".into(),
-            Some(meant) => format!("did you mean ralph {meant}? ralph help shows every verb"),
-            None if words[0] == "help" => "ralph help shows every verb".into(),
-            None => format!("for a task, say ralph run {:?}", words.join(" ")),
+        let hint = match nearest(name, known) {
+            _ if command == "plugin" => "use ralph plugin install, path or uninstall".into(),
+            _ if command == "bus" => "use ralph bus post or ralph bus tail".into(),
+            Some(suggestion) => {
+                format!("did you mean ralph {suggestion}? ralph help lists all commands")
+            }
+            None if command == "help" => "ralph help lists all commands".into(),
+            None => format!("to run it as a task: ralph run {:?}", typed.join(" ")),
         };
-        return Err(Failure::usage(format!("{verb:?} is not a verb"), hint));
+        return Err(CommandError::usage(
+            format!("{name:?} is not a command"),
+            hint,
+        ));
     }
     let text = error.to_string();
-    let first = one_line(
+    let message = one_line(
         text.split("\n\n")
             .next()
             .unwrap_or_default()
             .trim_start_matches("error: "),
     );
     let hint = match suggestion(error) {
-        Some(meant) => format!("did you mean {meant}?"),
-        None => format!("ralph {verb} --help shows what can be given"),
+        Some(suggestion) => format!("did you mean {suggestion}?"),
+        None => format!("ralph {command} --help lists all arguments"),
     };
-    Err(Failure::usage(first, hint))
+    Err(CommandError::usage(message, hint))
 }
 
-/// What the parser thinks was meant.
+/// The parser's own suggestion.
 fn suggestion(error: &clap::Error) -> Option<&str> {
     let kinds = [
         ContextKind::SuggestedSubcommand,
@@ -148,8 +157,8 @@ fn suggestion(error: &clap::Error) -> Option<&str> {
 
 fn context(error: &clap::Error, kind: ContextKind) -> Option<&str> {
     match error.get(kind)? {
-        ContextValue::String(word) => Some(word.as_str()),
-        ContextValue::Strings(words) => words.first().map(String::as_str),
+        ContextValue::String(text) => Some(text.as_str()),
+        ContextValue::Strings(texts) => texts.first().map(String::as_str),
         _ => None,
     }
 }

@@ -1,110 +1,129 @@
-//! `ralph pause` and `ralph stop`: a line in the inbox, and a word on what comes of it.
+//! `ralph pause` and `ralph stop`: send the request to the loop's inbox.
 
-use super::supervise::run_here;
-use crate::cli::OutputWords;
-use crate::engine::event::Wish;
+use super::open_loop::open_as_operator;
+use super::supervise::run_in_process;
+use crate::cli::OutputArgs;
+use crate::engine::event::Request;
 use crate::engine::{Phase, Status};
-use crate::lifecycle::failure::{Failure, warn};
-use crate::lifecycle::handle::Visit;
-use crate::lifecycle::locks::Locks;
-use crate::lifecycle::session::attend;
-use crate::lifecycle::watch::Ear;
-use crate::runner::session::Client;
-use crate::store::{Message, inbox, view_with_inbox};
-use crate::ui::say;
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::handle::LoopHandle;
+use crate::lifecycle::locks::LoopLocks;
+use crate::lifecycle::session::apply_hook_events;
+use crate::lifecycle::watcher::LoopWatcher;
+use crate::runner::HookCaller;
+use crate::store::{InboxMessage, inbox, view_with_inbox};
+use crate::ui::print::{print_message, warn};
 use std::time::Duration;
 
-pub(crate) fn pause(name: &str) -> Result<i32, Failure> {
-    let visit = Visit::as_operator(name)?;
-    match visit.status() {
-        Status::Running if visit.view.state.wish == Wish::Go => {
-            inbox::append(&visit.dir, &Message::Asked { wish: Wish::Pause })?;
+pub(crate) fn pause(name: &str) -> Result<i32, CommandError> {
+    let handle = open_as_operator(name)?;
+    match handle.status() {
+        Status::Running if handle.view.state.request == Request::Go => {
+            inbox::append(
+                &handle.dir,
+                &InboxMessage::Asked {
+                    request: Request::Pause,
+                },
+            )?;
             let busy = !matches!(
-                visit.view.state.phase,
-                Phase::Resting { .. } | Phase::Waiting
+                handle.view.state.phase,
+                Phase::Resting { .. } | Phase::NotStarted
             );
-            let first = if busy {
+            let note = if busy {
                 "the running agent finishes first\n"
             } else {
                 ""
             };
-            say(&format!("paused ralph loop for {name}\n{first}"));
+            print_message(&format!("paused ralph loop for {name}\n{note}"));
             Ok(0)
         }
         Status::Running | Status::Paused => {
             warn(format!("{name:?} is already paused or stopping"));
             Ok(0)
         }
-        status => Err(Failure::usage(
-            format!("{name:?} does not run: it is {}", status.word()),
-            format!("ralph status {name} says more"),
+        status => Err(CommandError::usage(
+            format!("{name:?} is not running: it is {}", status.as_str()),
+            format!("ralph status {name} shows the details"),
         )),
     }
 }
 
-pub(crate) fn stop(name: &str) -> Result<i32, Failure> {
-    let visit = Visit::as_operator(name)?;
-    match visit.status() {
-        // It is over at once; the client hears of it when its agent stops.
-        Status::Running if visit.is_in_session() => {
+pub(crate) fn stop(name: &str) -> Result<i32, CommandError> {
+    let handle = open_as_operator(name)?;
+    match handle.status() {
+        // The loop ends at once; the client learns of it when its agent next stops.
+        Status::Running if handle.is_in_session() => {
             inbox::append(
-                &visit.dir,
-                &Message::Asked {
-                    wish: Wish::StopNow,
+                &handle.dir,
+                &InboxMessage::Asked {
+                    request: Request::StopNow,
                 },
             )?;
-            let locks = Locks::of(&visit.dir, &visit.view.state.plan)?;
-            attend(&visit.dir, &locks, Client::default(), vec![])?;
+            let locks = LoopLocks::acquire_own(&handle.dir, &handle.view.state.plan)?;
+            apply_hook_events(
+                &handle.dir,
+                &locks,
+                HookCaller::default(),
+                vec![],
+                &mut |message| warn(message),
+            )?;
         }
         Status::Running => {
-            let ear = Ear::on(&visit.dir).map_err(Failure::broken)?;
+            let mut watcher = LoopWatcher::new(&handle.dir).map_err(CommandError::broken)?;
             inbox::append(
-                &visit.dir,
-                &Message::Asked {
-                    wish: Wish::StopNow,
+                &handle.dir,
+                &InboxMessage::Asked {
+                    request: Request::StopNow,
                 },
             )?;
-            wait_until_gone(&visit, &ear)?;
+            wait_for_end(&handle, &mut watcher)?;
         }
         Status::Paused | Status::Crashed => {
             inbox::append(
-                &visit.dir,
-                &Message::Asked {
-                    wish: Wish::StopNow,
+                &handle.dir,
+                &InboxMessage::Asked {
+                    request: Request::StopNow,
                 },
             )?;
-            let _locks = Locks::take(&visit.home, &visit.dir, &visit.view.state.plan)?;
-            run_here(
-                &visit.dir,
-                OutputWords {
+            let _locks =
+                LoopLocks::acquire(&handle.state_dir, &handle.dir, &handle.view.state.plan)?;
+            run_in_process(
+                &handle.dir,
+                OutputArgs {
                     no_stream: true,
-                    ..OutputWords::default()
+                    ..OutputArgs::default()
                 },
             )?;
         }
         status => {
-            warn(format!("{name:?} does not run: it is {}", status.word()));
+            warn(format!(
+                "{name:?} is not running: it is {}",
+                status.as_str()
+            ));
             return Ok(0);
         }
     }
-    say(&format!("stopped ralph loop for {name}\n"));
+    print_message(&format!("stopped ralph loop for {name}\n"));
     Ok(0)
 }
 
-/// The agent has its grace, and then a survivor its time; a little more, and something is wrong.
-fn wait_until_gone(visit: &Visit, ear: &Ear) -> Result<(), Failure> {
-    let grace = &visit.view.state.plan.grace;
-    let patience =
+/// Waits for the loop to end: the grace period of the agent, then that of survivors, then ten
+/// seconds more.
+fn wait_for_end(handle: &LoopHandle, watcher: &mut LoopWatcher) -> Result<(), CommandError> {
+    let grace = &handle.view.state.plan.grace;
+    let timeout =
         Duration::from_millis(grace.term_ms + grace.survivor_ms) + Duration::from_secs(10);
-    if !ear.wait_for_end(patience) {
-        return Err(Failure::broken(format!(
+    if !watcher.wait_for_end(timeout) {
+        return Err(CommandError::broken(format!(
             "{:?} has not stopped yet",
-            visit.dir.name()
+            handle.dir.name()
         )));
     }
-    let state = view_with_inbox(&visit.dir)?.state;
+    let state = view_with_inbox(&handle.dir)?.state;
     match state.status(false) {
-        Status::Crashed => Err(Failure::broken("its runner went away without an ending")),
+        Status::Crashed => Err(CommandError::broken(
+            "the runner died without recording an ending",
+        )),
         _ => Ok(()),
     }
 }

@@ -1,278 +1,312 @@
-//! `ralph resume`: a loop goes on where its journal stands.
+//! `ralph resume`: continues a loop from the state in its journal.
 
-use super::run::places;
+use super::open_loop::{open_as_operator, open_in};
+use super::run::settings_paths;
 use super::supervise::supervise;
-use crate::cli::{OutputWords, ResumeWords};
-use crate::config::{Settings, Stack};
-use crate::engine::event::{Door, Wish};
+use crate::cli::{OutputArgs, ResumeArgs};
+use crate::config::{LayerStack, Settings};
+use crate::engine::event::{Request, RequestSource};
 use crate::engine::{Event, Now, Outcome, Status};
-use crate::lifecycle::failure::{Failure, warn};
-use crate::lifecycle::handle::{Visit, is_held};
-use crate::lifecycle::launch::{launch, usable};
-use crate::lifecycle::locks::Locks;
-use crate::lifecycle::placement::not_aimed;
-use crate::lifecycle::preconditions::agent_exists;
-use crate::lifecycle::session::take_away;
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::handle::{LoopHandle, is_held};
+use crate::lifecycle::launch::{check_tmux, launch};
+use crate::lifecycle::locks::LoopLocks;
+use crate::lifecycle::preconditions::check_agent;
+use crate::lifecycle::session::remove_loop_file;
 use crate::lifecycle::tmux::Tmux;
-use crate::process::file_watcher::Notices;
-use crate::store::{Home, LoopDir, Message, cache, inbox};
-use crate::ui::say;
-use crate::ui::status::next_step;
+use crate::lifecycle::worktree_request::reject_git_redirection;
+use crate::process::file_watcher::FileWatcher;
+use crate::store::{InboxMessage, LoopDir, StateDir, cache, inbox};
+use crate::ui::outcome_text::next_step;
+use crate::ui::print::{print_message, report_error, warn};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-pub(crate) fn resume(words: &ResumeWords) -> Result<i32, Failure> {
-    match &words.name {
-        Some(name) => one(name, words),
-        None => all(words),
+pub(crate) fn resume(args: &ResumeArgs) -> Result<i32, CommandError> {
+    match &args.name {
+        Some(name) => resume_one(name, args),
+        None => resume_crashed(args),
     }
 }
 
-/// Every loop that crashed goes on in the background; one that had a terminal waits for a person at one.
-fn all(words: &ResumeWords) -> Result<i32, Failure> {
-    let home = Home::locate()?;
+/// Resumes every background loop that crashed; names the foreground ones, which need a terminal.
+fn resume_crashed(args: &ResumeArgs) -> Result<i32, CommandError> {
+    let state_dir = StateDir::locate()?;
     let (mut code, mut found) = (0, false);
-    for name in home.names()? {
-        let visit = match Visit::in_home(home.clone(), &name) {
-            Ok(visit) if visit.status() == Status::Crashed => visit,
+    for name in state_dir.loop_names()? {
+        let handle = match open_in(state_dir.clone(), &name) {
+            Ok(handle) if handle.status() == Status::Crashed => handle,
             Ok(_) => continue,
-            Err(failure) => {
-                code = failure.report();
+            Err(error) => {
+                code = report_error(error);
                 continue;
             }
         };
         found = true;
-        if !visit.view.header.background {
+        if !handle.view.header.background {
             warn(format!(
-                "{name:?} ran in a terminal: ralph resume {name} goes on in this one"
+                "{name:?} ran in a terminal: ralph resume {name} continues it in this one"
             ));
-        } else if let Err(failure) = one(&name, words) {
-            code = failure.report();
+        } else if let Err(error) = resume_one(&name, args) {
+            code = report_error(error);
         }
     }
     if !found {
-        say("no loop has crashed: there is nothing to resume\n");
+        print_message("no loop has crashed: nothing to resume\n");
     }
     Ok(code)
 }
 
-fn one(name: &str, words: &ResumeWords) -> Result<i32, Failure> {
-    let visit = Visit::as_operator(name)?;
-    let state = &visit.view.state;
-    if visit.is_in_session() {
-        return in_session(&visit, words);
+fn resume_one(name: &str, args: &ResumeArgs) -> Result<i32, CommandError> {
+    let handle = open_as_operator(name)?;
+    let state = &handle.view.state;
+    if handle.is_in_session() {
+        return resume_in_session(&handle, args);
     }
-    if visit.held && state.wish == Wish::Go {
-        if !words.now {
+    if handle.held && state.request == Request::Go {
+        if !args.now {
             warn(format!("{name:?} is not paused"));
         }
-        // Before it is hurried: the next prompt may then be made at once.
-        if let Some(text) = &words.answer {
-            inbox::append(&visit.dir, &Message::Answered { text: text.clone() })?;
-            say("your words go into its next prompt\n");
+        // The answer goes first: `--now` may build the next prompt at once.
+        if let Some(text) = &args.answer {
+            inbox::append(&handle.dir, &InboxMessage::Answered { text: text.clone() })?;
+            print_message("your message will be in its next prompt\n");
         }
-        if words.now {
-            inbox::append(&visit.dir, &Message::Hurried)?;
-            say(&format!("resumed ralph loop for {name}\n"));
+        if args.now {
+            inbox::append(&handle.dir, &InboxMessage::Hurried)?;
+            print_message(&format!("resumed ralph loop for {name}\n"));
         }
         return Ok(0);
     }
     if state.plan.agent.command.is_empty() {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             format!(
-                "the agent of {name:?} is {}: ralph cannot call it",
+                "the agent of {name:?} is {}, which ralph cannot start",
                 state.plan.agent.name
             ),
-            format!("that program starts a new loop; ralph stop {name} ends this one"),
+            format!(
+                "start a new loop from the program that embeds ralph; ralph stop {name} ends this one"
+            ),
         ));
     }
     if state.plan.worktree.is_some() {
-        not_aimed()?;
+        reject_git_redirection()?;
     }
-    // Killed between its decision and its last words, it has these to say before anything else.
-    let unsaid = state.outcome().is_some() && !state.finished;
-    if state.outcome().is_some() && !unsaid {
-        can_go_on(&visit)?;
+    // The runner was killed after the decision to end and before it recorded the end: finish that
+    // first.
+    let must_finish = state.outcome().is_some() && !state.finished;
+    if state.outcome().is_some() && !must_finish {
+        check_would_continue(&handle)?;
     }
-    if !visit.held {
-        can_start(&visit)?;
+    if !handle.held {
+        check_can_start(&handle)?;
     }
-    if words.now {
-        inbox::append(&visit.dir, &Message::Hurried)?;
+    if args.now {
+        inbox::append(&handle.dir, &InboxMessage::Hurried)?;
     }
-    if let Some(text) = &words.answer {
-        inbox::append(&visit.dir, &Message::Answered { text: text.clone() })?;
+    if let Some(text) = &args.answer {
+        inbox::append(&handle.dir, &InboxMessage::Answered { text: text.clone() })?;
     }
-    let mut said = false;
-    if visit.held {
-        inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
-        said = true;
-        if is_heard(&visit.dir) {
-            say(&format!("resumed ralph loop for {name}\n"));
+    let mut requested = false;
+    if handle.held {
+        inbox::append(
+            &handle.dir,
+            &InboxMessage::Asked {
+                request: Request::Go,
+            },
+        )?;
+        requested = true;
+        if wait_until_read(&handle.dir) {
+            print_message(&format!("resumed ralph loop for {name}\n"));
             return Ok(0);
         }
-        can_start(&visit)?;
+        check_can_start(&handle)?;
     }
-    if visit.view.header.background {
-        return in_background(&visit, said);
+    if handle.view.header.background {
+        return resume_in_background(&handle, requested);
     }
-    if state.is_inside() {
-        // From here on it is a loop outside of any session, and nothing stands for it there.
-        let _ = take_away(state);
+    if state.is_in_session() {
+        // The loop leaves its session: the client's loop file must not point to it any more.
+        let _ = remove_loop_file(state);
     }
-    let from = state
+    let project_dir = state
         .plan
         .worktree
         .as_ref()
         .map_or(&state.plan.workspace, |own| &own.from);
-    let output = as_settings_say(words.output, from);
-    let locks = Locks::take(&visit.home, &visit.dir, &state.plan)?;
-    if unsaid {
-        return supervise(&visit.dir, locks, &state.plan, output);
+    let output = apply_settings(args.output, project_dir);
+    let locks = LoopLocks::acquire(&handle.state_dir, &handle.dir, &state.plan)?;
+    if must_finish {
+        return supervise(&handle.dir, locks, &state.plan, output);
     }
-    if !said {
-        inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
+    if !requested {
+        inbox::append(
+            &handle.dir,
+            &InboxMessage::Asked {
+                request: Request::Go,
+            },
+        )?;
     }
     if !output.json && !output.quiet {
-        say(&format!("resumed ralph loop for {name}\n"));
+        print_message(&format!("resumed ralph loop for {name}\n"));
     }
-    supervise(&visit.dir, locks, &state.plan, output)
+    supervise(&handle.dir, locks, &state.plan, output)
 }
 
-/// A session goes on by itself: it can only be told something.
-fn in_session(visit: &Visit, words: &ResumeWords) -> Result<i32, Failure> {
-    let name = visit.dir.name();
-    if visit.view.state.wish != Wish::Go {
-        inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
-        say(&format!("resumed ralph loop for {name}\n"));
-    } else if words.answer.is_none() {
+/// Sends requests to a loop in a client session; the session itself continues without help.
+fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<i32, CommandError> {
+    let name = handle.dir.name();
+    if handle.view.state.request != Request::Go {
+        inbox::append(
+            &handle.dir,
+            &InboxMessage::Asked {
+                request: Request::Go,
+            },
+        )?;
+        print_message(&format!("resumed ralph loop for {name}\n"));
+    } else if args.answer.is_none() {
         warn(format!(
-            "{name:?} goes on in its session; ralph stop {name} ends it there"
+            "{name:?} is running in its session; ralph stop {name} ends it there"
         ));
     }
-    if let Some(text) = &words.answer {
-        inbox::append(&visit.dir, &Message::Answered { text: text.clone() })?;
-        say("your words go into its next prompt\n");
+    if let Some(text) = &args.answer {
+        inbox::append(&handle.dir, &InboxMessage::Answered { text: text.clone() })?;
+        print_message("your message will be in its next prompt\n");
     }
     Ok(0)
 }
 
-/// How long a living runner may take to read its inbox.
-const HEARING: Duration = Duration::from_secs(5);
-/// What a runner hears it writes down, and that is noticed; how often to look whether it has left instead.
-const LEAVING: Duration = Duration::from_millis(20);
+/// How long a running runner may take to read its inbox.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often to check whether the runner has exited. A change of its journal is noticed at once.
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Whether the runner has taken what was just said to it. One that is about to leave may have looked into its
-/// inbox for the last time: then the lock is free before long, and whoever says something must see to it.
-fn is_heard(dir: &LoopDir) -> bool {
-    let said = std::fs::metadata(dir.inbox()).map_or(0, |data| data.len());
-    let (begun, mut notices) = (Instant::now(), Notices::open());
-    notices.watch(&dir.journal());
+/// Waits until the runner has read its inbox, and returns whether it has. A runner that is about to
+/// exit may not read it again; then its lock becomes free, and the caller has to start a new
+/// runner.
+fn wait_until_read(dir: &LoopDir) -> bool {
+    let inbox_len = std::fs::metadata(dir.inbox()).map_or(0, |data| data.len());
+    let (start, mut watcher) = (Instant::now(), FileWatcher::open());
+    watcher.watch(&dir.journal());
     loop {
         let held = is_held(dir);
-        // After the lock: what a runner took before it let go is then seen.
-        if cache::read(dir).is_ok_and(|view| view.state.inbox_offset >= said) {
+        // Read the state after the lock, so that what the runner wrote before it exited is seen.
+        if cache::read(dir).is_ok_and(|view| view.state.inbox_offset >= inbox_len) {
             return true;
         }
-        if !held || begun.elapsed() > HEARING {
+        if !held || start.elapsed() > READ_TIMEOUT {
             return held;
         }
-        notices.wait(LEAVING);
+        watcher.wait(EXIT_POLL_INTERVAL);
     }
 }
 
-/// Whether what a loop needs is still there; asked before anything is said to it.
-fn can_start(visit: &Visit) -> Result<(), Failure> {
-    let plan = &visit.view.state.plan;
+/// Checks that the agent, the redacted variables and tmux are still available, before any request
+/// is sent.
+fn check_can_start(handle: &LoopHandle) -> Result<(), CommandError> {
+    let plan = &handle.view.state.plan;
     for agent in plan.agents() {
-        agent_exists(agent, &plan.workspace, &own_agents(&plan.workspace))?;
+        check_agent(agent, &plan.workspace, &own_agents(&plan.workspace))?;
     }
     if let Some(name) = plan
-        .covered
+        .redacted
         .iter()
         .find(|name| std::env::var_os(name).is_none())
     {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             format!(
-                "{name} is not set here, and {:?} was begun with its value",
-                visit.dir.name()
+                "{name} is not set, but {:?} was started with a value from it",
+                handle.dir.name()
             ),
-            format!("set {name}, then say it again"),
+            format!("set {name} and try again"),
         ));
     }
-    let otherwise = format!(
-        ": {:?} lives in a window of it, and stays as it is until then",
-        visit.dir.name()
+    let note = format!(
+        ": {:?} runs in a tmux window and has not been changed",
+        handle.dir.name()
     );
-    usable(tmux(visit).as_ref(), &otherwise)
+    check_tmux(tmux(handle).as_ref(), &note)
 }
 
-/// The tmux that it lives in.
-fn tmux(visit: &Visit) -> Option<Tmux> {
-    visit.view.header.tmux.clone().map(|socket| Tmux { socket })
+/// The tmux server whose window the loop runs in.
+fn tmux(handle: &LoopHandle) -> Option<Tmux> {
+    handle
+        .view
+        .header
+        .tmux
+        .clone()
+        .map(|socket| Tmux { socket })
 }
 
-/// A loop that was spawned goes on as it was started.
-fn in_background(visit: &Visit, said: bool) -> Result<i32, Failure> {
-    let tmux = tmux(visit);
-    let state = &visit.view.state;
-    if !said && (state.outcome().is_none() || state.finished) {
-        inbox::append(&visit.dir, &Message::Asked { wish: Wish::Go })?;
+/// Launches a new supervisor in the background, in tmux or without it, as `ralph spawn` did.
+fn resume_in_background(handle: &LoopHandle, requested: bool) -> Result<i32, CommandError> {
+    let tmux = tmux(handle);
+    let state = &handle.view.state;
+    if !requested && (state.outcome().is_none() || state.finished) {
+        inbox::append(
+            &handle.dir,
+            &InboxMessage::Asked {
+                request: Request::Go,
+            },
+        )?;
     }
-    launch(&visit.home, &visit.dir, tmux.as_ref())?;
-    say(&format!("resumed ralph loop for {}\n", visit.dir.name()));
+    launch(&handle.state_dir, &handle.dir, tmux.as_ref())?;
+    print_message(&format!("resumed ralph loop for {}\n", handle.dir.name()));
     Ok(0)
 }
 
-/// The user's own agents, for how to install one that is gone.
+/// The setting `agents`, for the hint on how to install a missing agent.
 fn own_agents(workspace: &Path) -> BTreeMap<String, Value> {
-    Stack::load(&places(workspace.to_owned(), None))
-        .map_or_else(|_| BTreeMap::new(), |stack| Settings::of(&stack).agents)
+    LayerStack::load(&settings_paths(workspace.to_owned(), None)).map_or_else(
+        |_| BTreeMap::new(),
+        |stack| Settings::from_layers(&stack).agents,
+    )
 }
 
-/// What the console shows is no part of a plan: today's settings say. Wrong ones are no reason not to go on.
-fn as_settings_say(output: OutputWords, workspace: &Path) -> OutputWords {
-    let Ok(stack) = Stack::load(&places(workspace.to_owned(), None)) else {
+/// Applies the current settings for the console, which are not part of the plan. Invalid settings
+/// are ignored: they are no reason not to resume.
+fn apply_settings(output: OutputArgs, workspace: &Path) -> OutputArgs {
+    let Ok(stack) = LayerStack::load(&settings_paths(workspace.to_owned(), None)) else {
         return output;
     };
-    let all = Settings::of(&stack);
-    OutputWords {
-        quiet: output.quiet || (all.quiet && !output.json),
-        no_stream: output.no_stream || !all.stream,
-        raw: output.raw || all.raw,
+    let settings = Settings::from_layers(&stack);
+    OutputArgs {
+        quiet: output.quiet || (settings.quiet && !output.json),
+        no_stream: output.no_stream || !settings.stream,
+        raw: output.raw || settings.raw,
         ..output
     }
 }
 
-/// Asks the engine itself: if it would end in the same way at once, there is something to do first.
-fn can_go_on(visit: &Visit) -> Result<(), Failure> {
-    let (name, state) = (visit.dir.name(), &visit.view.state);
+/// Tries the resume on a copy of the state; an error if the loop would end again at once.
+fn check_would_continue(handle: &LoopHandle) -> Result<(), CommandError> {
+    let (name, state) = (handle.dir.name(), &handle.view.state);
     let mut trial = state.clone();
     trial.step(
         Now::default(),
         &Event::Asked {
-            wish: Wish::Go,
-            by: Door::Inbox,
+            request: Request::Go,
+            by: RequestSource::Inbox,
             inbox: None,
         },
     );
-    // Child loops that may still be at work change nothing about that.
-    let childless = Event::Drained {
+    // Running child loops make no difference here: pretend that there are none.
+    let no_children = Event::Drained {
         iteration: trial.iteration,
         waited: vec![],
         stopped: vec![],
     };
-    trial.step(Now::default(), &childless);
+    trial.step(Now::default(), &no_children);
     match (state.status(false), trial.outcome()) {
-        (Status::Done, Some(Outcome::Done { .. })) => Err(Failure::usage(
+        (Status::Done, Some(Outcome::Done { .. })) => Err(CommandError::usage(
             format!("{name:?} is done"),
-            "start a new loop with ralph run; its name may be used again",
+            "start a new loop with ralph run; you can reuse the name",
         )),
-        (_, Some(Outcome::Limit { limit, .. })) => Err(Failure::usage(
-            format!("{name:?} has used up its limit ({})", limit.word()),
-            next_step(&visit.view.header, &trial, false).unwrap_or_default(),
+        (_, Some(Outcome::Limit { limit, .. })) => Err(CommandError::usage(
+            format!("{name:?} has used up its limit ({})", limit.as_str()),
+            next_step(&handle.view.header, &trial, false).unwrap_or_default(),
         )),
         _ => Ok(()),
     }

@@ -1,70 +1,78 @@
-//! `ralph rm`: loops that do not run go away, and nothing that is nowhere else goes with them unasked.
+//! `ralph rm`: removes loops that are not running, and never work that exists nowhere else unless
+//! forced.
 
-use crate::cli::RmWords;
-use crate::engine::format::{bytes, plural, quoted};
+use super::open_loop::open_as_operator;
+use crate::cli::RmArgs;
+use crate::engine::format::{bytes, plural, shell_quote};
 use crate::engine::plan::Worktree;
 use crate::engine::{State, Status};
 use crate::git::worktree;
-use crate::git::worktree::Only;
-use crate::lifecycle::failure::{Failure, warn};
-use crate::lifecycle::handle::Visit;
-use crate::lifecycle::locks::lock_away;
-use crate::lifecycle::placement::{clear_half_made, not_aimed};
+use crate::git::worktree::UnsavedWork;
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::locks::lock_for_removal;
+use crate::lifecycle::worktree_request::{reject_git_redirection, remove_incomplete_loops};
 use crate::os::disk;
-use crate::store::children::names;
-use crate::store::{Home, Lock, LoopDir, View, cache};
-use crate::ui::say;
+use crate::store::children::loop_names;
+use crate::store::{FileLock, LoopDir, LoopView, StateDir, cache};
+use crate::ui::print::{print_message, warn};
 use std::path::{Path, PathBuf};
 
-/// How many files a refusal names.
-const SHOWN: usize = 3;
+/// The most files that an error names.
+const MAX_SHOWN: usize = 3;
 
-pub(crate) fn rm(words: &RmWords) -> Result<i32, Failure> {
-    if words.ended {
-        return rm_ended(words);
+pub(crate) fn rm(args: &RmArgs) -> Result<i32, CommandError> {
+    if args.ended {
+        return rm_ended(args);
     }
-    let mut names = words.name.clone();
+    let mut names = args.name.clone();
     names.sort_unstable();
     names.dedup();
-    // All are looked at before the first is touched.
-    let mut doomed = Vec::new();
+    // Check all of them before removing the first.
+    let mut loops = Vec::new();
     for name in &names {
-        doomed.push(Doomed::find(name, words)?);
+        loops.push(RemovableLoop::find(name, args)?);
     }
-    for one in doomed {
-        one.remove(words)?;
+    for removable in loops {
+        removable.remove(args)?;
     }
     Ok(0)
 }
 
-/// Every loop that has ended, also those whose name was used again. What stands against one keeps that one.
-fn rm_ended(words: &RmWords) -> Result<i32, Failure> {
-    let home = Home::locate()?;
-    clear_half_made(&home);
+/// Removes every loop that has ended, including archived ones. A loop that cannot be removed is
+/// skipped with a warning.
+fn rm_ended(args: &RmArgs) -> Result<i32, CommandError> {
+    let state_dir = StateDir::locate()?;
+    remove_incomplete_loops(&state_dir);
     let (mut count, mut freed) = (0, 0);
-    let old = words
+    let min_age_ms = args
         .older_than
-        .map_or(0, |span| i64::try_from(span.0).unwrap_or(i64::MAX));
-    let before = jiff::Timestamp::now().as_millisecond().saturating_sub(old);
-    let loops = home.names()?.into_iter().map(|name| home.loop_dir(&name));
-    for dir in loops.chain(home.archived()) {
+        .map_or(0, |age| i64::try_from(age.0).unwrap_or(i64::MAX));
+    let ended_before = jiff::Timestamp::now()
+        .as_millisecond()
+        .saturating_sub(min_age_ms);
+    let loops = state_dir
+        .loop_names()?
+        .into_iter()
+        .map(|name| state_dir.loop_dir(&name));
+    for dir in loops.chain(state_dir.archived_loops()) {
         let Ok(state) = cache::read(&dir).map(|view| view.state) else {
             warn(format!(
-                "{} cannot be read, and stays",
+                "not removed: {} cannot be read",
                 dir.path().display()
             ));
             continue;
         };
-        let waits = matches!(state.status(false), Status::Blocked | Status::Waiting);
-        if state.outcome().is_none() || waits || state.wall_ms > before {
+        let needs_person = matches!(state.status(false), Status::Blocked | Status::Waiting);
+        if state.outcome().is_none() || needs_person || state.wall_ms > ended_before {
             continue;
         }
-        match Doomed::ended(&home, dir, words).and_then(|one| one.remove(words)) {
+        let removable = RemovableLoop::check(&state_dir, dir, args);
+        match removable.and_then(|removable| removable.remove(args)) {
             Ok(bytes) => (count, freed) = (count + 1, freed + bytes),
-            Err(failure) => warn(format!("not removed: {}", failure.error())),
+            Err(error) => warn(format!("not removed: {}", error.message())),
         }
     }
-    say(&format!(
+    print_message(&format!(
         "{} removed, {} freed\n",
         plural(count, "loop"),
         bytes(freed)
@@ -72,76 +80,73 @@ fn rm_ended(words: &RmWords) -> Result<i32, Failure> {
     Ok(0)
 }
 
-/// A loop that may go: its lock is held, and nothing stands against it.
-struct Doomed {
-    home: Home,
+/// A loop that can be removed: its lock is held, and all checks have passed.
+struct RemovableLoop {
+    state_dir: StateDir,
     dir: LoopDir,
     state: State,
-    _lock: Lock,
+    _lock: FileLock,
 }
 
-impl Doomed {
-    fn find(name: &str, words: &RmWords) -> Result<Self, Failure> {
-        let visit = Visit::as_operator(name)?;
-        if visit.status() == Status::Running {
-            return Err(Failure::usage(
+impl RemovableLoop {
+    fn find(name: &str, args: &RmArgs) -> Result<Self, CommandError> {
+        let handle = open_as_operator(name)?;
+        if handle.status() == Status::Running {
+            return Err(CommandError::usage(
                 format!("the loop {name:?} is running"),
-                format!("ralph stop {name} first"),
+                format!("stop it first: ralph stop {name}"),
             ));
         }
-        Self::ended(&visit.home, visit.dir, words)
+        Self::check(&handle.state_dir, handle.dir, args)
     }
 
-    fn ended(home: &Home, dir: LoopDir, words: &RmWords) -> Result<Self, Failure> {
-        let lock = lock_away(&dir)?;
-        // As it is now that nobody else can change it.
-        let View { header, state, .. } = cache::read(&dir)?;
+    fn check(state_dir: &StateDir, dir: LoopDir, args: &RmArgs) -> Result<Self, CommandError> {
+        let lock = lock_for_removal(&dir)?;
+        // Read again now that the lock is held: nothing can change it any more.
+        let LoopView { header, state, .. } = cache::read(&dir)?;
         let name = dir.name();
-        // Those of a loop in the archive may be those of the one that has its name now.
-        if home.loop_dir(name) == dir {
-            let mut children = names(&home.living_children(name, header.created_ms));
-            // Those that go, too, are looked at for themselves; who holds their locks is this very process.
-            children.retain(|child| !words.name.contains(child));
+        // Skipped for an archived loop: the children may belong to the loop that has its name now.
+        if state_dir.loop_dir(name) == dir {
+            let mut children = loop_names(&state_dir.running_children(name, header.created_ms));
+            // Children to be removed as well are checked on their own; their locks are held by this
+            // process.
+            children.retain(|child| !args.name.contains(child));
             if !children.is_empty() {
                 let [all, stop] = [children.join(", "), children.join(" and ralph stop ")];
-                return Err(Failure::usage(
+                return Err(CommandError::usage(
                     format!("child loops of {name:?} are still running: {all}"),
                     format!(
-                        "ralph stop {stop}, or ralph stop {name} if it has not ended, then say it again"
+                        "ralph stop {stop}, or ralph stop {name} if it has not ended; then try again"
                     ),
                 ));
             }
         }
-        if let Some(own) = &state.plan.worktree {
-            may_go(dir.name(), own, words)?;
+        if let Some(worktree) = &state.plan.worktree {
+            check_worktree(dir.name(), worktree, args)?;
         }
         Ok(Self {
-            home: home.clone(),
+            state_dir: state_dir.clone(),
             dir,
             state,
             _lock: lock,
         })
     }
 
-    /// Removes it, and says how many bytes that freed.
-    fn remove(self, words: &RmWords) -> Result<u64, Failure> {
+    /// Removes the loop and returns how many bytes that freed.
+    fn remove(self, args: &RmArgs) -> Result<u64, CommandError> {
         let name = self.dir.name().to_owned();
-        let mut said = Vec::new();
+        let mut removed = Vec::new();
         let mut freed = 0;
-        if let Some(own) = self.state.plan.worktree.as_ref().filter(|_| words.worktree) {
+        if let Some(own) = self.state.plan.worktree.as_ref().filter(|_| args.worktree) {
             freed += disk::usage(&own.path);
-            let gone = worktree::remove(own, words.force);
-            gone.map_err(|why| {
-                Failure::usage(
-                    format!("the worktree of {name:?} stays: {why}"),
-                    format!(
-                        "look into {}; --force removes it all the same",
-                        own.path.display()
-                    ),
+            worktree::remove(own, args.force).map_err(|why| {
+                CommandError::usage(
+                    format!("the worktree of {name:?} was kept: {why}"),
+                    format!("look at {}; --force removes it anyway", own.path.display()),
                 )
             })?;
-            said.push(format!("worktree {}", own.path.display()));
-            said.extend(remove_branch(own));
+            removed.push(format!("worktree {}", own.path.display()));
+            removed.extend(remove_branch(own));
         } else if let Some(own) = self
             .state
             .plan
@@ -149,45 +154,46 @@ impl Doomed {
             .as_ref()
             .filter(|own| own.path.exists())
         {
-            let path = quoted(&own.path.to_string_lossy());
-            say(&format!(
+            let path = shell_quote(&own.path.to_string_lossy());
+            print_message(&format!(
                 "kept the worktree {path} on {}; git worktree remove {path} removes it\n",
                 own.branch
             ));
         }
         freed += disk::usage(self.dir.path());
-        let place = self.out_of_the_way()?;
-        std::fs::remove_dir_all(&place).map_err(|error| {
-            Failure::broken(format!("cannot remove all of {}: {error}", place.display()))
+        let path = self.move_to_archive()?;
+        std::fs::remove_dir_all(&path).map_err(|error| {
+            CommandError::broken(format!("cannot remove {}: {error}", path.display()))
         })?;
-        let with = if said.is_empty() {
+        let with = if removed.is_empty() {
             String::new()
         } else {
-            format!(" with its {}", said.join(" and its "))
+            format!(" with its {}", removed.join(" and its "))
         };
-        say(&format!(
+        print_message(&format!(
             "removed ralph loop {name}{with}: {} freed\n",
             bytes(freed)
         ));
         Ok(freed)
     }
 
-    /// Moves it to where no verb looks for it, at once: a crash leaves no half of a loop behind.
-    fn out_of_the_way(&self) -> Result<PathBuf, Failure> {
-        let living = self.home.loop_dir(self.dir.name());
-        if living == self.dir {
-            Ok(self.home.archive(self.dir.name())?)
+    /// Moves the loop to the archive with one rename, so that a crash leaves no half-removed loop
+    /// under its name.
+    fn move_to_archive(&self) -> Result<PathBuf, CommandError> {
+        let current = self.state_dir.loop_dir(self.dir.name());
+        if current == self.dir {
+            Ok(self.state_dir.archive(self.dir.name())?)
         } else {
             Ok(self.dir.path().to_owned())
         }
     }
 }
 
-/// A branch that was made for the loop goes with its worktree; what git has against it is told.
+/// Deletes the branch of a worktree if it was created for the loop; a failure is only a warning.
 fn remove_branch(own: &Worktree) -> Option<String> {
     if !own.new_branch {
-        say(&format!(
-            "the branch {} stays: it was there before\n",
+        print_message(&format!(
+            "kept the branch {}: it existed before the loop\n",
             own.branch
         ));
         return None;
@@ -197,83 +203,83 @@ fn remove_branch(own: &Worktree) -> Option<String> {
             tip.map(|tip| format!("branch {} (was {})", own.branch, &tip[..7.min(tip.len())]))
         }
         Err(why) => {
-            warn(format!("the branch {} stays: {why}", own.branch));
+            warn(format!("the branch {} was kept: {why}", own.branch));
             None
         }
     }
 }
 
-/// Whether a loop with a worktree may go with these words.
-fn may_go(name: &str, own: &Worktree, words: &RmWords) -> Result<(), Failure> {
-    if !words.worktree {
-        if words.keep_worktree || !own.path.exists() {
+/// Checks that a loop with a worktree can be removed with these flags.
+fn check_worktree(name: &str, own: &Worktree, args: &RmArgs) -> Result<(), CommandError> {
+    if !args.worktree {
+        if args.keep_worktree || !own.path.exists() {
             return Ok(());
         }
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             format!("the loop {name:?} has a worktree: {}", own.path.display()),
             format!(
-                "ralph rm {name} --worktree removes it and its branch, --keep-worktree leaves it there"
+                "ralph rm {name} --worktree removes it and its branch, --keep-worktree keeps it"
             ),
         ));
     }
-    not_aimed()?;
+    reject_git_redirection()?;
     if is_inside(&own.path) {
-        return Err(Failure::usage(
-            format!("this is the worktree of {name:?}: {}", own.path.display()),
-            "leave it first: cd somewhere else",
+        return Err(CommandError::usage(
+            format!(
+                "the current directory is in the worktree of {name:?}: {}",
+                own.path.display()
+            ),
+            "cd to another directory first",
         ));
     }
-    if words.force {
+    if args.force {
         return Ok(());
     }
-    match worktree::only_here(own) {
-        Ok(only) if only.is_empty() => Ok(()),
-        Ok(only) => Err(Failure::usage(
+    match worktree::find_unsaved_work(own) {
+        Ok(unsaved) if unsaved.is_empty() => Ok(()),
+        Ok(unsaved) => Err(CommandError::usage(
             format!(
                 "the worktree of {name:?} has work that is nowhere else: {}",
-                in_words(&only)
+                describe_unsaved_work(&unsaved)
             ),
             format!(
-                "git merge {} or push it, and commit what is left in {}; --force removes it all the same",
-                quoted(&own.branch),
+                "git merge {} or push it, and commit what is left in {}; --force removes it anyway",
+                shell_quote(&own.branch),
                 own.path.display()
             ),
         )),
-        Err(why) => Err(Failure::usage(
+        Err(why) => Err(CommandError::usage(
             format!(
-                "nobody can tell whether the worktree of {name:?} has work that is nowhere else: {why}"
+                "cannot tell whether the worktree of {name:?} has work that is nowhere else: {why}"
             ),
-            format!(
-                "look into {}; --force removes it all the same",
-                own.path.display()
-            ),
+            format!("look at {}; --force removes it anyway", own.path.display()),
         )),
     }
 }
 
-fn in_words(only: &Only) -> String {
+fn describe_unsaved_work(unsaved: &UnsavedWork) -> String {
     let mut parts = Vec::new();
-    if only.commits > 0 {
-        parts.push(plural(u64::from(only.commits), "commit"));
+    if unsaved.commits > 0 {
+        parts.push(plural(u64::from(unsaved.commits), "commit"));
     }
-    if !only.files.is_empty() {
-        let names = only.files[..SHOWN.min(only.files.len())].join(", ");
-        let more = if only.files.len() > SHOWN {
+    if !unsaved.files.is_empty() {
+        let names = unsaved.files[..MAX_SHOWN.min(unsaved.files.len())].join(", ");
+        let ellipsis = if unsaved.files.len() > MAX_SHOWN {
             ", …"
         } else {
             ""
         };
         parts.push(format!(
-            "{} not committed ({names}{more})",
-            plural(only.files.len() as u64, "file")
+            "{} not committed ({names}{ellipsis})",
+            plural(unsaved.files.len() as u64, "file")
         ));
     }
     parts.join(" and ")
 }
 
-/// Whether the user stands in this directory.
+/// Returns whether the current directory is inside `path`.
 fn is_inside(path: &Path) -> bool {
-    let here = std::env::current_dir().and_then(std::fs::canonicalize);
-    let there = std::fs::canonicalize(path);
-    matches!((here, there), (Ok(here), Ok(there)) if here.starts_with(&there))
+    let current = std::env::current_dir().and_then(std::fs::canonicalize);
+    let path = std::fs::canonicalize(path);
+    matches!((current, path), (Ok(current), Ok(path)) if current.starts_with(&path))
 }

@@ -1,136 +1,155 @@
-//! `ralph run`: a new loop in the foreground.
+//! `ralph run`: creates a loop and runs it in the foreground.
 
 use super::dry_run::dry_run;
 use super::supervise::supervise;
-use crate::cli::{OutputWords, RunWords};
+use crate::cli::{OutputArgs, RunArgs};
 use crate::config;
-use crate::config::{Places, Settings, Stack};
+use crate::config::{LayerStack, Settings, SettingsPaths};
 use crate::engine::Plan;
-use crate::engine::plan::Level;
-use crate::lifecycle::create::{Place, Prepared, prepare, sweep_before};
-use crate::lifecycle::failure::{Failure, warn};
-use crate::lifecycle::placement::Wanted;
-use crate::lifecycle::preconditions::{installed, ready};
-use crate::lifecycle::scm_check::work_can_be_kept;
+use crate::engine::plan::ContextLevel;
+use crate::lifecycle::create::{Placement, PreparedLoop, create_loop, sweep_workspace};
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::preconditions::{check_installed, check_ready};
+use crate::lifecycle::scm_check::check_scm_tasks;
+use crate::lifecycle::worktree_request::WorktreeRequest;
 use crate::store;
-use crate::store::{Home, valid_name};
+use crate::store::{StateDir, is_valid_name};
+use crate::ui::print::{warn, warn_all};
 use std::path::PathBuf;
 
-pub(crate) fn run(words: &RunWords) -> Result<i32, Failure> {
-    match intent(words)? {
-        Some(intent) => go(&Home::locate()?, words, intent),
+pub(crate) fn run(args: &RunArgs) -> Result<i32, CommandError> {
+    match resolve(args)? {
+        Some(resolved) => start(&StateDir::locate()?, args, resolved),
         None => Ok(0),
     }
 }
 
-/// What is to be done, and what the console is to show of it.
-pub(crate) struct Intent {
+/// A run that is ready to start.
+pub(crate) struct ResolvedRun {
     pub(crate) plan: Plan,
-    pub(crate) all: Settings,
-    /// The worktree that is to be made for it.
-    pub(crate) apart: Option<Wanted>,
+    pub(crate) settings: Settings,
+    /// The worktree to create for the loop.
+    pub(crate) worktree: Option<WorktreeRequest>,
 }
 
-/// What these words mean here; none if they only asked what they would mean.
-pub(crate) fn intent(words: &RunWords) -> Result<Option<Intent>, Failure> {
-    let workspace = workspace()?;
-    let stack = Stack::load(&places(workspace.clone(), words.config.clone()))?;
-    intent_in(workspace, stack, words)
+/// Resolves the arguments in the current directory; `None` after a dry run.
+pub(crate) fn resolve(args: &RunArgs) -> Result<Option<ResolvedRun>, CommandError> {
+    let workspace = current_workspace()?;
+    let stack = LayerStack::load(&settings_paths(workspace.clone(), args.config.clone()))?;
+    resolve_in(workspace, stack, args)
 }
 
-/// The directory in which a loop would work now.
-pub(crate) fn workspace() -> Result<PathBuf, Failure> {
-    let here = std::env::current_dir().and_then(std::fs::canonicalize);
-    here.map_err(|error| {
-        Failure::broken(format!("cannot tell the current directory: {error}"))
-            .with_hint("cd to one that is there")
+/// Returns the canonical current directory.
+pub(crate) fn current_workspace() -> Result<PathBuf, CommandError> {
+    let dir = std::env::current_dir().and_then(std::fs::canonicalize);
+    dir.map_err(|error| {
+        CommandError::broken(format!("cannot find the current directory: {error}"))
+            .with_hint("cd to a directory that exists")
     })
 }
 
-/// Where the settings of a workspace are looked for.
-pub(crate) fn places(workspace: PathBuf, project: Option<PathBuf>) -> Places {
-    Places {
+/// Returns where the settings files of a workspace are; `project_file` replaces the project's.
+pub(crate) fn settings_paths(workspace: PathBuf, project_file: Option<PathBuf>) -> SettingsPaths {
+    SettingsPaths {
         workspace,
-        user: config_dir(),
-        project,
+        user_dir: config_dir(),
+        project_file,
     }
 }
 
-/// The same in this workspace, with these settings below its words.
-pub(crate) fn intent_in(
+/// Resolves the arguments on top of the given settings, and checks that the run can start in this
+/// workspace.
+pub(crate) fn resolve_in(
     workspace: PathBuf,
-    mut stack: Stack,
-    words: &RunWords,
-) -> Result<Option<Intent>, Failure> {
-    stack.push(words.layer());
-    let plan = config::plan(&stack, &words.errand(workspace, config_dir()))?;
-    let all = Settings::of(&stack);
-    if let Some(name) = words.name.as_deref().filter(|name| !valid_name(name)) {
-        return Err(store::Error::BadName {
+    mut stack: LayerStack,
+    args: &RunArgs,
+) -> Result<Option<ResolvedRun>, CommandError> {
+    stack.push(args.layer());
+    let plan = config::build_plan(&stack, &args.request(workspace, config_dir()))?;
+    let settings = Settings::from_layers(&stack);
+    if let Some(name) = args.name.as_deref().filter(|name| !is_valid_name(name)) {
+        return Err(store::StoreError::InvalidName {
             name: name.to_owned(),
         }
         .into());
     }
-    let apart = Wanted::of(&stack, &plan.workspace)?;
-    if apart.is_some() {
-        // The rest is looked at in that place, once it is there.
-        installed(&plan, &stack)?;
+    let worktree = WorktreeRequest::from_settings(&stack, &plan.workspace)?;
+    if worktree.is_some() {
+        // The other checks run in the worktree once it exists.
+        check_installed(&plan, &stack)?;
     } else {
-        ready(&plan, &stack)?;
-        work_can_be_kept(&plan, &stack.name("scm"))?;
+        check_ready(&plan, &stack)?;
+        warn_all(check_scm_tasks(&plan, &stack.display_name("scm"))?);
     }
-    if words.dry_run {
+    if args.dry_run {
         dry_run(
             &plan,
-            apart
+            worktree
                 .as_ref()
-                .map(|apart| apart.branch_of(words.name.as_deref())),
+                .map(|worktree| worktree.branch_for(args.name.as_deref())),
         )?;
         return Ok(None);
     }
     if plan.limits.iterations.is_none_or(|max| max > 50) {
         warn(match plan.limits.iterations {
             Some(_) => "high iteration count (>50) may consume significant resources",
-            None => "no limit of iterations: the loop may consume significant resources",
+            None => "no iteration limit: the loop may consume significant resources",
         });
     }
-    if plan.context.level == Level::None
+    if plan.context.level == ContextLevel::None
         && plan.proof.checks.is_empty()
-        && !plan.proof.explicit()
-        && !all.no_promise
+        && !plan.proof.has_explicit_signal()
+        && !settings.no_promise
     {
         warn(
-            "with --context none nobody tells the agent what to promise: your prompt must ask for <promise>COMPLETE</promise>",
+            "with --context none the prompt does not mention the promise: ask for <promise>COMPLETE</promise> yourself",
         );
     }
-    Ok(Some(Intent { plan, all, apart }))
+    Ok(Some(ResolvedRun {
+        plan,
+        settings,
+        worktree,
+    }))
 }
 
-/// Runs a loop in the foreground, with this state directory.
-pub(crate) fn go(home: &Home, words: &RunWords, intent: Intent) -> Result<i32, Failure> {
-    let Intent { plan, all, apart } = intent;
-    let output = OutputWords {
-        quiet: all.quiet && !words.json,
-        json: words.json,
-        no_stream: !all.stream,
-        raw: all.raw,
-        no_next: words.no_next,
+/// Creates a loop in this state directory and runs it in the foreground.
+pub(crate) fn start(
+    state_dir: &StateDir,
+    args: &RunArgs,
+    resolved: ResolvedRun,
+) -> Result<i32, CommandError> {
+    let ResolvedRun {
+        plan,
+        settings,
+        worktree,
+    } = resolved;
+    let output = OutputArgs {
+        quiet: settings.quiet && !args.json,
+        json: args.json,
+        no_stream: !settings.stream,
+        raw: settings.raw,
+        hide_next_step: args.hide_next_step,
         in_window: false,
     };
-    if apart.is_none() {
-        sweep_before(home, &plan.workspace)?;
+    if worktree.is_none() {
+        warn_all(sweep_workspace(state_dir, &plan.workspace)?);
     }
-    let Prepared {
+    let PreparedLoop {
         dir,
         locks,
         plan,
-        notes,
-    } = prepare(home, words.name.as_deref(), plan, Place::of(apart))?;
-    notes.iter().for_each(warn);
+        warnings,
+    } = create_loop(
+        state_dir,
+        args.name.as_deref(),
+        plan,
+        Placement::foreground(worktree),
+    )?;
+    warn_all(warnings);
     supervise(&dir, locks, &plan, output)
 }
 
-/// Where the user's own configuration lies.
+/// The user's configuration directory.
 fn config_dir() -> Option<PathBuf> {
     use etcetera::BaseStrategy;
     etcetera::choose_base_strategy()

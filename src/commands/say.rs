@@ -1,59 +1,61 @@
-//! `ralph say`: a person's words for the next prompt of a loop.
+//! `ralph say`: adds a message to the next prompt of a loop.
 
-use crate::cli::SayWords;
-use crate::engine::prompt::tells_words;
+use super::open_loop::open_as_operator;
+use crate::cli::SayArgs;
+use crate::engine::prompt::includes_notes;
 use crate::engine::{Limit, Outcome, Status};
-use crate::lifecycle::failure::Failure;
-use crate::lifecycle::handle::Visit;
-use crate::store::{Message, inbox};
-use crate::ui::say as print;
-use crate::ui::status::limit_raised;
+use crate::lifecycle::error::CommandError;
+use crate::store::{InboxMessage, inbox};
+use crate::ui::outcome_text::limit_raised;
+use crate::ui::print::print_message;
 
-pub(crate) fn say(words: &SayWords) -> Result<i32, Failure> {
-    let (name, text) = (&words.name, words.text.join(" "));
+pub(crate) fn say(args: &SayArgs) -> Result<i32, CommandError> {
+    let (name, text) = (&args.name, args.text.join(" "));
     if text.trim().is_empty() {
-        return Err(Failure::usage(
-            "there are no words",
-            format!("ralph say {name} \"what it should know\""),
+        return Err(CommandError::usage(
+            "the message is empty",
+            format!("for example: ralph say {name} \"what it should know\""),
         ));
     }
-    let visit = Visit::as_operator(name)?;
-    let state = &visit.view.state;
+    let handle = open_as_operator(name)?;
+    let state = &handle.view.state;
     if matches!(state.outcome(), Some(Outcome::Done { .. })) {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             format!("{name:?} is done: it has no next prompt"),
-            "start a new loop with ralph run; its name may be used again",
+            "start a new loop with ralph run; you can reuse the name",
         ));
     }
-    if !state.is_inside() && !tells_words(&state.plan.context) {
-        return Err(Failure::usage(
+    if !state.is_in_session() && !includes_notes(&state.plan.context) {
+        return Err(CommandError::usage(
             format!(
-                "the prompt of {name:?} has no place for your words: its context or its template leaves them out"
+                "the prompt of {name:?} cannot include messages: its context or its template leaves them out"
             ),
-            "write them into its prompt file: that is read anew for every iteration",
+            "edit its prompt file instead: it is read again before every iteration",
         ));
     }
-    inbox::append(&visit.dir, &Message::Answered { text })?;
-    // A person who resumes forgives failures.
+    inbox::append(&handle.dir, &InboxMessage::Answered { text })?;
+    // A resume resets the count of failures.
     let used_up = state
-        .reached()
-        .filter(|limit| visit.held || *limit != Limit::Failures);
-    let more = used_up.and_then(|limit| limit_raised(limit, state));
-    let then = match (visit.status(), more) {
+        .reached_limit()
+        .filter(|limit| handle.held || *limit != Limit::Failures);
+    let raised = used_up.and_then(|limit| limit_raised(limit, state));
+    let note = match (handle.status(), raised) {
         (Status::Running, None) => String::new(),
-        (Status::Running, Some(more)) => {
-            format!("there is no next one by its limits: ralph set {name} {more} lets it go on\n")
-        }
-        (status, None) => format!("it is {}: ralph resume {name}\n", status.word()),
-        (status, Some(more)) => {
+        (Status::Running, Some(raised)) => {
             format!(
-                "it is {}: ralph set {name} {more} && ralph resume {name}\n",
-                status.word()
+                "its limits allow no further iteration: ralph set {name} {raised} allows more\n"
+            )
+        }
+        (status, None) => format!("it is {}: ralph resume {name}\n", status.as_str()),
+        (status, Some(raised)) => {
+            format!(
+                "it is {}: ralph set {name} {raised} && ralph resume {name}\n",
+                status.as_str()
             )
         }
     };
-    print(&format!(
-        "your words go into the next prompt of {name}\n{then}"
+    print_message(&format!(
+        "your message will be in the next prompt of {name}\n{note}"
     ));
     Ok(0)
 }

@@ -1,14 +1,14 @@
-//! The scripted agent's own process.
+//! `ralph __script`: the process of a scripted agent.
 
-use crate::agent::script::{Stage, parse, this_program};
-use crate::lifecycle::failure::Failure;
+use crate::agent::script::{ScriptContext, parse, this_program};
+use crate::lifecycle::error::CommandError;
 use std::path::Path;
 
-pub(crate) fn play(file: &Path) -> Result<i32, Failure> {
+pub(crate) fn play(file: &Path) -> Result<i32, CommandError> {
     let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::broken(format!("{}: {error}", file.display())))?;
+        .map_err(|error| CommandError::broken(format!("{}: {error}", file.display())))?;
     let script = parse(&text).map_err(|wrong| {
-        Failure::broken(format!(
+        CommandError::broken(format!(
             "{}:{}: {}",
             file.display(),
             wrong.line,
@@ -18,10 +18,10 @@ pub(crate) fn play(file: &Path) -> Result<i32, Failure> {
     let number = std::env::var("RALPH_ITERATION")
         .ok()
         .and_then(|number| number.parse().ok());
-    Ok(script.play(&Stage {
+    Ok(script.run(&ScriptContext {
         iteration: number.unwrap_or(1),
         task_dir: std::env::var_os("RALPH_TASK_DIR").map(Into::into),
-        dir: std::env::current_dir().map_err(Failure::broken)?,
+        workspace: std::env::current_dir().map_err(CommandError::broken)?,
         ralph: this_program(),
     }))
 }

@@ -1,41 +1,42 @@
-//! `ralph set`: a limit changes, on a living loop or for its next resume.
+//! `ralph set`: changes limits of a loop, at once if it is running, else for its next resume.
 
-use crate::cli::SetWords;
-use crate::config::units::{Span, amount};
-use crate::engine::event::Change;
+use super::open_loop::open_as_operator;
+use crate::cli::SetArgs;
+use crate::config::units::{Millis, parse_amount};
+use crate::engine::event::LimitChange;
 use crate::engine::{Event, Limit, Now, Outcome, Phase, State, Status};
-use crate::lifecycle::failure::{Failure, warn};
-use crate::lifecycle::handle::Visit;
-use crate::store::{Message, inbox};
-use crate::ui::say;
-use crate::ui::status::limit_raised;
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::handle::LoopHandle;
+use crate::store::{InboxMessage, inbox};
+use crate::ui::outcome_text::limit_raised;
+use crate::ui::print::{print_message, warn};
 use std::str::FromStr;
 
-pub(crate) fn set(words: &SetWords) -> Result<i32, Failure> {
-    let changes = words
+pub(crate) fn set(args: &SetArgs) -> Result<i32, CommandError> {
+    let changes = args
         .limits
         .iter()
-        .map(|word| change(word))
+        .map(|arg| parse_change(arg))
         .collect::<Result<Vec<_>, _>>()?;
-    let visit = Visit::as_operator(&words.name)?;
-    if matches!(visit.view.state.outcome(), Some(Outcome::Done { .. })) {
-        return Err(Failure::usage(
-            format!("{:?} is done: no limit matters to it any more", words.name),
-            "start a new loop with ralph run; its name may be used again",
+    let handle = open_as_operator(&args.name)?;
+    if matches!(handle.view.state.outcome(), Some(Outcome::Done { .. })) {
+        return Err(CommandError::usage(
+            format!("{:?} is done: limits no longer apply", args.name),
+            "start a new loop with ralph run; you can reuse the name",
         ));
     }
-    let plan = &visit.view.state.plan;
+    let plan = &handle.view.state.plan;
     if !plan.agent.reports_cost
         && changes
             .iter()
-            .any(|change| matches!(change, Change::MaxCost(Some(_))))
+            .any(|change| matches!(change, LimitChange::MaxCost(Some(_))))
     {
         warn(format!(
-            "the cost of `{}` may never be known, and then this limit never acts",
+            "ralph may not be able to read the cost of `{}`; then this limit never applies",
             plan.agent.name
         ));
     }
-    let mut after = visit.view.state.clone();
+    let mut after = handle.view.state.clone();
     for limit in changes {
         after.step(
             Now::default(),
@@ -44,74 +45,82 @@ pub(crate) fn set(words: &SetWords) -> Result<i32, Failure> {
                 inbox: None,
             },
         );
-        inbox::append(&visit.dir, &Message::Changed { limit })?;
+        inbox::append(&handle.dir, &InboxMessage::Changed { limit })?;
     }
-    let then = then(&visit, &after);
-    say(&format!(
-        "set {} for {}\n{then}",
-        words.limits.join(" "),
-        words.name
+    let consequence = describe_consequence(&handle, &after);
+    print_message(&format!(
+        "set {} for {}\n{consequence}",
+        args.limits.join(" "),
+        args.name
     ));
     Ok(0)
 }
 
-/// What comes of it: a limit that is used up already lets nothing start, and that is said.
-fn then(visit: &Visit, after: &State) -> String {
-    let (name, rests) = (
-        visit.dir.name(),
-        matches!(visit.view.state.phase, Phase::Resting { .. }),
-    );
-    // The running agent may still do well, and a person who resumes forgives failures.
+/// Describes what happens next: whether the loop ends because of a limit, and how to resume it.
+fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
+    let name = handle.dir.name();
+    let is_resting = matches!(handle.view.state.phase, Phase::Resting { .. });
+    // The running iteration may succeed, and a resume resets the count of failures.
     let used_up = after
-        .reached()
-        .filter(|limit| *limit != Limit::Failures || (visit.held && rests));
-    let why = used_up.map(|limit| format!("{} ({})", limit.used_up(), after.used(limit)));
-    match (visit.status(), why) {
+        .reached_limit()
+        .filter(|limit| *limit != Limit::Failures || (handle.held && is_resting));
+    let why =
+        used_up.map(|limit| format!("{} ({})", limit.exhausted_text(), after.usage_of(limit)));
+    match (handle.status(), why) {
         (Status::Running, None) => String::new(),
-        (Status::Running, Some(why)) if rests => format!("{why}: it ends now\n"),
+        (Status::Running, Some(why)) if is_resting => format!("{why}: it ends now\n"),
         (Status::Running, Some(why)) => format!("{why}: it ends after this iteration\n"),
-        (status, None) => format!("it is {}: ralph resume {name}\n", status.word()),
+        (status, None) => format!("it is {}: ralph resume {name}\n", status.as_str()),
         (status, Some(why)) => {
-            let more = used_up
+            let raised = used_up
                 .and_then(|limit| limit_raised(limit, after))
                 .unwrap_or_default();
             format!(
-                "it is {}, and {why}: ralph set {name} {more} && ralph resume {name}\n",
-                status.word()
+                "it is {}, and {why}: ralph set {name} {raised} && ralph resume {name}\n",
+                status.as_str()
             )
         }
     }
 }
 
-fn change(word: &str) -> Result<Change, Failure> {
-    let hint = "one of max-iterations=N, max-cost=USD, max-tokens=N, max-time=D, max-failures=N; 0 is no limit";
-    let wrong = || Failure::usage(format!("{word:?} is not a limit and its value"), hint);
-    let (name, value) = word.split_once('=').ok_or_else(wrong)?;
+fn parse_change(arg: &str) -> Result<LimitChange, CommandError> {
+    let hint = "use max-iterations=N, max-cost=USD, max-tokens=N, max-time=D or max-failures=N; 0 means no limit";
+    let invalid = || CommandError::usage(format!("{arg:?} is not a limit with a value"), hint);
+    let (name, value) = arg.split_once('=').ok_or_else(invalid)?;
     Ok(match name {
-        "max-iterations" => Change::MaxIterations(limit::<u32>(value).ok_or_else(wrong)?.into()),
-        "max-failures" => Change::MaxFailures(limit::<u32>(value).ok_or_else(wrong)?.into()),
-        "max-cost" => Change::MaxCost(Bound(amount(value).map_err(|_| wrong())?).into()),
-        "max-tokens" => Change::MaxTokens(limit::<u64>(value).ok_or_else(wrong)?.into()),
-        "max-time" => Change::MaxTime(
-            Option::<Span>::from(limit(value).ok_or_else(wrong)?).map(|span| span.0),
+        "max-iterations" => {
+            LimitChange::MaxIterations(parse_limit::<u32>(value).ok_or_else(invalid)?.into())
+        }
+        "max-failures" => {
+            LimitChange::MaxFailures(parse_limit::<u32>(value).ok_or_else(invalid)?.into())
+        }
+        "max-cost" => {
+            LimitChange::MaxCost(LimitValue(parse_amount(value).map_err(|_| invalid())?).into())
+        }
+        "max-tokens" => {
+            LimitChange::MaxTokens(parse_limit::<u64>(value).ok_or_else(invalid)?.into())
+        }
+        "max-time" => LimitChange::MaxTime(
+            Option::<Millis>::from(parse_limit(value).ok_or_else(invalid)?)
+                .map(|duration| duration.0),
         ),
-        _ => return Err(wrong()),
+        _ => return Err(invalid()),
     })
 }
 
-/// A value of at least zero; zero lifts the limit.
-struct Bound<T>(T);
+/// The value of a limit; zero means no limit.
+struct LimitValue<T>(T);
 
-impl<T: PartialOrd + Default> From<Bound<T>> for Option<T> {
-    fn from(bound: Bound<T>) -> Self {
-        Some(bound.0).filter(|value| *value > T::default())
+impl<T: PartialOrd + Default> From<LimitValue<T>> for Option<T> {
+    fn from(limit: LimitValue<T>) -> Self {
+        Some(limit.0).filter(|value| *value > T::default())
     }
 }
 
-fn limit<T: FromStr + PartialOrd + Default>(value: &str) -> Option<Bound<T>> {
+fn parse_limit<T: FromStr + PartialOrd + Default>(value: &str) -> Option<LimitValue<T>> {
     value
         .parse()
         .ok()
         .filter(|value| *value >= T::default())
-        .map(Bound)
+        .map(LimitValue)
 }

@@ -1,73 +1,79 @@
-//! `ralph spawn`: a new loop in the background.
+//! `ralph spawn`: creates a loop and starts it in the background.
 
 use super::run;
-use super::run::Intent;
-use crate::cli::RunWords;
-use crate::engine::format::of_limit;
+use super::run::ResolvedRun;
+use crate::cli::RunArgs;
+use crate::engine::format::with_limit;
 use crate::git::worktree;
-use crate::lifecycle::create::{self, Place, Prepared};
-use crate::lifecycle::failure::{Failure, warn};
-use crate::lifecycle::launch::{launch, place, usable};
-use crate::lifecycle::locks::lock_away;
+use crate::lifecycle::create::{self, Placement, PreparedLoop};
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::launch::{check_tmux, launch, location_text};
+use crate::lifecycle::locks::lock_for_removal;
 use crate::lifecycle::tmux::Tmux;
-use crate::store::Home;
-use crate::ui::say;
+use crate::store::StateDir;
+use crate::ui::print::{print_message, warn_all};
 use serde_json::json;
 
-pub(crate) fn spawn(words: &RunWords) -> Result<i32, Failure> {
-    let home = Home::locate()?;
-    let Some(Intent { plan, all, apart }) = run::intent(words)? else {
+pub(crate) fn spawn(args: &RunArgs) -> Result<i32, CommandError> {
+    let state_dir = StateDir::locate()?;
+    let Some(ResolvedRun {
+        plan,
+        settings,
+        worktree,
+    }) = run::resolve(args)?
+    else {
         return Ok(0);
     };
-    let tmux = all.tmux.then(|| Tmux {
-        socket: all.tmux_socket.clone(),
+    let tmux = settings.tmux.then(|| Tmux {
+        socket: settings.tmux_socket.clone(),
     });
-    usable(
+    check_tmux(
         tmux.as_ref(),
         ", or add --no-tmux for a plain background process",
     )?;
-    if apart.is_none() {
-        create::sweep_before(&home, &plan.workspace)?;
+    if worktree.is_none() {
+        warn_all(create::sweep_workspace(&state_dir, &plan.workspace)?);
     }
-    let there = Place {
+    let placement = Placement {
         background: true,
         tmux: tmux.as_ref().map(|tmux| tmux.socket.clone()),
-        apart,
+        worktree,
         hosted: false,
     };
-    let Prepared {
+    let PreparedLoop {
         dir,
         locks,
         plan,
-        notes,
-    } = create::prepare(&home, words.name.as_deref(), plan, there)?;
-    notes.iter().for_each(warn);
-    // The supervisor takes them anew: a window is no child of this process.
+        warnings,
+    } = create::create_loop(&state_dir, args.name.as_deref(), plan, placement)?;
+    warn_all(warnings);
+    // The supervisor takes the locks itself: a tmux window is not a child of this process and
+    // cannot inherit them.
     drop(locks);
-    if let Err(failure) = launch(&home, &dir, tmux.as_ref()) {
-        // Nothing has happened in it that could be lost, unless somebody has begun it all the same.
-        let Ok(_lock) = lock_away(&dir) else {
-            return Err(failure);
+    if let Err(error) = launch(&state_dir, &dir, tmux.as_ref()) {
+        // Remove the new loop, unless a supervisor did start and holds its lock.
+        let Ok(_lock) = lock_for_removal(&dir) else {
+            return Err(error);
         };
         if plan
             .worktree
-            .is_none_or(|made| worktree::undo(&made).is_ok())
+            .is_none_or(|created| worktree::roll_back(&created).is_ok())
         {
             let _ = std::fs::remove_dir_all(dir.path());
         }
-        return Err(failure);
+        return Err(error);
     }
-    let (name, place) = (dir.name(), place(dir.name(), tmux.as_ref()));
-    if words.json {
-        let window = tmux.as_ref().map(|_| place.trim_start_matches("tmux: "));
-        say(&format!(
+    let (name, location) = (dir.name(), location_text(dir.name(), tmux.as_ref()));
+    if args.json {
+        let window = tmux.as_ref().map(|_| location.trim_start_matches("tmux: "));
+        print_message(&format!(
             "{}\n",
             json!({ "name": name, "tmux": window, "directory": dir.path() })
         ));
     } else {
-        let first = of_limit(1, plan.limits.iterations);
-        say(&format!(
-            "spawned {name} ({place}) [ralph mode: iteration {first}]\n"
+        let first = with_limit(1, plan.limits.iterations);
+        print_message(&format!(
+            "spawned {name} ({location}) [ralph mode: iteration {first}]\n"
         ));
     }
     Ok(0)

@@ -1,41 +1,42 @@
-//! `ralph status`: where a loop stands.
+//! `ralph status`: shows the state of a loop.
 
-use super::plugin::{claude_config_dir, original_enabled};
-use crate::cli::StatusWords;
+use super::open_loop::open;
+use super::plugin::{claude_config_dir, enabled_original};
+use crate::cli::StatusArgs;
 use crate::engine::State;
-use crate::lifecycle::failure::{Failure, answer};
-use crate::lifecycle::handle::Visit;
+use crate::lifecycle::error::CommandError;
+use crate::ui::print::print_output;
 use crate::ui::status::{object, text};
 
-pub(crate) fn status(words: &StatusWords) -> Result<i32, Failure> {
-    let visit = Visit::to(&words.name)?;
-    let directory = visit.dir.path().display().to_string();
-    if words.json {
-        answer(&format!(
+pub(crate) fn status(args: &StatusArgs) -> Result<i32, CommandError> {
+    let handle = open(&args.name)?;
+    let directory = handle.dir.path().display().to_string();
+    if args.json {
+        print_output(&format!(
             "{}\n",
-            object(&visit.view, visit.held, &directory)
+            object(&handle.view, handle.held, &directory)
         ))?;
     } else {
-        answer(&text(&visit.view, visit.held, &directory))?;
-        if let Some(rival) = rival(&visit.view.state) {
-            answer(&format!(
-                "Mind: {rival} hears the same stops; claude plugin disable {rival} ends that\n"
+        print_output(&text(&handle.view, handle.held, &directory))?;
+        if let Some(plugin) = conflicting_plugin(&handle.view.state) {
+            print_output(&format!(
+                "Warning: {plugin} reacts to the same stop events; claude plugin disable {plugin} turns it off\n"
             ))?;
         }
     }
     Ok(0)
 }
 
-/// Another plugin that may catch what this loop's session is told.
-fn rival(state: &State) -> Option<String> {
+/// Another plugin that handles the stop events of this loop's session.
+fn conflicting_plugin(state: &State) -> Option<String> {
     let is_claude = state
         .plan
         .session
         .as_ref()
         .is_some_and(|session| session.client == "claude");
-    original_enabled(
+    enabled_original(
         &claude_config_dir()
             .ok()
-            .filter(|_| is_claude && state.is_inside())?,
+            .filter(|_| is_claude && state.is_in_session())?,
     )
 }

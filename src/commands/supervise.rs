@@ -1,224 +1,251 @@
-//! A runner in the foreground: warden, supervisor, console, and the last words.
+//! Runs a loop under a warden process, shows it on the console, and prints the summary at the end.
 
-use crate::agent::redact::Mask;
+use crate::agent::redact::Redactor;
 use crate::agent::task_dir::TaskDir;
-use crate::cli::OutputWords;
-use crate::engine::format::{plural, processes};
+use crate::cli::OutputArgs;
+use crate::engine::format::{plural, process_count};
 use crate::engine::{Act, Event, Outcome, Plan, State, Status};
 use crate::git;
-use crate::lifecycle::failure::{Failure, warn};
-use crate::lifecycle::handle::friends;
-use crate::lifecycle::locks::Locks;
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::handle::exemptions;
+use crate::lifecycle::locks::LoopLocks;
 use crate::process::warden;
 use crate::runner::notify;
-use crate::runner::reactor::World;
-use crate::runner::{Error, Left, Runner, Watch};
+use crate::runner::reactor::Reactor;
+use crate::runner::{AgentHost, Observer, Runner, RunnerError, RunnerExit};
+use crate::store::derived_files::DerivedFiles;
 use crate::store::dir::create_file;
-use crate::store::{Header, Home, Journal, Line, LoopDir, holder};
-use crate::ui::console::{Console, Style, colours};
-use crate::ui::derived_files::Files;
-use crate::ui::{notification, say, status, summary};
+use crate::store::{Journal, JournalHeader, JournalLine, LoopDir, StateDir, lock_holder};
+use crate::ui::console::{Console, ConsoleMode};
+use crate::ui::print::{print_message, report_error, warn};
+use crate::ui::tty::use_color;
+use crate::ui::{notification, status, summary};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-/// Runs a loop whose locks are held, and says what to exit with.
+/// Runs a loop whose locks are held in a supervisor process, and returns the exit code.
 pub(crate) fn supervise(
     dir: &LoopDir,
-    locks: Locks,
+    locks: LoopLocks,
     plan: &Plan,
-    output: OutputWords,
-) -> Result<i32, Failure> {
+    output: OutputArgs,
+) -> Result<i32, CommandError> {
     let grace = Duration::from_millis(plan.grace.term_ms);
-    let left = warden::guard(
-        || in_own_process(dir, output),
+    let exit = warden::run_guarded(
+        || run_in_process(dir, output).unwrap_or_else(report_error),
         grace,
-        &friends(&Home::of(dir)),
+        &exemptions(&StateDir::containing(dir)),
     )
-    .map_err(Failure::broken)?;
-    // Until here the warden held them too: a free lock means an empty tree.
+    .map_err(CommandError::broken)?;
+    // Held until the warden has ended every process of the loop: a free lock means that none is
+    // left.
     drop(locks);
-    match left {
-        warden::Left::Exited(code) => Ok(code),
-        warden::Left::Killed {
+    match exit {
+        warden::SupervisorExit::Exited(code) => Ok(code),
+        warden::SupervisorExit::Killed {
             signal,
             swept,
             survivors,
         } => {
             if std::io::stdout().is_terminal() {
-                // The live line of whoever was killed is still there.
-                say("\n");
+                // Move below the killed supervisor's live line.
+                print_message("\n");
             }
-            let mut words = vec![format!("the supervisor was killed by signal {signal}")];
+            let mut messages = vec![format!("the supervisor was killed by signal {signal}")];
             if swept > 0 {
-                words.push(format!("{} ended with it", processes(swept)));
+                messages.push(format!("{} ended with it", process_count(swept)));
             }
             if !survivors.is_empty() {
-                words.push(format!("these could not be ended: {survivors:?}"));
+                messages.push(format!(
+                    "these processes could not be killed: {survivors:?}"
+                ));
             }
-            Failure::broken(words.join("; "))
-                .with_hint(format!("ralph resume {} goes on", dir.name()))
-                .report();
+            let error = CommandError::broken(messages.join("; "))
+                .with_hint(format!("ralph resume {} continues the loop", dir.name()));
+            report_error(error);
             Ok(128 + signal)
         }
     }
 }
 
-fn in_own_process(dir: &LoopDir, output: OutputWords) -> i32 {
-    run_here(dir, output).unwrap_or_else(Failure::report)
-}
-
-/// Runs a loop in this process.
-pub(crate) fn run_here(dir: &LoopDir, output: OutputWords) -> Result<i32, Failure> {
+/// Runs a loop in this process and returns the exit code.
+pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<i32, CommandError> {
     let opened = Journal::open(dir)?;
-    let style = match output {
-        OutputWords { json: true, .. } => Style::Json,
-        OutputWords { quiet: true, .. } => Style::Quiet,
-        OutputWords { no_stream, raw, .. } => Style::Full {
+    let mode = match output {
+        OutputArgs { json: true, .. } => ConsoleMode::Json,
+        OutputArgs { quiet: true, .. } => ConsoleMode::Quiet,
+        OutputArgs { no_stream, raw, .. } => ConsoleMode::Full {
             stream: !no_stream,
             raw,
         },
     };
-    let task = TaskDir::of(&opened.state.plan.workspace, &opened.header.name);
-    let files = Files::of(dir, task.path(), &opened.state);
-    let console = Console::new(dir, style);
+    let task = TaskDir::new(&opened.state.plan.workspace, &opened.header.name);
+    let files = DerivedFiles::new(dir, task.path(), &opened.state);
+    let console = Console::new(dir, mode);
     let console = if output.in_window {
         console.in_window()
     } else {
         console
     };
-    let mut onlooker = Onlooker {
+    let mut observer = SupervisorObserver {
         files,
         console,
         finished: None,
     };
-    let mut world = World::open(friends(&Home::of(dir))).map_err(Failure::broken)?;
+    let mut reactor =
+        Reactor::open(exemptions(&StateDir::containing(dir))).map_err(CommandError::broken)?;
     if output.in_window {
-        world.is_knocked_at();
+        reactor.expect_wakeups();
     }
-    if onlooker.console.mirrors() {
-        world.lend_terminal();
+    if observer.console.can_mirror() {
+        reactor.hand_over_terminal();
     }
-    let left = Runner::open(dir.clone(), opened, world, &mut onlooker)?.run();
-    onlooker.console.close();
-    let (left, header, state) = left.map_err(|error| {
-        let is_full = matches!(&error, Error::Store(error) if error.is_disk_full());
-        let mend = format!("free some disk space, then ralph resume {}", dir.name());
-        let failure = Failure::from(error);
-        if is_full {
-            failure.with_hint(mend)
+    let result = Runner::open(
+        dir.clone(),
+        opened,
+        reactor,
+        AgentHost::Process,
+        &mut observer,
+    )
+    .and_then(Runner::run);
+    observer.console.close();
+    let (exit, header, state) = result.map_err(|error| {
+        let is_disk_full = matches!(&error, RunnerError::Store(error) if error.is_disk_full());
+        let error = CommandError::from(error);
+        if is_disk_full {
+            error.with_hint(format!(
+                "free some disk space, then ralph resume {}",
+                dir.name()
+            ))
         } else {
-            failure
+            error
         }
     })?;
-    last_words(dir, &header, &state, style, !output.no_next);
-    if let Left::Ended(Outcome::Fatal { detail, .. }) = &left {
-        Failure::broken(detail)
-            .with_hint(format!("mend it, then ralph resume {}", dir.name()))
-            .report();
+    print_summary(dir, &header, &state, mode, !output.hide_next_step);
+    if let RunnerExit::Ended(Outcome::Fatal { detail, .. }) = &exit {
+        let error = CommandError::broken(detail)
+            .with_hint(format!("fix it, then ralph resume {}", dir.name()));
+        report_error(error);
     }
-    if left != Left::HungUp {
-        tell(dir, &header, &state, onlooker.finished.as_ref());
+    if exit != RunnerExit::HungUp {
+        run_notify_command(dir, &header, &state, observer.finished.as_ref());
     }
-    Ok(match left {
-        Left::Ended(outcome) => outcome.exit_code(),
-        Left::Paused | Left::Lent => 3,
-        Left::HungUp => 129,
+    Ok(match exit {
+        RunnerExit::Ended(outcome) => outcome.exit_code(),
+        RunnerExit::Paused | RunnerExit::AwaitingTurn => 3,
+        RunnerExit::HungUp => 129,
     })
 }
 
-/// Tells whoever is to be told that this runner has left. What goes wrong there changes nothing.
-fn tell(dir: &LoopDir, header: &Header, state: &State, finished: Option<&Line>) {
-    let Some(shown) = state.plan.notify.as_deref() else {
+/// Runs the command of `--notify`. Its failure is only a warning.
+fn run_notify_command(
+    dir: &LoopDir,
+    header: &JournalHeader,
+    state: &State,
+    finished: Option<&JournalLine>,
+) {
+    let Some(redacted) = state.plan.notify.as_deref() else {
         return;
     };
-    let command = &Mask::of_environment().uncover(shown, &state.plan.covered)[..];
-    let news = notification::news(header, state, finished, &dir.path().display().to_string());
-    let (path, log) = (dir.notify_news(), dir.notify_log());
-    let result = news.to_string();
+    let command = &Redactor::from_env().restore(redacted, &state.plan.redacted)[..];
+    let payload = notification::payload(header, state, finished, &dir.path().display().to_string());
+    let (path, log) = (dir.notify_payload(), dir.notify_log());
+    let result = payload.to_string();
     let written = create_file(&path).and_then(|mut file| writeln!(file, "{result}"));
-    let trouble = match written
+    let problem = match written
         .and_then(|()| create_file(&log))
         .and_then(|_| File::open(&path))
     {
-        Ok(news) => notify::tell(notify::Call {
+        Ok(input) => notify::run(notify::Notification {
             command,
             dir: &state.plan.workspace,
             name: &header.name,
-            news,
+            input,
             result: &result,
             log,
             grace: Duration::from_millis(state.plan.grace.term_ms),
-            friends: friends(&Home::of(dir)),
+            exemptions: exemptions(&StateDir::containing(dir)),
         }),
         Err(error) => Some(error.to_string()),
     };
-    if let Some(trouble) = trouble {
+    if let Some(problem) = problem {
         warn(format!(
-            "--notify {shown:?}: {trouble}; see {}",
+            "--notify {redacted:?}: {problem}; see {}",
             dir.notify_log().display()
         ));
     }
 }
 
-fn last_words(dir: &LoopDir, header: &Header, state: &State, style: Style, next: bool) {
-    match style {
-        Style::Json => {}
-        Style::Quiet => say(&summary::result(state, &in_trouble(dir, header, state))),
-        Style::Full { .. } => {
-            let children = in_trouble(dir, header, state);
-            say(&summary::text(
+fn print_summary(
+    dir: &LoopDir,
+    header: &JournalHeader,
+    state: &State,
+    mode: ConsoleMode,
+    show_next_step: bool,
+) {
+    match mode {
+        ConsoleMode::Json => {}
+        ConsoleMode::Quiet => {
+            print_message(&summary::result(
+                state,
+                &failed_children(dir, header, state),
+            ));
+        }
+        ConsoleMode::Full { .. } => {
+            let children = failed_children(dir, header, state);
+            print_message(&summary::text(
                 header,
                 state,
-                &changed(dir),
+                &describe_changes(dir),
                 &children,
-                next,
-                colours(),
+                show_next_step,
+                use_color(),
             ));
         }
     }
 }
 
-/// The child loops of a loop that has ended which did not come to a good end, and why.
-fn in_trouble(dir: &LoopDir, header: &Header, state: &State) -> Vec<String> {
+/// Describes the child loops that failed, crashed or are blocked, once the loop itself has ended.
+fn failed_children(dir: &LoopDir, header: &JournalHeader, state: &State) -> Vec<String> {
     if state.outcome().is_none() {
         return Vec::new();
     }
-    let children = Home::of(dir)
+    let children = StateDir::containing(dir)
         .children(&header.name, header.created_ms)
         .into_iter();
     children
         .filter_map(|(dir, child)| {
-            let held = holder(&dir.lock()).is_some();
-            let is_bad = matches!(
+            let held = lock_holder(&dir.lock()).is_some();
+            let has_failed = matches!(
                 child.state.status(held),
                 Status::Failed | Status::Crashed | Status::Blocked
             );
-            is_bad.then(|| format!("{} {}", dir.name(), status::line(&child.state, held)))
+            has_failed.then(|| format!("{} {}", dir.name(), status::line(&child.state, held)))
         })
         .collect()
 }
 
-/// What changed since the loop began, in words.
-fn changed(dir: &LoopDir) -> String {
-    let base = std::fs::read_to_string(dir.base()).ok();
-    let Some(base) = base.and_then(|text| serde_json::from_str::<git::Base>(&text).ok()) else {
+/// Describes the changes in the workspace since the loop started.
+fn describe_changes(dir: &LoopDir) -> String {
+    let base = std::fs::read_to_string(dir.diff_base()).ok();
+    let Some(base) = base.and_then(|text| serde_json::from_str::<git::DiffBase>(&text).ok()) else {
         return String::new();
     };
-    match base.changes(&dir.scratch()) {
+    match base.stat(&dir.git_scratch()) {
         Ok(changes) if changes.files == 0 => "nothing".into(),
         Ok(changes) => {
-            let more = if changes.at_least { "at least " } else { "" };
+            let at_least = if changes.at_least { "at least " } else { "" };
             let files = plural(u64::from(changes.files), "file");
             let shown = 3.min(changes.paths.len());
-            let etc = if changes.files as usize > shown {
+            let ellipsis = if changes.files as usize > shown {
                 ", …"
             } else {
                 ""
             };
             let paths = changes.paths[..shown].join(", ");
             format!(
-                "{more}{files} +{} −{}: {paths}{etc}",
+                "{at_least}{files} +{} −{}: {paths}{ellipsis}",
                 changes.insertions, changes.deletions
             )
         }
@@ -226,20 +253,20 @@ fn changed(dir: &LoopDir) -> String {
     }
 }
 
-/// Everyone who looks on.
-struct Onlooker {
-    files: Files,
+/// Passes events to the derived files and the console.
+struct SupervisorObserver {
+    files: DerivedFiles,
     console: Console,
-    /// The loop's last line.
-    finished: Option<Line>,
+    /// The journal line that ended the loop.
+    finished: Option<JournalLine>,
 }
 
-impl Watch for Onlooker {
-    fn event(&mut self, line: &Line, state: &State) {
+impl Observer for SupervisorObserver {
+    fn event(&mut self, line: &JournalLine, state: &State) {
         if matches!(line.event, Event::Finished { .. }) {
             self.finished = Some(line.clone());
         }
-        self.files.event(line, state);
+        self.files.record(line, state);
         self.console.event(line, state);
     }
 
@@ -251,7 +278,7 @@ impl Watch for Onlooker {
         self.console.tick(state, silent_for)
     }
 
-    fn warn(&mut self, words: &str) {
-        self.console.warn(words);
+    fn warn(&mut self, message: &str) {
+        self.console.warn(message);
     }
 }

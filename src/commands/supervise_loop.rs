@@ -1,12 +1,13 @@
 //! `ralph __supervise`: the process that runs a background loop.
 
+use super::run::settings_paths;
 use super::supervise::supervise;
-use crate::cli::{OutputWords, SuperviseWords};
-use crate::config::{Settings, Stack};
-use crate::lifecycle::failure::Failure;
-use crate::lifecycle::launch::{END, PATIENCE, complaint};
-use crate::lifecycle::locks::Locks;
-use crate::store::{Home, LoopDir, cache};
+use crate::cli::{OutputArgs, SuperviseArgs};
+use crate::config::{LayerStack, Settings};
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::launch::{ENVIRONMENT_END, START_TIMEOUT, start_error_file};
+use crate::lifecycle::locks::LoopLocks;
+use crate::store::{LoopDir, StateDir, cache};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
@@ -18,57 +19,60 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// `ralph __supervise`: the supervisor's own process.
-pub(crate) fn supervise_loop(words: &SuperviseWords) -> Result<i32, Failure> {
-    if let Some(pipe) = &words.environment {
-        return Err(with_environment(pipe, words));
+pub(crate) fn supervise_loop(args: &SuperviseArgs) -> Result<i32, CommandError> {
+    if let Some(pipe) = &args.environment {
+        return Err(restart_with_environment(pipe, args));
     }
-    let home = Home::at(words.state_dir.clone());
-    let dir = home.find(&words.name)?;
-    begin(&home, &dir).inspect_err(|failure| {
-        // Whoever started this waits for a sign of life.
-        let (draft, place) = (dir.path().join("complaint.draft"), complaint(&dir));
-        let _ = std::fs::write(&draft, failure.to_pass_on())
-            .and_then(|()| std::fs::rename(&draft, place));
+    let state_dir = StateDir::new(args.state_dir.clone());
+    let dir = state_dir.find_loop(&args.name)?;
+    run(&state_dir, &dir).inspect_err(|error| {
+        // The process that launched this one waits for the loop's lock or for this file.
+        let (draft, path) = (dir.path().join("complaint.draft"), start_error_file(&dir));
+        let _ =
+            std::fs::write(&draft, error.to_json()).and_then(|()| std::fs::rename(&draft, path));
     })
 }
 
-fn begin(home: &Home, dir: &LoopDir) -> Result<i32, Failure> {
+fn run(state_dir: &StateDir, dir: &LoopDir) -> Result<i32, CommandError> {
     let view = cache::read(dir)?;
     let plan = view.state.plan;
-    let locks = Locks::take_in_background(home, dir, &plan, view.header.tmux.is_some())?;
-    let (stream, raw) = Stack::load(&crate::commands::run::places(plan.workspace.clone(), None))
-        .map(|stack| Settings::of(&stack))
-        .map_or((true, false), |all| (all.stream, all.raw));
-    // A file would hold all of the agents' output a second time, and without an end.
+    let locks =
+        LoopLocks::acquire_in_background(state_dir, dir, &plan, view.header.tmux.is_some())?;
+    let (stream, raw) = LayerStack::load(&settings_paths(plan.workspace.clone(), None))
+        .map(|stack| Settings::from_layers(&stack))
+        .map_or((true, false), |settings| (settings.stream, settings.raw));
+    // Without a terminal, stdout is a log file: it would be a second, unbounded copy of the agent's
+    // output.
     let no_stream = !stream || !io::stdout().is_terminal();
-    let output = OutputWords {
+    let output = OutputArgs {
         no_stream,
         raw,
         in_window: true,
-        ..OutputWords::default()
+        ..OutputArgs::default()
     };
     supervise(dir, locks, &plan, output)
 }
 
-/// Hears the environment, if there is still somebody to send it, and all of it.
+/// Reads the environment from the pipe; an error if the sender is gone or has not sent all of it.
 fn receive_environment(pipe: &Path) -> io::Result<Vec<u8>> {
     let cut_off = || {
         io::Error::new(
             io::ErrorKind::UnexpectedEof,
-            "whoever started this went away",
+            "the process that started this one is gone",
         )
     };
-    // Without waiting for whoever sends: he may be dead.
+    // Non-blocking: opening must not wait for a sender that is gone.
     let mut pipe: File = rustix::fs::open(
         pipe,
         OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
         Mode::empty(),
     )?
     .into();
-    let (begun, mut text) = (Instant::now(), Vec::new());
+    let (start, mut text) = (Instant::now(), Vec::new());
     loop {
-        let left = PATIENCE.checked_sub(begun.elapsed()).ok_or_else(cut_off)?;
+        let left = START_TIMEOUT
+            .checked_sub(start.elapsed())
+            .ok_or_else(cut_off)?;
         let _ = poll(
             &mut [PollFd::new(&pipe, PollFlags::IN)],
             Timespec::try_from(left).ok().as_ref(),
@@ -76,9 +80,9 @@ fn receive_environment(pipe: &Path) -> io::Result<Vec<u8>> {
         match pipe.read_to_end(&mut text) {
             Ok(0) if text.is_empty() => std::thread::sleep(Duration::from_millis(2)),
             Ok(_)
-                if text.ends_with(END)
-                    && (text.len() == END.len()
-                        || text[..text.len() - END.len()].ends_with(b"\0")) =>
+                if text.ends_with(ENVIRONMENT_END)
+                    && (text.len() == ENVIRONMENT_END.len()
+                        || text[..text.len() - ENVIRONMENT_END.len()].ends_with(b"\0")) =>
             {
                 return Ok(text);
             }
@@ -89,11 +93,14 @@ fn receive_environment(pipe: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Takes over the environment of whoever started this, but for what tells of the window's own terminal.
-fn with_environment(pipe: &Path, words: &SuperviseWords) -> Failure {
+/// Executes this program again with the environment from the pipe, except for the variables that
+/// describe the terminal of the tmux window. Returns only on failure.
+fn restart_with_environment(pipe: &Path, args: &SuperviseArgs) -> CommandError {
     let text = match receive_environment(pipe) {
         Ok(text) => text,
-        Err(error) => return Failure::broken(format!("cannot read {}: {error}", pipe.display())),
+        Err(error) => {
+            return CommandError::broken(format!("cannot read {}: {error}", pipe.display()));
+        }
     };
     let all = text.split(|byte| *byte == 0).filter_map(|entry| {
         let at = entry.iter().position(|byte| *byte == b'=')?;
@@ -104,7 +111,7 @@ fn with_environment(pipe: &Path, words: &SuperviseWords) -> Failure {
     });
     let exe = match std::env::current_exe() {
         Ok(exe) => exe,
-        Err(error) => return Failure::broken(error),
+        Err(error) => return CommandError::broken(error),
     };
     let mut command = Command::new(exe);
     command.env_clear().envs(all);
@@ -116,9 +123,9 @@ fn with_environment(pipe: &Path, words: &SuperviseWords) -> Failure {
     }
     command.args([
         OsStr::new("__supervise"),
-        OsStr::new(&words.name),
+        OsStr::new(&args.name),
         OsStr::new("--state-dir"),
-        words.state_dir.as_os_str(),
+        args.state_dir.as_os_str(),
     ]);
-    Failure::broken(command.exec())
+    CommandError::broken(command.exec())
 }

@@ -1,83 +1,90 @@
-//! `ralph wait`: until loops are over or paused, and out with their exit code.
+//! `ralph wait`: waits until loops have ended or paused, and exits with the worst of their exit
+//! codes.
 
-use crate::cli::WaitWords;
+use super::open_loop::{open_in, open_to_wait};
+use crate::cli::WaitArgs;
 use crate::engine::format::duration;
 use crate::engine::{Outcome, State, Status};
-use crate::lifecycle::failure::Failure;
-use crate::lifecycle::handle::Visit;
-use crate::lifecycle::watch::{STACK, await_over};
-use crate::ui::say;
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::handle::LoopHandle;
+use crate::lifecycle::watcher::{THREAD_STACK_SIZE, wait_until_over};
+use crate::ui::print::print_message;
 use crate::ui::status::line;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-pub(crate) fn wait(words: &WaitWords) -> Result<i32, Failure> {
-    let mut names = words.names.clone();
+pub(crate) fn wait(args: &WaitArgs) -> Result<i32, CommandError> {
+    let mut names = args.names.clone();
     names.sort_unstable();
     names.dedup();
-    let deadline = words
+    let deadline = args
         .timeout
-        .map(|span| Instant::now() + Duration::from_millis(span.0));
-    let (tell, told) = channel();
-    // All are found before any is waited for: a wrong name is an error at once.
-    let visits = names
+        .map(|timeout| Instant::now() + Duration::from_millis(timeout.0));
+    let (sender, receiver) = channel();
+    // Open all of them before waiting, so that an unknown name is an error at once.
+    let handles = names
         .iter()
-        .map(|name| Visit::as_outsider(name))
+        .map(|name| open_to_wait(name))
         .collect::<Result<Vec<_>, _>>()?;
-    for visit in &visits {
-        watch(visit, &tell)?;
+    for handle in &handles {
+        notify_when_over(handle, &sender)?;
     }
     let mut worst = 0;
     while !names.is_empty() {
-        let heard = match deadline {
-            Some(at) => told.recv_timeout(at.saturating_duration_since(Instant::now())),
-            None => told.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        let received = match deadline {
+            Some(at) => receiver.recv_timeout(at.saturating_duration_since(Instant::now())),
+            None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        let Ok(name) = heard else {
-            let (time, left) = (words.timeout.map_or(0, |span| span.0), names.join(", "));
-            return Err(
-                Failure::broken(format!("not over after {}: {left}", duration(time)))
-                    .with_hint(format!("ralph status {} says where it stands", names[0])),
-            );
+        let Ok(name) = received else {
+            let timeout_ms = args.timeout.map_or(0, |timeout| timeout.0);
+            return Err(CommandError::broken(format!(
+                "still running after {}: {}",
+                duration(timeout_ms),
+                names.join(", ")
+            ))
+            .with_hint(format!("ralph status {} shows the details", names[0])));
         };
         names.retain(|other| *other != name);
-        let before = visits
+        let handle = handles
             .iter()
-            .find(|visit| visit.dir.name() == name)
-            .expect("it was visited");
-        worst = worse(worst, how_it_ended(before)?);
+            .find(|handle| handle.dir.name() == name)
+            .expect("every name has a handle");
+        worst = worse(worst, report_ending(handle)?);
     }
     Ok(worst)
 }
 
-/// Says a loop's name as soon as nobody has it under way: then nothing of it is alive, either.
-fn watch(visit: &Visit, tell: &Sender<String>) -> Result<(), Failure> {
-    let (dir, name, tell) = (visit.dir.clone(), visit.dir.name().to_owned(), tell.clone());
-    let sleep = move || {
-        await_over(&dir);
-        let _ = tell.send(name);
+/// Starts a thread that sends the loop's name once its lock is free. By then all of its processes
+/// have ended.
+fn notify_when_over(handle: &LoopHandle, sender: &Sender<String>) -> Result<(), CommandError> {
+    let (dir, sender) = (handle.dir.clone(), sender.clone());
+    let name = handle.dir.name().to_owned();
+    let wait = move || {
+        wait_until_over(&dir);
+        let _ = sender.send(name);
     };
     std::thread::Builder::new()
-        .stack_size(STACK)
-        .spawn(sleep)
+        .stack_size(THREAD_STACK_SIZE)
+        .spawn(wait)
         .map(drop)
-        .map_err(Failure::broken)
+        .map_err(CommandError::broken)
 }
 
-fn how_it_ended(before: &Visit) -> Result<i32, Failure> {
+/// Prints how a loop ended and returns its exit code.
+fn report_ending(before: &LoopHandle) -> Result<i32, CommandError> {
     let name = before.dir.name();
-    let now = Visit::in_home(before.home.clone(), name)?;
+    let now = open_in(before.state_dir.clone(), name)?;
     if now.view.header.id != before.view.header.id {
-        return Err(Failure::broken(format!(
-            "the name {name:?} was used again at once for another loop"
+        return Err(CommandError::broken(format!(
+            "{name:?} ended, and its name is already used by another loop"
         ))
         .with_hint(format!(
-            "how it ended is in the archive in {}",
-            before.home.root().display()
+            "its outcome is in the archive in {}",
+            before.state_dir.root().display()
         )));
     }
     let state = &now.view.state;
-    say(&format!("{name}: {}\n", line(state, false)));
+    print_message(&format!("{name}: {}\n", line(state, false)));
     Ok(exit_code(state))
 }
 
@@ -88,10 +95,11 @@ fn exit_code(state: &State) -> i32 {
     }
 }
 
-/// A failure is worse than a stop, which is worse than a loop that can go on.
-fn worse(one: i32, other: i32) -> i32 {
+/// Returns the worse of two exit codes: failed (1), then stopped (130), then resumable (3), then
+/// done (0).
+fn worse(a: i32, b: i32) -> i32 {
     let rank = |code: i32| [0, 3, 130, 1].iter().position(|known| *known == code);
-    if rank(other) > rank(one) { other } else { one }
+    if rank(b) > rank(a) { b } else { a }
 }
 
 #[cfg(test)]
@@ -99,7 +107,7 @@ mod tests {
     use super::worse;
 
     #[test]
-    fn the_worst_of_several_endings_is_told() {
+    fn the_worst_exit_code_wins() {
         for (one, other, worst) in [
             (0, 0, 0),
             (0, 3, 3),

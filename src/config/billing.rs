@@ -1,33 +1,32 @@
-//! Who pays for an agent's work: its own login, or a key in the environment? And which variables it must not see.
+//! Finds out who pays for an agent's work, its own login or an API key, and which keys to withhold
+//! from it.
 
-use super::agents::Preset;
+use super::agents::AgentPreset;
 use std::path::{Path, PathBuf};
 
-/// Who pays, and what the agent does not see.
+/// Who pays for an agent's work.
 #[derive(Debug, Default, PartialEq)]
-pub struct Bill {
-    /// In words; none where nobody knows.
-    pub payer: Option<String>,
-    /// Keys that would pay instead of its own login.
-    pub held_back: Vec<String>,
+pub(crate) struct Billing {
+    /// The login or key that pays, as text for people; `None` if unknown.
+    pub(crate) payer: Option<String>,
+    /// Variables that are not passed to the agent: their keys would pay instead of its own login.
+    pub(crate) held_back: Vec<String>,
 }
 
-/// What is looked at.
-struct Purse<'a> {
-    /// A variable's value.
+/// Where to look for logins and keys.
+struct BillingEnv<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The user's home.
     home: Option<&'a Path>,
-    /// Whether keys may pay where a login could.
+    /// Whether a key may pay although there is a login.
     allow_keys: bool,
 }
 
-/// Who pays for the work of this agent in this process's environment.
-pub fn bill_here(preset: &Preset, allow_keys: bool) -> Bill {
+/// Finds out who pays for an agent's work in the environment of this process.
+pub(crate) fn detect_billing(preset: &AgentPreset, allow_keys: bool) -> Billing {
     let home = std::env::home_dir();
-    bill(
+    billing(
         preset,
-        &Purse {
+        &BillingEnv {
             variable: &|name| std::env::var(name).ok(),
             home: home.as_deref(),
             allow_keys,
@@ -35,10 +34,9 @@ pub fn bill_here(preset: &Preset, allow_keys: bool) -> Bill {
     )
 }
 
-/// Who pays for the work of this agent.
-fn bill(preset: &Preset, purse: &Purse<'_>) -> Bill {
-    let is_set = |name: &&String| (purse.variable)(name).is_some_and(|value| !value.is_empty());
-    let key = preset.keys.iter().find(is_set);
+fn billing(preset: &AgentPreset, env: &BillingEnv<'_>) -> Billing {
+    let is_set = |name: &&String| (env.variable)(name).is_some_and(|value| !value.is_empty());
+    let key = preset.api_key_variables.iter().find(is_set);
     let by_variable = preset
         .login_variables
         .iter()
@@ -48,34 +46,39 @@ fn bill(preset: &Preset, purse: &Purse<'_>) -> Bill {
         let file = preset
             .login_files
             .iter()
-            .find(|file| path(file, purse).is_some_and(|path| path.is_file()));
+            .find(|file| login_path(file, env).is_some_and(|path| path.is_file()));
         file.map(|file| format!("its own login ({file})"))
     });
     match (login, key) {
-        (Some(login), Some(_)) if !purse.allow_keys => {
-            let held_back = preset.keys.iter().filter(is_set).cloned().collect();
-            Bill {
+        (Some(login), Some(_)) if !env.allow_keys => {
+            let held_back = preset
+                .api_key_variables
+                .iter()
+                .filter(is_set)
+                .cloned()
+                .collect();
+            Billing {
                 payer: Some(login),
                 held_back,
             }
         }
-        (_, Some(key)) => Bill {
+        (_, Some(key)) => Billing {
             payer: Some(format!("the key in {key}")),
             held_back: Vec::new(),
         },
-        (payer, None) => Bill {
+        (payer, None) => Billing {
             payer,
             held_back: Vec::new(),
         },
     }
 }
 
-/// `~/.claude/x`, or `$CLAUDE_CONFIG_DIR/x` where that is set.
-fn path(file: &str, purse: &Purse<'_>) -> Option<PathBuf> {
+/// Expands `~/.claude/x` and `$CLAUDE_CONFIG_DIR/x`; `None` if the variable is not set.
+fn login_path(file: &str, env: &BillingEnv<'_>) -> Option<PathBuf> {
     let (first, rest) = file.split_once('/')?;
     match first.strip_prefix('$') {
-        Some(name) => Some(Path::new(&(purse.variable)(name)?).join(rest)),
-        None => Some(purse.home?.join(rest)),
+        Some(name) => Some(Path::new(&(env.variable)(name)?).join(rest)),
+        None => Some(env.home?.join(rest)),
     }
 }
 
@@ -83,13 +86,13 @@ fn path(file: &str, purse: &Purse<'_>) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn billed(variables: &[(&str, &str)], login: bool, allow_keys: bool) -> Bill {
+    fn billing_with(variables: &[(&str, &str)], login: bool, allow_keys: bool) -> Billing {
         let home = tempfile::tempdir().unwrap();
-        let preset = Preset {
-            keys: vec!["THE_KEY".into(), "OTHER_KEY".into()],
+        let preset = AgentPreset {
+            api_key_variables: vec!["THE_KEY".into(), "OTHER_KEY".into()],
             login_variables: vec!["THE_TOKEN".into()],
             login_files: vec!["$THE_DIR/login".into(), "~/.the/login".into()],
-            ..Preset::default()
+            ..AgentPreset::default()
         };
         if login {
             std::fs::create_dir(home.path().join(".the")).unwrap();
@@ -101,9 +104,9 @@ mod tests {
                 .find(|(known, _)| *known == name)
                 .map(|(_, value)| (*value).to_owned())
         };
-        bill(
+        billing(
             &preset,
-            &Purse {
+            &BillingEnv {
                 variable: &find,
                 home: Some(home.path()),
                 allow_keys,
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_pays_and_no_key_in_its_place() {
+    fn a_login_pays_and_keys_are_held_back() {
         let key = [("OTHER_KEY", "k"), ("THE_KEY", "")];
         for (variables, login, allow, payer, held_back) in [
             (&[][..], false, false, None, &[][..]),
@@ -134,9 +137,9 @@ mod tests {
                 &["THE_KEY"],
             ),
         ] {
-            let bill = billed(variables, login, allow);
-            assert_eq!(bill.payer.as_deref(), payer);
-            assert_eq!(bill.held_back, held_back);
+            let billing = billing_with(variables, login, allow);
+            assert_eq!(billing.payer.as_deref(), payer);
+            assert_eq!(billing.held_back, held_back);
         }
     }
 }

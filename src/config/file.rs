@@ -1,33 +1,32 @@
-//! How a settings file is found and read: JSON, TOML or YAML, whole or not at all.
+//! Finds and reads settings files in JSON, TOML or YAML. An invalid file is an error as a whole.
 
-use super::keys::{kebab, table};
-use super::strict_value::Strict;
-use super::validate::{Flaw, settle_all};
-use super::{Wrong, wrong};
-use crate::os::regular;
+use super::keys::{kebab_case, table};
+use super::strict_value::StrictValue;
+use super::validate::normalize_all;
+use super::{ConfigError, config_error};
+use crate::os::regular_file;
 use serde_json::{Map, Value};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 const FORMATS: [&str; 4] = ["json", "toml", "yaml", "yml"];
-/// Nobody writes more than this by hand.
-const MOST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
-/// The settings file of a directory, of whatever format; two would leave open which one counts.
-pub fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, Wrong> {
+/// Finds the settings file in a directory, in any format. Two files are an error: neither would
+/// take precedence.
+pub(crate) fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, ConfigError> {
     let mut found = Vec::new();
     for path in FORMATS.map(|format| dir.join(format!("{stem}.{format}"))) {
-        // Not `exists`: a link that leads nowhere is a file that cannot be read, not one that is not there. And
-        // in a directory that may not be entered there may be settings that hold.
+        // Not `exists`: a broken link, or a directory that cannot be entered, must be an error.
+        // Settings that the user relies on must not be skipped silently.
         match path.symlink_metadata() {
             Ok(_) => found.push(path),
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => {
-                let place = dir.display();
-                return wrong(
-                    format!("cannot look for settings in {place}: {error}"),
-                    "mend it, or take it away",
+                return config_error(
+                    format!("cannot look for settings in {}: {error}", dir.display()),
+                    "fix its permissions, or remove it",
                 );
             }
         }
@@ -35,9 +34,9 @@ pub fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, Wrong> {
     match &found[..] {
         [] => Ok(None),
         [_] => Ok(found.pop()),
-        [first, second, ..] => wrong(
+        [first, second, ..] => config_error(
             format!(
-                "there are two settings files: {} and {}",
+                "found two settings files: {} and {}",
                 first.display(),
                 second.display()
             ),
@@ -46,9 +45,10 @@ pub fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, Wrong> {
     }
 }
 
-/// In a repository's subdirectory, the settings of its top do not hold: its checks would be missed silently, and
-/// would not work here as they are. Whoever wants either must say so.
-pub fn none_above(workspace: &Path) -> Result<(), Wrong> {
+/// Rejects a run in a subdirectory of a repository whose settings are further up. They do not apply
+/// here: their checks are written for that directory. Ignoring them silently would skip the checks,
+/// so the user has to choose.
+pub(crate) fn reject_parent_settings(workspace: &Path) -> Result<(), ConfigError> {
     let above = workspace
         .ancestors()
         .take_while(|dir| !dir.join(".git").exists())
@@ -61,98 +61,109 @@ pub fn none_above(workspace: &Path) -> Result<(), Wrong> {
         if let Some(path) = find(&dir.join(".ralph"), "settings")? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let file = format!("{}.ralph/{name}", "../".repeat(up + 1));
-            return wrong(
-                format!("{file} holds in {}, not here", dir.display()),
-                format!("run ralph there; or take it here as well, with -c {file}"),
+            return config_error(
+                format!("{file} applies to {}, not to this directory", dir.display()),
+                format!("run ralph there, or use the file here with -c {file}"),
             );
         }
     }
     Ok(())
 }
 
-/// Reads a settings file that must be there.
-pub fn read(path: &Path, shown: &str) -> Result<Map<String, Value>, Wrong> {
+/// Reads and normalizes a settings file that must exist; `name` is its path as shown to people.
+pub(crate) fn read(path: &Path, name: &str) -> Result<Map<String, Value>, ConfigError> {
     let parse = match path.extension().and_then(|end| end.to_str()) {
         Some("json") => json,
         Some("toml") => toml,
         Some("yaml" | "yml") => yaml,
         _ => {
-            return wrong(
-                format!("{shown}: the name does not say what it is"),
-                "a settings file ends in .json, .toml, .yaml or .yml; for a promise, say --promise TEXT",
+            return config_error(
+                format!("{name}: unknown file type"),
+                "a settings file ends in .json, .toml, .yaml or .yml; for a promise, use --promise TEXT",
             );
         }
     };
-    let text = match regular::read(path, MOST, true) {
+    let text = match regular_file::read(path, MAX_BYTES, true) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return wrong(
-                format!("there is no settings file {shown}"),
-                "-c and --config name one; for a promise, say --promise TEXT",
+            return config_error(
+                format!("settings file not found: {name}"),
+                "-c and --config name a settings file; for a promise, use --promise TEXT",
             );
         }
         Err(error) => {
-            return wrong(
-                format!("cannot read {shown}: {error}"),
-                "mend it, or take it away",
+            return config_error(
+                format!("cannot read {name}: {error}"),
+                "fix the file, or remove it",
             );
         }
-        Ok((_, true)) => return wrong(format!("{shown} is too long"), "settings fit in 1 MiB"),
+        Ok((_, true)) => {
+            return config_error(
+                format!("{name} is too large"),
+                "a settings file can have at most 1 MiB",
+            );
+        }
         Ok((bytes, false)) => bytes,
     };
     let Ok(text) = String::from_utf8(text) else {
-        return wrong(format!("{shown} is not UTF-8"), "write it as UTF-8 text");
+        return config_error(format!("{name} is not UTF-8"), "save it as UTF-8 text");
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     match parse(text) {
-        Err(error) => wrong(
-            format!("{shown}: {error}"),
-            "nothing was started; correct that place",
+        Err(error) => config_error(
+            format!("{name}: {error}"),
+            "nothing was started; fix the file first",
         ),
         Ok(Value::Null) => Ok(Map::new()),
-        Ok(Value::Object(all)) => settings(all, shown),
-        Ok(_) => wrong(
-            format!("{shown} does not hold settings"),
-            "it must be an object: names and values",
+        Ok(Value::Object(values)) => normalize_settings(values, name),
+        Ok(_) => config_error(
+            format!("{name} does not contain settings"),
+            "it must be an object with keys and values",
         ),
     }
 }
 
-fn settings(mut all: Map<String, Value>, shown: &str) -> Result<Map<String, Value>, Wrong> {
-    // A file that other programs read too: only this section is ours.
-    let section = all.keys().find(|name| kebab(name) == "ralph-loop").cloned();
-    let place = section.clone().unwrap_or_default();
+fn normalize_settings(
+    mut values: Map<String, Value>,
+    file: &str,
+) -> Result<Map<String, Value>, ConfigError> {
+    // Other programs may use the same file: if it has this section, only the section is read.
+    let section = values
+        .keys()
+        .find(|name| kebab_case(name) == "ralph-loop")
+        .cloned();
+    let path = section.clone().unwrap_or_default();
     if let Some(name) = section {
-        all = match all.remove(&name) {
+        values = match values.remove(&name) {
             Some(Value::Object(section)) => section,
             Some(Value::Null) => Map::new(),
             _ => {
-                return wrong(
-                    format!("{shown}: {name} does not hold settings"),
+                return config_error(
+                    format!("{file}: {name} does not contain settings"),
                     "it must be an object",
                 );
             }
         };
-        if all.get("agent").and_then(Value::as_str) == Some("build") {
-            all.remove("agent");
+        if values.get("agent").and_then(Value::as_str) == Some("build") {
+            values.remove("agent");
         }
     }
-    // What an editor reads to know the rest.
-    all.remove("$schema");
-    settle_all(table(), &all, &place).map_err(|Flaw { place, error, hint }| Wrong {
-        error: format!("{shown}: {place} {error}"),
-        hint,
+    // Editors read this key; ralph does not.
+    values.remove("$schema");
+    normalize_all(table(), &values, &path).map_err(|error| ConfigError {
+        message: format!("{file}: {} {}", error.path, error.message),
+        hint: error.hint,
     })
 }
 
 fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text)
-        .map(|Strict(value)| value)
+        .map(|StrictValue(value)| value)
         .map_err(|error| error.to_string())
 }
 
 fn toml(text: &str) -> Result<Value, String> {
     toml::from_str(text)
-        .map(|Strict(value)| value)
+        .map(|StrictValue(value)| value)
         .map_err(|error| {
             let line = error
                 .span()
@@ -169,19 +180,19 @@ fn yaml(text: &str) -> Result<Value, String> {
         return Ok(Value::Null);
     }
     serde_saphyr::from_str(text)
-        .map(|Strict(value)| value)
+        .map(|StrictValue(value)| value)
         .map_err(|error| {
-            let words = error.to_string();
-            let words = words
+            let text = error.to_string();
+            let text = text
                 .lines()
                 .next()
                 .unwrap_or_default()
                 .trim_start_matches("error: ");
-            // What follows is advice for programmers.
+            // The parser adds advice about its own API: cut it off.
             let end = ["; use ", ", set "]
                 .iter()
-                .filter_map(|advice| words.find(advice))
+                .filter_map(|advice| text.find(advice))
                 .min();
-            words[..end.unwrap_or(words.len())].to_owned()
+            text[..end.unwrap_or(text.len())].to_owned()
         })
 }

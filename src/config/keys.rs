@@ -1,188 +1,187 @@
-//! The table of settings: which there are, how each is written, and what holds where nobody says otherwise.
+//! The table of settings, read from `presets/settings.toml`: name, type, default, flag and help of
+//! each.
 
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::OnceLock;
 
-/// One row of the table. See the head of `presets/settings.toml`.
+/// One row of the table. The header of `presets/settings.toml` describes the fields.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Key {
-    pub name: String,
+pub(crate) struct SettingKey {
+    pub(crate) name: String,
     #[serde(default)]
-    pub axis: String,
-    pub kind: Kind,
+    pub(crate) heading: String,
+    pub(crate) kind: SettingKind,
     #[serde(default)]
-    pub choices: Vec<String>,
-    pub help: String,
-    pub flag_help: Option<String>,
-    pub flag: Option<String>,
-    pub no_flag: Option<String>,
-    pub short: Option<char>,
-    pub shown: Option<String>,
+    pub(crate) choices: Vec<String>,
+    pub(crate) help: String,
+    pub(crate) flag_help: Option<String>,
+    pub(crate) flag: Option<String>,
+    pub(crate) no_flag: Option<String>,
+    pub(crate) short: Option<char>,
+    pub(crate) value_name: Option<String>,
     #[serde(default)]
-    pub aliases: Vec<String>,
+    pub(crate) aliases: Vec<String>,
     #[serde(default)]
-    pub flag_aliases: Vec<String>,
-    pub default: Option<Value>,
-    pub otherwise: Option<String>,
-    pub bare: Option<String>,
+    pub(crate) flag_aliases: Vec<String>,
+    pub(crate) default: Option<Value>,
+    pub(crate) default_text: Option<String>,
+    pub(crate) shorthand: Option<String>,
     #[serde(default)]
-    pub replaces: Vec<String>,
+    pub(crate) replaces: Vec<String>,
     #[serde(default)]
-    pub required: bool,
+    pub(crate) required: bool,
     #[serde(default)]
-    pub inner: Vec<Key>,
+    pub(crate) children: Vec<SettingKey>,
 }
 
-/// What a value is.
+/// The type of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Any text.
+pub(crate) enum SettingKind {
+    /// A string.
     Text,
-    /// A list of them.
+    /// A list of strings.
     Texts,
-    /// A path, from the workspace.
+    /// A path, relative to the workspace.
     Path,
-    /// Yes or no.
+    /// A boolean.
     Switch,
-    /// Yes, no, or the name of a branch.
+    /// A boolean, or the name of a branch.
     Branch,
-    /// A whole number; 0 or nothing is none.
+    /// A whole number; 0 or null means none.
     Count,
-    /// An exit code; 0 or nothing is none.
+    /// An exit code; 0 or null means none.
     Code,
-    /// Dollars; 0 or nothing is none.
+    /// An amount in dollars; 0 or null means none.
     Amount,
-    /// A time; 0 or nothing is none.
+    /// A duration; 0 or null means none.
     Duration,
-    /// Bytes.
+    /// A number of bytes.
     Size,
-    /// Two durations.
+    /// Two durations, as in `1s..300s`.
     Backoff,
-    /// One of a few words, in any case.
+    /// One of the row's `choices`, in any case.
     Choice,
-    /// Words of a command: a list, or a text that is split as a shell would.
+    /// A command with its arguments: a list, or a string that is split as a shell would split it.
     Command,
-    /// Variables of an environment.
+    /// Environment variables.
     Variables,
-    /// The inner keys.
+    /// An object with the row's children as keys.
     Object,
-    /// A list of objects.
+    /// A list of such objects.
     Objects,
-    /// Objects by names of the user's choice.
+    /// Such objects under names that the user chooses.
     Map,
 }
 
-impl Key {
-    /// Its flag, if it has one.
-    pub fn flag(&self) -> Option<&str> {
+impl SettingKey {
+    pub(crate) fn flag(&self) -> Option<&str> {
         match self.flag.as_deref() {
             Some("") => None,
             other => Some(other.unwrap_or(&self.name)),
         }
     }
 
-    /// Whether it holds several values, so that its flag may be given several times.
-    pub fn is_list(&self) -> bool {
+    /// Returns whether the setting has several values, so that its flag may be repeated.
+    pub(crate) fn is_list(&self) -> bool {
         match self.kind {
-            Kind::Texts | Kind::Objects => true,
-            Kind::Object => self.bare_key().is_some_and(Self::is_list),
+            SettingKind::Texts | SettingKind::Objects => true,
+            SettingKind::Object => self.shorthand_key().is_some_and(Self::is_list),
             _ => false,
         }
     }
 
-    /// The inner key that a value without the object around it stands for.
-    pub fn bare_key(&self) -> Option<&Self> {
-        let name = self.bare.as_deref()?;
-        Some(find(&self.inner, name).expect("the table names an inner key"))
+    /// The child that a plain value sets if it is written instead of an object.
+    pub(crate) fn shorthand_key(&self) -> Option<&Self> {
+        let name = self.shorthand.as_deref()?;
+        Some(find(&self.children, name).expect("`shorthand` names a child"))
     }
 
-    /// Whether a text may be left out: one that has a default, or without which nothing makes sense, may not.
-    pub fn may_be_nothing(&self) -> bool {
+    /// Returns whether the value may be null: required keys and keys with a default may not.
+    pub(crate) fn is_nullable(&self) -> bool {
         self.default.is_none() && !self.required
     }
 
-    /// Its name as files spell it.
-    pub fn camel(&self) -> String {
-        camel(&self.name)
+    /// The name as it is spelled in settings files.
+    pub(crate) fn camel_case(&self) -> String {
+        camel_case(&self.name)
     }
 
-    /// Its default in words, for people; none of a switch.
-    pub fn default_words(&self) -> Option<String> {
-        match (&self.otherwise, &self.default) {
-            (Some(words), _) => Some(words.clone()),
+    /// The default as text for people; `None` for a switch.
+    pub(crate) fn describe_default(&self) -> Option<String> {
+        match (&self.default_text, &self.default) {
+            (Some(text), _) => Some(text.clone()),
             (None, Some(Value::String(text))) => Some(text.clone()),
             (None, Some(Value::Number(number))) => Some(number.to_string()),
             _ => None,
         }
     }
 
-    /// Whether a name, in any spelling, is this key's.
-    fn is_called(&self, kebab: &str) -> bool {
+    fn has_name(&self, kebab: &str) -> bool {
         self.name == kebab
             || self.aliases.iter().any(|alias| alias == kebab)
-            || self.flag.as_deref() == Some(kebab) && self.kind != Kind::Switch
+            || self.flag.as_deref() == Some(kebab) && self.kind != SettingKind::Switch
     }
 }
 
 #[derive(Deserialize)]
 struct Table {
-    key: Vec<Key>,
+    key: Vec<SettingKey>,
 }
 
-/// All settings, in the order of the help.
-pub fn table() -> &'static [Key] {
-    static TABLE: OnceLock<Vec<Key>> = OnceLock::new();
+/// Returns all settings in the order of the help.
+pub(crate) fn table() -> &'static [SettingKey] {
+    static TABLE: OnceLock<Vec<SettingKey>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let text = include_str!("../../presets/settings.toml");
         toml::from_str::<Table>(text)
-            .expect("the table of settings is right")
+            .expect("presets/settings.toml is valid")
             .key
     })
 }
 
-/// The key that a name means, in any spelling.
-pub fn find<'a>(keys: &'a [Key], name: &str) -> Option<&'a Key> {
-    let kebab = kebab(name);
-    keys.iter().find(|key| key.is_called(&kebab))
+/// Finds a key by its name or an alias, in any spelling.
+pub(crate) fn find<'a>(keys: &'a [SettingKey], name: &str) -> Option<&'a SettingKey> {
+    let kebab = kebab_case(name);
+    keys.iter().find(|key| key.has_name(&kebab))
 }
 
-/// The setting of this name, which must exist.
-pub fn key(name: &str) -> &'static Key {
-    find(table(), name).expect("the table has every key that is asked for")
+/// Returns the setting of this name, which must exist.
+pub(crate) fn key(name: &str) -> &'static SettingKey {
+    find(table(), name).expect("the key is in the table")
 }
 
-/// The word that was probably meant.
-pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// Returns the known word that is most similar to `word`, if any is similar enough to suggest it.
+pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let scored = known.map(|other| {
         (
             strsim::jaro_winkler(&word.to_lowercase(), &other.to_lowercase()),
             other,
         )
     });
-    let best = scored.max_by(|one, other| one.0.total_cmp(&other.0));
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0));
     best.filter(|(score, _)| *score >= 0.8)
         .map(|(_, word)| word)
 }
 
-/// `maxIterations` and `max_iterations` as `max-iterations`.
-pub fn kebab(name: &str) -> String {
+/// Converts `maxIterations` and `max_iterations` to `max-iterations`.
+pub(crate) fn kebab_case(name: &str) -> String {
     let mut kebab = String::with_capacity(name.len() + 2);
-    let mut after_small = false;
+    let mut after_lowercase = false;
     for c in name.chars() {
-        if c.is_uppercase() && after_small {
+        if c.is_uppercase() && after_lowercase {
             kebab.push('-');
         }
-        after_small = c.is_lowercase() || c.is_ascii_digit();
+        after_lowercase = c.is_lowercase() || c.is_ascii_digit();
         kebab.extend(if c == '_' { '-' } else { c }.to_lowercase());
     }
     kebab
 }
 
-/// `max-iterations` as `maxIterations`.
-pub fn camel(kebab: &str) -> String {
+/// Converts `max-iterations` to `maxIterations`.
+pub(crate) fn camel_case(kebab: &str) -> String {
     let mut words = kebab.split('-');
     let first = words.next().unwrap_or_default().to_owned();
     words.fold(first, |camel, word| {
@@ -196,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_be_spelled_in_three_ways() {
+    fn a_name_can_be_spelled_in_several_ways() {
         for spelled in [
             "maxIterations",
             "max_iterations",
@@ -204,14 +203,14 @@ mod tests {
             "MaxIterations",
             "MAX_ITERATIONS",
         ] {
-            assert_eq!(kebab(spelled), "max-iterations");
+            assert_eq!(kebab_case(spelled), "max-iterations");
         }
-        assert_eq!(camel("max-iterations"), "maxIterations");
-        assert_eq!(camel("scm"), "scm");
+        assert_eq!(camel_case("max-iterations"), "maxIterations");
+        assert_eq!(camel_case("scm"), "scm");
     }
 
     #[test]
-    fn the_nearest_word_is_near() {
+    fn only_a_similar_word_is_suggested() {
         let known = || ["claude", "codex", "gemini"].into_iter();
         assert_eq!(nearest("cluade", known()), Some("claude"));
         assert_eq!(nearest("Codx", known()), Some("codex"));
@@ -220,11 +219,11 @@ mod tests {
 
     #[test]
     fn no_two_settings_share_a_name() {
-        fn check(keys: &[Key]) {
+        fn check(keys: &[SettingKey]) {
             for key in keys {
                 let names = std::iter::once(&key.name).chain(&key.aliases);
                 for name in names {
-                    let owners = keys.iter().filter(|other| other.is_called(name)).count();
+                    let owners = keys.iter().filter(|other| other.has_name(name)).count();
                     assert_eq!(owners, 1, "{name}");
                 }
                 assert!(
@@ -232,7 +231,7 @@ mod tests {
                     "{}: no full stop",
                     key.name
                 );
-                check(&key.inner);
+                check(&key.children);
             }
         }
         check(table());

@@ -1,19 +1,20 @@
-//! Which layer says what: defaults, the user's file, the project's, the local one, flags; later ones win.
+//! Layers of settings: defaults, the user's file, the project's file, the local file, flags. Later
+//! ones win.
 
-use super::keys::{Key, find, table};
-use super::{Wrong, file};
+use super::keys::{SettingKey, find, table};
+use super::{ConfigError, file};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// The embedded table.
+pub(crate) enum Origin {
+    /// The table of settings.
     Default,
-    /// A settings file, as people would name it.
+    /// A settings file, with its path as shown to people.
     File(String),
-    /// The command line, or a program that uses the library.
+    /// The command line, or a program that embeds the library.
     Flag,
 }
 
@@ -27,35 +28,35 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What one layer says.
+/// The values from one source.
 #[derive(Clone, Debug)]
-pub struct Layer {
-    /// Who says so.
-    pub origin: Origin,
-    /// What, each key by its one name.
-    pub values: Map<String, Value>,
+pub(crate) struct Layer {
+    /// The source.
+    pub(crate) origin: Origin,
+    /// Normalized values by the key's canonical name.
+    pub(crate) values: Map<String, Value>,
 }
 
-/// All layers, the lowest first.
+/// All layers, lowest first. The first one holds the defaults.
 #[derive(Clone, Debug)]
-pub struct Stack {
+pub(crate) struct LayerStack {
     layers: Vec<Layer>,
 }
 
-/// Where settings are looked for.
+/// Where to look for settings files.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
-    /// The directory whose `.ralph/` holds the project's.
-    pub workspace: PathBuf,
-    /// Where the user's own lie.
-    pub user: Option<PathBuf>,
-    /// Another file instead of the project's.
-    pub project: Option<PathBuf>,
+pub(crate) struct SettingsPaths {
+    /// The directory whose `.ralph/` contains the project's settings.
+    pub(crate) workspace: PathBuf,
+    /// The user's configuration directory.
+    pub(crate) user_dir: Option<PathBuf>,
+    /// A file that replaces the project's, from `--config`.
+    pub(crate) project_file: Option<PathBuf>,
 }
 
-impl Stack {
-    /// The defaults alone.
-    pub fn defaults() -> Self {
+impl LayerStack {
+    /// A stack with the defaults only.
+    pub(crate) fn defaults() -> Self {
         let rows = table()
             .iter()
             .filter_map(|key| Some((key.name.clone(), key.default.clone()?)));
@@ -67,65 +68,69 @@ impl Stack {
         }
     }
 
-    /// The defaults and every settings file there is.
-    pub fn load(places: &Places) -> Result<Self, Wrong> {
+    /// Loads the defaults and all settings files.
+    pub(crate) fn load(paths: &SettingsPaths) -> Result<Self, ConfigError> {
         let mut stack = Self::defaults();
-        let project_dir = places.workspace.join(".ralph");
-        let user = places
-            .user
+        let project_dir = paths.workspace.join(".ralph");
+        let user = paths
+            .user_dir
             .as_deref()
             .map(|dir| file::find(dir, "settings"))
             .transpose()?
             .flatten();
-        let project = match &places.project {
-            Some(path) => Some(places.workspace.join(path)),
+        let project = match &paths.project_file {
+            Some(path) => Some(paths.workspace.join(path)),
             None => file::find(&project_dir, "settings")?,
         };
         if project.is_none() {
-            file::none_above(&places.workspace)?;
+            file::reject_parent_settings(&paths.workspace)?;
         }
         let local = file::find(&project_dir, "settings.local")?;
         for path in [user, project, local].into_iter().flatten() {
-            let shown = shown(&path, &places.workspace);
-            let values = file::read(&path, &shown)?;
+            let name = display_path(&path, &paths.workspace);
+            let values = file::read(&path, &name)?;
             stack.push(Layer {
-                origin: Origin::File(shown),
+                origin: Origin::File(name),
                 values,
             });
         }
         Ok(stack)
     }
 
-    /// Lays another on top. Objects merge; anything else takes the place of what was below.
-    pub fn push(&mut self, layer: Layer) {
-        let another = matches!((named(&self.merged()), named(&layer.values)), (Some(old), Some(new)) if old != new);
+    /// Adds a layer on top. Objects merge with those below; any other value replaces the one below.
+    pub(crate) fn push(&mut self, layer: Layer) {
+        let merged = self.merged();
+        let agent_changes = matches!(
+            (agent_name(&merged), agent_name(&layer.values)),
+            (Some(old), Some(new)) if old != new
+        );
         // The defaults stay: every setting must have a value.
         for below in self.layers.iter_mut().skip(1) {
-            take_away(table(), &layer.values, &mut below.values);
-            if another {
-                leave_out_agent_s_own(&mut below.values);
+            drop_replaced(table(), &layer.values, &mut below.values);
+            if agent_changes {
+                drop_agent_specific(&mut below.values);
             }
         }
         self.layers.push(layer);
     }
 
-    /// What holds, all layers together.
-    pub fn merged(&self) -> Map<String, Value> {
+    /// Merges all layers into one object.
+    pub(crate) fn merged(&self) -> Map<String, Value> {
         let mut merged = Map::new();
         for layer in &self.layers {
-            lay(&mut merged, &layer.values);
+            merge(&mut merged, &layer.values);
         }
         merged
     }
 
-    /// Who says what holds for a key, named by its path.
-    pub fn origin(&self, path: &[&str]) -> &Origin {
-        &self.layers[self.level(path)].origin
+    /// Returns where the effective value of a key comes from; `path` leads to the key.
+    pub(crate) fn origin(&self, path: &[&str]) -> &Origin {
+        &self.layers[self.layer_index(path)].origin
     }
 
-    /// How high the layer is that says what holds for a key; the defaults are 0.
-    pub(super) fn level(&self, path: &[&str]) -> usize {
-        let says = |layer: &Layer| {
+    /// Returns the index of the layer that sets the effective value of a key; 0 is the defaults.
+    pub(super) fn layer_index(&self, path: &[&str]) -> usize {
+        let sets = |layer: &Layer| {
             let mut values = &layer.values;
             path.iter()
                 .enumerate()
@@ -138,52 +143,54 @@ impl Stack {
                     None => false,
                 })
         };
-        self.layers.iter().rposition(says).unwrap_or(0)
+        self.layers.iter().rposition(sets).unwrap_or(0)
     }
 
-    /// Whether the command line said so.
-    pub fn is_typed(&self, name: &str) -> bool {
+    /// Returns whether the value was given as a flag.
+    pub(crate) fn is_from_flag(&self, name: &str) -> bool {
         *self.origin(&[name]) == Origin::Flag
     }
 
-    /// A key as the one who gave it would name it: `--max-cost`, or `.ralph/settings.json: maxCost`.
-    pub fn name(&self, key: &str) -> String {
+    /// Returns the name of a key for messages, depending on its origin: `--max-cost`, or
+    /// `.ralph/settings.json: maxCost`.
+    pub(crate) fn display_name(&self, key: &str) -> String {
         let row = super::keys::key(key);
         match self.origin(&[key]) {
             Origin::Flag | Origin::Default => row
                 .flag()
-                .map_or_else(|| row.camel(), |flag| format!("--{flag}")),
-            Origin::File(path) => format!("{path}: {}", row.camel()),
+                .map_or_else(|| row.camel_case(), |flag| format!("--{flag}")),
+            Origin::File(path) => format!("{path}: {}", row.camel_case()),
         }
     }
 }
 
-/// A path as people would name it: from the workspace if it is there.
-fn shown(path: &Path, workspace: &Path) -> String {
+/// The path relative to the workspace if it is inside, else as it is.
+fn display_path(path: &Path, workspace: &Path) -> String {
     path.strip_prefix(workspace)
         .unwrap_or(path)
         .display()
         .to_string()
 }
 
-/// What a layer says may leave no room for what a lower one said under another key.
-fn take_away(keys: &[Key], above: &Map<String, Value>, below: &mut Map<String, Value>) {
+/// Removes values from a lower layer that a key of the layer above replaces, by the table's
+/// `replaces`.
+fn drop_replaced(keys: &[SettingKey], above: &Map<String, Value>, below: &mut Map<String, Value>) {
     for (name, value) in above {
         let Some(key) = find(keys, name) else {
             continue;
         };
-        let says_nothing = matches!(value, Value::Null | Value::Bool(false));
-        for replaced in key.replaces.iter().filter(|_| !says_nothing) {
+        let is_unset = matches!(value, Value::Null | Value::Bool(false));
+        for replaced in key.replaces.iter().filter(|_| !is_unset) {
             below.remove(replaced);
         }
         if let (Value::Object(above), Some(Value::Object(below))) = (value, below.get_mut(name)) {
-            take_away(&key.inner, above, below);
+            drop_replaced(&key.children, above, below);
         }
     }
 }
 
-/// The agent that a layer names, by a name or by a command.
-fn named(values: &Map<String, Value>) -> Option<&str> {
+/// The agent that a layer selects, by name or by command.
+fn agent_name(values: &Map<String, Value>) -> Option<&str> {
     let agent = values.get("agent")?;
     let program = agent["name"]
         .as_str()
@@ -191,31 +198,30 @@ fn named(values: &Map<String, Value>) -> Option<&str> {
     program.rsplit('/').next()
 }
 
-/// Flags and a model that were meant for one agent are not given to another.
-fn leave_out_agent_s_own(values: &mut Map<String, Value>) {
+/// Removes the flags and the model that were meant for another agent.
+fn drop_agent_specific(values: &mut Map<String, Value>) {
     values.remove("model");
     if let Some(agent) = values.get_mut("agent").and_then(Value::as_object_mut) {
         agent.remove("flags");
     }
 }
 
-/// Takes out what was said to be nothing.
-pub(super) fn without_nulls(value: &mut Value) {
+pub(super) fn remove_nulls(value: &mut Value) {
     match value {
         Value::Object(all) => {
             all.retain(|_, value| !value.is_null());
-            all.values_mut().for_each(without_nulls);
+            all.values_mut().for_each(remove_nulls);
         }
-        Value::Array(all) => all.iter_mut().for_each(without_nulls),
+        Value::Array(all) => all.iter_mut().for_each(remove_nulls),
         _ => {}
     }
 }
 
-/// Lays one object over another.
-pub(super) fn lay(below: &mut Map<String, Value>, above: &Map<String, Value>) {
+/// Merges one object into another: nested objects merge, other values replace.
+pub(super) fn merge(below: &mut Map<String, Value>, above: &Map<String, Value>) {
     for (name, value) in above {
         match (below.get_mut(name), value) {
-            (Some(Value::Object(below)), Value::Object(above)) => lay(below, above),
+            (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),
             _ => {
                 below.insert(name.clone(), value.clone());
             }

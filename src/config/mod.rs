@@ -1,184 +1,183 @@
-//! What did the user mean? Embedded defaults, settings files and words become a [`Plan`]: validated, complete.
+//! Turns embedded defaults, settings files and flags into a complete, validated [`Plan`].
 //!
-//! What was typed or written is a [`Layer`] of values that were held against one table; laid over one another and
-//! over the defaults they are [`Settings`], which say everything, and only then is there a plan.
+//! Each source is a [`Layer`] of values that were validated against the table in [`keys`]. A
+//! [`LayerStack`] merges the layers into [`Settings`], which have a value for every key, and
+//! [`build_plan`] makes the plan from those.
 
-pub mod agents;
-pub mod billing;
-pub mod file;
-pub mod keys;
-pub mod layers;
-pub mod prices;
-pub mod schema;
-pub mod scm;
-pub mod settings;
+pub(crate) mod agents;
+pub(crate) mod billing;
+pub(crate) mod file;
+pub(crate) mod keys;
+pub(crate) mod layers;
+pub(crate) mod prices;
+pub(crate) mod schema;
+pub(crate) mod scm;
+pub(crate) mod settings;
 mod strict_value;
-pub mod task;
-pub mod units;
-pub mod validate;
+pub(crate) mod task;
+pub(crate) mod units;
+pub(crate) mod validate;
 
-use crate::engine::plan::{Agent, Check, Context, Grace, Limits, Plan, Proof, Rest};
+use crate::engine::plan::{Agent, Check, GracePeriods, Limits, Plan, PromptContext, Proof, Rest};
 use crate::engine::usage::Prices;
 use crate::engine::{prompt, template};
-pub use layers::{Layer, Origin, Places, Stack};
-pub use settings::Settings;
+pub(crate) use layers::{Layer, LayerStack, Origin, SettingsPaths};
+pub(crate) use settings::Settings;
 use std::path::PathBuf;
-use units::Span;
+use units::Millis;
 
-/// Which work, where and by whom: what no layer of settings holds.
+/// The parts of a run that are not settings: the task, the agent's command and the directories.
 #[derive(Clone, Debug, Default)]
-pub struct Errand {
-    /// The words of the task.
-    pub task: Option<String>,
-    /// The agent's command, if one was given.
-    pub command: Vec<String>,
-    /// Where the loop works.
-    pub workspace: PathBuf,
-    /// Where the user's own configuration lies.
-    pub config_dir: Option<PathBuf>,
+pub(crate) struct RunRequest {
+    /// The task, if it was given on the command line.
+    pub(crate) task: Option<String>,
+    /// The agent's command, if one was given after `--`.
+    pub(crate) command: Vec<String>,
+    /// The directory in which the loop works.
+    pub(crate) workspace: PathBuf,
+    /// The user's configuration directory.
+    pub(crate) config_dir: Option<PathBuf>,
 }
 
-/// What is wrong with the words, and what would be right.
+/// A flag, key or file that cannot be used, and how to fix it.
 #[derive(Debug, PartialEq)]
-pub struct Wrong {
-    /// What is wrong, naming the flag, key or file.
-    pub error: String,
-    /// What to do.
-    pub hint: String,
+pub(crate) struct ConfigError {
+    /// What is wrong; names the flag, key or file.
+    pub(crate) message: String,
+    /// How to fix it.
+    pub(crate) hint: String,
 }
 
-fn wrong<T>(error: impl Into<String>, hint: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong {
-        error: error.into(),
+fn config_error<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError {
+        message: message.into(),
         hint: hint.into(),
     })
 }
 
-/// The plan that a stack of settings makes of an errand.
-pub fn plan(stack: &Stack, errand: &Errand) -> Result<Plan, Wrong> {
-    let all = Settings::of(stack);
-    let proof = proof(stack, &all)?;
-    for path in std::iter::once(&errand.workspace).chain(&proof.file) {
+/// Builds the plan for a request from the merged settings.
+pub(crate) fn build_plan(stack: &LayerStack, request: &RunRequest) -> Result<Plan, ConfigError> {
+    let settings = Settings::from_layers(stack);
+    let proof = build_proof(stack, &settings)?;
+    for path in std::iter::once(&request.workspace).chain(&proof.file) {
         if path.to_str().is_none() {
-            return wrong(
+            return config_error(
                 format!("the path {} is not UTF-8", path.display()),
-                "the journal cannot hold it: rename it",
+                "rename it: the journal can only store UTF-8 paths",
             );
         }
     }
-    let (agent, fallback) = agents::team(stack, &all, errand)?;
-    // A command that says nothing of tokens needs no prices.
-    let streams = std::iter::once(&agent)
+    let (agent, fallback) = agents::resolve_agents(stack, &settings, request)?;
+    // Without a stream there are no token counts, so the plan needs no prices.
+    let has_stream = std::iter::once(&agent)
         .chain(&fallback)
         .any(|agent| agent.dialect.is_stream());
-    let known = prices::prices(stack, &all.prices)?;
-    let prices = if streams { known } else { Prices::default() };
-    let max_cost = Some(all.max_cost).filter(|max| *max > 0.0);
+    let known = prices::load_prices(stack, &settings.prices)?;
+    let prices = if has_stream { known } else { Prices::default() };
+    let max_cost = Some(settings.max_cost).filter(|max| *max > 0.0);
     for agent in std::iter::once(&agent).chain(&fallback) {
-        limits_can_be_known(stack, &all, agent, &prices)?;
+        check_limits_measurable(stack, &settings, agent, &prices)?;
     }
     Ok(Plan {
-        task: task::task(stack, &all, errand)?,
+        task: task::resolve_task(stack, &settings, request)?,
         proof,
         limits: Limits {
-            iterations: Some(all.max_iterations).filter(|max| *max > 0),
+            iterations: Some(settings.max_iterations).filter(|max| *max > 0),
             cost_usd: max_cost,
-            unknown_cost: all.allow_unknown_cost,
-            tokens: Some(all.max_tokens).filter(|max| *max > 0),
-            time_ms: never_if_zero(all.max_time),
-            failures: Some(all.max_failures).filter(|max| *max > 0),
-            iteration_ms: never_if_zero(all.iteration_timeout),
-            inactivity_ms: inactivity(&all, &agent),
+            unknown_cost: settings.allow_unknown_cost,
+            tokens: Some(settings.max_tokens).filter(|max| *max > 0),
+            time_ms: nonzero_ms(settings.max_time),
+            failures: Some(settings.max_failures).filter(|max| *max > 0),
+            iteration_ms: nonzero_ms(settings.iteration_timeout),
+            inactivity_ms: inactivity_ms(&settings, &agent),
             blocks: None,
         },
         rest: Rest {
-            delay_ms: all.delay.0,
-            backoff_ms: all.backoff.base.0,
-            backoff_cap_ms: all.backoff.cap.0,
-            probe_ms: all.probe.base.0,
-            probe_cap_ms: all.probe.cap.0,
+            delay_ms: settings.delay.0,
+            backoff_ms: settings.backoff.base.0,
+            backoff_cap_ms: settings.backoff.cap.0,
+            probe_ms: settings.probe.base.0,
+            probe_cap_ms: settings.probe.cap.0,
         },
         agent,
         fallback,
-        context: Context {
-            level: all.context,
-            diff_chars: all.diff_chars,
-            output_chars: all.output_chars,
-            bus: all.context_bus,
-            template: prompt_template(errand)?,
+        context: PromptContext {
+            level: settings.context,
+            diff_chars: settings.diff_chars,
+            output_chars: settings.output_chars,
+            bus: settings.context_bus,
+            template: load_prompt_template(request)?,
         },
-        grace: Grace {
-            term_ms: all.grace_term.0,
-            marker_ms: all.grace_marker.0,
-            survivor_ms: all.grace_survivor.0,
-            ready_ms: all.grace_ready.0,
-            linger_ms: all.grace_linger.0,
-            children_ms: never_if_zero(all.wait_timeout),
+        grace: GracePeriods {
+            term_ms: settings.grace_term.0,
+            marker_ms: settings.grace_marker.0,
+            survivor_ms: settings.grace_survivor.0,
+            ready_ms: settings.grace_ready.0,
+            linger_ms: settings.grace_linger.0,
+            children_ms: nonzero_ms(settings.wait_timeout),
         },
         prices,
-        scm: scm::scm(&stack.name("scm"), all.scm.unwrap_or_default())?,
-        notify: all.notify.filter(|command| !command.trim().is_empty()),
-        workspace: errand.workspace.clone(),
-        // It is made when the loop has its name.
+        scm: scm::scm_from_settings(&stack.display_name("scm"), settings.scm.unwrap_or_default())?,
+        notify: settings.notify.filter(|command| !command.trim().is_empty()),
+        workspace: request.workspace.clone(),
+        // Created later: its path and branch depend on the loop's name.
         worktree: None,
         session: None,
-        covered: Vec::new(),
-        share_workspace: all.share_workspace,
-        log_cap: all.log_cap.0,
-        min_free: all.min_free.0,
+        redacted: Vec::new(),
+        share_workspace: settings.share_workspace,
+        log_cap: settings.log_cap.0,
+        min_free: settings.min_free.0,
     })
 }
 
-/// A limit that nobody can know never acts: nobody should rely on it.
-fn limits_can_be_known(
-    stack: &Stack,
-    all: &Settings,
+/// Rejects limits that cannot be measured for this agent; they would never trigger.
+fn check_limits_measurable(
+    stack: &LayerStack,
+    settings: &Settings,
     agent: &Agent,
     prices: &Prices,
-) -> Result<(), Wrong> {
-    let counts = agent.dialect.counts_tokens();
-    if all.max_tokens > 0 && !counts {
-        return wrong(
+) -> Result<(), ConfigError> {
+    let reports_tokens = agent.dialect.reports_tokens();
+    if settings.max_tokens > 0 && !reports_tokens {
+        return config_error(
             format!(
-                "{} is set, but the tokens of `{}` cannot be read",
-                stack.name("max-tokens"),
+                "{} is set, but ralph cannot read the token usage of `{}`",
+                stack.display_name("max-tokens"),
                 agent.name
             ),
-            "limit its iterations or its time",
+            "limit iterations or time instead",
         );
     }
     let model = agent.model.as_deref();
-    let has_price = counts && model.is_some_and(|model| prices.of(model).is_some());
-    if all.max_cost <= 0.0 || agent.reports_cost || has_price || all.allow_unknown_cost {
+    let has_price = reports_tokens && model.is_some_and(|model| prices.price_of(model).is_some());
+    if settings.max_cost <= 0.0 || agent.reports_cost || has_price || settings.allow_unknown_cost {
         return Ok(());
     }
-    let (limit, name) = (stack.name("max-cost"), &agent.name);
+    let (limit, name) = (stack.display_name("max-cost"), &agent.name);
     match model {
-        Some(model) if counts => wrong(
-            format!("{limit} is set, but nobody knows what {model} costs"),
-            format!(
-                "give its price in the settings, as prices.{model}; or add --allow-unknown-cost"
-            ),
+        Some(model) if reports_tokens => config_error(
+            format!("{limit} is set, but the price of {model} is unknown"),
+            format!("set prices.{model} in the settings, or add --allow-unknown-cost"),
         ),
-        _ if counts => wrong(
-            format!("{limit} is set, but {name} tells tokens alone, and not of which model"),
+        _ if reports_tokens => config_error(
+            format!("{limit} is set, but {name} reports tokens without cost or model"),
             "name the model with --model, so that its price is known; or add --allow-unknown-cost",
         ),
-        _ => wrong(
-            format!("{limit} is set, but the cost of `{name}` cannot be read"),
-            "add --allow-unknown-cost (and let the agent append dollars to $RALPH_TASK_DIR/COST if it can)",
+        _ => config_error(
+            format!("{limit} is set, but ralph cannot read the cost of `{name}`"),
+            "add --allow-unknown-cost; the agent can append dollars to $RALPH_TASK_DIR/COST",
         ),
     }
 }
 
-fn proof(stack: &Stack, all: &Settings) -> Result<Proof, Wrong> {
+fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Proof, ConfigError> {
     let mut checks: Vec<Check> = Vec::new();
-    for (number, check) in all.checks.iter().enumerate() {
+    for (number, check) in settings.checks.iter().enumerate() {
         if check.command.trim().is_empty() {
-            return wrong(
+            return config_error(
                 format!(
-                    "{}: a check is empty (number {})",
-                    stack.name("checks"),
+                    "{}: check number {} is empty",
+                    stack.display_name("checks"),
                     number + 1
                 ),
                 "give it a command, as in --check \"cargo test\"",
@@ -186,147 +185,154 @@ fn proof(stack: &Stack, all: &Settings) -> Result<Proof, Wrong> {
         }
         checks.push(Check {
             command: check.command.clone(),
-            slug: free_slug(&check.command, &checks),
-            timeout_ms: never_if_zero(check.timeout.unwrap_or(all.check_timeout))
+            slug: unique_slug(&check.command, &checks),
+            timeout_ms: nonzero_ms(check.timeout.unwrap_or(settings.check_timeout))
                 .unwrap_or(NO_TIMEOUT),
-            on_fail: check.on_fail.unwrap_or(all.on_fail),
+            on_fail: check.on_fail.unwrap_or(settings.on_fail),
         });
     }
-    if let Some(pattern) = &all.done_pattern {
-        pattern_is_sound(&stack.name("done-pattern"), pattern)?;
+    if let Some(pattern) = &settings.done_pattern {
+        check_pattern(&stack.display_name("done-pattern"), pattern)?;
     }
-    if let Some(promise) = all
+    if let Some(promise) = settings
         .promise
         .as_ref()
         .filter(|promise| promise.trim().is_empty())
     {
-        return wrong(
-            format!("{} {promise:?} is empty", stack.name("promise")),
-            "give the words that the agent is to promise",
+        return config_error(
+            format!("{} {promise:?} is empty", stack.display_name("promise")),
+            "give the text that the agent has to promise",
         );
     }
-    let promises = &all.fallback_promises;
+    let promises = &settings.fallback_promises;
     if promises.is_empty() || promises.iter().any(|promise| promise.trim().is_empty()) {
-        return wrong(
+        return config_error(
             format!(
-                "{}: a promise is empty, or there is none",
-                stack.name("fallback-promises")
+                "{} is empty or contains an empty promise",
+                stack.display_name("fallback-promises")
             ),
-            "give words, or noPromise: true if none is to be asked for",
+            "list at least one promise, or set noPromise: true to ask for none",
         );
     }
     for (name, path) in [
-        ("done-file", &all.done_file),
-        ("prompt-file", &all.prompt_file),
+        ("done-file", &settings.done_file),
+        ("prompt-file", &settings.prompt_file),
     ] {
         if path
             .as_ref()
             .is_some_and(|path| path.as_os_str().is_empty())
         {
-            return wrong(format!("{} is empty", stack.name(name)), "name a file");
+            return config_error(
+                format!("{} is empty", stack.display_name(name)),
+                "give the path of a file",
+            );
         }
     }
-    if all
+    if settings
         .model
         .as_ref()
         .is_some_and(|model| model.trim().is_empty())
     {
-        return wrong(
-            format!("{} is empty", stack.name("model")),
-            "name one, or leave it out",
+        return config_error(
+            format!("{} is empty", stack.display_name("model")),
+            "name a model, or leave it out",
         );
     }
-    // Of two layers the higher one has taken the other's away; so it is one layer that says both.
-    if all.no_promise && all.promise.is_some() {
-        return wrong(
+    // Between layers, the higher one has already replaced the lower; so both come from one layer.
+    if settings.no_promise && settings.promise.is_some() {
+        return config_error(
             format!(
                 "{} and {} contradict each other",
-                stack.name("promise"),
-                stack.name("no-promise")
+                stack.display_name("promise"),
+                stack.display_name("no-promise")
             ),
-            "give one of the two",
+            "give only one of them",
         );
     }
-    let fallback = if all.no_promise {
+    let fallback = if settings.no_promise {
         vec![]
     } else {
-        all.fallback_promises.clone()
+        settings.fallback_promises.clone()
     };
     Ok(Proof {
         checks,
-        preflight: all.preflight,
-        promise: all.promise.clone(),
-        pattern: all.done_pattern.clone(),
-        file: all.done_file.clone(),
+        preflight: settings.preflight,
+        promise: settings.promise.clone(),
+        pattern: settings.done_pattern.clone(),
+        file: settings.done_file.clone(),
         fallback,
     })
 }
 
-/// A screen that stands still for so long is one that waits for somebody.
-const STILL: Span = Span(60_000);
+/// A terminal screen that has not changed for this long is probably waiting for input.
+const TERMINAL_INACTIVITY: Millis = Millis(60_000);
 
-/// An agent whose events are read, and that does nothing for so long, hangs.
-const IDLE: Span = Span(900_000);
+/// An agent whose event stream has been silent for this long probably hangs.
+const STREAM_INACTIVITY: Millis = Millis(900_000);
 
-fn inactivity(all: &Settings, agent: &Agent) -> Option<u64> {
-    let otherwise = || match agent {
-        agent if agent.terminal => Some(STILL),
-        agent => agent.dialect.is_stream().then_some(IDLE),
+fn inactivity_ms(settings: &Settings, agent: &Agent) -> Option<u64> {
+    let default = || match agent {
+        agent if agent.terminal => Some(TERMINAL_INACTIVITY),
+        agent => agent.dialect.is_stream().then_some(STREAM_INACTIVITY),
     };
-    never_if_zero(all.inactivity_timeout.or_else(otherwise)?)
+    nonzero_ms(settings.inactivity_timeout.or_else(default)?)
 }
 
-fn never_if_zero(span: Span) -> Option<u64> {
-    Some(span.0).filter(|ms| *ms > 0)
+fn nonzero_ms(duration: Millis) -> Option<u64> {
+    Some(duration.0).filter(|ms| *ms > 0)
 }
 
-fn pattern_is_sound(place: &str, pattern: &str) -> Result<(), Wrong> {
+fn check_pattern(name: &str, pattern: &str) -> Result<(), ConfigError> {
     let Err(error) = regex::Regex::new(pattern) else {
         return Ok(());
     };
-    let words = error.to_string();
-    let reason = words
+    let text = error.to_string();
+    let reason = text
         .lines()
         .last()
         .unwrap_or_default()
         .trim_start_matches("error: ")
         .to_owned();
-    let hint = if words.contains("look-around") {
-        "patterns are Rust regular expressions, which have no look-around: describe what matches instead"
+    let hint = if text.contains("look-around") {
+        "Rust regular expressions have no look-around: describe what matches instead"
     } else {
-        "patterns are Rust regular expressions; put a backslash before . ( [ { * + ? to mean them"
+        "use Rust regex syntax; put a backslash before a literal . ( [ { * + or ?"
     };
-    wrong(
-        format!("{place} {pattern:?} is not a pattern: {reason}"),
+    config_error(
+        format!("{name} {pattern:?} is not a valid pattern: {reason}"),
         hint,
     )
 }
 
-/// A timeout so late that it never comes, and that can still be added to a clock.
-pub const NO_TIMEOUT: u64 = u64::MAX / 4;
+/// The value for "no timeout": too large to expire, small enough to add to a clock without overflow.
+pub(crate) const NO_TIMEOUT: u64 = u64::MAX / 4;
 
-fn prompt_template(errand: &Errand) -> Result<String, Wrong> {
-    let own = [
-        Some(errand.workspace.join(".ralph")),
-        errand.config_dir.clone(),
+fn load_prompt_template(request: &RunRequest) -> Result<String, ConfigError> {
+    let dirs = [
+        Some(request.workspace.join(".ralph")),
+        request.config_dir.clone(),
     ];
-    for path in own.into_iter().flatten().map(|dir| dir.join("template.md")) {
+    for path in dirs
+        .into_iter()
+        .flatten()
+        .map(|dir| dir.join("template.md"))
+    {
         match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                return wrong(
+                return config_error(
                     format!("cannot read {}: {error}", path.display()),
-                    "it must be a text file",
+                    "it must be a UTF-8 text file",
                 );
             }
             Ok(text) => {
-                return match template::unknown(&text, &prompt::NAMES) {
+                return match template::find_invalid_tag(&text, &prompt::TEMPLATE_FIELDS) {
                     None => Ok(text),
-                    Some(tag) => wrong(
-                        format!("{}: {tag} means nothing there", path.display()),
+                    Some(tag) => config_error(
+                        format!("{}: unknown tag {tag}", path.display()),
                         format!(
-                            "a template knows {}; sections close in order",
-                            prompt::NAMES.join(", ")
+                            "a template can use {}; close sections in order",
+                            prompt::TEMPLATE_FIELDS.join(", ")
                         ),
                     ),
                 };
@@ -336,8 +342,9 @@ fn prompt_template(errand: &Errand) -> Result<String, Wrong> {
     Ok(include_str!("../../presets/prompt.md").to_owned())
 }
 
-/// A file-name-safe word for a command; equal ones get a number.
-fn free_slug(command: &str, others: &[Check]) -> String {
+/// Makes a slug for a check's command that is safe in file names and differs from those of
+/// `others`.
+fn unique_slug(command: &str, others: &[Check]) -> String {
     let mut slug = String::new();
     for c in command.chars() {
         match c {

@@ -1,20 +1,23 @@
-//! What do models cost? A table that comes with ralph, and what the user adds to it.
+//! Model prices: the embedded table, extended by the setting `prices`.
 
-use super::{Stack, Wrong, wrong};
+use super::{ConfigError, LayerStack, config_error};
 use crate::engine::usage::{Price, Prices};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// All prices.
-pub fn prices(stack: &Stack, own: &BTreeMap<String, Value>) -> Result<Prices, Wrong> {
-    let mut all = known();
+/// Loads the embedded prices, with `own` added to them.
+pub(super) fn load_prices(
+    stack: &LayerStack,
+    own: &BTreeMap<String, Value>,
+) -> Result<Prices, ConfigError> {
+    let mut all = embedded_prices();
     for (model, price) in own {
         match serde_json::from_value::<Price>(price.clone()) {
             Ok(price) => all.0.insert(model.clone(), price),
             Err(error) => {
-                return wrong(
-                    format!("{}.{model}: {error}", stack.name("prices")),
-                    "dollars for a million tokens, as in { \"input\": 1.25, \"output\": 10 }",
+                return config_error(
+                    format!("{}.{model}: {error}", stack.display_name("prices")),
+                    "give dollars per million tokens, as in { \"input\": 1.25, \"output\": 10 }",
                 );
             }
         };
@@ -22,9 +25,9 @@ pub fn prices(stack: &Stack, own: &BTreeMap<String, Value>) -> Result<Prices, Wr
     Ok(all)
 }
 
-fn known() -> Prices {
+fn embedded_prices() -> Prices {
     toml::from_str(include_str!("../../presets/prices.toml"))
-        .expect("the embedded prices are right")
+        .expect("the embedded prices are valid")
 }
 
 #[cfg(test)]
@@ -33,8 +36,8 @@ mod tests {
     use crate::engine::usage::Tokens;
 
     #[test]
-    fn every_price_that_comes_with_ralph_is_sound() {
-        for (model, price) in known().0 {
+    fn every_embedded_price_is_plausible() {
+        for (model, price) in embedded_prices().0 {
             let read = price.cache_read.unwrap_or(price.input);
             assert!(
                 read <= price.input && price.input < price.output,
@@ -44,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dated_model_costs_what_its_family_does_and_an_unknown_one_nobody_knows() {
+    fn a_dated_model_has_the_price_of_its_family_and_an_unknown_one_has_none() {
         let tokens = Tokens {
             input: 1_000_000,
             ..Tokens::default()
@@ -60,7 +63,7 @@ mod tests {
             ("gpt-5.5-turbo", None),
             ("mock-model", None),
         ] {
-            assert_eq!(known().cost(model, &tokens), usd, "{model}");
+            assert_eq!(embedded_prices().cost(model, &tokens), usd, "{model}");
         }
     }
 }

@@ -1,17 +1,16 @@
-//! The JSON schema of a settings file, for editors: the table in another notation.
+//! Generates the JSON schema of a settings file, for editors, from the table of settings.
 
-use super::keys::{Key, Kind, camel, kebab, table};
+use super::keys::{SettingKey, SettingKind, camel_case, kebab_case, table};
 use serde_json::{Map, Value, json};
 
-/// Where the schema of the settings themselves is.
 const SETTINGS: &str = "#/$defs/settings";
 
-/// The schema, as it is checked in.
-pub fn schema() -> String {
-    let mut settings = object(table(), SETTINGS);
+/// Returns the schema as text.
+pub(crate) fn settings_schema() -> String {
+    let mut settings = object_schema(table(), SETTINGS);
     settings["properties"]["$schema"] = json!({ "type": "string" });
     let section = json!({
-        "description": "In a file that other programs read too: only this section is read",
+        "description": "If a file has this section, ralph reads nothing else in it",
         "$ref": SETTINGS,
     });
     let root = json!({
@@ -26,19 +25,22 @@ pub fn schema() -> String {
     format!("{root:#}\n")
 }
 
-/// The schema of an object, which is at this place. Editors offer the names as files spell them; other names of
-/// a key and other spellings are only understood.
-fn object(keys: &[Key], place: &str) -> Value {
+/// Generates the schema of an object that is at `pointer`. Names in camel case are properties,
+/// which editors offer; other spellings are patterns, which editors only accept.
+fn object_schema(keys: &[SettingKey], pointer: &str) -> Value {
     let mut properties = Map::new();
-    let mut others = Map::new();
+    let mut patterns = Map::new();
     for key in keys {
-        let here = format!("{place}/properties/{}", key.camel());
+        let key_pointer = format!("{pointer}/properties/{}", key.camel_case());
         let flag = key
             .flag()
-            .filter(|flag| key.kind != Kind::Switch && *flag != key.name);
+            .filter(|flag| key.kind != SettingKind::Switch && *flag != key.name);
         for alias in &key.aliases {
-            let same = format!("The same as {}", key.camel());
-            properties.insert(camel(alias), json!({ "description": same, "$ref": here }));
+            let same = format!("The same as {}", key.camel_case());
+            properties.insert(
+                camel_case(alias),
+                json!({ "description": same, "$ref": key_pointer }),
+            );
         }
         for name in key
             .aliases
@@ -47,24 +49,29 @@ fn object(keys: &[Key], place: &str) -> Value {
             .chain([key.name.as_str()])
         {
             if name.contains('-') {
-                others.insert(
+                patterns.insert(
                     format!("^{}$", name.replace('-', "[-_]")),
-                    json!({ "$ref": here }),
+                    json!({ "$ref": key_pointer }),
                 );
             }
         }
-        others.extend(flag.map(|flag| (format!("^{}$", kebab(flag)), json!({ "$ref": here }))));
-        properties.insert(key.camel(), entry(key, &here));
+        patterns.extend(flag.map(|flag| {
+            (
+                format!("^{}$", kebab_case(flag)),
+                json!({ "$ref": key_pointer }),
+            )
+        }));
+        properties.insert(key.camel_case(), key_schema(key, &key_pointer));
     }
     let required: Vec<String> = keys
         .iter()
         .filter(|key| key.required)
-        .map(Key::camel)
+        .map(SettingKey::camel_case)
         .collect();
     let mut object =
         json!({ "type": "object", "properties": properties, "additionalProperties": false });
-    if !others.is_empty() {
-        object["patternProperties"] = others.into();
+    if !patterns.is_empty() {
+        object["patternProperties"] = patterns.into();
     }
     if !required.is_empty() {
         object["required"] = required.into();
@@ -72,56 +79,63 @@ fn object(keys: &[Key], place: &str) -> Value {
     object
 }
 
-fn entry(key: &Key, place: &str) -> Value {
-    let mut entry = kind(key, place);
-    let otherwise = key
-        .otherwise
+fn key_schema(key: &SettingKey, pointer: &str) -> Value {
+    let mut schema = type_schema(key, pointer);
+    let default_text = key
+        .default_text
         .as_ref()
-        .map(|words| format!(" [default: {words}]"))
+        .map(|text| format!(" [default: {text}]"))
         .unwrap_or_default();
-    entry["description"] = format!("{}{otherwise}", key.help).into();
-    if let Some(default) = key.default.as_ref().filter(|_| key.otherwise.is_none()) {
-        entry["default"] = default.clone();
+    schema["description"] = format!("{}{default_text}", key.help).into();
+    if let Some(default) = key.default.as_ref().filter(|_| key.default_text.is_none()) {
+        schema["default"] = default.clone();
     }
-    entry
+    schema
 }
 
-fn kind(key: &Key, place: &str) -> Value {
+fn type_schema(key: &SettingKey, pointer: &str) -> Value {
     let text = json!({ "type": "string" });
     let texts = json!({ "type": ["array", "null"], "items": text });
     match key.kind {
-        Kind::Text | Kind::Path if key.may_be_nothing() => json!({ "type": ["string", "null"] }),
-        Kind::Text | Kind::Path => text,
-        Kind::Texts => texts,
-        Kind::Switch => json!({ "type": "boolean" }),
-        Kind::Branch => json!({ "type": ["boolean", "string", "null"], "minLength": 1 }),
-        Kind::Count => json!({ "type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX }),
-        Kind::Code if key.required => json!({ "type": "integer", "minimum": 0, "maximum": 255 }),
-        Kind::Code => json!({ "type": ["integer", "null"], "minimum": 0, "maximum": 255 }),
-        Kind::Amount => json!({ "type": ["number", "null"], "minimum": 0 }),
-        Kind::Duration => json!({
+        SettingKind::Text | SettingKind::Path if key.is_nullable() => {
+            json!({ "type": ["string", "null"] })
+        }
+        SettingKind::Text | SettingKind::Path => text,
+        SettingKind::Texts => texts,
+        SettingKind::Switch => json!({ "type": "boolean" }),
+        SettingKind::Branch => json!({ "type": ["boolean", "string", "null"], "minLength": 1 }),
+        SettingKind::Count => {
+            json!({ "type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX })
+        }
+        SettingKind::Code if key.required => {
+            json!({ "type": "integer", "minimum": 0, "maximum": 255 })
+        }
+        SettingKind::Code => json!({ "type": ["integer", "null"], "minimum": 0, "maximum": 255 }),
+        SettingKind::Amount => json!({ "type": ["number", "null"], "minimum": 0 }),
+        SettingKind::Duration => json!({
             "type": ["string", "number", "null"],
             "minimum": 0,
             "pattern": "^\\s*[0-9.]+\\s*(ms|s|m|h|d)?\\s*$",
         }),
-        Kind::Size => json!({
+        SettingKind::Size => json!({
             "type": ["string", "integer"],
             "minimum": 0,
             "pattern": "^\\s*[0-9.]+\\s*(B|KiB|MiB|GiB)?\\s*$",
         }),
-        Kind::Backoff => json!({ "type": "string", "pattern": "\\.\\." }),
-        Kind::Choice => {
+        SettingKind::Backoff => json!({ "type": "string", "pattern": "\\.\\." }),
+        SettingKind::Choice => {
             let upper = key.choices.iter().map(|choice| choice.to_uppercase());
             json!({ "enum": key.choices.iter().cloned().chain(upper).collect::<Vec<_>>() })
         }
-        Kind::Command => json!({ "type": ["string", "array", "null"], "items": text }),
-        Kind::Variables => json!({ "type": "object", "additionalProperties": text }),
-        // With several types, each keyword speaks of its own: an object, the items of a list, or neither.
-        Kind::Object => {
-            let mut object = object(&key.inner, place);
-            object["type"] = match key.bare_key() {
+        SettingKind::Command => json!({ "type": ["string", "array", "null"], "items": text }),
+        SettingKind::Variables => json!({ "type": "object", "additionalProperties": text }),
+        // With several types, each keyword applies to its own type only: `properties` to objects,
+        // `items` to lists.
+        SettingKind::Object => {
+            let mut object = object_schema(&key.children, pointer);
+            object["type"] = match key.shorthand_key() {
                 None => json!(["object", "null"]),
-                Some(inner) if inner.is_list() => json!(["object", "array", "string", "null"]),
+                Some(child) if child.is_list() => json!(["object", "array", "string", "null"]),
                 Some(_) => json!(["object", "string", "null"]),
             };
             if key.is_list() {
@@ -129,15 +143,15 @@ fn kind(key: &Key, place: &str) -> Value {
             }
             object
         }
-        Kind::Objects => {
-            let mut item = object(&key.inner, &format!("{place}/items"));
-            if key.bare.is_some() {
+        SettingKind::Objects => {
+            let mut item = object_schema(&key.children, &format!("{pointer}/items"));
+            if key.shorthand.is_some() {
                 item["type"] = json!(["object", "string"]);
             }
             json!({ "type": ["array", "null"], "items": item })
         }
-        Kind::Map => {
-            let item = object(&key.inner, &format!("{place}/additionalProperties"));
+        SettingKind::Map => {
+            let item = object_schema(&key.children, &format!("{pointer}/additionalProperties"));
             json!({ "type": "object", "additionalProperties": item })
         }
     }

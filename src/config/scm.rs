@@ -1,43 +1,44 @@
-//! Which words for git make sense as tasks for green work.
+//! Validates the setting `scm`: how git is called, and the tasks it runs after an all-green
+//! iteration.
 
-use super::settings::ScmWords;
-use super::{Wrong, wrong};
+use super::settings::ScmSettings;
+use super::{ConfigError, config_error};
 use crate::engine::plan::Scm;
 
-/// Makes a plan's tasks of words: how git is called, and what it is to do. `name` is where they were given.
-pub fn scm(name: &str, words: ScmWords) -> Result<Scm, Wrong> {
-    let ScmWords { mut command, tasks } = words;
+/// Validates the settings; `name` is the flag or key they come from.
+pub(super) fn scm_from_settings(name: &str, settings: ScmSettings) -> Result<Scm, ConfigError> {
+    let ScmSettings { mut command, tasks } = settings;
     if command.is_empty() {
         command.push("git".into());
     }
     if command[0].rsplit('/').next() != Some("git") {
-        return wrong(
+        return config_error(
             format!(
-                "{name}: command is {:?}, and only git is understood",
+                "{name}: command is {:?}, but only git is supported",
                 command[0]
             ),
-            "leave it out, or give \"git\", its path, or git with words of its own",
+            "remove it, or give \"git\" or its path, with arguments if you need them",
         );
     }
     for task in &tasks {
         let Some(split) = shlex::split(task) else {
-            return wrong(
-                format!("{name}: {task:?} has a quotation mark without its pair"),
-                "words are split as a shell would, as in --scm 'push origin HEAD'",
+            return config_error(
+                format!("{name}: {task:?} has an unclosed quotation mark"),
+                "tasks are split as a shell would split them, as in --scm 'push origin HEAD'",
             );
         };
         match split.first().map(String::as_str) {
             None | Some("") => {
-                return wrong(
+                return config_error(
                     format!("{name}: a task is empty"),
-                    "give commit, push, or other words for git",
+                    "give commit, push or another git command",
                 );
             }
             Some("git") => {
-                return wrong(
-                    format!("{name}: {task:?} names git itself"),
+                return config_error(
+                    format!("{name}: {task:?} starts with git"),
                     format!(
-                        "leave that out: {:?}",
+                        "leave git out: {:?}",
                         task.trim_start().trim_start_matches("git").trim()
                     ),
                 );
@@ -55,11 +56,11 @@ pub fn scm(name: &str, words: ScmWords) -> Result<Scm, Wrong> {
 mod tests {
     use super::*;
 
-    fn plan(command: &[&str], tasks: &[&str]) -> Result<Scm, Wrong> {
-        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        scm(
+    fn plan(command: &[&str], tasks: &[&str]) -> Result<Scm, ConfigError> {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        scm_from_settings(
             "--scm",
-            ScmWords {
+            ScmSettings {
                 command: owned(command),
                 tasks: owned(tasks),
             },
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn git_is_called_as_it_was_written() {
+    fn the_git_command_and_trimmed_tasks_are_kept() {
         let plain = plan(&[], &[" commit ", "push origin HEAD"]).unwrap();
         assert_eq!((plain.command[0].as_str(), plain.command.len()), ("git", 1));
         assert_eq!(plain.tasks, ["commit", "push origin HEAD"]);
@@ -76,12 +77,12 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn other_commands_and_invalid_tasks_are_rejected() {
         for command in ["hg", "/usr/bin/svn", "", "gitk"] {
             assert!(
                 plan(&[command], &[])
                     .unwrap_err()
-                    .error
+                    .message
                     .contains("--scm: command is"),
                 "{command}"
             );
@@ -90,10 +91,10 @@ mod tests {
             ("", "empty"),
             (" ", "empty"),
             ("commit -m 'x", "quotation"),
-            ("git push", "names git"),
+            ("git push", "starts with git"),
         ] {
             assert!(
-                plan(&[], &[task]).unwrap_err().error.contains(named),
+                plan(&[], &[task]).unwrap_err().message.contains(named),
                 "{task}"
             );
         }

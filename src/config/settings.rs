@@ -1,129 +1,130 @@
-//! What holds, with a type for each setting: all layers laid over one another.
+//! The merged settings, typed: one field for each row of the table.
 
-use super::layers::{Stack, without_nulls};
-use super::units::{Backoff, Size, Span};
-use crate::engine::plan::{Approve, Level, OnFail};
+use super::layers::{LayerStack, remove_nulls};
+use super::units::{BackoffRange, ByteSize, Millis};
+use crate::engine::plan::{Approve, ContextLevel, OnFail};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Every setting of the table, by its name.
+/// All settings. The table in [`super::keys`] describes each.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-pub struct Settings {
-    pub prompt: Option<String>,
-    pub prompt_file: Option<PathBuf>,
-    pub promise: Option<String>,
-    pub no_promise: bool,
-    pub done_pattern: Option<String>,
-    pub done_file: Option<PathBuf>,
-    pub fallback_promises: Vec<String>,
-    pub checks: Vec<CheckWords>,
-    pub check_timeout: Span,
-    pub on_fail: OnFail,
-    pub preflight: bool,
-    pub max_iterations: u32,
-    pub max_cost: f64,
-    pub allow_unknown_cost: bool,
-    pub max_tokens: u64,
-    pub max_time: Span,
-    pub max_failures: u32,
-    pub iteration_timeout: Span,
-    pub inactivity_timeout: Option<Span>,
-    pub delay: Span,
-    pub backoff: Backoff,
-    pub probe: Backoff,
-    pub agent: Option<AgentWords>,
-    pub model: Option<String>,
-    pub allow_api_key: bool,
-    pub pty: Option<bool>,
-    pub approve: Approve,
-    pub exit_waiting: Option<i32>,
-    pub context: Level,
-    pub diff_chars: usize,
-    pub output_chars: usize,
-    pub context_bus: usize,
-    pub agents: BTreeMap<String, Value>,
-    pub prices: BTreeMap<String, Value>,
-    pub worktree: WorktreeWords,
-    pub scm: Option<ScmWords>,
-    pub share_workspace: bool,
-    pub wait_timeout: Span,
-    pub tmux: bool,
-    pub tmux_socket: String,
-    pub quiet: bool,
-    pub stream: bool,
-    pub raw: bool,
-    pub notify: Option<String>,
-    pub log_cap: Size,
-    pub min_free: Size,
-    pub grace_term: Span,
-    pub grace_marker: Span,
-    pub grace_survivor: Span,
-    pub grace_ready: Span,
-    pub grace_linger: Span,
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate switch")]
+pub(crate) struct Settings {
+    pub(crate) prompt: Option<String>,
+    pub(crate) prompt_file: Option<PathBuf>,
+    pub(crate) promise: Option<String>,
+    pub(crate) no_promise: bool,
+    pub(crate) done_pattern: Option<String>,
+    pub(crate) done_file: Option<PathBuf>,
+    pub(crate) fallback_promises: Vec<String>,
+    pub(crate) checks: Vec<CheckSettings>,
+    pub(crate) check_timeout: Millis,
+    pub(crate) on_fail: OnFail,
+    pub(crate) preflight: bool,
+    pub(crate) max_iterations: u32,
+    pub(crate) max_cost: f64,
+    pub(crate) allow_unknown_cost: bool,
+    pub(crate) max_tokens: u64,
+    pub(crate) max_time: Millis,
+    pub(crate) max_failures: u32,
+    pub(crate) iteration_timeout: Millis,
+    pub(crate) inactivity_timeout: Option<Millis>,
+    pub(crate) delay: Millis,
+    pub(crate) backoff: BackoffRange,
+    pub(crate) probe: BackoffRange,
+    pub(crate) agent: Option<AgentSettings>,
+    pub(crate) model: Option<String>,
+    pub(crate) allow_api_key: bool,
+    pub(crate) pty: Option<bool>,
+    pub(crate) approve: Approve,
+    pub(crate) exit_waiting: Option<i32>,
+    pub(crate) context: ContextLevel,
+    pub(crate) diff_chars: usize,
+    pub(crate) output_chars: usize,
+    pub(crate) context_bus: usize,
+    pub(crate) agents: BTreeMap<String, Value>,
+    pub(crate) prices: BTreeMap<String, Value>,
+    pub(crate) worktree: WorktreeSetting,
+    pub(crate) scm: Option<ScmSettings>,
+    pub(crate) share_workspace: bool,
+    pub(crate) wait_timeout: Millis,
+    pub(crate) tmux: bool,
+    pub(crate) tmux_socket: String,
+    pub(crate) quiet: bool,
+    pub(crate) stream: bool,
+    pub(crate) raw: bool,
+    pub(crate) notify: Option<String>,
+    pub(crate) log_cap: ByteSize,
+    pub(crate) min_free: ByteSize,
+    pub(crate) grace_term: Millis,
+    pub(crate) grace_marker: Millis,
+    pub(crate) grace_survivor: Millis,
+    pub(crate) grace_ready: Millis,
+    pub(crate) grace_linger: Millis,
 }
 
-/// One of `checks`.
+/// An entry of the setting `checks`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct CheckWords {
-    pub command: String,
-    pub on_fail: Option<OnFail>,
-    pub timeout: Option<Span>,
+pub(crate) struct CheckSettings {
+    pub(crate) command: String,
+    pub(crate) on_fail: Option<OnFail>,
+    pub(crate) timeout: Option<Millis>,
 }
 
-/// `agent`
+/// The setting `agent`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct AgentWords {
-    pub name: Option<String>,
-    pub command: Vec<String>,
-    pub flags: Vec<String>,
+pub(crate) struct AgentSettings {
+    pub(crate) name: Option<String>,
+    pub(crate) command: Vec<String>,
+    pub(crate) flags: Vec<String>,
 }
 
-/// `worktree`
+/// The setting `worktree`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "Value")]
-pub enum WorktreeWords {
-    /// There is none.
+pub(crate) enum WorktreeSetting {
+    /// Do not create a worktree.
     #[default]
     Off,
-    /// On a branch that is called like the loop.
-    Own,
-    /// On this branch.
-    On(String),
+    /// Create one on the branch `ralph/<name>`.
+    DefaultBranch,
+    /// Create one on this branch.
+    Branch(String),
 }
 
-impl From<Value> for WorktreeWords {
+impl From<Value> for WorktreeSetting {
     fn from(value: Value) -> Self {
         match value {
-            Value::Bool(true) => Self::Own,
-            Value::String(branch) => Self::On(branch),
+            Value::Bool(true) => Self::DefaultBranch,
+            Value::String(branch) => Self::Branch(branch),
             _ => Self::Off,
         }
     }
 }
 
-/// `scm`
+/// The setting `scm`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct ScmWords {
-    pub command: Vec<String>,
-    pub tasks: Vec<String>,
+pub(crate) struct ScmSettings {
+    pub(crate) command: Vec<String>,
+    pub(crate) tasks: Vec<String>,
 }
 
 impl Settings {
-    /// What a stack of layers comes to.
-    pub fn of(stack: &Stack) -> Self {
-        let mut all = stack.merged();
-        // What is said to be nothing in one of `agents` may still change a known one.
-        all.iter_mut()
+    /// Merges the layers.
+    pub(crate) fn from_layers(stack: &LayerStack) -> Self {
+        let mut values = stack.merged();
+        // A null in `agents` stays: it may remove a value of an embedded preset.
+        values
+            .iter_mut()
             .filter(|(name, _)| *name != "agents")
-            .for_each(|(_, value)| without_nulls(value));
-        // Each value was held against the table before it came into a layer.
-        serde_json::from_value(Value::Object(all)).expect("the table and its types agree")
+            .for_each(|(_, value)| remove_nulls(value));
+        // Every value was validated against the table before it became part of a layer.
+        serde_json::from_value(Value::Object(values)).expect("the table matches this struct")
     }
 }

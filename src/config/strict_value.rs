@@ -1,21 +1,21 @@
-//! A value of any format, read strictly: each name once in its object, and every number finite.
+//! A value of any format that is read strictly: duplicate keys and numbers that are not finite are
+//! errors.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// A value that leaves nothing open.
-pub struct Strict(pub Value);
+pub(super) struct StrictValue(pub(super) Value);
 
-impl<'de> Deserialize<'de> for Strict {
+impl<'de> Deserialize<'de> for StrictValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Any).map(Self)
+        deserializer.deserialize_any(StrictVisitor).map(Self)
     }
 }
 
-struct Any;
+struct StrictVisitor;
 
-impl<'de> Visitor<'de> for Any {
+impl<'de> Visitor<'de> for StrictVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,7 +50,7 @@ impl<'de> Visitor<'de> for Any {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut all = Vec::new();
-        while let Some(Strict(item)) = items.next_element()? {
+        while let Some(StrictValue(item)) = items.next_element()? {
             all.push(item);
         }
         Ok(all.into())
@@ -59,7 +59,7 @@ impl<'de> Visitor<'de> for Any {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut all = Map::new();
         while let Some(name) = entries.next_key::<String>()? {
-            let Strict(value) = entries.next_value()?;
+            let StrictValue(value) = entries.next_value()?;
             if all.contains_key(&name) {
                 return Err(A::Error::custom(format!("{name} is given twice")));
             }

@@ -1,24 +1,31 @@
-//! What is the work, and in which words or file is it?
+//! Resolves the task: its text or its file, and its title.
 
-use super::{Errand, Settings, Stack, Wrong, wrong};
+use super::{ConfigError, LayerStack, RunRequest, Settings, config_error};
 use crate::engine::plan::Task;
 use std::path::Path;
 
-/// The task of an errand. Words on the command line outweigh what the settings say; beside a file that was
-/// named there too, they are its title.
-pub(super) fn task(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Task, Wrong> {
-    let words = errand.task.clone().filter(|task| !task.trim().is_empty());
-    if words.is_some() && stack.is_typed("prompt") {
-        return wrong("TASK and --prompt are both given", "give the words once");
+/// Resolves the task of a request. TASK on the command line overrides the settings; next to
+/// `--prompt-file` it is the title.
+pub(super) fn resolve_task(
+    stack: &LayerStack,
+    settings: &Settings,
+    request: &RunRequest,
+) -> Result<Task, ConfigError> {
+    let typed = request.task.clone().filter(|task| !task.trim().is_empty());
+    if typed.is_some() && stack.is_from_flag("prompt") {
+        return config_error(
+            "TASK and --prompt cannot be combined",
+            "give the task only once",
+        );
     }
-    if all.prompt.is_some() && all.prompt_file.is_some() {
-        return wrong(
+    if settings.prompt.is_some() && settings.prompt_file.is_some() {
+        return config_error(
             format!(
-                "{} and {} are both given",
-                stack.name("prompt"),
-                stack.name("prompt-file")
+                "{} and {} cannot be combined",
+                stack.display_name("prompt"),
+                stack.display_name("prompt-file")
             ),
-            "give one of the two",
+            "give only one of them",
         );
     }
     let text = |text| {
@@ -28,57 +35,61 @@ pub(super) fn task(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Tas
             file: None,
         })
     };
-    if let Some(path) = all
+    if let Some(path) = settings
         .prompt_file
         .as_ref()
-        .filter(|_| words.is_none() || stack.is_typed("prompt-file"))
+        .filter(|_| typed.is_none() || stack.is_from_flag("prompt-file"))
     {
-        return from_file(errand, path, words);
+        return task_from_file(request, path, typed);
     }
-    if let Some(words) = words {
-        return text(words);
+    if let Some(typed) = typed {
+        return text(typed);
     }
-    match &all.prompt {
-        Some(prompt) if prompt.trim().is_empty() => wrong(
-            format!("{} is empty", stack.name("prompt")),
-            "say what to do",
+    match &settings.prompt {
+        Some(prompt) if prompt.trim().is_empty() => config_error(
+            format!("{} is empty", stack.display_name("prompt")),
+            "describe the task",
         ),
         Some(prompt) => text(prompt.clone()),
-        None if errand.workspace.join("PROMPT.md").exists() => {
-            from_file(errand, Path::new("PROMPT.md"), None)
+        None if request.workspace.join("PROMPT.md").exists() => {
+            task_from_file(request, Path::new("PROMPT.md"), None)
         }
-        None => wrong(
-            "there is no task",
-            "say what to do (ralph run \"fix the tests\" …), name a file with --prompt-file, or write PROMPT.md (ralph init)",
+        None => config_error(
+            "no task given",
+            "describe it (ralph run \"fix the tests\" …), name a file with --prompt-file, or write PROMPT.md (ralph init)",
         ),
     }
 }
 
-fn from_file(errand: &Errand, path: &Path, title: Option<String>) -> Result<Task, Wrong> {
-    let full = errand.workspace.join(path);
+fn task_from_file(
+    request: &RunRequest,
+    path: &Path,
+    title: Option<String>,
+) -> Result<Task, ConfigError> {
+    let full = request.workspace.join(path);
     match std::fs::metadata(&full) {
-        Ok(data) if !data.is_file() => wrong(
+        Ok(data) if !data.is_file() => config_error(
             format!("cannot read prompt file: {}", path.display()),
-            "it is read anew for every iteration, and must be a regular file",
+            "it must be a regular file: it is read again before every iteration",
         ),
-        Ok(_) if full.to_str().is_none() => wrong(
-            format!("cannot use the prompt file: {}", path.display()),
-            "its path is not UTF-8: rename it",
+        Ok(_) if full.to_str().is_none() => config_error(
+            format!("cannot use prompt file: {}", path.display()),
+            "rename it: its path is not UTF-8",
         ),
-        Ok(_) if std::fs::File::open(&full).is_err() => wrong(
+        Ok(_) if std::fs::File::open(&full).is_err() => config_error(
             format!("cannot read prompt file: {}", path.display()),
-            "you may not read it: see its permissions",
+            "check its permissions",
         ),
         Ok(_) => Ok(Task {
             title,
             text: None,
             file: Some(full),
         }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => wrong(
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => config_error(
             format!("prompt file not found: {}", path.display()),
-            "write it, or name another file",
+            "create it, or name another file",
         ),
-        Err(error) => wrong(
+        Err(error) => config_error(
             format!("cannot read prompt file: {}", path.display()),
             error.to_string(),
         ),

@@ -1,38 +1,38 @@
-//! What words become, and which are refused.
+//! Which plans requests and settings become, and which are rejected.
 
 use super::*;
-use crate::engine::plan::{Approve, Delivery, OnFail};
+use crate::engine::plan::{Approve, OnFail, PromptDelivery};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-fn errand() -> Errand {
-    Errand {
+fn request() -> RunRequest {
+    RunRequest {
         task: Some("fix it".into()),
         command: vec!["agent".into()],
         workspace: "/nowhere".into(),
-        ..Errand::default()
+        ..RunRequest::default()
     }
 }
 
-/// The defaults with these flags on top.
-fn with(flags: &Value) -> Stack {
-    let mut stack = Stack::defaults();
+/// A stack of the defaults and these flags.
+fn stack_with(flags: &Value) -> LayerStack {
+    let mut stack = LayerStack::defaults();
     stack.push(layer(Origin::Flag, flags));
     stack
 }
 
 fn layer(origin: Origin, values: &Value) -> Layer {
-    let values = validate::settle_all(keys::table(), values.as_object().unwrap(), "").unwrap();
+    let values = validate::normalize_all(keys::table(), values.as_object().unwrap(), "").unwrap();
     Layer { origin, values }
 }
 
-fn refused(flags: &Value, errand: &Errand) -> Wrong {
-    plan(&with(flags), errand).expect_err("this must be refused")
+fn rejected(flags: &Value, request: &RunRequest) -> ConfigError {
+    build_plan(&stack_with(flags), request).expect_err("an error")
 }
 
 #[test]
-fn the_defaults_are_those_of_the_documentation() {
-    let plan = plan(&Stack::defaults(), &errand()).unwrap();
+fn the_defaults_match_the_documentation() {
+    let plan = build_plan(&LayerStack::defaults(), &request()).unwrap();
     assert_eq!(plan.limits.iterations, Some(25));
     assert_eq!(plan.limits.failures, Some(5));
     assert_eq!(plan.limits.cost_usd, None);
@@ -67,7 +67,7 @@ fn zero_and_null_mean_no_limit() {
             .iter()
             .map(|key| ((*key).to_owned(), none.clone()))
             .collect();
-        let plan = plan(&with(&Value::Object(flags)), &errand()).unwrap();
+        let plan = build_plan(&stack_with(&Value::Object(flags)), &request()).unwrap();
         assert_eq!(plan.limits, Limits::default());
     }
 }
@@ -75,7 +75,7 @@ fn zero_and_null_mean_no_limit() {
 #[test]
 fn equal_slugs_get_a_number() {
     let checks = json!({ "checks": ["cargo test --all", "cargo  test, all", "…", "!"] });
-    let plan = plan(&with(&checks), &errand()).unwrap();
+    let plan = build_plan(&stack_with(&checks), &request()).unwrap();
     let slugs: Vec<&str> = plan
         .proof
         .checks
@@ -89,51 +89,52 @@ fn equal_slugs_get_a_number() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
-    let error = |flags: Value, errand: &Errand| refused(&flags, errand).error;
-    assert!(error(json!({ "prompt": "x" }), &errand()).contains("TASK and --prompt"));
-    let no_task = Errand {
+fn contradictory_input_is_rejected() {
+    let error = |flags: Value, request: &RunRequest| rejected(&flags, request).message;
+    assert!(error(json!({ "prompt": "x" }), &request()).contains("TASK and --prompt"));
+    let no_task = RunRequest {
         task: None,
-        ..errand()
+        ..request()
     };
     let both = json!({ "prompt": "x", "promptFile": "y" });
     assert!(error(both, &no_task).contains("--prompt and --prompt-file"));
     assert!(
         error(
             json!({}),
-            &Errand {
+            &RunRequest {
                 task: Some("  ".into()),
-                ..errand()
+                ..request()
             }
         )
         .contains("no task")
     );
     let missing = error(json!({ "promptFile": "missing.md" }), &no_task);
     assert_eq!(missing, "prompt file not found: missing.md");
-    assert!(error(json!({ "checks": [" "] }), &errand()).contains("empty"));
-    let Wrong { error: words, hint } = refused(&json!({ "donePattern": "(?=x)" }), &errand());
+    assert!(error(json!({ "checks": [" "] }), &request()).contains("empty"));
+    let ConfigError { message, hint } = rejected(&json!({ "donePattern": "(?=x)" }), &request());
     assert!(
-        words.contains("--done-pattern") && hint.contains("look-around"),
-        "{words} {hint}"
+        message.contains("--done-pattern") && hint.contains("look-around"),
+        "{message} {hint}"
     );
     let both = json!({ "promise": "x", "noPromise": true });
-    assert!(error(both, &errand()).contains("contradict"));
+    assert!(error(both, &request()).contains("contradict"));
     assert!(
-        refused(&json!({ "maxCost": 1 }), &errand())
+        rejected(&json!({ "maxCost": 1 }), &request())
             .hint
             .contains("--allow-unknown-cost")
     );
     for flag in ["agent", "model", "approve"] {
         let value = if flag == "approve" { "all" } else { "claude" };
         assert!(
-            error(json!({ flag: value }), &errand()).contains(&format!("--{flag} and a command"))
+            error(json!({ flag: value }), &request())
+                .contains(&format!("--{flag} cannot be combined"))
         );
     }
 }
 
 #[test]
-fn a_higher_layer_takes_away_what_it_leaves_no_room_for() {
-    let mut stack = Stack::defaults();
+fn a_higher_layer_replaces_conflicting_keys_of_lower_ones() {
+    let mut stack = LayerStack::defaults();
     let below = json!({
         "noPromise": true,
         "promptFile": "spec.md",
@@ -145,7 +146,7 @@ fn a_higher_layer_takes_away_what_it_leaves_no_room_for() {
         Origin::Flag,
         &json!({ "promise": "x", "prompt": "words", "agent": "codex", "scm": ["push"] }),
     ));
-    let all = Settings::of(&stack);
+    let all = Settings::from_layers(&stack);
     assert_eq!((all.promise.as_deref(), all.no_promise), (Some("x"), false));
     assert_eq!(
         (all.prompt.as_deref(), all.prompt_file),
@@ -170,20 +171,20 @@ fn a_higher_layer_takes_away_what_it_leaves_no_room_for() {
 }
 
 #[test]
-fn every_preset_makes_a_command_at_every_level() {
+fn every_preset_has_a_command_for_every_approval_level() {
     let presets = agents::presets(&BTreeMap::default()).unwrap();
     assert_eq!(presets.len(), 12);
     for (name, preset) in presets {
         for level in ["none", "edits", "all"] {
-            let no_command = Errand {
+            let no_command = RunRequest {
                 command: vec![],
-                ..errand()
+                ..request()
             };
             let flags = json!({ "agent": name, "approve": level });
-            let agent = plan(&with(&flags), &no_command).unwrap().agent;
+            let agent = build_plan(&stack_with(&flags), &no_command).unwrap().agent;
             assert_eq!(agent.command[0], preset.command[0]);
             assert!(
-                agent.command.ends_with(&preset.prompt_words),
+                agent.command.ends_with(&preset.prompt_args),
                 "{name}: {:?}",
                 agent.command
             );
@@ -193,7 +194,7 @@ fn every_preset_makes_a_command_at_every_level() {
 }
 
 #[test]
-fn words_of_the_user_come_after_the_headless_ones() {
+fn user_flags_come_after_the_headless_arguments() {
     let flags = json!({
         "agents": { "mine": {
             "command": "my-agent --fast",
@@ -207,16 +208,16 @@ fn words_of_the_user_come_after_the_headless_ones() {
         "approve": "ALL",
         "model": "big one",
     });
-    let agent = plan(
-        &with(&flags),
-        &Errand {
+    let agent = build_plan(
+        &stack_with(&flags),
+        &RunRequest {
             command: vec![],
-            ..errand()
+            ..request()
         },
     )
     .unwrap()
     .agent;
-    let words = [
+    let expected = [
         "my-agent",
         "--fast",
         "run",
@@ -228,18 +229,21 @@ fn words_of_the_user_come_after_the_headless_ones() {
         "--d",
         "--message-file",
     ];
-    assert_eq!(agent.command, words);
+    assert_eq!(agent.command, expected);
     assert_eq!(
         (agent.prompt, agent.approve),
-        (Delivery::File, Some(Approve::All))
+        (PromptDelivery::File, Some(Approve::All))
     );
     assert_eq!(agent.env.get("MODE").map(String::as_str), Some("auto"));
 }
 
 #[test]
-fn a_check_may_have_a_timeout_and_an_action_of_its_own() {
+fn a_check_can_have_its_own_timeout_and_fail_action() {
     let checks = json!({ "guardrails": [{ "command": "a", "failAction": "REPLACE", "timeout": "1h" }, "b"] });
-    let checks = plan(&with(&checks), &errand()).unwrap().proof.checks;
+    let checks = build_plan(&stack_with(&checks), &request())
+        .unwrap()
+        .proof
+        .checks;
     assert_eq!(
         (checks[0].on_fail, checks[0].timeout_ms),
         (OnFail::Replace, 3_600_000)
@@ -251,18 +255,18 @@ fn a_check_may_have_a_timeout_and_an_action_of_its_own() {
 }
 
 #[test]
-fn a_model_belongs_to_the_agent_that_it_was_named_with() {
-    let mut stack = Stack::defaults();
+fn a_model_applies_only_to_the_agent_it_was_set_with() {
+    let mut stack = LayerStack::defaults();
     stack.push(layer(
         Origin::File("project".into()),
         &json!({ "agent": "claude", "model": "opus" }),
     ));
-    let words = |stack: &Stack| {
-        plan(
+    let command = |stack: &LayerStack| {
+        build_plan(
             stack,
-            &Errand {
+            &RunRequest {
                 command: vec![],
-                ..errand()
+                ..request()
             },
         )
         .unwrap()
@@ -270,38 +274,41 @@ fn a_model_belongs_to_the_agent_that_it_was_named_with() {
         .command
         .join(" ")
     };
-    assert!(words(&stack).contains("--model opus"));
+    assert!(command(&stack).contains("--model opus"));
     stack.push(layer(
         Origin::File("local".into()),
         &json!({ "agent": { "flags": ["-x"] } }),
     ));
     assert!(
-        words(&stack).contains("--model opus"),
+        command(&stack).contains("--model opus"),
         "the agent is the same"
     );
     stack.push(layer(Origin::Flag, &json!({ "agent": "claude" })));
-    assert!(words(&stack).ends_with("--model opus -x"), "and still is");
+    assert!(
+        command(&stack).ends_with("--model opus -x"),
+        "the agent is still the same"
+    );
     let mut other = stack.clone();
     other.push(layer(
         Origin::Flag,
         &json!({ "agent": { "command": "/opt/bin/codex" } }),
     ));
     assert!(
-        !words(&other).contains("opus") && !words(&other).contains("-x"),
+        !command(&other).contains("opus") && !command(&other).contains("-x"),
         "{}",
-        words(&other)
+        command(&other)
     );
     stack.push(layer(Origin::Flag, &json!({ "agent": "codex" })));
     assert!(
-        !words(&stack).contains("opus"),
-        "a model of one is none of another"
+        !command(&stack).contains("opus"),
+        "the model of one agent is not used for another"
     );
     assert_eq!(
         *stack.origin(&["model"]),
         Origin::Default,
-        "and it is seen that nobody names one"
+        "no layer sets a model"
     );
-    let mut stack = Stack::defaults();
+    let mut stack = LayerStack::defaults();
     stack.push(layer(
         Origin::File("user".into()),
         &json!({ "model": "opus" }),
@@ -311,34 +318,37 @@ fn a_model_belongs_to_the_agent_that_it_was_named_with() {
         &json!({ "agent": "claude" }),
     ));
     assert!(
-        words(&stack).contains("--model opus"),
-        "a model that was named with no agent is anybody's"
+        command(&stack).contains("--model opus"),
+        "a model set without an agent applies to any agent"
     );
 }
 
 #[test]
-fn nothing_is_refused_or_understood_for_every_key() {
-    let named = |key: &keys::Key, value: &Value| json!({ key.name.clone(): value });
+fn null_is_accepted_or_rejected_for_every_key_without_a_panic() {
+    let named = |key: &keys::SettingKey, value: &Value| json!({ key.name.clone(): value });
     for key in keys::table() {
-        let inner = key.inner.iter().map(|inner| named(inner, &Value::Null));
+        let inner = key.children.iter().map(|inner| named(inner, &Value::Null));
         let inner: Vec<Value> = match key.kind {
-            keys::Kind::Objects => inner.map(|one| json!([one])).collect(),
-            keys::Kind::Map => inner.map(|one| json!({ "claude": one })).collect(),
+            keys::SettingKind::Objects => inner.map(|one| json!([one])).collect(),
+            keys::SettingKind::Map => inner.map(|one| json!({ "claude": one })).collect(),
             _ => inner.collect(),
         };
         for value in [Value::Null].iter().chain(&inner) {
             let settings = named(key, value);
-            let settled = validate::settle_all(keys::table(), settings.as_object().unwrap(), "");
-            if let Ok(values) = settled {
-                let mut stack = Stack::defaults();
+            let normalized =
+                validate::normalize_all(keys::table(), settings.as_object().unwrap(), "");
+            if let Ok(values) = normalized {
+                let mut stack = LayerStack::defaults();
                 stack.push(Layer {
                     origin: Origin::Flag,
                     values,
                 });
-                // What it comes to may be wrong, but not a surprise.
-                let _ = plan(&stack, &errand());
-                if let Err(wrong) = agents::all(&stack, &Settings::of(&stack).agents) {
-                    assert_eq!(wrong.error, "agents.claude: command is missing");
+                // The plan may be rejected, but building it must not panic.
+                let _ = build_plan(&stack, &request());
+                if let Err(error) =
+                    agents::load_presets(&stack, &Settings::from_layers(&stack).agents)
+                {
+                    assert_eq!(error.message, "agents.claude: command is missing");
                 }
             }
         }
@@ -346,14 +356,14 @@ fn nothing_is_refused_or_understood_for_every_key() {
 }
 
 #[test]
-fn a_known_agent_called_as_a_person_would_gets_a_terminal() {
+fn a_known_agent_without_headless_flags_gets_a_terminal() {
     let terminal = |command: &str, flags: Value| {
         let command = command.split(' ').map(str::to_owned).collect();
-        let plan = plan(
-            &with(&flags),
-            &Errand {
+        let plan = build_plan(
+            &stack_with(&flags),
+            &RunRequest {
                 command,
-                ..errand()
+                ..request()
             },
         )
         .unwrap();
@@ -393,12 +403,12 @@ fn a_known_agent_called_as_a_person_would_gets_a_terminal() {
 }
 
 #[test]
-fn on_a_terminal_a_known_agent_loses_its_headless_words_and_keeps_the_others() {
-    let errand = Errand {
+fn on_a_terminal_a_known_agent_gets_all_but_its_headless_arguments() {
+    let request = RunRequest {
         command: vec![],
-        ..errand()
+        ..request()
     };
-    let called = |flags: Value| plan(&with(&flags), &errand).unwrap().agent;
+    let called = |flags: Value| build_plan(&stack_with(&flags), &request).unwrap().agent;
     let agent = called(json!({ "pty": true, "agent": "codex", "model": "m", "approve": "all" }));
     assert_eq!(
         agent.command.join(" "),
@@ -408,29 +418,33 @@ fn on_a_terminal_a_known_agent_loses_its_headless_words_and_keeps_the_others() {
     let agent = called(json!({ "pty": true, "agent": "aider" }));
     assert_eq!(
         agent.prompt,
-        Delivery::Stdin,
-        "it is typed, and no file is named"
+        PromptDelivery::Stdin,
+        "the prompt is typed, not passed as a file"
     );
     assert!(!agent.command.iter().any(|word| word == "--message-file"));
     assert!(!called(json!({ "agent": "codex" })).terminal);
 }
 
 #[test]
-fn the_pattern_of_a_screen_that_is_ready_is_looked_at_first() {
+fn the_ready_pattern_is_validated() {
     let own = |ready: &str| json!({ "agent": "mine", "agents": { "mine": { "command": "x", "ready": ready } } });
-    let errand = Errand {
+    let request = RunRequest {
         command: vec![],
-        ..errand()
+        ..request()
     };
-    let wrong = refused(&own("("), &errand);
-    assert!(wrong.error.contains("agents.mine.ready"), "{}", wrong.error);
-    let command = Errand {
+    let error = rejected(&own("("), &request);
+    assert!(
+        error.message.contains("agents.mine.ready"),
+        "{}",
+        error.message
+    );
+    let command = RunRequest {
         command: vec!["x".into()],
-        ..errand.clone()
+        ..request.clone()
     };
     let flags = json!({ "pty": true, "agents": { "mine": { "command": "x", "ready": "> $" } } });
     assert_eq!(
-        plan(&with(&flags), &command)
+        build_plan(&stack_with(&flags), &command)
             .unwrap()
             .agent
             .ready

@@ -1,4 +1,5 @@
-//! How durations, sizes and backoffs are written: `90`, `90s`, `5m`, `2h`; `64MiB`; `1s..300s`.
+//! Parses durations (`90`, `90s`, `5m`, `2h`), sizes (`64MiB`), backoffs (`1s..300s`), counts and
+//! amounts.
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
@@ -7,22 +8,22 @@ use std::str::FromStr;
 
 /// A duration in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd)]
-pub struct Span(pub u64);
+pub(crate) struct Millis(pub(crate) u64);
 
 /// A size in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Size(pub u64);
+pub(crate) struct ByteSize(pub(crate) u64);
 
-/// The shortest and the longest rest after failures.
+/// The shortest and the longest wait after failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backoff {
-    /// After the first failure.
-    pub base: Span,
-    /// At the most.
-    pub cap: Span,
+pub(crate) struct BackoffRange {
+    /// The wait after the first failure; it doubles with each one that follows.
+    pub(crate) base: Millis,
+    /// The longest wait.
+    pub(crate) cap: Millis,
 }
 
-impl FromStr for Span {
+impl FromStr for Millis {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -34,12 +35,13 @@ impl FromStr for Span {
             ("d", 86_400_000.0),
             ("", 1000.0),
         ];
-        let ms = with_unit(text, &units).ok_or("a duration reads 90, 90s, 5m, 12h or 30d")?;
+        let ms =
+            parse_with_unit(text, &units).ok_or("write a duration as 90, 90s, 5m, 12h or 30d")?;
         Ok(Self(ms))
     }
 }
 
-impl FromStr for Size {
+impl FromStr for ByteSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -50,36 +52,38 @@ impl FromStr for Size {
             ("B", 1.0),
             ("", 1.0),
         ];
-        let bytes = with_unit(text, &units).ok_or("a size reads 65536, 512KiB, 64MiB or 2GiB")?;
+        let bytes =
+            parse_with_unit(text, &units).ok_or("write a size as 65536, 512KiB, 64MiB or 2GiB")?;
         Ok(Self(bytes))
     }
 }
 
-impl FromStr for Backoff {
+impl FromStr for BackoffRange {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (base, cap) = text.split_once("..").ok_or("a backoff reads 1s..300s")?;
+        let (base, cap) = text.split_once("..").ok_or("write a backoff as 1s..300s")?;
         let backoff = Self {
             base: base.parse()?,
             cap: cap.parse()?,
         };
         if backoff.base.0 > backoff.cap.0 {
-            Err("a backoff's first rest is at most its last".into())
+            Err("the first duration of a backoff must not exceed the second".into())
         } else {
             Ok(backoff)
         }
     }
 }
 
-/// A number of things.
-pub fn count<T: FromStr>(text: &str) -> Result<T, String> {
+/// Parses a whole number.
+pub(crate) fn parse_count<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse()
-        .map_err(|_| "it is a whole number, 0 or more".into())
+        .map_err(|_| "expected a whole number, 0 or more".into())
 }
 
-/// A text, which may be a list whose items begin with `-`. A single such word is a flag in the wrong place.
-pub fn words(text: &str) -> Result<String, String> {
+/// Accepts any text, such as a list whose items begin with `-`. A single word that begins with `-`
+/// is a flag, which means that the text itself is missing.
+pub(crate) fn parse_text(text: &str) -> Result<String, String> {
     let is_flag = text.len() > 1 && text.starts_with('-') && !text.contains(char::is_whitespace);
     if is_flag {
         Err("the text is missing before that flag".into())
@@ -88,34 +92,35 @@ pub fn words(text: &str) -> Result<String, String> {
     }
 }
 
-/// An amount of dollars.
-pub fn amount(text: &str) -> Result<f64, String> {
+/// Parses an amount of dollars.
+pub(crate) fn parse_amount(text: &str) -> Result<f64, String> {
     let usd = text
         .parse()
         .ok()
         .filter(|usd: &f64| usd.is_finite() && *usd >= 0.0);
-    usd.ok_or_else(|| "an amount in dollars reads 2.50".into())
+    usd.ok_or_else(|| "write an amount in dollars as 2.50".into())
 }
 
-/// The first unit that the text ends with; the empty one must come last.
-fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
+/// Multiplies a number by the first of `units` that the text ends with; the empty unit must come
+/// last.
+fn parse_with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
     let text = text.trim();
     let (number, factor) = units
         .iter()
         .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
     let number: f64 = number.trim_end().parse().ok()?;
     let value = number * factor;
-    // Beyond this nobody means it, and adding to a clock must stay safe.
+    // The cap keeps additions to a clock from overflowing.
     (number >= 0.0 && value <= 1e15 && !text.starts_with('+')).then_some(value as u64)
 }
 
-/// Reads a value written as a bare number or as text.
-macro_rules! read_as_text {
+/// Deserializes a value from a string or a bare number.
+macro_rules! deserialize_from_text {
     ($($name:ident: $expecting:literal),*) => { $(
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl Visitor<'_> for Text {
+                struct TextVisitor;
+                impl Visitor<'_> for TextVisitor {
                     type Value = $name;
                     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                         f.write_str($expecting)
@@ -133,20 +138,24 @@ macro_rules! read_as_text {
                         self.visit_str(&number.to_string())
                     }
                 }
-                deserializer.deserialize_any(Text)
+                deserializer.deserialize_any(TextVisitor)
             }
         }
     )* };
 }
 
-read_as_text!(Span: "a duration such as \"5m\"", Size: "a size such as \"64MiB\"", Backoff: "a backoff such as \"1s..300s\"");
+deserialize_from_text!(
+    Millis: "a duration such as \"5m\"",
+    ByteSize: "a size such as \"64MiB\"",
+    BackoffRange: "a backoff such as \"1s..300s\""
+);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read() {
+    fn durations_are_parsed() {
         for (text, ms) in [
             ("90", Some(90_000)),
             ("90s", Some(90_000)),
@@ -167,23 +176,27 @@ mod tests {
             ("1e300", None),
             ("s", None),
         ] {
-            assert_eq!(text.parse::<Span>().ok().map(|span| span.0), ms, "{text:?}");
+            assert_eq!(
+                text.parse::<Millis>().ok().map(|millis| millis.0),
+                ms,
+                "{text:?}"
+            );
         }
     }
 
     #[test]
-    fn sizes_and_backoffs_are_read() {
-        assert_eq!("64MiB".parse(), Ok(Size(67_108_864)));
-        assert_eq!("10".parse(), Ok(Size(10)));
-        assert!("10kb".parse::<Size>().is_err());
+    fn sizes_and_backoffs_are_parsed() {
+        assert_eq!("64MiB".parse(), Ok(ByteSize(67_108_864)));
+        assert_eq!("10".parse(), Ok(ByteSize(10)));
+        assert!("10kb".parse::<ByteSize>().is_err());
         assert_eq!(
             "1s..300s".parse(),
-            Ok(Backoff {
-                base: Span(1000),
-                cap: Span(300_000)
+            Ok(BackoffRange {
+                base: Millis(1000),
+                cap: Millis(300_000)
             })
         );
-        assert!("5s..1s".parse::<Backoff>().is_err());
-        assert!("5s".parse::<Backoff>().is_err());
+        assert!("5s..1s".parse::<BackoffRange>().is_err());
+        assert!("5s".parse::<BackoffRange>().is_err());
     }
 }

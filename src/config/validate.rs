@@ -1,266 +1,266 @@
-//! Is a value what its key asks for? Each comes out in one form, whatever spelling and short form it came in.
+//! Validates values against the table of settings and normalizes them: canonical key names, no
+//! shorthands.
 
-use super::keys::{Key, Kind, camel, find, kebab, nearest};
-use super::units::{Backoff, Size, Span};
+use super::keys::{SettingKey, SettingKind, camel_case, find, kebab_case, nearest};
+use super::units::{BackoffRange, ByteSize, Millis};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
 
-/// What is wrong with a value, and where in its layer.
+/// A value that its key does not accept.
 #[derive(Debug, PartialEq)]
-pub struct Flaw {
-    /// The key as a path, `checks[1].failAction`.
-    pub place: String,
-    /// What is wrong with it.
-    pub error: String,
-    /// What would be right.
-    pub hint: String,
+pub(crate) struct ValueError {
+    /// The path of the key, as in `checks[1].failAction`.
+    pub(crate) path: String,
+    /// What is invalid; a predicate whose subject is the path.
+    pub(crate) message: String,
+    /// A valid example, or what to do instead.
+    pub(crate) hint: String,
 }
 
-fn flaw<T>(place: &str, error: String, hint: impl Into<String>) -> Result<T, Flaw> {
-    Err(Flaw {
-        place: place.into(),
-        error,
+fn value_error<T>(path: &str, message: String, hint: impl Into<String>) -> Result<T, ValueError> {
+    Err(ValueError {
+        path: path.into(),
+        message,
         hint: hint.into(),
     })
 }
 
-/// The settings in an object, by their one name each.
-pub fn settle_all(
-    keys: &[Key],
+/// Normalizes all settings in an object; `path` leads to the object.
+pub(crate) fn normalize_all(
+    keys: &[SettingKey],
     object: &Map<String, Value>,
-    place: &str,
-) -> Result<Map<String, Value>, Flaw> {
-    let mut settled = Map::new();
+    path: &str,
+) -> Result<Map<String, Value>, ValueError> {
+    let mut normalized = Map::new();
     for (name, value) in object {
-        let inner = if place.is_empty() {
+        let inner = if path.is_empty() {
             name.clone()
         } else {
-            format!("{place}.{name}")
+            format!("{path}.{name}")
         };
         let Some(key) = find(keys, name) else {
-            return unknown(keys, &inner, name);
+            return unknown_key(keys, &inner, name);
         };
         if key.required && value.is_null() {
             continue;
         }
-        if settled
-            .insert(key.name.clone(), settle(key, value, &inner)?)
+        if normalized
+            .insert(key.name.clone(), normalize(key, value, &inner)?)
             .is_some()
         {
-            let hint = format!("it is {} in another spelling: keep one", key.camel());
-            return flaw(&inner, "is given twice".into(), hint);
+            let hint = format!("keep one spelling of {}", key.camel_case());
+            return value_error(&inner, "is set twice".into(), hint);
         }
     }
     for key in keys.iter().filter(|key| key.required) {
-        if !settled.contains_key(&key.name) {
-            return flaw(place, format!("has no {}", key.camel()), example(key));
+        if !normalized.contains_key(&key.name) {
+            return value_error(path, format!("has no {}", key.camel_case()), example(key));
         }
     }
-    Ok(settled)
+    Ok(normalized)
 }
 
-fn unknown<T>(keys: &[Key], place: &str, name: &str) -> Result<T, Flaw> {
-    // Files say `preflight: false` where the command line says `--no-preflight`.
-    let kebab = kebab(name);
+fn unknown_key<T>(keys: &[SettingKey], path: &str, name: &str) -> Result<T, ValueError> {
+    // `--no-preflight` on the command line is `preflight: false` in files.
+    let kebab = kebab_case(name);
     let is_flag =
-        |key: &&Key| key.flag.as_ref() == Some(&kebab) || key.flag_aliases.contains(&kebab);
+        |key: &&SettingKey| key.flag.as_ref() == Some(&kebab) || key.flag_aliases.contains(&kebab);
     if let Some(key) = keys.iter().find(is_flag) {
-        return flaw(
-            place,
+        return value_error(
+            path,
             "is a flag, not a setting".into(),
-            format!("say {}: false", key.camel()),
+            format!("use {}: false", key.camel_case()),
         );
     }
     let known: Vec<String> = keys
         .iter()
         .flat_map(|key| std::iter::once(&key.name).chain(&key.aliases))
-        .map(|name| camel(name))
+        .map(|name| camel_case(name))
         .collect();
-    let hint = match nearest(&camel(&kebab), known.iter().map(String::as_str)) {
-        Some(meant) => format!("did you mean {meant}?"),
-        None if keys.len() < 20 => format!("there are {}", known.join(", ")),
-        None => "ralph config shows every setting".into(),
+    let hint = match nearest(&camel_case(&kebab), known.iter().map(String::as_str)) {
+        Some(suggestion) => format!("did you mean {suggestion}?"),
+        None if keys.len() < 20 => format!("known keys: {}", known.join(", ")),
+        None => "ralph config lists every setting".into(),
     };
-    flaw(place, "is not a setting".into(), hint)
+    value_error(path, "is not a setting".into(), hint)
 }
 
-/// One value in its one form.
-pub fn settle(key: &Key, value: &Value, place: &str) -> Result<Value, Flaw> {
-    let wrong = || {
-        flaw(
-            place,
-            format!("must be {}, not {}", expected(key), shortened(value)),
-            example(key),
-        )
-    };
+/// Validates and normalizes one value; `path` leads to it.
+pub(crate) fn normalize(key: &SettingKey, value: &Value, path: &str) -> Result<Value, ValueError> {
+    let invalid = || unexpected(key, value, path);
     let text = |parse: fn(&str) -> bool| match value {
         Value::String(text) if parse(text) => Ok(value.clone()),
-        _ => wrong(),
+        _ => invalid(),
     };
-    let or_none = |settled: Option<Value>| match (value, settled) {
+    let or_none = |normalized: Option<Value>| match (value, normalized) {
         (Value::Null, _) => Ok(json!(0)),
-        (_, Some(settled)) => Ok(settled),
-        _ => wrong(),
+        (_, Some(normalized)) => Ok(normalized),
+        _ => invalid(),
     };
     match key.kind {
-        Kind::Text | Kind::Path if value.is_null() && key.may_be_nothing() => Ok(Value::Null),
-        Kind::Text | Kind::Path => text(|_| true),
-        Kind::Switch if value.is_boolean() => Ok(value.clone()),
-        Kind::Branch => match value {
+        SettingKind::Text | SettingKind::Path if value.is_null() && key.is_nullable() => {
+            Ok(Value::Null)
+        }
+        SettingKind::Text | SettingKind::Path => text(|_| true),
+        SettingKind::Switch if value.is_boolean() => Ok(value.clone()),
+        SettingKind::Branch => match value {
             Value::Null => Ok(json!(false)),
             Value::Bool(_) => Ok(value.clone()),
-            // A flag has no other way to say yes or no.
-            Value::String(word) if word == "true" || word == "false" => Ok(json!(word == "true")),
+            // The flag passes booleans as text.
+            Value::String(text) if text == "true" || text == "false" => Ok(json!(text == "true")),
             _ => text(|branch| !branch.trim().is_empty()),
         },
-        Kind::Count => or_none(
+        SettingKind::Count => or_none(
             value
                 .as_u64()
                 .filter(|count| u32::try_from(*count).is_ok())
                 .map(Value::from),
         ),
-        Kind::Code => or_none(value.as_u64().filter(|code| *code <= 255).map(Value::from)),
-        Kind::Amount => or_none(value.as_f64().filter(|usd| *usd >= 0.0).map(Value::from)),
-        Kind::Duration => or_none(written::<Span>(value)),
-        Kind::Size => written::<Size>(value).map_or_else(wrong, Ok),
-        Kind::Backoff => written::<Backoff>(value).map_or_else(wrong, Ok),
-        Kind::Choice => match value.as_str().map(str::to_lowercase) {
-            Some(word) if key.choices.contains(&word) => Ok(word.into()),
-            _ => wrong(),
+        SettingKind::Code => or_none(value.as_u64().filter(|code| *code <= 255).map(Value::from)),
+        SettingKind::Amount => or_none(value.as_f64().filter(|usd| *usd >= 0.0).map(Value::from)),
+        SettingKind::Duration => or_none(if_parses::<Millis>(value)),
+        SettingKind::Size => if_parses::<ByteSize>(value).map_or_else(invalid, Ok),
+        SettingKind::Backoff => if_parses::<BackoffRange>(value).map_or_else(invalid, Ok),
+        SettingKind::Choice => match value.as_str().map(str::to_lowercase) {
+            Some(choice) if key.choices.contains(&choice) => Ok(choice.into()),
+            _ => invalid(),
         },
-        Kind::Texts => list(key, value, place, |item, _| {
+        SettingKind::Texts => normalize_list(key, value, path, |item, _| {
             item.is_string().then(|| Ok(item.clone()))
         }),
-        Kind::Command => match value {
-            Value::String(line) => split(line, place),
-            _ => words(key, value, place),
+        SettingKind::Command => match value {
+            Value::String(line) => split_args(line, path),
+            _ => split_each(key, value, path),
         },
-        Kind::Variables => match value {
+        SettingKind::Variables => match value {
             Value::Object(all) if all.values().all(Value::is_string) => Ok(value.clone()),
-            _ => wrong(),
+            _ => invalid(),
         },
-        Kind::Object => match (value, &key.bare) {
-            (Value::Object(object), _) => Ok(Value::Object(settle_all(&key.inner, object, place)?)),
+        SettingKind::Object => match (value, &key.shorthand) {
+            (Value::Object(object), _) => {
+                Ok(Value::Object(normalize_all(&key.children, object, path)?))
+            }
             (Value::Null, _) => Ok(Value::Null),
-            (_, Some(_)) => bare(key, value, place),
-            _ => wrong(),
+            (_, Some(_)) => expand_shorthand(key, value, path),
+            _ => invalid(),
         },
-        Kind::Objects => list(key, value, place, |item, place| match item {
-            Value::Object(object) => Some(settle_all(&key.inner, object, place).map(Value::Object)),
-            Value::String(_) if key.bare.is_some() => Some(bare(key, item, place)),
+        SettingKind::Objects => normalize_list(key, value, path, |item, path| match item {
+            Value::Object(object) => {
+                Some(normalize_all(&key.children, object, path).map(Value::Object))
+            }
+            Value::String(_) if key.shorthand.is_some() => Some(expand_shorthand(key, item, path)),
             _ => None,
         }),
-        Kind::Map => match value {
+        SettingKind::Map => match value {
             Value::Object(all) => {
                 let entries = all.iter().map(|(name, entry)| {
-                    let place = format!("{place}.{name}");
+                    let path = format!("{path}.{name}");
                     match entry {
                         Value::Object(object) => Ok((
                             name.clone(),
-                            Value::Object(settle_all(&key.inner, object, &place)?),
+                            Value::Object(normalize_all(&key.children, object, &path)?),
                         )),
-                        _ => flaw(
-                            &place,
-                            format!("must be an object, not {}", shortened(entry)),
+                        _ => value_error(
+                            &path,
+                            format!("must be an object, not {}", describe(entry)),
                             example(key),
                         ),
                     }
                 });
                 Ok(Value::Object(entries.collect::<Result<_, _>>()?))
             }
-            _ => wrong(),
+            _ => invalid(),
         },
-        Kind::Switch => wrong(),
+        SettingKind::Switch => invalid(),
     }
 }
 
-/// A bare value stands for an object with the one key that people mean by it.
-fn bare(key: &Key, value: &Value, place: &str) -> Result<Value, Flaw> {
-    let inner = key.bare_key().expect("the table has one");
-    // One task is a list of one.
-    let listed = json!([value]);
-    let value = if inner.is_list() && value.is_string() {
-        &listed
+fn unexpected<T>(key: &SettingKey, value: &Value, path: &str) -> Result<T, ValueError> {
+    value_error(
+        path,
+        format!("must be {}, not {}", expected(key), describe(value)),
+        example(key),
+    )
+}
+
+/// Turns a plain value into an object with the key's shorthand child.
+fn expand_shorthand(key: &SettingKey, value: &Value, path: &str) -> Result<Value, ValueError> {
+    let child = key.shorthand_key().expect("the key has a shorthand");
+    // A single text is a list of one.
+    let as_list = json!([value]);
+    let value = if child.is_list() && value.is_string() {
+        &as_list
     } else {
         value
     };
-    let fits = if inner.is_list() {
+    let is_valid = if child.is_list() {
         value.is_array()
     } else {
         value.is_string()
     };
-    if !fits {
-        return flaw(
-            place,
-            format!("must be {}, not {}", expected(key), shortened(value)),
-            example(key),
-        );
+    if !is_valid {
+        return unexpected(key, value, path);
     }
-    Ok(json!({ inner.name.clone(): settle(inner, value, place)? }))
+    Ok(json!({ child.name.clone(): normalize(child, value, path)? }))
 }
 
-fn list(
-    key: &Key,
+fn normalize_list(
+    key: &SettingKey,
     value: &Value,
-    place: &str,
-    item: impl Fn(&Value, &str) -> Option<Result<Value, Flaw>>,
-) -> Result<Value, Flaw> {
+    path: &str,
+    item: impl Fn(&Value, &str) -> Option<Result<Value, ValueError>>,
+) -> Result<Value, ValueError> {
     let items = match value {
         Value::Null => return Ok(json!([])),
         Value::Array(items) => items,
-        _ => {
-            return flaw(
-                place,
-                format!("must be {}, not {}", expected(key), shortened(value)),
-                example(key),
-            );
-        }
+        _ => return unexpected(key, value, path),
     };
-    let settled = items.iter().enumerate().map(|(number, value)| {
-        let place = format!("{place}[{number}]");
-        item(value, &place).unwrap_or_else(|| {
+    let normalized = items.iter().enumerate().map(|(number, value)| {
+        let path = format!("{path}[{number}]");
+        item(value, &path).unwrap_or_else(|| {
             let what = match key.kind {
-                Kind::Objects if key.bare.is_some() => "a text or an object",
-                Kind::Objects => "an object",
-                _ => "a text",
+                SettingKind::Objects if key.shorthand.is_some() => "a string or an object",
+                SettingKind::Objects => "an object",
+                _ => "a string",
             };
-            flaw(
-                &place,
-                format!("must be {what}, not {}", shortened(value)),
+            value_error(
+                &path,
+                format!("must be {what}, not {}", describe(value)),
                 example(key),
             )
         })
     });
-    Ok(Value::Array(settled.collect::<Result<_, _>>()?))
+    Ok(Value::Array(normalized.collect::<Result<_, _>>()?))
 }
 
-/// The words of a list, each of which may be several.
-fn words(key: &Key, value: &Value, place: &str) -> Result<Value, Flaw> {
-    let lists = list(key, value, place, |item, place| {
-        item.as_str().map(|line| split(line, place))
+/// Splits each item of a list into arguments and concatenates them.
+fn split_each(key: &SettingKey, value: &Value, path: &str) -> Result<Value, ValueError> {
+    let lists = normalize_list(key, value, path, |item, path| {
+        item.as_str().map(|line| split_args(line, path))
     })?;
-    let words = lists
+    let args = lists
         .as_array()
         .into_iter()
         .flatten()
         .filter_map(Value::as_array)
         .flatten();
-    Ok(Value::Array(words.cloned().collect()))
+    Ok(Value::Array(args.cloned().collect()))
 }
 
-/// Words as a shell would split them.
-fn split(line: &str, place: &str) -> Result<Value, Flaw> {
+/// Splits a line into arguments as a shell would.
+fn split_args(line: &str, path: &str) -> Result<Value, ValueError> {
     match shlex::split(line) {
-        Some(words) => Ok(Value::from(words)),
-        None => flaw(
-            place,
-            format!("has a quotation without an end: {line}"),
+        Some(args) => Ok(Value::from(args)),
+        None => value_error(
+            path,
+            format!("has an unclosed quotation mark: {line}"),
             "close it, or put a \\ before it",
         ),
     }
 }
 
-fn written<T: FromStr>(value: &Value) -> Option<Value> {
+/// Returns the value unchanged if it parses as `T`.
+fn if_parses<T: FromStr>(value: &Value) -> Option<Value> {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
@@ -269,61 +269,66 @@ fn written<T: FromStr>(value: &Value) -> Option<Value> {
     text.parse::<T>().ok().map(|_| value.clone())
 }
 
-/// What a key's values are, in words.
-fn expected(key: &Key) -> String {
-    let or_bare = if key.bare.is_some() { " or a text" } else { "" };
+/// Describes the values that a key accepts.
+fn expected(key: &SettingKey) -> String {
+    let or_shorthand = if key.shorthand.is_some() {
+        " or a string"
+    } else {
+        ""
+    };
     match key.kind {
-        Kind::Text => "a text".into(),
-        Kind::Path => "a path".into(),
-        Kind::Texts => "a list of texts".into(),
-        Kind::Switch => "true or false".into(),
-        Kind::Branch => "true, false or the name of a branch".into(),
-        Kind::Count => "a whole number, 0 or more".into(),
-        Kind::Code => "an exit code, 0 to 255".into(),
-        Kind::Amount => "an amount in dollars".into(),
-        Kind::Duration => "a duration".into(),
-        Kind::Size => "a size".into(),
-        Kind::Backoff => "two durations, the shorter one first".into(),
-        Kind::Choice => format!("one of {}", key.choices.join(", ")),
-        Kind::Command => "a text or a list of texts".into(),
-        Kind::Variables => "an object of texts".into(),
-        Kind::Object if key.is_list() => "an object or a list of texts".into(),
-        Kind::Object | Kind::Map => format!("an object{or_bare}"),
-        Kind::Objects => "a list".into(),
+        SettingKind::Text => "a string".into(),
+        SettingKind::Path => "a path".into(),
+        SettingKind::Texts => "a list of strings".into(),
+        SettingKind::Switch => "true or false".into(),
+        SettingKind::Branch => "true, false or the name of a branch".into(),
+        SettingKind::Count => "a whole number, 0 or more".into(),
+        SettingKind::Code => "an exit code, 0 to 255".into(),
+        SettingKind::Amount => "an amount in dollars".into(),
+        SettingKind::Duration => "a duration".into(),
+        SettingKind::Size => "a size".into(),
+        SettingKind::Backoff => "two durations, the shorter one first".into(),
+        SettingKind::Choice => format!("one of {}", key.choices.join(", ")),
+        SettingKind::Command => "a string or a list of strings".into(),
+        SettingKind::Variables => "an object with strings as values".into(),
+        SettingKind::Object if key.is_list() => "an object or a list of strings".into(),
+        SettingKind::Object | SettingKind::Map => format!("an object{or_shorthand}"),
+        SettingKind::Objects => "a list".into(),
     }
 }
 
-/// What a right value looks like.
-fn example(key: &Key) -> String {
+/// Shows an example of a valid value.
+fn example(key: &SettingKey) -> String {
     let value = match key.kind {
-        Kind::Text | Kind::Path => "\"…\"".into(),
-        Kind::Texts => "[\"…\", \"…\"]".into(),
-        Kind::Switch => "true".into(),
-        Kind::Branch => "true, or \"feature/parser\"".into(),
-        Kind::Count => "10".into(),
-        Kind::Code => "42".into(),
-        Kind::Amount => "2.50".into(),
-        Kind::Duration => "90, \"90s\", \"5m\" or \"2h\"".into(),
-        Kind::Size => "\"64MiB\"".into(),
-        Kind::Backoff => "\"1s..300s\"".into(),
-        Kind::Choice => format!("\"{}\"", key.choices[0]),
-        Kind::Command => "[\"claude\", \"-p\"]".into(),
-        Kind::Variables => "{ \"NAME\": \"value\" }".into(),
-        Kind::Object | Kind::Objects | Kind::Map => {
-            let inner: Vec<String> = key.inner.iter().take(4).map(Key::camel).collect();
+        SettingKind::Text | SettingKind::Path => "\"…\"".into(),
+        SettingKind::Texts => "[\"…\", \"…\"]".into(),
+        SettingKind::Switch => "true".into(),
+        SettingKind::Branch => "true, or \"feature/parser\"".into(),
+        SettingKind::Count => "10".into(),
+        SettingKind::Code => "42".into(),
+        SettingKind::Amount => "2.50".into(),
+        SettingKind::Duration => "90, \"90s\", \"5m\" or \"2h\"".into(),
+        SettingKind::Size => "\"64MiB\"".into(),
+        SettingKind::Backoff => "\"1s..300s\"".into(),
+        SettingKind::Choice => format!("\"{}\"", key.choices[0]),
+        SettingKind::Command => "[\"claude\", \"-p\"]".into(),
+        SettingKind::Variables => "{ \"NAME\": \"value\" }".into(),
+        SettingKind::Object | SettingKind::Objects | SettingKind::Map => {
+            let children = key.children.iter().take(4).map(SettingKey::camel_case);
             return format!(
                 "{} has {}; docs/settings.md has examples",
-                key.camel(),
-                inner.join(", ")
+                key.camel_case(),
+                children.collect::<Vec<_>>().join(", ")
             );
         }
     };
-    format!("for example {}: {value}", key.camel())
+    format!("for example {}: {value}", key.camel_case())
 }
 
-fn shortened(value: &Value) -> String {
+/// Describes a value for a message, abbreviated if it is long.
+fn describe(value: &Value) -> String {
     match value {
-        // As the reader of TOML calls it.
+        // How the TOML parser represents a date.
         Value::Object(object) if object.contains_key("$__toml_private_datetime") => "a date".into(),
         Value::Object(_) => "an object".into(),
         Value::Array(_) => "a list".into(),

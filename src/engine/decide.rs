@@ -1,79 +1,80 @@
-//! The one place that chooses between an ending, a pause, a rest and another iteration.
+//! Chooses between ending, pausing, resting and running another iteration. No other code does.
 
-use super::event::{Marker, Wish};
-use super::fallback::Turn;
+use super::event::{CheckReport, Marker, Request};
+use super::fallback::NextAgent;
 use super::outcome::{Limit, Outcome};
 use super::state::{Phase, State};
 
-/// What comes next.
+/// What the loop does next.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Next {
-    /// The loop is over.
+pub(crate) enum Decision {
+    /// End the loop.
     End(Outcome),
-    /// Child loops may still be at work.
+    /// Wait for child loops, or stop them, before ending.
     Drain,
-    /// A person wants a pause.
+    /// Pause until a person resumes.
     Pause,
-    /// Not before this time on the loop's clock.
+    /// Rest until this time on the loop's clock.
     Rest(u64),
-    /// Not before this time on the wall's, in milliseconds since 1970: every agent rests.
-    RestAll(i64),
-    /// Another iteration, by this agent.
+    /// Rest until this wall-clock time, in milliseconds since 1970: every agent is at a limit.
+    RestUntil(i64),
+    /// Run another iteration, with the agent at this index.
     Run(usize),
 }
 
-/// Chooses what comes next. The order of these tests is a contract:
-/// stop, done, blocked or waiting, fatal, limit, paused, rest, run. Before an ending, child loops are drained.
-pub fn decide(state: &State) -> Next {
-    if matches!(state.wish, Wish::Stop | Wish::StopNow) {
+/// Decides what comes next, between iterations.
+///
+/// The order of the tests is a contract: stop, done, blocked or waiting, fatal, limit, pause, rest, run.
+/// Before any ending, child loops are drained.
+pub(crate) fn decide(state: &State) -> Decision {
+    if state.request.is_stop() {
         let stopped = Outcome::Stopped {
-            by: state.wished_by.word().into(),
+            by: state.requested_by.label().into(),
         };
         return if state.drained {
-            Next::End(stopped)
+            Decision::End(stopped)
         } else {
-            Next::Drain
+            Decision::Drain
         };
     }
     let ending = done(state)
-        .or_else(|| given_up(state))
+        .or_else(|| blocked_or_waiting(state))
         .or_else(|| fatal(state))
-        .or_else(|| used_up(state));
+        .or_else(|| limit_reached(state));
     if let Some(outcome) = ending {
         return match outcome {
-            outcome if state.drained => Next::End(outcome),
-            // Whoever does not wait for the agent does not wait for child loops. What is done is so after a pause, too.
-            Outcome::Done { .. } if state.wish == Wish::PauseNow => Next::Pause,
-            _ => Next::Drain,
+            outcome if state.drained => Decision::End(outcome),
+            // An immediate pause does not wait for child loops. The work is still done after the pause.
+            Outcome::Done { .. } if state.request == Request::PauseNow => Decision::Pause,
+            _ => Decision::Drain,
         };
     }
-    if matches!(state.wish, Wish::Pause | Wish::PauseNow) {
-        return Next::Pause;
+    if matches!(state.request, Request::Pause | Request::PauseNow) {
+        return Decision::Pause;
     }
     if state.rest_until_ms > state.clock_ms {
-        return Next::Rest(state.rest_until_ms);
+        return Decision::Rest(state.rest_until_ms);
     }
-    match state.turn() {
-        Turn::Of(place) => Next::Run(place),
-        Turn::NobodyUntil(wall_ms) => Next::RestAll(wall_ms),
+    match state.next_agent() {
+        NextAgent::Use(index) => Decision::Run(index),
+        NextAgent::AllRestingUntil(wall_ms) => Decision::RestUntil(wall_ms),
     }
 }
 
-/// Done: every check green in the same iteration, and the work claimed or shown.
+/// Done: every check is green in the same iteration, and the work is claimed or proven by the checks.
 ///
-/// Where tasks for green work were asked for, they must have been done as well. One that failed (a hook that
-/// complains, a push that is rejected) is the agent's to mend: the loop goes on, and the next prompt says what
-/// failed. Otherwise the very iteration that proves the work would lose it without a word.
+/// SCM tasks must have succeeded too. If one fails (a commit hook complains, a push is rejected), the loop
+/// continues and the next prompt says what failed. Otherwise the iteration that proves the work could lose it.
 fn done(state: &State) -> Option<Outcome> {
-    let proven = state.all_green() && (state.claimed() || state.shown());
-    (proven && state.is_kept()).then_some(Outcome::Done {
+    let proven = state.all_green() && (state.is_claimed() || state.is_proven_by_checks());
+    (proven && state.scm_tasks_succeeded()).then_some(Outcome::Done {
         checked: !state.checks.is_empty(),
     })
 }
 
-fn given_up(state: &State) -> Option<Outcome> {
+fn blocked_or_waiting(state: &State) -> Option<Outcome> {
     let claims = &state.claims;
-    if let Some(why) = &claims.said.blocked {
+    if let Some(why) = &claims.signals.blocked {
         return Some(Outcome::Blocked { why: why.clone() });
     }
     if claims.markers.contains(&Marker::Blocked) {
@@ -86,10 +87,9 @@ fn given_up(state: &State) -> Option<Outcome> {
             why: format!("exit {code}"),
         });
     }
-    let asked = [(Marker::Wait, "WAIT marker"), (Marker::Bus, "bus")].into_iter();
-    let mut asked = asked.filter(|(marker, _)| claims.markers.contains(marker));
-    asked
-        .next()
+    [(Marker::Wait, "WAIT marker"), (Marker::Bus, "bus")]
+        .into_iter()
+        .find(|(marker, _)| claims.markers.contains(marker))
         .map(|(_, why)| Outcome::Waiting { why: why.into() })
 }
 
@@ -98,18 +98,20 @@ fn fatal(state: &State) -> Option<Outcome> {
     Some(Outcome::Fatal { class, detail })
 }
 
-fn used_up(state: &State) -> Option<Outcome> {
-    let limit = state.reached()?;
-    let success =
-        limit == Limit::Iterations && state.is_plain() && state.all_green() && state.is_kept();
+fn limit_reached(state: &State) -> Option<Outcome> {
+    let limit = state.reached_limit()?;
+    let success = limit == Limit::Iterations
+        && state.is_plain()
+        && state.all_green()
+        && state.scm_tasks_succeeded();
     Some(Outcome::Limit { limit, success })
 }
 
 impl State {
-    /// The limit beyond which nothing starts, if one is reached.
-    pub fn reached(&self) -> Option<Limit> {
+    /// The limit that is reached, if any. No iteration starts beyond a limit.
+    pub(crate) fn reached_limit(&self) -> Option<Limit> {
         let limits = &self.plan.limits;
-        let reached = [
+        [
             (
                 Limit::Failures,
                 limits.failures.is_some_and(|max| self.failures() >= max),
@@ -130,42 +132,41 @@ impl State {
                 Limit::Iterations,
                 limits.iterations.is_some_and(|max| self.counted >= max),
             ),
-            (Limit::Blocks, self.is_out_of_blocks()),
-        ];
-        reached
-            .into_iter()
-            .find_map(|(limit, reached)| reached.then_some(limit))
+            (Limit::Blocks, self.is_block_limit_reached()),
+        ]
+        .into_iter()
+        .find_map(|(limit, is_reached)| is_reached.then_some(limit))
     }
 
-    /// Failures of the agent and failures of the tasks for green work are counted apart, each in a row: an agent that
-    /// exits well does not excuse a push that is never accepted.
+    /// Failures in a row that count against the limit.
+    ///
+    /// Failures of the agent and of the SCM tasks are counted separately: an agent that exits with 0 does not
+    /// reset the count of a push that is always rejected.
     pub(super) fn failures(&self) -> u32 {
-        self.consecutive_failures.max(self.keeping.failures)
+        self.consecutive_failures.max(self.scm.failures)
     }
 
-    /// Whether every check of the newest iteration has run and is green. True of no checks at all:
-    /// whoever asks must ask for a claim as well.
-    pub fn all_green(&self) -> bool {
-        self.checks.iter().all(|check| {
-            check
-                .as_ref()
-                .is_some_and(super::event::CheckReport::is_green)
-        })
+    /// Whether every check of the newest iteration has run and is green. True if there are no checks, so callers
+    /// must test for a claim as well.
+    pub(crate) fn all_green(&self) -> bool {
+        self.checks
+            .iter()
+            .all(|check| check.as_ref().is_some_and(CheckReport::is_green))
     }
 
-    /// Whether the agent gave a signal that was asked for, or the DONE marker, in the newest iteration.
-    pub fn claimed(&self) -> bool {
+    /// Whether the agent gave a signal that the plan asks for, or the DONE marker, in the newest iteration.
+    pub(crate) fn is_claimed(&self) -> bool {
         let (claims, proof) = (&self.claims, &self.plan.proof);
-        claims.said.promised
-            || (proof.pattern.is_some() && claims.said.matched)
+        claims.signals.promised
+            || (proof.pattern.is_some() && claims.signals.matched)
             || (proof.file.is_some() && claims.markers.contains(&Marker::File))
             || claims.markers.contains(&Marker::Done)
     }
 
-    /// Whether green checks alone show the work.
-    fn shown(&self) -> bool {
+    /// Whether green checks prove the work without a claim: they were red before, or no claim is asked for.
+    fn is_proven_by_checks(&self) -> bool {
         let proof = &self.plan.proof;
-        if proof.explicit() || self.checks.is_empty() {
+        if proof.has_explicit_signal() || self.checks.is_empty() {
             return false;
         }
         match self.red_at_start {
@@ -174,51 +175,49 @@ impl State {
         }
     }
 
-    /// Whether nothing can finish this loop but its limit or the DONE marker.
-    pub fn is_plain(&self) -> bool {
+    /// Whether the loop is plain: nothing but its limit or the DONE marker can finish it.
+    pub(crate) fn is_plain(&self) -> bool {
         let proof = &self.plan.proof;
-        !proof.explicit()
+        !proof.has_explicit_signal()
             && proof.fallback.is_empty()
             && (proof.checks.is_empty() || self.red_at_start == Some(false))
     }
 
-    /// The promises that count now; the first is the one the prompt asks for.
-    pub fn promises(&self) -> Vec<String> {
+    /// The promises that count now. The prompt asks for the first.
+    pub(crate) fn promises(&self) -> Vec<String> {
         let proof = &self.plan.proof;
         match &proof.promise {
             Some(promise) => vec![promise.clone()],
-            None if proof.explicit() || self.red_at_start == Some(true) => vec![],
+            None if proof.has_explicit_signal() || self.red_at_start == Some(true) => vec![],
             None => proof.fallback.clone(),
         }
     }
 
-    /// Follows the decision.
+    /// Enters the phase that [`decide`] chooses.
     pub(super) fn proceed(&mut self) {
-        let next = decide(self);
-        if let Next::Run(place) = next {
-            self.using = place;
-        }
-        self.phase = match next {
-            Next::End(outcome) => Phase::Ended(outcome),
-            Next::Drain => self.draining(),
-            Next::Pause => Phase::Paused,
-            Next::Rest(until_ms) => Phase::Resting {
+        self.phase = match decide(self) {
+            Decision::End(outcome) => Phase::Ended(outcome),
+            Decision::Drain => self.draining(),
+            Decision::Pause => Phase::Paused,
+            Decision::Rest(until_ms) => Phase::Resting {
                 until_ms,
                 wall_ms: None,
             },
-            Next::RestAll(wall_ms) => {
+            Decision::RestUntil(wall_ms) => {
                 let left_ms = wall_ms.saturating_sub(self.wall_ms).max(0) as u64;
-                let until_ms = self.clock_ms.saturating_add(left_ms);
                 Phase::Resting {
-                    until_ms,
+                    until_ms: self.clock_ms.saturating_add(left_ms),
                     wall_ms: Some(wall_ms),
                 }
             }
-            Next::Run(_) => Phase::Running {
-                started: false,
-                since_ms: self.clock_ms,
-                stop_at_ms: None,
-            },
+            Decision::Run(agent) => {
+                self.agent_index = agent;
+                Phase::Running {
+                    started: false,
+                    since_ms: self.clock_ms,
+                    stop_at_ms: None,
+                }
+            }
         };
     }
 }

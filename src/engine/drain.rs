@@ -1,21 +1,21 @@
-//! What becomes of child loops: none outlives a loop that ends. They are waited for, and stopped if that takes too
-//! long or if the loop itself is stopped.
+//! Child loops. Before a loop ends it waits for the loops it started, and stops them if that takes too long or
+//! if it is stopped itself.
 
-use super::event::Wish;
+use super::event::Request;
 use super::state::{Phase, State};
 
 impl State {
-    /// Waits for child loops, or goes on waiting for them.
+    /// The phase that waits for child loops. Entering it again keeps its deadline.
     pub(super) fn draining(&self) -> Phase {
         let stop = self.is_hurried();
         if let Phase::Draining {
             until_ms,
-            stop: before,
+            stop: stopping,
         } = self.phase
         {
             return Phase::Draining {
                 until_ms,
-                stop: stop || before,
+                stop: stop || stopping,
             };
         }
         let wait = self.plan.grace.children_ms;
@@ -25,9 +25,9 @@ impl State {
         }
     }
 
-    /// No child loop is left. What one that was left did may have undone the proof, or be the proof: the checks look
-    /// once more, and what it did is kept.
-    pub(super) fn drained(&mut self, iteration: u32, any_was_left: bool) {
+    /// No child loop is left. If one had been running, it may have changed the workspace: checks and SCM tasks run
+    /// again.
+    pub(super) fn drained(&mut self, iteration: u32, any_was_running: bool) {
         let Phase::Draining { .. } = self.phase else {
             return;
         };
@@ -35,41 +35,41 @@ impl State {
             return;
         }
         self.drained = true;
-        if any_was_left && !self.is_hurried() && self.fault.is_none() {
-            self.keep_again();
+        if any_was_running && !self.is_hurried() && self.fault.is_none() {
+            self.restart_scm_tasks();
             self.begin_checks();
         } else {
             self.proceed();
         }
     }
 
-    /// A runner was killed while it waited: nobody knows what child loops have done since.
+    /// The runner was killed while it waited, and child loops may have changed the workspace since.
     pub(super) fn drain_again(&mut self) {
         if self.is_hurried() || self.fault.is_some() {
             self.proceed();
         } else {
-            self.keep_again();
+            self.restart_scm_tasks();
             self.begin_checks();
         }
     }
 
-    /// A person wants something while child loops are waited for, or stopped.
+    /// Applies a request that arrives while child loops are waited for or stopped.
     pub(super) fn hurry_drain(&mut self) {
         let stopping = matches!(self.phase, Phase::Draining { stop: true, .. });
-        match self.wish {
-            // They have been told to stop, and this person does not wait for it.
-            Wish::StopNow | Wish::PauseNow if stopping => {
+        match self.request {
+            // The child loops have been told to stop. A second immediate request does not wait for them.
+            Request::StopNow | Request::PauseNow if stopping => {
                 self.drained = true;
                 self.proceed();
             }
-            Wish::Stop | Wish::StopNow | Wish::PauseNow => self.proceed(),
-            Wish::Go if stopping => self.reopen(),
-            Wish::Go | Wish::Pause => {}
+            Request::Stop | Request::StopNow | Request::PauseNow => self.proceed(),
+            Request::Go if stopping => self.reopen(),
+            Request::Go | Request::Pause => {}
         }
     }
 
-    /// Whether a person wants an end more than what child loops would still bring.
+    /// Whether the loop should end without waiting for its child loops.
     fn is_hurried(&self) -> bool {
-        matches!(self.wish, Wish::Stop | Wish::StopNow | Wish::PauseNow)
+        self.request.is_stop() || self.request == Request::PauseNow
     }
 }

@@ -1,21 +1,20 @@
-//! A piece of borrowed text with a hard cap, which says what was cut.
+//! Excerpts: text from elsewhere, shortened for the prompt, with a note of how much was cut.
 
 use super::format::plural;
 use super::signals::defang;
 
-/// Text that fits into a prompt.
+/// Text for the prompt, with its tags [defanged](defang).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Excerpt {
-    /// What is left, defanged.
-    pub text: String,
-    /// What was cut, in words; empty if nothing was.
-    pub cut: String,
+pub(crate) struct Excerpt {
+    pub(crate) text: String,
+    /// How much was cut, as `[2 later characters cut]`; empty if nothing was.
+    pub(crate) cut: String,
 }
 
 impl Excerpt {
-    /// The first characters, as of a diff.
+    /// The first characters.
     #[cfg(test)]
-    pub fn head(text: &str, max_chars: usize) -> Self {
+    pub(crate) fn head(text: &str, max_chars: usize) -> Self {
         let at = text
             .char_indices()
             .nth(max_chars)
@@ -23,8 +22,8 @@ impl Excerpt {
         Self::new(&text[..at], text[at..].chars().count() as u64, "later")
     }
 
-    /// The last characters: for logs. `dropped_before` were cut off by whoever read the text.
-    pub fn tail(text: &str, max_chars: usize, dropped_before: u64) -> Self {
+    /// The last characters. `dropped_before` characters had been cut off when the text was read.
+    pub(crate) fn tail(text: &str, max_chars: usize, dropped_before: u64) -> Self {
         let dropped = text.chars().count().saturating_sub(max_chars);
         let at = text
             .char_indices()
@@ -33,8 +32,8 @@ impl Excerpt {
         Self::new(&text[at..], dropped as u64 + dropped_before, "earlier")
     }
 
-    /// A text that is cut already.
-    pub fn new(text: &str, dropped: u64, which: &str) -> Self {
+    /// A text of which `dropped` characters, `earlier` or `later` ones, have already been cut.
+    pub(crate) fn new(text: &str, dropped: u64, which: &str) -> Self {
         let cut = match dropped {
             0 => String::new(),
             count => format!("[{} cut]", plural(count, &format!("{which} character"))),
@@ -45,8 +44,8 @@ impl Excerpt {
         }
     }
 
-    /// The text in a code fence that nothing inside can close.
-    pub fn fenced(&self, language: &str) -> String {
+    /// The text in a code fence that its content cannot close.
+    pub(crate) fn fenced(&self, language: &str) -> String {
         let longest = self
             .text
             .split(|c| c != '`')
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_inside_closes_the_fence() {
+    fn the_content_cannot_close_the_fence() {
         assert_eq!(Excerpt::head("x\n", 9).fenced("diff"), "```diff\nx\n```");
         assert_eq!(
             Excerpt::head("a ```` b", 9).fenced(""),
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn borrowed_text_carries_no_signal() {
+    fn an_excerpt_contains_no_signal() {
         assert_eq!(
             Excerpt::head("<promise>X</Promise>", 99).text,
             "‹promise›X‹/Promise›"

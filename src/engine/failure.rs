@@ -1,91 +1,92 @@
-//! Why an agent came to a bad end, in one word, and what a loop does about each: the one table of reasons.
+//! Why an agent failed, and what the loop does about it. This is the one table of failure kinds.
 
-use super::event::{Fault, Report};
-use super::state::{How, State};
+use super::event::{AgentReport, Fault};
+use super::iteration::IterationEnd;
+use super::state::State;
 use serde::{Deserialize, Serialize};
 
-/// Why an agent came to a bad end.
+/// Why an agent failed. The journal calls it `reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reason {
-    /// What kind of thing.
-    pub kind: Kind,
-    /// When it is over, in milliseconds since 1970, where the agent says so.
+pub struct AgentFailure {
+    /// The kind of failure.
+    pub kind: FailureKind,
+    /// When a limit resets, in milliseconds since 1970, if the agent says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<i64>,
-    /// Why ralph killed it, where that is the reason.
+    /// Why ralph killed the agent, for [`FailureKind::Killed`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<How>,
+    pub why: Option<IterationEnd>,
 }
 
-/// What kind of thing brought an agent to a bad end.
+/// The kinds of agent failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Kind {
-    /// What its account may use is used up for now.
+pub enum FailureKind {
+    /// The account's usage limit is reached.
     UsageLimit,
-    /// It asked too often.
+    /// The service throttles the agent's requests.
     RateLimit,
-    /// Its service has no room.
+    /// The service is overloaded.
     Overloaded,
-    /// It is not logged in, or its login is no longer valid.
+    /// The agent is not logged in, or its login has expired.
     Login,
-    /// Its account has no money.
+    /// The account has no credit.
     Credit,
-    /// There is no such model, or not for this account.
+    /// The model does not exist, or the account cannot use it.
     Model,
-    /// What it was told is too long for its model.
+    /// The prompt is too long for the model.
     Context,
-    /// It was not allowed what it had to do, and did nothing.
+    /// Every action was denied, so the agent did nothing.
     Denied,
-    /// It would not do it.
+    /// The model refused the task.
     Refused,
-    /// It did not understand how it was called.
+    /// The agent rejected its arguments.
     Usage,
-    /// Its program is not there.
+    /// The agent's program does not exist.
     NotFound,
-    /// It broke, and did not say more.
+    /// The agent failed without an explanation.
     Crashed,
-    /// Ralph ended it; why is another question.
+    /// Ralph killed the agent; [`AgentFailure::why`] says why.
     Killed,
 }
 
-/// What a loop does about a reason.
+/// What the loop does about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
-    /// It waits, and neither the iteration nor a failure counts.
+pub(crate) enum FailurePolicy {
+    /// Wait until it has passed. Neither the iteration nor a failure is counted.
     Wait,
-    /// It stops at once: trying again would not help.
+    /// End the loop: retrying cannot fix this.
     Stop(Fault),
-    /// It counts a failure, and backs off.
+    /// Count a failure and back off.
     Fail,
 }
 
-impl Kind {
-    /// What a loop does about it.
-    pub fn course(self) -> Course {
+impl FailureKind {
+    /// What the loop does about this kind of failure.
+    pub(crate) fn policy(self) -> FailurePolicy {
         match self {
-            Self::UsageLimit | Self::RateLimit | Self::Overloaded => Course::Wait,
-            Self::Login => Course::Stop(Fault::Login),
-            Self::Credit => Course::Stop(Fault::Credit),
-            Self::Model => Course::Stop(Fault::Model),
-            Self::Denied => Course::Stop(Fault::Permission),
-            Self::Usage => Course::Stop(Fault::Usage),
-            Self::NotFound => Course::Stop(Fault::NotFound),
-            // Whether one that was killed has failed depends on why: `Iteration::is_failure` knows.
-            Self::Context | Self::Refused | Self::Crashed | Self::Killed => Course::Fail,
+            Self::UsageLimit | Self::RateLimit | Self::Overloaded => FailurePolicy::Wait,
+            Self::Login => FailurePolicy::Stop(Fault::Login),
+            Self::Credit => FailurePolicy::Stop(Fault::Credit),
+            Self::Model => FailurePolicy::Stop(Fault::Model),
+            Self::Denied => FailurePolicy::Stop(Fault::Permission),
+            Self::Usage => FailurePolicy::Stop(Fault::Usage),
+            Self::NotFound => FailurePolicy::Stop(Fault::NotFound),
+            // Whether a killed agent has failed depends on the reason: see `Iteration::is_failure`.
+            Self::Context | Self::Refused | Self::Crashed | Self::Killed => FailurePolicy::Fail,
         }
     }
 
-    /// The reason of an agent that could not be started because of this; none if the fault is not the agent's.
-    fn of_fault(fault: Fault) -> Option<Self> {
-        let all = [Self::NotFound, Self::Denied, Self::Usage];
-        all.into_iter()
-            .find(|kind| kind.course() == Course::Stop(fault))
+    /// The failure of an agent that could not be started because of this fault, if the agent caused it.
+    fn from_fault(fault: Fault) -> Option<Self> {
+        [Self::NotFound, Self::Denied, Self::Usage]
+            .into_iter()
+            .find(|kind| kind.policy() == FailurePolicy::Stop(fault))
     }
 
-    /// The word.
-    pub fn word(self) -> &'static str {
+    /// The name used in the journal and in settings.
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::UsageLimit => "usage-limit",
             Self::RateLimit => "rate-limit",
@@ -103,16 +104,16 @@ impl Kind {
         }
     }
 
-    /// Whether another agent may do better: its account, its service and its login are others.
-    pub fn is_the_agents_own(self) -> bool {
+    /// Whether a fallback agent may succeed: it has another account, service and login.
+    pub(crate) fn is_agent_specific(self) -> bool {
         matches!(
             self,
             Self::UsageLimit | Self::RateLimit | Self::Overloaded | Self::Login
         )
     }
 
-    /// What the agent is, or has.
-    pub fn words(self) -> &'static str {
+    /// A short description for people, to follow the agent's name and a colon.
+    pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::UsageLimit => "usage limit reached",
             Self::RateLimit => "rate limited",
@@ -123,16 +124,16 @@ impl Kind {
             Self::Context => "the prompt is too long for its model",
             Self::Denied => "it was not allowed to do anything",
             Self::Refused => "it refused",
-            Self::Usage => "it did not understand how it was called",
-            Self::NotFound => "its program is not there",
-            Self::Crashed => "it broke",
-            Self::Killed => "it was ended",
+            Self::Usage => "it did not understand its arguments",
+            Self::NotFound => "its program was not found",
+            Self::Crashed => "it crashed",
+            Self::Killed => "it was killed",
         }
     }
 }
 
-impl From<Kind> for Reason {
-    fn from(kind: Kind) -> Self {
+impl From<FailureKind> for AgentFailure {
+    fn from(kind: FailureKind) -> Self {
         Self {
             kind,
             until_ms: None,
@@ -142,57 +143,59 @@ impl From<Kind> for Reason {
 }
 
 impl State {
-    /// Why an iteration came to a bad end: every bad end has exactly one reason, and a good one has none.
-    pub(super) fn reason_of(&self, how: How, report: &Report) -> Option<Reason> {
-        match how {
+    /// Classifies the end of an iteration: every bad end has exactly one failure, a good one has none.
+    pub(super) fn failure_of(
+        &self,
+        end: IterationEnd,
+        report: &AgentReport,
+    ) -> Option<AgentFailure> {
+        match end {
             _ if self.claims.exit_waiting.is_some() => None,
-            How::Exited | How::Lingered if report.finished => report.reason,
-            How::Exited | How::Lingered => {
-                let by_code = || {
-                    self.agent()
-                        .rule(report.exit)?
-                        .means
-                        .kind()
-                        .map(Reason::from)
+            IterationEnd::Exited | IterationEnd::Lingered if report.finished => report.reason,
+            IterationEnd::Exited | IterationEnd::Lingered => {
+                let by_exit_code = || {
+                    let rule = self.agent().exit_rule(report.exit)?;
+                    rule.means.failure_kind().map(AgentFailure::from)
                 };
                 report
                     .reason
-                    .or_else(by_code)
-                    .or_else(|| unexplained(how, report))
+                    .or_else(by_exit_code)
+                    .or_else(|| unexplained(end, report))
             }
-            How::Matched => report.reason.filter(|_| report.was_kept_from_all()),
-            How::Marked => None,
-            How::Faulted if self.process.is_none() => {
+            IterationEnd::PatternMatched => {
+                report.reason.filter(|_| report.was_denied_everything())
+            }
+            IterationEnd::MarkerSeen => None,
+            IterationEnd::Faulted if self.process.is_none() => {
                 let (fault, _) = self.fault.as_ref()?;
-                Some(Kind::of_fault(*fault).map_or_else(|| killed(how), Reason::from))
+                let kind = FailureKind::from_fault(*fault);
+                Some(kind.map_or_else(|| killed(end), AgentFailure::from))
             }
-            _ => Some(killed(how)),
+            _ => Some(killed(end)),
         }
     }
 }
 
-impl Report {
-    /// Whether it was not allowed what it tried, and did nothing.
-    pub(super) fn was_kept_from_all(&self) -> bool {
+impl AgentReport {
+    /// Whether every action was denied, so that the agent did nothing.
+    pub(super) fn was_denied_everything(&self) -> bool {
         self.reason
-            .is_some_and(|reason| reason.kind == Kind::Denied)
+            .is_some_and(|reason| reason.kind == FailureKind::Denied)
     }
 }
 
-/// The reason of an agent that ralph ended.
-fn killed(how: How) -> Reason {
-    Reason {
-        kind: Kind::Killed,
+fn killed(end: IterationEnd) -> AgentFailure {
+    AgentFailure {
+        kind: FailureKind::Killed,
         until_ms: None,
-        why: Some(how),
+        why: Some(end),
     }
 }
 
-/// The reason of a bad end that nobody explains.
-fn unexplained(how: How, report: &Report) -> Option<Reason> {
-    match how {
-        How::Lingered => Some(killed(how)),
-        _ => (!report.exit.is_good()).then(|| Kind::Crashed.into()),
+fn unexplained(end: IterationEnd, report: &AgentReport) -> Option<AgentFailure> {
+    match end {
+        IterationEnd::Lingered => Some(killed(end)),
+        _ => (!report.exit.is_success()).then(|| FailureKind::Crashed.into()),
     }
 }
 
@@ -201,23 +204,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_passes_by_itself_is_waited_for() {
+    fn only_failures_that_pass_by_themselves_are_waited_for() {
         for (kind, waits) in [
-            (Kind::UsageLimit, true),
-            (Kind::RateLimit, true),
-            (Kind::Overloaded, true),
-            (Kind::Login, false),
-            (Kind::Credit, false),
-            (Kind::Context, false),
-            (Kind::Crashed, false),
+            (FailureKind::UsageLimit, true),
+            (FailureKind::RateLimit, true),
+            (FailureKind::Overloaded, true),
+            (FailureKind::Login, false),
+            (FailureKind::Credit, false),
+            (FailureKind::Context, false),
+            (FailureKind::Crashed, false),
         ] {
-            assert_eq!(kind.course() == Course::Wait, waits, "{kind:?}");
+            assert_eq!(kind.policy() == FailurePolicy::Wait, waits, "{kind:?}");
         }
     }
 
     #[test]
-    fn a_word_is_the_same_for_people_and_in_the_journal() {
-        for word in [
+    fn a_kind_has_the_same_name_in_messages_and_in_the_journal() {
+        for name in [
             "usage-limit",
             "rate-limit",
             "overloaded",
@@ -232,8 +235,8 @@ mod tests {
             "crashed",
             "killed",
         ] {
-            let kind: Kind = serde_json::from_value(word.into()).unwrap();
-            assert_eq!(kind.word(), word);
+            let kind: FailureKind = serde_json::from_value(name.into()).unwrap();
+            assert_eq!(kind.as_str(), name);
         }
     }
 }

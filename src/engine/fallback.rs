@@ -1,155 +1,160 @@
-//! Which of a loop's agents works next, which of them rest until when, and what a bad end of one means for all.
+//! Which of a loop's agents runs next. Agents may rest at a limit or be excluded after a failure; another
+//! agent of the loop then takes over.
 
-use super::event::{Fault, Report};
-use super::failure::{Course, Kind, Reason};
+use super::event::{AgentReport, Fault};
+use super::failure::{AgentFailure, FailureKind, FailurePolicy};
 use super::plan::{Agent, Approve};
 use super::state::State;
 use serde::{Deserialize, Serialize};
 
-/// Where one agent stands.
+/// Whether an agent can run now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub(crate) struct AgentAvailability {
     /// It rests until then, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until_wall_ms: Option<i64>,
-    /// Why.
+    pub(crate) until_wall_ms: Option<i64>,
+    /// Why it rests or is excluded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<Kind>,
-    /// How often in a row it was sent to rest.
+    pub(crate) why: Option<FailureKind>,
+    /// How many times in a row it was sent to rest.
     #[serde(default)]
-    pub waits: u32,
-    /// Why it does not work at all until a person has mended that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub out: Option<(Fault, String)>,
+    pub(crate) waits: u32,
+    /// The fault that excludes it until a person resumes the loop.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "out")]
+    pub(crate) excluded: Option<(Fault, String)>,
 }
 
-/// Who is next.
+/// The agent that runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// This agent, by its place.
-    Of(usize),
-    /// Nobody before this time, in milliseconds since 1970.
-    NobodyUntil(i64),
+pub(crate) enum NextAgent {
+    /// The agent at this index.
+    Use(usize),
+    /// None before this time, in milliseconds since 1970.
+    AllRestingUntil(i64),
 }
 
 impl State {
-    /// The agent that works now, or worked last.
-    pub fn agent(&self) -> &Agent {
-        let next = self
-            .using
-            .checked_sub(1)
-            .and_then(|place| self.plan.fallback.get(place));
-        next.unwrap_or(&self.plan.agent)
+    /// The agent that runs now, or ran last.
+    pub(crate) fn agent(&self) -> &Agent {
+        self.plan
+            .agents()
+            .nth(self.agent_index)
+            .unwrap_or(&self.plan.agent)
     }
 
-    fn standing(&mut self) -> &mut Standing {
-        let places = 1 + self.plan.fallback.len();
-        self.team
-            .resize_with(places.max(self.team.len()), Standing::default);
-        let place = self.using.min(places - 1);
-        &mut self.team[place]
+    fn availability_mut(&mut self) -> &mut AgentAvailability {
+        let agents = self.plan.agents().count();
+        self.availability.resize_with(
+            agents.max(self.availability.len()),
+            AgentAvailability::default,
+        );
+        let index = self.agent_index.min(agents - 1);
+        &mut self.availability[index]
     }
 
-    /// Who is next: the first who neither rests nor is out.
-    pub fn turn(&self) -> Turn {
-        let nobody = Standing::default();
-        let places = 0..=self.plan.fallback.len();
-        let mut fit = places.map(|place| (place, self.team.get(place).unwrap_or(&nobody)));
+    /// The first agent that neither rests nor is excluded.
+    pub(crate) fn next_agent(&self) -> NextAgent {
+        let available = AgentAvailability::default();
+        let mut agents = (0..self.plan.agents().count())
+            .map(|index| (index, self.availability.get(index).unwrap_or(&available)));
         let mut soonest = i64::MAX;
-        let first = fit.find(|(_, standing)| {
-            let until = standing.until_wall_ms.filter(|until| *until > self.wall_ms);
-            if standing.out.is_none() {
+        let first = agents.find(|(_, agent)| {
+            let until = agent.until_wall_ms.filter(|until| *until > self.wall_ms);
+            if agent.excluded.is_none() {
                 soonest = soonest.min(until.unwrap_or(i64::MAX));
             }
-            standing.out.is_none() && until.is_none()
+            agent.excluded.is_none() && until.is_none()
         });
         match first {
-            Some((place, _)) => Turn::Of(place),
-            // All are out: that is a fault, and asked before.
-            None if soonest == i64::MAX => Turn::Of(0),
-            None => Turn::NobodyUntil(soonest),
+            Some((index, _)) => NextAgent::Use(index),
+            // All are excluded. That is a fault, for which `decide` has already tested.
+            None if soonest == i64::MAX => NextAgent::Use(0),
+            None => NextAgent::AllRestingUntil(soonest),
         }
     }
 
-    /// Follows the table of reasons. True: the iteration and its failure do not count.
-    pub(super) fn suffer(&mut self, reason: Reason, report: &Report) -> bool {
-        let others = !self.plan.fallback.is_empty() && reason.kind.is_the_agents_own();
-        match reason.kind.course() {
-            Course::Fail => false,
-            Course::Wait => {
-                let (now_ms, waits) = (self.wall_ms, self.standing().waits);
+    /// Applies the policy for a failure. Returns true if the iteration is refunded: neither it nor a failure counts.
+    pub(super) fn apply_failure(&mut self, failure: AgentFailure, report: &AgentReport) -> bool {
+        let has_alternative = !self.plan.fallback.is_empty() && failure.kind.is_agent_specific();
+        match failure.kind.policy() {
+            FailurePolicy::Fail => false,
+            FailurePolicy::Wait => {
+                let (now_ms, waits) = (self.wall_ms, self.availability_mut().waits);
                 let probe_ms =
                     doubled(self.plan.rest.probe_ms, waits, self.plan.rest.probe_cap_ms) as i64;
-                let standing = self.standing();
-                standing.waits = standing.waits.saturating_add(1);
-                standing.why = Some(reason.kind);
-                // A reset that has passed, and did not help, is no reset.
-                let until = reason.until_ms.filter(|until| *until > now_ms);
-                standing.until_wall_ms = until.or_else(|| Some(now_ms.saturating_add(probe_ms)));
+                let agent = self.availability_mut();
+                agent.waits = agent.waits.saturating_add(1);
+                agent.why = Some(failure.kind);
+                // A reset time in the past did not help, so it is ignored.
+                let until = failure.until_ms.filter(|until| *until > now_ms);
+                agent.until_wall_ms = until.or_else(|| Some(now_ms.saturating_add(probe_ms)));
                 true
             }
-            Course::Stop(fault) => {
-                let detail = self.complaint(reason.kind, report);
-                let standing = self.standing();
-                standing.why = Some(reason.kind);
-                standing.out = Some((fault, detail));
-                let all_out = (0..=self.plan.fallback.len()).all(|place| {
-                    self.team
-                        .get(place)
-                        .is_some_and(|standing| standing.out.is_some())
+            FailurePolicy::Stop(fault) => {
+                let detail = self.fault_detail(failure.kind, report);
+                let agent = self.availability_mut();
+                agent.why = Some(failure.kind);
+                agent.excluded = Some((fault, detail));
+                let all_excluded = (0..self.plan.agents().count()).all(|index| {
+                    let agent = self.availability.get(index);
+                    agent.is_some_and(|agent| agent.excluded.is_some())
                 });
-                if !others || all_out {
-                    self.fault = self.standing().out.take();
+                if !has_alternative || all_excluded {
+                    self.fault = self.availability_mut().excluded.take();
                 }
-                others
+                has_alternative
             }
         }
     }
 
-    /// It works: nothing that it had to wait for before counts any more.
-    pub(super) fn recovered(&mut self) {
-        *self.standing() = Standing::default();
+    /// Forgets that the current agent had to rest: it works again.
+    pub(super) fn reset_availability(&mut self) {
+        *self.availability_mut() = AgentAvailability::default();
     }
 
-    /// A person has mended something, or says so.
-    pub(super) fn welcome_back(&mut self) {
-        self.team
-            .iter_mut()
-            .for_each(|standing| standing.out = None);
+    /// Lets excluded agents run again: a person has resumed the loop and may have fixed the cause.
+    pub(super) fn clear_exclusions(&mut self) {
+        for agent in &mut self.availability {
+            agent.excluded = None;
+        }
     }
 
-    /// A person does not want to wait.
-    pub(super) fn hurry(&mut self) {
+    /// Ends every rest: a person does not want to wait.
+    pub(super) fn skip_rest(&mut self) {
         self.rest_until_ms = 0;
-        self.team
-            .iter_mut()
-            .for_each(|standing| standing.until_wall_ms = None);
+        for agent in &mut self.availability {
+            agent.until_wall_ms = None;
+        }
     }
 
-    /// What is wrong, in the agent's words, and what mends it.
-    fn complaint(&self, kind: Kind, report: &Report) -> String {
+    /// One line for people: what is wrong, the agent's own message, and a hint how to fix it.
+    fn fault_detail(&self, kind: FailureKind, report: &AgentReport) -> String {
         let agent = self.agent();
-        let rule = agent.rule(report.exit).filter(|_| report.reason.is_none());
+        let rule = agent
+            .exit_rule(report.exit)
+            .filter(|_| report.reason.is_none());
         let exited = rule.map(|rule| format!("{} exited with {}", agent.name, rule.code));
-        let means = rule.map_or(kind.words(), |rule| rule.means.words());
-        let mut words = format!("{}: {means}", exited.unwrap_or_else(|| agent.name.clone()));
-        let last = report.error.as_deref().or(report.denial.as_deref());
-        if let Some(last) = last
-            .and_then(|error| error.lines().last())
+        let means = rule.map_or(kind.describe(), |rule| rule.means.describe());
+        let mut text = format!("{}: {means}", exited.unwrap_or_else(|| agent.name.clone()));
+        let message = report.error.as_deref().or(report.denial.as_deref());
+        if let Some(last) = message
+            .and_then(|message| message.lines().last())
             .filter(|_| rule.is_none())
         {
-            words.extend([" (", last.trim(), ")"]);
+            text.extend([" (", last.trim(), ")"]);
         }
-        let mends = match kind {
+        let hint = match kind {
             _ if rule.is_some_and(|rule| !rule.hint.is_empty()) => {
                 rule.map(|rule| rule.hint.clone())
             }
-            Kind::Login if !agent.login.is_empty() => Some(format!("log in: {}", agent.login)),
-            Kind::Credit => {
-                Some("add credit to its account, or let another login or agent pay".into())
+            FailureKind::Login if !agent.login.is_empty() => {
+                Some(format!("log in: {}", agent.login))
             }
-            Kind::Model => Some("name one that it knows with --model".into()),
-            Kind::Denied if agent.approve != Some(Approve::All) => {
+            FailureKind::Credit => {
+                Some("add credit to its account, or use another login or agent".into())
+            }
+            FailureKind::Model => Some("choose a model it knows with --model".into()),
+            FailureKind::Denied if agent.approve != Some(Approve::All) => {
                 let more = if agent.approve == Some(Approve::None) {
                     "edits"
                 } else {
@@ -159,12 +164,12 @@ impl State {
             }
             _ => None,
         };
-        words.extend(mends.map(|mends| format!(": {mends}")));
-        words
+        text.extend(hint.map(|hint| format!(": {hint}")));
+        text
     }
 }
 
-/// A time doubled so often, up to a cap.
+/// `base_ms` doubled this many times, up to a cap.
 pub(super) fn doubled(base_ms: u64, times: u32, cap_ms: u64) -> u64 {
     base_ms.saturating_mul(1 << times.min(40)).min(cap_ms)
 }

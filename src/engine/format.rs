@@ -1,7 +1,7 @@
-//! How numbers, times and amounts are spelled, everywhere alike.
+//! Formats numbers, durations and amounts for people.
 
 /// `950`, `12.3k`, `4.5M`
-pub fn thousands(count: u64) -> String {
+pub(crate) fn thousands(count: u64) -> String {
     match count {
         0..1000 => count.to_string(),
         1000..1_000_000 => format!("{:.1}k", count as f64 / 1e3),
@@ -10,7 +10,7 @@ pub fn thousands(count: u64) -> String {
 }
 
 /// `3m 42s`, `1h 5m`, `850ms`, `12.3s`.
-pub fn duration(ms: u64) -> String {
+pub(crate) fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
         0 => format!("{ms}ms"),
@@ -30,7 +30,7 @@ pub fn duration(ms: u64) -> String {
 }
 
 /// `1 file`, `2 files`.
-pub fn plural(count: u64, noun: &str) -> String {
+pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 {
         format!("1 {noun}")
     } else {
@@ -38,8 +38,13 @@ pub fn plural(count: u64, noun: &str) -> String {
     }
 }
 
+/// `1 iteration`, `2 iterations`.
+pub(crate) fn iteration_count(count: u32) -> String {
+    plural(u64::from(count), "iteration")
+}
+
 /// `1 process`, `2 processes`.
-pub fn processes(count: usize) -> String {
+pub(crate) fn process_count(count: usize) -> String {
     if count == 1 {
         "1 process".into()
     } else {
@@ -48,7 +53,7 @@ pub fn processes(count: usize) -> String {
 }
 
 /// `$0.0234` below a dollar, `$12.30` above.
-pub fn dollars(usd: f64) -> String {
+pub(crate) fn dollars(usd: f64) -> String {
     if usd.abs() < 1.0 {
         format!("${usd:.4}")
     } else {
@@ -57,12 +62,12 @@ pub fn dollars(usd: f64) -> String {
 }
 
 /// `7/100`, or `7` without a limit.
-pub fn of_limit(number: u32, limit: Option<u32>) -> String {
+pub(crate) fn with_limit(number: u32, limit: Option<u32>) -> String {
     limit.map_or_else(|| number.to_string(), |limit| format!("{number}/{limit}"))
 }
 
-/// A text as one word for a shell: as it is, or in quotation marks.
-pub fn quoted(text: &str) -> String {
+/// Quotes a text for a shell, if it needs quotes.
+pub(crate) fn shell_quote(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,=:".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();
@@ -71,7 +76,7 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// `64 MiB`, `1.5 KiB`, `12 bytes`.
-pub fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     let (unit, name) = match count {
         0..1024 => return plural(count, "byte"),
         1024..1_048_576 => (1024.0, "KiB"),
@@ -87,20 +92,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_for_a_shell_stays_one_word() {
-        for (text, word) in [
+    fn a_quoted_text_is_one_argument() {
+        for (text, quoted) in [
             ("ralph/a-1", "ralph/a-1"),
             ("a b", "'a b'"),
             ("it's", r"'it'\''s'"),
             ("", "''"),
         ] {
-            assert_eq!(quoted(text), word);
+            assert_eq!(shell_quote(text), quoted);
         }
     }
 
     #[test]
-    fn durations_read_as_people_say_them() {
-        for (ms, words) in [
+    fn durations_show_at_most_two_units() {
+        for (ms, text) in [
             (0, "0ms"),
             (999, "999ms"),
             (1000, "1s"),
@@ -114,12 +119,12 @@ mod tests {
             (3_900_000, "1h 5m"),
             (90_000_000, "25h"),
         ] {
-            assert_eq!(duration(ms), words);
+            assert_eq!(duration(ms), text);
         }
     }
 
     #[test]
-    fn amounts_read_as_people_say_them() {
+    fn amounts_show_their_unit() {
         assert_eq!(plural(0, "file"), "0 files");
         assert_eq!(plural(1, "file"), "1 file");
         assert_eq!(plural(2, "file"), "2 files");
@@ -127,9 +132,9 @@ mod tests {
         assert_eq!(dollars(-0.5), "$-0.5000");
         assert_eq!(dollars(1.0), "$1.00");
         assert_eq!(dollars(12.3), "$12.30");
-        assert_eq!(of_limit(7, Some(100)), "7/100");
-        assert_eq!(of_limit(7, None), "7");
-        for (count, words) in [
+        assert_eq!(with_limit(7, Some(100)), "7/100");
+        assert_eq!(with_limit(7, None), "7");
+        for (count, text) in [
             (1, "1 byte"),
             (1023, "1023 bytes"),
             (1024, "1 KiB"),
@@ -139,7 +144,7 @@ mod tests {
             (1_073_741_824, "1 GiB"),
             (1_610_612_736, "1.5 GiB"),
         ] {
-            assert_eq!(bytes(count), words);
+            assert_eq!(bytes(count), text);
         }
     }
 }

@@ -1,38 +1,96 @@
-//! What happens next? A pure state machine: it sees no clock, file, process, environment or chance,
-//! is never `async`, and cannot fail.
+//! Decides what a loop does next: a pure, synchronous state machine.
 //!
-//! [`State::step`] takes one [`Event`] at a time, [`State::orders`] says what must be under way now,
-//! and [`decide`] alone chooses between an ending and another iteration.
+//! The engine sees no clock, file, process, environment or randomness, is never `async`, and cannot fail. It has
+//! three entry points:
+//!
+//! - [`State::step`] applies one [`Event`], together with the time at which it happened. The state is a fold of the
+//!   journal: applying the same events again gives the same state. An event that does not fit (a timer that is no
+//!   longer wanted, the exit of an earlier iteration) is ignored.
+//! - [`State::orders`] derives from the state what must be running now, as a list of [`Effect`]s. The runner
+//!   reconciles: it starts what is ordered and not running, and stops what is running and not ordered. Phases,
+//!   timers, changed limits and crash recovery all use this mechanism.
+//! - [`decide`](decide::decide) chooses, between iterations, whether the loop ends, pauses, rests or runs again. No
+//!   other code makes this choice, and the order of its tests is a contract.
+//!
+//! # Phases
+//!
+//! A loop is in one [`Phase`] at a time:
+//!
+//! ```text
+//!  NotStarted ──> Checking (preflight, iteration 0)
+//!                     │
+//!                     v
+//!                  decide ──> Resting ──> decide      (delay, backoff, usage limits)
+//!                   ^  │ ├──> Paused ───> decide      (until a person resumes)
+//!                   │  │ └──> Draining ─> decide ──> Ended
+//!                   │  v
+//!                   │ Running ──> Killing             (timeout, marker, request, …)
+//!                   │  │             │
+//!                   │  v             v
+//!                   │ Checking <─────┘                (the plan's checks, one by one)
+//!                   │  │
+//!                   │  v
+//!                   └─ Committing                     (SCM tasks, if the checks are green)
+//! ```
+//!
+//! | Phase | Orders | Left on |
+//! |---|---|---|
+//! | `Running`, not started | run the agent | `Started`, the durable record of the iteration |
+//! | `Running` | run the agent; wake at the next deadline | `Ended`, or a reason to kill the agent |
+//! | `Killing` | kill the agent | `Ended` |
+//! | `Checking` | run the next check | `Checked` of the last check |
+//! | `Committing` | run the next SCM task | `Committed` of the last task |
+//! | `Resting` | wake at a certain time | `Woke`, `Hurried`, or any event that changes the decision |
+//! | `Draining` | wait for child loops, or stop them | `Drained` |
+//! | `Paused` | exit the runner | `Asked`, with a request to go on or to stop |
+//! | `Ended` | write `Finished`, then exit | `Asked`, with a request to go on |
+//!
+//! Before an iteration has started, every event makes the engine decide again, so a request or a new limit takes
+//! effect at once.
+//!
+//! # Where to find what
+//!
+//! - Input: [`event`] (the journal's events), [`plan`] (what the loop was asked to do), [`act`] (what an agent does
+//!   while it works) and [`signals`] (claims in an agent's text).
+//! - State machine: [`state`], [`step`], [`iteration`] (the end of an iteration), [`decide`](mod@decide),
+//!   [`failure`] and [`fallback`] (failed agents), [`scm`] (SCM tasks), [`drain`] (child loops) and [`session`]
+//!   (loops inside Claude Code or Codex).
+//! - Output: [`outcome`] (how a loop ends) and [`prompt`] (the text of the next prompt).
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
-pub mod act;
-pub mod decide;
+pub(crate) mod act;
+pub(crate) mod commit_message;
+pub(crate) mod decide;
+pub(crate) mod display;
 mod drain;
-pub mod event;
-pub mod excerpt;
-pub mod failure;
-pub mod fallback;
-pub mod format;
-pub mod message;
-pub mod outcome;
-pub mod plain_text;
-pub mod plan;
-pub mod prompt;
-mod redaction;
-pub mod scm;
-pub mod screen;
-pub mod session;
-pub mod signals;
-pub mod state;
+pub(crate) mod event;
+pub(crate) mod excerpt;
+pub(crate) mod failure;
+pub(crate) mod fallback;
+pub(crate) mod format;
+pub(crate) mod iteration;
+pub(crate) mod outcome;
+pub(crate) mod plain_text;
+pub(crate) mod plan;
+pub(crate) mod prompt;
+pub(crate) mod scm;
+pub(crate) mod screen;
+pub(crate) mod session;
+pub(crate) mod signals;
+pub(crate) mod state;
 mod step;
-pub mod template;
-pub mod usage;
+pub(crate) mod task_text;
+pub(crate) mod template;
+pub(crate) mod usage;
 
 #[cfg(test)]
 mod tests;
 
-pub use act::{Act, Tally};
-pub use event::{Event, Exit, Marker, Now};
-pub use outcome::{Limit, Outcome, Status};
-pub use plan::Plan;
-pub use state::{Effect, Phase, State};
+pub use act::Act;
+pub(crate) use act::Tally;
+pub use event::Event;
+pub(crate) use event::{Marker, Now, ProcessExit};
+pub(crate) use outcome::Status;
+pub use outcome::{Limit, Outcome};
+pub(crate) use plan::Plan;
+pub(crate) use state::{Effect, Phase, ProcessIdentity, State};

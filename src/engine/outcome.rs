@@ -1,7 +1,7 @@
-//! How a loop can end: the one enum of endings, and what each means to a script.
+//! How a loop can end, and what each ending means to scripts and people.
 
-use super::event::{Door, Fault, Verdict};
-use super::format::{dollars, duration, plural, thousands};
+use super::event::{Fault, RequestSource};
+use super::format::{dollars, duration, thousands};
 use super::state::State;
 use serde::{Deserialize, Serialize};
 
@@ -10,43 +10,43 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The work is proven.
+    /// The work is proven done.
     Done {
-        /// Whether checks took part in the proof.
+        /// Whether checks were part of the proof.
         checked: bool,
     },
     /// A limit was reached.
     Limit {
-        /// Which.
+        /// The limit.
         limit: Limit,
-        /// A plain loop that ran to its limit with green checks did what it was asked.
+        /// Whether this is a success: a plain loop ran all its iterations and its checks are green.
         success: bool,
     },
-    /// Trying again would not help.
+    /// An error that retrying cannot fix.
     Fatal {
-        /// What kind of thing.
+        /// The class of the error.
         class: Fault,
-        /// In words.
+        /// A sentence for people.
         detail: String,
     },
-    /// The agent says that it cannot go on by itself.
+    /// The agent cannot continue without a person.
     Blocked {
-        /// Its words.
+        /// The agent's reason.
         why: String,
     },
     /// The agent asked not to be restarted.
     Waiting {
-        /// How it asked.
+        /// How it asked: an exit code, a marker or the bus.
         why: String,
     },
-    /// A person ended it.
+    /// A person or the host program stopped the loop.
     Stopped {
-        /// Through which door.
+        /// The [source](RequestSource::label) of the request.
         by: String,
     },
 }
 
-/// What was used up.
+/// The limits that can end a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -59,37 +59,50 @@ pub enum Limit {
     Tokens,
     /// Active time.
     Time,
-    /// Iterations.
+    /// Iterations that count.
     Iterations,
-    /// A client's patience with what holds its agent back.
+    /// How often in a row a client lets ralph hold back an agent that uses no tool in between.
     Blocks,
 }
 
-/// A loop in one word.
+/// A loop's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// Somebody holds its lock.
+pub(crate) enum Status {
+    /// A runner holds its lock.
     Running,
-    /// It rests until resumed.
+    /// It rests until a person resumes it.
     Paused,
-    /// Proven.
+    /// It succeeded.
     Done,
-    /// Out of a limit, or nothing to be done by trying again.
+    /// It reached a limit, or an error that retrying cannot fix.
     Failed,
     /// The agent needs an answer.
     Blocked,
     /// The agent asked not to be restarted.
     Waiting,
-    /// A person ended it.
+    /// A person stopped it.
     Stopped,
-    /// It has no ending, and nobody runs it.
+    /// It has not ended, and no runner holds its lock.
     Crashed,
 }
 
+/// An outcome as scripts read it, in the journal and in `--json` output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OutcomeSummary {
+    /// `done`, `limit`, `fatal`, `blocked`, `waiting` or `stopped`.
+    pub kind: String,
+    /// The limit, the fault's class or the stop reason; for `blocked` the agent's own text.
+    pub why: String,
+    /// A sentence for people.
+    #[serde(default)]
+    pub detail: String,
+}
+
 impl Status {
-    /// The word.
-    pub fn word(self) -> &'static str {
+    /// The name used in JSON and in messages.
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Paused => "paused",
@@ -103,44 +116,9 @@ impl Status {
     }
 }
 
-impl Limit {
-    /// The word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Failures => "failures",
-            Self::Cost => "cost",
-            Self::Tokens => "tokens",
-            Self::Time => "time",
-            Self::Iterations => "iterations",
-            Self::Blocks => "blocks",
-        }
-    }
-}
-
-impl Fault {
-    /// The word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NotFound => "not-found",
-            Self::Permission => "permission",
-            Self::Login => "login",
-            Self::Credit => "credit",
-            Self::Model => "model",
-            Self::Usage => "usage",
-            Self::PromptFile => "prompt-file",
-            Self::Workspace => "workspace",
-            Self::Marker => "marker",
-            Self::Survivors => "survivors",
-            Self::Disk => "disk",
-            Self::Cost => "cost",
-            Self::Session => "session",
-        }
-    }
-}
-
 impl Outcome {
-    /// The loop in one word.
-    pub fn status(&self) -> Status {
+    /// The loop's status after this outcome.
+    pub(crate) fn status(&self) -> Status {
         match self {
             Self::Done { .. } | Self::Limit { success: true, .. } => Status::Done,
             Self::Limit { .. } | Self::Fatal { .. } => Status::Failed,
@@ -150,7 +128,7 @@ impl Outcome {
         }
     }
 
-    /// What a runner exits with.
+    /// The exit code of `ralph run` after this outcome.
     pub fn exit_code(&self) -> i32 {
         match self.status() {
             Status::Done => 0,
@@ -165,25 +143,13 @@ impl Outcome {
         match self {
             Self::Done { checked: true } => "all_checks_passed",
             Self::Done { checked: false } => "completed",
-            Self::Limit {
-                limit: Limit::Iterations,
-                ..
-            } => "max_iterations",
-            Self::Limit {
-                limit: Limit::Cost | Limit::Tokens,
-                ..
-            } => "budget_exhausted",
-            Self::Limit {
-                limit: Limit::Time, ..
-            } => "timeout",
-            Self::Limit {
-                limit: Limit::Failures,
-                ..
-            } => "failures",
-            Self::Limit {
-                limit: Limit::Blocks,
-                ..
-            } => "block_cap",
+            Self::Limit { limit, .. } => match limit {
+                Limit::Iterations => "max_iterations",
+                Limit::Cost | Limit::Tokens => "budget_exhausted",
+                Limit::Time => "timeout",
+                Limit::Failures => "failures",
+                Limit::Blocks => "block_cap",
+            },
             Self::Fatal { .. } => "fatal",
             Self::Blocked { .. } => "blocked",
             Self::Waiting { .. } => "waiting",
@@ -192,7 +158,7 @@ impl Outcome {
     }
 
     /// The outcome as scripts read it.
-    pub fn verdict(&self) -> Verdict {
+    pub fn summary(&self) -> OutcomeSummary {
         let (kind, why, detail) = match self {
             Self::Done { checked: true } => {
                 ("done", "all_checks_passed", "every check is green".into())
@@ -200,27 +166,27 @@ impl Outcome {
             Self::Done { checked: false } => (
                 "done",
                 "completed",
-                "the agent claimed it; no check was asked for".into(),
+                "the agent claimed it; there are no checks".into(),
             ),
-            Self::Limit { limit, success } => ("limit", limit.word(), limit.sentence(*success)),
-            Self::Fatal { class, detail } => ("fatal", class.word(), detail.clone()),
+            Self::Limit { limit, success } => ("limit", limit.as_str(), limit.describe(*success)),
+            Self::Fatal { class, detail } => ("fatal", class.as_str(), detail.clone()),
             Self::Blocked { why } => ("blocked", why.as_str(), why.clone()),
             Self::Waiting { why } if why == "bus" => (
                 "waiting",
                 "bus",
-                "the agent asked for it by a message on the bus".into(),
+                "the agent asked to wait: message on the bus".into(),
             ),
             Self::Waiting { why } => (
                 "waiting",
                 why.as_str(),
-                format!("the agent asked for it by {why}"),
+                format!("the agent asked to wait: {why}"),
             ),
-            Self::Stopped { by } if by == Door::Host.word() => {
+            Self::Stopped { by } if by == RequestSource::Host.label() => {
                 ("stopped", by.as_str(), format!("by {by}"))
             }
             Self::Stopped { by } => ("stopped", by.as_str(), format!("by a person ({by})")),
         };
-        Verdict {
+        OutcomeSummary {
             kind: kind.into(),
             why: why.into(),
             detail,
@@ -228,23 +194,62 @@ impl Outcome {
     }
 }
 
+impl Limit {
+    /// The name used in JSON and in messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failures => "failures",
+            Self::Cost => "cost",
+            Self::Tokens => "tokens",
+            Self::Time => "time",
+            Self::Iterations => "iterations",
+            Self::Blocks => "blocks",
+        }
+    }
+
+    /// A clause about a loop that has reached this limit.
+    pub(crate) fn exhausted_text(self) -> &'static str {
+        match self {
+            Self::Failures => "it has reached its failure limit",
+            Self::Cost => "it has reached its cost limit",
+            Self::Tokens => "it has reached its token limit",
+            Self::Time => "it has reached its time limit",
+            Self::Iterations => "it has reached its iteration limit",
+            Self::Blocks => "its client does not hold the session any longer",
+        }
+    }
+
+    fn describe(self, success: bool) -> String {
+        match (self, success) {
+            (Self::Iterations, true) => "ran to its iteration limit, checks green",
+            (Self::Iterations, false) => "iteration limit reached",
+            (Self::Cost, _) => "cost limit reached",
+            (Self::Tokens, _) => "token limit reached",
+            (Self::Time, _) => "time limit reached",
+            (Self::Failures, _) => "too many failures in a row",
+            (Self::Blocks, _) => "the client ends a session whose agent uses no tools",
+        }
+        .into()
+    }
+}
+
 impl State {
-    /// How it ended, as scripts read it, with what was used of a limit.
-    pub fn verdict(&self) -> Option<Verdict> {
+    /// The outcome as scripts read it, with how much of a limit was used.
+    pub(crate) fn outcome_summary(&self) -> Option<OutcomeSummary> {
         let outcome = self.outcome()?;
-        let mut verdict = outcome.verdict();
+        let mut summary = outcome.summary();
         if let Outcome::Limit {
             limit: limit @ (Limit::Cost | Limit::Tokens | Limit::Time),
             ..
         } = outcome
         {
-            verdict.detail.extend([" (", &self.used(*limit), ")"]);
+            summary.detail.extend([" (", &self.usage_of(*limit), ")"]);
         }
-        Some(verdict)
+        Some(summary)
     }
 
-    /// How much is used of a limit: `$0.6000 of $0.5000`.
-    pub fn used(&self, limit: Limit) -> String {
+    /// How much of a limit is used: `$0.6000 of $0.5000`.
+    pub(crate) fn usage_of(&self, limit: Limit) -> String {
         let limits = &self.plan.limits;
         let (used, max) = match limit {
             Limit::Failures => (
@@ -263,39 +268,9 @@ impl State {
                 limits.blocks.map(|max| max.to_string()),
             ),
         };
-        max.map_or(used.clone(), |max| format!("{used} of {max}"))
-    }
-}
-
-impl Limit {
-    /// What is said of a loop that has reached it.
-    pub fn used_up(self) -> &'static str {
-        match self {
-            Self::Failures => "it has failed as often as it may",
-            Self::Cost => "its budget is used up",
-            Self::Tokens => "its tokens are used up",
-            Self::Time => "its time is used up",
-            Self::Iterations => "its iterations are used up",
-            Self::Blocks => "its client's patience is used up",
+        match max {
+            Some(max) => format!("{used} of {max}"),
+            None => used,
         }
     }
-
-    fn sentence(self, success: bool) -> String {
-        match (self, success) {
-            (Self::Iterations, true) => "ran to its limit of iterations, checks green".into(),
-            (Self::Iterations, false) => "no iteration is left".into(),
-            (Self::Cost, _) => "the budget is used up".into(),
-            (Self::Tokens, _) => "the tokens are used up".into(),
-            (Self::Time, _) => "the time is used up".into(),
-            (Self::Failures, _) => "too many failures in a row".into(),
-            (Self::Blocks, _) => {
-                "its client keeps a session no longer whose agent uses no tool".into()
-            }
-        }
-    }
-}
-
-/// "1 iteration", "2 iterations".
-pub fn iterations(count: u32) -> String {
-    plural(u64::from(count), "iteration")
 }

@@ -1,27 +1,57 @@
-//! Terminal text without its controls: what is left is safe to show and to match against.
+//! Removes terminal escape sequences and control characters from text that ralph did not write.
+//!
+//! Output of agents and checks is cleaned once, before signals are read from it and before it enters a prompt or
+//! a message.
 
 use std::borrow::Cow;
+use vte::{Parser, Perform};
 
-/// Removes escape sequences and control characters, and marks characters that reorder text.
-/// Tabs stay; whoever calls has cut the text into lines.
-pub fn plain(text: &str) -> Cow<'_, str> {
-    if text
-        .bytes()
-        .all(|byte| byte == b'\t' || (0x20..0x7f).contains(&byte))
-    {
+/// Cleans one line, or text that is shown on one line. Tabs stay.
+///
+/// Characters that reorder text are replaced, so that a line cannot look like another one.
+pub(crate) fn plain(line: &str) -> Cow<'_, str> {
+    if line.bytes().all(|byte| byte == b'\t' || is_printable(byte)) {
+        return Cow::Borrowed(line);
+    }
+    Cow::Owned(strip(line, false))
+}
+
+/// Cleans a text of several lines. A carriage return overwrites its line, as on a terminal.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    let is_clean = |byte| matches!(byte, b'\t' | b'\n') || is_printable(byte);
+    if text.bytes().all(is_clean) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(strip(text, true))
+}
+
+fn is_printable(byte: u8) -> bool {
+    (0x20..0x7f).contains(&byte)
+}
+
+fn strip(text: &str, has_lines: bool) -> String {
+    let mut stripper = Stripper {
+        out: String::with_capacity(text.len()),
+        has_lines,
+        after_return: false,
+    };
+    let mut parser: Parser = Parser::new();
+    let text = expand_c1(text);
+    parser.advance(&mut stripper, text.as_bytes());
+    stripper.out
+}
+
+/// Replaces 8-bit control characters, which the parser does not know in UTF-8, by their 7-bit sequences.
+fn expand_c1(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c| matches!(c, '\u{80}'..='\u{9f}')) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+    for c in text.chars() {
         match c {
-            '\x1b' => skip_escape(&mut chars),
-            '\u{9b}' => skip_control_sequence(&mut chars),
-            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => skip_string(&mut chars),
-            '\t' => out.push(c),
-            c if c.is_control() => {}
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {
-                out.push('\u{fffd}');
+            '\u{80}'..='\u{9f}' => {
+                out.push('\x1b');
+                out.extend(char::from_u32(c as u32 - 0x40));
             }
             c => out.push(c),
         }
@@ -29,34 +59,38 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+/// Collects the printed characters.
+struct Stripper {
+    out: String,
+    has_lines: bool,
+    /// Whether the last character was a carriage return.
+    after_return: bool,
+}
 
-fn skip_escape(chars: &mut Chars<'_>) {
-    match chars.next() {
-        Some('[') => skip_control_sequence(chars),
-        Some(']' | 'P' | 'X' | '^' | '_') => skip_string(chars),
-        Some(' '..='/') => {
-            while chars.next_if(|c| matches!(c, ' '..='/')).is_some() {}
-            chars.next();
+impl Perform for Stripper {
+    fn print(&mut self, c: char) {
+        if std::mem::take(&mut self.after_return) && self.has_lines {
+            let line = self.out.rfind('\n').map_or(0, |at| at + 1);
+            self.out.truncate(line);
         }
-        _ => {}
-    }
-}
-
-fn skip_control_sequence(chars: &mut Chars<'_>) {
-    while chars.next_if(|c| matches!(c, ' '..='?')).is_some() {}
-    chars.next_if(|c| matches!(c, '@'..='~'));
-}
-
-/// Up to the bell or the string terminator; an unterminated one swallows the rest of the line.
-fn skip_string(chars: &mut Chars<'_>) {
-    while let Some(c) = chars.next() {
-        match c {
-            '\x07' | '\u{9c}' => return,
-            '\x1b' => {
-                chars.next_if_eq(&'\\');
-                return;
+        self.out.push(match c {
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {
+                '\u{fffd}'
             }
+            // The parser passes DEL as a character.
+            '\x7f' => return,
+            c => c,
+        });
+    }
+
+    fn execute(&mut self, byte: u8) {
+        match byte {
+            b'\t' => self.print('\t'),
+            b'\n' if self.has_lines => {
+                self.after_return = false;
+                self.out.push('\n');
+            }
+            b'\r' => self.after_return = true,
             _ => {}
         }
     }
@@ -67,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controls_are_gone_and_words_stay() {
+    fn escapes_and_control_characters_are_removed_and_text_stays() {
         for (raw, shown) in [
             ("plain\ttext", "plain\ttext"),
             ("\x1b[31mred\x1b[0m", "red"),

@@ -1,35 +1,39 @@
-//! What the agent is told: a pure function of the plan, the state and the gathered materials.
+//! Renders an iteration's prompt, from the state and the inputs that the runner gathers.
+//!
+//! No line of a prompt may match the detector that reads the agent's answer: an agent may echo its prompt. Text
+//! from elsewhere is therefore [defanged](defang), and matches of the done pattern in it are broken up.
 
 use super::event::CheckReport;
 use super::excerpt::Excerpt;
-use super::format::{dollars, duration, of_limit};
-use super::plan::{Context, Level, OnFail};
+use super::format::{dollars, duration, with_limit};
+use super::iteration::{Iteration, IterationEnd};
+use super::plan::{ContextLevel, OnFail, PromptContext};
 use super::scm::COMMIT;
 use super::session;
-use super::signals::{defang, fold};
-use super::state::{How, Iteration, State};
+use super::signals::{defang, fold_whitespace};
+use super::state::State;
 use super::template::fill;
 use regex::{Captures, Regex};
 
-/// What the shell gathers for a prompt.
+/// What the runner gathers for a prompt.
 #[derive(Clone, Debug, Default)]
-pub struct Materials {
-    /// The task's text, read anew.
-    pub task: String,
-    /// What changed since the loop began.
-    pub diff: Excerpt,
-    /// Why there is no diff, if there is none.
-    pub diff_missing: String,
-    /// The red checks' outputs, in the plan's order: place, output, and the file that holds all of it.
-    pub red: Vec<(usize, Excerpt, String)>,
-    /// What the task that failed last printed, and the file that holds all of it.
-    pub task_output: Option<(Excerpt, String)>,
-    /// The last messages on the project's bus.
-    pub bus: Excerpt,
+pub(crate) struct PromptInputs {
+    /// The task's text.
+    pub(crate) task: String,
+    /// What has changed since the loop began.
+    pub(crate) diff: Excerpt,
+    /// Why there is no diff.
+    pub(crate) diff_missing: String,
+    /// The red checks in the plan's order: index, output, and the path of the full output.
+    pub(crate) red: Vec<(usize, Excerpt, String)>,
+    /// The output of the pending SCM task, and the path of the full output.
+    pub(crate) scm_output: Option<(Excerpt, String)>,
+    /// The newest messages on the project's bus.
+    pub(crate) bus: Excerpt,
 }
 
-/// The names that a template may use.
-pub const NAMES: [&str; 14] = [
+/// The names that a prompt template may use.
+pub const TEMPLATE_FIELDS: [&str; 14] = [
     "task",
     "prepended",
     "appended",
@@ -46,8 +50,8 @@ pub const NAMES: [&str; 14] = [
     "title",
 ];
 
-/// Whether a person's words find their way into such a prompt.
-pub fn tells_words(context: &Context) -> bool {
+/// Whether such prompts include the notes, and with them messages from people.
+pub(crate) fn includes_notes(context: &PromptContext) -> bool {
     let mark = |name: &str| {
         Some(if name == "notes" {
             "\0".into()
@@ -55,21 +59,21 @@ pub fn tells_words(context: &Context) -> bool {
             name.to_owned()
         })
     };
-    context.level != Level::None && fill(&context.template, &mark).contains('\0')
+    context.level != ContextLevel::None && fill(&context.template, &mark).contains('\0')
 }
 
 /// Renders the prompt of the next iteration.
-pub fn render(state: &State, materials: &Materials) -> String {
+pub(crate) fn render(state: &State, inputs: &PromptInputs) -> String {
     let context = &state.plan.context;
-    let template = if state.is_inside() {
+    let template = if state.is_in_session() {
         session::TEMPLATE
     } else {
         &context.template
     };
-    if context.level == Level::None && !state.is_inside() {
-        return materials.task.clone();
+    if context.level == ContextLevel::None && !state.is_in_session() {
+        return inputs.task.clone();
     }
-    let full = context.level == Level::Full && !state.is_inside();
+    let full = context.level == ContextLevel::Full && !state.is_in_session();
     let pattern = state
         .plan
         .proof
@@ -77,11 +81,11 @@ pub fn render(state: &State, materials: &Materials) -> String {
         .as_deref()
         .and_then(|pattern| Regex::new(pattern).ok());
     let pattern = pattern.as_ref();
-    let red = |wanted: OnFail| unmatched(red_outputs(state, materials, wanted), pattern);
+    let red = |wanted: OnFail| defang_matches(red_outputs(state, inputs, wanted), pattern);
     let replaced = red(OnFail::Replace);
     let value = |name: &str| {
         Some(match name {
-            "task" if replaced.is_empty() => materials.task.trim_end().to_owned(),
+            "task" if replaced.is_empty() => inputs.task.trim_end().to_owned(),
             "task" => replaced.clone(),
             "title" => state.plan.task.title.clone().unwrap_or_default(),
             "prepended" => red(OnFail::Prepend),
@@ -93,19 +97,16 @@ pub fn render(state: &State, materials: &Materials) -> String {
                 .unwrap_or_default(),
             "limits" => limits(state),
             "done" => done(state, pattern),
-            "checks" => unmatched(green_checks(state), pattern),
-            "diff" if full && !materials.diff.text.is_empty() => unmatched(
-                with_cut(&materials.diff.fenced("diff"), &materials.diff.cut),
+            "checks" => defang_matches(green_checks(state), pattern),
+            "diff" if full && !inputs.diff.text.is_empty() => defang_matches(
+                with_cut(&inputs.diff.fenced("diff"), &inputs.diff.cut),
                 pattern,
             ),
-            "no_diff" if full => materials.diff_missing.clone(),
-            "history" if full => unmatched(history(state), pattern),
-            "notes" => unmatched(notes(state, materials), pattern),
-            "bus" if materials.bus.text.is_empty() => String::new(),
-            "bus" => unmatched(
-                with_cut(&materials.bus.fenced(""), &materials.bus.cut),
-                pattern,
-            ),
+            "no_diff" if full => inputs.diff_missing.clone(),
+            "history" if full => defang_matches(history(state), pattern),
+            "notes" => defang_matches(notes(state, inputs), pattern),
+            "bus" if inputs.bus.text.is_empty() => String::new(),
+            "bus" => defang_matches(with_cut(&inputs.bus.fenced(""), &inputs.bus.cut), pattern),
             "diff" | "no_diff" | "history" => String::new(),
             _ => return None,
         })
@@ -116,11 +117,11 @@ pub fn render(state: &State, materials: &Materials) -> String {
     text
 }
 
-fn red_outputs(state: &State, materials: &Materials, wanted: OnFail) -> String {
+fn red_outputs(state: &State, inputs: &PromptInputs, wanted: OnFail) -> String {
     let checks = &state.plan.proof.checks;
     let mut parts = Vec::new();
-    for (place, output, log) in &materials.red {
-        let (Some(check), Some(Some(report))) = (checks.get(*place), state.checks.get(*place))
+    for (index, output, log) in &inputs.red {
+        let (Some(check), Some(Some(report))) = (checks.get(*index), state.checks.get(*index))
         else {
             continue;
         };
@@ -130,15 +131,14 @@ fn red_outputs(state: &State, materials: &Materials, wanted: OnFail) -> String {
         let head = format!(
             "The check `{}` is red ({}).",
             defang(&check.command),
-            how_red(report)
+            describe_red_check(report)
         );
         if output.text.trim().is_empty() {
             parts.push(format!("{head} It printed nothing."));
             continue;
         }
-        let place = format!("Its whole output: {log}");
         parts.push(format!(
-            "{head} {place}\n\n{}",
+            "{head} Its whole output: {log}\n\n{}",
             with_cut(&output.fenced(""), &output.cut)
         ));
     }
@@ -153,8 +153,8 @@ fn with_cut(text: &str, cut: &str) -> String {
     }
 }
 
-/// How a red check failed, in words.
-pub fn how_red(report: &CheckReport) -> String {
+/// How a red check failed: `exit 1`, `timeout after 10m`.
+pub(crate) fn describe_red_check(report: &CheckReport) -> String {
     match report {
         CheckReport {
             timed_out: true,
@@ -164,33 +164,33 @@ pub fn how_red(report: &CheckReport) -> String {
         CheckReport { exit, .. } => match (exit.code, exit.signal) {
             (Some(code), _) => format!("exit {code}"),
             (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "it could not be run".into(),
+            (None, None) => "could not be run".into(),
         },
     }
 }
 
 fn limits(state: &State) -> String {
     let limits = &state.plan.limits;
-    let mut words = Vec::new();
+    let mut used = Vec::new();
     if let Some(max) = limits.time_ms {
-        words.push(format!(
+        used.push(format!(
             "{} of {}",
             duration(state.active_ms),
             duration(max)
         ));
     }
     if let Some(max) = limits.cost_usd {
-        words.push(format!("{} of {}", dollars(state.cost_usd), dollars(max)));
+        used.push(format!("{} of {}", dollars(state.cost_usd), dollars(max)));
     }
-    if words.is_empty() {
+    if used.is_empty() {
         String::new()
     } else {
-        format!("Used so far: {}.", words.join(", "))
+        format!("Used so far: {}.", used.join(", "))
     }
 }
 
-/// What "done" asks for. No line of this may match the detector that reads the answer, so every tag
-/// stands inside a sentence and the pattern is written in pieces.
+/// What "done" asks for. So that no line is read as a signal, every tag is inside a sentence and the done pattern is
+/// written in pieces.
 fn done(state: &State, pattern: Option<&Regex>) -> String {
     let proof = &state.plan.proof;
     let mut lines = Vec::new();
@@ -204,13 +204,13 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
             "- These checks are run for you after you exit, and all must be green: {}.",
             names.join(", ")
         );
-        lines.push(unmatched(line, pattern));
+        lines.push(defang_matches(line, pattern));
     }
     let mut signals = Vec::new();
     if let Some(promise) = state.promises().first() {
         signals.push(format!(
             "write <promise>{}</promise> alone on the last line of your final message",
-            fold(promise)
+            fold_whitespace(promise)
         ));
     }
     if let Some(text) = &proof.pattern {
@@ -223,10 +223,10 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
         signals.push(format!("create the file `{}`", file.display()));
     }
     if signals.is_empty() && proof.checks.is_empty() {
-        lines.push("- Do one sensible step of the work, then exit.".into());
+        lines.push("- Do one sensible step of the task, then exit.".into());
     } else if !signals.is_empty() {
         lines.push(format!(
-            "- Only when the whole of the work is done, not just this iteration's part, {}.",
+            "- Only when the whole task is done, not just this iteration's part, {}.",
             signals.join(", or ")
         ));
     }
@@ -241,7 +241,7 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
             "- {when} Put what your changes do, short and in the imperative, as <commit>…</commit> alone on a line of \
              your final message."
         );
-        unmatched(line, pattern)
+        defang_matches(line, pattern)
     }));
     lines.push(
         "- If you cannot go on without a person, do not guess or fake: write <blocked>the reason</blocked> alone on a \
@@ -251,7 +251,7 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
     lines.join("\n")
 }
 
-/// The pattern in two pieces, or in as many more as it takes to be no match of itself.
+/// The pattern in two pieces, or in as many more as it takes not to match itself.
 fn in_pieces(text: &str, pattern: Option<&Regex>) -> String {
     let chars: Vec<char> = text.chars().collect();
     let spelled = |size: usize| {
@@ -263,12 +263,12 @@ fn in_pieces(text: &str, pattern: Option<&Regex>) -> String {
     };
     let mut sizes = (1..=chars.len().div_ceil(2)).rev().map(spelled);
     sizes
-        .find(|words| pattern.is_none_or(|pattern| !pattern.is_match(words)))
+        .find(|text| pattern.is_none_or(|pattern| !pattern.is_match(text)))
         .unwrap_or_else(|| spelled(1))
 }
 
-/// Breaks what the done pattern would match in borrowed text, as [`defang`] breaks tags.
-fn unmatched(text: String, pattern: Option<&Regex>) -> String {
+/// Breaks up what the done pattern would match, as [`defang`] does with tags.
+fn defang_matches(text: String, pattern: Option<&Regex>) -> String {
     let Some(pattern) = pattern.filter(|pattern| text.lines().any(|line| pattern.is_match(line)))
     else {
         return text;
@@ -307,16 +307,16 @@ fn history(state: &State) -> String {
     let lines: Vec<String> = state
         .recent
         .iter()
-        .map(|iteration| line_of_history(state, iteration))
+        .map(|iteration| history_line(state, iteration))
         .collect();
     lines.join("\n")
 }
 
-fn line_of_history(state: &State, iteration: &Iteration) -> String {
-    let number = of_limit(iteration.number, state.last_number());
+fn history_line(state: &State, iteration: &Iteration) -> String {
+    let number = with_limit(iteration.number, state.last_number());
     let mut line = format!(
         "- iteration {number}: {}, {}",
-        how(iteration),
+        describe_end(iteration),
         duration(iteration.ms)
     );
     let checks = state.plan.proof.checks.iter().zip(&iteration.checks);
@@ -330,28 +330,28 @@ fn line_of_history(state: &State, iteration: &Iteration) -> String {
     line
 }
 
-/// How an iteration ended, in words.
-pub fn how(iteration: &Iteration) -> String {
-    match iteration.how {
-        How::Exited => match (iteration.exit.code, iteration.exit.signal) {
+/// How an iteration ended: `exit 0`, `stopped: it took too long`.
+pub(crate) fn describe_end(iteration: &Iteration) -> String {
+    match iteration.end {
+        IterationEnd::Exited => match (iteration.exit.code, iteration.exit.signal) {
             (Some(code), _) => format!("exit {code}"),
             (None, Some(signal)) => format!("killed by signal {signal}"),
             (None, None) => "could not be started".into(),
         },
-        How::TimedOut => "stopped: it took too long".into(),
-        How::Inactive => "stopped: it was silent for too long".into(),
-        How::Unready => "stopped: its screen did not get ready for the prompt".into(),
-        How::Lingered => "finished, and was stopped as it did not exit".into(),
-        How::Matched => "stopped at the done pattern".into(),
-        How::Marked => "stopped after its marker".into(),
-        How::OutOfTime => "stopped: the loop's time was used up".into(),
-        How::Stopped => "stopped by a person".into(),
-        How::Faulted => "stopped by an error".into(),
-        How::Interrupted => "interrupted".into(),
+        IterationEnd::TimedOut => "stopped: it took too long".into(),
+        IterationEnd::Inactive => "stopped: it was silent for too long".into(),
+        IterationEnd::Unready => "stopped: its screen did not get ready for the prompt".into(),
+        IterationEnd::Lingered => "finished, and was stopped as it did not exit".into(),
+        IterationEnd::PatternMatched => "stopped at the done pattern".into(),
+        IterationEnd::MarkerSeen => "stopped after its marker".into(),
+        IterationEnd::OutOfTime => "stopped: the loop's time was used up".into(),
+        IterationEnd::Stopped => "stopped by a person".into(),
+        IterationEnd::Faulted => "stopped by an error".into(),
+        IterationEnd::Interrupted => "interrupted".into(),
     }
 }
 
-fn notes(state: &State, materials: &Materials) -> String {
+fn notes(state: &State, inputs: &PromptInputs) -> String {
     let question = state
         .question
         .iter()
@@ -361,41 +361,41 @@ fn notes(state: &State, materials: &Materials) -> String {
         .iter()
         .map(|text| format!("A person says: {}", defang(text)));
     let mut notes: Vec<String> = question.chain(answers).collect();
-    if state.claims.said.promise_in_sentence {
+    if state.claims.signals.promise_in_sentence {
         notes.push(
-            "The last promise stood inside a sentence, a quotation or code, where it may be a denial: it did not count. \
+            "The last promise was inside a sentence, a quotation or code, where it may be a denial, so it did not count. \
              Write it alone on the last line."
                 .into(),
         );
     }
-    if state.claimed() && !state.all_green() {
+    if state.is_claimed() && !state.all_green() {
         notes.push(
             "The work was claimed to be done, but a check was red: the claim did not count.".into(),
         );
     }
-    notes.extend(failed_task(state, materials));
+    notes.extend(failed_task(state, inputs));
     notes.join("\n")
 }
 
-/// Which task failed for the work, and what it said: that is the agent's to mend.
-fn failed_task(state: &State, materials: &Materials) -> Option<String> {
-    let owed = state.keeping.newest_failure()?;
-    let words = defang(&fold(state.task_words(owed.task)));
-    let how = how_red(&owed.report.as_check());
-    let mut note = if owed.task == state.own_task() {
+/// Which SCM task failed and what it printed, so that the agent can fix it.
+fn failed_task(state: &State, inputs: &PromptInputs) -> Option<String> {
+    let failed = state.scm.pending_task()?;
+    let args = defang(&fold_whitespace(state.scm_task_args(failed.task)));
+    let result = describe_red_check(&failed.report.as_check());
+    let mut note = if failed.task == state.worktree_task() {
         format!(
-            "After iteration {} the work was to be committed, but `git {words}` failed ({how}). Mend what it complains \
-             of; it is run again for you after you exit.",
-            owed.iteration
+            "After iteration {}, the work was to be committed, but `git {args}` failed ({result}). Fix what it \
+             complains about; it is run again for you after you exit.",
+            failed.iteration
         )
     } else {
         format!(
-            "The checks of iteration {} were green, but then `git {words}` failed ({how}), so the work does not count \
-             as done. Mend what it complains of; it is run again for you once the checks are green.",
-            owed.iteration
+            "The checks of iteration {} were green, but then `git {args}` failed ({result}), so the work does not count \
+             as done. Fix what it complains about; it is run again for you once the checks are green.",
+            failed.iteration
         )
     };
-    if let Some((output, log)) = &materials.task_output {
+    if let Some((output, log)) = &inputs.scm_output {
         let output = with_cut(&output.fenced(""), &output.cut);
         note.extend([" Its whole output: ", log, "\n\n", &output]);
     }

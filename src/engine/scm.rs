@@ -1,67 +1,68 @@
-//! What becomes of the work: when the tasks of an iteration are due, and what their ends mean.
+//! SCM tasks: what is done with the work of an iteration, when, and what the results mean.
 //!
-//! Green work has the tasks that were asked for. In a worktree of the loop's own, what is left uncommitted is
-//! committed as well, red or green: one more task, whose number comes after those of the plan.
+//! If an iteration's checks are all green, the plan's tasks run in order (`commit`, `push`, …). A loop with its own
+//! worktree also commits whatever an iteration left uncommitted, green or red. That is one more task, whose index
+//! follows those of the plan: the [worktree task](State::worktree_task).
 
-use super::event::{CheckReport, Exit, is_false};
+use super::event::{CheckReport, ProcessExit, is_false};
 use super::state::{Phase, State};
 use serde::{Deserialize, Serialize};
 
-/// The task that ralph carries out itself; any other is words for git.
-pub const COMMIT: &str = "commit";
+/// The task that ralph carries out itself. Any other task is a list of arguments for git.
+pub(crate) const COMMIT: &str = "commit";
 
-/// How one task for green work went.
+/// The result of an SCM task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct TaskReport {
+pub struct ScmTaskReport {
     /// How its process ended.
     #[serde(default)]
-    pub exit: Exit,
-    /// Whether it was killed for taking too long.
+    pub exit: ProcessExit,
+    /// Whether it was killed because it ran too long.
     #[serde(default, skip_serializing_if = "is_false")]
     pub timed_out: bool,
-    /// How long it took.
+    /// How long it ran.
     #[serde(default)]
     pub ms: u64,
-    /// Why nothing was done.
+    /// Why it was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skipped: Option<Skip>,
-    /// The commit that it made.
+    pub skipped: Option<SkipReason>,
+    /// The ID of the commit it made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The first line of that commit's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// How many files are in it.
+    /// How many files the commit changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<u32>,
     /// The first few of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// The end of what it printed, if it failed.
+    /// The end of its output, if it failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
 }
 
-/// Why a task had nothing to do.
+/// Why an SCM task was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Skip {
-    /// The iteration changed nothing: neither this task nor those after it are for it.
+pub enum SkipReason {
+    /// The iteration changed nothing. The tasks after this one are skipped too.
     Unchanged,
-    /// Everything is committed already; the tasks after it may have something to do.
+    /// Everything is already committed. The tasks after this one may have something to do.
     Empty,
 }
 
-impl TaskReport {
-    /// Whether it did what was asked, or had nothing to do.
-    pub fn is_good(&self) -> bool {
-        self.skipped.is_some() || (self.exit.is_good() && !self.timed_out)
+impl ScmTaskReport {
+    /// Whether it succeeded or was skipped.
+    pub fn is_success(&self) -> bool {
+        self.skipped.is_some() || (self.exit.is_success() && !self.timed_out)
     }
 
-    /// Its end, as a check's is told.
-    pub fn as_check(&self) -> CheckReport {
+    /// The part of the report that a check has as well.
+    pub(crate) fn as_check(&self) -> CheckReport {
         CheckReport {
             exit: self.exit,
             timed_out: self.timed_out,
@@ -70,205 +71,213 @@ impl TaskReport {
     }
 }
 
-/// What became of green work.
+/// The state of the SCM tasks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Keeping {
-    /// The tasks of the newest iteration that are over, in the plan's order.
-    pub reports: Vec<TaskReport>,
-    /// Failures since the tasks last ran to their end.
-    pub failures: u32,
-    /// The newest failure, until the tasks have run to their end: what it left undone is still to be done.
-    pub owed: Option<Owed>,
-    /// Whether the tasks have begun and not run to their end, be it that a person or a crash came in between.
+pub(crate) struct ScmState {
+    /// Results of the newest iteration, in the plan's order.
+    pub(crate) reports: Vec<ScmTaskReport>,
+    /// Failures since all tasks last succeeded.
+    pub(crate) failures: u32,
+    /// The newest failure, until all tasks have succeeded.
+    #[serde(rename = "owed")]
+    pub(crate) pending: Option<PendingTask>,
+    /// Whether the tasks were started but did not all complete, because of a person or a crash.
+    #[serde(default, rename = "open")]
+    pub(crate) unfinished: bool,
+    /// The result of the newest iteration's commit in the loop's worktree.
+    #[serde(default, rename = "saved")]
+    pub(crate) worktree_commit: Option<ScmTaskReport>,
+    /// The newest failed commit in the worktree, until everything is committed.
+    #[serde(default, rename = "unsaved")]
+    pub(crate) uncommitted: Option<PendingTask>,
+    /// How often the newest iteration's tasks were restarted because child loops had kept working.
     #[serde(default)]
-    pub open: bool,
-    /// How the newest iteration's commit in the loop's own worktree went.
-    #[serde(default)]
-    pub saved: Option<TaskReport>,
-    /// The newest of these that was refused, until everything is committed.
-    #[serde(default)]
-    pub unsaved: Option<Owed>,
-    /// How often the tasks of the newest iteration have begun anew, because child loops had worked on.
-    #[serde(default)]
-    pub round: u32,
-    /// What the tasks came to before they last did so.
-    #[serde(default)]
-    pub earlier: Vec<TaskReport>,
-    /// The newest commit that was made for the newest iteration.
-    #[serde(default)]
-    pub newest: Option<String>,
+    pub(crate) round: u32,
+    /// The reports from before the last restart.
+    #[serde(default, rename = "earlier")]
+    pub(crate) previous_reports: Vec<ScmTaskReport>,
+    /// The newest commit made for the newest iteration.
+    #[serde(default, rename = "newest")]
+    pub(crate) newest_commit: Option<String>,
 }
 
-impl Keeping {
-    /// Another iteration begins.
-    pub(super) fn begin(&mut self) {
-        (self.round, self.saved, self.newest) = (0, None, None);
+impl ScmState {
+    /// Resets what belongs to one iteration.
+    pub(super) fn begin_iteration(&mut self) {
+        (self.round, self.worktree_commit, self.newest_commit) = (0, None, None);
         self.reports.clear();
-        self.earlier.clear();
+        self.previous_reports.clear();
     }
 
-    /// The failure that is to be mended first.
-    pub fn newest_failure(&self) -> Option<&Owed> {
-        self.owed.as_ref().or(self.unsaved.as_ref())
+    /// The failed task that the agent should fix first.
+    pub(crate) fn pending_task(&self) -> Option<&PendingTask> {
+        self.pending.as_ref().or(self.uncommitted.as_ref())
     }
 }
 
-/// A task that failed.
+/// A task that failed and is to be run again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Owed {
-    /// In this iteration.
-    pub iteration: u32,
-    /// Its place in the plan.
-    pub task: usize,
-    /// How it went.
-    pub report: TaskReport,
-    /// What the commit was to say, if it is the one that failed.
+pub(crate) struct PendingTask {
+    /// The iteration in which it failed.
+    pub(crate) iteration: u32,
+    /// Its index in the plan.
+    pub(crate) task: usize,
+    /// Its result.
+    pub(crate) report: ScmTaskReport,
+    /// The commit message that the agent had proposed, if a commit failed.
     #[serde(default)]
-    pub message: Option<String>,
+    pub(crate) message: Option<String>,
 }
 
 impl State {
-    /// The task for green work to be done next: there is one only while every check of an iteration is green, and
-    /// none after one that failed.
-    fn green_task_due(&self) -> Option<usize> {
-        let reports = &self.keeping.reports;
-        let earned = self.iteration > 0 && !self.checks.is_empty() && self.all_green();
-        let over = |last: &TaskReport| last.skipped == Some(Skip::Unchanged) || !last.is_good();
+    /// The plan's next task. There is one only while every check of an iteration is green, and none after a
+    /// failure.
+    fn next_plan_task(&self) -> Option<usize> {
+        let reports = &self.scm.reports;
+        let green = self.iteration > 0 && !self.checks.is_empty() && self.all_green();
+        let ends = |last: &ScmTaskReport| {
+            last.skipped == Some(SkipReason::Unchanged) || !last.is_success()
+        };
         let next = reports.len();
-        let due = earned && !reports.last().is_some_and(over) && next < self.plan.scm.tasks.len();
+        let due = green && !reports.last().is_some_and(ends) && next < self.plan.scm.tasks.len();
         due.then_some(next)
     }
 
-    /// Whether the loop's own worktree is to be committed in this iteration. A commit among the tasks for green
-    /// work, whether made or refused, leaves nothing to do here.
-    fn save_due(&self) -> bool {
-        let tried = (0..self.keeping.reports.len()).any(|task| self.task_words(task) == COMMIT);
-        self.plan.worktree.is_some() && self.iteration > 0 && self.keeping.saved.is_none() && !tried
+    /// Whether the loop's worktree is still to be committed in this iteration. A `commit` among the plan's tasks
+    /// makes this unnecessary, whether it succeeded or not.
+    fn is_worktree_commit_due(&self) -> bool {
+        let tried = (0..self.scm.reports.len()).any(|task| self.scm_task_args(task) == COMMIT);
+        self.plan.worktree.is_some()
+            && self.iteration > 0
+            && self.scm.worktree_commit.is_none()
+            && !tried
     }
 
-    /// The task to be done next. Where no task for green work is a commit, the worktree's own comes before them:
-    /// a push has something to push then.
-    pub fn task_due(&self) -> Option<usize> {
-        let own = self.save_due().then(|| self.own_task());
-        let commits = self.plan.scm.tasks.iter().any(|task| task == COMMIT);
-        if commits {
-            self.green_task_due().or(own)
+    /// The task to run next. If the plan has no `commit`, the worktree task comes first, so that a push has
+    /// something to push.
+    pub(crate) fn next_scm_task(&self) -> Option<usize> {
+        let worktree = self.is_worktree_commit_due().then(|| self.worktree_task());
+        if self.plan.scm.tasks.iter().any(|task| task == COMMIT) {
+            self.next_plan_task().or(worktree)
         } else {
-            own.or(self.green_task_due())
+            worktree.or(self.next_plan_task())
         }
     }
 
-    /// The number of the commit in the loop's own worktree.
-    pub fn own_task(&self) -> usize {
+    /// The index of the worktree task.
+    pub(crate) fn worktree_task(&self) -> usize {
         self.plan.scm.tasks.len()
     }
 
-    /// Whether nothing is left to be done with the green work of the newest iteration.
-    pub fn is_kept(&self) -> bool {
-        self.green_task_due().is_none() && self.keeping.reports.iter().all(TaskReport::is_good)
+    /// Whether all tasks that are due in the newest iteration have succeeded.
+    pub(crate) fn scm_tasks_succeeded(&self) -> bool {
+        self.next_plan_task().is_none() && self.scm.reports.iter().all(ScmTaskReport::is_success)
     }
 
-    /// Whether the loop has a worktree of its own with work in it that is not committed, as far as is known.
-    pub fn is_unsaved(&self) -> bool {
-        self.save_due() || self.keeping.unsaved.is_some()
+    /// Whether the loop's worktree contains uncommitted work, as far as is known.
+    pub(crate) fn has_uncommitted_work(&self) -> bool {
+        self.is_worktree_commit_due() || self.scm.uncommitted.is_some()
     }
 
-    /// The words of a task.
-    pub fn task_words(&self, task: usize) -> &str {
-        let own = if self.plan.worktree.is_some() && task == self.own_task() {
-            COMMIT
-        } else {
-            ""
-        };
-        self.plan.scm.tasks.get(task).map_or(own, String::as_str)
+    /// A task's arguments for git, such as `push origin main`.
+    pub(crate) fn scm_task_args(&self, task: usize) -> &str {
+        match self.plan.scm.tasks.get(task) {
+            Some(args) => args,
+            None if self.plan.worktree.is_some() && task == self.worktree_task() => COMMIT,
+            None => "",
+        }
     }
 
-    /// What the agent would write over the commit; one that mends an earlier commit may leave that to the one before.
-    pub fn commit_words(&self) -> Option<&str> {
-        let earlier = self
-            .keeping
-            .newest_failure()
-            .and_then(|owed| owed.message.as_deref());
-        self.claims.said.commit.as_deref().or(earlier)
+    /// The commit message that the agent proposes. If it fixes an earlier commit and proposes none, the earlier
+    /// proposal is used.
+    pub(crate) fn requested_commit_message(&self) -> Option<&str> {
+        let pending = self.scm.pending_task();
+        self.claims
+            .signals
+            .commit
+            .as_deref()
+            .or_else(|| pending?.message.as_deref())
     }
 
-    /// Does what is due with the work, or else goes on.
-    pub(super) fn keep_or_proceed(&mut self) {
-        if self.task_due().is_some() {
+    /// Runs the SCM tasks that are due, or else decides what comes next.
+    pub(super) fn run_scm_tasks_or_proceed(&mut self) {
+        if self.next_scm_task().is_some() {
             self.phase = Phase::Committing;
         } else {
             self.proceed();
         }
     }
 
-    /// Child loops have worked on after the tasks: what they did is to be kept as well.
-    pub(super) fn keep_again(&mut self) {
-        let keeping = &mut self.keeping;
-        keeping.round = keeping.round.saturating_add(1);
-        keeping.saved = None;
-        let reports = std::mem::take(&mut keeping.reports);
+    /// Makes the tasks due again: child loops kept working after the tasks had run.
+    pub(super) fn restart_scm_tasks(&mut self) {
+        let scm = &mut self.scm;
+        scm.round = scm.round.saturating_add(1);
+        scm.worktree_commit = None;
+        let reports = std::mem::take(&mut scm.reports);
         if !reports.is_empty() {
-            keeping.earlier = reports;
+            scm.previous_reports = reports;
         }
     }
 
-    pub(super) fn committed(&mut self, iteration: u32, task: usize, report: &TaskReport) {
+    pub(super) fn committed(&mut self, iteration: u32, task: usize, report: &ScmTaskReport) {
         let expected = self.phase == Phase::Committing && iteration == self.iteration;
-        if !expected || self.task_due() != Some(task) {
+        if !expected || self.next_scm_task() != Some(task) {
             return;
         }
         if report.commit.is_some() {
-            self.keeping.newest.clone_from(&report.commit);
+            self.scm.newest_commit.clone_from(&report.commit);
         }
-        let is_commit = self.task_words(task) == COMMIT;
-        let message = self.commit_words().filter(|_| is_commit).map(str::to_owned);
-        let owed = || Owed {
+        let is_commit = self.scm_task_args(task) == COMMIT;
+        let pending = (!report.is_success()).then(|| PendingTask {
             iteration,
             task,
             report: report.clone(),
-            message: message.clone(),
-        };
+            message: self
+                .requested_commit_message()
+                .filter(|_| is_commit)
+                .map(str::to_owned),
+        });
         if is_commit && self.plan.worktree.is_some() {
-            self.keeping.unsaved = (!report.is_good()).then(owed);
+            self.scm.uncommitted.clone_from(&pending);
         }
-        if task == self.own_task() {
-            // A refusal is told, and is no failure: the work is there, and is committed with the next.
-            self.keeping.saved = Some(report.clone());
-            self.keeping.open |= report.commit.is_some() && self.green_task_due().is_some();
+        if task == self.worktree_task() {
+            // A failed commit here is reported but is not a failure: the next iteration commits the work again.
+            self.scm.worktree_commit = Some(report.clone());
+            self.scm.unfinished |= report.commit.is_some() && self.next_plan_task().is_some();
         } else {
-            self.keeping.open = true;
-            self.keeping.reports.push(report.clone());
-            if report.skipped == Some(Skip::Unchanged) && !self.keeping.earlier.is_empty() {
-                // Nothing has come since: they went as they went.
-                self.keeping.reports = std::mem::take(&mut self.keeping.earlier);
+            self.scm.unfinished = true;
+            self.scm.reports.push(report.clone());
+            if report.skipped == Some(SkipReason::Unchanged)
+                && !self.scm.previous_reports.is_empty()
+            {
+                // Nothing has changed since the last round, so its results still apply.
+                self.scm.reports = std::mem::take(&mut self.scm.previous_reports);
             }
-            self.kept_or_owed(report.is_good(), owed);
+            self.record_scm_result(pending);
         }
         if let Some(last) = self
             .recent
             .back_mut()
             .filter(|last| last.number == iteration)
         {
-            last.tasks.clone_from(&self.keeping.reports);
-            last.saved.clone_from(&self.keeping.saved);
+            last.tasks.clone_from(&self.scm.reports);
+            last.worktree_commit.clone_from(&self.scm.worktree_commit);
         }
-        if self.task_due().is_none() || self.wish.is_now() {
+        if self.next_scm_task().is_none() || self.request.is_immediate() {
             self.proceed();
         }
     }
 
-    fn kept_or_owed(&mut self, good: bool, owed: impl Fn() -> Owed) {
-        let is_over = self.green_task_due().is_none();
-        let keeping = &mut self.keeping;
-        if !good {
-            keeping.failures = keeping.failures.saturating_add(1);
-            keeping.owed = Some(owed());
-            let rest_ms = self.backoff_ms(self.keeping.failures);
-            self.rest_until_ms = self
-                .rest_until_ms
-                .max(self.clock_ms.saturating_add(rest_ms));
-        } else if is_over {
-            (keeping.failures, keeping.owed, keeping.open) = (0, None, false);
+    fn record_scm_result(&mut self, failure: Option<PendingTask>) {
+        if failure.is_some() {
+            self.scm.failures = self.scm.failures.saturating_add(1);
+            self.scm.pending = failure;
+            let rest_until_ms = self
+                .clock_ms
+                .saturating_add(self.backoff_ms(self.scm.failures));
+            self.rest_until_ms = self.rest_until_ms.max(rest_until_ms);
+        } else if self.next_plan_task().is_none() {
+            (self.scm.failures, self.scm.pending, self.scm.unfinished) = (0, None, false);
         }
     }
 }

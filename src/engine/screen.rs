@@ -1,23 +1,25 @@
-//! An agent's own words on its screen: lines without their frames, and without the prompt that was typed there.
+//! Separates an agent's own text on a terminal screen from frames, bullets and the prompt that was typed there.
 
 use std::borrow::Cow;
 
-/// Shorter than this, in letters and digits, the beginning of a prompt may be anybody's words.
-const BEGINNING: usize = 12;
+/// A shorter line, in letters and digits, is not enough to recognize the prompt's beginning.
+const BEGINNING_MIN: usize = 12;
 
-/// A line that occurs more often in the prompt than this says nothing about where it comes from.
-const PLACES: usize = 64;
+/// How many occurrences of a line in the prompt are followed.
+const OCCURRENCES_MAX: usize = 64;
 
-/// The text of a screen as the agent's words. A program may have broken the typed prompt into other lines, put a
-/// frame around it or cut it off: what can be told apart is cut out.
-pub fn own(text: &str, prompt: &str) -> String {
-    let lines = joined(text.lines().map(bare));
-    let typed = Typed::of(prompt);
-    let essences: Vec<String> = lines.iter().map(|line| essence(line)).collect();
+/// Returns the agent's own text on a screen.
+///
+/// The program may have rewrapped the typed prompt, framed it or cut it off. The parts that can be recognized are
+/// removed.
+pub(crate) fn strip_prompt(text: &str, prompt: &str) -> String {
+    let lines = join_promises(text.lines().map(strip_frame));
+    let typed = TypedPrompt::new(prompt);
+    let letters: Vec<String> = lines.iter().map(|line| alphanumeric(line)).collect();
     let mut kept = String::with_capacity(text.len());
     let mut at = 0;
     while at < lines.len() {
-        let echoed = typed.run(&lines[at..], &essences[at..]);
+        let echoed = typed.echo_length(&lines[at..], &letters[at..]);
         if echoed == 0 {
             kept.push_str(&lines[at]);
             kept.push('\n');
@@ -27,11 +29,11 @@ pub fn own(text: &str, prompt: &str) -> String {
     kept
 }
 
-/// A promise is broken over so many rows at most.
-const ROWS: usize = 4;
+/// The most rows over which a promise may be wrapped, besides its first.
+const PROMISE_ROWS: usize = 4;
 
-/// The lines, each promise in one: broken in two it would look like two lines of the prompt.
-fn joined<'a>(rows: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, str>> {
+/// Joins rows over which a promise is wrapped. Otherwise they would look like two lines of the prompt.
+fn join_promises<'a>(rows: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, str>> {
     let mut lines: Vec<Cow<'a, str>> = Vec::new();
     let mut open = 0;
     for row in rows {
@@ -43,14 +45,18 @@ fn joined<'a>(rows: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, str>> {
             }
             _ => lines.push(row),
         }
-        let is_open = lines.last().is_some_and(|line| is_open(line));
-        open = if is_open && open < ROWS { open + 1 } else { 0 };
+        let is_open = lines.last().is_some_and(|line| has_open_promise(line));
+        open = if is_open && open < PROMISE_ROWS {
+            open + 1
+        } else {
+            0
+        };
     }
     lines
 }
 
-/// Whether a promise begins here that does not end here.
-fn is_open(line: &str) -> bool {
+/// Whether a promise begins on this line and does not end on it.
+fn has_open_promise(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     ["promise", "response"].iter().any(|tag| {
         let begins = line.rfind(&format!("<{tag}>"));
@@ -58,64 +64,64 @@ fn is_open(line: &str) -> bool {
     })
 }
 
-/// The prompt as one word, whatever lines it comes in.
-struct Typed {
+/// The prompt as its letters and digits, so that line breaks do not matter.
+struct TypedPrompt {
     letters: String,
-    /// One bit for each few letters that stand together somewhere: most lines of a screen are thereby known not to be
-    /// the prompt's, however long that is.
-    known: Vec<u64>,
+    /// A Bloom filter of the prompt's n-grams. It rules out most lines of a screen, however long the prompt is.
+    ngrams: Vec<u64>,
 }
 
-/// So many bytes are a few letters.
-const FEW: usize = 6;
+/// The length of an n-gram, in bytes.
+const NGRAM: usize = 6;
 
-/// The bit of a few letters, of so many.
-fn bit_of(few: &[u8], bits: usize) -> usize {
+fn ngram_bit(ngram: &[u8], bits: usize) -> usize {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = few.iter().fold(0xcbf2_9ce4_8422_2325, mix);
+    let hash = ngram.iter().fold(0xcbf2_9ce4_8422_2325, mix);
     (hash ^ (hash >> 32)) as usize % bits
 }
 
-impl Typed {
-    fn of(prompt: &str) -> Self {
-        let letters = essence(prompt);
-        let mut known = vec![0; (letters.len() / 8 + 1).min(1 << 17)];
-        for few in letters.as_bytes().windows(FEW) {
-            let bit = bit_of(few, known.len() * 64);
-            known[bit / 64] |= 1 << (bit % 64);
+impl TypedPrompt {
+    fn new(prompt: &str) -> Self {
+        let letters = alphanumeric(prompt);
+        let mut ngrams = vec![0; (letters.len() / 8 + 1).min(1 << 17)];
+        for ngram in letters.as_bytes().windows(NGRAM) {
+            let bit = ngram_bit(ngram, ngrams.len() * 64);
+            ngrams[bit / 64] |= 1 << (bit % 64);
         }
-        Self { letters, known }
+        Self { letters, ngrams }
     }
 
-    /// Whether these letters may stand in the prompt; it is not so if this says no.
-    fn may_hold(&self, letters: &str) -> bool {
-        letters.as_bytes().windows(FEW).all(|few| {
-            let bit = bit_of(few, self.known.len() * 64);
-            self.known[bit / 64] & (1 << (bit % 64)) != 0
+    /// Whether the prompt may contain these letters. False means that it does not.
+    fn may_contain(&self, letters: &str) -> bool {
+        letters.as_bytes().windows(NGRAM).all(|ngram| {
+            let bit = ngram_bit(ngram, self.ngrams.len() * 64);
+            self.ngrams[bit / 64] & (1 << (bit % 64)) != 0
         })
     }
 
-    /// How many of these lines are the prompt's. A single line may be the agent's own even if the prompt holds it
-    /// too; what goes on where the line before it ended, or begins where the prompt does, is not.
-    fn run(&self, lines: &[Cow<'_, str>], essences: &[String]) -> usize {
-        let first = &essences[0];
-        if first.is_empty() || !self.may_hold(first) {
+    /// How many of these lines, from the first, are the prompt's.
+    ///
+    /// A single line may be the agent's own even if the prompt contains it too. It is the prompt's if it continues
+    /// where the previous line ended, or if it begins where the prompt begins.
+    fn echo_length(&self, lines: &[Cow<'_, str>], letters: &[String]) -> usize {
+        let first = &letters[0];
+        if first.is_empty() || !self.may_contain(first) {
             return 0;
         }
         let mut ends: Vec<usize> = self
-            .places(first)
+            .occurrences(first)
             .map(|at| at + first.len())
-            .take(PLACES)
+            .take(OCCURRENCES_MAX)
             .collect();
         if ends.is_empty() {
             return 0;
         }
         let begins = self.letters.starts_with(first.as_str())
-            && (first.len() >= BEGINNING || first.len() == self.letters.len());
-        let shown_back = lines[0].starts_with('>') && first.len() >= BEGINNING;
-        let mut taken = usize::from(begins || shown_back);
+            && (first.len() >= BEGINNING_MIN || first.len() == self.letters.len());
+        let is_quoted = lines[0].starts_with('>') && first.len() >= BEGINNING_MIN;
+        let mut taken = usize::from(begins || is_quoted);
         let mut cut_off = is_cut_off(&lines[0]);
-        for (offset, next) in essences
+        for (offset, next) in letters
             .iter()
             .enumerate()
             .skip(1)
@@ -140,13 +146,13 @@ impl Typed {
         taken
     }
 
-    fn places<'a>(&'a self, letters: &'a str) -> impl Iterator<Item = usize> {
+    fn occurrences<'a>(&'a self, letters: &'a str) -> impl Iterator<Item = usize> {
         self.letters.match_indices(letters).map(|(at, _)| at)
     }
 }
 
-/// The letters and digits of a text: what no frame, no other line break and no rendering of marks changes.
-fn essence(text: &str) -> String {
+/// The letters and digits of a text. Frames, line breaks and rendered Markdown do not change them.
+fn alphanumeric(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
@@ -154,9 +160,9 @@ fn is_cut_off(line: &str) -> bool {
     line.ends_with('…') || line.ends_with("...")
 }
 
-/// A line without the frame and the bullet that a program paints around words. The sign of what a person typed
-/// becomes that of a quotation, in which nothing counts.
-fn bare(line: &str) -> Cow<'_, str> {
+/// Removes the frame and the bullet around a line. The mark of user input becomes `>`, that of a quotation, in which
+/// no signal counts.
+fn strip_frame(line: &str) -> Cow<'_, str> {
     let line = line.trim_matches(|c: char| c.is_whitespace() || is_frame(c));
     match line.strip_prefix(['❯', '›', '»']) {
         Some(typed) => Cow::Owned(format!(">{typed}")),
@@ -174,24 +180,24 @@ fn is_frame(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::own;
+    use super::strip_prompt;
     use crate::engine::signals;
 
-    const PROMPT: &str = "Mend the roof of the old house by the river.\n\nWhen all is mended, write:\n\
+    const PROMPT: &str = "Fix the roof of the old barn by the river.\n\nWhen all is fixed, write:\n\
         <promise>COMPLETE</promise>\nand nothing after it.\n";
 
     fn promised(screen: &str) -> bool {
-        signals::read(&own(screen, PROMPT), &["COMPLETE".to_owned()]).promised
+        signals::read(&strip_prompt(screen, PROMPT), &["COMPLETE".to_owned()]).promised
     }
 
     #[test]
-    fn the_agent_s_own_promise_counts_however_it_is_painted() {
+    fn the_agents_own_promise_counts_with_any_frame_or_bullet() {
         for screen in [
             "<promise>COMPLETE</promise>",
             "⏺ <promise>COMPLETE</promise>",
             "│ <promise>COMPLETE</promise>          │",
-            "╭────╮\n│ ● All is mended now.  │\n│   <promise>COM</promise>\n│ <promise>\n│ COMPLETE</promise> │\n╰────╯",
-            "Mended.\n\n  <promise>COMPLETE</promise>\n\n> \n? for shortcuts",
+            "╭────╮\n│ ● All is fixed now.  │\n│   <promise>COM</promise>\n│ <promise>\n│ COMPLETE</promise> │\n╰────╯",
+            "Fixed.\n\n  <promise>COMPLETE</promise>\n\n> \n? for shortcuts",
         ] {
             assert!(promised(screen), "{screen}");
             assert!(
@@ -202,15 +208,15 @@ mod tests {
     }
 
     #[test]
-    fn the_typed_prompt_does_not_count_however_it_is_painted() {
+    fn a_promise_in_the_typed_prompt_does_not_count_with_any_frame_or_wrapping() {
         for screen in [
             PROMPT.to_owned(),
             format!("> {}", PROMPT.replace('\n', "\n  ")),
             PROMPT.replace('\n', " │\n│ "),
-            "❯ Mend the roof of the\n  old house by the\n  river. When all is mended,\n  write:\n  <promise>COMPLETE</promise>\n  and nothing\n  after it."
+            "❯ Fix the roof of the\n  old barn by the\n  river. When all is fixed,\n  write:\n  <promise>COMPLETE</promise>\n  and nothing\n  after it."
                 .into(),
-            "When all is mended, wri…\n<promise>COMPLETE</promise>\nand nothing after it.".into(),
-            "mended, write:\n<promise>COMPLETE</promise>".into(),
+            "When all is fixed, wri…\n<promise>COMPLETE</promise>\nand nothing after it.".into(),
+            "fixed, write:\n<promise>COMPLETE</promise>".into(),
             "> <promise>COMPLETE</promise>".into(),
             "› <promise>COMPLETE</promise>".into(),
         ] {
@@ -220,17 +226,26 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_of_one_line_is_cut_while_it_is_still_coming() {
+    fn a_one_line_prompt_is_removed_while_it_is_still_being_typed() {
         let prompt = "Work hard, then print All tasks complete when you are sure of it";
-        assert_eq!(own("Work hard, then print All tasks complete", prompt), "");
-        assert_eq!(own(prompt, prompt), "");
-        assert_eq!(own("All tasks complete", prompt), "All tasks complete\n");
-        assert_eq!(own("> hard, then print All tasks complete", prompt), "");
+        assert_eq!(
+            strip_prompt("Work hard, then print All tasks complete", prompt),
+            ""
+        );
+        assert_eq!(strip_prompt(prompt, prompt), "");
+        assert_eq!(
+            strip_prompt("All tasks complete", prompt),
+            "All tasks complete\n"
+        );
+        assert_eq!(
+            strip_prompt("> hard, then print All tasks complete", prompt),
+            ""
+        );
     }
 
     #[test]
-    fn an_empty_prompt_hides_nothing() {
-        assert_eq!(own("a\n\nb", ""), "a\n\nb\n");
-        assert_eq!(own("", "x"), "");
+    fn an_empty_prompt_removes_nothing() {
+        assert_eq!(strip_prompt("a\n\nb", ""), "a\n\nb\n");
+        assert_eq!(strip_prompt("", "x"), "");
     }
 }

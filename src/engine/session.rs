@@ -1,50 +1,49 @@
-//! A loop inside the session of another client: its agent is there already, and is asked to go on.
+//! Loops inside a client session: Claude Code or Codex runs the agent, and ralph runs as its stop hook.
+//!
+//! Ralph cannot start or kill such an agent. When a turn ends, the hook either lets the session stop, or blocks the
+//! stop and hands over the next prompt. The engine treats each turn as an iteration.
 
 use super::plan::Rest;
 use super::state::{Phase, State};
 use super::{Plan, format};
 use serde::{Deserialize, Serialize};
 
-/// What a session is told at the end of a turn: the task once more, and what stands against its end.
+/// The template of the prompts in a session.
 pub(super) const TEMPLATE: &str = include_str!("../../presets/session.md");
 
-/// The session that a loop lives in.
+/// The client session in which a loop runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {
+pub(crate) struct ClientSession {
     /// The client, by the name of its preset.
-    pub client: String,
-    /// What the client calls the session.
-    pub id: String,
-    /// Iterations that somebody else had counted before this loop took over.
-    #[serde(default)]
-    pub before: u32,
+    pub(crate) client: String,
+    /// The client's ID of the session.
+    pub(crate) id: String,
+    /// Iterations that another program had counted before this loop took over.
+    #[serde(default, rename = "before")]
+    pub(crate) iterations_before: u32,
 }
 
-/// How a loop stands in it.
+/// The state of a loop in a client session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stay {
+pub(crate) struct SessionState {
     /// How often in a row the agent was held back and then used no tool.
-    pub idle_blocks: u32,
-    /// Why its turn broke off, until it goes on.
-    pub stumble: Option<String>,
+    pub(crate) idle_blocks: u32,
+    /// Why the last turn broke off, until another turn ends.
+    #[serde(rename = "stumble")]
+    pub(crate) turn_failure: Option<String>,
 }
 
 impl Plan {
-    /// The same plan for a loop inside a session. There nobody rests, times an agent or counts what it costs; and a
-    /// promise is asked for only where one was given.
+    /// The same plan for a loop in a session. Rests, iteration timeouts and cost limits do not apply there, and a
+    /// promise is needed only if one was asked for explicitly.
     #[must_use]
-    pub fn inside(mut self, session: Session) -> Self {
-        let iterations = self
-            .limits
+    pub(crate) fn in_session(mut self, session: ClientSession) -> Self {
+        let limits = &mut self.limits;
+        limits.iterations = limits
             .iterations
-            .map(|max| max.saturating_sub(session.before).max(1));
-        self.limits.iterations = iterations;
-        (
-            self.limits.iteration_ms,
-            self.limits.inactivity_ms,
-            self.limits.failures,
-        ) = (None, None, None);
-        (self.limits.cost_usd, self.limits.tokens) = (None, None);
+            .map(|max| max.saturating_sub(session.iterations_before).max(1));
+        (limits.iteration_ms, limits.inactivity_ms) = (None, None);
+        (limits.failures, limits.cost_usd, limits.tokens) = (None, None, None);
         self.rest = Rest {
             delay_ms: 0,
             backoff_ms: 0,
@@ -58,77 +57,77 @@ impl Plan {
 }
 
 impl State {
-    /// Whether its agent is one that ralph cannot start or end.
-    pub fn is_inside(&self) -> bool {
-        self.stay.is_some()
+    /// Whether the loop runs in a client session, where ralph can neither start nor kill the agent.
+    pub(crate) fn is_in_session(&self) -> bool {
+        self.session.is_some()
     }
 
-    /// Why the session's turn broke off, if it did.
-    pub fn stumble(&self) -> Option<&str> {
-        self.stay.as_ref()?.stumble.as_deref()
+    /// Why the session's last turn broke off, if it did.
+    pub(crate) fn turn_failure(&self) -> Option<&str> {
+        self.session.as_ref()?.turn_failure.as_deref()
     }
 
-    /// Whether the session has its next prompt, and its turn is not over.
-    pub fn is_lent(&self) -> bool {
-        self.is_inside() && matches!(self.phase, Phase::Running { started: true, .. })
+    /// Whether the session has its prompt and its turn has not ended.
+    pub(crate) fn awaiting_turn(&self) -> bool {
+        self.is_in_session() && matches!(self.phase, Phase::Running { started: true, .. })
     }
 
-    /// The iteration as people in the session count it.
-    pub fn turn_number(&self) -> u32 {
-        self.iteration.saturating_add(self.before())
+    /// The iteration's number as the session shows it.
+    pub(crate) fn turn_number(&self) -> u32 {
+        self.iteration.saturating_add(self.iterations_before())
     }
 
-    /// The limit that goes with it.
-    pub fn turn_limit(&self) -> Option<u32> {
+    /// The iteration limit as the session shows it.
+    pub(crate) fn turn_limit(&self) -> Option<u32> {
         self.plan
             .limits
             .iterations
-            .map(|max| max.saturating_add(self.before()))
+            .map(|max| max.saturating_add(self.iterations_before()))
     }
 
-    /// "3/20", or "3" where there is no limit.
-    pub fn turn_words(&self) -> String {
-        format::of_limit(self.turn_number(), self.turn_limit())
+    /// `3/20`, or `3` without a limit.
+    pub(crate) fn turn_label(&self) -> String {
+        format::with_limit(self.turn_number(), self.turn_limit())
     }
 
-    /// A turn is over in which the agent took so many steps. The first one no block has begun.
+    /// A turn has ended in which the agent took this many steps.
     pub(super) fn turn_ended(&mut self, steps: Option<u32>) {
-        let Some(stay) = &mut self.stay else { return };
-        stay.stumble = None;
-        stay.idle_blocks = match steps {
-            Some(0) => stay
-                .idle_blocks
-                .saturating_add(u32::from(self.iteration > 1)),
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        session.turn_failure = None;
+        // The first turn was started by the user, not by a block.
+        let was_blocked = u32::from(self.iteration > 1);
+        session.idle_blocks = match steps {
+            Some(0) => session.idle_blocks.saturating_add(was_blocked),
             _ => 0,
         };
     }
 
-    /// The session's turn broke off.
-    pub(super) fn stumbled(&mut self, iteration: u32, words: &str) {
-        if let Some(stay) = self.stay.as_mut().filter(|_| iteration == self.iteration) {
-            stay.stumble = Some(words.to_owned());
+    pub(super) fn turn_failed(&mut self, iteration: u32, message: &str) {
+        let is_current = iteration == self.iteration;
+        if let Some(session) = self.session.as_mut().filter(|_| is_current) {
+            session.turn_failure = Some(message.to_owned());
         }
     }
 
-    /// Whether the client would let its session go now, whatever it is told.
-    pub(super) fn is_out_of_blocks(&self) -> bool {
-        self.is_inside()
-            && self
-                .plan
-                .limits
-                .blocks
-                .is_some_and(|max| self.idle_blocks() >= max)
+    /// Whether the client would now end its session even if ralph blocked that.
+    pub(super) fn is_block_limit_reached(&self) -> bool {
+        let limit = self.plan.limits.blocks;
+        self.is_in_session() && limit.is_some_and(|max| self.idle_blocks() >= max)
     }
 
     /// How often in a row the agent was held back and then used no tool.
-    pub fn idle_blocks(&self) -> u32 {
-        self.stay.as_ref().map_or(0, |stay| stay.idle_blocks)
+    pub(crate) fn idle_blocks(&self) -> u32 {
+        self.session
+            .as_ref()
+            .map_or(0, |session| session.idle_blocks)
     }
 
-    fn before(&self) -> u32 {
+    fn iterations_before(&self) -> u32 {
         self.plan
             .session
             .as_ref()
-            .map_or(0, |session| session.before)
+            .map_or(0, |session| session.iterations_before)
     }
 }

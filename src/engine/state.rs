@@ -1,307 +1,238 @@
-//! Where a loop stands: a fold of its journal, bounded however long the journal grows.
+//! A loop's state: a fold of its journal, of bounded size however long the journal grows.
+//!
+//! [`State::step`](super::step) changes it; [`State::orders`] derives from it what must be running. Some fields keep
+//! their serialized names from earlier versions, because `state.json` caches the state.
 
-use super::event::{CheckReport, Door, Exit, Fault, Marker, Said, Wish, is_false};
-use super::failure::Reason;
-use super::fallback::Standing;
-use super::format::of_limit;
+use super::event::{CheckReport, Fault, Marker, Request, RequestSource, TextSignals};
+use super::fallback::AgentAvailability;
+use super::format::with_limit;
+use super::iteration::{Iteration, IterationEnd};
 use super::outcome::{Outcome, Status};
 use super::plan::Plan;
-use super::scm::{Keeping, TaskReport};
-use super::session::Stay;
-use super::usage::{Session, Tokens};
+use super::scm::ScmState;
+use super::session::SessionState;
+use super::usage::{SessionUsage, Tokens};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// How many iterations are remembered one by one.
-pub const REMEMBERED: usize = 20;
-
-/// Everything the engine knows of a loop.
+/// Everything the engine knows about a loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct State {
-    /// What was asked for; limits may have been changed since.
-    pub plan: Plan,
-    /// What is going on.
-    pub phase: Phase,
-    /// What a person wants.
-    pub wish: Wish,
-    /// Through which door the wish came.
-    pub wished_by: Door,
+pub(crate) struct State {
+    /// The plan, with the limits as they are now.
+    pub(crate) plan: Plan,
+    /// What the loop is doing.
+    pub(crate) phase: Phase,
+    /// The request in force.
+    #[serde(rename = "wish")]
+    pub(crate) request: Request,
+    /// How that request reached the loop.
+    #[serde(rename = "wished_by")]
+    pub(crate) requested_by: RequestSource,
     /// The number of the newest iteration; 0 is preflight.
-    pub iteration: u32,
+    pub(crate) iteration: u32,
     /// How many iterations count against the limit.
-    pub counted: u32,
-    /// Failures since the last good exit.
-    pub consecutive_failures: u32,
-    /// Failures in all.
-    pub total_failures: u32,
+    pub(crate) counted: u32,
+    /// The agent's failures since its last success.
+    pub(crate) consecutive_failures: u32,
+    /// All failures of the agent.
+    pub(crate) total_failures: u32,
     /// Dollars known to be spent.
-    pub cost_usd: f64,
+    pub(crate) cost_usd: f64,
     /// Whether an iteration did not report its cost.
-    pub cost_unknown: bool,
-    /// Monotonic time of this loop, summed over its runners.
-    pub clock_ms: u64,
-    /// The part of it that counts as work.
-    pub active_ms: u64,
-    /// Wall time of the last event.
-    pub wall_ms: i64,
-    /// Wall time at which the newest iteration began.
-    pub iteration_wall_ms: Option<i64>,
-    /// The check reports of the newest iteration.
-    pub checks: Vec<Option<CheckReport>>,
-    /// What became of green work.
+    pub(crate) cost_unknown: bool,
+    /// The loop's clock: monotonic time, summed over its runners.
+    pub(crate) clock_ms: u64,
+    /// The part of it that counts against the time limit.
+    pub(crate) active_ms: u64,
+    /// Wall-clock time of the last event.
+    pub(crate) wall_ms: i64,
+    /// Wall-clock time at which the newest iteration began.
+    pub(crate) iteration_wall_ms: Option<i64>,
+    /// The newest iteration's check results, in the plan's order.
+    pub(crate) checks: Vec<Option<CheckReport>>,
+    /// The SCM tasks.
+    #[serde(default, rename = "keeping")]
+    pub(crate) scm: ScmState,
+    /// Whether no child loop is running. None can start before the next iteration.
     #[serde(default)]
-    pub keeping: Keeping,
-    /// Whether no child loop can be at work any more: none can start before the next iteration.
-    #[serde(default)]
-    pub drained: bool,
-    /// Whether preflight found a red check; none if it did not run to its end.
-    pub red_at_start: Option<bool>,
-    /// What the agent claimed in the newest iteration.
-    pub claims: Claims,
-    /// What cannot be mended by trying again.
-    pub fault: Option<(Fault, String)>,
-    /// Where each agent stands, in the plan's order; empty as long as none had to rest.
-    #[serde(default)]
-    pub team: Vec<Standing>,
-    /// Which of them works now, or worked last.
-    #[serde(default)]
-    pub using: usize,
+    pub(crate) drained: bool,
+    /// Whether preflight found a red check; `None` if preflight did not complete.
+    pub(crate) red_at_start: Option<bool>,
+    /// The agent's claims in the newest iteration.
+    pub(crate) claims: Claims,
+    /// An error that retrying cannot fix.
+    pub(crate) fault: Option<(Fault, String)>,
+    /// Which agents rest or are excluded, in the plan's order; empty until the first has to rest.
+    #[serde(default, rename = "team")]
+    pub(crate) availability: Vec<AgentAvailability>,
+    /// The index of the agent that runs now, or ran last.
+    #[serde(default, rename = "using")]
+    pub(crate) agent_index: usize,
     /// Tokens known to be used.
     #[serde(default)]
-    pub tokens: Tokens,
-    /// The last sessions of its agents, the newest last.
-    #[serde(default)]
-    pub sessions: Vec<Session>,
-    /// The next iteration rests until here, on the loop's clock.
-    pub rest_until_ms: u64,
+    pub(crate) tokens: Tokens,
+    /// The usage of the agents' last sessions, the newest last.
+    #[serde(default, rename = "sessions")]
+    pub(crate) session_usage: Vec<SessionUsage>,
+    /// The next iteration does not start before this time on the loop's clock.
+    pub(crate) rest_until_ms: u64,
     /// The last iterations.
-    pub recent: VecDeque<Iteration>,
-    /// What a blocked agent had asked before a person resumed, until an iteration that was told has ended.
-    pub question: Option<String>,
-    /// What people said, until an iteration that was told has ended.
-    pub answers: Vec<String>,
-    /// How many of these the running iteration was told.
-    pub answers_told: usize,
-    /// The inbox is read up to here.
-    pub inbox_offset: u64,
-    /// The newest agent process, to be found again after a crash.
-    pub process: Option<(u32, u64)>,
-    /// Whether the ending has been written down.
-    pub finished: bool,
-    /// How it stands in the session that it lives in; none where ralph itself starts the agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stay: Option<Stay>,
+    pub(crate) recent: VecDeque<Iteration>,
+    /// What a blocked agent asked before the loop was resumed, until an agent has seen it together with the answer.
+    pub(crate) question: Option<String>,
+    /// Messages from people, until an agent has seen them.
+    pub(crate) answers: Vec<String>,
+    /// How many of these are in the running iteration's prompt.
+    #[serde(rename = "answers_told")]
+    pub(crate) answers_delivered: usize,
+    /// The inbox has been read up to this offset.
+    pub(crate) inbox_offset: u64,
+    /// The newest agent's process, to find it again after a crash.
+    pub(crate) process: Option<ProcessIdentity>,
+    /// Whether the journal contains the ending.
+    pub(crate) finished: bool,
+    /// The client session in which the loop runs; `None` if ralph starts the agent itself.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "stay")]
+    pub(crate) session: Option<SessionState>,
 }
 
-/// What is going on.
+/// What a loop is doing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Nothing has begun.
-    Waiting,
-    /// The checks of the newest iteration run.
+pub(crate) enum Phase {
+    /// Nothing yet: no runner has opened the loop.
+    #[serde(rename = "waiting")]
+    NotStarted,
+    /// The newest iteration's checks run.
     Checking,
-    /// The work of the newest iteration is green, and the tasks for it run.
+    /// The newest iteration's SCM tasks run.
     Committing,
     /// The agent runs, or is about to.
     Running {
-        /// Whether the journal says so.
+        /// Whether the journal contains the iteration's start.
         started: bool,
-        /// When it began, on the loop's clock.
+        /// When the iteration began, on the loop's clock.
         since_ms: u64,
-        /// When it is stopped because a marker was seen.
+        /// When the agent is killed because it left a marker.
         stop_at_ms: Option<u64>,
     },
-    /// The agent is being stopped.
+    /// The agent is being killed.
     Killing {
         /// Why.
-        why: How,
-        /// Whether there is no grace.
+        why: IterationEnd,
+        /// Whether with SIGKILL at once.
         hard: bool,
     },
-    /// Nothing is left to be done but by child loops.
+    /// The loop is about to end and waits for its child loops.
     Draining {
-        /// When they are stopped, on the loop's clock; none is never.
+        /// When the child loops are stopped, on the loop's clock; `None` is never.
         until_ms: Option<u64>,
-        /// Whether they are not waited for.
+        /// Whether they are being stopped.
         stop: bool,
     },
-    /// Nothing runs until a time comes.
+    /// Nothing runs until a certain time.
     Resting {
-        /// On the loop's clock.
+        /// That time on the loop's clock.
         until_ms: u64,
-        /// By the wall's, in milliseconds since 1970, where an agent rests: sleep counts there too.
+        /// That time in milliseconds since 1970, if every agent is at a limit. Time in system sleep counts for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wall_ms: Option<i64>,
     },
-    /// Nothing runs until a person says so.
+    /// Nothing runs until a person resumes the loop.
     Paused,
-    /// It is over.
+    /// The loop has ended.
     Ended(Outcome),
 }
 
-/// How an iteration came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum How {
-    /// The agent exited by itself.
-    Exited,
-    /// It took too long.
-    TimedOut,
-    /// It was silent for too long.
-    Inactive,
-    /// Its screen did not get ready for the prompt.
-    Unready,
-    /// It said that all was over, and did not go.
-    Lingered,
-    /// The done pattern matched.
-    Matched,
-    /// A marker was seen, and it did not exit by itself.
-    Marked,
-    /// The time of the whole loop was used up.
-    OutOfTime,
-    /// A person did not want to wait.
-    Stopped,
-    /// Something broke that trying again does not mend.
-    Faulted,
-    /// Ralph was killed while it ran.
-    Interrupted,
-}
-
-/// What the agent claimed in one iteration.
+/// The agent's claims in one iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Claims {
-    /// What its last words hold.
-    pub said: Said,
-    /// The markers seen.
-    pub markers: Vec<Marker>,
-    /// Whether it exited with the code that means waiting.
-    pub exit_waiting: Option<i32>,
+pub(crate) struct Claims {
+    /// Signals in its final message.
+    #[serde(rename = "said")]
+    pub(crate) signals: TextSignals,
+    /// Markers that were seen.
+    pub(crate) markers: Vec<Marker>,
+    /// The exit code, if it was the one that means waiting.
+    pub(crate) exit_waiting: Option<i32>,
 }
 
-/// One iteration, remembered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Iteration {
-    /// Its number.
-    pub number: u32,
-    /// How it came to its end.
-    pub how: How,
-    /// How its process ended.
-    pub exit: Exit,
-    /// How long it took.
-    pub ms: u64,
-    /// What it cost.
-    pub cost_usd: Option<f64>,
-    /// Why it came to a bad end, where that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Reason>,
-    /// Whether it does not count.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub refunded: bool,
-    /// Whether it said that it came to a good end.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub finished: bool,
-    /// Who worked, where there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    /// Tokens that it took, if it says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<Tokens>,
-    /// How many steps it took, if it says.
-    #[serde(default)]
-    pub steps: Option<u32>,
-    /// Why it failed by its own doing, in its last words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// How often it was not allowed something.
-    #[serde(default)]
-    pub denied: u32,
-    /// What it was not allowed first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub denial: Option<String>,
-    /// Whether it claimed the work.
-    pub claimed: bool,
-    /// Its check reports, in the plan's order.
-    pub checks: Vec<Option<CheckReport>>,
-    /// How the tasks for its work went, if its checks were green.
-    #[serde(default)]
-    pub tasks: Vec<TaskReport>,
-    /// How its commit in the loop's own worktree went.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub saved: Option<TaskReport>,
+/// A process. Its ID alone may be reused, but not together with its start time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u32, u64)", into = "(u32, u64)")]
+pub(crate) struct ProcessIdentity {
+    pub(crate) pid: u32,
+    /// The kernel's start time of the process.
+    pub(crate) start_time: u64,
 }
 
-impl Iteration {
-    /// Whether the agent is to blame for this end: its own bad exit, or an overrun. What its stream says of its end
-    /// outweighs its exit code.
-    pub fn is_failure(&self) -> bool {
-        match self.how {
-            _ if self.refunded => false,
-            How::Exited if self.finished => false,
-            How::Exited => !self.exit.is_good() || self.reason.is_some(),
-            How::Lingered => !self.finished,
-            How::TimedOut | How::Unready => true,
-            _ => false,
-        }
+impl From<(u32, u64)> for ProcessIdentity {
+    fn from((pid, start_time): (u32, u64)) -> Self {
+        Self { pid, start_time }
     }
 }
 
-/// What must be under way now.
+impl From<ProcessIdentity> for (u32, u64) {
+    fn from(process: ProcessIdentity) -> Self {
+        (process.pid, process.start_time)
+    }
+}
+
+/// Something that must be running, or must happen, now.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// This check.
+pub(crate) enum Effect {
+    /// Run a check.
     Check {
-        /// Of this iteration.
+        /// For this iteration.
         iteration: u32,
-        /// Its place in the plan.
+        /// Its index in the plan.
         check: usize,
     },
-    /// This task for green work.
-    Commit {
-        /// Of this iteration.
+    /// Run an SCM task.
+    ScmTask {
+        /// For this iteration.
         iteration: u32,
-        /// Its place in the plan.
+        /// Its index in the plan.
         task: usize,
     },
-    /// The end of all child loops.
+    /// Wait for child loops.
     Drain {
         /// In this iteration.
         iteration: u32,
-        /// By stopping them.
+        /// Whether to stop them.
         stop: bool,
     },
-    /// The agent.
+    /// Run the agent.
     Run {
         /// In this iteration.
         iteration: u32,
     },
-    /// The end of the agent.
+    /// Kill the agent.
     Kill {
         /// Of this iteration.
         iteration: u32,
-        /// Without grace.
+        /// Whether with SIGKILL at once.
         hard: bool,
     },
-    /// An alarm, on the loop's clock.
+    /// Send [`Event::Woke`](super::Event::Woke) at this time on the loop's clock.
     WakeAt(u64),
-    /// An alarm by the wall's clock, in milliseconds since 1970.
+    /// Send [`Event::Woke`](super::Event::Woke) at this wall-clock time, in milliseconds since 1970.
     WakeAtWall(i64),
-    /// The ending's line.
+    /// Write the ending to the journal.
     Finish(Outcome),
-    /// The runner goes away.
+    /// Exit; there is nothing to do.
     Leave,
 }
 
 impl State {
-    /// A loop that has not begun.
-    pub fn new(plan: Plan) -> Self {
+    /// A loop that has not started.
+    pub(crate) fn new(plan: Plan) -> Self {
         Self {
             checks: vec![None; plan.proof.checks.len()],
-            stay: plan.session.as_ref().map(|_| Stay::default()),
+            session: plan.session.as_ref().map(|_| SessionState::default()),
             plan,
-            phase: Phase::Waiting,
-            wish: Wish::Go,
-            wished_by: Door::Inbox,
+            phase: Phase::NotStarted,
+            request: Request::Go,
+            requested_by: RequestSource::Inbox,
             iteration: 0,
             counted: 0,
             consecutive_failures: 0,
@@ -312,31 +243,32 @@ impl State {
             active_ms: 0,
             wall_ms: 0,
             iteration_wall_ms: None,
-            keeping: Keeping::default(),
+            scm: ScmState::default(),
             drained: false,
             red_at_start: None,
             claims: Claims::default(),
             fault: None,
-            team: Vec::new(),
-            using: 0,
+            availability: Vec::new(),
+            agent_index: 0,
             tokens: Tokens::default(),
-            sessions: Vec::new(),
+            session_usage: Vec::new(),
             rest_until_ms: 0,
             recent: VecDeque::new(),
             question: None,
             answers: Vec::new(),
-            answers_told: 0,
+            answers_delivered: 0,
             inbox_offset: 0,
             process: None,
             finished: false,
         }
     }
 
-    /// What must be under way now, by the state alone.
-    pub fn orders(&self) -> Vec<Effect> {
+    /// What must be running now. The runner starts what is ordered and not running, and stops what is running and
+    /// not ordered.
+    pub(crate) fn orders(&self) -> Vec<Effect> {
         let iteration = self.iteration;
         match &self.phase {
-            Phase::Waiting => vec![],
+            Phase::NotStarted => vec![],
             Phase::Checking => self
                 .checks
                 .iter()
@@ -345,8 +277,8 @@ impl State {
                 .into_iter()
                 .collect(),
             Phase::Committing => self
-                .task_due()
-                .map(|task| Effect::Commit { iteration, task })
+                .next_scm_task()
+                .map(|task| Effect::ScmTask { iteration, task })
                 .into_iter()
                 .collect(),
             Phase::Running { started, .. } => {
@@ -381,8 +313,8 @@ impl State {
         }
     }
 
-    /// The loop in one word, given whether somebody holds its lock.
-    pub fn status(&self, held: bool) -> Status {
+    /// The loop's status. `held` says whether a runner holds its lock.
+    pub(crate) fn status(&self, held: bool) -> Status {
         match &self.phase {
             Phase::Ended(outcome) => outcome.status(),
             Phase::Paused => Status::Paused,
@@ -391,16 +323,16 @@ impl State {
         }
     }
 
-    /// How it ended, if it did.
-    pub fn outcome(&self) -> Option<&Outcome> {
+    /// How the loop ended, if it did.
+    pub(crate) fn outcome(&self) -> Option<&Outcome> {
         match &self.phase {
             Phase::Ended(outcome) => Some(outcome),
             _ => None,
         }
     }
 
-    /// The number that the last iteration can have: those that do not count make it higher.
-    pub fn last_number(&self) -> Option<u32> {
+    /// The highest number an iteration can have. Iterations that do not count raise it above the limit.
+    pub(crate) fn last_number(&self) -> Option<u32> {
         let refunded = self.iteration.saturating_sub(self.counted);
         self.plan
             .limits
@@ -408,26 +340,39 @@ impl State {
             .map(|max| max.saturating_add(refunded))
     }
 
-    /// Which iteration this is, and of how many: `7/25`. One that did not count has used up its number all the same, so
-    /// that after some of those it reads `7, counted 5/25`.
-    pub fn place(&self, number: u32) -> String {
+    /// An iteration's number and the limit: `7/25`. Once an iteration did not count: `7, counted 5/25`.
+    pub(crate) fn iteration_label(&self, number: u32) -> String {
         let max = self.plan.limits.iterations;
         match max {
             Some(max) if self.counted < self.iteration => {
                 format!("{number}, counted {}/{max}", self.counted)
             }
-            _ => of_limit(number, max),
+            _ => with_limit(number, max),
         }
     }
 
-    /// Dollars spent, or none if nobody knows.
-    pub fn known_cost(&self) -> Option<f64> {
+    /// Dollars spent, for display; `None` if unknown. An agent that reports no cost has not spent 0 dollars while
+    /// its first iteration runs.
+    pub(crate) fn reported_cost(&self) -> Option<f64> {
+        let is_reported =
+            self.plan.agent.reports_cost || self.recent.iter().any(|last| last.cost_usd.is_some());
+        self.known_cost()
+            .filter(|usd| is_reported || *usd > 0.0 || self.iteration == 0)
+    }
+
+    /// Whether the agent failed. An exit code that asks to wait is not a failure.
+    pub(crate) fn has_failed(&self, iteration: &Iteration) -> bool {
+        iteration.is_failure() && self.claims.exit_waiting.is_none()
+    }
+
+    /// Dollars spent; `None` if an iteration did not report its cost.
+    pub(crate) fn known_cost(&self) -> Option<f64> {
         (!self.cost_unknown).then_some(self.cost_usd)
     }
 
-    /// When the running agent is stopped, and why.
-    pub(super) fn deadlines(&self) -> impl Iterator<Item = (u64, How)> {
-        let (since, marked) = match self.phase {
+    /// When the running agent is killed, on the loop's clock, and why.
+    pub(super) fn deadlines(&self) -> impl Iterator<Item = (u64, IterationEnd)> {
+        let (since, stop_at) = match self.phase {
             Phase::Running {
                 started: true,
                 since_ms,
@@ -435,18 +380,17 @@ impl State {
             } => (Some(since_ms), stop_at_ms),
             _ => (None, None),
         };
-        let limits = &self.plan.limits;
         let iteration = since
-            .zip(limits.iteration_ms)
-            .map(|(since, ms)| (since.saturating_add(ms), How::TimedOut));
+            .zip(self.plan.limits.iteration_ms)
+            .map(|(since, ms)| (since.saturating_add(ms), IterationEnd::TimedOut));
         let time = since
             .and(self.out_of_time_at())
-            .map(|at| (at, How::OutOfTime));
-        let marked = marked.map(|at| (at, How::Marked));
-        [marked, time, iteration].into_iter().flatten()
+            .map(|at| (at, IterationEnd::OutOfTime));
+        let marker = stop_at.map(|at| (at, IterationEnd::MarkerSeen));
+        [marker, time, iteration].into_iter().flatten()
     }
 
-    /// When the loop's time is used up if work goes on without a break; or when it was.
+    /// When the time limit is reached, on the loop's clock, if the loop stays active until then.
     pub(super) fn out_of_time_at(&self) -> Option<u64> {
         let idle = self.clock_ms.saturating_sub(self.active_ms);
         Some(self.plan.limits.time_ms?.saturating_add(idle))

@@ -1,43 +1,44 @@
-//! How one event changes where a loop stands.
+//! Applies one event to a loop's state.
 
-use super::act::COST_MAX;
-use super::event::{Change, CheckReport, Door, Event, Fault, Marker, Notice, Now, Report, Wish};
-use super::fallback::doubled;
+use super::event::{
+    AgentReport, CheckReport, Event, Fault, LimitChange, Marker, Notice, Now, Request,
+    RequestSource,
+};
+use super::iteration::IterationEnd;
 use super::outcome::{Limit, Outcome};
-use super::state::{Claims, How, Iteration, Phase, REMEMBERED, State};
-use super::usage::{Session, Tokens};
-
-/// As many sessions are remembered: one for each of a few agents.
-const SESSIONS: usize = 4;
+use super::state::{Claims, Phase, ProcessIdentity, State};
+use super::usage::Tokens;
 
 impl State {
-    /// Takes one event into account.
-    pub fn step(&mut self, now: Now, event: &Event) {
+    /// Applies one event.
+    ///
+    /// An event that does not fit the phase or names another iteration is stale and changes nothing but the time.
+    pub(crate) fn step(&mut self, now: Now, event: &Event) {
         self.pass_time(now);
         match event {
             Event::Opened {
                 cost_usd,
                 tokens,
-                inside,
+                in_session,
                 ..
             } => {
-                if !*inside {
-                    // Whoever goes on outside of it has left the session behind.
-                    self.stay = None;
+                if !*in_session {
+                    // Opening the loop from anything but a hook detaches it from the session permanently.
+                    self.session = None;
                 }
                 self.opened(*cost_usd, *tokens);
             }
-            Event::Asked { wish, by, inbox } => {
-                self.read_inbox(*inbox);
-                self.asked(*wish, *by);
+            Event::Asked { request, by, inbox } => {
+                self.advance_inbox(*inbox);
+                self.asked(*request, *by);
             }
             Event::Answered { text, inbox } => {
-                self.read_inbox(*inbox);
+                self.advance_inbox(*inbox);
                 self.answers.push(text.clone());
             }
             Event::Changed { limit, inbox } => {
-                self.read_inbox(*inbox);
-                self.changed(limit);
+                self.advance_inbox(*inbox);
+                self.change_limit(limit);
             }
             Event::Checked {
                 iteration,
@@ -51,23 +52,26 @@ impl State {
             } => self.committed(*iteration, *task, report),
             Event::Started { iteration, .. } => self.started(*iteration),
             Event::Hurried { inbox } => {
-                self.read_inbox(*inbox);
-                self.hurry();
+                self.advance_inbox(*inbox);
+                self.skip_rest();
             }
             Event::Spawned {
                 iteration,
                 pid,
                 start_time,
             } if *iteration == self.iteration => {
-                self.process = Some((*pid, *start_time));
+                self.process = Some(ProcessIdentity {
+                    pid: *pid,
+                    start_time: *start_time,
+                });
             }
             Event::Noticed {
                 iteration,
                 notice,
-                words,
-            } => self.noticed(*iteration, *notice, words.as_ref()),
+                text,
+            } => self.noticed(*iteration, *notice, text.as_ref()),
             Event::Ended { iteration, report } => self.agent_ended(*iteration, report),
-            Event::Stumbled { iteration, words } => self.stumbled(*iteration, words),
+            Event::TurnFailed { iteration, message } => self.turn_failed(*iteration, message),
             Event::Drained {
                 iteration,
                 waited,
@@ -80,7 +84,7 @@ impl State {
             Event::Finished { .. } => self.finished = matches!(self.phase, Phase::Ended(_)),
             Event::Spawned { .. } | Event::Unknown => {}
         }
-        // What has not begun yet is decided anew: a limit may have been reached, or a wish have come.
+        // An iteration that has not started is decided again: a limit or a request may now prevent it.
         if matches!(
             self.phase,
             Phase::Resting { .. } | Phase::Running { started: false, .. }
@@ -92,75 +96,80 @@ impl State {
     fn pass_time(&mut self, now: Now) {
         self.clock_ms = self.clock_ms.saturating_add(now.delta_ms);
         self.wall_ms = now.wall_ms;
-        let waits = matches!(
+        let is_idle = matches!(
             self.phase,
-            Phase::Resting {
-                wall_ms: Some(_),
-                ..
-            }
+            Phase::NotStarted
+                | Phase::Paused
+                | Phase::Ended(_)
+                | Phase::Resting {
+                    wall_ms: Some(_),
+                    ..
+                }
         );
-        if !waits && !matches!(self.phase, Phase::Waiting | Phase::Paused | Phase::Ended(_)) {
+        if !is_idle {
             self.active_ms = self.active_ms.saturating_add(now.delta_ms);
         }
     }
 
-    fn read_inbox(&mut self, offset: Option<u64>) {
+    fn advance_inbox(&mut self, offset: Option<u64>) {
         self.inbox_offset = self.inbox_offset.max(offset.unwrap_or(0));
     }
 
+    /// A runner took over. Nothing an earlier runner started is adopted; its processes are already killed.
     fn opened(&mut self, cost_usd: Option<f64>, tokens: Option<Tokens>) {
         match self.phase {
-            Phase::Waiting if self.plan.proof.preflight && self.wish == Wish::Go => {
-                self.begin_checks()
+            Phase::NotStarted if self.plan.proof.preflight && self.request == Request::Go => {
+                self.begin_checks();
             }
-            Phase::Waiting => self.proceed(),
-            // A session's agent is its client's, and goes on.
-            Phase::Running { started: true, .. } | Phase::Killing { .. } if self.is_inside() => {}
-            // Nothing is adopted: what an earlier runner had started was swept before this event.
+            Phase::NotStarted => self.proceed(),
+            // A session's agent belongs to its client and is still running.
+            Phase::Running { started: true, .. } | Phase::Killing { .. }
+                if self.is_in_session() => {}
             Phase::Running { started: true, .. } | Phase::Killing { .. } => {
-                self.remember(
-                    How::Interrupted,
-                    &Report {
-                        cost_usd,
-                        tokens,
-                        ..Report::default()
-                    },
-                );
-                self.judge_iteration();
+                let report = AgentReport {
+                    cost_usd,
+                    tokens,
+                    ..AgentReport::default()
+                };
+                self.record_iteration(IterationEnd::Interrupted, &report);
+                self.check_or_proceed();
             }
-            // A check that was cut short says nothing, and the others may have seen other files. Nor is anything
-            // committed that no check has seen.
-            Phase::Checking | Phase::Committing if !self.wish.is_now() => self.begin_checks(),
+            // An interrupted check proves nothing, and files may have changed since the others ran. SCM tasks must
+            // not commit files that no check has seen.
+            Phase::Checking | Phase::Committing if !self.request.is_immediate() => {
+                self.begin_checks();
+            }
             Phase::Draining { .. } => self.drain_again(),
             _ => {}
         }
     }
 
-    fn asked(&mut self, wish: Wish, by: Door) {
-        let by_signal = by.is_signal();
-        // A verb that asks for less than there is already does not press.
-        let pressed = self.wish.is_now() && (wish.is_now() || by_signal);
-        let wish = escalate(self.wish, wish, by_signal && self.wished_by.is_signal());
-        if by_signal || wish != self.wish {
-            self.wished_by = by;
+    fn asked(&mut self, request: Request, by: RequestSource) {
+        // A second immediate request or signal presses. A weaker request does not.
+        let pressed = self.request.is_immediate() && (request.is_immediate() || by.is_signal());
+        let second_signal = by.is_signal() && self.requested_by.is_signal();
+        let request = escalate(self.request, request, second_signal);
+        if by.is_signal() || request != self.request {
+            self.requested_by = by;
         }
-        self.wish = wish;
-        // A worktree of its own is committed first; whoever presses once more does not wait for that either.
-        let saves = self.task_due() == Some(self.own_task()) && !pressed;
+        self.request = request;
+        // The loop's worktree is committed first, unless the user presses.
+        let commits_worktree = self.next_scm_task() == Some(self.worktree_task()) && !pressed;
         match &mut self.phase {
-            Phase::Running { started: true, .. } if wish.is_now() => self.kill(How::Stopped),
-            // Asked once more while the agent is being stopped: no more grace.
+            Phase::Running { started: true, .. } if request.is_immediate() => {
+                self.kill(IterationEnd::Stopped);
+            }
             Phase::Killing { hard, .. } => *hard |= pressed,
-            Phase::Checking if wish.is_now() => self.keep_or_proceed(),
-            Phase::Committing if wish.is_now() && !saves => self.proceed(),
+            Phase::Checking if request.is_immediate() => self.run_scm_tasks_or_proceed(),
+            Phase::Committing if request.is_immediate() && !commits_worktree => self.proceed(),
             Phase::Draining { .. } => self.hurry_drain(),
-            Phase::Paused | Phase::Ended(_) if wish == Wish::Go => self.reopen(),
+            Phase::Paused | Phase::Ended(_) if request == Request::Go => self.reopen(),
             Phase::Paused => self.proceed(),
             _ => {}
         }
     }
 
-    /// A person resumes: what had ended the loop is forgiven, what is used up is not.
+    /// Resumes the loop. What ended it is cleared; what it has used of its limits is not.
     pub(super) fn reopen(&mut self) {
         match self.phase {
             Phase::Ended(Outcome::Done { .. }) => return,
@@ -169,13 +178,13 @@ impl State {
                 ..
             }) => {
                 self.consecutive_failures = 0;
-                self.keeping.failures = 0;
+                self.scm.failures = 0;
             }
             _ => {}
         }
         self.fault = None;
-        self.welcome_back();
-        self.question = self.claims.said.blocked.take().or(self.question.take());
+        self.clear_exclusions();
+        self.question = self.claims.signals.blocked.take().or(self.question.take());
         self.claims.exit_waiting = None;
         self.claims
             .markers
@@ -183,32 +192,34 @@ impl State {
         self.rest_until_ms = 0;
         self.finished = false;
         self.drained = false;
-        // A person may have mended what a task complained of: it is tried again, on files that checks have seen.
-        self.keeping.reports.pop_if(|last| !last.is_good());
-        self.keeping.saved.take_if(|saved| !saved.is_good());
-        let due = self.iteration > 0 || self.plan.proof.preflight;
-        if due && (self.checks.iter().any(Option::is_none) || self.task_due().is_some()) {
+        // A person may have fixed what made an SCM task fail. It runs again, after the checks.
+        self.scm.reports.pop_if(|last| !last.is_success());
+        self.scm
+            .worktree_commit
+            .take_if(|commit| !commit.is_success());
+        let is_due = self.iteration > 0 || self.plan.proof.preflight;
+        if is_due && (self.checks.iter().any(Option::is_none) || self.next_scm_task().is_some()) {
             self.begin_checks();
         } else {
             self.proceed();
         }
     }
 
-    fn changed(&mut self, change: &Change) {
+    fn change_limit(&mut self, change: &LimitChange) {
         let limits = &mut self.plan.limits;
         match change {
-            Change::MaxIterations(value) => limits.iterations = *value,
-            Change::MaxCost(value) => limits.cost_usd = *value,
-            Change::MaxTokens(value) => limits.tokens = *value,
-            Change::MaxTime(value) => limits.time_ms = *value,
-            Change::MaxFailures(value) => limits.failures = *value,
+            LimitChange::MaxIterations(value) => limits.iterations = *value,
+            LimitChange::MaxCost(value) => limits.cost_usd = *value,
+            LimitChange::MaxTokens(value) => limits.tokens = *value,
+            LimitChange::MaxTime(value) => limits.time_ms = *value,
+            LimitChange::MaxFailures(value) => limits.failures = *value,
         }
     }
 
     pub(super) fn begin_checks(&mut self) {
         self.checks = vec![None; self.plan.proof.checks.len()];
         if self.checks.is_empty() {
-            self.keep_or_proceed();
+            self.run_scm_tasks_or_proceed();
         } else {
             self.phase = Phase::Checking;
         }
@@ -231,37 +242,39 @@ impl State {
             if iteration == 0 && self.plan.proof.preflight {
                 self.red_at_start = Some(!self.all_green());
             }
-            self.keep_or_proceed();
+            self.run_scm_tasks_or_proceed();
         }
     }
 
+    /// An iteration begins. Claims and check results of the previous one expire.
     fn started(&mut self, iteration: u32) {
-        if matches!(self.phase, Phase::Running { started: false, .. })
-            && iteration == self.iteration + 1
-        {
-            self.iteration = iteration;
-            self.phase = Phase::Running {
-                started: true,
-                since_ms: self.clock_ms,
-                stop_at_ms: None,
-            };
-            self.counted += 1;
-            self.iteration_wall_ms = Some(self.wall_ms);
-            self.checks = vec![None; self.plan.proof.checks.len()];
-            self.keeping.begin();
-            self.drained = false;
-            self.claims = Claims::default();
-            self.answers_told = self.answers.len();
-            self.process = None;
+        let is_expected = matches!(self.phase, Phase::Running { started: false, .. })
+            && iteration == self.iteration + 1;
+        if !is_expected {
+            return;
         }
+        self.iteration = iteration;
+        self.phase = Phase::Running {
+            started: true,
+            since_ms: self.clock_ms,
+            stop_at_ms: None,
+        };
+        self.counted += 1;
+        self.iteration_wall_ms = Some(self.wall_ms);
+        self.checks = vec![None; self.plan.proof.checks.len()];
+        self.scm.begin_iteration();
+        self.drained = false;
+        self.claims = Claims::default();
+        self.answers_delivered = self.answers.len();
+        self.process = None;
     }
 
-    fn noticed(&mut self, iteration: u32, notice: Notice, words: Option<&String>) {
+    fn noticed(&mut self, iteration: u32, notice: Notice, blocked: Option<&String>) {
         if iteration != self.iteration {
             return;
         }
-        if let Some(words) = words {
-            self.claims.said.blocked = Some(words.clone());
+        if let Some(why) = blocked {
+            self.claims.signals.blocked = Some(why.clone());
         }
         if let Notice::Marker(marker) = notice
             && !self.claims.markers.contains(&marker)
@@ -270,13 +283,19 @@ impl State {
         }
         match (&mut self.phase, notice) {
             (Phase::Running { started: true, .. }, Notice::Pattern) => {
-                self.claims.said.matched = true;
-                self.kill(How::Matched);
+                self.claims.signals.matched = true;
+                self.kill(IterationEnd::PatternMatched);
             }
-            (Phase::Running { started: true, .. }, Notice::Silence) => self.kill(How::Inactive),
-            (Phase::Running { started: true, .. }, Notice::Unready) => self.kill(How::Unready),
-            (Phase::Running { started: true, .. }, Notice::Lingering) => self.kill(How::Lingered),
-            // A file that was asked for may be there from an earlier iteration: that is no sign of an end.
+            (Phase::Running { started: true, .. }, Notice::Silence) => {
+                self.kill(IterationEnd::Inactive);
+            }
+            (Phase::Running { started: true, .. }, Notice::Unready) => {
+                self.kill(IterationEnd::Unready);
+            }
+            (Phase::Running { started: true, .. }, Notice::Lingering) => {
+                self.kill(IterationEnd::Lingered);
+            }
+            // The done file may have been left by an earlier iteration, so it does not end this one.
             (
                 Phase::Running {
                     started: true,
@@ -294,160 +313,13 @@ impl State {
         }
     }
 
-    fn agent_ended(&mut self, iteration: u32, report: &Report) {
-        let how = match self.phase {
-            _ if iteration != self.iteration => return,
-            Phase::Running { started: true, .. } => How::Exited,
-            Phase::Killing { why, .. } => why,
-            _ => return,
-        };
-        self.turn_ended(report.steps);
-        let matched = self.claims.said.matched;
-        self.claims.said = report.said.clone();
-        self.claims.said.matched |= matched;
-        if report.was_kept_from_all() {
-            // Whoever was allowed nothing has done nothing: that all is done is then no claim of work.
-            (self.claims.said.promised, self.claims.said.matched) = (false, false);
-        }
-        self.claims.markers.extend(&report.markers);
-        self.claims.markers.sort_unstable();
-        self.claims.markers.dedup();
-        let waiting = self.agent().exit_waiting;
-        if how == How::Exited && waiting.is_some() && report.exit.code == waiting {
-            self.claims.exit_waiting = waiting;
-        }
-        self.remember(how, report);
-        self.heard(how);
-        let unpriced = report.cost_usd.is_none() && report.tokens.is_some();
-        if unpriced && self.plan.limits.cost_usd.is_some() && !self.plan.limits.unknown_cost {
-            let detail =
-                format!("nobody knows what iteration {iteration} cost: its model has no price");
-            self.fault = Some((Fault::Cost, detail));
-        }
-        if !report.survivors.is_empty() {
-            let pids: Vec<String> = report.survivors.iter().map(u32::to_string).collect();
-            let detail = format!("processes outlived KILL: {}", pids.join(", "));
-            self.fault = Some((Fault::Survivors, detail));
-        }
-        self.judge_iteration();
-    }
-
-    /// What people said is told again unless the agent had its time with it.
-    fn heard(&mut self, how: How) {
-        let cut_short = matches!(
-            how,
-            How::Stopped | How::Unready | How::Faulted | How::Interrupted
-        );
-        let refunded = self.recent.back().is_some_and(|last| last.refunded);
-        if !cut_short && !refunded && self.process.is_some() {
-            self.question = None;
-            self.answers.drain(..self.answers_told);
-        }
-        self.answers_told = 0;
-    }
-
-    /// Writes the newest iteration into the books.
-    fn remember(&mut self, how: How, report: &Report) {
-        let by_itself = matches!(how, How::Exited | How::Lingered | How::Matched);
-        let reason = self.reason_of(how, report);
-        let refunded = reason.is_some_and(|reason| by_itself && self.suffer(reason, report));
-        let mut iteration = Iteration {
-            number: self.iteration,
-            how,
-            exit: report.exit,
-            ms: report.ms,
-            cost_usd: report.cost_usd,
-            reason,
-            refunded,
-            finished: report.finished,
-            agent: (!self.plan.fallback.is_empty()).then(|| self.agent().name.clone()),
-            tokens: report.tokens,
-            steps: report.steps,
-            error: report.error.clone(),
-            denied: report.denied,
-            denial: report.denial.clone(),
-            claimed: self.claimed(),
-            checks: self.checks.clone(),
-            tasks: Vec::new(),
-            saved: None,
-        };
-        match report.cost_usd {
-            Some(usd) => self.cost_usd = (self.cost_usd + usd).min(COST_MAX),
-            // At a limit nothing was begun, unless tokens tell otherwise.
-            None => self.cost_unknown |= !refunded || report.tokens.is_some(),
-        }
-        self.tokens += report.tokens.unwrap_or_default();
-        self.count_session(report);
-        let failed = iteration.is_failure() && self.claims.exit_waiting.is_none();
-        // What was killed for another reason, or asked to be left alone, did not fail.
-        iteration.error = iteration.error.filter(|_| failed || refunded);
-        let mut rest_ms = self.plan.rest.delay_ms;
-        if refunded {
-            self.counted = self.counted.saturating_sub(1);
-        } else if failed {
-            self.total_failures += 1;
-            self.consecutive_failures += 1;
-            rest_ms = rest_ms.max(self.backoff_ms(self.consecutive_failures));
-        } else if matches!(
-            how,
-            How::Exited | How::Lingered | How::Matched | How::Marked
-        ) {
-            self.consecutive_failures = 0;
-            self.recovered();
-        }
-        self.rest_until_ms = self.clock_ms.saturating_add(rest_ms);
-        if self.recent.len() == REMEMBERED {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(iteration);
-    }
-
-    /// Remembers what a session has taken: its agent may go on with it, and count that once more.
-    fn count_session(&mut self, report: &Report) {
-        let Some(id) = &report.session else { return };
-        let known = self.sessions.iter().position(|session| session.id == *id);
-        let mut session = match known {
-            Some(place) => self.sessions.remove(place),
-            None => Session {
-                id: id.clone(),
-                cost_usd: 0.0,
-                tokens: Tokens::default(),
-            },
-        };
-        session.cost_usd = (session.cost_usd + report.cost_usd.unwrap_or(0.0)).min(COST_MAX);
-        session.tokens += report.tokens.unwrap_or_default();
-        if self.sessions.len() == SESSIONS {
-            self.sessions.remove(0);
-        }
-        self.sessions.push(session);
-    }
-
-    fn judge_iteration(&mut self) {
-        if self.fault.is_some() {
-            self.proceed();
-        } else if self.wish.is_now() {
-            self.keep_or_proceed();
-        } else {
-            self.begin_checks();
-        }
-    }
-
-    /// A claim between iterations is judged by checks that have run.
+    /// Judges a claim that was made between iterations, once all checks have run.
     fn judge_claim(&mut self) {
         if self.checks.iter().any(Option::is_none) {
             self.begin_checks();
         } else {
             self.proceed();
         }
-    }
-
-    pub(super) fn backoff_ms(&self, failures: u32) -> u64 {
-        let rest = &self.plan.rest;
-        doubled(
-            rest.backoff_ms,
-            failures.saturating_sub(1),
-            rest.backoff_cap_ms,
-        )
     }
 
     fn faulted(&mut self, class: Fault, detail: &str) {
@@ -457,17 +329,15 @@ impl State {
         self.fault = Some((class, detail.to_owned()));
         match self.phase {
             Phase::Running { started: true, .. } if self.process.is_some() => {
-                self.kill(How::Faulted)
+                self.kill(IterationEnd::Faulted);
             }
-            // It was written down as begun, and then could not be started.
+            // The journal contains the iteration's start, but the agent could not be started.
             Phase::Running { started: true, .. } => {
-                self.remember(
-                    How::Faulted,
-                    &Report {
-                        cost_usd: Some(0.0),
-                        ..Report::default()
-                    },
-                );
+                let report = AgentReport {
+                    cost_usd: Some(0.0),
+                    ..AgentReport::default()
+                };
+                self.record_iteration(IterationEnd::Faulted, &report);
                 self.proceed();
             }
             Phase::Killing { .. } => {}
@@ -488,24 +358,23 @@ impl State {
         }
     }
 
-    fn kill(&mut self, why: How) {
+    fn kill(&mut self, why: IterationEnd) {
         self.phase = Phase::Killing { why, hard: false };
     }
 }
 
-/// A stop outweighs a pause, now outweighs later, and a second signal means now. Only `Go` takes back.
-fn escalate(before: Wish, asked: Wish, second_signal: bool) -> Wish {
-    if before == Wish::Go || asked == Wish::Go {
+/// Combines two requests. Stop outweighs pause, immediate outweighs graceful, and a second signal is immediate. Only
+/// `Go` takes a request back.
+fn escalate(before: Request, asked: Request, second_signal: bool) -> Request {
+    if before == Request::Go || asked == Request::Go {
         return asked;
     }
-    let stop = [before, asked]
-        .iter()
-        .any(|wish| matches!(wish, Wish::Stop | Wish::StopNow));
-    let now = second_signal || before.is_now() || asked.is_now();
+    let stop = before.is_stop() || asked.is_stop();
+    let now = second_signal || before.is_immediate() || asked.is_immediate();
     match (stop, now) {
-        (true, true) => Wish::StopNow,
-        (true, false) => Wish::Stop,
-        (false, true) => Wish::PauseNow,
-        (false, false) => Wish::Pause,
+        (true, true) => Request::StopNow,
+        (true, false) => Request::Stop,
+        (false, true) => Request::PauseNow,
+        (false, false) => Request::Pause,
     }
 }

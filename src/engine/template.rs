@@ -1,8 +1,7 @@
-//! The prompt template's little language: `{{name}}` is a value, `{{#name}}…{{/name}}` stands only
-//! where that value is not empty.
+//! Prompt templates: `{{name}}` inserts a value, `{{#name}}…{{/name}}` is kept only if that value is not empty.
 
-/// Fills a template. A name that is not known is left as it stands; [`unknown`] finds it beforehand.
-pub fn fill(template: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
+/// Fills in a template. An unknown name is left as it is; [`find_invalid_tag`] finds it beforehand.
+pub(crate) fn fill(template: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
     while let Some((before, tag, after)) = next_tag(rest) {
@@ -26,8 +25,8 @@ pub fn fill(template: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
     out
 }
 
-/// The first thing in a template that cannot be filled: an unknown name, or a section that is not closed.
-pub fn unknown(template: &str, names: &[&str]) -> Option<String> {
+/// Returns the first tag that cannot be filled in: an unknown name, or a section that is not closed.
+pub fn find_invalid_tag(template: &str, names: &[&str]) -> Option<String> {
     let mut open = Vec::new();
     let mut rest = template;
     while let Some((_, tag, after)) = next_tag(rest) {
@@ -74,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_sections_are_filled() {
+    fn values_and_sections_are_filled_in() {
         for (template, text) in [
             ("plain", "plain"),
             ("{{a}}!", "A!"),
@@ -91,13 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_not_filled_again() {
-        let sneaky = |_: &str| Some("{{a}}".to_owned());
-        assert_eq!(fill("{{x}}", &sneaky), "{{a}}");
+    fn a_tag_inside_a_value_is_not_filled_in() {
+        let value = |_: &str| Some("{{a}}".to_owned());
+        assert_eq!(fill("{{x}}", &value), "{{a}}");
     }
 
     #[test]
-    fn what_cannot_be_filled_is_found() {
+    fn unknown_names_and_unclosed_sections_are_found() {
         let names = ["a", "empty"];
         for (template, found) in [
             ("{{a}} {{#empty}}{{a}}{{/empty}}", None),
@@ -107,7 +106,11 @@ mod tests {
             ("{{/a}}", Some("{{/a}}")),
             ("{{#a}}{{#empty}}{{/a}}{{/empty}}", Some("{{/a}}")),
         ] {
-            assert_eq!(unknown(template, &names).as_deref(), found, "{template}");
+            assert_eq!(
+                find_invalid_tag(template, &names).as_deref(),
+                found,
+                "{template}"
+            );
         }
     }
 }

@@ -1,25 +1,25 @@
-//! What tokens are, and what they cost where an agent counts them and names no dollars.
+//! Tokens and their prices, for agents that report tokens but no cost.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-/// Tokens that a model read and wrote. The kinds do not overlap.
+/// Tokens used by a model. The kinds do not overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tokens {
-    /// Read, and not from a cache.
+    /// Input tokens that were not read from the cache.
     pub input: u64,
-    /// Read from a cache.
+    /// Input tokens read from the cache.
     pub cache_read: u64,
-    /// Written to a cache.
+    /// Input tokens written to the cache.
     pub cache_write: u64,
-    /// Written, thoughts included.
+    /// Output tokens, including reasoning.
     pub output: u64,
 }
 
 impl Tokens {
-    /// All of them.
+    /// The sum of all kinds.
     pub fn total(&self) -> u64 {
         let all = [self.input, self.cache_read, self.cache_write, self.output];
         all.into_iter().fold(0, u64::saturating_add)
@@ -36,53 +36,54 @@ impl AddAssign for Tokens {
 }
 
 impl Tokens {
-    /// What is in these and not in those, kind by kind.
-    pub fn beyond(self, those: Self) -> Self {
+    /// Subtracts kind by kind, stopping at 0.
+    pub(crate) fn saturating_sub(self, other: Self) -> Self {
         Self {
-            input: self.input.saturating_sub(those.input),
-            cache_read: self.cache_read.saturating_sub(those.cache_read),
-            cache_write: self.cache_write.saturating_sub(those.cache_write),
-            output: self.output.saturating_sub(those.output),
+            input: self.input.saturating_sub(other.input),
+            cache_read: self.cache_read.saturating_sub(other.cache_read),
+            cache_write: self.cache_write.saturating_sub(other.cache_write),
+            output: self.output.saturating_sub(other.output),
         }
     }
 }
 
-/// What an agent's session had taken by the end of its last iteration. An agent that goes on with it counts from there.
+/// The usage of an agent's session up to the end of its last iteration. Some agents resume a session and report
+/// totals that include it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Session {
-    /// What the agent calls it.
+pub(crate) struct SessionUsage {
+    /// The session's ID.
     pub id: String,
-    /// Dollars.
+    /// Dollars spent.
     pub cost_usd: f64,
-    /// Tokens.
+    /// Tokens used.
     pub tokens: Tokens,
 }
 
-/// Dollars for a million tokens of each kind.
+/// A model's prices, in dollars per million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Price {
-    /// Read.
+pub(crate) struct Price {
+    /// Input.
     pub input: f64,
-    /// Written.
+    /// Output.
     pub output: f64,
-    /// Read from a cache; as `input` where it is not given.
+    /// Cache reads; defaults to `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
-    /// Written to a cache; as `input` where it is not given.
+    /// Cache writes; defaults to `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
 }
 
-/// Prices by model. A name that ends in `*` stands for all that begin so.
+/// Prices by model. A name that ends in `*` matches every model that begins with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Prices(pub BTreeMap<String, Price>);
+pub(crate) struct Prices(pub(crate) BTreeMap<String, Price>);
 
 impl Prices {
-    /// What these tokens of this model cost, in dollars; none if nobody knows.
-    pub fn cost(&self, model: &str, tokens: &Tokens) -> Option<f64> {
-        let price = self.of(model)?;
+    /// What these tokens cost, in dollars; `None` if the model has no price.
+    pub(crate) fn cost(&self, model: &str, tokens: &Tokens) -> Option<f64> {
+        let price = self.price_of(model)?;
         let (read, write) = (
             price.cache_read.unwrap_or(price.input),
             price.cache_write.unwrap_or(price.input),
@@ -102,19 +103,19 @@ impl Prices {
         )
     }
 
-    /// A model's price: by its whole name, else by the longest beginning of it. What stands before a slash is who
-    /// serves it, and counts where there is a price for just that.
-    pub fn of(&self, model: &str) -> Option<&Price> {
+    /// A model's price: by its full name, else by the longest prefix. If `provider/model` has no price, that of
+    /// `model` applies.
+    pub(crate) fn price_of(&self, model: &str) -> Option<&Price> {
         let bare = model.rsplit('/').next().unwrap_or(model);
         [model, bare]
             .into_iter()
-            .find_map(|name| self.0.get(name).or_else(|| self.by_beginning(name)))
+            .find_map(|name| self.0.get(name).or_else(|| self.by_prefix(name)))
     }
 
-    fn by_beginning(&self, model: &str) -> Option<&Price> {
+    fn by_prefix(&self, model: &str) -> Option<&Price> {
         let fits = |name: &&String| {
             name.strip_suffix('*')
-                .is_some_and(|beginning| model.starts_with(beginning))
+                .is_some_and(|prefix| model.starts_with(prefix))
         };
         self.0
             .iter()
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_name_has_the_price() {
+    fn the_most_specific_name_sets_the_price() {
         for (model, input) in [
             ("small", Some(1.0)),
             ("small-2026-01-01", Some(1.0)),
@@ -158,7 +159,7 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(
-                prices().of(model).map(|price| price.input),
+                prices().price_of(model).map(|price| price.input),
                 input,
                 "{model}"
             );
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_token_has_its_price() {
+    fn each_kind_of_token_has_its_own_price() {
         let price = Price {
             input: 1.0,
             output: 10.0,

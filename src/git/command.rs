@@ -1,4 +1,4 @@
-//! How one call of git is made: quiet, bounded in time and memory, deaf to terminal and hooks.
+//! Runs git commands with limits on time and output, and without prompts.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -10,32 +10,33 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long one call may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a git command may take.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// So much of git's complaints is kept.
+/// How many bytes of standard error are kept.
 const STDERR_MAX: usize = 4096;
 
-/// Settings that would run programs, write beside the index, or refuse files.
-const SETTINGS: [&str; 10] = [
+/// Overrides for user settings that would run programs, write outside the index, or reject files.
+const CONFIG: [&str; 10] = [
     "core.fsmonitor=false",
     "core.quotePath=false",
     "core.hooksPath=/dev/null",
-    // A split index would put its shared half into the user's repository.
+    // A split index would write its shared part into the user's repository.
     "core.splitIndex=false",
-    // With it, git refuses to add a file whose line ends do not survive a round trip.
+    // With it, git refuses to add a file whose line endings do not survive a round trip.
     "core.safecrlf=false",
-    // The scratch objects are short-lived: time is dearer than space.
+    // The scratch objects are short-lived: save time rather than space.
     "core.compression=0",
     "core.looseCompression=0",
-    // Larger files count as binary, so that comparing them costs neither time nor memory.
+    // Larger files count as binary, so that comparing them takes no time or memory.
     "core.bigFileThreshold=8m",
     "diff.autoRefreshIndex=true",
     "diff.suppressBlankEmpty=false",
 ];
 
-/// What git would leave running behind its back, to be swept away half done.
-pub(crate) const IN_FRONT: [&str; 6] = [
+/// Options that keep git from starting background processes, which would be killed halfway when the
+/// iteration's processes are cleaned up.
+pub(super) const FOREGROUND_OPTIONS: [&str; 6] = [
     "-c",
     "gc.autoDetach=false",
     "-c",
@@ -44,18 +45,17 @@ pub(crate) const IN_FRONT: [&str; 6] = [
     "core.fsmonitor=false",
 ];
 
-/// Why a call gave no answer.
+/// Why git did not run to its end.
 #[derive(Debug)]
-pub(crate) enum Trouble {
-    /// There is no git here.
+pub(super) enum GitError {
     NotInstalled,
-    /// It could not run to its end, in a sentence.
+    /// A message for the user.
     Failed(String),
 }
 
-impl Trouble {
-    /// The same as a sentence.
-    pub(crate) fn sentence(self) -> String {
+impl GitError {
+    /// Returns the error as a message for the user.
+    pub(super) fn message(self) -> String {
         match self {
             Self::NotInstalled => "git is not installed (no longer in PATH)".into(),
             Self::Failed(why) => why,
@@ -63,64 +63,65 @@ impl Trouble {
     }
 }
 
-/// What a call gave.
+/// The result of a git command.
 #[derive(Debug)]
-pub(crate) struct Output {
-    /// The exit code; none if it was killed.
-    pub(crate) code: Option<i32>,
-    /// Its output, up to the cap.
-    pub(crate) stdout: Vec<u8>,
-    /// Whether there was more, and git was killed for it.
-    pub(crate) cut: bool,
-    /// The head of its complaints.
-    pub(crate) stderr: String,
+pub(super) struct GitOutput {
+    /// The exit code; `None` if git was killed.
+    pub(super) code: Option<i32>,
+    /// Standard output, up to the limit.
+    pub(super) stdout: Vec<u8>,
+    /// Whether there was more output, for which git was killed.
+    pub(super) truncated: bool,
+    /// The beginning of standard error.
+    pub(super) stderr: String,
 }
 
-impl Output {
-    /// What went wrong in `what`, in a sentence.
-    pub(crate) fn complaint(&self, what: &str) -> String {
-        let said = self
+impl GitOutput {
+    /// Describes the failure of the subcommand `what`, quoting git's own error.
+    pub(super) fn error_message(&self, what: &str) -> String {
+        let detail = self
             .stderr
             .lines()
             .find(|line| line.starts_with("fatal:") || line.starts_with("error:"));
-        let said = said
+        let detail = detail
             .or_else(|| self.stderr.lines().next())
-            .unwrap_or("it said nothing")
+            .unwrap_or("no error output")
             .trim();
         match self.code {
-            Some(code) => format!("git {what} failed with exit code {code}: {said}"),
-            None => format!("git {what} was killed: {said}"),
+            Some(code) => format!("git {what} failed with exit code {code}: {detail}"),
+            None => format!("git {what} was killed: {detail}"),
         }
     }
 }
 
-/// A git that runs in `dir`. `GIT_DIR` and its like stay as the user has them.
-pub(crate) fn git(dir: &Path) -> Command {
-    quiet(Command::new("git"), dir)
+/// Returns a git command that only reads, in `dir`. `GIT_DIR` and similar variables are kept as the
+/// user set them.
+pub(super) fn git(dir: &Path) -> Command {
+    isolate(Command::new("git"), dir)
 }
 
-/// A git that may do in `dir` what it does for the user: run hooks, and fetch what a partial clone lacks. Only
-/// questions that nobody is there to answer are not asked.
-pub(crate) fn willing(dir: &Path) -> Command {
+/// Returns a git command that may do all it does for the user: run hooks, and fetch objects missing
+/// from a partial clone. Only prompts are disabled.
+pub(super) fn git_with_hooks(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command
-        .args(IN_FRONT)
+        .args(FOREGROUND_OPTIONS)
         .current_dir(dir)
         .envs([("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0")]);
     command
 }
 
-/// As [`git`], called by other words.
-pub(crate) fn quiet(mut command: Command, dir: &Path) -> Command {
+/// Sets up a command like [`git`] does; the program may be another one than `git`.
+pub(super) fn isolate(mut command: Command, dir: &Path) -> Command {
     command.current_dir(dir);
-    for setting in SETTINGS {
+    for setting in CONFIG {
         command.args(["-c", setting]);
     }
     command.envs([
         ("LC_ALL", "C"),
         ("GIT_OPTIONAL_LOCKS", "0"),
         ("GIT_TERMINAL_PROMPT", "0"),
-        // Asking what changed must not go to the network.
+        // A diff must not access the network.
         ("GIT_NO_LAZY_FETCH", "1"),
     ]);
     for name in [
@@ -141,29 +142,29 @@ pub(crate) fn quiet(mut command: Command, dir: &Path) -> Command {
     command
 }
 
-/// The path that git printed with a newline after it.
-pub(crate) fn path_of(printed: &[u8]) -> PathBuf {
-    OsStr::from_bytes(printed.strip_suffix(b"\n").unwrap_or(printed)).into()
+/// Turns a line that git printed into a path.
+pub(super) fn parse_path(line: &[u8]) -> PathBuf {
+    OsStr::from_bytes(line.strip_suffix(b"\n").unwrap_or(line)).into()
 }
 
-/// Runs `command` until it ends, has printed `cap` bytes, or `patience` is over; it never outlives this.
-pub(crate) fn run(
+/// Runs `command` until it exits. It is killed after `max_bytes` of output, or after `timeout`.
+pub(super) fn run(
     command: &mut Command,
-    cap: usize,
-    patience: Duration,
-) -> Result<Output, Trouble> {
-    run_unless(command, cap, patience, &|| false)
+    max_bytes: usize,
+    timeout: Duration,
+) -> Result<GitOutput, GitError> {
+    run_cancellable(command, max_bytes, timeout, &|| false)
 }
 
-/// The same, and it is killed as soon as this says so.
-pub(crate) fn run_unless(
+/// Like [`run`], but also kills the command as soon as `is_canceled` returns true.
+pub(super) fn run_cancellable(
     command: &mut Command,
-    cap: usize,
-    patience: Duration,
-    stop: &dyn Fn() -> bool,
-) -> Result<Output, Trouble> {
-    let deadline = Instant::now() + patience;
-    // A group of its own, so that filters and helpers die with it.
+    max_bytes: usize,
+    timeout: Duration,
+    is_canceled: &dyn Fn() -> bool,
+) -> Result<GitOutput, GitError> {
+    let deadline = Instant::now() + timeout;
+    // A process group of its own, so that filters and helpers are killed as well.
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -173,76 +174,78 @@ pub(crate) fn run_unless(
         ErrorKind::NotFound
             if Path::new(command.get_current_dir().unwrap_or(Path::new("."))).is_dir() =>
         {
-            Trouble::NotInstalled
+            GitError::NotInstalled
         }
-        _ => Trouble::Failed(format!("cannot start git: {error}")),
+        _ => GitError::Failed(format!("cannot start git: {error}")),
     })?;
-    // Open until it is killed: git would end by itself, with a code of its own, if its reader went first.
+    // Keep the pipes open until git is killed: closing them first would make it exit by itself, with
+    // an exit code.
     let mut streams = (child.stdout.take(), child.stderr.take());
-    let heard = hear(&mut child, &mut streams, cap, deadline, stop);
-    if !matches!(heard, Ok(Heard { ended: true, .. })) {
-        // Not reaped yet, so the number still belongs to this child.
+    let captured = capture(&mut child, &mut streams, max_bytes, deadline, is_canceled);
+    if !matches!(captured, Ok(CapturedOutput { ended: true, .. })) {
+        // The child has not been reaped, so the pid is still its own.
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     }
     let status = child.wait();
-    let heard = heard.map_err(|error| Trouble::Failed(format!("cannot read from git: {error}")))?;
+    let captured =
+        captured.map_err(|error| GitError::Failed(format!("cannot read from git: {error}")))?;
     let status =
-        status.map_err(|error| Trouble::Failed(format!("cannot wait for git: {error}")))?;
-    if heard.late {
-        let words: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
-        let settings = words.chunks(2).take_while(|pair| pair[0] == "-c").count();
-        let verb = words.get(settings * 2).map_or("", |word| word);
-        return Err(Trouble::Failed(format!(
-            "git {verb} took longer than {} s and was killed",
-            patience.as_secs_f32()
+        status.map_err(|error| GitError::Failed(format!("cannot wait for git: {error}")))?;
+    if captured.timed_out {
+        let args: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
+        let settings = args.chunks(2).take_while(|pair| pair[0] == "-c").count();
+        let subcommand = args.get(settings * 2).map_or("", |arg| arg);
+        return Err(GitError::Failed(format!(
+            "git {subcommand} took longer than {} s and was killed",
+            timeout.as_secs_f32()
         )));
     }
-    let stderr = String::from_utf8_lossy(&heard.stderr).into_owned();
-    Ok(Output {
+    let stderr = String::from_utf8_lossy(&captured.stderr).into_owned();
+    Ok(GitOutput {
         code: status.code(),
-        stdout: heard.stdout,
-        cut: heard.cut,
+        stdout: captured.stdout,
+        truncated: captured.truncated,
         stderr,
     })
 }
 
 #[derive(Default)]
-struct Heard {
+struct CapturedOutput {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    cut: bool,
-    late: bool,
-    /// Whether the child has exited, or has closed its output and is about to.
+    truncated: bool,
+    timed_out: bool,
+    /// Whether the child has exited.
     ended: bool,
 }
 
-/// Reads both streams until the child is gone. A helper that it leaves behind may hold them open for
-/// ever, so their end is not waited for.
-fn hear(
+/// Reads both streams until the child exits. It does not wait for the end of the streams: a helper that
+/// the child leaves behind may hold them open forever.
+fn capture(
     child: &mut Child,
     (out, err): &mut (Option<ChildStdout>, Option<ChildStderr>),
-    cap: usize,
+    max_bytes: usize,
     deadline: Instant,
-    stop: &dyn Fn() -> bool,
-) -> std::io::Result<Heard> {
-    let mut heard = Heard::default();
+    is_canceled: &dyn Fn() -> bool,
+) -> std::io::Result<CapturedOutput> {
+    let mut captured = CapturedOutput::default();
     let mut buffer = vec![0; 64 << 10];
     loop {
         if Instant::now() >= deadline {
-            heard.late = true;
-            return Ok(heard);
+            captured.timed_out = true;
+            return Ok(captured);
         }
-        if stop() {
+        if is_canceled() {
             return Err(ErrorKind::Interrupted.into());
         }
         let (out_ready, err_ready) = {
             let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(2);
             fds.extend(out.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
             fds.extend(err.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
-            // With both closed, the child is about to exit: look again soon.
-            let nap = Duration::from_millis(if fds.is_empty() { 1 } else { 50 });
-            let nap = nap.min(deadline.saturating_duration_since(Instant::now()));
-            match poll(&mut fds, Timespec::try_from(nap).ok().as_ref()) {
+            // With both streams closed, the child is about to exit: check again soon.
+            let wait = Duration::from_millis(if fds.is_empty() { 1 } else { 50 });
+            let wait = wait.min(deadline.saturating_duration_since(Instant::now()));
+            match poll(&mut fds, Timespec::try_from(wait).ok().as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -252,34 +255,34 @@ fn hear(
                 err.is_some() && ready.next() == Some(true),
             )
         };
-        if out_ready && take(out, &mut buffer, &mut heard.stdout, cap)? {
-            heard.cut = true;
-            return Ok(heard);
+        if out_ready && read_once(out, &mut buffer, &mut captured.stdout, max_bytes)? {
+            captured.truncated = true;
+            return Ok(captured);
         }
         if err_ready {
-            take(err, &mut buffer, &mut heard.stderr, STDERR_MAX)?;
+            read_once(err, &mut buffer, &mut captured.stderr, STDERR_MAX)?;
         }
         if !out_ready && !err_ready && child.try_wait()?.is_some() {
-            heard.ended = true;
-            return Ok(heard);
+            captured.ended = true;
+            return Ok(captured);
         }
     }
 }
 
-/// Reads once; closes the stream at its end. Whether there was more than fits.
-fn take<R: Read>(
+/// Reads once, and closes the stream at its end. Returns whether there was more than `max_bytes`.
+fn read_once<R: Read>(
     stream: &mut Option<R>,
     buffer: &mut [u8],
-    into: &mut Vec<u8>,
-    cap: usize,
+    output: &mut Vec<u8>,
+    max_bytes: usize,
 ) -> std::io::Result<bool> {
     let Some(open) = stream else { return Ok(false) };
     match open.read(buffer) {
         Ok(0) => *stream = None,
         Ok(count) => {
-            let room = cap.saturating_sub(into.len());
-            into.extend_from_slice(&buffer[..count.min(room)]);
-            return Ok(count > room);
+            let remaining = max_bytes.saturating_sub(output.len());
+            output.extend_from_slice(&buffer[..count.min(remaining)]);
+            return Ok(count > remaining);
         }
         Err(error) if error.kind() == ErrorKind::Interrupted => {}
         Err(error) => return Err(error),
@@ -291,28 +294,28 @@ fn take<R: Read>(
 mod tests {
     use super::*;
 
-    fn sh(script: &str, cap: usize, patience: Duration) -> Result<Output, Trouble> {
-        run(Command::new("sh").args(["-c", script]), cap, patience)
+    fn sh(script: &str, max_bytes: usize, timeout: Duration) -> Result<GitOutput, GitError> {
+        run(Command::new("sh").args(["-c", script]), max_bytes, timeout)
     }
 
     #[test]
-    fn a_call_past_its_time_is_killed_with_its_children() {
+    fn a_command_is_killed_with_its_children_after_the_timeout() {
         let start = Instant::now();
-        let trouble = sh("sleep 30 & sleep 30", 100, Duration::from_millis(200)).unwrap_err();
-        assert!(trouble.sentence().contains("took longer than 0.2 s"));
+        let error = sh("sleep 30 & sleep 30", 100, Duration::from_millis(200)).unwrap_err();
+        assert!(error.message().contains("took longer than 0.2 s"));
         assert!(start.elapsed() < Duration::from_secs(5));
     }
 
     #[test]
-    fn endless_output_is_cut_and_the_child_reaped() {
+    fn endless_output_is_truncated_and_the_child_is_reaped() {
         let output = sh("yes", 1000, Duration::from_secs(20)).unwrap();
-        assert!(output.cut);
+        assert!(output.truncated);
         assert_eq!(output.stdout.len(), 1000);
         assert_eq!(output.code, None);
     }
 
     #[test]
-    fn a_helper_that_holds_the_pipe_does_not_hold_the_call() {
+    fn a_helper_that_holds_the_pipe_open_is_not_waited_for() {
         let start = Instant::now();
         let output = sh(
             "echo said; echo why >&2; sleep 3 & exit 7",
@@ -325,12 +328,15 @@ mod tests {
             (output.code, output.stdout.as_slice()),
             (Some(7), b"said\n".as_slice())
         );
-        assert_eq!(output.complaint("x"), "git x failed with exit code 7: why");
+        assert_eq!(
+            output.error_message("x"),
+            "git x failed with exit code 7: why"
+        );
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_told_apart() {
-        let missing = run(&mut Command::new("/nonexistent/git"), 1, PATIENCE);
-        assert!(matches!(missing, Err(Trouble::NotInstalled)));
+    fn a_missing_program_is_reported_as_not_installed() {
+        let missing = run(&mut Command::new("/nonexistent/git"), 1, TIMEOUT);
+        assert!(matches!(missing, Err(GitError::NotInstalled)));
     }
 }

@@ -1,7 +1,7 @@
-//! How git is made to work on a copy of the index and to write its objects outside the repository.
+//! Runs git on a copy of the index, with new objects written outside the repository.
 
 use super::command;
-use super::command::{Output, Trouble};
+use super::command::{GitError, GitOutput};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
@@ -10,20 +10,20 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Numbers the copies of this process.
-static NEXT: AtomicU32 = AtomicU32::new(0);
+/// Numbers the copies made by this process.
+static NEXT_COPY: AtomicU32 = AtomicU32::new(0);
 
-/// A repository with a throw-away index in front of it.
-pub(crate) struct Overlay {
+/// A repository with a temporary copy of its index, which is removed on drop.
+pub(super) struct IndexOverlay {
     top: PathBuf,
     index: PathBuf,
     objects: PathBuf,
     alternates: OsString,
 }
 
-impl Overlay {
+impl IndexOverlay {
     /// Copies the index of the repository at `top` into `scratch`.
-    pub(crate) fn new(top: &Path, scratch: &Path) -> Result<Self, String> {
+    pub(super) fn new(top: &Path, scratch: &Path) -> Result<Self, String> {
         let cannot = |what: &str| {
             let what = format!("cannot {what} in {}", scratch.display());
             move |error: io::Error| format!("{what}: {error}")
@@ -32,16 +32,16 @@ impl Overlay {
         private.recursive(true).mode(0o700);
         private
             .create(scratch.join("objects"))
-            .map_err(cannot("make a directory"))?;
-        // Git runs in another directory: its paths must be absolute.
-        let scratch = fs::canonicalize(scratch).map_err(cannot("look"))?;
+            .map_err(cannot("create a directory"))?;
+        // Git runs in another directory, so its paths must be absolute.
+        let scratch = fs::canonicalize(scratch).map_err(cannot("resolve paths"))?;
         let alternates = alternates(&git_path(top, "objects")?);
         let own_index = git_path(top, "index")?;
-        // Two readers of one loop may ask at the same time.
+        // Several processes and threads may use the same scratch directory at a time.
         let name = format!(
             "index-{}-{}",
             std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
+            NEXT_COPY.fetch_add(1, Ordering::Relaxed)
         );
         let overlay = Self {
             top: top.into(),
@@ -49,8 +49,8 @@ impl Overlay {
             objects: scratch.join("objects"),
             alternates,
         };
-        match copy(&own_index, &overlay.index) {
-            // A repository without any file has no index yet.
+        match copy_with_mtime(&own_index, &overlay.index) {
+            // A repository without files has no index yet.
             Err(error) if error.kind() == ErrorKind::NotFound && !own_index.exists() => {}
             copied => copied.map_err(cannot("copy the index"))?,
         }
@@ -58,57 +58,57 @@ impl Overlay {
     }
 
     /// The top of the working tree.
-    pub(crate) fn top(&self) -> &Path {
+    pub(super) fn top(&self) -> &Path {
         &self.top
     }
 
-    /// Runs git on the copy, whatever its exit code.
-    pub(crate) fn git(&self, args: &[&str], cap: usize) -> Result<Output, String> {
+    /// Runs git on the copy. Any exit code is a success.
+    pub(super) fn git(&self, args: &[&str], max_bytes: usize) -> Result<GitOutput, String> {
         let mut command = command::git(&self.top);
         command
             .args(args)
             .env("GIT_INDEX_FILE", &self.index)
             .env("GIT_OBJECT_DIRECTORY", &self.objects)
             .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.alternates);
-        command::run(&mut command, cap, command::PATIENCE).map_err(Trouble::sentence)
+        command::run(&mut command, max_bytes, command::TIMEOUT).map_err(GitError::message)
     }
 
-    /// Runs git on the copy; a failure is an error, a cut is not.
-    pub(crate) fn git_ok(&self, args: &[&str], cap: usize) -> Result<Output, String> {
-        let output = self.git(args, cap)?;
-        if output.code == Some(0) || output.cut {
+    /// Runs git on the copy. A non-zero exit code is an error, truncated output is not.
+    pub(super) fn git_ok(&self, args: &[&str], max_bytes: usize) -> Result<GitOutput, String> {
+        let output = self.git(args, max_bytes)?;
+        if output.code == Some(0) || output.truncated {
             return Ok(output);
         }
-        Err(output.complaint(args.first().unwrap_or(&"")))
+        Err(output.error_message(args.first().unwrap_or(&"")))
     }
 }
 
-impl Drop for Overlay {
+impl Drop for IndexOverlay {
     fn drop(&mut self) {
         let mut lock = self.index.clone().into_os_string();
         lock.push(".lock");
         for file in [self.index.as_os_str(), &lock] {
-            // Neither needs to be there.
+            // Either may be missing.
             let _ = fs::remove_file(file);
         }
     }
 }
 
-/// Where git keeps `what` of the repository at `top`: linked worktrees have an index of their own.
-fn git_path(top: &Path, what: &str) -> Result<PathBuf, String> {
+/// Returns the path of `name` in the `.git` directory. Linked worktrees have an index of their own.
+fn git_path(top: &Path, name: &str) -> Result<PathBuf, String> {
     let mut command = command::git(top);
-    command.args(["rev-parse", "--git-path", what]);
+    command.args(["rev-parse", "--git-path", name]);
     let output =
-        command::run(&mut command, 64 << 10, command::PATIENCE).map_err(Trouble::sentence)?;
+        command::run(&mut command, 64 << 10, command::TIMEOUT).map_err(GitError::message)?;
     if output.code != Some(0) {
-        return Err(output.complaint("rev-parse"));
+        return Err(output.error_message("rev-parse"));
     }
-    Ok(top.join(command::path_of(&output.stdout)))
+    Ok(top.join(command::parse_path(&output.stdout)))
 }
 
-/// Copies an index with its time: git trusts an entry only if it is older than the index, so a younger
-/// copy would hide a file that changed right after the index was written.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies an index with its modification time. Git trusts an entry only if it is older than the index,
+/// so a newer time would hide files that changed right after the index was written.
+fn copy_with_mtime(from: &Path, to: &Path) -> io::Result<()> {
     let mut from = File::open(from)?;
     let time = from.metadata()?.modified()?;
     let mut to = File::create(to)?;
@@ -116,8 +116,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     to.set_modified(time)
 }
 
-/// The repository's own objects, and what the user's environment adds. Git follows the alternates that
-/// are named inside a repository by itself.
+/// Returns the repository's object directory, and those that the user's environment adds. Git itself
+/// follows the alternates that a repository names.
 fn alternates(objects: &Path) -> OsString {
     let mut list = Vec::new();
     let bytes = objects.as_os_str().as_bytes();

@@ -1,40 +1,42 @@
-//! Which project a workspace belongs to: the top of its repository, and for a worktree that of the main one.
+//! Finds the project that a workspace belongs to: the top of its repository, or of the main repository
+//! if the workspace is in a linked worktree.
 //!
-//! Files say so, and no program is called: an agent's settings for git have no part in it.
+//! It reads files instead of running git, so that an agent's git settings cannot change the result.
 
-use crate::os::regular;
+use crate::os::regular_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// More than this is no path.
-const LINK_MAX: u64 = 8192;
+/// The maximum size of a file that contains a path.
+const PATH_FILE_MAX: u64 = 8192;
 
-/// The top of the repository around a workspace; the workspace itself outside of any.
-pub fn project(workspace: &Path) -> PathBuf {
+/// Returns the top of the repository that contains a workspace, or the workspace itself outside of a
+/// repository.
+pub(crate) fn project(workspace: &Path) -> PathBuf {
     let real = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
-    real.ancestors().find_map(top).unwrap_or(real)
+    real.ancestors().find_map(project_top).unwrap_or(real)
 }
 
-fn top(dir: &Path) -> Option<PathBuf> {
+fn project_top(dir: &Path) -> Option<PathBuf> {
     let git = dir.join(".git");
     let data = fs::metadata(&git).ok()?;
     if data.is_dir() {
         return git.join("HEAD").exists().then(|| dir.to_owned());
     }
-    let private = dir.join(word(&git)?.strip_prefix("gitdir:")?.trim());
-    // A submodule has no other place: it is a project of its own.
-    let Some(common) = word(&private.join("commondir")) else {
+    let git_dir = dir.join(read_path_file(&git)?.strip_prefix("gitdir:")?.trim());
+    // A submodule has no common directory: it is a project of its own.
+    let Some(common) = read_path_file(&git_dir.join("commondir")) else {
         return Some(dir.to_owned());
     };
-    let common = fs::canonicalize(private.join(common.trim())).ok()?;
+    let common = fs::canonicalize(git_dir.join(common.trim())).ok()?;
     if common.file_name().is_some_and(|name| name == ".git") {
         return common.parent().map(Path::to_owned);
     }
     Some(common)
 }
 
-fn word(path: &Path) -> Option<String> {
-    let (bytes, more) = regular::read(path, LINK_MAX, true).ok()?;
+fn read_path_file(path: &Path) -> Option<String> {
+    let (bytes, more) = regular_file::read(path, PATH_FILE_MAX, true).ok()?;
     String::from_utf8(bytes).ok().filter(|_| !more)
 }
 
@@ -43,23 +45,23 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    fn git(dir: &Path, words: &[&str]) {
+    fn git(dir: &Path, args: &[&str]) {
         let mut command = Command::new("git");
         command
             .current_dir(dir)
             .args(["-c", "user.name=t", "-c", "user.email=t@localhost"])
-            .args(words);
+            .args(args);
         command
             .args(["--quiet"])
             .env_remove("GIT_DIR")
             .stdout(std::process::Stdio::null());
-        assert!(command.status().unwrap().success(), "{words:?}");
+        assert!(command.status().unwrap().success(), "{args:?}");
     }
 
     #[test]
     fn a_worktree_belongs_to_the_project_of_its_repository() {
-        let place = tempfile::tempdir().unwrap();
-        let root = fs::canonicalize(place.path()).unwrap();
+        let temp = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(temp.path()).unwrap();
         let (shop, tree, bare) = (root.join("shop"), root.join("tree"), root.join("bare"));
         fs::create_dir_all(shop.join("a/b")).unwrap();
         assert_eq!(

@@ -1,59 +1,59 @@
-//! How a repository stands right now, in a few words for a person.
+//! Summarizes a repository's current state for a person.
 
-use super::command::{Trouble, git, run};
+use super::command::{GitError, git, run};
 use std::path::Path;
 use std::time::Duration;
 
-/// How a repository stands.
+/// The branch and the number of changes of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glance {
-    /// The branch; none if a commit is checked out without one.
-    pub branch: Option<String>,
-    /// Files that differ from the last commit, untracked ones included.
-    pub changed: u32,
-    /// Whether there are more.
-    pub at_least: bool,
+pub(crate) struct RepoSummary {
+    /// The current branch; `None` if HEAD is detached.
+    pub(crate) branch: Option<String>,
+    /// The number of files that differ from the last commit, untracked ones included.
+    pub(crate) changed_files: u32,
+    /// Whether there are more than `changed_files`.
+    pub(crate) at_least: bool,
 }
 
-/// More than this is not counted.
+/// The maximum number of bytes that are read.
 const READ_MAX: usize = 1 << 20;
-/// A person waits for the answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Shorter than usual, because a person waits for the result.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How the repository of this directory stands; none where there is none.
-pub fn glance(dir: &Path) -> Result<Option<Glance>, String> {
-    let mut call = git(dir);
-    call.args([
+/// Summarizes the repository that contains `dir`; `None` if there is none.
+pub(crate) fn summarize(dir: &Path) -> Result<Option<RepoSummary>, String> {
+    let mut command = git(dir);
+    command.args([
         "status",
         "--porcelain=v2",
         "--branch",
         "--no-renames",
         "--ignore-submodules=dirty",
     ]);
-    let output = match run(&mut call, READ_MAX, PATIENCE) {
+    let output = match run(&mut command, READ_MAX, TIMEOUT) {
         Ok(output) => output,
-        Err(Trouble::NotInstalled) => return Ok(None),
-        Err(trouble) => return Err(trouble.sentence()),
+        Err(GitError::NotInstalled) => return Ok(None),
+        Err(error) => return Err(error.message()),
     };
-    if output.code != Some(0) && !output.cut {
-        let outside = output.stderr.contains("not a git repository");
-        return if outside {
+    if output.code != Some(0) && !output.truncated {
+        let is_outside = output.stderr.contains("not a git repository");
+        return if is_outside {
             Ok(None)
         } else {
-            Err(output.complaint("status"))
+            Err(output.error_message("status"))
         };
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let branch = text
         .lines()
         .find_map(|line| line.strip_prefix("# branch.head "));
-    let changed = text.lines().filter(|line| !line.starts_with('#')).count() as u32;
+    let changed_files = text.lines().filter(|line| !line.starts_with('#')).count() as u32;
     let branch = branch
         .filter(|branch| *branch != "(detached)")
         .map(str::to_owned);
-    Ok(Some(Glance {
+    Ok(Some(RepoSummary {
         branch,
-        changed,
-        at_least: output.cut,
+        changed_files,
+        at_least: output.truncated,
     }))
 }

@@ -1,7 +1,8 @@
-//! Which files git does not track, which of them are news, and how those look in a diff.
+//! Finds untracked files that are new or changed since the start of the loop, and renders them as a
+//! diff.
 
-use super::overlay::Overlay;
-use super::prefix::Head;
+use super::bounded_text::BoundedText;
+use super::overlay::IndexOverlay;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,33 +14,33 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// More untracked files than this are neither remembered nor shown.
+/// The maximum number of untracked files that are recorded or shown.
 const FILES_MAX: usize = 20_000;
-/// So many bytes of their names are read.
+/// The maximum number of bytes that are read of their names.
 const NAMES_MAX: usize = 4 << 20;
-/// A larger file is only named.
+/// The content of a file larger than this is not shown.
 const SHOWN_MAX: u64 = 1 << 20;
-/// So many files are opened for one diff.
+/// The maximum number of files that are opened for one diff.
 const OPENED_MAX: usize = 2_000;
-/// So many files that became tracked without a change are left out of a diff: each is an argument.
-const SETTLED_MAX: usize = 1_000;
+/// The maximum number of files that are excluded from a diff: each is an argument of the command.
+const NOW_TRACKED_MAX: usize = 1_000;
 
-/// The untracked files at the loop's start.
+/// The untracked files at the start of the loop. Serialized into `base.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Untracked {
-    /// How each looked, by its quoted name.
-    Known(BTreeMap<String, Seen>),
-    /// Too many to remember: so many were counted.
+pub(super) enum UntrackedFiles {
+    /// The files by their quoted names.
+    Known(BTreeMap<String, FileStamp>),
+    /// Too many to record; at least this many.
     TooMany(usize),
 }
 
-/// Size, and seconds and nanoseconds of the last change.
+/// A file's size, and the seconds and nanoseconds of its modification time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Seen(u64, i64, i64);
+pub(super) struct FileStamp(u64, i64, i64);
 
-impl From<&Metadata> for Seen {
+impl From<&Metadata> for FileStamp {
     fn from(data: &Metadata) -> Self {
-        // A directory here is a repository inside this one; what happens in it is its own affair.
+        // A directory is a nested repository. Changes inside it are not tracked.
         if data.is_dir() {
             Self(0, 0, 0)
         } else {
@@ -48,167 +49,176 @@ impl From<&Metadata> for Seen {
     }
 }
 
-/// What happened to untracked files since the base.
+/// How the untracked files differ from those at the start.
 #[derive(Default)]
-pub(crate) struct Since {
-    news: Vec<News>,
-    gone: Vec<String>,
-    /// Untracked at the start, unchanged, and no longer untracked.
-    pub(crate) settled: Vec<String>,
-    /// What could not be seen.
-    pub(crate) note: Option<String>,
+pub(super) struct UntrackedChanges {
+    /// New files and files with other content.
+    changed: Vec<ChangedFile>,
+    deleted: Vec<String>,
+    /// Files that have not changed since the start, but are tracked now.
+    pub(super) now_tracked: Vec<String>,
+    /// A sentence on files that are not included.
+    pub(super) note: Option<String>,
 }
 
-struct News {
+struct ChangedFile {
     name: String,
     path: PathBuf,
     data: Metadata,
-    /// Whether it was there, with other content.
-    old: bool,
+    /// Whether it was an untracked file at the start, with other content.
+    existed: bool,
 }
 
-impl Untracked {
-    /// Remembers what is untracked now.
-    pub(crate) fn take(overlay: &Overlay) -> Result<Self, String> {
-        let (paths, more) = list(overlay)?;
+impl UntrackedFiles {
+    /// Records the files that are untracked now.
+    pub(super) fn capture(overlay: &IndexOverlay) -> Result<Self, String> {
+        let (paths, more) = list_untracked(overlay)?;
         if more {
             return Ok(Self::TooMany(paths.len()));
         }
-        let seen = paths.iter().filter_map(|path| {
+        let files = paths.iter().filter_map(|path| {
             let data = fs::symlink_metadata(overlay.top().join(OsStr::from_bytes(path))).ok()?;
-            Some((quote(path), Seen::from(&data)))
+            Some((quote(path), FileStamp::from(&data)))
         });
-        Ok(Self::Known(seen.collect()))
+        Ok(Self::Known(files.collect()))
     }
 
-    /// Compares what is untracked now with what was.
-    pub(crate) fn since(&self, overlay: &Overlay) -> Result<Since, String> {
+    /// Compares the files that are untracked now with those at the start.
+    pub(super) fn changes(&self, overlay: &IndexOverlay) -> Result<UntrackedChanges, String> {
         let known = match self {
             Self::Known(known) => known,
             Self::TooMany(count) => {
                 let note = format!(
                     "untracked files are not shown: there were more than {count} at the start"
                 );
-                return Ok(Since {
+                return Ok(UntrackedChanges {
                     note: Some(note),
-                    ..Since::default()
+                    ..UntrackedChanges::default()
                 });
             }
         };
-        let (paths, more) = list(overlay)?;
-        let mut since = Since::default();
+        let (paths, more) = list_untracked(overlay)?;
+        let mut changes = UntrackedChanges::default();
         if more {
-            since.note = Some(format!(
-                "only the first {} untracked files were looked at",
+            changes.note = Some(format!(
+                "only the first {} untracked files were examined",
                 paths.len()
             ));
         }
-        let mut left: BTreeMap<&str, Seen> = known
+        let mut remaining: BTreeMap<&str, FileStamp> = known
             .iter()
-            .map(|(name, seen)| (name.as_str(), *seen))
+            .map(|(name, stamp)| (name.as_str(), *stamp))
             .collect();
         for path in &paths {
             let name = quote(path);
-            let before = left.remove(name.as_str());
+            let before = remaining.remove(name.as_str());
             let path = overlay.top().join(OsStr::from_bytes(path));
-            // A file that vanished meanwhile is no news.
+            // The file was deleted since it was listed.
             let Ok(data) = fs::symlink_metadata(&path) else {
                 continue;
             };
-            if before != Some(Seen::from(&data)) {
-                since.news.push(News {
+            if before != Some(FileStamp::from(&data)) {
+                changes.changed.push(ChangedFile {
                     name,
                     path,
                     data,
-                    old: before.is_some(),
+                    existed: before.is_some(),
                 });
             }
         }
         if !more {
-            since.sort_out(left, overlay.top());
+            changes.classify_missing(remaining, overlay.top());
         }
-        Ok(since)
+        Ok(changes)
     }
 }
 
-impl Since {
-    /// Tells what became of files that are not untracked any more: deleted, or tracked as they were.
-    fn sort_out(&mut self, left: BTreeMap<&str, Seen>, top: &Path) {
-        // A quoted name is not a path; such a file is too rare to be worth turning back into one.
-        for (name, before) in left.into_iter().filter(|(name, _)| !name.starts_with('"')) {
+impl UntrackedChanges {
+    /// Sorts files that are no longer untracked into deleted ones and unchanged ones that are tracked now.
+    fn classify_missing(&mut self, missing: BTreeMap<&str, FileStamp>, top: &Path) {
+        // A quoted name is not a path. Such names are too rare to be worth decoding.
+        for (name, before) in missing
+            .into_iter()
+            .filter(|(name, _)| !name.starts_with('"'))
+        {
             match fs::symlink_metadata(top.join(name)) {
-                Err(_) => self.gone.push(name.to_owned()),
-                Ok(data) if before == Seen::from(&data) && self.settled.len() < SETTLED_MAX => {
-                    self.settled.push(name.to_owned());
+                Err(_) => self.deleted.push(name.to_owned()),
+                Ok(data)
+                    if before == FileStamp::from(&data)
+                        && self.now_tracked.len() < NOW_TRACKED_MAX =>
+                {
+                    self.now_tracked.push(name.to_owned());
                 }
                 Ok(_) => {}
             }
         }
     }
 
-    /// Writes the news as diffs, reading `budget` bytes at most. Whether that was all.
-    pub(crate) fn render(&self, head: &mut Head, budget: usize) -> bool {
-        for name in &self.gone {
-            head.push(&format!(
+    /// Appends the changes as diffs, reading at most `budget` bytes. Returns whether that was all.
+    pub(super) fn render(&self, patch: &mut BoundedText, budget: usize) -> bool {
+        for name in &self.deleted {
+            patch.push(&format!(
                 "diff --git {0} {1}\ndeleted file (it was untracked)\n",
-                side('a', name),
-                side('b', name)
+                with_prefix('a', name),
+                with_prefix('b', name)
             ));
         }
-        let mut left = budget;
-        for (opened, news) in self.news.iter().enumerate() {
-            if opened >= OPENED_MAX || left == 0 {
+        let mut remaining = budget;
+        for (opened, file) in self.changed.iter().enumerate() {
+            if opened >= OPENED_MAX || remaining == 0 {
                 return false;
             }
-            let text = news.render();
-            left = left.saturating_sub(text.len());
-            head.push(&text);
+            let text = file.render();
+            remaining = remaining.saturating_sub(text.len());
+            patch.push(&text);
         }
         true
     }
 
-    /// Tells each file's name and its new lines, reading `budget` bytes at most. Whether that was all.
-    pub(crate) fn count(&self, budget: usize, mut tell: impl FnMut(String, u64)) -> bool {
-        let mut left = budget;
-        let mut all = true;
-        for name in &self.gone {
-            tell(name.clone(), 0);
+    /// Calls `add` with each file's name and number of new lines, reading at most `budget` bytes.
+    /// Returns whether that was all.
+    pub(super) fn count(&self, budget: usize, mut add: impl FnMut(String, u64)) -> bool {
+        let mut remaining = budget;
+        let mut complete = true;
+        for name in &self.deleted {
+            add(name.clone(), 0);
         }
-        for (opened, news) in self.news.iter().enumerate() {
+        for (opened, file) in self.changed.iter().enumerate() {
             let mut lines = 0;
-            if opened >= OPENED_MAX || left == 0 {
-                all = false;
-            } else if let (false, Content::Text(text)) = (news.old, news.content()) {
-                // How many lines of a changed one are new, nobody knows: it was never stored.
-                left = left.saturating_sub(text.len());
+            if opened >= OPENED_MAX || remaining == 0 {
+                complete = false;
+            } else if let (false, FileContent::Text(text)) = (file.existed, file.content()) {
+                // Not for a file that existed: its old content was not stored, so its new lines are
+                // unknown.
+                remaining = remaining.saturating_sub(text.len());
                 lines = text.lines().count() as u64;
             }
-            tell(news.name.clone(), lines);
+            add(file.name.clone(), lines);
         }
-        all
+        complete
     }
 }
 
-enum Content {
+enum FileContent {
     Text(String),
     Binary,
     Huge,
     Unreadable(String),
-    Repository,
+    NestedRepository,
 }
 
-impl News {
-    fn content(&self) -> Content {
+impl ChangedFile {
+    fn content(&self) -> FileContent {
         if self.data.is_dir() {
-            return Content::Repository;
+            return FileContent::NestedRepository;
         }
         if self.data.len() > SHOWN_MAX {
-            return Content::Huge;
+            return FileContent::Huge;
         }
         let bytes = if self.data.is_symlink() {
             fs::read_link(&self.path).map(|target| target.into_os_string().as_bytes().to_vec())
         } else {
-            // The file may have been swapped for a link or a pipe since it was listed.
+            // The file may have been replaced with a link or a FIFO since it was listed.
             let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
             let mut bytes = Vec::new();
             let file = OpenOptions::new()
@@ -219,45 +229,45 @@ impl News {
                 .map(|_| bytes)
         };
         match bytes {
-            Err(error) => Content::Unreadable(error.to_string()),
-            // Git's own rule for what is binary.
-            Ok(bytes) if bytes.iter().take(8000).any(|byte| *byte == 0) => Content::Binary,
-            Ok(bytes) => Content::Text(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) => FileContent::Unreadable(error.to_string()),
+            // This is how git itself recognizes binary files.
+            Ok(bytes) if bytes.iter().take(8000).any(|byte| *byte == 0) => FileContent::Binary,
+            Ok(bytes) => FileContent::Text(String::from_utf8_lossy(&bytes).into_owned()),
         }
     }
 
     fn render(&self) -> String {
-        let (a, b) = (side('a', &self.name), side('b', &self.name));
+        let (a, b) = (with_prefix('a', &self.name), with_prefix('b', &self.name));
         let mode = match (self.data.is_symlink(), self.data.mode() & 0o111) {
             (true, _) => "120000",
             (false, 0) => "100644",
             (false, _) => "100755",
         };
         let mut text = format!("diff --git {a} {b}\nnew file mode {mode}\n");
-        if self.old {
+        if self.existed {
             text.push_str("(untracked since before the start and changed since; shown whole)\n");
         }
         let done = match self.content() {
-            Content::Binary => writeln!(text, "Binary files /dev/null and {b} differ"),
-            Content::Huge => writeln!(text, "({} bytes; too large to show)", self.data.len()),
-            Content::Unreadable(why) => writeln!(text, "(cannot be read: {why})"),
-            Content::Repository => writeln!(text, "(a git repository of its own)"),
-            Content::Text(content) if content.is_empty() => Ok(()),
-            Content::Text(content) => hunk(&mut text, &b, &content),
+            FileContent::Binary => writeln!(text, "Binary files /dev/null and {b} differ"),
+            FileContent::Huge => writeln!(text, "({} bytes; too large to show)", self.data.len()),
+            FileContent::Unreadable(why) => writeln!(text, "(cannot be read: {why})"),
+            FileContent::NestedRepository => writeln!(text, "(a nested git repository)"),
+            FileContent::Text(content) if content.is_empty() => Ok(()),
+            FileContent::Text(content) => write_hunk(&mut text, &b, &content),
         };
         debug_assert!(done.is_ok(), "a String takes every write");
         text
     }
 }
 
-fn hunk(text: &mut String, b: &str, content: &str) -> std::fmt::Result {
+fn write_hunk(text: &mut String, b: &str, content: &str) -> std::fmt::Result {
     let count = content.split_inclusive('\n').count();
     let range = if count == 1 {
         "+1".to_owned()
     } else {
         format!("+1,{count}")
     };
-    // As git does, a tab ends a name with a space in it.
+    // Like git, end a name that contains a space with a tab.
     let tab = if b.contains(' ') { "\t" } else { "" };
     write!(text, "--- /dev/null\n+++ {b}{tab}\n@@ -0,0 {range} @@\n")?;
     for line in content.split_inclusive('\n') {
@@ -269,37 +279,38 @@ fn hunk(text: &mut String, b: &str, content: &str) -> std::fmt::Result {
     Ok(())
 }
 
-/// A quoted name with the prefix of one side of a diff.
-fn side(prefix: char, name: &str) -> String {
+/// Adds the prefix of one side of a diff to a quoted name.
+fn with_prefix(prefix: char, name: &str) -> String {
     match name.strip_prefix('"') {
         Some(rest) => format!("\"{prefix}/{rest}"),
         None => format!("{prefix}/{name}"),
     }
 }
 
-/// The untracked files that are not ignored, and whether there are more.
-fn list(overlay: &Overlay) -> Result<(Vec<Vec<u8>>, bool), String> {
+/// Lists the untracked files that are not ignored, and returns whether there are more.
+fn list_untracked(overlay: &IndexOverlay) -> Result<(Vec<Vec<u8>>, bool), String> {
     let output = overlay.git_ok(
         &["ls-files", "-z", "--others", "--exclude-standard"],
         NAMES_MAX,
     )?;
-    // The last name has a NUL after it too; a name cut in the middle has none.
+    // Every name ends with a NUL, so the last part is empty or a truncated name.
     let mut paths: Vec<Vec<u8>> = output
         .stdout
         .split(|byte| *byte == 0)
         .map(<[u8]>::to_vec)
         .collect();
     paths.pop();
-    let more = output.cut || paths.len() > FILES_MAX;
+    let more = output.truncated || paths.len() > FILES_MAX;
     paths.truncate(FILES_MAX);
     Ok((paths, more))
 }
 
-/// A name as git prints it: odd ones in quotes, with escapes. No two paths give the same name.
-pub(crate) fn quote(path: &[u8]) -> String {
-    let odd = |byte: &u8| *byte < 0x20 || matches!(*byte, b'"' | b'\\' | 0x7f);
+/// Quotes a path like git does: unusual names in quotes, with escapes. Different paths always give
+/// different names.
+pub(super) fn quote(path: &[u8]) -> String {
+    let special = |byte: &u8| *byte < 0x20 || matches!(*byte, b'"' | b'\\' | 0x7f);
     if let Ok(plain) = str::from_utf8(path)
-        && !path.iter().any(odd)
+        && !path.iter().any(special)
     {
         return plain.to_owned();
     }

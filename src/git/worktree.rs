@@ -1,76 +1,76 @@
-//! How a worktree is made for a loop, looked at, and taken away again.
+//! Adds, inspects and removes the git worktree of a loop.
 
 use super::command;
-use super::command::{Output, Trouble};
-use super::scm::{NoTree, Tree};
+use super::command::{GitError, GitOutput};
+use super::working_tree::{WorkingTree, WorkingTreeError};
 use super::{READ_MAX, untracked};
-use crate::engine::format::quoted;
+use crate::engine::format::shell_quote;
 use crate::engine::plan::Worktree;
 use crate::os;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long checking out a whole tree may take, with filters, hooks, and what a partial clone must fetch.
-const CHECKOUT: Duration = Duration::from_secs(1800);
+/// How long the checkout of a whole tree may take, with filters, hooks, and downloads for a partial
+/// clone.
+const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(1800);
 
-/// Variables by which the environment says which repository, tree or index is meant. Whoever has one of them would
-/// work in the user's own checkout, wherever he stands.
-const AIMED: [&str; 4] = [
+/// Environment variables that select a repository, working tree or index. A process that inherits one
+/// would work in the user's own checkout, whatever its current directory.
+const LOCATION_VARIABLES: [&str; 4] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
     "GIT_COMMON_DIR",
 ];
 
-/// What ralph writes into a workspace, and nobody misses.
-const NO_WORK: [&str; 2] = [
+/// Pathspecs that exclude ralph's own files, which may be deleted with a worktree.
+const EXCLUDE_RALPH_FILES: [&str; 2] = [
     ":(top,exclude,glob)**/.ralph/task/**",
     ":(top,exclude,glob)**/.ralph/guardrail_*.log",
 ];
 
-/// The variable that keeps git from seeing a worktree as what it is.
-pub fn aimed() -> Option<&'static str> {
-    AIMED
+/// Returns an environment variable that is set and would make git ignore the worktree.
+pub(crate) fn redirecting_variable() -> Option<&'static str> {
+    LOCATION_VARIABLES
         .into_iter()
         .find(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// The repository that a worktree would be made of, as it is seen from one of its directories.
+/// The repository that a worktree is to be added to, as seen from one of its directories.
 #[derive(Debug)]
-pub struct Ground {
-    tree: Tree,
-    /// The directory, from the top of the working tree.
-    pub prefix: PathBuf,
-    /// Where git keeps what all worktrees share.
-    pub repository: PathBuf,
-    /// The commit that is checked out; none before the first.
-    pub head: Option<String>,
-    /// The branch that is checked out, if it is one.
-    pub branch: Option<String>,
+pub(crate) struct WorktreeSource {
+    tree: WorkingTree,
+    /// The directory, relative to the top of the working tree.
+    pub(crate) prefix: PathBuf,
+    /// The common `.git` directory of all worktrees.
+    pub(crate) repository: PathBuf,
+    /// The HEAD commit; `None` before the first commit.
+    pub(crate) head: Option<String>,
+    /// The current branch; `None` if HEAD is detached.
+    pub(crate) branch: Option<String>,
 }
 
-/// What a loop's worktree has that is nowhere else.
+/// Work in a loop's worktree that exists nowhere else.
 #[derive(Debug, Default, PartialEq)]
-pub struct Only {
-    /// Files that are not committed, as git names them.
-    pub files: Vec<String>,
-    /// How many commits no other branch or tag leads to.
-    pub commits: u32,
+pub(crate) struct UnsavedWork {
+    /// Uncommitted files, shell_quote as git does.
+    pub(crate) files: Vec<String>,
+    /// The number of commits that no other branch or tag contains.
+    pub(crate) commits: u32,
 }
 
-impl Only {
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+impl UnsavedWork {
+    pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty() && self.commits == 0
     }
 }
 
-impl Ground {
-    /// The repository around `dir`.
-    pub fn around(dir: &Path) -> Result<Self, NoTree> {
-        let tree = Tree::around(&[], dir)?;
-        let broken = |trouble: Trouble| NoTree::Broken(trouble.sentence());
+impl WorktreeSource {
+    /// Finds the repository that contains `dir`.
+    pub(crate) fn find(dir: &Path) -> Result<Self, WorkingTreeError> {
+        let tree = WorkingTree::find(&[], dir)?;
+        let failed = |error: GitError| WorkingTreeError::GitFailed(error.message());
         let mut command = command::git(dir);
         command.args([
             "rev-parse",
@@ -78,20 +78,22 @@ impl Ground {
             "--git-common-dir",
             "--show-prefix",
         ]);
-        let output = command::run(&mut command, READ_MAX, command::PATIENCE).map_err(broken)?;
+        let output = command::run(&mut command, READ_MAX, command::TIMEOUT).map_err(failed)?;
         let mut lines = output
             .stdout
             .split_inclusive(|byte| *byte == b'\n')
-            .map(command::path_of);
+            .map(command::parse_path);
         let (Some(repository), Some(prefix), Some(0)) = (lines.next(), lines.next(), output.code)
         else {
-            return Err(NoTree::Broken(output.complaint("rev-parse")));
+            return Err(WorkingTreeError::GitFailed(
+                output.error_message("rev-parse"),
+            ));
         };
-        let head = tree.head().map_err(NoTree::Broken)?;
-        let branch = said(
+        let head = tree.head_commit().map_err(WorkingTreeError::GitFailed)?;
+        let branch = trimmed_stdout(
             &tree
-                .call(&["symbolic-ref", "--quiet", "--short", "HEAD"])
-                .map_err(broken)?,
+                .git(&["symbolic-ref", "--quiet", "--short", "HEAD"])
+                .map_err(failed)?,
         );
         Ok(Self {
             tree,
@@ -103,36 +105,35 @@ impl Ground {
     }
 
     /// The top of the working tree.
-    pub fn top(&self) -> &Path {
+    pub(crate) fn top(&self) -> &Path {
         self.tree.top()
     }
 
-    /// The files that are not as the newest commit has them.
-    pub fn changed(&self) -> Result<Vec<String>, String> {
-        self.tree.changed()
+    /// Returns the files that differ from the HEAD commit.
+    pub(crate) fn changed_files(&self) -> Result<Vec<String>, String> {
+        self.tree.changed_files()
     }
 
-    /// Why git would not know who commits.
-    pub fn nobody(&self) -> Option<String> {
-        self.tree.nobody()
+    /// Returns git's error if no committer identity is configured.
+    pub(crate) fn missing_identity(&self) -> Option<String> {
+        self.tree.missing_identity()
     }
 
-    /// Whether a branch may be called this.
-    pub fn may_be_called(&self, branch: &str) -> bool {
+    pub(crate) fn is_valid_branch_name(&self, branch: &str) -> bool {
         let name = format!("refs/heads/{branch}");
-        let is_good = self
+        let is_valid_ref = self
             .tree
-            .call(&["check-ref-format", &name])
+            .git(&["check-ref-format", &name])
             .is_ok_and(|output| output.code == Some(0));
-        is_good && !branch.starts_with('-') && branch != "HEAD"
+        is_valid_ref && !branch.starts_with('-') && branch != "HEAD"
     }
 
-    /// The newest commit of a branch, if there is such a branch.
-    pub fn tip(&self, branch: &str) -> Option<String> {
-        said(
+    /// Returns the newest commit of a branch, if the branch exists.
+    pub(crate) fn branch_tip(&self, branch: &str) -> Option<String> {
+        trimmed_stdout(
             &self
                 .tree
-                .call(&[
+                .git(&[
                     "rev-parse",
                     "--quiet",
                     "--verify",
@@ -142,31 +143,36 @@ impl Ground {
         )
     }
 
-    /// Where a branch is checked out, if it is.
-    pub fn where_checked_out(&self, branch: &str) -> Option<PathBuf> {
-        let listed = self
+    /// Returns the worktree in which a branch is checked out, if any.
+    pub(crate) fn checkout_of(&self, branch: &str) -> Option<PathBuf> {
+        let list = self
             .tree
-            .call(&["worktree", "list", "--porcelain", "-z"])
+            .git(&["worktree", "list", "--porcelain", "-z"])
             .ok()?
             .stdout;
         let wanted = format!("branch refs/heads/{branch}");
-        let mut place = None;
-        for field in listed.split(|byte| *byte == 0) {
+        let mut worktree = None;
+        for field in list.split(|byte| *byte == 0) {
             if let Some(path) = field.strip_prefix(b"worktree ") {
-                place = Some(command::path_of(path));
+                worktree = Some(command::parse_path(path));
             } else if field == wanted.as_bytes() {
-                return place;
+                return worktree;
             }
         }
         None
     }
 
-    /// Makes the worktree, unless this says stop. What a hook complained of afterwards is told, and is no reason
-    /// against it.
-    pub fn add(&self, plan: &Worktree, stop: &dyn Fn() -> bool) -> Result<Option<String>, String> {
-        let mut command = command::willing(self.top());
-        // If this process is killed, what was begun is taken back by the next one, and nobody may be at it any more.
-        os::dies_with_parent(&mut command);
+    /// Adds the worktree, unless `is_canceled` returns true meanwhile. If only a hook failed after the
+    /// checkout, this succeeds and returns git's error as a warning.
+    pub(crate) fn add_worktree(
+        &self,
+        plan: &Worktree,
+        is_canceled: &dyn Fn() -> bool,
+    ) -> Result<Option<String>, String> {
+        let mut command = command::git_with_hooks(self.top());
+        // If this process is killed, the next one removes the unfinished worktree. By then git must not
+        // be writing to it any more.
+        os::set_parent_death_signal(&mut command);
         command.args(["worktree", "add", "--quiet"]);
         if plan.new_branch {
             command
@@ -176,59 +182,61 @@ impl Ground {
         } else {
             command.arg(&plan.path).arg(&plan.branch);
         }
-        let output = command::run_unless(&mut command, READ_MAX, CHECKOUT, stop)
-            .map_err(Trouble::sentence)?;
+        let output =
+            command::run_cancellable(&mut command, READ_MAX, CHECKOUT_TIMEOUT, is_canceled)
+                .map_err(GitError::message)?;
         if output.code == Some(0) {
             return Ok(None);
         }
-        let complaint = output.complaint("worktree add");
-        if tree_of(plan).is_ok() {
-            Ok(Some(complaint))
+        let error = output.error_message("worktree add");
+        if find_tree(plan).is_ok() {
+            Ok(Some(error))
         } else {
-            Err(complaint)
+            Err(error)
         }
     }
 }
 
-/// Whether the worktree is there, and is the one that git knows at this place.
-pub fn is_there(plan: &Worktree) -> bool {
+/// Whether the worktree's directory exists and is linked to a repository.
+pub(crate) fn exists(plan: &Worktree) -> bool {
     fs::symlink_metadata(plan.path.join(".git")).is_ok()
 }
 
-/// That it is gone, and what would bring it back.
-pub fn gone(plan: &Worktree) -> String {
+/// Says that the worktree is missing or broken, and which command restores it.
+pub(crate) fn missing_message(plan: &Worktree) -> String {
     let [path, repository] =
-        [&plan.path, &plan.repository].map(|path| quoted(&path.to_string_lossy()));
+        [&plan.path, &plan.repository].map(|path| shell_quote(&path.to_string_lossy()));
     let git = format!("git --git-dir {repository} worktree");
     if plan.path.exists() {
-        return format!("the worktree {path} is one no longer; {git} repair may mend it");
+        return format!("{path} is no longer a worktree; try {git} repair");
     }
     format!(
-        "the worktree is gone: {path}; {git} add -f {path} {} brings it back",
-        quoted(&plan.branch)
+        "the worktree is gone: {path}; restore it with {git} add -f {path} {}",
+        shell_quote(&plan.branch)
     )
 }
 
-/// The worktree as git sees it.
-fn tree_of(plan: &Worktree) -> Result<Tree, String> {
-    match Tree::around(&[], &plan.path) {
+/// Opens the worktree, and checks that git sees it as one.
+fn find_tree(plan: &Worktree) -> Result<WorkingTree, String> {
+    match WorkingTree::find(&[], &plan.path) {
         Ok(tree) if tree.is_at(&plan.path) => Ok(tree),
-        Err(NoTree::Broken(why)) => Err(why),
+        Err(WorkingTreeError::GitFailed(why)) => Err(why),
         _ => Err(format!(
-            "git does not see {} as a worktree",
+            "git does not recognize {} as a worktree",
             plan.path.display()
         )),
     }
 }
 
-/// What would be lost with the worktree, and with its branch if that was made for it.
-pub fn only_here(plan: &Worktree) -> Result<Only, String> {
-    let mut only = Only::default();
+/// Returns the work that would be lost with the worktree, and with its branch if ralph created that.
+pub(crate) fn find_unsaved_work(plan: &Worktree) -> Result<UnsavedWork, String> {
+    let mut unsaved = UnsavedWork::default();
     let mut tips = Vec::new();
-    if is_there(plan) {
-        let tree = tree_of(plan)?;
-        // Not `changed`: what is uncommitted inside a submodule would be lost, too, and so would settings.
-        let words = [
+    if exists(plan) {
+        let tree = find_tree(plan)?;
+        // Not `changed_files`: uncommitted changes inside a submodule and settings in `.ralph` would be
+        // lost as well.
+        let args = [
             "status",
             "--porcelain=v1",
             "-z",
@@ -237,65 +245,64 @@ pub fn only_here(plan: &Worktree) -> Result<Only, String> {
             "--",
             ":/",
         ];
-        let words: Vec<&str> = words.into_iter().chain(NO_WORK).collect();
-        let output = tree.call(&words).map_err(Trouble::sentence)?;
-        if output.code != Some(0) && !output.cut {
-            return Err(output.complaint("status"));
+        let args: Vec<&str> = args.into_iter().chain(EXCLUDE_RALPH_FILES).collect();
+        let output = tree.git(&args).map_err(GitError::message)?;
+        if output.code != Some(0) && !output.truncated {
+            return Err(output.error_message("status"));
         }
         let entries = output
             .stdout
             .split(|byte| *byte == 0)
             .filter(|entry| entry.len() > 3);
-        only.files = entries.map(|entry| untracked::quote(&entry[3..])).collect();
-        tips.extend(tree.head()?);
-    } else if let Ok(left) = fs::read_dir(&plan.path) {
-        // Nobody can tell what these are.
-        only.files = left
+        unsaved.files = entries.map(|entry| untracked::quote(&entry[3..])).collect();
+        tips.extend(tree.head_commit()?);
+    } else if let Ok(entries) = fs::read_dir(&plan.path) {
+        // Without git there is no telling what these files are.
+        unsaved.files = entries
             .flatten()
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
             .collect();
     }
     if !plan.repository.is_dir() {
-        return Ok(only);
+        return Ok(unsaved);
     }
-    let own = format!("refs/heads/{}", plan.branch);
-    if plan.new_branch && tip_of(plan).is_some() {
-        tips.push(own.clone());
+    let branch = format!("refs/heads/{}", plan.branch);
+    if plan.new_branch && branch_tip(plan).is_some() {
+        tips.push(branch.clone());
     }
     if tips.is_empty() {
-        return Ok(only);
+        return Ok(unsaved);
     }
-    let mut words = vec!["rev-list".to_owned(), "--count".to_owned()];
-    words.extend(tips);
-    words.push("--not".into());
-    words.extend(plan.new_branch.then(|| format!("--exclude={own}")));
-    // Not `--all`: what is checked out in this very worktree would count as another place.
-    words.push("--glob=*".into());
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let counted =
-        said(&git_of(plan, &words, command::PATIENCE)?).and_then(|count| count.parse().ok());
-    only.commits = counted.ok_or_else(|| "git rev-list does not count".to_owned())?;
-    Ok(only)
+    let mut args = vec!["rev-list".to_owned(), "--count".to_owned()];
+    args.extend(tips);
+    args.push("--not".into());
+    args.extend(plan.new_branch.then(|| format!("--exclude={branch}")));
+    // Not `--all`: it includes the HEAD of this worktree.
+    args.push("--glob=*".into());
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let count = trimmed_stdout(&git_in_repository(plan, &args, command::TIMEOUT)?)
+        .and_then(|count| count.parse().ok());
+    unsaved.commits = count.ok_or_else(|| "git rev-list printed no count".to_owned())?;
+    Ok(unsaved)
 }
 
-/// Takes the worktree away, and whatever is in it. Submodules have their commits there and nowhere else: they go
-/// only by force.
-pub fn remove(plan: &Worktree, force: bool) -> Result<(), String> {
-    if !force && tree_of(plan).is_ok_and(|tree| tree.has("modules")) {
-        return Err("submodules are checked out there, and may have work of their own".into());
+/// Removes the worktree with everything in it. A worktree with submodules needs `force`, because their
+/// commits are stored only there.
+pub(crate) fn remove(plan: &Worktree, force: bool) -> Result<(), String> {
+    if !force && find_tree(plan).is_ok_and(|tree| tree.has_git_file("modules")) {
+        return Err("it contains submodules, which may have commits of their own".into());
     }
-    take_away(plan, &["--force"])
+    remove_with(plan, &["--force"])
 }
 
-/// Takes the worktree away by such force.
-fn take_away(plan: &Worktree, force: &[&str]) -> Result<(), String> {
+fn remove_with(plan: &Worktree, options: &[&str]) -> Result<(), String> {
     if plan.repository.is_dir() {
         let path = plan.path.to_string_lossy();
-        let words = [&["worktree", "remove"], force, &[&path]].concat();
-        let output = git_of(plan, &words, CHECKOUT)?;
-        let unknown = output.stderr.contains("is not a working tree");
-        if output.code != Some(0) && !unknown {
-            return Err(output.complaint("worktree remove"));
+        let args = [&["worktree", "remove"], options, &[&path]].concat();
+        let output = git_in_repository(plan, &args, CHECKOUT_TIMEOUT)?;
+        let is_unknown = output.stderr.contains("is not a working tree");
+        if output.code != Some(0) && !is_unknown {
+            return Err(output.error_message("worktree remove"));
         }
     }
     match fs::remove_dir_all(&plan.path) {
@@ -306,59 +313,64 @@ fn take_away(plan: &Worktree, force: &[&str]) -> Result<(), String> {
     }
 }
 
-/// The newest commit of its branch, if that is there.
-fn tip_of(plan: &Worktree) -> Option<String> {
+/// Returns the newest commit of the worktree's branch, if the branch exists.
+fn branch_tip(plan: &Worktree) -> Option<String> {
     let name = format!("refs/heads/{}^{{commit}}", plan.branch);
-    said(
-        &git_of(
+    trimmed_stdout(
+        &git_in_repository(
             plan,
             &["rev-parse", "--quiet", "--verify", &name],
-            command::PATIENCE,
+            command::TIMEOUT,
         )
         .ok()?,
     )
 }
 
-/// Deletes its branch, and says which commit it had led to.
-pub fn delete_branch(plan: &Worktree) -> Result<Option<String>, String> {
-    let Some(tip) = tip_of(plan) else {
+/// Deletes the worktree's branch, and returns its last commit.
+pub(crate) fn delete_branch(plan: &Worktree) -> Result<Option<String>, String> {
+    let Some(tip) = branch_tip(plan) else {
         return Ok(None);
     };
-    let output = git_of(
+    let output = git_in_repository(
         plan,
         &["branch", "--quiet", "-D", "--", &plan.branch],
-        command::PATIENCE,
+        command::TIMEOUT,
     )?;
     if output.code == Some(0) {
         Ok(Some(tip))
     } else {
-        Err(output.complaint("branch -D"))
+        Err(output.error_message("branch -D"))
     }
 }
 
-/// Takes back what was made for a loop that never began: nobody has worked there.
-pub fn undo(plan: &Worktree) -> Result<(), String> {
-    // Git locks what it has not yet made to the end.
-    take_away(plan, &["--force", "--force"])?;
-    if plan.new_branch && tip_of(plan).as_ref() == Some(&plan.base) {
+/// Removes the worktree of a loop that never started, and its branch if that has no new commits.
+pub(crate) fn roll_back(plan: &Worktree) -> Result<(), String> {
+    // Git locks a worktree until it is complete, and removes a locked one only if forced twice.
+    remove_with(plan, &["--force", "--force"])?;
+    if plan.new_branch && branch_tip(plan).as_ref() == Some(&plan.base) {
         delete_branch(plan)?;
     }
     Ok(())
 }
 
-/// Whether what is checked out there has submodules: git does not bring them along.
-pub fn has_submodules(plan: &Worktree) -> bool {
+/// Whether the checked-out commit has submodules, which git does not check out in a new worktree.
+pub(crate) fn has_submodules(plan: &Worktree) -> bool {
     plan.path.join(".gitmodules").is_file()
 }
 
-/// Asks the repository that a worktree belongs to, wherever the user's checkout may be by now.
-fn git_of(plan: &Worktree, words: &[&str], patience: Duration) -> Result<Output, String> {
-    let mut command = command::willing(&plan.repository);
-    command.env("GIT_DIR", &plan.repository).args(words);
-    command::run(&mut command, READ_MAX, patience).map_err(Trouble::sentence)
+/// Runs git on the repository that the worktree belongs to, wherever the user's checkout may be by now.
+fn git_in_repository(
+    plan: &Worktree,
+    args: &[&str],
+    timeout: Duration,
+) -> Result<GitOutput, String> {
+    let mut command = command::git_with_hooks(&plan.repository);
+    command.env("GIT_DIR", &plan.repository).args(args);
+    command::run(&mut command, READ_MAX, timeout).map_err(GitError::message)
 }
 
-fn said(output: &Output) -> Option<String> {
+/// Returns the output without surrounding whitespace; `None` if it is empty or git failed.
+fn trimmed_stdout(output: &GitOutput) -> Option<String> {
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     Some(text).filter(|text| output.code == Some(0) && !text.is_empty())
 }

@@ -1,25 +1,25 @@
-//! Why a loop could not be run: what is wrong, and what would be right.
+//! The error of a loop that could not be run.
 
-use crate::lifecycle::failure::Failure;
+use crate::lifecycle::error::CommandError;
 use crate::{config, runner, store};
 use std::{fmt, io};
 
-/// Why a loop could not be run at all. How a loop that ran has ended is in its [`Report`](crate::Report).
+/// Why a loop could not be run at all. If it ran, its [`Report`](crate::Report) says how it ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was asked for cannot be done. Nothing was started, nothing is lost.
+    /// The request is invalid. Nothing was started or changed.
     Usage {
-        /// What is wrong, by the name of the setting, file or program.
+        /// The problem, naming the setting, file or program.
         what: String,
-        /// What would be right.
+        /// How to fix it.
         hint: String,
     },
-    /// Something broke: a journal that cannot be written, a system that refuses.
+    /// A failure of the system, such as a journal that cannot be written.
     Broken {
-        /// What.
+        /// The problem.
         what: String,
-        /// What may help; empty if nobody knows.
+        /// How to fix it; may be empty.
         hint: String,
     },
 }
@@ -37,11 +37,11 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        let (is_usage, what, hint) = failure.into_parts();
-        let hint = hint.unwrap_or_default();
-        if is_usage {
+impl From<CommandError> for Error {
+    fn from(error: CommandError) -> Self {
+        let what = error.message().to_owned();
+        let hint = error.hint().unwrap_or_default().to_owned();
+        if error.is_usage() {
             Self::Usage { what, hint }
         } else {
             Self::Broken { what, hint }
@@ -49,26 +49,26 @@ impl From<Failure> for Error {
     }
 }
 
-impl From<config::Wrong> for Error {
-    fn from(wrong: config::Wrong) -> Self {
-        Failure::from(wrong).into()
+impl From<config::ConfigError> for Error {
+    fn from(error: config::ConfigError) -> Self {
+        CommandError::from(error).into()
     }
 }
 
-impl From<store::Error> for Error {
-    fn from(error: store::Error) -> Self {
-        Failure::from(error).into()
+impl From<store::StoreError> for Error {
+    fn from(error: store::StoreError) -> Self {
+        CommandError::from(error).into()
     }
 }
 
-impl From<runner::Error> for Error {
-    fn from(error: runner::Error) -> Self {
-        Failure::from(error).into()
+impl From<runner::RunnerError> for Error {
+    fn from(error: runner::RunnerError) -> Self {
+        CommandError::from(error).into()
     }
 }
 
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
-        Failure::broken(error).into()
+        CommandError::broken(error).into()
     }
 }

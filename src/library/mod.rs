@@ -1,7 +1,7 @@
-//! How does another program run a loop? The front door for hosts: configure, run, observe, stop.
+//! Runs loops inside another program: configure, run, observe and stop them.
 //!
-//! Everything here stays inside the host's manners: no signal handler, no fork of the host, no change of its
-//! directory or environment, no word on its terminal, and no hand on a child that ralph did not start.
+//! The host process is left alone: no signal handlers, no fork, no change of directory or
+//! environment, no output, and no interference with children that ralph did not start.
 
 mod error;
 mod observer;
@@ -15,30 +15,31 @@ pub use reply::Reply;
 pub use report::{CheckResult, IterationReport, Report};
 pub use stopper::Stopper;
 
-use crate::agent::function::{Bell, Function, Turn};
+use crate::agent::function::{AgentFunction, Turn, Waker};
 use crate::config;
 use crate::config::keys::key;
-use crate::config::validate::settle;
-use crate::config::{Errand, Layer, Origin, Stack};
-use crate::engine::plan::{Agent, Approve, Level, Plan, SCRIPT};
+use crate::config::validate::normalize;
+use crate::config::{Layer, LayerStack, Origin, RunRequest};
+use crate::engine::plan::{Agent, Approve, ContextLevel, Plan, SCRIPT};
 use crate::engine::{Act, Event};
-use crate::lifecycle::create::{self, Place, Prepared};
-use crate::lifecycle::placement::Wanted;
+use crate::lifecycle::create::{self, Placement, PreparedLoop};
+use crate::lifecycle::worktree_request::WorktreeRequest;
 use crate::lifecycle::{handle, preconditions};
-use crate::runner::Runner;
-use crate::runner::reactor::{Host, World};
+use crate::runner::reactor::{Embedding, Reactor};
+use crate::runner::{AgentHost, Runner};
 use crate::store;
-use crate::store::{Home, Journal, valid_name};
-use observer::Observer;
+use crate::store::{Journal, StateDir, is_valid_name};
+use observer::HostObserver;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A loop to be run: what is to be done, what proves it, and where it stops at the latest.
+/// Configures and runs a loop: the task, the checks that prove it done, and the limits.
 ///
-/// Whatever is not said here is as in the program's own defaults; settings files are not read. A loop ends when
-/// every check is green and the work is claimed or shown, or when a limit is reached.
+/// Everything you do not set has the same default as in the `ralph` program. Settings files are not
+/// read. A loop ends when every check is green and the agent claims that the task is finished, or
+/// when a limit is reached.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -50,7 +51,7 @@ use std::time::Duration;
 ///     .check("grep -q hello hello.txt")
 ///     .max_iterations(5)
 ///     .run_with(|turn: &ralph::Turn| {
-///         std::fs::write(turn.workspace().join("hello.txt"), "hello, world\n")
+///         std::fs::write(turn.workspace().join("hello.txt"), "hello, reactor\n")
 ///     })?;
 /// assert!(report.success);
 /// assert_eq!(report.stop_reason, "all_checks_passed");
@@ -66,22 +67,21 @@ pub struct Loop<'a> {
     name: Option<String>,
     values: Map<String, Value>,
     checks: Vec<Value>,
-    /// The first value that was wrong: told when the loop is run, so that words can follow one another.
-    wrong: Option<Error>,
+    /// The first invalid value. It is reported when the loop is run, so that calls can be chained.
+    invalid: Option<Error>,
     stopper: Stopper,
     on_event: Box<dyn FnMut(&Event) + Send + 'a>,
     on_act: Box<dyn FnMut(&Act<'_>) + Send + 'a>,
 }
 
-/// Who does the work.
-enum Who {
+enum AgentChoice {
     Command(Vec<String>),
     Known(String),
-    Function(Function),
+    Function(AgentFunction),
 }
 
 impl<'a> Loop<'a> {
-    /// A loop on this task.
+    /// Creates a loop for this task.
     pub fn new(task: impl Into<String>) -> Self {
         Self {
             task: Some(task.into()),
@@ -89,8 +89,8 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// A loop on the task in this file, which is read anew for every iteration. A relative path begins at the
-    /// workspace.
+    /// Creates a loop for the task in this file, which is read again for every iteration. A
+    /// relative path is resolved against the workspace.
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self::empty().set("prompt-file", json!(path.to_string_lossy()))
@@ -104,7 +104,7 @@ impl<'a> Loop<'a> {
             name: None,
             values: Map::new(),
             checks: Vec::new(),
-            wrong: None,
+            invalid: None,
             stopper: Stopper::default(),
             on_event: Box::new(|_| {}),
             on_act: Box::new(|_| {}),
@@ -113,89 +113,90 @@ impl<'a> Loop<'a> {
 
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "each caller makes the value for this"
+        reason = "each caller creates the value for this call"
     )]
     fn set(mut self, name: &str, value: Value) -> Self {
-        match settle(key(name), &value, name) {
+        match normalize(key(name), &value, name) {
             Ok(settled) => drop(self.values.insert(name.into(), settled)),
-            Err(flaw) => {
+            Err(error) => {
                 let error = Error::Usage {
-                    what: format!("{} {}", flaw.place, flaw.error),
-                    hint: flaw.hint,
+                    what: format!("{} {}", error.path, error.message),
+                    hint: error.hint,
                 };
-                self.wrong.get_or_insert(error);
+                self.invalid.get_or_insert(error);
             }
         }
         self
     }
 
-    fn set_time(self, name: &str, time: Duration) -> Self {
+    fn set_duration(self, name: &str, time: Duration) -> Self {
         self.set(name, json!(millis(time)))
     }
 
-    /// The directory in which agent and checks work; the host's current one if none is given.
+    /// Sets the directory in which agent and checks run. Default: the current directory.
     pub fn workspace(mut self, dir: impl Into<PathBuf>) -> Self {
         self.workspace = Some(dir.into());
         self
     }
 
-    /// Where the loop's journal and logs are kept, instead of `$RALPH_STATE_DIR` or the platform's place.
+    /// Sets the directory for journals and logs. Default: `$RALPH_STATE_DIR`, else the platform's
+    /// state directory.
     pub fn state_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.state_dir = Some(dir.into());
         self
     }
 
-    /// The loop's name; without one it is the workspace's with a number.
+    /// Sets the loop's name. Default: the workspace's name with a number.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// A shell command that must exit 0 before the work counts as done. Each call adds one.
+    /// Adds a shell command that must exit 0 before the task counts as done.
     pub fn check(mut self, command: impl Into<String>) -> Self {
         self.checks.push(json!({ "command": command.into() }));
         self
     }
 
-    /// How long a check may take; zero is for ever.
+    /// Sets how long a check may take; zero means no limit.
     pub fn check_timeout(self, time: Duration) -> Self {
-        self.set_time("check-timeout", time)
+        self.set_duration("check-timeout", time)
     }
 
-    /// Whether the checks run once before the first iteration, as they do by default: one that is red then
-    /// proves the work when it turns green.
+    /// Sets whether the checks run once before the first iteration. Default: they do.
     pub fn preflight(self, run: bool) -> Self {
         self.set("preflight", json!(run))
     }
 
-    /// What the agent is to promise, in `<promise>…</promise>`, when all of the work is done.
-    pub fn promise(self, words: impl Into<String>) -> Self {
-        self.set("promise", json!(words.into()))
+    /// Sets the text that the agent must write in `<promise>…</promise>` when the whole task is
+    /// done.
+    pub fn promise(self, text: impl Into<String>) -> Self {
+        self.set("promise", json!(text.into()))
     }
 
-    /// Asks for no promise: green checks alone decide, and without any the loop runs to its limit.
+    /// Requires no promise. Green checks alone end the loop; without checks it runs to its limit.
     pub fn no_promise(self) -> Self {
         self.set("no-promise", json!(true))
     }
 
-    /// A pattern of a line by which the agent says that all of the work is done.
+    /// Sets a regular expression; an output line that matches it claims that the task is done.
     pub fn done_pattern(self, pattern: impl Into<String>) -> Self {
         self.set("done-pattern", json!(pattern.into()))
     }
 
-    /// How many iterations there are at the most; 0 is no limit.
+    /// Limits the number of iterations; 0 means no limit.
     pub fn max_iterations(self, max: u32) -> Self {
         self.set("max-iterations", json!(max))
     }
 
-    /// How many iterations in a row may fail; 0 is no limit.
+    /// Limits the number of consecutive failures; 0 means no limit.
     pub fn max_failures(self, max: u32) -> Self {
         self.set("max-failures", json!(max))
     }
 
-    /// How many dollars may be spent, by the agent's own report; 0 is no limit.
+    /// Limits the cost in dollars, as reported by the agent; 0 means no limit.
     pub fn max_cost(self, usd: f64) -> Self {
-        // Between the two, JSON would lose a number that is none, and the limit with it.
+        // JSON has no NaN or infinity. As a string, such a value is rejected instead of lost.
         self.set(
             "max-cost",
             if usd.is_finite() {
@@ -206,27 +207,27 @@ impl<'a> Loop<'a> {
         )
     }
 
-    /// How long the loop may be at work; zero is for ever.
+    /// Limits the working time of the loop; zero means no limit.
     pub fn max_time(self, time: Duration) -> Self {
-        self.set_time("max-time", time)
+        self.set_duration("max-time", time)
     }
 
-    /// How long one iteration may take; zero is for ever.
+    /// Limits the time of one iteration; zero means no limit.
     pub fn iteration_timeout(self, time: Duration) -> Self {
-        self.set_time("iteration-timeout", time)
+        self.set_duration("iteration-timeout", time)
     }
 
-    /// How long the agent may be silent before its iteration is ended; zero is for ever.
+    /// Ends an iteration whose agent has been silent for this long; zero means never.
     pub fn inactivity_timeout(self, time: Duration) -> Self {
-        self.set_time("inactivity-timeout", time)
+        self.set_duration("inactivity-timeout", time)
     }
 
-    /// The rest between iterations.
+    /// Sets the delay between iterations.
     pub fn delay(self, time: Duration) -> Self {
-        self.set_time("delay", time)
+        self.set_duration("delay", time)
     }
 
-    /// The rest after a first failure, doubled with each further one, and the longest.
+    /// Sets the delay after a first failure, which doubles with each further one up to `longest`.
     pub fn backoff(self, first: Duration, longest: Duration) -> Self {
         self.set(
             "backoff",
@@ -234,123 +235,134 @@ impl<'a> Loop<'a> {
         )
     }
 
-    /// What the prompt carries besides the task.
-    pub fn context(self, level: Level) -> Self {
+    /// Sets what the prompt contains besides the task.
+    pub fn context(self, level: ContextLevel) -> Self {
         self.set("context", json!(level))
     }
 
-    /// Which model a known agent is to use.
+    /// Sets the model that a known agent uses.
     pub fn model(self, model: impl Into<String>) -> Self {
         self.set("model", json!(model.into()))
     }
 
-    /// What a known agent may do without asking.
+    /// Sets what a known agent may do without asking.
     pub fn approve(self, level: Approve) -> Self {
         self.set("approve", json!(level))
     }
 
-    /// Allows another loop in the same workspace.
+    /// Allows other loops to run in the same workspace.
     pub fn share_workspace(self) -> Self {
         self.set("share-workspace", json!(true))
     }
 
-    /// Works in a git worktree of the loop's own, made from HEAD of the workspace's repository, on a new branch
-    /// `ralph/<name>`. What an iteration leaves uncommitted is committed there. It stays when the loop has ended.
+    /// Runs the loop in its own git worktree, created from HEAD on a new branch `ralph/<name>`.
+    /// Changes that an iteration leaves uncommitted are committed there. The worktree is kept after
+    /// the run.
     pub fn worktree(self) -> Self {
         self.set("worktree", json!(true))
     }
 
-    /// The same on this branch, which is made unless it is there.
+    /// Like [`Loop::worktree`], on this branch. An existing branch is continued.
     pub fn worktree_on(self, branch: impl Into<String>) -> Self {
         self.set("worktree", json!(branch.into()))
     }
 
-    /// How long an agent that is told to go has before it is killed, and how long what outlives that, or a
-    /// function that does not return, is waited for before the loop gives up.
+    /// Sets how long a terminated agent may take before it is killed, and how long to wait for
+    /// survivors, or for a function that does not return, before the loop ends as fatal.
     pub fn grace(self, term: Duration, survivors: Duration) -> Self {
-        self.set_time("grace-term", term)
-            .set_time("grace-survivor", survivors)
+        self.set_duration("grace-term", term)
+            .set_duration("grace-survivor", survivors)
     }
 
-    /// Told of every event of the loop once it is written down and judged, on the thread that runs the loop. The
-    /// loop waits for it, so it had better be quick.
-    pub fn on_event(mut self, observe: impl FnMut(&Event) + Send + 'a) -> Self {
-        self.on_event = Box::new(observe);
+    /// Calls `callback` with each event after it is recorded and applied, on the thread that runs
+    /// the loop. The loop waits for it, so keep it short.
+    pub fn on_event(mut self, callback: impl FnMut(&Event) + Send + 'a) -> Self {
+        self.on_event = Box::new(callback);
         self
     }
 
-    /// Told of what the agent does, as it does it, on the thread that runs the loop.
-    pub fn on_act(mut self, observe: impl FnMut(&Act<'_>) + Send + 'a) -> Self {
-        self.on_act = Box::new(observe);
+    /// Calls `callback` with each act of the agent as it happens, on the thread that runs the loop.
+    pub fn on_act(mut self, callback: impl FnMut(&Act<'_>) + Send + 'a) -> Self {
+        self.on_act = Box::new(callback);
         self
     }
 
-    /// What stops or pauses this loop from another thread.
+    /// Returns a handle that stops or pauses this loop from another thread.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Runs the loop with a command as its agent: started anew in every iteration, its prompt on standard input.
+    /// Runs the loop with a command as its agent. It is started once per iteration, with the prompt
+    /// on standard input.
     pub fn run_command(
         self,
         command: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<Report, Error> {
-        self.run(Who::Command(command.into_iter().map(Into::into).collect()))
+        self.run(AgentChoice::Command(
+            command.into_iter().map(Into::into).collect(),
+        ))
     }
 
-    /// Runs the loop with an agent that ralph knows by name, such as `claude` or `codex`, called as the program
-    /// calls it.
+    /// Runs the loop with an agent that ralph knows, such as `claude` or `codex`, called as the
+    /// `ralph` program calls it.
     pub fn run_agent(self, name: impl Into<String>) -> Result<Report, Error> {
-        self.run(Who::Known(name.into()))
+        self.run(AgentChoice::Known(name.into()))
     }
 
-    /// Runs the loop with a function as its agent. It is called anew in every iteration, in a thread of its own,
-    /// and never twice at once. What it returns are its final words, where a promise is looked for; an error, or
-    /// a panic, is a failed iteration.
+    /// Runs the loop with a function as its agent. It is called once per iteration, on its own
+    /// thread, and never concurrently. Its return value is the agent's final message, in which
+    /// ralph looks for a promise. An error or a panic fails the iteration.
     pub fn run_with<R: Into<Reply>>(
         self,
         mut agent: impl FnMut(&Turn) -> R + Send + 'static,
     ) -> Result<Report, Error> {
-        self.run(Who::Function(Arc::new(Mutex::new(move |turn: &Turn| {
-            agent(turn).into().0
-        }))))
+        self.run(AgentChoice::Function(Arc::new(Mutex::new(
+            move |turn: &Turn| agent(turn).into().0,
+        ))))
     }
 
-    fn run(mut self, who: Who) -> Result<Report, Error> {
-        if let Some(wrong) = self.wrong.take() {
-            return Err(wrong);
+    fn run(mut self, choice: AgentChoice) -> Result<Report, Error> {
+        if let Some(error) = self.invalid.take() {
+            return Err(error);
         }
-        if let Some(name) = self.name.as_ref().filter(|name| !valid_name(name)) {
-            return Err(store::Error::BadName { name: name.clone() }.into());
+        if let Some(name) = self.name.as_ref().filter(|name| !is_valid_name(name)) {
+            return Err(store::StoreError::InvalidName { name: name.clone() }.into());
         }
-        let (plan, function, place) = self.plan(who)?;
-        let home = match &self.state_dir {
-            Some(dir) => Home::at(std::path::absolute(dir)?),
-            None => Home::locate()?,
+        let (plan, function, placement) = self.plan(choice)?;
+        let state_dir = match &self.state_dir {
+            Some(dir) => StateDir::new(std::path::absolute(dir)?),
+            None => StateDir::locate()?,
         };
-        let Prepared {
-            dir, locks, notes, ..
-        } = create::prepare(&home, self.name.as_deref(), plan, place)?;
+        let PreparedLoop {
+            dir,
+            locks,
+            warnings,
+            ..
+        } = create::create_loop(&state_dir, self.name.as_deref(), plan, placement)?;
         let opened = Journal::open(&dir)?;
-        let bell = Arc::new(Bell::new()?);
-        let wishes = self.stopper.connect(&bell);
-        let world = World::inside(Host {
+        let waker = Arc::new(Waker::new()?);
+        let requests = self.stopper.connect(&waker);
+        let reactor = Reactor::embedded(Embedding {
             id: opened.header.id.clone(),
-            friends: handle::friends(&home),
-            bell,
-            wishes,
-            function,
+            exemptions: handle::exemptions(&state_dir),
+            waker,
+            requests,
         });
-        let mut observer = Observer::new(&dir, &opened, self.on_event, self.on_act);
-        observer.note(notes);
-        let left = Runner::open(dir.clone(), opened, world, &mut observer).and_then(Runner::run);
+        let host = function.map_or(AgentHost::Process, AgentHost::Function);
+        let mut observer = HostObserver::new(&dir, &opened, self.on_event, self.on_act);
+        observer.add_warnings(warnings);
+        let result =
+            Runner::open(dir.clone(), opened, reactor, host, &mut observer).and_then(Runner::run);
         drop(locks);
-        let (_, header, state) = left?;
+        let (_, header, state) = result?;
         Ok(observer.report(&dir, &header, &state))
     }
 
-    /// The one place where what was said here becomes a plan.
-    fn plan(&mut self, who: Who) -> Result<(Plan, Option<Function>, Place), Error> {
+    /// Turns the builder's values into a plan.
+    fn plan(
+        &mut self,
+        choice: AgentChoice,
+    ) -> Result<(Plan, Option<AgentFunction>, Placement), Error> {
         let workspace = match self.workspace.take() {
             Some(dir) => dir,
             None => std::env::current_dir()?,
@@ -361,45 +373,47 @@ impl<'a> Loop<'a> {
         let Some(workspace) = found else {
             return Err(Error::Usage {
                 what: format!("the workspace {} is not a directory", workspace.display()),
-                hint: "make it first".into(),
+                hint: "create it first".into(),
             });
         };
-        let mut errand = Errand {
+        let mut request = RunRequest {
             task: self.task.take(),
             workspace,
-            ..Errand::default()
+            ..RunRequest::default()
         };
         if !self.checks.is_empty() {
             self.values
                 .insert("checks".into(), std::mem::take(&mut self.checks).into());
         }
         let mut function = None;
-        match who {
-            Who::Command(command) => {
-                errand.command = command;
-                // Nobody is there to look at a screen, whatever the command would be for a person.
+        match choice {
+            AgentChoice::Command(command) => {
+                request.command = command;
+                // A host has no screen to show.
                 self.values.insert("pty".into(), json!(false));
             }
-            Who::Known(name) => drop(self.values.insert("agent".into(), json!({ "name": name }))),
-            Who::Function(agent) => {
+            AgentChoice::Known(name) => {
+                drop(self.values.insert("agent".into(), json!({ "name": name })))
+            }
+            AgentChoice::Function(agent) => {
                 function = Some(agent);
-                errand.command = vec![FUNCTION.into()];
-                // It tells what it spends, or it spends nothing.
+                request.command = vec![FUNCTION.into()];
+                // A function that reports no cost spends nothing.
                 self.values.insert("allow-unknown-cost".into(), json!(true));
             }
         }
-        if errand.command.is_empty() && !self.values.contains_key("agent") {
+        if request.command.is_empty() && !self.values.contains_key("agent") {
             return Err(Error::Usage {
                 what: "the command is empty".into(),
-                hint: "name a program".into(),
+                hint: "give a program and its arguments".into(),
             });
         }
-        let mut stack = Stack::defaults();
+        let mut stack = LayerStack::defaults();
         stack.push(Layer {
             origin: Origin::Flag,
             values: std::mem::take(&mut self.values),
         });
-        let mut plan = config::plan(&stack, &errand)?;
+        let mut plan = config::build_plan(&stack, &request)?;
         if function.is_some() {
             plan.agent = Agent {
                 name: FUNCTION.into(),
@@ -414,25 +428,25 @@ impl<'a> Loop<'a> {
             .is_some_and(|program| program.starts_with(SCRIPT))
         {
             return Err(Error::Usage {
-                what: "a scripted agent is played by the program ralph, not by its library".into(),
-                hint: "use a function, or the command `ralph`".into(),
+                what: "the library cannot run scripted agents; the ralph program can".into(),
+                hint: "use a function, or run the `ralph` program as the command".into(),
             });
         }
-        let apart = Wanted::of(&stack, &plan.workspace)?;
-        let look = if apart.is_some() {
-            preconditions::installed
+        let worktree = WorktreeRequest::from_settings(&stack, &plan.workspace)?;
+        let check = if worktree.is_some() {
+            preconditions::check_installed
         } else {
-            preconditions::ready
+            preconditions::check_ready
         };
-        look(&plan, &stack)?;
-        Ok((plan, function, Place::hosted(apart)))
+        check(&plan, &stack)?;
+        Ok((plan, function, Placement::hosted(worktree)))
     }
 }
 
-/// A time as settings have it. What is less than a millisecond is one: none at all would be for ever.
+/// Formats a duration for the settings. It is rounded up, because zero would mean no limit.
 fn millis(time: Duration) -> String {
     format!("{}ms", time.as_nanos().div_ceil(1_000_000))
 }
 
-/// What an agent is called that is a function of its host.
+/// The agent name of a function.
 const FUNCTION: &str = "a function of the host program";

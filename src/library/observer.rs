@@ -1,25 +1,23 @@
-//! Looks on for the host: keeps every iteration, passes on events and acts, and prints nothing.
+//! Observes a loop for the host: calls its callbacks and collects the final report.
 
 use super::report::{CheckResult, IterationReport, Report};
 use crate::agent::task_dir::TaskDir;
 use crate::engine::event::CheckReport;
-use crate::engine::prompt::how;
-use crate::engine::state::Iteration;
+use crate::engine::iteration::Iteration;
+use crate::engine::prompt::describe_end;
 use crate::engine::{Act, Event, State};
-use crate::runner::Watch;
-use crate::store::{Header, Line, LoopDir, Opened};
-use crate::ui::cost::known_cost;
-use crate::ui::derived_files::Files;
-use crate::ui::output_tail::last_lines;
+use crate::runner::Observer;
+use crate::store::derived_files::DerivedFiles;
+use crate::store::log_tail::last_lines;
+use crate::store::{JournalHeader, JournalLine, LoopDir, OpenedJournal};
 use std::time::Duration;
 
 type OnEvent<'a> = Box<dyn FnMut(&Event) + Send + 'a>;
 type OnAct<'a> = Box<dyn FnMut(&Act<'_>) + Send + 'a>;
 
-/// Everything that a host is told of a loop, now and at its end.
-pub(super) struct Observer<'a> {
+pub(super) struct HostObserver<'a> {
     dir: LoopDir,
-    files: Files,
+    files: DerivedFiles,
     on_event: OnEvent<'a>,
     on_act: OnAct<'a>,
     preflight: Vec<CheckResult>,
@@ -27,17 +25,17 @@ pub(super) struct Observer<'a> {
     warnings: Vec<String>,
 }
 
-impl<'a> Observer<'a> {
+impl<'a> HostObserver<'a> {
     pub(super) fn new(
         dir: &LoopDir,
-        opened: &Opened,
+        opened: &OpenedJournal,
         on_event: OnEvent<'a>,
         on_act: OnAct<'a>,
     ) -> Self {
-        let task = TaskDir::of(&opened.state.plan.workspace, &opened.header.name);
+        let task = TaskDir::new(&opened.state.plan.workspace, &opened.header.name);
         Self {
             dir: dir.clone(),
-            files: Files::of(dir, task.path(), &opened.state),
+            files: DerivedFiles::new(dir, task.path(), &opened.state),
             on_event,
             on_act,
             preflight: Vec::new(),
@@ -46,13 +44,12 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Keeps words for a person.
-    pub(super) fn note(&mut self, words: Vec<String>) {
-        self.warnings.extend(words);
+    pub(super) fn add_warnings(&mut self, warnings: Vec<String>) {
+        self.warnings.extend(warnings);
     }
 
-    /// What came of the loop.
-    pub(super) fn report(self, dir: &LoopDir, header: &Header, state: &State) -> Report {
+    /// Builds the report of a loop that its runner has left.
+    pub(super) fn report(self, dir: &LoopDir, header: &JournalHeader, state: &State) -> Report {
         let outcome = state.outcome().cloned();
         let exit_code = outcome
             .as_ref()
@@ -66,7 +63,7 @@ impl<'a> Observer<'a> {
                 .to_owned(),
             outcome,
             exit_code,
-            total_cost: known_cost(state),
+            total_cost: state.reported_cost(),
             duration: Duration::from_millis(state.active_ms),
             worktree: state
                 .plan
@@ -80,8 +77,8 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// The state remembers the last iterations alone: each is taken down while it is there.
-    fn take_down(&mut self, last: &Iteration) {
+    /// Copies an iteration into the report: the state keeps only the most recent ones.
+    fn add_iteration(&mut self, last: &Iteration) {
         let known = self
             .iterations
             .last_mut()
@@ -101,18 +98,24 @@ impl<'a> Observer<'a> {
             error: last
                 .error
                 .clone()
-                .or_else(|| last.is_failure().then(|| how(last))),
+                .or_else(|| last.is_failure().then(|| describe_end(last))),
             denied: last.denied,
         });
     }
 
-    fn checked(&mut self, iteration: u32, check: usize, report: &CheckReport, state: &State) {
-        let Some(what) = state.plan.proof.checks.get(check) else {
+    fn add_check_result(
+        &mut self,
+        iteration: u32,
+        check: usize,
+        report: &CheckReport,
+        state: &State,
+    ) {
+        let Some(planned) = state.plan.proof.checks.get(check) else {
             return;
         };
-        let (output, _) = last_lines(&self.dir.check_log(iteration, &what.slug));
+        let (output, _) = last_lines(&self.dir.check_log(iteration, &planned.slug));
         let result = CheckResult {
-            command: what.command.clone(),
+            command: planned.command.clone(),
             passed: report.is_green(),
             timed_out: report.timed_out,
             duration: Duration::from_millis(report.ms),
@@ -127,17 +130,17 @@ impl<'a> Observer<'a> {
             None if iteration == 0 => &mut self.preflight,
             None => return,
         };
-        // A claim between iterations is judged by the same checks once more.
+        // A claim between iterations runs the same checks again.
         results.truncate(check);
         results.push(result);
     }
 }
 
-impl Watch for Observer<'_> {
-    fn event(&mut self, line: &Line, state: &State) {
-        self.files.event(line, state);
+impl Observer for HostObserver<'_> {
+    fn event(&mut self, line: &JournalLine, state: &State) {
+        self.files.record(line, state);
         if let Some(last) = state.recent.back() {
-            self.take_down(last);
+            self.add_iteration(last);
         }
         if let Event::Checked {
             iteration,
@@ -145,7 +148,7 @@ impl Watch for Observer<'_> {
             report,
         } = &line.event
         {
-            self.checked(*iteration, *check, report, state);
+            self.add_check_result(*iteration, *check, report, state);
         }
         (self.on_event)(&line.event);
     }
@@ -158,7 +161,7 @@ impl Watch for Observer<'_> {
         None
     }
 
-    fn warn(&mut self, words: &str) {
-        self.warnings.push(words.to_owned());
+    fn warn(&mut self, message: &str) {
+        self.warnings.push(message.to_owned());
     }
 }

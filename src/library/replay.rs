@@ -1,88 +1,90 @@
-//! Reads any bytes as a loop would, for tests and fuzzers: no part of the interface.
+//! Feeds bytes to decoders and redactors as a loop would, for tests and fuzzers. Not part of the
+//! API.
 
-use crate::agent::decode::{Habits, codex, reset_time};
-use crate::agent::redact::{Mask, Veil};
+use crate::agent::decode::{AgentProfile, codex, reset_time};
+use crate::agent::redact::{Redactor, StreamRedactor};
 use crate::config::agents;
 use crate::engine::Act;
 use crate::engine::act::Tally;
-use crate::engine::event::Report;
+use crate::engine::event::AgentReport;
 use crate::engine::plan::Agent;
 use crate::engine::usage::Prices;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A known agent whose output is read.
-pub struct Replay(Habits);
+/// Decodes recorded output of a known agent.
+pub struct Replay(AgentProfile);
 
 impl Replay {
-    /// All known agents, by their names.
+    /// All known agents by name.
     pub fn all() -> BTreeMap<String, Self> {
         let presets = agents::presets(&BTreeMap::new()).unwrap_or_default();
-        let agent = |preset: agents::Preset| Agent {
+        let agent = |preset: agents::AgentPreset| Agent {
             dialect: preset.dialect,
-            reasons: preset.reason,
+            failure_patterns: preset.failure_patterns,
             denied: preset.denied,
             ..Agent::default()
         };
         presets
             .into_iter()
-            .map(|(name, preset)| (name, Self(Habits::of(&agent(preset)))))
+            .map(|(name, preset)| (name, Self(AgentProfile::new(&agent(preset)))))
             .collect()
     }
 
-    /// Reads its output in these pieces: all acts are told, and what they come to is the result, with the final words.
-    pub fn read<'p>(
+    /// Decodes output that arrives in these pieces. Calls `on_act` with each act; returns the
+    /// report and the final message.
+    pub fn decode<'p>(
         &self,
         workspace: &Path,
         pieces: impl IntoIterator<Item = &'p [u8]>,
-        tell: &mut dyn FnMut(&Act<'_>),
-    ) -> (Report, Option<String>) {
-        let mut reader = self.0.reader(workspace, &[], String::new);
+        on_act: &mut dyn FnMut(&Act<'_>),
+    ) -> (AgentReport, Option<String>) {
+        let mut decoder = self.0.decoder(workspace, &[], String::new);
         let mut tally = Tally::default();
-        let mut take = |act: Act<'_>| {
-            if !matches!(act, Act::Raw(_)) {
-                tally.count(&act);
-                tell(&act);
+        let mut handle = |act: Act<'_>| {
+            if !matches!(act, Act::RawOutput(_)) {
+                tally.add(&act);
+                on_act(&act);
             }
         };
         for piece in pieces {
-            reader.feed(piece, &mut take);
+            decoder.feed(piece, &mut handle);
         }
-        reader.finish(&mut take);
-        let final_words = tally.final_words().map(str::to_owned);
-        let mut report = Report::default();
+        decoder.finish(&mut handle);
+        let final_message = tally.final_message().map(str::to_owned);
+        let mut report = AgentReport::default();
         tally.add_to(&mut report, &Prices::default(), "");
-        (report, final_words)
+        (report, final_message)
     }
 }
 
-/// The time in milliseconds since 1970 that words of an agent name.
-pub fn reset_time(words: &str, now_ms: i64) -> Option<i64> {
-    reset_time::time(words, now_ms)
+/// Parses a reset time from an agent's message, in milliseconds since 1970.
+pub fn reset_time(text: &str, now_ms: i64) -> Option<i64> {
+    reset_time::parse(text, now_ms)
 }
 
-/// When limits are over, in seconds since 1970, by the end of the file in which Codex keeps a thread.
-pub fn reset_in_thread(tail: &[u8]) -> Option<i64> {
-    codex::rollout::in_tail(tail)
+/// Finds the reset time of a usage limit at the end of a Codex rollout file, in seconds since 1970.
+pub fn codex_rollout_reset(tail: &[u8]) -> Option<i64> {
+    codex::rollout::limit_reset_in_tail(tail)
 }
 
-/// Output in which these secrets, by their names, are covered: at once, and as it comes in pieces.
-pub fn covered(
+/// Redacts these named secrets in one go and piece by piece; returns both results.
+pub fn redact_both_ways(
     secrets: &[(String, String)],
     terminal: bool,
     pieces: &[impl AsRef<[u8]>],
 ) -> (Vec<u8>, Vec<u8>) {
-    let mask = Mask::of(
+    let redactor = Redactor::from_vars(
         secrets
             .iter()
             .map(|(name, value)| (name.into(), value.into())),
     );
-    let mut veil = Veil::new(&mask, terminal);
+    let mut stream_redactor = StreamRedactor::new(&redactor, terminal);
     let (mut whole, mut shown) = (Vec::new(), Vec::new());
     for piece in pieces.iter().map(AsRef::as_ref) {
         whole.extend_from_slice(piece);
-        shown.extend_from_slice(&veil.feed(piece));
+        shown.extend_from_slice(&stream_redactor.feed(piece));
     }
-    shown.extend_from_slice(&veil.finish());
-    (mask.cover(&whole).into_owned(), shown)
+    shown.extend_from_slice(&stream_redactor.finish());
+    (redactor.redact(&whole).into_owned(), shown)
 }

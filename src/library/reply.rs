@@ -1,22 +1,22 @@
-//! What an agent's function may return.
+//! The return value of an agent function.
 
-use crate::agent::function::Answer;
+use crate::agent::function::FunctionResult;
 use std::fmt::Display;
 
-/// What an agent's function returns: its final words, or why it failed.
+/// What an agent function returns: its final message, or why it failed.
 ///
-/// Made of nothing, of words, or of a result whose error can be shown, so that a function may end with any of
-/// these, and use `?`.
+/// It converts from `()`, from strings, and from a `Result` of these whose error implements
+/// `Display`, so an agent function can return any of them and use `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply(pub(super) Answer);
+pub struct Reply(pub(super) FunctionResult);
 
 impl Reply {
-    /// Final words. A promise that was asked for counts here.
-    pub fn words(words: impl Into<String>) -> Self {
-        Self(Ok(words.into()))
+    /// The agent's final message, in which ralph looks for a promise.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self(Ok(text.into()))
     }
 
-    /// The iteration failed, and why.
+    /// A failed iteration, with the reason.
     pub fn failed(why: impl Display) -> Self {
         Self(Err(why.to_string()))
     }
@@ -24,19 +24,19 @@ impl Reply {
 
 impl From<()> for Reply {
     fn from((): ()) -> Self {
-        Self::words("")
+        Self::text("")
     }
 }
 
 impl From<&str> for Reply {
-    fn from(words: &str) -> Self {
-        Self::words(words)
+    fn from(text: &str) -> Self {
+        Self::text(text)
     }
 }
 
 impl From<String> for Reply {
-    fn from(words: String) -> Self {
-        Self::words(words)
+    fn from(text: String) -> Self {
+        Self::text(text)
     }
 }
 

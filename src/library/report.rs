@@ -1,63 +1,64 @@
-//! What came of a loop, as its host reads it.
+//! The report that a host gets when a loop has ended.
 
 use crate::engine::Outcome;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What came of a loop.
+/// The result of a loop.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The loop's name, as `ralph status` and `ralph logs` know it.
+    /// The loop's name, for `ralph status` and `ralph logs`.
     pub name: String,
-    /// Whether the work is proven, or a loop without any proof has run to its limit.
+    /// Whether the task is done, or a loop without checks and promise has run to its limit.
     pub success: bool,
-    /// Why it ended, in one word: `all_checks_passed`, `completed`, `max_iterations`, `budget_exhausted`,
-    /// `timeout`, `failures`, `fatal`, `blocked`, `waiting`, `stopped` or `paused`.
+    /// Why it ended, in one word: `all_checks_passed`, `completed`, `max_iterations`,
+    /// `budget_exhausted`, `timeout`, `failures`, `fatal`, `blocked`, `waiting`, `stopped` or
+    /// `paused`.
     pub stop_reason: String,
-    /// How it ended, in full; none if it is paused.
+    /// How it ended, in full; `None` if it is paused.
     pub outcome: Option<Outcome>,
-    /// What the program would exit with.
+    /// The exit code that the `ralph` program would return.
     pub exit_code: i32,
-    /// Dollars, by the agent's own report; none if an iteration did not tell.
+    /// The cost in dollars as reported by the agent; `None` if an iteration reported none.
     pub total_cost: Option<f64>,
-    /// How long it was at work.
+    /// The working time.
     pub duration: Duration,
-    /// Where the work is, if it has a place of its own.
+    /// The loop's own worktree, if it has one.
     pub worktree: Option<PathBuf>,
-    /// Where its journal and logs are.
+    /// The directory of its journal and logs.
     pub directory: PathBuf,
-    /// The checks before the first iteration; none if they did not run.
+    /// The checks before the first iteration; empty if they did not run.
     pub preflight: Vec<CheckResult>,
-    /// Every iteration, from the first.
+    /// Every iteration, starting with the first.
     pub iterations: Vec<IterationReport>,
-    /// What is worth a word to a person besides.
+    /// Warnings that a person should see.
     pub warnings: Vec<String>,
 }
 
-/// What came of one iteration.
+/// The result of one iteration.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct IterationReport {
     /// Its number; the first is 1.
     pub iteration: u32,
-    /// How many tools the agent used; none if it does not tell.
+    /// The number of tool calls; `None` if the agent does not report them.
     pub steps: Option<u32>,
-    /// Dollars, by the agent's own report.
+    /// The cost in dollars, as reported by the agent.
     pub cost: Option<f64>,
-    /// How long the agent took.
+    /// The agent's running time.
     pub duration: Duration,
-    /// The checks after it, in their order; those that did not run are left out.
+    /// The checks that ran after it, in order.
     pub checks: Vec<CheckResult>,
-    /// Whether the agent claimed that all of the work is done.
+    /// Whether the agent claimed that the whole task is done.
     pub claimed: bool,
-    /// Why it failed: the agent's last words, the function's error, or what was too long.
+    /// Why it failed: the agent's last message, the function's error, or the timeout.
     pub error: Option<String>,
-    /// How often the agent was not allowed something.
+    /// How often the agent was denied permission.
     pub denied: u32,
 }
 
-/// How one check went.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckResult {
@@ -65,10 +66,10 @@ pub struct CheckResult {
     pub command: String,
     /// Whether it exited 0 in time.
     pub passed: bool,
-    /// Whether it was ended for taking too long.
+    /// Whether it was killed because it took too long.
     pub timed_out: bool,
-    /// How long it took.
+    /// Its running time.
     pub duration: Duration,
-    /// The end of what it printed.
+    /// The end of its output.
     pub output: String,
 }

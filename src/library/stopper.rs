@@ -1,49 +1,49 @@
-//! How a running loop is stopped or paused by another thread of its host.
+//! Stops or pauses a running loop from another thread of the host.
 
-use crate::agent::function::Bell;
-use crate::engine::event::Wish;
+use crate::agent::function::Waker;
+use crate::engine::event::Request;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Stops or pauses a loop from another thread. Every copy speaks to the same loop; before that runs, its words are
-/// kept, and once it has ended they mean nothing.
+/// Stops or pauses a loop from another thread. All clones control the same loop. Requests made
+/// before it runs are kept; requests after its end have no effect.
 #[derive(Clone, Default)]
 pub struct Stopper {
-    wishes: Arc<Mutex<Vec<Wish>>>,
-    bell: Arc<OnceLock<Arc<Bell>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
+    waker: Arc<OnceLock<Arc<Waker>>>,
 }
 
 impl Stopper {
-    /// Lets the iteration finish, and then ends the loop.
+    /// Stops the loop after the current iteration.
     pub fn stop(&self) {
-        self.wish(Wish::Stop);
+        self.request(Request::Stop);
     }
 
-    /// Ends the agent and then the loop, at once. Said again: without grace.
+    /// Stops the agent and the loop now. A second call kills the agent without a grace period.
     pub fn stop_now(&self) {
-        self.wish(Wish::StopNow);
+        self.request(Request::StopNow);
     }
 
-    /// Lets the iteration finish, and then leaves the loop as paused. One whose agent is a command goes on with
-    /// `ralph resume NAME`; one whose agent is a function does not.
+    /// Pauses the loop after the current iteration. If its agent is a command, `ralph resume NAME`
+    /// continues it; a loop with a function agent cannot be resumed.
     pub fn pause(&self) {
-        self.wish(Wish::Pause);
+        self.request(Request::Pause);
     }
 
-    fn wish(&self, wish: Wish) {
-        self.wishes
+    fn request(&self, request: Request) {
+        self.requests
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(wish);
-        if let Some(bell) = self.bell.get() {
-            bell.ring();
+            .push(request);
+        if let Some(waker) = self.waker.get() {
+            waker.wake();
         }
     }
 
-    /// Lets the loop that begins hear this.
-    pub(super) fn connect(&self, bell: &Arc<Bell>) -> Arc<Mutex<Vec<Wish>>> {
-        let _ = self.bell.set(bell.clone());
-        // What was wished before there was a bell is heard at once.
-        bell.ring();
-        self.wishes.clone()
+    /// Connects this handle to a loop that is starting.
+    pub(super) fn connect(&self, waker: &Arc<Waker>) -> Arc<Mutex<Vec<Request>>> {
+        let _ = self.waker.set(waker.clone());
+        // Deliver requests that were made before the loop had a waker.
+        waker.wake();
+        self.requests.clone()
     }
 }

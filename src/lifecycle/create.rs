@@ -1,109 +1,112 @@
-//! Creates a loop: claims its name, takes its locks, makes its worktree and writes the journal's first line.
+//! Creates a loop: claims its name, acquires its locks, creates its worktree and writes the
+//! journal's first line.
 
-use super::failure::Failure;
-use super::handle::Visit;
-use super::locks::{Locks, abandon, lock_away};
-use super::placement::{Made, Wanted, clear_half_made};
-use crate::agent::redact::Mask;
+use super::error::CommandError;
+use super::handle::LoopHandle;
+use super::locks::{LoopLocks, discard_new_dir, lock_for_removal};
+use super::worktree_request::{NewWorktree, WorktreeRequest, remove_incomplete_loops};
+use crate::agent::redact::Redactor;
 use crate::engine::plan::Worktree;
 use crate::engine::{Plan, Status};
-use crate::os::Held;
-use crate::store::{Header, Home, Journal, LoopDir, cache, last_holder, valid_name};
+use crate::os::BlockedSignals;
+use crate::store::{
+    Journal, JournalHeader, LoopDir, StateDir, cache, is_valid_name, last_lock_holder,
+};
 use std::io::Read;
 use std::path::Path;
 
-/// Where a loop is to live: in the foreground and in the user's own checkout, unless it says otherwise.
+/// Where a loop will run. The default is in the foreground, in the user's own checkout.
 #[derive(Default)]
-pub(crate) struct Place {
+pub(crate) struct Placement {
     pub(crate) background: bool,
     pub(crate) tmux: Option<String>,
-    pub(crate) apart: Option<Wanted>,
-    /// Whether the process is another program's, and with it all signals.
+    pub(crate) worktree: Option<WorktreeRequest>,
+    /// Whether the loop runs inside another program, which owns the process and its signals.
     pub(crate) hosted: bool,
 }
 
-impl Place {
-    /// In the foreground, in this worktree if there is one to be made.
-    pub(crate) fn of(apart: Option<Wanted>) -> Self {
+impl Placement {
+    /// In the foreground, in its own worktree if one is requested.
+    pub(crate) fn foreground(worktree: Option<WorktreeRequest>) -> Self {
         Self {
-            apart,
+            worktree,
             ..Self::default()
         }
     }
 
     /// Inside another program.
-    pub(crate) fn hosted(apart: Option<Wanted>) -> Self {
+    pub(crate) fn hosted(worktree: Option<WorktreeRequest>) -> Self {
         Self {
-            apart,
+            worktree,
             hosted: true,
             ..Self::default()
         }
     }
 }
 
-/// A loop that is ready to run: its directory with the first line written, its locks held.
-pub(crate) struct Prepared {
+/// A loop that is ready to run: its journal has a first line and its locks are held.
+pub(crate) struct PreparedLoop {
     pub(crate) dir: LoopDir,
-    pub(crate) locks: Locks,
-    /// The plan as it was written down.
+    pub(crate) locks: LoopLocks,
+    /// The plan as the journal records it.
     pub(crate) plan: Plan,
-    /// What a person should know.
-    pub(crate) notes: Vec<String>,
+    /// Warnings for the caller to show.
+    pub(crate) warnings: Vec<String>,
 }
 
-/// Makes a new loop, and a worktree for it if that is wanted.
-pub(crate) fn prepare(
-    home: &Home,
+/// Creates a loop, and its worktree if one is requested.
+pub(crate) fn create_loop(
+    state_dir: &StateDir,
     name: Option<&str>,
     mut plan: Plan,
-    place: Place,
-) -> Result<Prepared, Failure> {
-    let Place {
+    placement: Placement,
+) -> Result<PreparedLoop, CommandError> {
+    let Placement {
         background,
         tmux,
-        apart,
+        worktree: request,
         hosted,
-    } = place;
-    let (apart, mut notes) = (apart.as_ref(), Vec::new());
-    // Before anything is made: when something ends this process meanwhile, that is taken back first.
-    let held = (apart.is_some() && !hosted).then(Held::begin);
-    let is_interrupted = || held.as_ref().is_some_and(Held::has_any);
-    if apart.is_some() {
-        clear_half_made(home);
+    } = placement;
+    let (request, mut warnings) = (request.as_ref(), Vec::new());
+    // Block signals before creating anything, so that an interrupted creation is rolled back first.
+    let held = (request.is_some() && !hosted).then(BlockedSignals::new);
+    let is_interrupted = || held.as_ref().is_some_and(BlockedSignals::has_pending);
+    if request.is_some() {
+        remove_incomplete_loops(state_dir);
     }
     let (dir, mut locks, planned) = match name {
         Some(name) => {
-            let free = || {
-                apart
-                    .map(|apart| apart.planned(home, name, &plan.workspace))
+            let plan_worktree = || {
+                request
+                    .map(|request| request.plan(state_dir, name, &plan.workspace))
                     .transpose()
             };
-            let (planned, note) = make_room(home, name, free)?;
-            notes.extend(note);
-            let (dir, locks) = claim(home, name, &plan)?;
+            let (planned, warning) = free_name(state_dir, name, plan_worktree)?;
+            warnings.extend(warning);
+            let (dir, locks) = claim_name(state_dir, name, &plan)?;
             (dir, locks, planned)
         }
-        None => claim_free(home, &plan, apart)?,
+        None => claim_unused_name(state_dir, &plan, request)?,
     };
-    let made = match (apart, planned) {
-        (Some(apart), Some(planned)) => {
-            Some(apart.make(home, &dir, planned, &mut plan, &is_interrupted)?)
+    let worktree = match (request, planned) {
+        (Some(request), Some(planned)) => {
+            Some(request.create(state_dir, &dir, planned, &mut plan, &is_interrupted)?)
         }
         _ => None,
     };
-    locks.take_workspace(home, &dir, &plan)?;
+    locks.acquire_workspace(state_dir, &dir, &plan)?;
     let name = dir.name().to_owned();
     let created_ms = jiff::Timestamp::now().as_millisecond();
     let parent = std::env::var("RALPH_LOOP")
         .ok()
-        .filter(|parent| valid_name(parent));
+        .filter(|parent| is_valid_name(parent));
     if is_interrupted() {
-        return Err(Failure::broken("interrupted"));
+        return Err(CommandError::broken("interrupted"));
     }
-    plan.covered = Mask::of_environment().cover_all(plan.typed_mut());
-    let header = Header {
+    plan.redacted = Redactor::from_env().redact_all(plan.user_text_mut());
+    let header = JournalHeader {
         name,
-        id: new_id()?,
+        id: random_id()?,
         created_ms,
         parent,
         background,
@@ -111,87 +114,104 @@ pub(crate) fn prepare(
         plan: plan.clone(),
     };
     drop(Journal::create(&dir, &header)?);
-    notes.extend(made.map(Made::keep).unwrap_or_default());
-    Ok(Prepared {
+    warnings.extend(worktree.map(NewWorktree::keep).unwrap_or_default());
+    Ok(PreparedLoop {
         dir,
         locks,
         plan,
-        notes,
+        warnings,
     })
 }
 
-/// Makes a loop's directory, and takes its lock.
-fn claim(home: &Home, name: &str, plan: &Plan) -> Result<(LoopDir, Locks), Failure> {
-    let dir = home.loop_dir(name);
+/// Creates a loop's directory and acquires its lock.
+fn claim_name(
+    state_dir: &StateDir,
+    name: &str,
+    plan: &Plan,
+) -> Result<(LoopDir, LoopLocks), CommandError> {
+    let dir = state_dir.loop_dir(name);
     dir.create()?;
-    let locks = Locks::of(&dir, plan)?;
+    let locks = LoopLocks::acquire_own(&dir, plan)?;
     Ok((dir, locks))
 }
 
-type Claimed = (LoopDir, Locks, Option<Worktree>);
+type ClaimedName = (LoopDir, LoopLocks, Option<Worktree>);
 
-/// The same with the smallest name that is free, though others may be looking for one right now.
-fn claim_free(home: &Home, plan: &Plan, apart: Option<&Wanted>) -> Result<Claimed, Failure> {
+/// Claims the smallest unused name. Other processes may be doing the same, so this retries.
+fn claim_unused_name(
+    state_dir: &StateDir,
+    plan: &Plan,
+    request: Option<&WorktreeRequest>,
+) -> Result<ClaimedName, CommandError> {
     let mut tries = 0;
     let mut taken = Vec::new();
     loop {
-        let name = home.free_name(&plan.workspace, &taken)?;
-        match claim(home, &name, plan) {
+        let name = state_dir.free_name(&plan.workspace, &taken)?;
+        match claim_name(state_dir, &name, plan) {
             Ok((dir, locks)) if !dir.journal().exists() => {
-                let Some(apart) = apart else {
+                let Some(request) = request else {
                     return Ok((dir, locks, None));
                 };
-                // With the lock: nobody else makes a worktree of this name now.
-                if !apart.is_taken(home, &name) {
-                    let planned = apart
-                        .planned(home, &name, &plan.workspace)
-                        .inspect_err(|_| abandon(&dir))?;
+                // The lock keeps others from creating a worktree of this name now.
+                if !request.is_taken(state_dir, &name) {
+                    let planned = request
+                        .plan(state_dir, &name, &plan.workspace)
+                        .inspect_err(|_| discard_new_dir(&dir))?;
                     return Ok((dir, locks, Some(planned)));
                 }
-                abandon(&dir);
+                discard_new_dir(&dir);
                 taken.push(name);
             }
-            Err(failure) if tries > 20 || !home.loop_dir(&name).path().exists() => {
-                return Err(failure);
+            Err(error) if tries > 20 || !state_dir.loop_dir(&name).path().exists() => {
+                return Err(error);
             }
             _ => tries += 1,
         }
     }
 }
 
-/// If everything of the last loop in this workspace was killed at once, its agent may still be at work here.
-pub(crate) fn sweep_before(home: &Home, workspace: &Path) -> Result<(), Failure> {
-    if let Some(last) = last_holder(&home.workspace_lock_path(workspace)?) {
-        // A loop that cannot be read is no reason against another.
-        let _ = Visit::in_home(home.clone(), &last.loop_name);
+/// Ends processes that a crashed loop left in this workspace: its agent may still be working there.
+/// Returns warnings.
+pub(crate) fn sweep_workspace(
+    state_dir: &StateDir,
+    workspace: &Path,
+) -> Result<Vec<String>, CommandError> {
+    if let Some(last) = last_lock_holder(&state_dir.workspace_lock_path(workspace)?) {
+        // A loop that cannot be read must not keep another from starting.
+        if let Ok(handle) = LoopHandle::open_in(state_dir.clone(), &last.loop_name) {
+            return Ok(handle.warnings);
+        }
     }
-    Ok(())
+    Ok(Vec::new())
 }
 
-/// An ended loop's name may be used again, and where that one is now is said unless it was done; one that could
-/// go on may not. Nothing is moved before `free` says that nothing else is in the way.
-fn make_room<T>(
-    home: &Home,
+/// Frees the name of an ended loop by archiving it; returns a warning unless that loop was done. A
+/// loop that can be resumed keeps its name. Nothing is moved unless `check` succeeds.
+fn free_name<T>(
+    state_dir: &StateDir,
     name: &str,
-    free: impl Fn() -> Result<T, Failure>,
-) -> Result<(T, Option<String>), Failure> {
-    let dir = home.loop_dir(name);
+    check: impl Fn() -> Result<T, CommandError>,
+) -> Result<(T, Option<String>), CommandError> {
+    let dir = state_dir.loop_dir(name);
     if !dir.journal().exists() {
-        return Ok((free()?, None));
+        return Ok((check()?, None));
     }
-    // Held until it is out of the way: another may be starting under the same name right now.
-    let lock = lock_away(&dir);
+    // Hold the lock until the loop is archived: another process may be starting under this name.
+    let lock = lock_for_removal(&dir);
     if !dir.journal().exists() {
-        return Ok((free()?, None));
+        return Ok((check()?, None));
     }
     let _lock = lock?;
     let state = cache::read(&dir)?.state;
     let status = state.status(false);
     if matches!(status, Status::Paused | Status::Crashed) {
-        return Err(Failure::usage(
-            format!("the loop {name:?} is {}, and could go on", status.word()),
+        return Err(CommandError::usage(
             format!(
-                "ralph resume {name} goes on, ralph rm {name} removes it; or choose another --name"
+                "the loop {name:?} is {} and can be resumed",
+                status.as_str()
+            ),
+            format!(
+                "ralph resume {name} continues it, ralph rm {name} removes it; or choose another --name"
             ),
         ));
     }
@@ -200,31 +220,31 @@ fn make_room<T>(
         .worktree
         .filter(|worktree| worktree.path.exists())
     {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             format!(
-                "the loop {name:?} of before still has its worktree: {}",
+                "the previous loop {name:?} still has its worktree: {}",
                 worktree.path.display()
             ),
             format!(
-                "ralph rm {name} --worktree removes both, --keep-worktree the loop alone; or choose another --name"
+                "ralph rm {name} --worktree removes both, --keep-worktree only the loop; or choose another --name"
             ),
         ));
     }
-    let free = free()?;
-    let place = home.archive(name)?;
-    let word = status.word();
-    let note = format!(
-        "the loop {name:?} of before, which is {word}, is now in {}",
-        place.display()
+    let checked = check()?;
+    let archived = state_dir.archive(name)?;
+    let warning = format!(
+        "the previous loop {name:?} ({}) was archived in {}",
+        status.as_str(),
+        archived.display()
     );
-    Ok((free, (status != Status::Done).then_some(note)))
+    Ok((checked, (status != Status::Done).then_some(warning)))
 }
 
-/// What tells a loop, or a message, from every other.
-pub(crate) fn new_id() -> Result<String, Failure> {
+/// Returns a random 64-bit ID, hex-encoded.
+pub(crate) fn random_id() -> Result<String, CommandError> {
     let mut bytes = [0; 8];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
-        .map_err(Failure::broken)?;
+        .map_err(CommandError::broken)?;
     Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
 }

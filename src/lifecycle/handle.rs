@@ -1,105 +1,113 @@
-//! A loop that a verb is about to look at: found by name, and swept if it crashed.
+//! Opens a loop by name, and cleans up after it if it crashed.
 
-use super::failure::{Failure, warn};
+use super::error::CommandError;
 use super::session;
-use crate::engine::Status;
-use crate::engine::format::processes;
-use crate::process::exemptions::{Friend, Friends};
+use crate::engine::{ProcessIdentity, Status};
+use crate::engine::format::process_count;
+use crate::process::exemptions::{ExemptProcess, Exemptions};
 use crate::process::orphans;
 use crate::process::tree::start_time;
-use crate::store::{Holder, Home, Lock, LoopDir, View, holder, view_with_inbox};
+use crate::store::{
+    FileLock, LockHolder, LoopDir, LoopView, StateDir, lock_holder, view_with_inbox,
+};
 use std::time::{Duration, Instant};
 
-/// A loop as it stands.
-pub(crate) struct Visit {
-    pub(crate) home: Home,
+/// An opened loop: its directory and a snapshot of its state.
+pub(crate) struct LoopHandle {
+    pub(crate) state_dir: StateDir,
     pub(crate) dir: LoopDir,
-    pub(crate) view: View,
-    /// Whether somebody has it under way: a runner, or a session.
+    pub(crate) view: LoopView,
+    /// Whether a runner or a session is working on it.
     pub(crate) held: bool,
+    /// Warnings from cleaning up after a crash, for the caller to show.
+    pub(crate) warnings: Vec<String>,
 }
 
-impl Visit {
-    /// Finds a loop. If all of its runner's processes were killed at once, what they left is ended now.
-    pub(crate) fn to(name: &str) -> Result<Self, Failure> {
-        Self::in_home(Home::locate()?, name)
+impl LoopHandle {
+    /// Opens a loop. If its runner and warden were killed together, the processes they left behind
+    /// are ended now.
+    pub(crate) fn open(name: &str) -> Result<Self, CommandError> {
+        Self::open_in(StateDir::locate()?, name)
     }
 
-    /// As [`Visit::to`], in this state directory.
-    pub(crate) fn in_home(home: Home, name: &str) -> Result<Self, Failure> {
-        let dir = home.find(name)?;
-        // In this order: what a runner wrote before it let go is then in the view.
+    /// Like [`LoopHandle::open`], in the given state directory.
+    pub(crate) fn open_in(state_dir: StateDir, name: &str) -> Result<Self, CommandError> {
+        let dir = state_dir.find_loop(name)?;
+        // Read the view after the lock, so that it includes everything that a runner which has just
+        // exited wrote.
         let held = is_held(&dir);
         let view = view_with_inbox(&dir)?;
-        let held = held || session::has(&view.state);
-        let visit = Self {
-            home,
+        let held = held || session::is_active(&view.state);
+        let mut handle = Self {
+            state_dir,
             dir,
             view,
             held,
+            warnings: Vec::new(),
         };
-        let rebooted = orphans::booted_since(visit.view.state.wall_ms);
-        if visit.status() == Status::Crashed && !visit.is_inside() && !rebooted {
-            visit.sweep()?;
+        let rebooted = orphans::booted_since(handle.view.state.wall_ms);
+        if handle.status() == Status::Crashed && !handle.is_own_loop() && !rebooted {
+            handle.sweep()?;
         }
-        Ok(visit)
+        Ok(handle)
     }
 
-    /// As [`Visit::to`], for a verb that an agent may not use on its own loop.
-    pub(crate) fn as_operator(name: &str) -> Result<Self, Failure> {
-        let visit = Self::to(name)?;
-        if visit.is_inside() {
-            return Err(Failure::usage(
-                format!("this is the agent of {name:?}: it cannot steer its own loop"),
-                "an agent has ralph done and ralph blocked WHY",
+    /// Like [`LoopHandle::open`], for a command that an agent may not use on its own loop.
+    pub(crate) fn open_as_operator(name: &str) -> Result<Self, CommandError> {
+        let handle = Self::open(name)?;
+        if handle.is_own_loop() {
+            return Err(CommandError::usage(
+                format!("an agent cannot control its own loop ({name:?})"),
+                "agents can use ralph done and ralph blocked WHY",
             ));
         }
-        Ok(visit)
+        Ok(handle)
     }
 
-    /// As [`Visit::to`], for a verb that would wait for itself from inside that loop.
-    pub(crate) fn as_outsider(name: &str) -> Result<Self, Failure> {
-        let visit = Self::to(name)?;
-        if visit.is_inside() {
-            return Err(Failure::usage(
-                format!("this is inside of {name:?}, which cannot end before this does"),
-                "only from outside can a loop be waited for",
+    /// Like [`LoopHandle::open`], for a command that would deadlock on its own loop.
+    pub(crate) fn open_to_wait(name: &str) -> Result<Self, CommandError> {
+        let handle = Self::open(name)?;
+        if handle.is_own_loop() {
+            return Err(CommandError::usage(
+                format!("an agent cannot wait for its own loop ({name:?})"),
+                "the loop ends only after this command does; wait for it from outside",
             ));
         }
-        Ok(visit)
+        Ok(handle)
     }
 
     pub(crate) fn status(&self) -> Status {
         self.view.state.status(self.held)
     }
 
-    fn is_inside(&self) -> bool {
+    /// Whether this process was started by the loop's own agent.
+    fn is_own_loop(&self) -> bool {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        // A command that is told of endings knows the loop, too, but is in none of its iterations.
+        // `--notify` commands have RALPH_LOOP too, but belong to no iteration.
         let by_name = set("RALPH_ITERATION")
             .and(set("RALPH_LOOP"))
             .is_some_and(|name| name == self.view.header.name);
         by_name || orphans::is_inside(&self.view.header.id)
     }
 
-    /// Whether it is a session that has it: nobody holds the lock.
+    /// Whether a session is working on the loop, and no runner.
     pub(crate) fn is_in_session(&self) -> bool {
-        session::has(&self.view.state) && !is_held(&self.dir)
+        session::is_active(&self.view.state) && !is_held(&self.dir)
     }
 
-    fn sweep(&self) -> Result<(), Failure> {
-        let me = Holder {
+    fn sweep(&mut self) -> Result<(), CommandError> {
+        let me = LockHolder {
             pid: std::process::id(),
             loop_name: self.dir.name().into(),
-            ..Holder::default()
+            ..LockHolder::default()
         };
-        let _lock = match Lock::take(&self.dir.lock(), &me) {
+        let _lock = match FileLock::acquire(&self.dir.lock(), &me) {
             Ok(Ok(lock)) => lock,
             Ok(Err(_)) => return Ok(()),
-            // Whoever may only read this may still be told where it stands.
-            Err(error) if error.is_refused() => {
-                warn(format!(
-                    "{:?} had crashed, and what it may have left was not looked for: {error}",
+            // Someone who may only read the loop can still ask for its status.
+            Err(error) if error.is_inaccessible() => {
+                self.warnings.push(format!(
+                    "{:?} had crashed; cannot look for processes it left behind: {error}",
                     self.dir.name()
                 ));
                 return Ok(());
@@ -110,21 +118,21 @@ impl Visit {
         let patience = [grace.term_ms, grace.survivor_ms].map(Duration::from_millis);
         let (swept, survivors) = orphans::sweep(
             &self.view.header.id,
-            // The process of a session is its client's.
-            state.process.filter(|_| !state.is_inside()),
-            &friends(&self.home),
+            // In a session, the process belongs to the client.
+            state.process.filter(|_| !state.is_in_session()),
+            &exemptions(&self.state_dir),
             patience[0],
             patience[1],
         );
         if swept > 0 {
-            warn(format!(
+            self.warnings.push(format!(
                 "{:?} had crashed: ended {} that it left behind",
                 self.dir.name(),
-                processes(swept)
+                process_count(swept)
             ));
         }
         if !survivors.is_empty() {
-            warn(format!(
+            self.warnings.push(format!(
                 "these processes of {:?} cannot be ended: {survivors:?}",
                 self.dir.name()
             ));
@@ -133,20 +141,19 @@ impl Visit {
     }
 }
 
-/// Those who are left alone by every sweep: whoever holds the lock of a loop in the background, with all below, and
-/// the process that holds its window.
-pub(crate) fn friends(home: &Home) -> Friends {
-    let home = home.clone();
-    Friends::registered(move || {
-        let friend = |(pid, start_time): (u32, u64), with_all_below: bool| Friend {
-            pid,
-            start_time,
-            with_all_below,
+/// The processes that no sweep may end: the holders of background loops' locks with their
+/// descendants, and the processes that host their windows.
+pub(crate) fn exemptions(state_dir: &StateDir) -> Exemptions {
+    let state_dir = state_dir.clone();
+    Exemptions::new(move || {
+        let exempt = |process: ProcessIdentity, with_descendants: bool| ExemptProcess {
+            process,
+            with_descendants,
         };
-        let all = home.in_background().into_iter();
+        let all = state_dir.background_holders().into_iter();
         all.flat_map(|holder| {
-            let hosts = holder.host.map(|host| friend(host, false));
-            [Some(friend((holder.pid, holder.start_time), true)), hosts]
+            let host = holder.host.map(|host| exempt(host, false));
+            [Some(exempt(holder.process(), true)), host]
         })
         .flatten()
         .collect()
@@ -154,18 +161,18 @@ pub(crate) fn friends(home: &Home) -> Friends {
 }
 
 /// How long the processes of a killed runner may take to die.
-const DYING: Duration = Duration::from_secs(1);
+const EXIT_GRACE: Duration = Duration::from_secs(1);
 
-/// Whether a runner lives. Where the one who took the lock is dead, those who share it are about to go:
-/// they are given the time, so that a loop that was just killed does not seem to run. Nor does one that somebody
-/// clears up after.
+/// Whether a live runner holds the loop's lock. If the process that took it is dead, waits briefly
+/// for those that inherited it to exit, so that a loop that was just killed does not look alive.
+/// A lock held only to clean up does not count.
 pub(crate) fn is_held(dir: &LoopDir) -> bool {
-    let begun = Instant::now();
-    while let Some(holder) = holder(&dir.lock()) {
+    let started = Instant::now();
+    while let Some(holder) = lock_holder(&dir.lock()) {
         let dead = holder.start_time != 0 && start_time(holder.pid) != Some(holder.start_time);
-        let passing = holder.is_passing();
-        if !(dead || passing) || begun.elapsed() > DYING {
-            return !passing;
+        let transient = holder.is_transient();
+        if !(dead || transient) || started.elapsed() > EXIT_GRACE {
+            return !transient;
         }
         std::thread::sleep(Duration::from_millis(5));
     }

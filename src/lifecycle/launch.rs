@@ -1,12 +1,12 @@
-//! How a loop gets into the background: a supervisor of its own, in a window of tmux or without one.
+//! Starts the supervisor of a background loop, in a tmux window or as a plain process.
 
-use super::failure::Failure;
-use super::tmux::{SESSION, Tmux, Trouble};
-use super::watch::STACK;
+use super::error::CommandError;
+use super::tmux::{SESSION, Tmux, TmuxError};
+use super::watcher::THREAD_STACK_SIZE;
 use crate::os;
-use crate::process::file_watcher::Notices;
+use crate::process::file_watcher::FileWatcher;
 use crate::store::dir::append_file;
-use crate::store::{Home, LoopDir, cache, holder};
+use crate::store::{LoopDir, StateDir, cache, lock_holder};
 use rustix::fs::{FileType, Mode};
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,139 +17,149 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// How long a supervisor may take to begin.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// It is noticed as soon as it begins; how often to look whether it is gone instead, or where nothing is noticed.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How long a supervisor may take to start.
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// The file watcher reports a start at once. This is how often to check for an early exit, and for
+/// a start where the watcher does not work.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Whether loops can live in this tmux, and what can be done if they cannot.
-pub(crate) fn usable(tmux: Option<&Tmux>, otherwise: &str) -> Result<(), Failure> {
+/// Checks that tmux can be used, if it is requested. `alternative` completes the hint.
+pub(crate) fn check_tmux(tmux: Option<&Tmux>, alternative: &str) -> Result<(), CommandError> {
     if tmux.is_none() {
         return Ok(());
     }
-    Tmux::look().map_err(|trouble| match trouble {
-        Trouble::Missing => {
-            Failure::usage("tmux is not installed", format!("install it{otherwise}"))
+    Tmux::check_version().map_err(|error| match error {
+        TmuxError::NotInstalled => {
+            CommandError::usage("tmux is not installed", format!("install it{alternative}"))
         }
-        Trouble::Old(version) => Failure::usage(
+        TmuxError::TooOld(version) => CommandError::usage(
             format!("{version} is too old: ralph needs tmux 3.0"),
-            format!("update it{otherwise}"),
+            format!("update it{alternative}"),
         ),
     })
 }
 
-/// Where a loop in the background is, in words.
-pub(crate) fn place(name: &str, tmux: Option<&Tmux>) -> String {
+/// Where a background loop runs: `tmux: ralph:NAME` or `background`.
+pub(crate) fn location_text(name: &str, tmux: Option<&Tmux>) -> String {
     tmux.map_or_else(
         || "background".into(),
         |_| format!("tmux: {SESSION}:{name}"),
     )
 }
 
-/// Starts a supervisor for a loop that nobody holds, and waits until it does.
-pub(crate) fn launch(home: &Home, dir: &LoopDir, tmux: Option<&Tmux>) -> Result<(), Failure> {
-    let complaint = complaint(dir);
-    let _ = std::fs::remove_file(&complaint);
-    // A lock or a pipe of the caller's must not stay with a loop, or with a tmux server, that outlives him.
-    os::keep_files();
-    // What it did before is no sign of life.
+/// Starts the supervisor of a loop that is not running, and waits until it holds the loop's lock.
+pub(crate) fn launch(
+    state_dir: &StateDir,
+    dir: &LoopDir,
+    tmux: Option<&Tmux>,
+) -> Result<(), CommandError> {
+    let error_file = start_error_file(dir);
+    let _ = std::fs::remove_file(&error_file);
+    // The loop and the tmux server outlive this process: they must not inherit its locks and pipes.
+    os::set_cloexec_on_open_files();
+    // Only what is added to the journal from now on shows that the supervisor has started.
     let before = cache::read(dir)?.offset;
-    let mut notices = Notices::open();
+    let mut watcher = FileWatcher::open();
     for path in [dir.path(), &dir.lock(), &dir.journal()] {
-        notices.watch(path);
+        watcher.watch(path);
     }
     let mut child = None;
     match tmux {
-        Some(tmux) => in_window(home, dir, tmux)?,
-        None => child = Some(alone(home, dir).map_err(Failure::broken)?),
+        Some(tmux) => open_window(state_dir, dir, tmux)?,
+        None => child = Some(spawn_detached(state_dir, dir).map_err(CommandError::broken)?),
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
-        // Registered, too: whoever started this may be swept at once, and what was born below with it.
-        if holder(&dir.lock()).is_some_and(|holder| holder.background) {
+        // Wait until it is registered: our caller may be swept at any moment, and an unregistered
+        // supervisor with it.
+        if lock_holder(&dir.lock()).is_some_and(|holder| holder.background) {
             return Ok(());
         }
-        if let Ok(words) = std::fs::read_to_string(&complaint) {
-            let _ = std::fs::remove_file(&complaint);
-            return Err(Failure::passed_on(&words));
+        if let Ok(text) = std::fs::read_to_string(&error_file) {
+            let _ = std::fs::remove_file(&error_file);
+            return Err(CommandError::from_json(&text));
         }
-        let gone = child
+        let exited = child
             .as_mut()
             .is_some_and(|child: &mut Child| child.try_wait().is_ok_and(|end| end.is_some()));
-        // It may have done all it had to do between two looks.
-        if has_begun(dir, before) {
+        // A short loop may have run from start to end between two checks.
+        if has_started(dir, before) {
             return Ok(());
         }
-        if gone || begun.elapsed() > PATIENCE {
+        if exited || started.elapsed() > START_TIMEOUT {
             return Err(
-                Failure::broken("the supervisor did not begin").with_hint(format!(
-                    "see {}; ralph resume {} tries again",
+                CommandError::broken("the supervisor did not start").with_hint(format!(
+                    "see {}; ralph resume {} retries",
                     dir.console_log().display(),
                     dir.name()
                 )),
             );
         }
-        notices.wait(LOOK_AGAIN);
+        watcher.wait(POLL_INTERVAL);
     }
 }
 
-/// Whether a runner has written to a journal that was so long before: it then had the lock, and registered.
-fn has_begun(dir: &LoopDir, before: u64) -> bool {
+/// Whether a runner has added to the journal since it had the length `before`. It has then held the
+/// lock.
+fn has_started(dir: &LoopDir, before: u64) -> bool {
     cache::read(dir).is_ok_and(|view| view.offset > before)
 }
 
-/// A plain process in a session of its own.
-fn alone(home: &Home, dir: &LoopDir) -> io::Result<Child> {
+/// Starts the supervisor as a plain process in its own session.
+fn spawn_detached(state_dir: &StateDir, dir: &LoopDir) -> io::Result<Child> {
     let log = append_file(&dir.console_log())?;
     let mut command = Command::new(std::env::current_exe()?);
     command
-        .args(words(home, dir))
+        .args(supervisor_args(state_dir, dir))
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log);
-    os::in_own_session(&mut command);
+    os::set_new_session(&mut command);
     command.spawn()
 }
 
-fn words(home: &Home, dir: &LoopDir) -> Vec<OsString> {
+fn supervisor_args(state_dir: &StateDir, dir: &LoopDir) -> Vec<OsString> {
     vec![
         "__supervise".into(),
         dir.name().into(),
         "--state-dir".into(),
-        home.root().into(),
+        state_dir.root().into(),
     ]
 }
 
-/// A window. A window's environment is its server's, so this one's goes there through a pipe that only its owner
-/// can open: it is on no command line and in no file.
-fn in_window(home: &Home, dir: &LoopDir, tmux: &Tmux) -> Result<(), Failure> {
+/// Opens a tmux window for the supervisor. The window gets the tmux server's environment, so ours
+/// is sent through a named pipe that only its owner can open. It appears on no command line and in
+/// no file.
+fn open_window(state_dir: &StateDir, dir: &LoopDir, tmux: &Tmux) -> Result<(), CommandError> {
     let pipe = dir.path().join("environment");
     let _ = std::fs::remove_file(&pipe);
-    let made = rustix::fs::mknodat(
+    let created = rustix::fs::mknodat(
         rustix::fs::CWD,
         &pipe,
         FileType::Fifo,
         Mode::RUSR | Mode::WUSR,
         0,
     );
-    made.map_err(|error| Failure::broken(format!("cannot make {}: {error}", pipe.display())))?;
-    let exe = std::env::current_exe().map_err(Failure::broken)?;
+    created.map_err(|error| {
+        CommandError::broken(format!("cannot create {}: {error}", pipe.display()))
+    })?;
+    let exe = std::env::current_exe().map_err(CommandError::broken)?;
     let mut program = vec![exe.into_os_string()];
-    program.extend(words(home, dir));
+    program.extend(supervisor_args(state_dir, dir));
     program.extend(["--environment".into(), pipe.clone().into_os_string()]);
     let sent = tmux
         .open_window(dir.name(), &program)
         .map_err(|error| {
-            Failure::broken(format!("tmux cannot open a window: {error}"))
-                .with_hint("--no-tmux does without")
+            CommandError::broken(format!("tmux cannot open a window: {error}"))
+                .with_hint("--no-tmux works without it")
         })
-        .and_then(|()| send_environment(&pipe).map_err(Failure::broken));
+        .and_then(|()| send_environment(&pipe).map_err(CommandError::broken));
     let _ = std::fs::remove_file(&pipe);
     sent
 }
 
-/// What comes after the last variable: without it, whoever sent them was killed.
-pub(crate) const END: &[u8] = b"\0";
+/// Follows the last variable. If it is missing, the sender was killed.
+pub(crate) const ENVIRONMENT_END: &[u8] = b"\0";
 
 fn send_environment(pipe: &Path) -> io::Result<()> {
     let mut all = Vec::new();
@@ -158,29 +168,31 @@ fn send_environment(pipe: &Path) -> io::Result<()> {
             all.extend_from_slice(part);
         }
     }
-    all.extend_from_slice(END);
-    let (pipe, (tell, told)) = (pipe.to_owned(), channel());
-    // The kernel lets the pipe be opened once somebody reads it. Who never comes is not waited for, and then this
-    // thread goes with the process.
+    all.extend_from_slice(ENVIRONMENT_END);
+    let (pipe, (sender, receiver)) = (pipe.to_owned(), channel());
+    // Opening the pipe blocks until the window's program reads it. If that never happens, this
+    // thread ends with the process.
     std::thread::Builder::new()
-        .stack_size(STACK)
+        .stack_size(THREAD_STACK_SIZE)
         .spawn(move || {
             let sent = File::options()
                 .write(true)
                 .open(&pipe)
                 .and_then(|mut file| file.write_all(&all));
-            let _ = tell.send(sent);
+            let _ = sender.send(sent);
         })?;
     let late = || {
         io::Error::new(
             io::ErrorKind::TimedOut,
-            "the window's program did not begin",
+            "the window's program did not start",
         )
     };
-    told.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(late()))
+    receiver
+        .recv_timeout(START_TIMEOUT)
+        .unwrap_or_else(|_| Err(late()))
 }
 
-/// Where a supervisor says why it could not begin.
-pub(crate) fn complaint(dir: &LoopDir) -> PathBuf {
+/// Where a supervisor writes why it could not start.
+pub(crate) fn start_error_file(dir: &LoopDir) -> PathBuf {
     dir.path().join("complaint")
 }

@@ -1,88 +1,101 @@
-//! The locks of a loop that is about to run: its own, and its workspace's.
+//! Acquires the locks of a loop that is about to run: its own and its workspace's.
 
-use super::failure::Failure;
-use crate::engine::Plan;
+use super::error::CommandError;
+use crate::engine::{Plan, ProcessIdentity};
 use crate::process::tree::start_time;
-use crate::store::{Holder, Home, Lock, LoopDir, rfc3339};
+use crate::store::{FileLock, LockHolder, LoopDir, StateDir, rfc3339};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The locks of a loop that is about to run.
-pub(crate) struct Locks {
-    _own: Lock,
-    workspace: Option<Lock>,
+/// The locks of a loop. They are released on drop.
+pub(crate) struct LoopLocks {
+    _own: FileLock,
+    workspace: Option<FileLock>,
 }
 
-impl Locks {
-    /// Takes both, or says who has them.
-    pub(crate) fn take(home: &Home, dir: &LoopDir, plan: &Plan) -> Result<Self, Failure> {
-        Self::take_as(&me(dir, &plan.workspace), home, dir, plan)
+impl LoopLocks {
+    /// Acquires both locks; if another process holds one, the error names it.
+    pub(crate) fn acquire(
+        state_dir: &StateDir,
+        dir: &LoopDir,
+        plan: &Plan,
+    ) -> Result<Self, CommandError> {
+        Self::acquire_as(&this_process(dir, &plan.workspace), state_dir, dir, plan)
     }
 
-    /// The same for a supervisor in the background, perhaps in a window: it registers as one that is left alone.
-    pub(crate) fn take_in_background(
-        home: &Home,
+    /// Acquires both locks for a background supervisor. Registering as one exempts it from sweeps.
+    pub(crate) fn acquire_in_background(
+        state_dir: &StateDir,
         dir: &LoopDir,
         plan: &Plan,
         in_window: bool,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandError> {
         let host = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get() as u32);
         let host = host
             .filter(|_| in_window)
-            .and_then(|pid| Some((pid, start_time(pid)?)));
-        let holder = Holder {
+            .and_then(|pid| {
+                let start_time = start_time(pid)?;
+                Some(ProcessIdentity { pid, start_time })
+            });
+        let holder = LockHolder {
             background: true,
             host,
-            ..me(dir, &plan.workspace)
+            ..this_process(dir, &plan.workspace)
         };
-        Self::take_as(&holder, home, dir, plan)
+        Self::acquire_as(&holder, state_dir, dir, plan)
     }
 
-    fn take_as(holder: &Holder, home: &Home, dir: &LoopDir, plan: &Plan) -> Result<Self, Failure> {
+    fn acquire_as(
+        holder: &LockHolder,
+        state_dir: &StateDir,
+        dir: &LoopDir,
+        plan: &Plan,
+    ) -> Result<Self, CommandError> {
         let mut locks = Self {
-            _own: take_own(dir, holder)?,
+            _own: acquire_own_lock(dir, holder)?,
             workspace: None,
         };
-        locks.take_workspace(home, dir, plan)?;
+        locks.acquire_workspace(state_dir, dir, plan)?;
         Ok(locks)
     }
 
-    /// Takes the loop's own.
-    pub(crate) fn of(dir: &LoopDir, plan: &Plan) -> Result<Self, Failure> {
+    /// Acquires only the loop's own lock.
+    pub(crate) fn acquire_own(dir: &LoopDir, plan: &Plan) -> Result<Self, CommandError> {
         Ok(Self {
-            _own: take_own(dir, &me(dir, &plan.workspace))?,
+            _own: acquire_own_lock(dir, &this_process(dir, &plan.workspace))?,
             workspace: None,
         })
     }
 
-    /// Takes that of the workspace as well. One that is gone needs none: the runner says so.
-    pub(crate) fn take_workspace(
+    /// Acquires the workspace's lock as well. A worktree that no longer exists is not locked; the
+    /// runner reports it.
+    pub(crate) fn acquire_workspace(
         &mut self,
-        home: &Home,
+        state_dir: &StateDir,
         dir: &LoopDir,
         plan: &Plan,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandError> {
         if plan.share_workspace || (plan.worktree.is_some() && !plan.workspace.exists()) {
             return Ok(());
         }
         let (path, holder) = (
-            home.workspace_lock_path(&plan.workspace)?,
-            me(dir, &plan.workspace),
+            state_dir.workspace_lock_path(&plan.workspace)?,
+            this_process(dir, &plan.workspace),
         );
-        let taken = Lock::take(&path, &holder)?;
+        let taken = FileLock::acquire(&path, &holder)?;
         if taken
             .as_ref()
-            .is_err_and(|other| is_child(home, dir, &other.loop_name))
+            .is_err_and(|other| is_descendant(state_dir, dir, &other.loop_name))
         {
             return Ok(());
         }
         let lock = taken.map_err(|other| {
-            abandon(dir);
-            Failure::usage(
+            discard_new_dir(dir);
+            CommandError::usage(
                 format!(
-                    "the loop {:?} already works in this workspace ({})",
+                    "the loop {:?} is already running in this workspace ({})",
                     other.loop_name,
-                    who(&other)
+                    describe(&other)
                 ),
                 "wait for it, stop it, or allow both with --share-workspace",
             )
@@ -92,70 +105,70 @@ impl Locks {
     }
 }
 
-/// Takes back a loop's directory. One without a journal was made for this very try, and its lock is held: nobody else
-/// can have made it theirs.
-pub(crate) fn abandon(dir: &LoopDir) {
+/// Removes the directory of a loop that was not created after all. Without a journal it was made by
+/// this attempt, and its lock is held, so no other process can be using it.
+pub(crate) fn discard_new_dir(dir: &LoopDir) {
     if !dir.journal().exists() {
         let _ = std::fs::remove_file(dir.lock()).and_then(|()| std::fs::remove_dir(dir.path()));
     }
 }
 
-/// Whether an agent of that loop, or of a child of it, starts this one: a child may share its parent's workspace.
-fn is_child(home: &Home, dir: &LoopDir, elder: &str) -> bool {
-    let known = home.parent(dir.name());
+/// Whether this loop was started by an agent of `ancestor` or of one of its child loops: a child
+/// may share its parent's workspace.
+fn is_descendant(state_dir: &StateDir, dir: &LoopDir, ancestor: &str) -> bool {
+    let known = state_dir.parent(dir.name());
     let parent = known.or_else(|| {
         std::env::var("RALPH_LOOP")
             .ok()
             .filter(|_| !dir.journal().exists())
     });
-    home.is_ancestor(elder, parent)
+    state_dir.is_ancestor(ancestor, parent)
 }
 
-/// This process, as the holder of a loop's lock.
-fn me(dir: &LoopDir, workspace: &Path) -> Holder {
+fn this_process(dir: &LoopDir, workspace: &Path) -> LockHolder {
     let pid = std::process::id();
-    Holder {
+    LockHolder {
         pid,
         start_time: start_time(pid).unwrap_or(0),
         loop_name: dir.name().to_owned(),
         workspace: workspace.to_owned(),
         since: rfc3339(jiff::Timestamp::now().as_millisecond()),
-        ..Holder::default()
+        ..LockHolder::default()
     }
 }
 
-/// How long somebody may clear up after a crash.
-const CLEARING: Duration = Duration::from_secs(45);
+/// How long cleaning up after a crash may take.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(45);
 
-fn take_own(dir: &LoopDir, holder: &Holder) -> Result<Lock, Failure> {
-    let begun = Instant::now();
+fn acquire_own_lock(dir: &LoopDir, holder: &LockHolder) -> Result<FileLock, CommandError> {
+    let started = Instant::now();
     let taken = loop {
-        match Lock::take(&dir.lock(), holder)? {
-            // Whoever clears up after a crash is soon done, or has his hands full with what the crash has left.
-            Err(other) if other.is_passing() && begun.elapsed() < CLEARING => {}
+        match FileLock::acquire(&dir.lock(), holder)? {
+            // A process that cleans up after a crash releases the lock soon.
+            Err(other) if other.is_transient() && started.elapsed() < CLEANUP_TIMEOUT => {}
             taken => break taken,
         }
     };
     taken.map_err(|other| {
-        Failure::usage(
+        CommandError::usage(
             format!(
                 "the loop {:?} is already running ({})",
                 dir.name(),
-                who(&other)
+                describe(&other)
             ),
             format!(
-                "choose another name, or ralph status {0}, or ralph stop {0}",
+                "choose another name, or see ralph status {0}, or run ralph stop {0}",
                 dir.name()
             ),
         )
     })
 }
 
-/// Takes a loop's own lock alone, to put its directory out of the way, or says who has it.
-pub(crate) fn lock_away(dir: &LoopDir) -> Result<Lock, Failure> {
-    take_own(dir, &me(dir, Path::new("")))
+/// Acquires a loop's own lock in order to archive or remove its directory.
+pub(crate) fn lock_for_removal(dir: &LoopDir) -> Result<FileLock, CommandError> {
+    acquire_own_lock(dir, &this_process(dir, Path::new("")))
 }
 
-fn who(holder: &Holder) -> String {
+fn describe(holder: &LockHolder) -> String {
     format!("process {}, since {}", holder.pid, holder.since)
 }

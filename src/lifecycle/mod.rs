@@ -1,13 +1,16 @@
-//! Creates, finds, locks, opens, watches and launches loops. Commands and the library share it; nothing here prints.
+//! Creates, finds, locks, opens, watches and launches loops.
+//!
+//! Commands and the library share this module. It never prints: warnings are returned to the
+//! caller.
 
-pub mod create;
-pub mod failure;
-pub mod handle;
-pub mod launch;
-pub mod locks;
-pub mod placement;
-pub mod preconditions;
-pub mod scm_check;
-pub mod session;
-pub mod tmux;
-pub mod watch;
+pub(crate) mod create;
+pub(crate) mod error;
+pub(crate) mod handle;
+pub(crate) mod launch;
+pub(crate) mod locks;
+pub(crate) mod preconditions;
+pub(crate) mod scm_check;
+pub(crate) mod session;
+pub(crate) mod tmux;
+pub(crate) mod watcher;
+pub(crate) mod worktree_request;

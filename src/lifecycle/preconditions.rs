@@ -1,8 +1,9 @@
-//! Whether a loop could start here: its agent and its checks are there, and nothing claims the work yet.
+//! Checks that a loop can start: its agent and check commands are installed, and its done file is
+//! absent.
 
-use super::failure::Failure;
+use super::error::CommandError;
 use crate::agent::script;
-use crate::config::{Settings, Stack, agents};
+use crate::config::{LayerStack, Settings, agents};
 use crate::engine::Plan;
 use crate::engine::plan::{Agent, SCRIPT};
 use crate::os::program;
@@ -11,85 +12,85 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Whether a loop with this plan could start here.
-pub(crate) fn ready(plan: &Plan, stack: &Stack) -> Result<(), Failure> {
-    installed(plan, stack)?;
-    nothing_claimed_yet(plan, stack)
+/// Checks that a loop with this plan can start.
+pub(crate) fn check_ready(plan: &Plan, stack: &LayerStack) -> Result<(), CommandError> {
+    check_installed(plan, stack)?;
+    check_done_file(plan, stack)
 }
 
-/// Whether the programs that it needs are there.
-pub(crate) fn installed(plan: &Plan, stack: &Stack) -> Result<(), Failure> {
-    let own = Settings::of(stack).agents;
+/// Checks that the programs the loop needs are installed.
+pub(crate) fn check_installed(plan: &Plan, stack: &LayerStack) -> Result<(), CommandError> {
+    let custom = Settings::from_layers(stack).agents;
     for agent in plan.agents() {
-        agent_exists(agent, &plan.workspace, &own)?;
+        check_agent(agent, &plan.workspace, &custom)?;
     }
-    checks_exist(plan)
+    check_commands(plan)
 }
 
-/// Whether an agent could be started in this directory.
-pub(crate) fn agent_exists(
+/// Checks that an agent can be started in `dir`. `custom` holds the agents defined in settings.
+pub(crate) fn check_agent(
     agent: &Agent,
     dir: &Path,
-    own: &BTreeMap<String, Value>,
-) -> Result<(), Failure> {
-    // An agent that is a function has no command.
+    custom: &BTreeMap<String, Value>,
+) -> Result<(), CommandError> {
+    // A function agent has no command.
     let Some(program) = agent.command.first() else {
         return Ok(());
     };
     if let Some(file) = program.strip_prefix(SCRIPT) {
         let text = std::fs::read_to_string(file).map_err(|error| {
-            Failure::usage(
+            CommandError::usage(
                 format!("cannot read the script {file}: {error}"),
-                "name a file, as in --agent script:demo.script",
+                "give a path, as in --agent script:demo.script",
             )
         })?;
         let parsed = script::parse(&text);
         return parsed.map(drop).map_err(|wrong| {
-            Failure::usage(
+            CommandError::usage(
                 format!("{file}:{}: {}", wrong.line, wrong.message),
-                "nothing was started; correct that line",
+                "fix that line; nothing was started",
             )
         });
     }
     match program::find(program, dir) {
-        None => Err(Failure::usage(
+        None => Err(CommandError::usage(
             format!(
-                "the agent {} is not installed: there is no program {program}",
+                "the agent {} is not installed: program {program} not found",
                 agent.name
             ),
-            agents::how_to_install(program, own)
+            agents::install_hint(program, custom)
                 .unwrap_or_else(|| "install it, or check its name and your PATH".into()),
         )),
-        Some(path) if path.is_dir() => Err(Failure::usage(
+        Some(path) if path.is_dir() => Err(CommandError::usage(
             format!("the agent's command is a directory: {program}"),
             "name the program in it",
         )),
-        Some(path) if !program::may_run(&path) => Err(Failure::usage(
-            format!("the agent's command may not be run: {program}"),
+        Some(path) if !program::is_executable(&path) => Err(CommandError::usage(
+            format!("the agent's command is not executable: {program}"),
             format!("chmod +x {}", path.display()),
         )),
         Some(_) => Ok(()),
     }
 }
 
-/// A file that is there already would be taken for the agent's claim.
-fn nothing_claimed_yet(plan: &Plan, stack: &Stack) -> Result<(), Failure> {
+/// A done file that already exists would count as the agent's claim.
+fn check_done_file(plan: &Plan, stack: &LayerStack) -> Result<(), CommandError> {
     match &plan.proof.file {
-        Some(file) if plan.workspace.join(file).exists() => Err(Failure::usage(
+        Some(file) if plan.workspace.join(file).exists() => Err(CommandError::usage(
             format!(
-                "{} {} is there already",
-                stack.name("done-file"),
+                "{} {} already exists",
+                stack.display_name("done-file"),
                 file.display()
             ),
-            "it is to show that the work is done: remove it, or name another",
+            "it must not exist until the work is done; remove it, or choose another file",
         )),
         _ => Ok(()),
     }
 }
 
-/// A check whose first word is a bare command that nobody has would be red for ever. The shell knows
-/// its own words, so it is asked.
-fn checks_exist(plan: &Plan) -> Result<(), Failure> {
+/// A check that starts with a missing command could never turn green. Asks the shell, because the
+/// command may be one of its builtins.
+fn check_commands(plan: &Plan) -> Result<(), CommandError> {
     if !plan.proof.preflight {
         return Ok(());
     }
@@ -108,12 +109,12 @@ fn checks_exist(plan: &Plan) -> Result<(), Failure> {
             .stderr(Stdio::null())
             .status();
         if known.is_ok_and(|status| !status.success()) {
-            return Err(Failure::usage(
+            return Err(CommandError::usage(
                 format!(
-                    "the check {:?} cannot run: there is no command {first}",
+                    "the check {:?} cannot run: command {first} not found",
                     check.command
                 ),
-                "install it, correct it, or start with --no-preflight if the agent is to bring it",
+                "install it, fix the check, or use --no-preflight if the agent will provide it",
             ));
         }
     }

@@ -1,96 +1,116 @@
-//! What may keep green work from being committed, said before a loop begins.
+//! Checks before a loop starts whether its SCM tasks can work.
 
-use super::failure::{Failure, warn};
+use super::error::CommandError;
 use crate::engine::Plan;
 use crate::engine::format::plural;
 use crate::engine::scm::COMMIT;
-use crate::git::{NoTree, Standing, Tree};
+use crate::git::{TreeStatus, WorkingTree, WorkingTreeError};
 use std::path::Path;
 
-/// How many files a warning names.
-const SHOWN: usize = 3;
-
-/// Refuses what cannot work, and warns of what may not. `name` is where the tasks were given.
-pub(crate) fn work_can_be_kept(plan: &Plan, name: &str) -> Result<(), Failure> {
+/// Returns an error if a task cannot work, and warnings about tasks that may fail. `name` is the
+/// flag or setting that the tasks come from.
+pub(crate) fn check_scm_tasks(plan: &Plan, name: &str) -> Result<Vec<String>, CommandError> {
     let tasks = &plan.scm.tasks;
-    if tasks.is_empty() {
-        return Ok(());
-    }
-    let asked = format!("{name} {}", plan.scm.tasks[0]);
-    let refused = |why: NoTree| refusal(&asked, &why, &plan.scm.command.join(" "), &plan.workspace);
-    let tree = Tree::around(&plan.scm.command, &plan.workspace).map_err(refused)?;
-    let standing = tree
-        .standing()
-        .map_err(|why| refused(NoTree::Broken(why)))?;
+    let Some(first) = tasks.first() else {
+        return Ok(Vec::new());
+    };
+    let requested = format!("{name} {first}");
+    let command = plan.scm.command.join(" ");
+    let error =
+        |why: WorkingTreeError| working_tree_error(&requested, &why, &command, &plan.workspace);
+    let tree = WorkingTree::find(&plan.scm.command, &plan.workspace).map_err(error)?;
+    let status = tree
+        .status()
+        .map_err(|why| error(WorkingTreeError::GitFailed(why)))?;
+    let mut warnings = Vec::new();
     if plan.proof.checks.is_empty() {
-        warn(format!(
-            "{name} {} is never done without a check: only green work is",
+        warnings.push(format!(
+            "{name} {} never runs without a check: it needs green checks",
             tasks.join(", ")
         ));
     }
     let commits = tasks.iter().any(|task| task == COMMIT);
-    let pushes = |task: &String| task.split_whitespace().next() == Some("push");
-    if let (true, Some(why)) = (commits, &standing.nobody) {
-        return Err(Failure::usage(
-            format!("git does not know who commits: {why}"),
+    if let (true, Some(why)) = (commits, &status.missing_identity) {
+        return Err(CommandError::usage(
+            format!("git has no committer identity: {why}"),
             "git config user.name \"…\" && git config user.email \"…\"",
         ));
     }
-    let plainly = tasks.iter().any(|task| task == "push");
-    for warning in warnings(&standing, commits, tasks.iter().any(pushes), plainly) {
-        warn(warning);
-    }
-    Ok(())
+    let pushes = |task: &String| task.split_whitespace().next() == Some("push");
+    let plain_push = tasks.iter().any(|task| task == "push");
+    warnings.extend(status_warnings(
+        &status,
+        commits,
+        tasks.iter().any(pushes),
+        plain_push,
+    ));
+    Ok(warnings)
 }
 
-fn warnings(standing: &Standing, commits: bool, pushes: bool, plainly: bool) -> Vec<String> {
-    let mut all = Vec::new();
-    let changed = &standing.changed;
-    if commits && !changed.is_empty() {
-        let names = changed[..SHOWN.min(changed.len())].join(", ");
-        let more = if changed.len() > SHOWN { ", …" } else { "" };
-        let count = plural(changed.len() as u64, "file");
-        all.push(format!(
-            "uncommitted changes will be in the first commit: {count} ({names}{more})"
+fn status_warnings(
+    status: &TreeStatus,
+    commits: bool,
+    pushes: bool,
+    plain_push: bool,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if commits && !status.changed_files.is_empty() {
+        warnings.push(format!(
+            "uncommitted changes will be in the first commit: {}",
+            file_list(&status.changed_files)
         ));
     }
-    if let Some(what) = standing.under_way {
-        all.push(format!(
-            "{what} is under way in this repository: a commit may conclude it, or fail"
+    if let Some(operation) = status.operation_in_progress {
+        warnings.push(format!(
+            "{operation} is in progress in this repository: a commit may conclude it, or fail"
         ));
     }
-    if pushes && !standing.has_remote {
-        all.push("this repository has no remote: git push will fail".into());
-    } else if pushes && standing.detached {
-        all.push("HEAD is on no branch: git push will fail unless it is told where to".into());
-    } else if plainly && !standing.has_upstream {
-        all.push(
-            "this branch has no upstream: git push will fail; say --scm \"push origin HEAD\", or git push -u once"
+    if pushes && !status.has_remote {
+        warnings.push("this repository has no remote: git push will fail".into());
+    } else if pushes && status.detached {
+        warnings.push("HEAD is detached: git push will fail unless you name a destination".into());
+    } else if plain_push && !status.has_upstream {
+        warnings.push(
+            "this branch has no upstream: git push will fail; \
+             use --scm \"push origin HEAD\", or run git push -u once"
                 .into(),
         );
     }
-    all
+    warnings
 }
 
-/// Why something that was asked for cannot be done without a working tree, or with the one that is here.
-pub(crate) fn refusal(asked: &str, why: &NoTree, git: &str, place: &Path) -> Failure {
-    let place = place.display();
+/// `5 files (a, b, c, …)`
+pub(super) fn file_list(files: &[String]) -> String {
+    const MAX_NAMES: usize = 3;
+    let names = files[..MAX_NAMES.min(files.len())].join(", ");
+    let more = if files.len() > MAX_NAMES { ", …" } else { "" };
+    format!("{} ({names}{more})", plural(files.len() as u64, "file"))
+}
+
+/// The error for a feature that needs a working tree where none can be used.
+pub(super) fn working_tree_error(
+    requested: &str,
+    why: &WorkingTreeError,
+    git: &str,
+    dir: &Path,
+) -> CommandError {
+    let dir = dir.display();
     match why {
-        NoTree::NoGit => Failure::usage(
-            format!("{asked} needs git, and there is none: {git}"),
+        WorkingTreeError::GitNotInstalled => CommandError::usage(
+            format!("{requested} needs git, which was not found: {git}"),
             "install it, or check your PATH",
         ),
-        NoTree::Outside => Failure::usage(
-            format!("{asked} needs a git repository, and {place} is in none"),
-            "git init, or leave it out",
+        WorkingTreeError::NotARepository => CommandError::usage(
+            format!("{requested} needs a git repository, and {dir} is not in one"),
+            "run git init, or omit it",
         ),
-        NoTree::Bare => Failure::usage(
-            format!("{asked} needs a working tree, and {place} is in a bare repository"),
+        WorkingTreeError::Bare => CommandError::usage(
+            format!("{requested} needs a working tree, and {dir} is in a bare repository"),
             "work in a clone of it",
         ),
-        NoTree::Broken(why) => Failure::usage(
-            format!("{asked} cannot work here: {why}"),
-            "see what git status says",
+        WorkingTreeError::GitFailed(why) => CommandError::usage(
+            format!("{requested} cannot work here: {why}"),
+            "check the output of git status",
         ),
     }
 }

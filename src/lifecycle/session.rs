@@ -1,38 +1,43 @@
-//! Loops that live in the session of another client: found by it, taken up for a moment, and kept in step with the
-//! file that people look at.
+//! Loops inside a client's session: finds a session's loop, applies hook events to it, and keeps
+//! the loop file in the workspace up to date.
 
-use super::failure::{Failure, warn};
-use super::handle::friends;
-use super::locks::Locks;
+use super::error::CommandError;
+use super::handle::exemptions;
+use super::locks::LoopLocks;
 use crate::agent::task_dir::TaskDir;
 use crate::client::loop_file;
-use crate::client::loop_file::{Loaded, Sheet};
+use crate::client::loop_file::{LoadedLoopFile, LoopFile};
 use crate::client::process;
 use crate::engine::{Act, Event, Phase, State};
-use crate::runner::reactor::World;
-use crate::runner::session::{Attended, Client, Knock};
-use crate::runner::{Runner, Watch};
-use crate::store::{Header, Home, Journal, Line, LoopDir, View, cache, rfc3339};
-use crate::ui::derived_files::Files;
+use crate::runner::reactor::Reactor;
+use crate::runner::session::{HookEvent, SessionResult};
+use crate::runner::{AgentHost, HookCaller, Observer, Runner};
+use crate::store::derived_files::DerivedFiles;
+use crate::store::{
+    Journal, JournalHeader, JournalLine, LoopDir, LoopView, StateDir, cache, rfc3339,
+};
 use std::time::Duration;
 
-/// So much of a session's id tells it from others. Its end: the beginning of some is the time.
-const TAIL: usize = 8;
+/// How many characters at the end of a session ID go into the loop's name. Some IDs start with a
+/// timestamp, so the start would not be unique.
+const ID_TAIL: usize = 8;
 
-/// What the loop of a session is called.
-pub(crate) fn name_of(client: &str, id: &str) -> String {
+/// The name of a session's loop, such as `claude-1a2b3c4d`.
+pub(crate) fn loop_name(client: &str, id: &str) -> String {
     let plain = id
         .chars()
         .filter(char::is_ascii_alphanumeric)
         .map(|c| c.to_ascii_lowercase());
     let plain: Vec<char> = plain.collect();
-    let tail: String = plain[plain.len().saturating_sub(TAIL)..].iter().collect();
+    let tail: String = plain[plain.len().saturating_sub(ID_TAIL)..]
+        .iter()
+        .collect();
     format!("{client}-{tail}")
 }
 
-/// The loop of this session, if there is one that is not over.
-pub(crate) fn find(home: &Home, client: &str, id: &str) -> Option<(LoopDir, View)> {
-    let dir = home.loop_dir(&name_of(client, id));
+/// Finds the unfinished loop of a session.
+pub(crate) fn find(state_dir: &StateDir, client: &str, id: &str) -> Option<(LoopDir, LoopView)> {
+    let dir = state_dir.loop_dir(&loop_name(client, id));
     let view = cache::read(&dir).ok()?;
     let own = view
         .state
@@ -40,62 +45,69 @@ pub(crate) fn find(home: &Home, client: &str, id: &str) -> Option<(LoopDir, View
         .session
         .as_ref()
         .is_some_and(|session| session.id == id);
-    (own && view.state.is_inside() && view.state.outcome().is_none()).then_some((dir, view))
+    (own && view.state.is_in_session() && view.state.outcome().is_none()).then_some((dir, view))
 }
 
-/// Whether a session has this loop under way: nobody holds its lock, but the client is there, and nothing broke off.
-pub(crate) fn has(state: &State) -> bool {
+/// Whether a session is working on the loop. No process holds the lock between turns, so this
+/// checks that the client is alive and the last turn did not fail.
+pub(crate) fn is_active(state: &State) -> bool {
     let over = matches!(state.phase, Phase::Paused | Phase::Ended(_));
-    state.is_inside()
+    state.is_in_session()
         && !over
-        && state.stumble().is_none()
-        && state.process.is_some_and(process::lives)
+        && state.turn_failure().is_none()
+        && state.process.is_some_and(process::is_alive)
 }
 
-/// Takes a loop up for its session, whose lock is held, and hears these.
-pub(crate) fn attend(
+/// Opens a session's loop, whose lock the caller holds, and applies hook events to it. Problems
+/// that do not stop the loop are passed to `warn`.
+pub(crate) fn apply_hook_events(
     dir: &LoopDir,
-    _locks: &Locks,
-    client: Client,
-    knocks: Vec<Knock>,
-) -> Result<(Header, Attended), Failure> {
+    _locks: &LoopLocks,
+    caller: HookCaller,
+    events: Vec<HookEvent>,
+    warn: &mut dyn FnMut(&str),
+) -> Result<(JournalHeader, SessionResult), CommandError> {
     let opened = Journal::open(dir)?;
     let header = opened.header.clone();
-    let task = TaskDir::of(&opened.state.plan.workspace, &header.name);
-    let files = Files::of(dir, task.path(), &opened.state);
-    let mut onlooker = Onlooker {
+    let task = TaskDir::new(&opened.state.plan.workspace, &header.name);
+    let files = DerivedFiles::new(dir, task.path(), &opened.state);
+    let mut observer = SessionObserver {
         files,
         header: header.clone(),
+        warn,
     };
-    let world = World::open(friends(&Home::of(dir))).map_err(Failure::broken)?;
-    let attended =
-        Runner::open(dir.clone(), opened, world, &mut onlooker)?.attend(client, knocks)?;
-    Ok((header, attended))
+    let reactor =
+        Reactor::open(exemptions(&StateDir::containing(dir))).map_err(CommandError::broken)?;
+    let host = AgentHost::Session(caller);
+    let runner = Runner::open(dir.clone(), opened, reactor, host, &mut observer)?;
+    let result = runner.run_hook(events)?;
+    Ok((header, result))
 }
 
-/// Whoever looks on at a session's loop: nobody but its files.
-struct Onlooker {
-    files: Files,
-    header: Header,
+/// Updates the loop's files; a session has no console.
+struct SessionObserver<'a> {
+    files: DerivedFiles,
+    header: JournalHeader,
+    warn: &'a mut dyn FnMut(&str),
 }
 
-impl Watch for Onlooker {
-    fn event(&mut self, line: &Line, state: &State) {
-        self.files.event(line, state);
+impl Observer for SessionObserver<'_> {
+    fn event(&mut self, line: &JournalLine, state: &State) {
+        self.files.record(line, state);
         let workspace = &state.plan.workspace;
-        let kept = match &line.event {
+        let result = match &line.event {
             Event::Started { .. } => {
-                loop_file::save(workspace, &sheet_of(&self.header, state, true))
+                loop_file::save(workspace, &loop_file_for(&self.header, state, true))
             }
-            Event::Stumbled { .. } => {
-                loop_file::save(workspace, &sheet_of(&self.header, state, false))
+            Event::TurnFailed { .. } => {
+                loop_file::save(workspace, &loop_file_for(&self.header, state, false))
             }
-            Event::Finished { .. } => take_away(state),
-            _ if state.phase == Phase::Paused => take_away(state),
+            Event::Finished { .. } => remove_loop_file(state),
+            _ if state.phase == Phase::Paused => remove_loop_file(state),
             _ => return,
         };
-        if let Err(error) = kept {
-            self.warn(&format!("{}: {error}", Sheet::path(workspace).display()));
+        if let Err(error) = result {
+            self.warn(&format!("{}: {error}", LoopFile::path(workspace).display()));
         }
     }
 
@@ -105,14 +117,13 @@ impl Watch for Onlooker {
         None
     }
 
-    fn warn(&mut self, words: &str) {
-        warn(words);
+    fn warn(&mut self, message: &str) {
+        (self.warn)(message);
     }
 }
 
-/// What people look at in the workspace.
-fn sheet_of(header: &Header, state: &State, active: bool) -> Sheet {
-    Sheet {
+fn loop_file_for(header: &JournalHeader, state: &State, active: bool) -> LoopFile {
+    LoopFile {
         active,
         iteration: state.turn_number(),
         max_iterations: state.turn_limit().unwrap_or(0),
@@ -128,11 +139,13 @@ fn sheet_of(header: &Header, state: &State, active: bool) -> Sheet {
     }
 }
 
-/// Removes the file of this loop, and no other's.
-pub(crate) fn take_away(state: &State) -> std::io::Result<()> {
+/// Removes the loop file, unless it belongs to another session.
+pub(crate) fn remove_loop_file(state: &State) -> std::io::Result<()> {
     let (workspace, session) = (&state.plan.workspace, state.plan.session.as_ref());
     match loop_file::load(workspace) {
-        Loaded::Some(sheet) if sheet.session.as_ref() == session.map(|session| &session.id) => {
+        LoadedLoopFile::Valid(file)
+            if file.session.as_ref() == session.map(|session| &session.id) =>
+        {
             loop_file::remove(workspace)
         }
         _ => Ok(()),

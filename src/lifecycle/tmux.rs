@@ -1,4 +1,4 @@
-//! tmux as a window for a loop in the background: a few calls, and nothing is ever read from a pane.
+//! Opens tmux windows for background loops. Nothing is ever read from a pane.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -6,34 +6,32 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// The session that holds every loop's window.
-pub const SESSION: &str = "ralph";
+pub(crate) const SESSION: &str = "ralph";
 
-/// The oldest tmux that is known to do what is asked of it here.
-const OLDEST: (u32, u32) = (3, 0);
+/// The oldest version known to support what ralph uses.
+const MIN_VERSION: (u32, u32) = (3, 0);
 
-/// A tmux server of ralph's own, by the name of its socket.
+/// The tmux server that ralph uses, apart from the user's own.
 #[derive(Clone, Debug)]
-pub struct Tmux {
-    /// The socket's name.
-    pub socket: String,
+pub(crate) struct Tmux {
+    pub(crate) socket: String,
 }
 
-/// Why there is no tmux to be used.
+/// Why tmux cannot be used.
 #[derive(Debug, PartialEq)]
-pub enum Trouble {
-    /// It is not installed.
-    Missing,
-    /// It is this version, which is too old.
-    Old(String),
+pub(crate) enum TmuxError {
+    NotInstalled,
+    /// The installed version, which is too old.
+    TooOld(String),
 }
 
-/// How often a window is tried for, and how far apart.
+/// How often opening a window is tried, and the delay in between.
 const TRIES: u32 = 20;
-const AGAIN: Duration = Duration::from_millis(50);
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// The variables that a server needs. It outlives the loop that happened to start it, so that loop's own, which
-/// may hold secrets, are none of its business.
-const KNOWN: [&str; 12] = [
+/// The environment variables a server gets. It outlives the loop that happened to start it, so it
+/// does not get that loop's other variables, which may contain secrets.
+const SERVER_ENVIRONMENT: [&str; 12] = [
     "HOME",
     "LANG",
     "LC_ALL",
@@ -48,7 +46,7 @@ const KNOWN: [&str; 12] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// What every window of this server has: no way for a program to reach the clipboard or the terminal around it.
+/// Options of the server. They keep programs from the clipboard and from the surrounding terminal.
 const OPTIONS: [(&str, &str); 5] = [
     ("set-clipboard", "off"),
     ("allow-rename", "off"),
@@ -58,33 +56,33 @@ const OPTIONS: [(&str, &str); 5] = [
 ];
 
 impl Tmux {
-    /// Whether there is a tmux that can be used.
-    pub fn look() -> Result<(), Trouble> {
+    /// Checks that tmux is installed and recent enough.
+    pub(crate) fn check_version() -> Result<(), TmuxError> {
         let version = Command::new("tmux").arg("-V").stdin(Stdio::null()).output();
         let Ok(version) = version else {
-            return Err(Trouble::Missing);
+            return Err(TmuxError::NotInstalled);
         };
-        let words = String::from_utf8_lossy(&version.stdout).trim().to_owned();
-        let number = words.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let text = String::from_utf8_lossy(&version.stdout).trim().to_owned();
+        let number = text.trim_start_matches(|c: char| !c.is_ascii_digit());
         let mut parts = number
             .split(|c: char| !c.is_ascii_digit())
             .map(|part| part.parse().unwrap_or(0));
         let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-        // A version without a number is one that is being worked on.
-        if number.is_empty() || found >= OLDEST {
+        // A version without a number is a development build.
+        if number.is_empty() || found >= MIN_VERSION {
             Ok(())
         } else {
-            Err(Trouble::Old(words))
+            Err(TmuxError::TooOld(text))
         }
     }
 
-    /// Opens a window of this name for a program.
-    pub fn open_window(&self, name: &str, program: &[OsString]) -> Result<(), String> {
-        let window = |first: &[&str]| {
-            let mut words: Vec<OsString> = first.iter().map(OsString::from).collect();
-            words.extend(["-n", name, "--"].map(OsString::from));
-            words.extend_from_slice(program);
-            words
+    /// Runs a program in a new window of this name.
+    pub(crate) fn open_window(&self, name: &str, program: &[OsString]) -> Result<(), String> {
+        let window = |command: &[&str]| {
+            let mut args: Vec<OsString> = command.iter().map(OsString::from).collect();
+            args.extend(["-n", name, "--"].map(OsString::from));
+            args.extend_from_slice(program);
+            args
         };
         let session = format!("={SESSION}:");
         let in_session = window(&["new-window", "-d", "-t", &session]);
@@ -103,25 +101,27 @@ impl Tmux {
             "-s",
             SESSION,
         ]));
-        // Another loop may open the session in the meantime, or be the last one in it and take it along.
-        let mut trouble = String::new();
+        // Another loop may open the session in between, or close it by closing its last window.
+        let mut error = String::new();
         for _ in 0..TRIES {
-            for words in [&in_session, &with_session] {
-                let made = self.call(words).map_err(|error| error.to_string())?;
-                if made.status.success() {
+            for args in [&in_session, &with_session] {
+                let output = self.run(args).map_err(|error| error.to_string())?;
+                if output.status.success() {
                     return Ok(());
                 }
-                trouble = complaint(&made);
+                error = error_text(&output);
             }
-            std::thread::sleep(AGAIN);
+            std::thread::sleep(RETRY_DELAY);
         }
-        Err(trouble)
+        Err(error)
     }
 
-    /// What shows a loop's window in this terminal, and no other. It is linked into a session of this viewer's own,
-    /// which goes with its only window or with its viewer: where all look at one session, whoever changes the window
-    /// changes it for all, and the end of one loop would put its viewer, and the next key, before another.
-    pub fn attach(&self, name: &str) -> Command {
+    /// The command that shows a loop's window in this terminal.
+    ///
+    /// The window is linked into a session of its own, which ends with the window or the viewer. In
+    /// a shared session, switching windows would switch them for every viewer, and when a loop
+    /// ended, its viewer would be shown another loop and type into it.
+    pub(crate) fn attach(&self, name: &str) -> Command {
         let view = format!("view-{}", std::process::id());
         let (window, own, first) = (
             format!("={SESSION}:={name}"),
@@ -129,25 +129,25 @@ impl Tmux {
             format!("={view}:0"),
         );
         let mut command = self.command();
-        // The first window only keeps the session until it is replaced.
+        // The first window only keeps the session alive until it is replaced.
         command.args(["new-session", "-d", "-s", &view, "--", "sleep", "60"]);
         command.args([";", "link-window", "-k", "-s", &window, "-t", &first]);
         command.args([";", "attach-session", "-t", &own]);
-        // Not before: a session that nobody looks at would go at once.
+        // Set last: a session without a viewer would be destroyed at once.
         command.args([";", "set-option", "-t", &view, "destroy-unattached", "on"]);
-        // Inside the user's own tmux it is a window like any other.
+        // Allow this inside the user's own tmux.
         command.env_remove("TMUX");
         command
     }
 
-    fn call(&self, words: &[OsString]) -> io::Result<Output> {
+    fn run(&self, args: &[OsString]) -> io::Result<Output> {
         let mut command = self.command();
-        let known = KNOWN
+        let environment = SERVER_ENVIRONMENT
             .iter()
             .filter_map(|name| Some((name, std::env::var_os(name)?)));
-        command.env_clear().envs(known);
+        command.env_clear().envs(environment);
         command
-            .args(words.iter().map(AsRef::<OsStr>::as_ref))
+            .args(args.iter().map(AsRef::<OsStr>::as_ref))
             .stdin(Stdio::null())
             .output()
     }
@@ -159,11 +159,11 @@ impl Tmux {
     }
 }
 
-fn complaint(output: &Output) -> String {
-    let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    if words.is_empty() {
-        format!("it ended with {}", output.status)
+fn error_text(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if text.is_empty() {
+        format!("tmux failed with {}", output.status)
     } else {
-        words
+        text
     }
 }

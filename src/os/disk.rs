@@ -1,23 +1,24 @@
-//! How much room a directory takes on its disk.
+//! Measures how much disk space a directory takes.
 
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The bytes that everything below a path takes, each file once. What cannot be read counts as nothing.
-pub fn usage(path: &Path) -> u64 {
-    let (mut sum, mut seen, mut left) = (0, HashSet::new(), vec![path.to_owned()]);
-    while let Some(path) = left.pop() {
+/// Returns the disk space used by a path and everything below it, in bytes. Hard-linked files count
+/// once, symbolic links are not followed, and unreadable entries count as zero.
+pub(crate) fn usage(path: &Path) -> u64 {
+    let (mut total, mut seen, mut queue) = (0, HashSet::new(), vec![path.to_owned()]);
+    while let Some(path) = queue.pop() {
         let Ok(data) = fs::symlink_metadata(&path) else {
             continue;
         };
         if data.nlink() > 1 && !data.is_dir() && !seen.insert((data.dev(), data.ino())) {
             continue;
         }
-        sum += data.blocks() * 512;
+        total += data.blocks() * 512;
         if data.is_dir() {
-            left.extend(
+            queue.extend(
                 fs::read_dir(&path)
                     .into_iter()
                     .flatten()
@@ -26,7 +27,7 @@ pub fn usage(path: &Path) -> u64 {
             );
         }
     }
-    sum
+    total
 }
 
 #[cfg(test)]
@@ -34,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_with_two_names_counts_once_and_links_are_not_followed() {
+    fn hard_links_count_once_and_symbolic_links_are_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let (one, two) = (dir.path().join("one"), dir.path().join("sub/two"));
         fs::write(&one, vec![1; 100_000]).unwrap();

@@ -1,19 +1,19 @@
-//! What this kernel can do, found out by trying it and never by its version.
+//! Probes kernel features by using them rather than by comparing versions.
 
 use std::io;
 
-/// Whether orphans can be adopted. Asking makes this process adopt its own.
-pub fn subreaper() -> io::Result<()> {
+/// Makes this process a child subreaper: orphaned descendants become its children.
+pub(crate) fn subreaper() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     return Ok(rustix::process::set_child_subreaper(Some(
         rustix::process::getpid(),
     ))?);
     #[cfg(not(target_os = "linux"))]
-    no()
+    unsupported()
 }
 
-/// Whether there are handles on processes, which cannot come to mean another one.
-pub fn pidfd() -> io::Result<()> {
+/// Checks for pidfds, which never come to mean another process as a reused pid does.
+pub(crate) fn pidfd() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         let handle = rustix::process::pidfd_open(
@@ -24,43 +24,40 @@ pub fn pidfd() -> io::Result<()> {
         Ok(())
     }
     #[cfg(not(target_os = "linux"))]
-    no()
+    unsupported()
 }
 
-/// Which version of Landlock there is.
-pub fn landlock() -> io::Result<u32> {
+/// Returns the version of the Landlock ABI.
+pub(crate) fn landlock() -> io::Result<u32> {
     #[cfg(target_os = "linux")]
     {
         const VERSION: libc::c_long = 1;
         let none = std::ptr::null::<libc::c_void>();
-        // SAFETY: without attributes and with this flag the call only returns a number.
+        // SAFETY: without attributes and with this flag, the call only returns a number.
         match unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0usize, VERSION) } {
             version @ 1.. => Ok(version as u32),
             _ => Err(io::Error::last_os_error()),
         }
     }
     #[cfg(not(target_os = "linux"))]
-    no()
+    unsupported()
 }
 
-/// Whether a process may wall itself in without being root. A child tries it, and is gone afterwards. Some
-/// systems grant the namespace but no rights in it, so one that needs them is tried as well.
-pub fn user_namespaces() -> io::Result<()> {
+/// Checks whether an unprivileged process can create a user namespace. A short-lived child tries it,
+/// so this process does not change. The child also creates a mount namespace, because some systems
+/// permit a user namespace but grant no capabilities in it.
+pub(crate) fn user_namespaces() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{Pid, WaitOptions, waitpid};
-        // SAFETY: the child makes only async-signal-safe calls, and leaves by one.
+        // SAFETY: the child makes only async-signal-safe calls, `_exit` included.
         let pid = unsafe {
             let pid = libc::fork();
             if pid == 0 {
-                let refused = [libc::CLONE_NEWUSER, libc::CLONE_NEWNS]
+                let failed = [libc::CLONE_NEWUSER, libc::CLONE_NEWNS]
                     .iter()
-                    .any(|kind| libc::unshare(*kind) != 0);
-                libc::_exit(if refused {
-                    *libc::__errno_location()
-                } else {
-                    0
-                });
+                    .any(|flag| libc::unshare(*flag) != 0);
+                libc::_exit(if failed { *libc::__errno_location() } else { 0 });
             }
             pid
         };
@@ -77,15 +74,15 @@ pub fn user_namespaces() -> io::Result<()> {
         match status.exit_status() {
             Some(0) => Ok(()),
             Some(errno) => Err(io::Error::from_raw_os_error(errno)),
-            None => Err(io::Error::other("the one who tried it was killed")),
+            None => Err(io::Error::other("the probing process was killed")),
         }
     }
     #[cfg(not(target_os = "linux"))]
-    no()
+    unsupported()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn no<T>() -> io::Result<T> {
+fn unsupported<T>() -> io::Result<T> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
@@ -94,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asking_changes_nothing_in_this_process() {
+    fn probing_changes_no_namespace_of_this_process() {
         let name = |kind: &str| std::fs::read_link(format!("/proc/self/ns/{kind}")).unwrap();
         let before = (name("user"), name("mnt"));
         let _ = user_namespaces();

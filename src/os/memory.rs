@@ -1,13 +1,14 @@
-//! Memory that a process has touched and does not need while it waits.
+//! Releases memory that a process does not need while it waits.
 
-/// Lets go of the program's code. It stays in the page cache, where every process that runs it finds it, and what is
-/// used again comes back by itself: whoever waits for hours need not keep what it began with.
+/// Releases the resident pages of the program's code. A supervisor waits for hours and needs little
+/// of what it used at startup. The code stays in the page cache, shared by all processes that run
+/// it, and the kernel maps a page again when it is needed.
 #[cfg(target_os = "linux")]
-pub fn let_go_of_code() {
+pub(crate) fn release_code_pages() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    for (start, end) in maps.lines().filter_map(code) {
-        // SAFETY: the range is this process's own, is mapped from a file, privately, and was never writable: what
-        // the kernel reads again is what stood there. Where it refuses, everything stays as it is.
+    for (start, end) in maps.lines().filter_map(code_range) {
+        // SAFETY: the range belongs to this process, is a private file mapping and was never
+        // writable, so the kernel reads back the same bytes. If it refuses, nothing changes.
         unsafe {
             libc::madvise(
                 std::ptr::with_exposed_provenance_mut(start),
@@ -18,18 +19,18 @@ pub fn let_go_of_code() {
     }
 }
 
-/// Elsewhere nothing is known of that.
+/// Does nothing: only Linux lists the mappings of a process.
 #[cfg(not(target_os = "linux"))]
-pub fn let_go_of_code() {}
+pub(crate) fn release_code_pages() {}
 
-/// The range of a line of `/proc/self/maps`, if it is code that comes from a file. Read-only data is left alone: the
-/// linker has written into some of it.
+/// Parses a line of `/proc/self/maps` and returns its range if it is code mapped from a file.
+/// Read-only data is excluded: the linker has written to some of it (relocations).
 #[cfg(any(target_os = "linux", test))]
-fn code(line: &str) -> Option<(usize, usize)> {
-    let mut words = line.split_ascii_whitespace();
-    let (range, rights, inode) = (words.next()?, words.next()?, words.nth(2)?);
+fn code_range(line: &str) -> Option<(usize, usize)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (range, permissions, inode) = (fields.next()?, fields.next()?, fields.nth(2)?);
     let (start, end) = range.split_once('-')?;
-    let is_code = rights == "r-xp" && inode != "0";
+    let is_code = permissions == "r-xp" && inode != "0";
     let address = |text| usize::from_str_radix(text, 16).ok();
     Some((address(start)?, address(end)?)).filter(|(start, end)| is_code && start < end)
 }
@@ -39,27 +40,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_code_that_a_file_holds_is_let_go_of() {
-        let line = |rights: &str, inode: &str| {
-            format!("1000-3000 {rights} 00015000 fd:00 {inode}   /bin/a b")
+    fn only_code_mapped_from_a_file_is_released() {
+        let line = |permissions: &str, inode: &str| {
+            format!("1000-3000 {permissions} 00015000 fd:00 {inode}   /bin/a b")
         };
-        assert_eq!(code(&line("r-xp", "77")), Some((0x1000, 0x3000)));
-        for (rights, inode) in [
+        assert_eq!(code_range(&line("r-xp", "77")), Some((0x1000, 0x3000)));
+        for (permissions, inode) in [
             ("r--p", "77"),
             ("rw-p", "77"),
             ("rwxp", "77"),
             ("r-xs", "77"),
             ("r-xp", "0"),
         ] {
-            assert_eq!(code(&line(rights, inode)), None, "{rights} {inode}");
+            assert_eq!(
+                code_range(&line(permissions, inode)),
+                None,
+                "{permissions} {inode}"
+            );
         }
-        assert_eq!(code(""), None);
-        assert_eq!(code("3000-1000 r-xp 0 fd:00 77"), None);
+        assert_eq!(code_range(""), None);
+        assert_eq!(code_range("3000-1000 r-xp 0 fd:00 77"), None);
     }
 
     #[test]
-    fn a_process_that_let_go_of_its_code_goes_on() {
-        let_go_of_code();
+    fn the_process_still_runs_after_releasing_its_code() {
+        release_code_pages();
         assert_eq!(
             format!("{:?}", "still here".split(' ').collect::<Vec<_>>()),
             "[\"still\", \"here\"]"

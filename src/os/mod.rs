@@ -1,46 +1,49 @@
-//! The few system calls that Rust cannot check: the only unsafe code of the program.
+//! Wraps the system calls that have no safe Rust interface: the only unsafe code in the crate.
 #![expect(
     unsafe_code,
     reason = "fork, pre_exec, signal dispositions and madvise have no safe interface"
 )]
 
-pub mod disk;
-pub mod features;
-pub mod memory;
-pub mod program;
-pub mod regular;
+pub(crate) mod disk;
+pub(crate) mod features;
+pub(crate) mod memory;
+pub(crate) mod program;
+pub(crate) mod regular_file;
+#[cfg(target_os = "linux")]
+pub(crate) mod spawn;
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// On which side of a fork one is.
-pub enum Side {
-    /// The new process.
+/// Which process [`fork`] returned in.
+pub(crate) enum ForkResult {
     Child,
-    /// The old one, and the new one's pid.
+    /// The parent, with the child's pid.
     Parent(i32),
 }
 
-/// Forks this process. Only a program with a single thread may do so, and only there can it go wrong:
-/// the child has the same memory, and no lock is held by a thread that it lacks.
-pub fn fork() -> io::Result<Side> {
-    debug_assert_eq!(threads(), 1, "fork needs a single thread");
+/// Forks this process. Call it only while there is a single thread: the child gets a copy of every
+/// lock, and no other thread that could release one.
+pub(crate) fn fork() -> io::Result<ForkResult> {
+    debug_assert_eq!(thread_count(), 1, "fork needs a single thread");
     // SAFETY: there is one thread (above), so the child's copy of every lock and buffer is consistent.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => Ok(Side::Child),
-        pid => Ok(Side::Parent(pid)),
+        0 => Ok(ForkResult::Child),
+        pid => Ok(ForkResult::Parent(pid)),
     }
 }
 
-/// Makes the command the leader of a session, and so of a group, of its own, with no terminal, and with
-/// the signal dispositions of a fresh process.
-pub fn in_own_session(command: &mut Command) {
+/// Starts the command as the leader of a new session and process group, without a controlling
+/// terminal and with default signal dispositions.
+pub(crate) fn set_new_session(command: &mut Command) {
     // SAFETY: between fork and exec only async-signal-safe calls are made, and nothing is allocated.
     unsafe {
         command.pre_exec(|| {
-            for signal in IGNORED {
+            for signal in IGNORED_SIGNALS {
                 libc::signal(signal, libc::SIG_DFL);
             }
             rustix::process::setsid()?;
@@ -49,17 +52,18 @@ pub fn in_own_session(command: &mut Command) {
     }
 }
 
-/// The same, with its standard input as the terminal of that session.
-pub fn on_terminal(command: &mut Command) {
-    in_own_session(command);
+/// Like [`set_new_session`], with the command's standard input as the controlling terminal.
+pub(crate) fn set_controlling_terminal(command: &mut Command) {
+    set_new_session(command);
     // SAFETY: between fork and exec only one system call is made, and nothing is allocated.
     unsafe {
         command.pre_exec(|| Ok(rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?));
     }
 }
 
-/// Makes the command end when the thread that starts it does: nobody else would look after it.
-pub fn dies_with_parent(command: &mut Command) {
+/// Kills the command when the thread that started it ends, so that it cannot be left unsupervised.
+/// Linux only.
+pub(crate) fn set_parent_death_signal(command: &mut Command) {
     #[cfg(target_os = "linux")]
     // SAFETY: between fork and exec only one system call is made, and nothing is allocated.
     unsafe {
@@ -70,69 +74,73 @@ pub fn dies_with_parent(command: &mut Command) {
     let _ = command;
 }
 
-/// Whatever is open here besides the standard streams stays here: no program that is started from now on gets it.
-pub fn keep_files() {
+/// Sets close-on-exec on every open file except the standard streams. Files inherited from the
+/// parent may lack it, and programs started later would inherit them.
+pub(crate) fn set_cloexec_on_open_files() {
     for entry in std::fs::read_dir("/dev/fd").into_iter().flatten().flatten() {
-        let number = entry
+        let fd = entry
             .file_name()
             .to_str()
             .and_then(|name| name.parse::<i32>().ok());
-        if let Some(number) = number.filter(|number| *number > libc::STDERR_FILENO) {
-            // SAFETY: a flag of a descriptor is set; one that is closed by now is refused.
-            unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+        if let Some(fd) = fd.filter(|fd| *fd > libc::STDERR_FILENO) {
+            // SAFETY: this sets a flag of a descriptor; a closed one is refused.
+            unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
         }
     }
 }
 
-/// What would stop or kill a runner for a write, to a terminal whose foreground belongs to another group or
-/// beyond a limit of file sizes: the write's own error says enough, and so does a read's. And Ctrl-Z, which would
-/// stop the warden and nothing of what it stands for: an agent has no terminal of ours to be stopped from.
-const IGNORED: [i32; 4] = [libc::SIGTTIN, libc::SIGTTOU, libc::SIGXFSZ, libc::SIGTSTP];
+/// Signals that would stop or kill a runner for reading or writing: from a background process group
+/// of a terminal, or beyond a file size limit. The error of the call is enough. SIGTSTP (Ctrl-Z) is
+/// included because it would stop the warden but not the agent, which has no such terminal.
+const IGNORED_SIGNALS: [i32; 4] = [libc::SIGTTIN, libc::SIGTTOU, libc::SIGXFSZ, libc::SIGTSTP];
 
-/// Makes signals behave as a runner needs them, whatever its parent had set.
-pub fn settle_signals() {
-    for signal in IGNORED {
+/// Ignores the signals that would stop or kill a runner for its reads and writes, whatever
+/// dispositions it inherited.
+pub(crate) fn ignore_signals() {
+    for signal in IGNORED_SIGNALS {
         // SAFETY: ignoring a signal installs no handler.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
 }
 
-/// What ends a process that does not listen to it, and a runner does.
-const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
+/// Signals that a runner handles, and that end a process without a handler.
+const TERMINATION_SIGNALS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
 
-/// Keeps back what a runner listens to, so that no signal is lost, or deadly, between a fork and the time
-/// when both sides listen.
-pub fn hold_signals() {
-    block(&ENDING);
+/// Blocks the signals that a runner handles, so that none is lost or fatal between a fork and the
+/// installation of handlers in both processes.
+pub(crate) fn block_signals() {
+    set_signal_mask(&TERMINATION_SIGNALS);
 }
 
-/// Lets through what was kept back, by us or by the parent.
-pub fn release_signals() {
-    block(&[]);
+/// Unblocks all signals, including those that the parent process had blocked.
+pub(crate) fn unblock_signals() {
+    set_signal_mask(&[]);
 }
 
-/// Keeps back what would end this process, until it goes away: whoever has begun something can then take it back.
-pub struct Held {
-    watched: [i32; 4],
+/// Blocks termination signals until it is dropped, so that a started operation can be rolled back.
+pub(crate) struct BlockedSignals {
+    signals: [i32; 4],
 }
 
-impl Held {
-    /// Keeps it back from now on. Only for a program whose signals are its own.
-    pub fn begin() -> Self {
-        hold_signals();
-        Self { watched: ENDING }
+impl BlockedSignals {
+    /// Blocks the signals. Not for a library host: its signals are its own.
+    pub(crate) fn new() -> Self {
+        block_signals();
+        Self {
+            signals: TERMINATION_SIGNALS,
+        }
     }
 
-    /// Whether something has come that will end this process.
-    pub fn has_any(&self) -> bool {
-        // SAFETY: the set is initialised before it is used, and asking for a disposition changes none.
+    /// Whether a signal is pending that will end this process once it is unblocked.
+    pub(crate) fn has_pending(&self) -> bool {
+        // SAFETY: the set is initialized before it is used, and reading a disposition changes none.
         unsafe {
             let mut pending = std::mem::zeroed();
             libc::sigpending(&raw mut pending);
-            self.watched.iter().any(|signal| {
+            self.signals.iter().any(|signal| {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(*signal, std::ptr::null(), &raw mut action);
-                // What the parent wanted ignored, as `nohup` does, is kept back all the same.
+                // A signal that the parent ignored, as `nohup` does, becomes pending all the same.
                 libc::sigismember(&raw const pending, *signal) == 1
                     && action.sa_sigaction != libc::SIG_IGN
             })
@@ -140,14 +148,23 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
-        release_signals();
+        unblock_signals();
     }
 }
 
-fn block(signals: &[i32]) {
-    // SAFETY: the set is initialised before it is used.
+/// Adds one to `count` whenever the signal arrives, in place of its default disposition.
+pub(crate) fn count_signal(signal: i32, count: Arc<AtomicUsize>) -> io::Result<()> {
+    let action = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    };
+    // SAFETY: the action is one atomic addition, which is async-signal-safe.
+    unsafe { signal_hook::low_level::register(signal, action) }.map(drop)
+}
+
+fn set_signal_mask(signals: &[i32]) {
+    // SAFETY: the set is initialized before it is used.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -158,6 +175,6 @@ fn block(signals: &[i32]) {
     }
 }
 
-fn threads() -> usize {
+fn thread_count() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
 }

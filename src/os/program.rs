@@ -1,24 +1,26 @@
-//! Where a program is that somebody names: as a path, or by a name that is looked up in `PATH`.
+//! Finds programs by path or in `PATH`, and checks access rights.
 
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
 
-/// The program's file, seen from a directory. One named as a path need not be executable.
-pub fn find(program: &str, dir: &Path) -> Option<PathBuf> {
+/// Finds a program's file. A name without a slash is looked up in `PATH` and must be executable; a
+/// path is resolved against `dir` and only has to exist.
+pub(crate) fn find(program: &str, dir: &Path) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(dir.join(program)).filter(|path| path.exists());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut all = std::env::split_paths(&path).map(|place| dir.join(place).join(program));
-    all.find(|path| path.is_file() && may_run(path))
+    std::env::split_paths(&path)
+        .map(|entry| dir.join(entry).join(program))
+        .find(|path| path.is_file() && is_executable(path))
 }
 
-/// Whether a file may be run.
-pub fn may_run(path: &Path) -> bool {
+/// Whether this user may execute the file.
+pub(crate) fn is_executable(path: &Path) -> bool {
     access(path, Access::EXEC_OK).is_ok()
 }
 
-/// Whether a directory's entries, or a file, may be changed.
-pub fn may_write(path: &Path) -> bool {
+/// Whether this user may write the file, or change the entries of the directory.
+pub(crate) fn is_writable(path: &Path) -> bool {
     access(path, Access::WRITE_OK).is_ok()
 }

@@ -1,87 +1,89 @@
-//! Who is left alone by every sweep: loops in the background that have registered, and who was there before.
+//! Processes that no sweep may kill: registered background loops, and the windows that hold them.
 
 use super::tree;
+use crate::engine::ProcessIdentity;
 use rustix::process::Pid;
 use std::fmt;
 use std::sync::Arc;
 
-/// A process that is left alone.
+/// A process that sweeps leave alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Friend {
-    /// Its number.
-    pub pid: u32,
-    /// The kernel's start time of it: a number alone may be another's by now.
-    pub start_time: u64,
-    /// Whether everything below it is left alone, too.
-    pub with_all_below: bool,
+pub struct ExemptProcess {
+    pub process: ProcessIdentity,
+    /// Whether its descendants are exempt too.
+    pub with_descendants: bool,
 }
 
-/// Where friends are asked for, anew for every sweep.
+/// Looks up the exempt processes, anew for every sweep.
 #[derive(Clone)]
-pub struct Friends {
-    registry: Arc<dyn Fn() -> Vec<Friend> + Send + Sync>,
+pub struct Exemptions {
+    registry: Arc<dyn Fn() -> Vec<ExemptProcess> + Send + Sync>,
 }
 
-/// The friends that are alive, at one time.
+/// The exempt processes that are alive at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Spared {
-    /// Each with everything below it.
-    pub whole: Vec<Pid>,
-    /// Each without what is below it.
-    pub alone: Vec<Pid>,
+pub struct ExemptSet {
+    /// Exempt together with all their descendants.
+    pub trees: Vec<Pid>,
+    /// Exempt without their descendants.
+    pub single: Vec<Pid>,
 }
 
-impl Friends {
-    /// Whoever this finds.
-    pub fn registered(registry: impl Fn() -> Vec<Friend> + Send + Sync + 'static) -> Self {
+impl Exemptions {
+    /// Exempts whatever `registry` returns at the time of a sweep.
+    pub fn new(registry: impl Fn() -> Vec<ExemptProcess> + Send + Sync + 'static) -> Self {
         Self {
             registry: Arc::new(registry),
         }
     }
 
-    /// Those of them that are alive.
-    pub fn now(&self) -> Spared {
-        let mut spared = Spared::default();
-        for friend in (self.registry)() {
-            let Some(pid) = Pid::from_raw(friend.pid as i32) else {
+    /// The exempt processes that are alive now.
+    pub fn current(&self) -> ExemptSet {
+        let mut exempt = ExemptSet::default();
+        for ExemptProcess {
+            process,
+            with_descendants,
+        } in (self.registry)()
+        {
+            let Some(pid) = Pid::from_raw(process.pid as i32) else {
                 continue;
             };
-            if friend.start_time == 0 || tree::start_time(friend.pid) != Some(friend.start_time) {
+            if process.start_time == 0 || tree::start_time(process.pid) != Some(process.start_time)
+            {
                 continue;
             }
-            if friend.with_all_below {
-                spared.whole.push(pid);
+            if with_descendants {
+                exempt.trees.push(pid);
             } else {
-                spared.alone.push(pid);
+                exempt.single.push(pid);
             }
         }
-        spared
+        exempt
     }
 }
 
-impl Spared {
-    /// These, with everything below them.
-    pub fn whole(pids: &[Pid]) -> Self {
+impl ExemptSet {
+    /// Exempts these processes and their descendants.
+    pub fn trees(pids: &[Pid]) -> Self {
         Self {
-            whole: pids.to_vec(),
-            alone: Vec::new(),
+            trees: pids.to_vec(),
+            single: Vec::new(),
         }
     }
 
-    /// Whether nobody is.
     pub fn is_empty(&self) -> bool {
-        self.whole.is_empty() && self.alone.is_empty()
+        self.trees.is_empty() && self.single.is_empty()
     }
 
-    /// These as well.
-    pub fn and(mut self, pids: &[Pid]) -> Self {
-        self.whole.extend_from_slice(pids);
+    /// Adds these processes and their descendants.
+    pub fn with_trees(mut self, pids: &[Pid]) -> Self {
+        self.trees.extend_from_slice(pids);
         self
     }
 }
 
-impl fmt::Debug for Friends {
+impl fmt::Debug for Exemptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Friends")
+        f.write_str("Exemptions")
     }
 }

@@ -1,111 +1,149 @@
-//! Files that appear or change, noticed at once where the system can tell, and by the second elsewhere.
+//! Watches files and directories with inotify. Only says that it is time to look at them.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-/// Watches files and directories; says only that it is time to look.
-pub struct Notices {
+/// An inotify instance. Where there is none, or a file system does not report changes, callers must poll.
+pub struct FileWatcher {
     inotify: Option<OwnedFd>,
-    deaf: bool,
+    /// Whether a watched path may change without an event.
+    may_miss_changes: bool,
+    /// The paths that are watched.
+    watched: Vec<PathBuf>,
+    /// Whether a watched path was removed or moved.
+    lost_watch: bool,
+    /// When everything was last watched anew.
+    renewed_at: Instant,
+    /// Changes of files with these names are not reported.
+    ignored: Vec<&'static str>,
 }
 
-/// When to look at what was noticed.
+/// A path is watched anew after this time: a parent directory may have been replaced, which goes unnoticed.
+const RENEW_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How far a change has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum When {
-    /// A file was made, and whoever made it may still be writing.
-    Soon,
-    /// Whatever happened is over.
-    Now,
+pub enum FileChange {
+    /// A file was created and may still be written to.
+    InProgress,
+    Complete,
 }
 
-impl Notices {
-    /// Opens the ears; without them the caller's slow look has to do.
+impl FileWatcher {
     pub fn open() -> Self {
         #[cfg(target_os = "linux")]
-        {
+        let inotify = {
             use rustix::fs::inotify::{CreateFlags, init};
-            // A user has only so many of them: 128, where nobody has changed that.
-            Self {
-                inotify: init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok(),
-                deaf: false,
-            }
-        }
+            // By default a user has at most 128 instances, so this can fail.
+            init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()
+        };
         #[cfg(not(target_os = "linux"))]
+        let inotify = None;
         Self {
-            inotify: None,
-            deaf: false,
+            inotify,
+            may_miss_changes: false,
+            watched: Vec::new(),
+            lost_watch: false,
+            renewed_at: Instant::now(),
+            ignored: Vec::new(),
         }
     }
 
-    /// Watches a file for changes, or a directory for new entries. May be repeated.
+    /// Watches a file for changes, or a directory for new entries. Repeat it after [`FileWatcher::reset`].
     pub fn watch(&mut self, path: &Path) {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::inotify::{WatchFlags, add_watch};
-            let entries = WatchFlags::CREATE | WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO;
-            let what = if path.is_dir() {
-                entries
+            let Some(inotify) = &self.inotify else { return };
+            if self.watched.iter().any(|watched| watched == path) {
+                return;
+            }
+            let moved = WatchFlags::CLOSE_WRITE | WatchFlags::MOVE_SELF;
+            let entries = moved | WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+            // A watch for entries fails on a file, which costs less than asking what the path is.
+            let is_watched = add_watch(inotify, path, entries).is_ok()
+                || add_watch(inotify, path, moved | WatchFlags::MODIFY).is_ok();
+            if is_watched && is_local(path) {
+                self.watched.push(path.to_owned());
             } else {
-                WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE
-            };
-            let watched = self
-                .inotify
-                .as_ref()
-                .is_none_or(|fd| add_watch(fd, path, what).is_ok());
-            self.deaf |= !watched || !tells(path);
+                self.may_miss_changes = true;
+            }
         }
         #[cfg(not(target_os = "linux"))]
         let _ = path;
     }
 
-    /// Whether something has been watched since [`Notices::renew`] of which nobody may tell.
-    pub fn is_deaf(&self) -> bool {
-        self.deaf
+    /// Whether a path watched since [`FileWatcher::reset`] may change without an event.
+    pub fn may_miss_changes(&self) -> bool {
+        self.may_miss_changes
     }
 
-    /// Everything that matters is about to be watched again: a file may have gone, or have come at last.
-    pub fn renew(&mut self) {
-        self.deaf = false;
+    /// Call this before watching everything again: a path may have been removed, or exist at last.
+    pub fn reset(&mut self) {
+        if self.lost_watch || self.may_miss_changes || self.renewed_at.elapsed() > RENEW_INTERVAL {
+            self.watched.clear();
+            self.lost_watch = false;
+            self.may_miss_changes = false;
+            self.renewed_at = Instant::now();
+        }
     }
 
-    /// Whether there are no ears at all.
-    pub fn are_none(&self) -> bool {
+    /// Does not report changes of files with this name.
+    pub fn ignore(&mut self, name: &'static str) {
+        if !self.ignored.contains(&name) {
+            self.ignored.push(name);
+        }
+    }
+
+    /// Whether there is no inotify instance.
+    pub fn is_unavailable(&self) -> bool {
         self.inotify.is_none()
     }
 
-    /// Sleeps until something is noticed, or this long.
-    pub fn wait(&self, at_most: Duration) {
+    /// Sleeps until something changes, at most this long.
+    pub fn wait(&mut self, at_most: Duration) {
         let mut fds: Vec<PollFd<'_>> = self
             .fd()
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .into_iter()
             .collect();
         let _ = poll(&mut fds, Timespec::try_from(at_most).ok().as_ref());
-        self.take();
+        self.drain();
     }
 
-    /// What to poll.
+    /// Becomes readable when something changes.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.inotify.as_ref().map(AsFd::as_fd)
     }
 
-    /// Forgets what was noticed, as the caller looks at everything anyway, and says when to do so.
-    pub fn take(&self) -> Option<When> {
+    /// Discards pending events. Returns how far the changes have come, or `None` if there were none to report.
+    pub fn drain(&mut self) -> Option<FileChange> {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::inotify::{ReadFlags, Reader};
             let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
             let mut reader = Reader::new(self.inotify.as_ref()?, &mut buffer);
-            let mut when = None;
-            // Not until nothing is left: an agent can make files faster than this can read of them.
-            for _ in 0..EVENTS_AT_ONCE {
+            let mut change = None;
+            // Bounded, because an agent can create files faster than events are read.
+            for _ in 0..MAX_EVENTS {
                 let Ok(event) = reader.next() else { break };
-                let file_made = event.events() == ReadFlags::CREATE;
-                when = when.max(Some(if file_made { When::Soon } else { When::Now }));
+                let name = event.file_name().and_then(|name| CStr::to_str(name).ok());
+                if name.is_some_and(|name| self.ignored.contains(&name)) {
+                    continue;
+                }
+                self.lost_watch |= event
+                    .events()
+                    .intersects(ReadFlags::IGNORED | ReadFlags::MOVE_SELF);
+                change = change.max(Some(if event.events() == ReadFlags::CREATE {
+                    FileChange::InProgress
+                } else {
+                    FileChange::Complete
+                }));
             }
-            when
+            change
         }
         #[cfg(not(target_os = "linux"))]
         None
@@ -113,13 +151,13 @@ impl Notices {
 }
 
 #[cfg(target_os = "linux")]
-const EVENTS_AT_ONCE: usize = 1024;
+const MAX_EVENTS: usize = 1024;
 
-/// Whether all who can change something there are on this machine, so that the kernel knows of it. What a server, the
-/// host of a virtual machine or a program serves may change behind its back.
+/// Whether the file system is local, so that the kernel sees every change. Network, virtual machine and FUSE
+/// file systems may change behind its back.
 #[cfg(target_os = "linux")]
-fn tells(path: &Path) -> bool {
-    /// Those that are in wide use: ext, XFS, Btrfs, tmpfs, overlay, ZFS, F2FS, bcachefs and ramfs.
+fn is_local(path: &Path) -> bool {
+    /// ext, XFS, Btrfs, tmpfs, overlay, ZFS, F2FS, bcachefs and ramfs.
     const LOCAL: [u64; 9] = [
         0xef53,
         0x5846_5342,
@@ -131,7 +169,7 @@ fn tells(path: &Path) -> bool {
         0xca45_1a4e,
         0x8584_58f6,
     ];
-    // Some systems know it as a signed word of 32 bits.
+    // The field is a signed 32-bit integer on some platforms.
     rustix::fs::statfs(path)
         .is_ok_and(|system| LOCAL.contains(&(system.f_type as u64 & 0xffff_ffff)))
 }
@@ -143,43 +181,50 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn what_is_being_written_is_looked_at_soon_and_what_is_written_at_once() {
+    fn a_created_file_is_in_progress_until_it_is_closed() {
         let dir = tempfile::tempdir().unwrap();
-        let mut notices = Notices::open();
-        if notices.are_none() {
-            // Others on this machine have taken all there are.
+        let mut watcher = FileWatcher::open();
+        if watcher.is_unavailable() {
+            // Other processes of this user hold all instances.
             return;
         }
-        notices.watch(dir.path());
-        assert!(!notices.is_deaf(), "where do these tests run?");
-        assert_eq!(notices.take(), None);
+        watcher.watch(dir.path());
+        assert!(
+            !watcher.may_miss_changes(),
+            "tests run on a local file system"
+        );
+        assert_eq!(watcher.drain(), None);
         let mut file = File::create(dir.path().join("a")).unwrap();
-        assert_eq!(notices.take(), Some(When::Soon));
+        assert_eq!(watcher.drain(), Some(FileChange::InProgress));
         file.write_all(b"a").unwrap();
         drop(file);
-        assert_eq!(notices.take(), Some(When::Now));
+        assert_eq!(watcher.drain(), Some(FileChange::Complete));
         fs::create_dir(dir.path().join("b")).unwrap();
         assert_eq!(
-            notices.take(),
-            Some(When::Now),
-            "nobody writes into a directory"
+            watcher.drain(),
+            Some(FileChange::Complete),
+            "a directory is complete at once"
         );
         File::create(dir.path().join("c")).unwrap();
-        assert_eq!(notices.take(), Some(When::Now), "made and closed");
+        assert_eq!(
+            watcher.drain(),
+            Some(FileChange::Complete),
+            "created and closed"
+        );
     }
 
     #[test]
-    fn what_is_not_there_makes_deaf_until_it_is() {
+    fn a_missing_path_makes_the_watcher_unreliable_until_reset() {
         let dir = tempfile::tempdir().unwrap();
-        let mut notices = Notices::open();
-        if notices.are_none() {
+        let mut watcher = FileWatcher::open();
+        if watcher.is_unavailable() {
             return;
         }
-        notices.watch(&dir.path().join("a"));
-        assert!(notices.is_deaf());
-        notices.renew();
-        assert!(!notices.is_deaf());
-        notices.watch(Path::new("/proc/self"));
-        assert!(notices.is_deaf(), "nobody tells of what happens there");
+        watcher.watch(&dir.path().join("a"));
+        assert!(watcher.may_miss_changes());
+        watcher.reset();
+        assert!(!watcher.may_miss_changes());
+        watcher.watch(Path::new("/proc/self"));
+        assert!(watcher.may_miss_changes(), "procfs reports no changes");
     }
 }

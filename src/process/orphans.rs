@@ -1,17 +1,18 @@
-//! What a crash left behind: found again by pid and start time, session, or mark in the environment.
+//! Finds and kills processes that a crashed run left behind: by pid and start time, session, or environment marker.
 
-use super::exemptions::{Friends, Spared};
+use super::exemptions::{ExemptSet, Exemptions};
+use crate::engine::ProcessIdentity;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The variable that every process of a loop carries.
-pub const MARK: &str = "RALPH_ID";
+/// The environment variable that every process of a loop carries.
+pub const MARKER_VAR: &str = "RALPH_ID";
 
-/// The mark for a loop's processes; a loop inside another's iteration carries both ids.
-pub fn mark(id: &str) -> String {
-    match std::env::var(MARK) {
+/// The value of the marker for a loop's processes. A loop started inside another loop's iteration carries both ids.
+pub fn marker(id: &str) -> String {
+    match std::env::var(MARKER_VAR) {
         Ok(outer) if !outer.is_empty() => format!("{outer}/{id}"),
         _ => id.to_owned(),
     }
@@ -19,39 +20,39 @@ pub fn mark(id: &str) -> String {
 
 /// Whether this process itself belongs to the loop.
 pub fn is_inside(id: &str) -> bool {
-    std::env::var(MARK).is_ok_and(|mark| mark.split('/').any(|part| part == id))
+    std::env::var(MARKER_VAR).is_ok_and(|marker| marker.split('/').any(|part| part == id))
 }
 
-/// Ends everything that an earlier run of this loop left behind: TERM, grace, KILL. Returns how many
-/// it ended and which outlived it.
+/// Kills everything that an earlier run of this loop left behind: TERM, a grace period, KILL. Returns how many
+/// processes were killed, and the pids of those that survived.
 pub fn sweep(
     id: &str,
-    process: Option<(u32, u64)>,
-    friends: &Friends,
+    process: Option<ProcessIdentity>,
+    exemptions: &Exemptions,
     grace: Duration,
     survivor: Duration,
 ) -> (usize, Vec<u32>) {
-    let begun = Instant::now();
-    let (mut told, mut empty_looks) = (Vec::new(), 0);
+    let started = Instant::now();
+    let (mut signaled, mut empty_scans) = (Vec::new(), 0);
     loop {
-        let left = find(id, process, 0, &friends.now());
-        let late = begun.elapsed();
-        // A look can miss what was born, or changed its program, in the middle of it: one proves nothing.
-        empty_looks = if left.is_empty() { empty_looks + 1 } else { 0 };
-        if empty_looks == 2 || late > grace + survivor {
-            return (told.len().saturating_sub(left.len()), left);
+        let left = find(id, process, 0, &exemptions.current());
+        let elapsed = started.elapsed();
+        // A scan can miss a process that forks or execs meanwhile, so a single empty one proves nothing.
+        empty_scans = if left.is_empty() { empty_scans + 1 } else { 0 };
+        if empty_scans == 2 || elapsed > grace + survivor {
+            return (signaled.len().saturating_sub(left.len()), left);
         }
         let new: Vec<u32> = left
             .iter()
             .copied()
-            .filter(|pid| !told.contains(pid))
+            .filter(|pid| !signaled.contains(pid))
             .collect();
-        if late > grace {
+        if elapsed > grace {
             signal(&left, Signal::KILL);
         } else {
             signal(&new, Signal::TERM);
         }
-        told.extend(new);
+        signaled.extend(new);
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -62,7 +63,7 @@ fn signal(pids: &[u32], signal: Signal) {
     }
 }
 
-/// Whether the machine was started after this time: then nothing from before is left.
+/// Whether the machine booted after this time, so that no older process can be alive.
 pub fn booted_since(wall_ms: i64) -> bool {
     let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
     let Some(seconds) = uptime
@@ -77,48 +78,57 @@ pub fn booted_since(wall_ms: i64) -> bool {
     booted.is_some_and(|at| at.as_millis() as i64 > wall_ms)
 }
 
-struct Seen {
+struct ProcessInfo {
     parent: u32,
     session: u32,
     start_time: u64,
 }
 
-/// The living processes of one job of a loop. None is older than its first, so that few environments are read.
-pub(crate) fn of_job(id: &str, process: (u32, u64), friends: &Friends) -> Vec<u32> {
-    find(id, Some(process), process.1, &friends.now())
+/// The living processes of one job of a loop. Processes older than its first one are skipped without reading their environment.
+pub(crate) fn of_job(id: &str, process: ProcessIdentity, exemptions: &Exemptions) -> Vec<u32> {
+    find(id, Some(process), process.start_time, &exemptions.current())
 }
 
-/// The living processes of a loop. A session's number is not given away while one of it lives, so the
-/// session of the agent tells its members even when the agent itself is gone.
-fn find(id: &str, process: Option<(u32, u64)>, marked_since: u64, spared: &Spared) -> Vec<u32> {
-    // An agent that is a function of its host has no process, and the kernel's own are in session 0.
-    let process = process.filter(|(pid, _)| *pid != 0);
+/// The living processes of a loop. A session id is not reused while a member is alive, so the agent's session
+/// identifies its members even after the agent has exited.
+fn find(
+    id: &str,
+    process: Option<ProcessIdentity>,
+    marker_since: u64,
+    exempt: &ExemptSet,
+) -> Vec<u32> {
+    // A function agent has no process, and session 0 belongs to the kernel.
+    let process = process.filter(|process| process.pid != 0);
     let all = processes();
-    let agent = process.map(|(pid, _)| pid);
-    let is_agent = |pid: u32, seen: &Seen| process == Some((pid, seen.start_time));
-    // A session of the same number from before the agent is somebody else's.
-    let is_younger = |seen: &Seen| process.is_some_and(|(_, start)| seen.start_time >= start);
-    let agent_gone_or_ours =
+    let agent = process.map(|process| process.pid);
+    let is_agent = |pid: u32, seen: &ProcessInfo| {
+        let start_time = seen.start_time;
+        process == Some(ProcessIdentity { pid, start_time })
+    };
+    // An older process in a session with this id belongs to a different session.
+    let is_not_older =
+        |seen: &ProcessInfo| process.is_some_and(|process| seen.start_time >= process.start_time);
+    let session_is_ours =
         agent.is_none_or(|pid| all.get(&pid).is_none_or(|seen| is_agent(pid, seen)));
     let mut found: Vec<u32> = all
         .iter()
         .filter(|(pid, seen)| {
             is_agent(**pid, seen)
-                || (agent_gone_or_ours && Some(seen.session) == agent && is_younger(seen))
-                || (seen.start_time >= marked_since && is_marked(**pid, id))
+                || (session_is_ours && Some(seen.session) == agent && is_not_older(seen))
+                || (seen.start_time >= marker_since && has_marker(**pid, id))
         })
         .map(|(pid, _)| *pid)
         .collect();
-    with_all_below(&mut found, &all);
+    add_descendants(&mut found, &all);
     let raw = |pid: &Pid| pid.as_raw_nonzero().get() as u32;
-    let mut friends: Vec<u32> = spared.whole.iter().map(raw).collect();
-    with_all_below(&mut friends, &all);
-    friends.extend(spared.alone.iter().map(raw));
-    found.retain(|pid| *pid != std::process::id() && !friends.contains(pid));
+    let mut exempt_pids: Vec<u32> = exempt.trees.iter().map(raw).collect();
+    add_descendants(&mut exempt_pids, &all);
+    exempt_pids.extend(exempt.single.iter().map(raw));
+    found.retain(|pid| *pid != std::process::id() && !exempt_pids.contains(pid));
     found
 }
 
-fn with_all_below(found: &mut Vec<u32>, all: &BTreeMap<u32, Seen>) {
+fn add_descendants(found: &mut Vec<u32>, all: &BTreeMap<u32, ProcessInfo>) {
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
         for (pid, _) in all.iter().filter(|(_, seen)| seen.parent == parent) {
@@ -130,23 +140,24 @@ fn with_all_below(found: &mut Vec<u32>, all: &BTreeMap<u32, Seen>) {
     }
 }
 
-fn is_marked(pid: u32, id: &str) -> bool {
+fn has_marker(pid: u32, id: &str) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let mark = environment.split(|byte| *byte == 0).find_map(|entry| {
+    let marker = environment.split(|byte| *byte == 0).find_map(|entry| {
         entry
-            .strip_prefix(MARK.as_bytes())
+            .strip_prefix(MARKER_VAR.as_bytes())
             .and_then(|rest| rest.strip_prefix(b"="))
     });
-    mark.is_some_and(|mark| {
-        mark.split(|byte| *byte == b'/')
+    marker.is_some_and(|marker| {
+        marker
+            .split(|byte| *byte == b'/')
             .any(|part| part == id.as_bytes())
     })
 }
 
-/// Where the start time stands behind a process's name.
+/// Position of the start time among the fields after the process name.
 const START_TIME: usize = 19;
 
-fn processes() -> BTreeMap<u32, Seen> {
+fn processes() -> BTreeMap<u32, ProcessInfo> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry
@@ -156,7 +167,7 @@ fn processes() -> BTreeMap<u32, Seen> {
         else {
             continue;
         };
-        // Its name may hold anything, also what is no text.
+        // The process name may contain any bytes.
         let stat = fs::read(entry.path().join("stat")).unwrap_or_default();
         let stat = String::from_utf8_lossy(&stat);
         let fields: Vec<&str> = stat
@@ -174,7 +185,7 @@ fn processes() -> BTreeMap<u32, Seen> {
         {
             all.insert(
                 pid,
-                Seen {
+                ProcessInfo {
                     parent,
                     session,
                     start_time,

@@ -1,11 +1,10 @@
-//! Short questions to programs that nobody vouches for: asked all at once, answered soon or not at all, and
-//! whatever they have started is gone afterwards.
+//! Runs short, untrusted commands such as `PROGRAM --version` in parallel, with a deadline, and kills
+//! everything they start.
 
-use super::exemptions::Spared;
-use super::signals;
-use super::signals::Signals;
+use super::exemptions::ExemptSet;
+use super::signals::{SignalEvent, SignalListener};
 use super::tree;
-use crate::engine::Exit;
+use crate::engine::ProcessExit;
 use crate::os;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -16,119 +15,120 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What came of a question.
+/// How a probed command ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// It ended by itself, having printed this; its complaints, if it printed nothing else.
-    Said(Exit, String),
-    /// There is no such program.
-    Missing,
-    /// It could not be started, and why.
-    Refused(String),
-    /// It had not ended in time, or did not stop talking.
-    Late,
+pub enum ProbeResult {
+    /// It exited by itself. The text is its standard output or, if that is empty, its standard error.
+    Exited(ProcessExit, String),
+    /// The program does not exist.
+    NotFound,
+    /// It could not be started, with the reason.
+    NotStarted(String),
+    /// It did not exit in time, or printed more than a version would need.
+    TimedOut,
 }
 
-/// A version fits into this many bytes.
-const CAP: usize = 16 << 10;
-/// How long what was killed may take to go.
-const DYING: Duration = Duration::from_secs(2);
+/// Output beyond this many bytes counts as a timeout.
+const OUTPUT_MAX: usize = 16 << 10;
+/// How long to wait for killed processes to exit.
+const KILL_WAIT: Duration = Duration::from_secs(2);
 
-/// Asks all of these commands at once. Each has nothing to read, no terminal to ask back on, and so much time.
-/// An error is a signal that asked this process to go.
-pub fn ask(commands: &[Vec<String>], dir: &Path, patience: Duration) -> io::Result<Vec<Answer>> {
-    tree::adopt_orphans();
-    let friends = tree::children(rustix::process::getpid());
-    let mut signals = Signals::listen()?;
-    let deadline = Instant::now() + patience;
-    let mut asked: Vec<Asked> = commands
+/// Runs all commands at once, without standard input or a terminal, and waits at most `timeout` for each.
+/// Fails with `Interrupted` when this process receives a signal that asks it to exit.
+pub fn run_probes(
+    commands: &[Vec<String>],
+    dir: &Path,
+    timeout: Duration,
+) -> io::Result<Vec<ProbeResult>> {
+    tree::become_subreaper();
+    let exempt = tree::children(rustix::process::getpid());
+    let mut signals = SignalListener::listen()?;
+    let deadline = Instant::now() + timeout;
+    let mut probes: Vec<Probe> = commands
         .iter()
-        .map(|command| Asked::start(command, dir))
+        .map(|command| Probe::start(command, dir))
         .collect();
-    let interrupted = hear(&mut asked, &mut signals, deadline);
-    sweep(&asked, &friends);
+    let interrupted = wait_for_all(&mut probes, &mut signals, deadline);
+    sweep(&probes, &exempt);
     if interrupted {
         return Err(io::ErrorKind::Interrupted.into());
     }
-    Ok(asked.into_iter().map(Asked::answer).collect())
+    Ok(probes.into_iter().map(Probe::into_result).collect())
 }
 
-/// Listens until everyone has answered, or the time is up. True: somebody wants this process to go.
-fn hear(asked: &mut [Asked], signals: &mut Signals, deadline: Instant) -> bool {
+/// Waits until every probe has ended or the deadline has passed. Returns true if a signal asks this process to exit.
+fn wait_for_all(probes: &mut [Probe], signals: &mut SignalListener, deadline: Instant) -> bool {
     loop {
-        tree::reap(|pid, exit| asked.iter_mut().for_each(|one| one.ended(pid, exit)));
-        // What it printed before it ended is there by now.
-        asked.iter_mut().for_each(Asked::read);
+        tree::reap(|pid, exit| probes.iter_mut().for_each(|one| one.ended(pid, exit)));
+        // After reaping: everything printed before the exit can be read now.
+        probes.iter_mut().for_each(Probe::read);
         let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() || !asked.iter().any(Asked::is_open) {
+        if left.is_zero() || !probes.iter().any(Probe::is_running) {
             return false;
         }
         let mut fds: Vec<PollFd<'_>> = Vec::new();
-        fds.extend(
-            signals
-                .fds()
-                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
-        );
-        let open = asked
+        fds.push(PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN));
+        let running = probes
             .iter()
-            .filter(|one| one.is_open())
+            .filter(|one| one.is_running())
             .flat_map(|one| &one.streams);
         fds.extend(
-            open.filter_map(|stream| stream.pipe.as_ref())
+            running
+                .filter_map(|stream| stream.pipe.as_ref())
                 .map(|pipe| PollFd::new(pipe, PollFlags::IN)),
         );
         let _ = poll(&mut fds, Timespec::try_from(left).ok().as_ref());
         if signals
             .take()
             .iter()
-            .any(|heard| *heard != signals::Heard::Child)
+            .any(|signal| *signal != SignalEvent::ChildExited)
         {
             return true;
         }
     }
 }
 
-/// Ends everything that is left of them.
-fn sweep(asked: &[Asked], friends: &[Pid]) {
-    let spared = Spared::whole(friends);
+/// Kills everything the probes left running.
+fn sweep(probes: &[Probe], exempt: &[Pid]) {
+    let exempt = ExemptSet::trees(exempt);
     let begun = Instant::now();
     loop {
-        for pid in asked
+        for pid in probes
             .iter()
-            .filter(|one| one.is_open())
+            .filter(|one| one.is_running())
             .filter_map(|one| one.pid)
         {
             let _ = kill_process_group(pid, Signal::KILL);
         }
-        tree::signal(&spared, Signal::KILL);
+        tree::signal_all(&exempt, Signal::KILL);
         let empty = tree::reap(|_, _| {});
-        if empty || tree::descendants(&spared).is_empty() || begun.elapsed() > DYING {
+        if empty || tree::descendants(&exempt).is_empty() || begun.elapsed() > KILL_WAIT {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// One program that was asked.
-struct Asked {
+/// One running command.
+struct Probe {
     pid: Option<Pid>,
-    /// Its output, and its complaints.
-    streams: [Stream; 2],
-    exit: Option<Exit>,
-    /// Why there is nothing to wait for.
-    no: Option<Answer>,
+    /// Standard output and standard error.
+    streams: [ProbeStream; 2],
+    exit: Option<ProcessExit>,
+    /// Set when there is nothing to wait for.
+    failed: Option<ProbeResult>,
 }
 
-impl Asked {
+impl Probe {
     fn start(command: &[String], dir: &Path) -> Self {
         let mut one = Self {
             pid: None,
             streams: Default::default(),
             exit: None,
-            no: None,
+            failed: None,
         };
         let [program, arguments @ ..] = command else {
-            one.no = Some(Answer::Missing);
+            one.failed = Some(ProbeResult::NotFound);
             return one;
         };
         let mut command = Command::new(program);
@@ -140,7 +140,7 @@ impl Asked {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        os::in_own_session(&mut command);
+        os::set_new_session(&mut command);
         let started = command.spawn().and_then(|mut child| {
             let pipes = [
                 child.stdout.take().map(OwnedFd::from),
@@ -154,66 +154,68 @@ impl Asked {
         match started {
             Ok((pid, pipes)) => {
                 one.pid = Some(pid);
-                one.streams = pipes.map(|pipe| Stream {
+                one.streams = pipes.map(|pipe| ProbeStream {
                     pipe: pipe.map(File::from),
                     text: Vec::new(),
                 });
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => one.no = Some(Answer::Missing),
-            Err(error) => one.no = Some(Answer::Refused(error.to_string())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                one.failed = Some(ProbeResult::NotFound)
+            }
+            Err(error) => one.failed = Some(ProbeResult::NotStarted(error.to_string())),
         }
         one
     }
 
-    fn is_open(&self) -> bool {
-        self.pid.is_some() && self.exit.is_none() && self.no.is_none()
+    fn is_running(&self) -> bool {
+        self.pid.is_some() && self.exit.is_none() && self.failed.is_none()
     }
 
-    fn ended(&mut self, pid: Pid, exit: Exit) {
+    fn ended(&mut self, pid: Pid, exit: ProcessExit) {
         if self.pid == Some(pid) && self.exit.is_none() {
             self.exit = Some(exit);
         }
     }
 
     fn read(&mut self) {
-        if !self.streams.iter_mut().all(Stream::read) {
-            self.no = Some(Answer::Late);
+        if !self.streams.iter_mut().all(ProbeStream::read) {
+            self.failed = Some(ProbeResult::TimedOut);
         }
     }
 
-    fn answer(self) -> Answer {
-        match (self.no, self.exit) {
-            (Some(no), _) => no,
+    fn into_result(self) -> ProbeResult {
+        match (self.failed, self.exit) {
+            (Some(failed), _) => failed,
             (None, Some(exit)) => {
                 let texts = self
                     .streams
                     .iter()
                     .map(|stream| String::from_utf8_lossy(&stream.text));
-                let said = texts
+                let printed = texts
                     .map(|text| text.trim().to_owned())
                     .find(|text| !text.is_empty());
-                Answer::Said(exit, said.unwrap_or_default())
+                ProbeResult::Exited(exit, printed.unwrap_or_default())
             }
-            (None, None) => Answer::Late,
+            (None, None) => ProbeResult::TimedOut,
         }
     }
 }
 
-/// What comes out of a program.
+/// One output stream of a probe.
 #[derive(Default)]
-struct Stream {
+struct ProbeStream {
     pipe: Option<File>,
     text: Vec<u8>,
 }
 
-impl Stream {
-    /// Takes what has come. False: there is no end to it.
+impl ProbeStream {
+    /// Reads what is available. Returns false if the output exceeds its limit.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
         while let Some(pipe) = &mut self.pipe {
             match pipe.read(&mut buffer) {
                 Ok(0) => self.pipe = None,
-                Ok(count) if self.text.len() + count > CAP => {
+                Ok(count) if self.text.len() + count > OUTPUT_MAX => {
                     self.pipe = None;
                     return false;
                 }

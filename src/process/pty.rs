@@ -1,4 +1,4 @@
-//! A pair of ends that is a terminal: one for the agent, the other for whoever plays the person at it.
+//! Pseudoterminals: opening one for an agent, and resizing it.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -7,17 +7,15 @@ use std::io;
 use std::num::NonZeroU16;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// How large a screen is.
+/// The size of a terminal in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// From top to bottom.
+pub struct ScreenSize {
     pub rows: NonZeroU16,
-    /// From left to right.
     pub columns: NonZeroU16,
 }
 
-impl Size {
-    /// A screen of this size; none if a side is missing.
+impl ScreenSize {
+    /// Returns `None` if a dimension is zero, as it is where the system does not know the size.
     pub fn new(rows: u16, columns: u16) -> Option<Self> {
         Some(Self {
             rows: NonZeroU16::new(rows)?,
@@ -25,55 +23,55 @@ impl Size {
         })
     }
 
-    /// The screen that nobody looks at.
-    pub fn unseen() -> Self {
-        Self::new(40, 120).expect("it has both sides")
+    /// The size of a terminal that no person sees.
+    pub fn default_size() -> Self {
+        Self::new(40, 120).expect("both are positive")
     }
 }
 
-/// The near end, which never blocks, and the far end, which is for the agent.
-pub(crate) fn open(size: Size) -> io::Result<(OwnedFd, OwnedFd)> {
-    let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-    grantpt(&near)?;
-    unlockpt(&near)?;
-    let name = ptsname(&near, Vec::new())?;
-    let far = rustix::fs::open(
+/// Opens a pseudoterminal. Returns our non-blocking end and the agent's end.
+pub(crate) fn open(size: ScreenSize) -> io::Result<(OwnedFd, OwnedFd)> {
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&controller)?;
+    unlockpt(&controller)?;
+    let name = ptsname(&controller, Vec::new())?;
+    let terminal = rustix::fs::open(
         &name,
         OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
         Mode::empty(),
     )?;
-    resize(&near, size)?;
-    rustix::io::ioctl_fionbio(&near, true)?;
-    Ok((near, far))
+    resize(&controller, size)?;
+    rustix::io::ioctl_fionbio(&controller, true)?;
+    Ok((controller, terminal))
 }
 
-/// So many bytes of a line are taken by a terminal that gathers whole lines for its program. The rest is lost.
+/// The longest line a terminal in canonical mode accepts, in bytes. The kernel drops the rest.
 pub(crate) const LINE_MAX: usize = if cfg!(target_os = "linux") {
     4095
 } else {
     1023
 };
 
-/// That a line of so many bytes is too long, and what helps.
-pub fn too_long(bytes: usize) -> String {
+/// The error for a prompt with a line that a terminal in canonical mode would cut.
+pub fn line_too_long(bytes: usize) -> String {
     format!(
-        "the prompt has a line of {bytes} bytes, and the agent's terminal loses what is beyond {LINE_MAX}: \
-         break it into shorter ones, or use --no-pty"
+        "the prompt has a line of {bytes} bytes, but the agent's terminal accepts at most {LINE_MAX}: \
+         break the line, or use --no-pty"
     )
 }
 
-/// Whether the terminal gathers whole lines for its program.
-pub(crate) fn gathers_lines(near: impl AsFd) -> bool {
-    tcgetattr(near).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
+/// Whether the terminal is in canonical mode, in which it buffers whole lines.
+pub(crate) fn is_line_buffered(controller: impl AsFd) -> bool {
+    tcgetattr(controller).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
 }
 
-/// Makes the screen as large as this; the agent is told by a signal.
-pub(crate) fn resize(near: impl AsFd, size: Size) -> io::Result<()> {
+/// Resizes the terminal. The kernel tells the agent with SIGWINCH.
+pub(crate) fn resize(controller: impl AsFd, size: ScreenSize) -> io::Result<()> {
     let size = Winsize {
         ws_row: size.rows.get(),
         ws_col: size.columns.get(),
         ws_xpixel: 0,
         ws_ypixel: 0,
     };
-    Ok(tcsetwinsize(near, size)?)
+    Ok(tcsetwinsize(controller, size)?)
 }

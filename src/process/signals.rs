@@ -1,91 +1,109 @@
-//! The signals that people and the system send, as bytes on pipes that can be polled.
+//! The signals a runner reacts to, delivered through one pipe that can be polled.
 
 use crate::os;
+use rustix::io::ioctl_fionbio;
+use rustix::pipe::{PipeFlags, pipe_with};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGWINCH};
 use signal_hook::low_level::pipe;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A signal that means something to a runner.
+/// A signal that a runner reacts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// A child changed its state.
-    Child,
+pub enum SignalEvent {
+    ChildExited,
     /// Ctrl-C.
     Interrupt,
-    /// Asked to go away.
     Terminate,
-    /// The terminal, or the warden, is gone.
+    /// The terminal or the warden is gone.
     HangUp,
-    /// The terminal has another size.
+    /// The terminal has another size, or another process has written to the loop's inbox.
     Resized,
 }
 
-/// What a supervisor hears when its warden dies; a hang-up of its own kind, because `nohup` silences HUP.
-pub const WARDEN_GONE: i32 = SIGUSR1;
+/// The parent-death signal of a supervisor. It is not SIGHUP, because `nohup` ignores that one.
+pub const WARDEN_DIED: i32 = SIGUSR1;
 
-/// Open ears: one pipe a signal, so that two of a kind are heard as two.
-pub struct Signals {
-    pipes: Vec<(Heard, UnixStream)>,
+const SIGNALS: [(SignalEvent, i32); 6] = [
+    (SignalEvent::ChildExited, SIGCHLD),
+    (SignalEvent::Interrupt, SIGINT),
+    (SignalEvent::Terminate, SIGTERM),
+    (SignalEvent::HangUp, SIGHUP),
+    (SignalEvent::HangUp, WARDEN_DIED),
+    (SignalEvent::Resized, SIGWINCH),
+];
+
+/// Counts each signal as it arrives, so that two Ctrl-C are two, and makes one pipe readable.
+pub struct SignalListener {
+    pipe: OwnedFd,
+    counts: Vec<(SignalEvent, Arc<AtomicUsize>)>,
 }
 
-impl Signals {
+impl SignalListener {
     /// Listens from now on, in place of the default dispositions.
     pub fn listen() -> io::Result<Self> {
-        Self::listen_unless(0)
+        Self::listen_except(0)
     }
 
-    /// Listens, but not to what the parent wanted ignored, as `nohup` does.
+    /// Listens, except to signals the parent has set to be ignored, as `nohup` does.
     pub fn listen_unless_ignored() -> io::Result<Self> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        Self::listen_unless(
+        Self::listen_except(
             ignored
                 .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
                 .unwrap_or(0),
         )
     }
 
-    fn listen_unless(ignored: u64) -> io::Result<Self> {
-        let mut pipes = Vec::new();
-        for (heard, signal) in [
-            (Heard::Child, SIGCHLD),
-            (Heard::Interrupt, SIGINT),
-            (Heard::Terminate, SIGTERM),
-            (Heard::HangUp, SIGHUP),
-            (Heard::HangUp, WARDEN_GONE),
-            (Heard::Resized, SIGWINCH),
-        ] {
-            if heard != Heard::Child && ignored >> (signal - 1) & 1 == 1 {
+    fn listen_except(ignored: u64) -> io::Result<Self> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        ioctl_fionbio(&read, true)?;
+        let mut counts = Vec::new();
+        for (event, signal) in SIGNALS {
+            if event != SignalEvent::ChildExited && ignored >> (signal - 1) & 1 == 1 {
                 continue;
             }
-            let (read, write) = UnixStream::pair()?;
-            read.set_nonblocking(true)?;
-            pipe::register(signal, write)?;
-            pipes.push((heard, read));
+            let count = Arc::new(AtomicUsize::new(0));
+            // Counted before the pipe becomes readable: whoever wakes up sees the count.
+            os::count_signal(signal, Arc::clone(&count))?;
+            pipe::register(signal, write.try_clone()?)?;
+            counts.push((event, count));
         }
-        os::release_signals();
-        Ok(Self { pipes })
+        os::unblock_signals();
+        Ok(Self { pipe: read, counts })
     }
 
-    /// What to poll.
-    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.pipes.iter().map(|(_, pipe)| pipe.as_fd())
+    /// Becomes readable when a signal arrives.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
     }
 
-    /// What came since the last time; children only once.
-    pub fn take(&mut self) -> Vec<Heard> {
-        let mut all = Vec::new();
-        for (heard, pipe) in &mut self.pipes {
-            let mut bytes = [0; 64];
-            while let Ok(count @ 1..) = pipe.read(&mut bytes) {
-                all.extend(std::iter::repeat_n(
-                    *heard,
-                    if *heard == Heard::Child { 1 } else { count },
-                ));
+    /// The signals since the last call. Exits of several children are one event.
+    pub fn take(&mut self) -> Vec<SignalEvent> {
+        let mut bytes = [0; 64];
+        let mut woken = false;
+        while let Ok(count @ 1..) = rustix::io::read(&self.pipe, &mut bytes) {
+            woken = true;
+            if count < bytes.len() {
+                break;
             }
         }
-        all
+        let mut events = Vec::new();
+        if !woken {
+            return events;
+        }
+        for (event, count) in &self.counts {
+            let count = count.swap(0, Ordering::Relaxed);
+            let count = if *event == SignalEvent::ChildExited {
+                count.min(1)
+            } else {
+                count
+            };
+            events.extend(std::iter::repeat_n(*event, count));
+        }
+        events
     }
 }

@@ -1,27 +1,27 @@
-//! The processes below this one: who they are, how they are told to go, and the proof that they went.
+//! The process tree below this process: listing it, signaling it, reaping it.
 
-use super::exemptions::Spared;
-use crate::engine::Exit;
+use super::exemptions::ExemptSet;
+use crate::engine::ProcessExit;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-/// Makes orphans below this process its own children, wherever the system can.
-pub fn adopt_orphans() {
+/// Makes this process a subreaper: orphaned descendants become its children. Linux only.
+pub fn become_subreaper() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
-        debug_assert!(false, "no subreaper: {error}");
+        debug_assert!(false, "cannot become a subreaper: {error}");
     }
 }
 
-/// Reaps every child that has ended. True means that there is no child left at all: with orphans
-/// adopted, that is the proof that nothing below this process is alive.
-pub fn reap(mut ended: impl FnMut(Pid, Exit)) -> bool {
+/// Reaps every child that has exited. Returns true if no child is left at all: for a subreaper, that proves
+/// that nothing below it is alive.
+pub fn reap(mut on_exit: impl FnMut(Pid, ProcessExit)) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) => ended(pid, exit_of(status)),
+            Ok(Some((pid, status))) => on_exit(pid, exit_of(status)),
             Ok(None) => return false,
             Err(Errno::INTR) => {}
             Err(_) => return true,
@@ -29,36 +29,35 @@ pub fn reap(mut ended: impl FnMut(Pid, Exit)) -> bool {
     }
 }
 
-/// How a process ended, by its wait status.
-pub fn exit_of(status: WaitStatus) -> Exit {
-    Exit {
+/// Converts a wait status.
+pub fn exit_of(status: WaitStatus) -> ProcessExit {
+    ProcessExit {
         code: status.exit_status(),
         signal: status.terminating_signal(),
     }
 }
 
-/// Every living process below this one, parents before children, but those that are spared.
-pub fn descendants(spared: &Spared) -> Vec<Pid> {
+/// Every living process below this one except exempt ones, parents before children.
+pub fn descendants(exempt: &ExemptSet) -> Vec<Pid> {
     let mut found = vec![rustix::process::getpid()];
     let mut next = 0;
     while let Some(pid) = found.get(next).copied() {
         found.extend(
             children(pid)
                 .into_iter()
-                .filter(|pid| !spared.whole.contains(pid)),
+                .filter(|pid| !exempt.trees.contains(pid)),
         );
         next += 1;
     }
     found.remove(0);
-    // The dead below a process that is spared are for that one to bury.
-    found.retain(|pid| !spared.alone.contains(pid) && is_alive(*pid));
+    // Zombies below an exempt process are reaped by that process.
+    found.retain(|pid| !exempt.single.contains(pid) && is_alive(*pid));
     found
 }
 
-/// Whether a process is more than an entry that waits for its parent to look. One whose first thread has ended, and
-/// others have not, looks like one.
+/// Whether a process is not a zombie. A process whose main thread has exited while others run looks like one.
 fn is_alive(pid: Pid) -> bool {
-    // The name may hold anything, also what is no text.
+    // The process name may contain any bytes.
     let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);
     let fields: Vec<&str> = stat
@@ -73,12 +72,12 @@ fn is_alive(pid: Pid) -> bool {
         .is_some_and(|state| !matches!(*state, "Z" | "X") || threads > 1)
 }
 
-/// Where the number of threads stands behind a process's name.
+/// Position of the thread count among the fields after the process name.
 const THREADS: usize = 17;
 
-/// Sends a signal to every process below this one; what is gone by then does not matter.
-pub fn signal(spared: &Spared, signal: Signal) {
-    for pid in descendants(spared) {
+/// Sends a signal to every process below this one that is not exempt.
+pub fn signal_all(exempt: &ExemptSet, signal: Signal) {
+    for pid in descendants(exempt) {
         let _ = kill_process(pid, signal);
     }
 }
@@ -92,7 +91,7 @@ pub fn children(parent: Pid) -> Vec<Pid> {
     let mut found = Vec::new();
     for task in tasks.flatten() {
         let Ok(list) = fs::read_to_string(task.path().join("children")) else {
-            // A task that is gone, unless this kernel keeps no such list.
+            // Either the task has exited, or this kernel does not provide the list.
             if Path::new("/proc/thread-self/children").exists() {
                 continue;
             }
@@ -123,14 +122,14 @@ fn children_by_scan(parent: Pid) -> Vec<Pid> {
     .collect()
 }
 
-/// The kernel's start time of a process, in ticks since boot; none if it is gone or a zombie.
+/// The kernel's start time of a process, in clock ticks since boot. `None` if it has exited or is a zombie.
 pub fn start_time(pid: u32) -> Option<u64> {
     let mut text = [0; 1024];
     let length = fs::File::open(format!("/proc/{pid}/stat"))
         .and_then(|mut stat| stat.read(&mut text))
         .ok()?;
     let stat = String::from_utf8_lossy(&text[..length]);
-    // The name in parentheses may hold anything; what follows the last one is regular.
+    // The name in parentheses may contain anything; the fields follow the last closing one.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let alive = !matches!(fields.next()?, "Z" | "X");
     fields.nth(18)?.parse().ok().filter(|_| alive)

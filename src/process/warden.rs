@@ -1,70 +1,69 @@
-//! The process that outlives the supervisor: whatever happens to it, nothing that it started stays.
+//! The warden: the parent of the supervisor, which kills everything left behind if the supervisor dies.
 
-use super::exemptions::Friends;
-use super::signals::{Heard, Signals, WARDEN_GONE};
-use super::termios::Pledge;
+use super::exemptions::Exemptions;
+use super::signals::{SignalEvent, SignalListener, WARDEN_DIED};
+use super::termios::SavedTermios;
 use super::tree;
-use crate::engine::Exit;
+use crate::engine::ProcessExit;
 use crate::os;
-use crate::os::Side;
+use crate::os::ForkResult;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, getppid, kill_process, setpgid};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How the supervisor went away.
-pub enum Left {
-    /// By itself, with this code.
+/// How the supervisor ended.
+pub enum SupervisorExit {
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal; so many processes had to be ended after it.
+    /// It was killed by a signal.
     Killed {
-        /// The signal.
         signal: i32,
-        /// How many processes it had left.
+        /// How many processes it left behind.
         swept: usize,
-        /// Which of them could not be ended.
+        /// Processes that could not be killed.
         survivors: Vec<u32>,
     },
 }
 
-/// Runs `work` in a process of its own, and stays as its parent until nothing of it is left. Signals go
-/// to the work: it has a group of its own, so that each reaches it exactly once. If this process is
-/// killed, the work hears a hang-up.
-pub fn guard(
-    work: impl FnOnce() -> i32,
+/// Forks, runs `supervisor` in the child, and waits as its parent until nothing of it is left. The child has
+/// its own process group, so each signal sent to this process is forwarded and arrives exactly once. If this
+/// process is killed, the child receives [`WARDEN_DIED`].
+pub fn run_guarded(
+    supervisor: impl FnOnce() -> i32,
     grace: Duration,
-    registered: &Friends,
-) -> io::Result<Left> {
-    tree::adopt_orphans();
-    // Children from before, as after `sh -c 'daemon & exec ralph run …'`, are none of our business.
-    let friends = tree::children(rustix::process::getpid());
+    exemptions: &Exemptions,
+) -> io::Result<SupervisorExit> {
+    tree::become_subreaper();
+    // Children that exist already, as after `sh -c 'daemon & exec ralph run …'`, are not ours to kill.
+    let inherited = tree::children(rustix::process::getpid());
     let warden = rustix::process::getpid();
-    let pledge = Pledge::note();
-    os::settle_signals();
-    os::hold_signals();
+    let saved_termios = SavedTermios::save();
+    os::ignore_signals();
+    os::block_signals();
     match os::fork()? {
-        Side::Child => {
+        ForkResult::Child => {
             setpgid(None, None)?;
             #[cfg(target_os = "linux")]
-            rustix::process::set_parent_process_death_signal(Signal::from_named_raw(WARDEN_GONE))?;
+            rustix::process::set_parent_process_death_signal(Signal::from_named_raw(WARDEN_DIED))?;
             if getppid() != Some(warden) {
                 std::process::exit(129);
             }
-            tree::adopt_orphans();
-            std::process::exit(work());
+            tree::become_subreaper();
+            std::process::exit(supervisor());
         }
-        Side::Parent(pid) => {
+        ForkResult::Parent(pid) => {
             let pid = Pid::from_raw(pid).expect("a child has a pid");
             let exit = wait_for(pid)?;
-            if let Some(pledge) = pledge {
-                pledge.redeem(pid);
+            if let Some(saved_termios) = saved_termios {
+                saved_termios.restore(pid);
             }
-            let (swept, survivors) = sweep(&friends, registered, grace);
+            let (swept, survivors) = sweep(&inherited, exemptions, grace);
             Ok(match exit {
-                Exit {
+                ProcessExit {
                     code: Some(code), ..
-                } => Left::Exited(code),
-                Exit { signal, .. } => Left::Killed {
+                } => SupervisorExit::Exited(code),
+                ProcessExit { signal, .. } => SupervisorExit::Killed {
                     signal: signal.unwrap_or(0),
                     swept,
                     survivors,
@@ -74,51 +73,48 @@ pub fn guard(
     }
 }
 
-fn wait_for(supervisor: Pid) -> io::Result<Exit> {
-    let mut signals = Signals::listen_unless_ignored()?;
+fn wait_for(supervisor: Pid) -> io::Result<ProcessExit> {
+    let mut signals = SignalListener::listen_unless_ignored()?;
     let mut exit = None;
-    // From here on there is nothing to do until the very end.
-    os::memory::let_go_of_code();
+    // Nothing to do until the supervisor ends.
+    os::memory::release_code_pages();
     loop {
-        // It may have ended before anybody listened.
+        // It may have ended before the signal handler was installed.
         tree::reap(|pid, how| exit = exit.or((pid == supervisor).then_some(how)));
         if let Some(exit) = exit {
             return Ok(exit);
         }
-        let mut fds: Vec<PollFd<'_>> = signals
-            .fds()
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-            .collect();
-        let _ = poll(&mut fds, None);
-        for heard in signals.take() {
-            let forward = match heard {
-                Heard::Child => continue,
-                Heard::Resized => Signal::WINCH,
-                Heard::Interrupt => Signal::INT,
-                Heard::Terminate => Signal::TERM,
-                Heard::HangUp => Signal::HUP,
+        let fd = PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN);
+        let _ = poll(&mut [fd], None);
+        for signal in signals.take() {
+            let forward = match signal {
+                SignalEvent::ChildExited => continue,
+                SignalEvent::Resized => Signal::WINCH,
+                SignalEvent::Interrupt => Signal::INT,
+                SignalEvent::Terminate => Signal::TERM,
+                SignalEvent::HangUp => Signal::HUP,
             };
             let _ = kill_process(supervisor, forward);
         }
     }
 }
 
-/// Ends whatever is left below: TERM, grace, KILL until nothing is.
-fn sweep(friends: &[Pid], registered: &Friends, grace: Duration) -> (usize, Vec<u32>) {
-    let spared = || registered.now().and(friends);
-    let found = tree::descendants(&spared()).len();
-    let begun = Instant::now();
+/// Kills everything below this process: TERM, a grace period, then KILL until nothing is left.
+fn sweep(inherited: &[Pid], exemptions: &Exemptions, grace: Duration) -> (usize, Vec<u32>) {
+    let exempt = || exemptions.current().with_trees(inherited);
+    let found = tree::descendants(&exempt()).len();
+    let started = Instant::now();
     if found > 0 {
-        tree::signal(&spared(), Signal::TERM);
+        tree::signal_all(&exempt(), Signal::TERM);
     }
     loop {
-        let nobody = tree::reap(|_, _| {});
-        let spared = spared();
-        let left = tree::descendants(&spared);
-        // Who dies during the look hides what was below, and is not buried yet: where nobody is spared, only the
-        // kernel's word counts.
-        let sure = nobody || !spared.is_empty();
-        if left.is_empty() && sure || begun.elapsed() > grace * 7 {
+        let no_children = tree::reap(|_, _| {});
+        let exempt = exempt();
+        let left = tree::descendants(&exempt);
+        // A process that dies during the scan hides its children. Without exempt processes, only the kernel's
+        // "no children" counts.
+        let is_certain = no_children || !exempt.is_empty();
+        if left.is_empty() && is_certain || started.elapsed() > grace * 7 {
             return (
                 found,
                 left.into_iter()
@@ -126,8 +122,8 @@ fn sweep(friends: &[Pid], registered: &Friends, grace: Duration) -> (usize, Vec<
                     .collect(),
             );
         }
-        if begun.elapsed() > grace {
-            tree::signal(&spared, Signal::KILL);
+        if started.elapsed() > grace {
+            tree::signal_all(&exempt, Signal::KILL);
         }
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -1,120 +1,154 @@
-//! What is told on the buses of a loop and of its project: the agent's messages, and how the loop leaves.
+//! Posts to the buses of a loop and its project: the agent's messages, and how the runner exits.
 
-use super::reactor::Key;
-use super::{Error, Runner};
-use crate::agent::outbox;
-use crate::agent::outbox::Letter;
+use super::reactor::JobKey;
+use super::recorder::Recorder;
+use super::{Runner, RunnerError};
+use crate::agent::outbox::{self, OutboxMessage};
+use crate::engine::Marker;
 use crate::engine::event::{Fault, Notice};
-use crate::engine::outcome::iterations;
-use crate::engine::{Event, Marker};
+use crate::engine::excerpt::Excerpt;
+use crate::engine::format::iteration_count;
+use crate::engine::plain_text::plain;
+use crate::engine::signals::fold_whitespace;
+use crate::git;
 use crate::store::bus;
-use crate::store::bus::Post;
+use crate::store::{Bus, BusMessage, StateDir};
 use std::time::Duration;
 
-/// How long others are waited for who write on the same bus. A message that has to wait longer is tried again.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// What could not be posted is tried again after so long.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// How long to wait for other writers of a bus. A message that has to wait longer is posted later.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// When to try again to post messages.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How many characters of one message, and of all messages, enter a prompt.
+const MESSAGE_CHARS: usize = 500;
+const EXCERPT_CHARS: usize = 8000;
 
-/// The type of a message that has none.
+/// The type of a message without one.
 const NOTE: &str = "note";
-/// The type by which an agent asks not to be started again.
+/// The type with which an agent asks not to be started again.
 const WAIT: &str = "wait_without_restart";
 
-impl Runner<'_> {
-    /// Passes on what the agent has left for the bus. A message may be a claim as well: that is written down, and
-    /// durable, before the message is taken away.
-    pub(super) fn relay(&mut self) -> Result<(), Error> {
-        let place = outbox::place(self.task.path());
-        // One that comes later is noticed in the task directory.
-        if place.is_dir() {
-            self.world.watch(&place);
+/// The loop's bus and its project's.
+pub(super) struct BusRelay {
+    own: Bus,
+    project: Bus,
+    has_warned: bool,
+}
+
+impl BusRelay {
+    pub(super) fn open(rec: &Recorder<'_>) -> Self {
+        let project = git::project(&rec.state.plan.workspace);
+        Self {
+            own: Bus::for_loop(&rec.dir),
+            project: StateDir::containing(&rec.dir).project_bus(&project),
+            has_warned: false,
         }
-        let agent_lives = matches!(self.world.under_way(), Some(Key::Agent(_)));
-        let Some(letters) = outbox::read(self.task.path(), agent_lives) else {
-            return Ok(());
+    }
+
+    /// The last messages on the project's bus, for a prompt. Empty if they cannot be read.
+    pub(super) fn excerpt(&self, rec: &Recorder<'_>) -> Excerpt {
+        let messages = match rec.state.plan.context.bus {
+            0 => vec![],
+            count => self.project.last(count).unwrap_or_default().messages,
         };
-        if letters.all.iter().any(|letter| kind(letter) == WAIT)
-            && !self.state.claims.markers.contains(&Marker::Bus)
-        {
-            let (iteration, notice) = (self.state.iteration, Notice::Marker(Marker::Bus));
-            self.tell(Event::Noticed {
-                iteration,
-                notice,
-                words: None,
-            })?;
-            self.journal.sync()?;
-        }
-        let posts: Vec<Post> = letters
-            .all
-            .iter()
-            .filter(|letter| !letter.text.is_empty())
-            .map(|letter| self.post_of(letter))
-            .collect();
-        if !self.publish(&posts) {
-            self.world.look_within(TRY_AGAIN);
-            return Ok(());
-        }
-        if let Some(again) = letters.again {
-            self.world.look_within(again);
-        }
-        for letter in &letters.all {
-            if let Err(detail) = letters.take_away(letter) {
-                return self.tell(Event::Faulted {
-                    class: Fault::Marker,
-                    detail,
-                });
-            }
-        }
-        Ok(())
+        let lines: Vec<String> = messages.iter().map(excerpt_line).collect();
+        Excerpt::tail(&lines.join("\n"), EXCERPT_CHARS, 0)
     }
 
-    fn post_of(&self, letter: &Letter) -> Post {
-        let (name, iteration) = (&self.header.name, self.state.iteration);
-        // The same letter has the same id, however often a crash makes it be passed on.
-        let id = bus::digest(&format!("{}/{iteration}/{}", self.header.id, letter.stamp));
-        let text = self.world.mask().cover_text(&letter.text);
-        Post::new(id, &kind(letter), Some((name, iteration)), &text)
-    }
-
-    /// Says on both buses that this runner leaves, and why.
-    pub(super) fn publish_leaving(&mut self) {
-        let (state, header) = (&self.state, &self.header);
-        let after = format!("after {}", iterations(state.iteration));
-        let text = match state.verdict() {
-            Some(verdict) => format!("{} {after}: {}", state.status(false).word(), verdict.detail),
+    /// Posts that this runner exits, and why.
+    pub(super) fn publish_exit(&mut self, rec: &mut Recorder<'_>) {
+        let (state, header) = (&rec.state, &rec.header);
+        let after = format!("after {}", iteration_count(state.iteration));
+        let status = state.status(false).as_str();
+        let text = match state.outcome_summary() {
+            Some(outcome) => format!("{status} {after}: {}", outcome.detail),
             None => format!("paused {after}"),
         };
-        // Its active time stands still until the loop goes on: what a crash makes be said again has the same id.
-        let id = bus::digest(&format!("{}/left/{}/{text}", header.id, state.active_ms));
-        let post = Post::new(
-            id,
-            state.status(false).word(),
-            Some((&header.name, state.iteration)),
-            &text,
-        );
-        self.publish(&[post]);
+        // The active time does not change until the loop continues, so a repeated message has the same id.
+        let id = bus::stable_hash(&format!("{}/left/{}/{text}", header.id, state.active_ms));
+        let sender = Some((header.name.as_str(), state.iteration));
+        let message = BusMessage::new(id, status, sender, &text);
+        self.publish(rec, &[message]);
     }
 
-    /// Posts to both buses. What cannot be posted is no reason to end a loop, and is complained of once.
-    fn publish(&mut self, posts: &[Post]) -> bool {
-        if posts.is_empty() {
+    /// Posts to both buses. A failure does not stop the loop, and is reported once.
+    fn publish(&mut self, rec: &mut Recorder<'_>, messages: &[BusMessage]) -> bool {
+        if messages.is_empty() {
             return true;
         }
-        let posted = self
-            .buses
-            .iter()
-            .try_for_each(|bus| bus.post(posts, PATIENCE));
+        let posted = [&self.own, &self.project]
+            .into_iter()
+            .try_for_each(|bus| bus.post(messages, LOCK_TIMEOUT));
         if let Err(error) = &posted
-            && !std::mem::replace(&mut self.bus_complained, true)
+            && !std::mem::replace(&mut self.has_warned, true)
         {
-            self.watch.warn(&format!("the bus is silent: {error}"));
+            rec.warn(&format!("cannot post to the bus: {error}"));
         }
         posted.is_ok()
     }
 }
 
-fn kind(letter: &Letter) -> String {
-    let kind = bus::kind(&letter.kind).filter(|kind| !bus::LEAVING.contains(&kind.as_str()));
-    kind.unwrap_or_else(|| NOTE.to_owned())
+impl Runner<'_> {
+    /// Posts the messages the agent left. A message can be a claim as well: that is recorded, and durable, before
+    /// the message is removed.
+    pub(super) fn relay_messages(&mut self) -> Result<(), RunnerError> {
+        let agent_runs = matches!(self.reactor.running(), Some(JobKey::Agent(_)));
+        let Some(outbox) = outbox::read(self.task_dir.path(), agent_runs) else {
+            return Ok(());
+        };
+        self.reactor.watch(&outbox::dir(self.task_dir.path()));
+        if outbox.messages.iter().any(|message| kind(message) == WAIT)
+            && !self.rec.state.claims.markers.contains(&Marker::Bus)
+        {
+            let iteration = self.rec.state.iteration;
+            self.rec
+                .record_notice(iteration, Notice::Marker(Marker::Bus), None)?;
+            self.rec.sync()?;
+        }
+        let messages: Vec<BusMessage> = outbox
+            .messages
+            .iter()
+            .filter(|message| !message.text.is_empty())
+            .map(|message| bus_message(&self.rec, message))
+            .collect();
+        if !self.bus.publish(&mut self.rec, &messages) {
+            self.reactor.look_within(RETRY_DELAY);
+            return Ok(());
+        }
+        if let Some(delay) = outbox.retry_after {
+            self.reactor.look_within(delay);
+        }
+        for message in &outbox.messages {
+            if let Err(detail) = outbox.remove(message) {
+                return self.rec.record_fault(Fault::Marker, detail);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bus_message(rec: &Recorder<'_>, message: &OutboxMessage) -> BusMessage {
+    let (header, iteration) = (&rec.header, rec.state.iteration);
+    // A message that is posted again after a crash has the same id.
+    let id = bus::stable_hash(&format!("{}/{iteration}/{}", header.id, message.key));
+    let text = rec.redactor.redact_text(&message.text);
+    let sender = Some((header.name.as_str(), iteration));
+    BusMessage::new(id, &kind(message), sender, &text)
+}
+
+fn kind(message: &OutboxMessage) -> String {
+    let kind = bus::parse_kind(&message.kind);
+    kind.filter(|kind| !bus::RESERVED_KINDS.contains(&kind.as_str()))
+        .unwrap_or_else(|| NOTE.to_owned())
+}
+
+/// A message on one line of a prompt.
+fn excerpt_line(message: &BusMessage) -> String {
+    let whole = fold_whitespace(&message.text);
+    let mut text: String = whole.chars().take(MESSAGE_CHARS).collect();
+    if text.len() < whole.len() {
+        text.push('…');
+    }
+    let (time, kind, sender) = (&message.time, &message.kind, message.sender());
+    plain(&format!("{time} {kind} {sender}: {text}")).into_owned()
 }

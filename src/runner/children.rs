@@ -1,112 +1,120 @@
-//! How child loops come to their end: waited for, and stopped when that is ordered.
+//! Waits for child loops at the end of a loop, and stops them when that is ordered.
 
-use super::{Error, Flow, Runner, millis};
+use super::clock::millis;
+use super::{Runner, RunnerError};
 use crate::engine::Event;
-use crate::engine::event::Wish;
+use crate::engine::event::Request;
 use crate::engine::format::duration;
-use crate::store::children::names;
-use crate::store::{Home, LoopDir, Message, cache, holder, inbox};
+use crate::store::children::loop_names;
+use crate::store::{InboxMessage, LoopDir, StateDir, cache, inbox, lock_holder};
 use std::time::{Duration, Instant};
 
 /// The child loops of a loop that has nothing left to do itself.
 #[derive(Default)]
-pub(super) struct Children {
-    living: Vec<LoopDir>,
+pub(super) struct ChildDrain {
+    running: Vec<LoopDir>,
     waited: Vec<String>,
     stopped: Vec<String>,
-    /// When a child loop that was told to stop is waited for no longer.
+    /// When to give up on child loops that were asked to stop.
     give_up_at: Option<Instant>,
 }
 
-/// How often child loops are looked at that were told to stop.
-const PACE: Duration = Duration::from_millis(50);
-/// And how often those that end without a sound.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// A little more than a loop needs to stop, and something is wrong.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How often child loops are checked after they were asked to stop.
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
+/// How often child loops are checked whose end is not reported.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How much longer than its own grace periods a child loop may take to stop.
+const STOP_MARGIN: Duration = Duration::from_secs(10);
 
 impl Runner<'_> {
-    /// Looks who is left; none means that somebody is.
-    pub(super) fn drain(&mut self, iteration: u32, stop: bool) -> Result<Option<Flow>, Error> {
+    /// Checks which child loops still run. Returns true, with an event recorded, if none do.
+    pub(super) fn drain_children(
+        &mut self,
+        iteration: u32,
+        stop: bool,
+    ) -> Result<bool, RunnerError> {
         let mut children = self.children.take().unwrap_or_default();
-        children.living.retain(|dir| holder(&dir.lock()).is_some());
-        if children.living.is_empty() {
+        children
+            .running
+            .retain(|dir| lock_holder(&dir.lock()).is_some());
+        if children.running.is_empty() {
             self.find_children(&mut children);
         }
         if stop {
             self.stop_children(&mut children);
         }
-        let given_up = children.give_up_at.is_some_and(|at| at <= Instant::now());
-        if !children.living.is_empty() && !given_up {
-            if self.world.is_deaf() {
-                self.world.look_within(LOOK_AGAIN);
+        let gave_up = children.give_up_at.is_some_and(|at| at <= Instant::now());
+        if !children.running.is_empty() && !gave_up {
+            if self.reactor.may_miss_changes() {
+                self.reactor.look_within(CHECK_INTERVAL);
             }
             self.children = Some(children);
-            return Ok(None);
+            return Ok(false);
         }
-        if given_up {
-            let left = names(&children.living).join(", ");
-            self.watch
-                .warn(&format!("these child loops do not stop: {left}"));
+        if gave_up {
+            let names = loop_names(&children.running).join(", ");
+            self.rec
+                .warn(&format!("these child loops do not stop: {names}"));
         }
-        let Children {
+        let ChildDrain {
             mut waited,
             stopped,
             ..
         } = children;
         waited.retain(|name| !stopped.contains(name));
-        self.tell(Event::Drained {
+        self.rec.record(Event::Drained {
             iteration,
             waited,
             stopped,
         })?;
-        Ok(Some(Flow::Again))
+        Ok(true)
     }
 
-    fn find_children(&mut self, children: &mut Children) {
-        children.living =
-            Home::of(&self.dir).living_children(&self.header.name, self.header.created_ms);
-        let found = names(&children.living);
-        if found.is_empty() {
+    fn find_children(&mut self, children: &mut ChildDrain) {
+        let header = &self.rec.header;
+        children.running =
+            StateDir::containing(&self.rec.dir).running_children(&header.name, header.created_ms);
+        let names = loop_names(&children.running);
+        if names.is_empty() {
             return;
         }
-        for dir in &children.living {
-            // Whoever lets go of it closes it.
-            self.world.watch(&dir.lock());
+        for dir in &children.running {
+            // The child closes its lock file when it exits.
+            self.reactor.watch(&dir.lock());
         }
-        let at_most = self.state.plan.grace.children_ms;
+        let at_most = self.rec.state.plan.grace.children_ms;
         let at_most = at_most
             .map(|ms| format!(", at most {}", duration(ms)))
             .unwrap_or_default();
-        self.watch.warn(&format!(
+        self.rec.warn(&format!(
             "waiting for child loops{at_most}: {}",
-            found.join(", ")
+            names.join(", ")
         ));
-        children.waited.extend(found);
+        children.waited.extend(names);
     }
 
-    fn stop_children(&mut self, children: &mut Children) {
-        for dir in &children.living {
+    fn stop_children(&mut self, children: &mut ChildDrain) {
+        for dir in &children.running {
             if children.stopped.iter().any(|name| name == dir.name()) {
                 continue;
             }
-            // One that is just taken away needs no telling.
+            // It may be removed at this moment, which is as good.
             let _ = inbox::append(
                 dir,
-                &Message::Asked {
-                    wish: Wish::StopNow,
+                &InboxMessage::Asked {
+                    request: Request::StopNow,
                 },
             );
             children.stopped.push(dir.name().to_owned());
-            let grace = cache::read(dir).map_or(0, |view| {
+            let grace_ms = cache::read(dir).map_or(0, |view| {
                 let grace = view.state.plan.grace;
                 grace.term_ms.saturating_add(grace.survivor_ms)
             });
-            let give_up_at = Instant::now() + millis(grace) + PATIENCE;
+            let give_up_at = Instant::now() + millis(grace_ms) + STOP_MARGIN;
             children.give_up_at = children.give_up_at.max(Some(give_up_at));
         }
-        if !children.living.is_empty() {
-            self.tick_at = Some(Instant::now() + PACE);
+        if !children.running.is_empty() {
+            self.alarms.tick_at = Some(Instant::now() + STOP_INTERVAL);
         }
     }
 }

@@ -1,283 +1,208 @@
-//! One supervised agent or check: started in a session of its own, heard, and ended with all that is its own.
+//! A job: one supervised agent, check or SCM task, from its start until nothing of it is left.
 
-use super::owner::{Life, Reach};
-use crate::agent::function::{Bell, Call, Function, Invitation};
-use crate::agent::redact::{Mask, Veil};
-use crate::engine::{Act, Exit, signals};
-use crate::os;
-use crate::process::capture::Capture;
+use super::owner::{KillScope, ProcessOwner};
+use super::process_spec::{JobLimits, ProcessSpec};
+use crate::agent::function::{AgentFunction, CallRequest, FunctionCall, Waker};
+use crate::agent::pipeline::Progress;
+use crate::agent::redact::{Redactor, StreamRedactor};
+use crate::engine::{Act, ProcessExit, signals};
+use crate::process::output_log::OutputLog;
 use crate::process::pty;
-use crate::process::pty::Size;
-use crate::terminal::emulator::{Service, Terminal, Told};
-use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
-use rustix::process::{Pid, Signal};
-use std::fs::File;
+use crate::process::pty::ScreenSize;
+use crate::terminal::emulator::{Emulator, TerminalEvent};
+use rustix::pipe::fcntl_setpipe_size;
+use rustix::process::Signal;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What is to be started.
-pub struct Launch<'a> {
-    /// Program and arguments.
-    pub command: &'a [String],
-    /// Where.
-    pub dir: &'a Path,
-    /// What to add to the environment.
-    pub env: &'a [(String, String)],
-    /// What to take out of it.
-    pub unset: &'a [String],
-    /// What it reads; nothing if none.
-    pub stdin: Option<File>,
-    /// How it is served at a terminal, if it has one in place of pipes.
-    pub terminal: Option<Service>,
-    /// How patient to be with it.
-    pub terms: Terms,
-}
-
-/// Where a job's output goes, and how patient to be with it.
-pub struct Terms {
-    /// Where its output goes.
-    pub log: PathBuf,
-    /// How much of it is kept.
-    pub log_cap: u64,
-    /// Stopped when it takes longer than this.
-    pub timeout: Option<Duration>,
-    /// Noted when it is silent for longer than this.
-    pub silence: Option<Duration>,
-    /// How long it may stay once its stream says that all is over; none where there is no stream. With one, not
-    /// every line counts as a sound: [`Job::got_on`] says which.
-    pub linger: Option<Duration>,
-    /// Between TERM and KILL.
-    pub grace: Duration,
-    /// How long a process may outlive KILL.
-    pub survivor: Duration,
-}
-
-/// All that is known of a job that is over.
+/// How a job ended.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub struct Gone {
-    /// How its first process ended.
-    pub exit: Exit,
-    /// How long that took.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
+pub struct JobResult {
+    /// The exit of its first process.
+    pub exit: ProcessExit,
+    /// How long that process ran.
     pub ms: u64,
-    /// Bytes that it printed.
+    /// Bytes printed.
     pub bytes: u64,
-    /// The end of what it printed; on a terminal, of what its screen showed.
-    pub last_text: String,
+    /// The end of its output; for a terminal, the text it showed.
+    pub tail_text: String,
     /// Whether its screen showed the done pattern.
-    pub matched: bool,
-    /// Whether it took too long.
+    pub pattern_found: bool,
     pub timed_out: bool,
-    /// Whether it was told to go before it ended.
+    /// Whether ralph stopped it before it exited.
     pub stopped: bool,
-    /// Whether it is a function that never returned.
+    /// Whether it is a function that did not return.
     pub stuck: bool,
-    /// Processes that it had left behind.
-    pub leftovers: u32,
-    /// Processes that could not be ended.
+    /// How many processes it left behind.
+    pub orphans: u32,
+    /// Processes that survived KILL.
     pub survivors: Vec<u32>,
-    /// What went wrong with its log.
+    /// An error while writing the log.
     pub log_error: Option<io::Error>,
 }
 
-/// Something that came out of a job.
-pub enum Piece<'a> {
-    /// It printed this.
+/// A piece of a job's output.
+pub enum JobOutput<'a> {
     Bytes(&'a [u8]),
-    /// It told of this.
+    /// An act that a function agent reported.
     Act(Act<'static>),
 }
 
-/// A process, or a function, under way.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+/// A running process or function.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub struct Job {
-    life: Life,
-    /// When it must be looked at, though nobody tells of a change.
-    look_at: Option<Instant>,
-    /// When it was told to go before it had ended.
+    owner: ProcessOwner,
+    /// When its processes must be checked without a signal.
+    check_at: Option<Instant>,
+    /// When ralph stopped it, if it had not exited by then.
     stopped_at: Option<Instant>,
-    terms: Terms,
-    terminal: Option<Terminal>,
-    born: Instant,
+    limits: JobLimits,
+    terminal: Option<Emulator>,
+    started: Instant,
     output: Option<OwnedFd>,
     widened: bool,
-    veil: Veil,
-    capture: Capture,
+    redactor: StreamRedactor,
+    log: OutputLog,
     log_error: Option<io::Error>,
     log_broken: bool,
-    heard_at: Instant,
-    /// Whether a tool is at work, so that silence says nothing.
+    /// When it last showed activity.
+    active_at: Instant,
+    /// Whether a tool is running, so that silence is no sign of inactivity.
     busy: bool,
-    /// When its stream said that all is over.
-    over_at: Option<Instant>,
+    /// When its stream reported the end of the run.
+    run_ended_at: Option<Instant>,
     timeout_at: Option<Instant>,
     timed_out: bool,
-    ended: Option<(Exit, Duration)>,
-    leftovers: u32,
-    /// When TERM has had its time; none while nothing is being ended.
+    ended: Option<(ProcessExit, Duration)>,
+    orphans: u32,
+    /// When to send KILL. `None` while the job is not being stopped.
     kill_at: Option<Instant>,
-    /// When KILL has had its time; none before KILL.
+    /// When to give up on processes that survive KILL. `None` before KILL.
     give_up_at: Option<Instant>,
-    /// When output that nobody can have written any more is waited for no longer.
+    /// When to stop reading output after the last process has exited.
     drained_by: Option<Instant>,
 }
 
-/// What a pipe holds by itself.
+/// The default capacity of a pipe.
 const PIPE: usize = 64 * 1024;
-/// How long output may still trickle in after the last process is gone.
+/// How long to read output after the last process has exited.
 const DRAIN: Duration = Duration::from_millis(250);
-/// Between two looks at processes that were sent KILL.
-const KILL_AGAIN: Duration = Duration::from_millis(2);
+/// How often KILL is sent.
+const KILL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Job {
-    /// Starts a process; on a terminal, on one of this size, where queries are answered if nobody else sees them.
-    pub fn start(
-        launch: Launch<'_>,
-        reach: &Reach,
-        size: Size,
+    /// Starts a process. A terminal has this `size`, and answers queries of the program if `answers` is set.
+    pub(super) fn start(
+        mut spec: ProcessSpec<'_>,
+        scope: &KillScope,
+        size: ScreenSize,
         answers: bool,
-        mask: &Mask,
+        redactor: &Redactor,
     ) -> io::Result<Self> {
-        let (output, child_end) = if launch.terminal.is_some() {
-            pty::open(size)?
-        } else {
-            let (output, child_end) = pipe_with(PipeFlags::CLOEXEC)?;
-            rustix::io::ioctl_fionbio(&output, true)?;
-            (output, child_end)
-        };
-        let [program, arguments @ ..] = launch.command else {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "no program"));
-        };
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(launch.dir);
-        for name in launch.unset {
-            command.env_remove(name);
-        }
-        command.envs(launch.env.iter().map(|(name, value)| (name, value)));
-        if launch.terminal.is_some() {
-            command
-                .stdin(child_end.try_clone()?)
-                .env_remove("COLUMNS")
-                .env_remove("LINES");
-            // A screen that only we look at is of the kind that every program knows.
-            if answers {
-                command.env("TERM", "xterm-256color");
-            }
-            os::on_terminal(&mut command);
-        } else {
-            command.stdin(launch.stdin.map_or_else(Stdio::null, Stdio::from));
-            os::in_own_session(&mut command);
-        }
-        command.stdout(child_end.try_clone()?).stderr(child_end);
-        if matches!(reach, Reach::Own { .. }) {
-            os::dies_with_parent(&mut command);
-        }
-        let child = command.spawn()?;
-        let pid = Pid::from_raw(child.id() as i32).expect("a child has a pid");
-        let mut job = Self::new(Life::of(pid, reach), Some(output), launch.terms);
-        job.veil = Veil::new(mask, launch.terminal.is_some());
-        job.terminal = launch
+        let (pid, output) = spec.spawn(scope, size, answers)?;
+        let mut job = Self::new(ProcessOwner::new(pid, scope), Some(output), spec.limits);
+        job.redactor = StreamRedactor::new(redactor, spec.terminal.is_some());
+        job.terminal = spec
             .terminal
-            .map(|service| Terminal::new(service, size, answers));
+            .map(|options| Emulator::new(options, size, answers));
         Ok(job)
     }
 
-    /// Calls a function in a thread of its own.
+    /// Calls a function in its own thread.
     pub fn call(
-        function: &Function,
-        bell: &Arc<Bell>,
-        to: Invitation,
-        terms: Terms,
+        function: &AgentFunction,
+        waker: &Arc<Waker>,
+        request: CallRequest,
+        limits: JobLimits,
     ) -> io::Result<Self> {
         Ok(Self::new(
-            Life::Call(Call::begin(function, bell, to)?),
+            ProcessOwner::Function(FunctionCall::start(function, waker, request)?),
             None,
-            terms,
+            limits,
         ))
     }
 
-    fn new(life: Life, output: Option<OwnedFd>, terms: Terms) -> Self {
-        let born = Instant::now();
+    fn new(owner: ProcessOwner, output: Option<OwnedFd>, limits: JobLimits) -> Self {
+        let started = Instant::now();
         Self {
-            look_at: life.pace().map(|pace| born + pace),
-            life,
+            check_at: owner.check_interval().map(|interval| started + interval),
+            owner,
             stopped_at: None,
-            born,
+            started,
             output,
             terminal: None,
             widened: false,
-            veil: Veil::new(&Mask::default(), false),
-            capture: Capture::new(&terms.log, terms.log_cap, signals::TAIL),
+            redactor: StreamRedactor::new(&Redactor::default(), false),
+            log: OutputLog::new(&limits.log, limits.log_cap, signals::TAIL_BYTES),
             log_error: None,
             log_broken: false,
-            heard_at: born,
+            active_at: started,
             busy: false,
-            over_at: None,
-            timeout_at: terms.timeout.map(|timeout| born + timeout),
+            run_ended_at: None,
+            timeout_at: limits.timeout.map(|timeout| started + timeout),
             timed_out: false,
-            terms,
+            limits,
             ended: None,
-            leftovers: 0,
+            orphans: 0,
             kill_at: None,
             give_up_at: None,
             drained_by: None,
         }
     }
 
-    /// Its first process; 0 if it is a function.
+    /// The pid of its first process, 0 for a function.
     pub fn pid(&self) -> u32 {
-        self.life.pid()
+        self.owner.pid()
     }
 
-    /// What to poll: its output, and where the end of its first process is told, if it is told there.
+    /// File descriptors to poll: its output first, then one that reports the exit of its first process.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.output
             .as_ref()
             .map(AsFd::as_fd)
             .into_iter()
-            .chain(self.life.fd())
+            .chain(self.owner.fd())
     }
 
-    /// Whether keys wait for it to take them.
-    pub fn has_keys(&mut self) -> bool {
+    /// Whether input waits to be written to its terminal.
+    pub fn has_pending_keys(&mut self) -> bool {
         self.terminal
             .as_mut()
             .is_some_and(|terminal| !terminal.keys().is_empty())
     }
 
-    /// Passes on what a person types.
+    /// Passes keys to its terminal.
     pub fn press(&mut self, keys: &[u8]) {
         if let Some(terminal) = &mut self.terminal {
             terminal.press(keys);
         }
     }
 
-    /// Makes its screen as large as this.
-    pub fn resize(&mut self, size: Size) {
+    pub fn resize(&mut self, size: ScreenSize) {
         if let Some((terminal, output)) = self.terminal.as_mut().zip(self.output.as_ref()) {
             terminal.resize(size);
             let _ = pty::resize(output, size);
         }
     }
 
-    /// Does what time asks for at its terminal.
-    pub fn turn_terminal(&mut self) -> Option<Told> {
-        let near = self.output.as_ref();
+    /// Acts on the passing of time at its terminal.
+    pub fn tick_terminal(&mut self) -> Option<TerminalEvent> {
+        let output = self.output.as_ref();
         let line_max = || {
-            near.is_some_and(pty::gathers_lines)
+            output
+                .is_some_and(pty::is_line_buffered)
                 .then_some(pty::LINE_MAX)
         };
-        let told = self.terminal.as_mut()?.turn(line_max);
-        self.type_keys();
-        told
+        let event = self.terminal.as_mut()?.tick(line_max);
+        self.write_keys();
+        event
     }
 
-    /// Writes as many keys as the terminal takes now.
-    fn type_keys(&mut self) {
+    /// Writes as many keys as the terminal accepts now.
+    fn write_keys(&mut self) {
         let Some((terminal, output)) = self.terminal.as_mut().zip(self.output.as_ref()) else {
             return;
         };
@@ -287,80 +212,79 @@ impl Job {
         }
     }
 
-    /// How long it has been silent.
+    /// How long the job has been silent.
     pub fn silent_for(&self) -> Duration {
         self.terminal
             .as_ref()
-            .map_or(self.heard_at, Terminal::changed_at)
+            .map_or(self.active_at, Emulator::changed_at)
             .elapsed()
     }
 
-    /// Reads what has come, at most a few pieces so that others get their turn. A log that cannot be
-    /// written is noted once; the output is still read, or the agent would hang on a full pipe.
-    pub fn read(&mut self, buffer: &mut [u8], heard: &mut dyn FnMut(Piece<'_>)) {
+    /// Reads available output, at most a few pieces so that a flood does not block the runner. If the log cannot
+    /// be written, the output is still read: the agent would hang on a full pipe.
+    pub fn read(&mut self, buffer: &mut [u8], emit: &mut dyn FnMut(JobOutput<'_>)) {
         for _ in 0..8 {
             let Some(output) = &self.output else { return };
             match rustix::io::read(output, &mut *buffer) {
-                Ok(0) => self.close_output(heard),
+                Ok(0) => self.close_output(emit),
                 Ok(count) => {
                     if count >= PIPE {
                         self.widen();
                     }
-                    let shown = self.veil.feed(&buffer[..count]);
-                    self.take(&shown, heard);
+                    let shown = self.redactor.feed(&buffer[..count]);
+                    self.take(&shown, emit);
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => return,
-                Err(_) => self.close_output(heard),
+                Err(_) => self.close_output(emit),
             }
         }
     }
 
-    fn close_output(&mut self, heard: &mut dyn FnMut(Piece<'_>)) {
+    fn close_output(&mut self, emit: &mut dyn FnMut(JobOutput<'_>)) {
         self.output = None;
-        let rest = self.veil.finish();
+        let rest = self.redactor.finish();
         if !rest.is_empty() {
-            self.take(&rest, heard);
+            self.take(&rest, emit);
         }
     }
 
-    fn take(&mut self, bytes: &[u8], heard: &mut dyn FnMut(Piece<'_>)) {
-        self.keep(bytes);
+    fn take(&mut self, bytes: &[u8], emit: &mut dyn FnMut(JobOutput<'_>)) {
+        self.append_to_log(bytes);
         if let Some(terminal) = &mut self.terminal {
             terminal.feed(bytes);
         }
-        heard(Piece::Bytes(bytes));
+        emit(JobOutput::Bytes(bytes));
     }
 
-    /// Takes down what a function has told.
-    pub fn read_notes(&mut self, heard: &mut dyn FnMut(Piece<'_>)) {
-        let Life::Call(call) = &mut self.life else {
+    /// Reads the acts that a function has reported.
+    pub fn read_acts(&mut self, emit: &mut dyn FnMut(JobOutput<'_>)) {
+        let ProcessOwner::Function(call) = &mut self.owner else {
             return;
         };
-        for act in call.acts() {
+        for act in call.take_acts() {
             match &act {
-                Act::Said(text) => self.keep(text.as_bytes()),
+                Act::Text(text) => self.append_to_log(text.as_bytes()),
                 Act::Finished(text) | Act::Failed { why: text, .. } if !text.is_empty() => {
-                    self.keep(format!("{}\n", text.trim_end()).as_bytes());
+                    self.append_to_log(format!("{}\n", text.trim_end()).as_bytes());
                 }
-                _ => self.heard_at = Instant::now(),
+                _ => self.active_at = Instant::now(),
             }
-            heard(Piece::Act(act));
+            emit(JobOutput::Act(act));
         }
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
-        if self.terms.linger.is_none() {
-            self.heard_at = Instant::now();
+    fn append_to_log(&mut self, bytes: &[u8]) {
+        if self.limits.linger.is_none() {
+            self.active_at = Instant::now();
         }
         if !self.log_broken {
-            self.log_error = self.capture.write(bytes).err();
+            self.log_error = self.log.write(bytes).err();
             self.log_broken = self.log_error.is_some();
         }
     }
 
-    /// More room means fewer turns for a chatty agent. A quiet one does not pay for it, and where the
-    /// system refuses everything works as well.
+    /// Enlarges the pipe of an agent that prints much. It works without, too.
     fn widen(&mut self) {
         if let Some(output) = self.output.as_ref().filter(|_| !self.widened) {
             self.widened = true;
@@ -368,15 +292,15 @@ impl Job {
         }
     }
 
-    /// What went wrong with its log, said once.
+    /// The error while writing the log, once.
     pub fn take_log_error(&mut self) -> Option<io::Error> {
         self.log_error.take()
     }
 
-    /// Tells it, and everything below, to go. Again with `hard`: at once.
+    /// Stops the job: TERM, then KILL after the grace period, or KILL at once if `hard` is set.
     pub fn stop(&mut self, hard: bool) {
         let now = Instant::now();
-        let kill_at = if hard { now } else { now + self.terms.grace };
+        let kill_at = if hard { now } else { now + self.limits.grace };
         let first = self.kill_at.is_none();
         self.stopped_at = self.stopped_at.or(self.ended.is_none().then_some(now));
         self.kill_at = Some(self.kill_at.map_or(kill_at, |at| at.min(kill_at)));
@@ -387,69 +311,73 @@ impl Job {
 
     fn terminate(&self) {
         for signal in [Signal::TERM, Signal::CONT] {
-            self.life.signal(signal);
+            self.owner.signal(signal);
         }
     }
 
-    /// Looks who is left. True means that nothing is.
-    pub fn look(&mut self) -> bool {
-        let found = self.life.look();
+    /// PollSchedule who is left. True means that nothing is.
+    pub fn check_processes(&mut self) -> bool {
+        let found = self.owner.scan();
         if let Some(exit) = found.exit.filter(|_| self.ended.is_none()) {
-            self.ended = Some((exit, self.born.elapsed()));
+            self.ended = Some((exit, self.started.elapsed()));
         }
-        self.look_at = self.life.pace().map(|pace| Instant::now() + pace);
+        self.check_at = self
+            .owner
+            .check_interval()
+            .map(|interval| Instant::now() + interval);
         found.empty
     }
 
-    /// Whether its first process, or the function, is over.
+    /// Whether its first process or its function has ended.
     pub fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// Whether it must be looked at, though nobody told of a change.
+    /// Whether its processes must be checked without a signal.
     pub fn is_due(&self) -> bool {
-        matches!(self.life, Life::Call(_))
-            || self.next_turn().is_some_and(|at| at <= Instant::now())
+        matches!(self.owner, ProcessOwner::Function(_))
+            || self.next_tick().is_some_and(|at| at <= Instant::now())
     }
 
-    /// Does what time asks for. `empty` says that no process is left. True means that it is over.
-    pub fn turn(&mut self, empty: bool) -> bool {
+    /// Acts on the passing of time. `empty` says that no process is left. Returns true if the job is over.
+    pub fn tick(&mut self, empty: bool) -> bool {
         let now = Instant::now();
         if self.timeout_at.is_some_and(|at| at <= now) && self.ended.is_none() && !self.timed_out {
             self.timed_out = true;
             self.stop(false);
         }
         if empty {
-            // A child that somebody else reaped has no status to tell.
-            self.ended.get_or_insert((Exit::default(), now - self.born));
+            // The exit status is unknown if the embedding program reaped the child.
+            self.ended
+                .get_or_insert((ProcessExit::default(), now - self.started));
             let drained_by = *self.drained_by.get_or_insert(now + DRAIN);
             return self.output.is_none() || drained_by <= now;
         }
         if self.ended.is_some() && self.kill_at.is_none() {
-            self.leftovers = self.life.left().len() as u32;
+            self.orphans = self.owner.remaining().len() as u32;
             self.stop(false);
         }
         if self.kill_at.is_some_and(|at| at <= now) {
-            let give_up_at = *self.give_up_at.get_or_insert(now + self.terms.survivor);
-            self.life.signal(Signal::KILL);
+            let give_up_at = *self.give_up_at.get_or_insert(now + self.limits.survivor);
+            self.owner.signal(Signal::KILL);
             return give_up_at <= now;
         }
         false
     }
 
-    /// When [`Job::turn`] must be called again at the latest.
-    pub fn next_turn(&self) -> Option<Instant> {
-        let again = self.give_up_at.map(|_| Instant::now() + KILL_AGAIN);
+    /// When [`Job::tick`] must be called at the latest.
+    pub fn next_tick(&self) -> Option<Instant> {
+        let again = self.give_up_at.map(|_| Instant::now() + KILL_INTERVAL);
         let timeout = self
             .timeout_at
             .filter(|_| self.ended.is_none() && !self.timed_out);
         let kill = self.kill_at.filter(|_| self.give_up_at.is_none());
-        let screen = self.terminal.as_ref().and_then(Terminal::next_turn);
+        let screen = self.terminal.as_ref().and_then(Emulator::next_tick);
         let all = [
             again,
             timeout,
             kill,
-            self.look_at,
+            self.check_at,
             self.drained_by,
             self.silent_at(),
             self.lingers_at(),
@@ -458,67 +386,69 @@ impl Job {
         all.into_iter().flatten().min()
     }
 
-    /// Its stream tells that it got on, whether a tool is at work now, and whether all is over.
-    pub fn got_on(&mut self, busy: bool, over: bool) {
+    /// Notes progress that its stream reported.
+    pub fn note_progress(&mut self, progress: Progress) {
         let now = Instant::now();
-        self.heard_at = now;
-        self.busy = busy;
-        self.over_at = over.then_some(now);
+        self.active_at = now;
+        self.busy = progress.is_busy;
+        self.run_ended_at = progress.has_ended.then_some(now);
     }
 
-    /// When it has stayed for too long after all was over.
+    /// When the process will have taken too long to exit after the end of its run.
     pub fn lingers_at(&self) -> Option<Instant> {
-        Some(self.over_at.filter(|_| self.ended.is_none())? + self.terms.linger?)
+        Some(self.run_ended_at.filter(|_| self.ended.is_none())? + self.limits.linger?)
     }
 
-    /// Stops looking whether it lingers.
-    pub fn lingering_noted(&mut self) {
-        self.over_at = None;
+    /// Stops reporting that it lingers.
+    pub fn clear_lingering(&mut self) {
+        self.run_ended_at = None;
     }
 
-    /// When its silence is too long.
+    /// When its silence will have lasted too long.
     pub fn silent_at(&self) -> Option<Instant> {
-        let silence = self
-            .terms
-            .silence
+        let inactivity = self
+            .limits
+            .inactivity
             .filter(|_| self.ended.is_none() && !self.busy)?;
         self.terminal
             .as_ref()
-            .map_or(Some(self.heard_at + silence), |terminal| {
-                terminal.still_at(silence)
+            .map_or(Some(self.active_at + inactivity), |terminal| {
+                terminal.still_at(inactivity)
             })
     }
 
-    /// Stops listening for silence.
-    pub fn silence_noted(&mut self) {
-        self.terms.silence = None;
+    /// Stops reporting silence.
+    pub fn clear_silence(&mut self) {
+        self.limits.inactivity = None;
     }
 
-    /// Everything there is to say of it, once it is over.
-    pub fn bury(self) -> Gone {
-        let (exit, time) = self.ended.unwrap_or((Exit::default(), self.born.elapsed()));
+    /// Ends the job and returns its result.
+    pub fn finish(self) -> JobResult {
+        let (exit, time) = self
+            .ended
+            .unwrap_or((ProcessExit::default(), self.started.elapsed()));
         let survivors = if self.drained_by.is_some() {
             vec![]
         } else {
-            self.life.left()
+            self.owner.remaining()
         };
-        let screen = self.terminal.map(Terminal::finish);
-        let (last_text, matched) = screen.unwrap_or_else(|| (self.capture.last_text(), false));
-        Gone {
+        let screen = self.terminal.map(Emulator::finish);
+        let (tail_text, pattern_found) = screen.unwrap_or_else(|| (self.log.tail_text(), false));
+        JobResult {
             exit,
             ms: time.as_millis() as u64,
-            bytes: self.capture.total(),
-            last_text,
-            matched,
+            bytes: self.log.total(),
+            tail_text,
+            pattern_found,
             timed_out: self.timed_out,
             stopped: self.stopped_at.is_some(),
-            stuck: self.life.let_go(),
-            leftovers: self.leftovers,
+            stuck: self.owner.release(),
+            orphans: self.orphans,
             survivors,
             log_error: if self.log_broken {
                 self.log_error
             } else {
-                self.capture.finish().err()
+                self.log.finish().err()
             },
         }
     }

@@ -1,618 +1,335 @@
-//! Who speaks next? The imperative shell: it hears the world, writes, judges, shows and obeys.
+//! The imperative shell around the engine: receives input, records events, and carries out orders.
 //!
-//! Nothing here is policy. An event is written before it is judged, and durable before anything is
-//! obeyed because of it: one sync covers the end of an iteration and the start of the next.
+//! One turn of [`Runner::run_until_exit`] reconciles what runs with what the engine orders, then waits
+//! for input and records it. There is no policy here: the engine decides.
+//!
+//! | Part | What it holds |
+//! |---|---|
+//! | [`recorder`] | journal, state, observer |
+//! | [`clock`] | the loop's clock, and the runner's timers |
+//! | [`reactor`] | signals, watched files, and the running [`job`] |
+//! | [`host`] | where the agent runs |
+//! | [`prompt`] | the next prompt, and the files prompts are kept in |
+//! | [`bus_relay`] | messages between the agent, the loop and its project |
+//! | [`children`] | child loops that are waited for |
 
-mod agent_exit;
+mod agent;
 mod bus_relay;
+mod check;
 mod children;
-pub(crate) mod job;
+mod clock;
+mod host;
+mod job;
 pub(crate) mod notify;
-pub(crate) mod owner;
-pub(crate) mod poll_schedule;
+mod owner;
+mod poll_schedule;
+mod process_spec;
 mod prompt;
 pub(crate) mod reactor;
 mod reconcile;
-mod recover_usage;
+mod recorder;
 mod scm;
-mod screen_text;
-pub mod session;
+pub(crate) mod session;
+mod task_files;
 
-use self::job::Gone;
-use self::reactor::{Heard, Key, World};
-use crate::agent::decode::Habits;
+pub(crate) use host::{AgentHost, HookCaller};
+
+use crate::agent::decode::AgentProfile;
 use crate::agent::task_dir::TaskDir;
-use crate::engine::act::{Act, Tally};
-use crate::engine::event::{CheckReport, Door, Fault, Notice, Wish};
-use crate::engine::{Effect, Event, Marker, Now, Outcome, Phase, State, format};
-use crate::git;
-use crate::process::{orphans, pty, signals};
-use crate::store;
-use crate::store::{Bus, Header, Home, Journal, Line, LoopDir, Pulse, cache, dir, inbox};
-use std::borrow::Cow;
+use crate::engine::event::{Fault, Notice, Request, RequestSource};
+use crate::engine::{Act, Event, Marker, Outcome, Phase, State, format};
+use crate::process::signals::SignalEvent;
+use crate::process::{orphans, pty};
+use crate::store::{self, JournalHeader, JournalLine, LoopDir, OpenedJournal, dir};
+use bus_relay::BusRelay;
+use children::ChildDrain;
+use clock::{Alarms, millis};
+use prompt::Prompts;
+use reactor::{Input, JobKey, Reactor};
+use reconcile::Flow;
+use recorder::Recorder;
 use std::io;
-use std::time::{Duration, Instant, SystemTime};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
-/// Who looks on: told of everything, asked for nothing.
-pub trait Watch {
-    /// A line was written and judged.
-    fn event(&mut self, line: &Line, state: &State);
-    /// The agent did something that is worth a word.
+/// Follows a runner. It must not block, and the runner does not depend on it.
+pub(crate) trait Observer {
+    /// An event was recorded.
+    fn event(&mut self, line: &JournalLine, state: &State);
+    /// The agent did something.
     fn act(&mut self, act: &Act<'_>);
-    /// Time went by; says when to be called again.
+    /// Time has passed. Returns when to call again.
     fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration>;
-    /// Something that is worth a word to a person.
-    fn warn(&mut self, words: &str);
+    /// Something a person should know.
+    fn warn(&mut self, text: &str);
 }
 
-/// Why a runner left.
+/// Why a runner exited.
 #[derive(Debug, PartialEq)]
-pub enum Left {
-    /// The loop is over.
+pub(crate) enum RunnerExit {
     Ended(Outcome),
-    /// The loop is paused.
     Paused,
-    /// The next iteration is that of the session that the loop lives in.
-    Lent,
-    /// The terminal or the warden went away: the tree is dead, and the journal has no ending.
+    /// The next iteration runs in the client's session.
+    AwaitingTurn,
+    /// The terminal or the warden is gone. All processes were killed, and the journal has no ending.
     HungUp,
 }
 
-/// What stops a runner itself.
+/// Why a runner failed.
 #[derive(Debug)]
-pub enum Error {
+pub(crate) enum RunnerError {
     /// The journal could not be read or written.
-    Store(store::Error),
-    /// The system refused something basic.
-    World(io::Error),
+    Store(store::StoreError),
+    /// A basic system call failed.
+    Io(io::Error),
 }
 
-impl From<store::Error> for Error {
-    fn from(error: store::Error) -> Self {
+impl From<store::StoreError> for RunnerError {
+    fn from(error: store::StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<io::Error> for Error {
+impl From<io::Error> for RunnerError {
     fn from(error: io::Error) -> Self {
-        Self::World(error)
+        Self::Io(error)
     }
 }
 
-/// One runner of one loop; its caller holds the lock.
-pub struct Runner<'a> {
-    dir: LoopDir,
-    header: Header,
-    journal: Journal,
-    state: State,
-    world: World,
-    task: TaskDir,
-    /// What the running agent's acts come to.
-    tally: Tally,
-    /// How the agent says that it was not allowed something.
-    /// What each agent's output is read for, in the plan's order.
-    habits: Vec<Habits>,
-    /// The newest prompt, and its iteration.
-    prompt: (u32, Vec<u8>),
-    base: Result<git::Base, String>,
-    watch: &'a mut dyn Watch,
-    epoch: Instant,
-    epoch_clock_ms: u64,
-    wake_at: Option<Instant>,
-    /// An alarm by the clock on the wall.
-    wake_wall_ms: Option<i64>,
-    tick_at: Option<Instant>,
-    saved_at: Option<Instant>,
-    pulse: Pulse,
-    beat_at: Instant,
-    disk_full: bool,
-    /// Those that are waited for.
-    children: Option<children::Children>,
-    /// That of the loop, and that of its project.
-    buses: [Bus; 2],
-    /// Whether it was said that a bus cannot be written.
-    bus_complained: bool,
-    /// Who has the agent, where ralph has not.
-    client: Option<session::Client>,
+/// Runs one loop. The caller holds the loop's lock.
+pub(crate) struct Runner<'a> {
+    rec: Recorder<'a>,
+    reactor: Reactor,
+    host: AgentHost,
+    alarms: Alarms,
+    task_dir: TaskDir,
+    prompts: Prompts,
+    bus: BusRelay,
+    /// Child loops that are waited for.
+    children: Option<ChildDrain>,
+    /// How each agent's output is read, in the plan's order.
+    profiles: Vec<AgentProfile>,
+    /// When the free disk space was last found to be sufficient.
+    disk_checked_at: Option<Instant>,
 }
-
-enum Flow {
-    Wait,
-    HungUp,
-    Again,
-    Leave,
-}
-
-/// While all agents rest, the clock on the wall is looked at this often.
-const WALL_LOOK: Duration = Duration::from_secs(60);
-/// The cache is written at most this often.
-const SAVE_EVERY: Duration = Duration::from_millis(100);
-/// Whoever is awake says so this often; so much time, and what nobody woke for, is lost to a crash.
-const BEAT: Duration = Duration::from_millis(900);
 
 impl<'a> Runner<'a> {
-    /// Takes up a loop where its journal stands, after sweeping what an earlier runner left behind.
-    pub fn open(
+    /// Continues a loop where its journal ends.
+    pub(crate) fn open(
         dir: LoopDir,
-        opened: store::Opened,
-        world: World,
-        watch: &'a mut dyn Watch,
-    ) -> Result<Self, Error> {
-        let store::Opened {
-            journal,
-            header,
-            state,
-            warnings,
-        } = opened;
-        for warning in warnings {
-            watch.warn(&warning);
-        }
-        let task = TaskDir::of(&state.plan.workspace, &header.name);
-        // A session's prompts have no diff, and nobody waits for git there.
-        let base = if state.is_inside() {
-            Err(String::new())
-        } else {
-            prompt::base(&dir, &state.plan.workspace)
-        };
-        let project = git::project(&state.plan.workspace);
-        let buses = [Bus::of_loop(&dir), Home::of(&dir).project_bus(&project)];
-        let (reached_ms, pulse) = Pulse::open(&dir)?;
-        let lived_on = !matches!(
-            state.phase,
-            Phase::Waiting | Phase::Paused | Phase::Ended(_)
-        );
-        let epoch_clock_ms = if lived_on {
-            state.clock_ms.max(reached_ms)
-        } else {
-            state.clock_ms
-        };
+        opened: OpenedJournal,
+        reactor: Reactor,
+        host: AgentHost,
+        observer: &'a mut dyn Observer,
+    ) -> Result<Self, RunnerError> {
+        let rec = Recorder::open(dir, opened, observer)?;
+        let plan = &rec.state.plan;
         Ok(Self {
-            dir,
-            header,
-            journal,
-            habits: state.plan.agents().map(Habits::of).collect(),
-            state,
-            world,
-            task,
-            tally: Tally::default(),
-            prompt: (0, Vec::new()),
-            base,
-            watch,
-            epoch: Instant::now(),
-            epoch_clock_ms,
-            wake_at: None,
-            wake_wall_ms: None,
-            tick_at: None,
-            saved_at: None,
-            pulse,
-            beat_at: Instant::now(),
-            disk_full: false,
+            task_dir: TaskDir::new(&plan.workspace, &rec.header.name),
+            prompts: Prompts::open(&rec),
+            bus: BusRelay::open(&rec),
+            profiles: plan.agents().map(AgentProfile::new).collect(),
+            rec,
+            reactor,
+            host,
+            alarms: Alarms::default(),
             children: None,
-            buses,
-            bus_complained: false,
-            client: None,
+            disk_checked_at: None,
         })
     }
 
-    /// Runs until the loop ends, pauses, or the terminal goes away.
-    pub fn run(mut self) -> Result<(Left, Header, State), Error> {
-        let left = self.turn_until_left();
-        if left.is_err() {
-            // Whatever broke: nothing that was started stays.
-            self.clear_world();
+    /// Runs until the loop ends, is paused, or the terminal is gone.
+    pub(crate) fn run(mut self) -> Result<(RunnerExit, JournalHeader, State), RunnerError> {
+        let exit = self.recover().and_then(|()| self.run_until_exit());
+        if exit.is_err() {
+            self.stop_job();
         }
-        if !self.journal.is_gone() {
-            let _ = cache::save(&self.dir, self.journal.len(), &self.header, &self.state);
+        if !self.rec.is_deleted() {
+            self.rec.save_cache();
         }
-        Ok((left?, self.header, self.state))
+        Ok((exit?, self.rec.header, self.rec.state))
     }
 
-    fn turn_until_left(&mut self) -> Result<Left, Error> {
-        self.recover()?;
-        self.go_on()
-    }
-
-    fn go_on(&mut self) -> Result<Left, Error> {
+    fn run_until_exit(&mut self) -> Result<RunnerExit, RunnerError> {
         loop {
-            match self.obey()? {
+            let until = match self.reconcile()? {
                 Flow::Again => continue,
                 Flow::Leave => break,
-                Flow::HungUp => return Ok(self.hung_up()),
-                Flow::Wait => {}
-            }
-            if self.hear(None)? {
-                return Ok(self.hung_up());
+                Flow::Poll => Some(Instant::now()),
+                Flow::Wait => None,
+            };
+            if self.receive(until)?.is_break() {
+                self.stop_job();
+                return Ok(RunnerExit::HungUp);
             }
         }
-        Ok(match &self.state.phase {
-            Phase::Ended(outcome) => Left::Ended(outcome.clone()),
-            Phase::Running { .. } => Left::Lent,
-            _ => Left::Paused,
+        Ok(match &self.rec.state.phase {
+            Phase::Ended(outcome) => RunnerExit::Ended(outcome.clone()),
+            Phase::Running { .. } => RunnerExit::AwaitingTurn,
+            _ => RunnerExit::Paused,
         })
     }
 
-    fn recover(&mut self) -> Result<(), Error> {
-        let cut_short = self.in_iteration();
-        let mut survivors = Vec::new();
-        if !matches!(self.state.phase, Phase::Waiting) && !orphans::booted_since(self.state.wall_ms)
-        {
-            let grace = &self.state.plan.grace;
-            let (grace, survivor) = (millis(grace.term_ms), millis(grace.survivor_ms));
-            let swept;
-            let friends = self.world.friends();
-            // That of a session is its client's.
-            let process = self.state.process.filter(|_| !self.state.is_inside());
-            (swept, survivors) = orphans::sweep(&self.header.id, process, friends, grace, survivor);
-            if swept > 0 {
-                self.watch.warn(&format!(
-                    "ended {} left by an earlier run",
-                    format::processes(swept)
-                ));
-            }
-        }
-        let (cost_usd, tokens) = if cut_short {
-            self.recount()
+    /// Cleans up after an earlier runner that crashed, and records what it could not.
+    fn recover(&mut self) -> Result<(), RunnerError> {
+        let was_cut_short = self.is_in_iteration();
+        let survivors = self.kill_orphans();
+        let (cost_usd, tokens) = if was_cut_short {
+            self.recover_usage()
         } else {
             (None, None)
         };
-        if self.state.iteration > 0 && !cut_short {
-            // A crash may have come between an iteration's end and this. What lies there besides is news.
-            self.take_markers_away()?;
-            if self.state.claims.markers.contains(&Marker::Bus) {
-                self.relay()?;
+        if self.rec.state.iteration > 0 && !was_cut_short {
+            // A crash may have come between an iteration's end and this. What is found besides is new.
+            self.archive_markers()?;
+            if self.rec.state.claims.markers.contains(&Marker::Bus) {
+                self.relay_messages()?;
             }
         }
         self.read_inbox()?;
-        for wish in self.world.wishes() {
-            self.ask(wish, Door::Host)?;
+        for request in self.reactor.take_requests() {
+            self.rec.record_request(request, RequestSource::Host)?;
         }
         let (pid, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
-        self.tell(Event::Opened {
+        self.rec.record(Event::Opened {
             pid,
             version,
             cost_usd,
             tokens,
-            inside: false,
+            in_session: false,
         })?;
-        if cut_short {
-            // The agent may have outlived its runner, and have said something since.
+        if was_cut_short {
+            // The agent may have outlived its runner, and left a marker since.
             self.look_for_markers()?;
-            self.take_markers_away()?;
+            self.archive_markers()?;
         }
-        // After the inbox: a wish to go on forgives what had ended the loop, and this is not to be forgiven.
+        // After the inbox: a request to resume clears the fault that ended the loop, but not this one.
         if !survivors.is_empty() {
-            let detail = format!("processes of an earlier run cannot be ended: {survivors:?}");
-            self.tell(Event::Faulted {
-                class: Fault::Survivors,
-                detail,
-            })?;
+            let detail = format!("processes of an earlier run cannot be killed: {survivors:?}");
+            self.rec.record_fault(Fault::Survivors, detail)?;
         }
-        let _ = self.task.ensure();
-        drop(dir::append_file(&self.dir.inbox()));
+        let _ = self.task_dir.ensure();
+        drop(dir::append_file(&self.rec.dir.inbox()));
         self.watch_files();
         Ok(())
     }
 
-    /// Watches where others leave a word. A place may have gone and come again, so this is repeated.
-    fn watch_files(&mut self) {
-        self.world.watch_anew();
-        self.world.watch(&self.dir.inbox());
-        self.world.watch(self.task.path());
-        if let Some(parent) = self
-            .state
-            .plan
-            .proof
-            .file
-            .as_ref()
-            .and_then(|file| file.parent())
-        {
-            self.world.watch(&self.state.plan.workspace.join(parent));
+    /// Kills what an earlier runner left behind. Returns the pids that survived.
+    fn kill_orphans(&mut self) -> Vec<u32> {
+        let state = &self.rec.state;
+        if matches!(state.phase, Phase::NotStarted) || orphans::booted_since(state.wall_ms) {
+            return Vec::new();
         }
+        let grace = &state.plan.grace;
+        // The process of a session belongs to the client.
+        let process = state.process.filter(|_| !state.is_in_session());
+        let (killed, survivors) = orphans::sweep(
+            &self.rec.header.id,
+            process,
+            self.reactor.exemptions(),
+            millis(grace.term_ms),
+            millis(grace.survivor_ms),
+        );
+        if killed > 0 {
+            let count = format::process_count(killed);
+            self.rec
+                .warn(&format!("killed {count} left by an earlier run"));
+        }
+        survivors
     }
 
-    // ---- write and judge -------------------------------------------------------------------------
+    // ---- input -----------------------------------------------------------------------------------
 
-    fn clock_ms(&self) -> u64 {
-        self.epoch_clock_ms + self.epoch.elapsed().as_millis() as u64
-    }
-
-    fn now(&self) -> Now {
-        let clock = self.clock_ms();
-        Now {
-            wall_ms: wall_ms(),
-            delta_ms: clock.saturating_sub(self.state.clock_ms),
-        }
-    }
-
-    fn tell(&mut self, event: Event) -> Result<(), Error> {
-        let now = self.now();
-        let event = self.without_secrets(event);
-        let line = Line {
-            at_ms: now.wall_ms,
-            ms: now.delta_ms,
-            event,
-        };
-        if let Err(error) = self.journal.append(&line) {
-            if self.disk_full || !error.is_disk_full() {
-                return Err(error.into());
-            }
-            // The reserve makes room for the last words.
-            self.disk_full = true;
-            self.journal.spend_reserve()?;
-            self.journal.append(&line)?;
-            self.state.step(now, &line.event);
-            self.watch.event(&line, &self.state);
-            let detail = format!("no space left on the disk of {}", self.dir.path().display());
-            return self.tell(Event::Faulted {
-                class: Fault::Disk,
-                detail,
-            });
-        }
-        self.state.step(now, &line.event);
-        self.watch.event(&line, &self.state);
-        if self.saved_at.is_none_or(|at| at.elapsed() > SAVE_EVERY) {
-            let _ = cache::save(&self.dir, self.journal.len(), &self.header, &self.state);
-            self.saved_at = Some(Instant::now());
-        }
-        Ok(())
-    }
-
-    /// The event with every secret in its words covered, before anybody sees it.
-    fn without_secrets(&self, event: Event) -> Event {
-        let mask = self.world.mask();
-        if mask.is_empty() || !event.has_words() {
-            return event;
-        }
-        let covered =
-            serde_json::to_string(&event)
-                .ok()
-                .and_then(|text| match mask.cover_text(&text) {
-                    Cow::Borrowed(_) => None,
-                    Cow::Owned(text) => serde_json::from_str(&text).ok(),
-                });
-        covered.unwrap_or(event)
-    }
-
-    // ---- hear ------------------------------------------------------------------------------------
-
-    /// Waits for the world and writes down what it says. True: the terminal or the warden is gone.
-    fn hear(&mut self, until: Option<Instant>) -> Result<bool, Error> {
-        let until = [until, self.wake_at, self.wall_alarm(), self.tick_at]
-            .into_iter()
-            .flatten()
-            .min();
-        let (watch, tally) = (&mut *self.watch, &mut self.tally);
-        let heard = self.world.hear(until, &mut |act| {
-            if tally.count(&act) {
-                watch.act(&act);
-            }
-        });
-        if self.beat_at.elapsed() >= BEAT {
-            self.beat_at = Instant::now();
-            let _ = self.pulse.beat(self.clock_ms());
-        }
-        for heard in heard {
-            match heard {
-                Heard::Signal(signals::Heard::HangUp) => return Ok(true),
-                // A client that does not want to wait ends its hook: the loop goes on at the next one.
-                Heard::Signal(signals::Heard::Interrupt | signals::Heard::Terminate)
-                    if self.client.is_some() =>
-                {
-                    return Ok(true);
-                }
-                Heard::Signal(signals::Heard::Interrupt) => self.ask(Wish::Stop, Door::Sigint)?,
-                Heard::Signal(signals::Heard::Terminate) => self.ask(Wish::Pause, Door::Sigterm)?,
-                Heard::Asked(wish) => self.ask(wish, Door::Host)?,
-                Heard::Look => self.look()?,
-                Heard::Pattern(Key::Agent(iteration)) => {
-                    self.tell(Event::Noticed {
-                        iteration,
-                        notice: Notice::Pattern,
-                        words: None,
-                    })?;
-                }
-                Heard::Silence(Key::Agent(iteration)) => {
-                    self.tell(Event::Noticed {
-                        iteration,
-                        notice: Notice::Silence,
-                        words: None,
-                    })?;
-                }
-                Heard::Unready(Key::Agent(iteration)) => {
-                    self.tell(Event::Noticed {
-                        iteration,
-                        notice: Notice::Unready,
-                        words: None,
-                    })?;
-                }
-                Heard::Lingering(Key::Agent(iteration)) => {
-                    self.tell(Event::Noticed {
-                        iteration,
-                        notice: Notice::Lingering,
-                        words: None,
-                    })?;
-                }
-                Heard::TooLong(bytes) => {
-                    self.tell(Event::Faulted {
-                        class: Fault::Usage,
-                        detail: pty::too_long(bytes),
-                    })?;
-                }
-                Heard::Signal(signals::Heard::Child | signals::Heard::Resized)
-                | Heard::Pattern(_)
-                | Heard::Silence(_)
-                | Heard::Unready(_)
-                | Heard::Lingering(_)
-                | Heard::Gone(Key::Notify, ..) => {}
-                Heard::LogError(error) => {
-                    let detail = format!("cannot write the output's log: {error}");
-                    self.tell(Event::Faulted {
-                        class: Fault::Disk,
-                        detail,
-                    })?;
-                }
-                Heard::Gone(Key::Agent(iteration), gone, matched) => {
-                    self.agent_gone(iteration, *gone, matched)?;
-                }
-                Heard::Gone(Key::Check(iteration, check), gone, _) => {
-                    self.check_gone(iteration, check, &gone)?;
-                }
-                Heard::Gone(Key::Commit(iteration, task), gone, _) => {
-                    self.task_gone(iteration, task, &gone)?;
-                }
+    /// Waits for input, at the latest until `until`, and records it. Breaks if the terminal or the warden is gone.
+    fn receive(&mut self, until: Option<Instant>) -> Result<ControlFlow<()>, RunnerError> {
+        let until = [until, self.alarms.next()].into_iter().flatten().min();
+        let rec = &mut self.rec;
+        let inputs = self.reactor.wait(until, &mut |act| rec.show(act));
+        self.rec.clock.beat();
+        for input in inputs {
+            if self.record_input(input)?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
-        if self.wake_at.is_some_and(|at| at <= Instant::now()) {
-            self.wake_at = None;
-            self.tell(Event::Woke)?;
+        for _ in 0..self.alarms.take_due() {
+            self.rec.record(Event::Woke)?;
         }
-        if self.wake_wall_ms.is_some_and(|at| at <= wall_ms()) {
-            self.wake_wall_ms = None;
-            self.tell(Event::Woke)?;
+        if self.alarms.is_tick_due() {
+            let silent_for = self.reactor.silent_for();
+            let next = self.rec.observer.tick(&self.rec.state, silent_for);
+            self.alarms.tick_at = next.map(|next| Instant::now() + next);
         }
-        if self.tick_at.is_none_or(|at| at <= Instant::now()) {
-            let next = self.watch.tick(&self.state, self.world.silent_for());
-            self.tick_at = next.map(|next| Instant::now() + next);
-        }
-        Ok(false)
+        Ok(ControlFlow::Continue(()))
     }
 
-    /// When to look at the clock on the wall again. It may be set, and a machine that sleeps does not count its own
-    /// time: so it is looked at every now and then.
-    fn wall_alarm(&self) -> Option<Instant> {
-        let left = self.wake_wall_ms?.saturating_sub(wall_ms()).max(0) as u64;
-        Some(Instant::now() + millis(left).min(WALL_LOOK))
-    }
-
-    fn ask(&mut self, wish: Wish, by: Door) -> Result<(), Error> {
-        self.tell(Event::Asked {
-            wish,
-            by,
-            inbox: None,
-        })
-    }
-
-    fn look(&mut self) -> Result<(), Error> {
-        self.watch_files();
-        self.read_inbox()?;
-        self.look_for_markers()
-    }
-
-    fn read_inbox(&mut self) -> Result<(), Error> {
-        for (message, offset) in inbox::read(&self.dir, self.state.inbox_offset)? {
-            if let Some(event) = store::event_of(message, offset) {
-                self.tell(event)?;
+    fn record_input(&mut self, input: Input) -> Result<ControlFlow<()>, RunnerError> {
+        let in_session = self.host.session().is_some();
+        match input {
+            Input::Signal(SignalEvent::HangUp) => return Ok(ControlFlow::Break(())),
+            // A client that does not want to wait ends its hook. The loop continues at the next one.
+            Input::Signal(SignalEvent::Interrupt | SignalEvent::Terminate) if in_session => {
+                return Ok(ControlFlow::Break(()));
             }
+            Input::Signal(SignalEvent::Interrupt) => {
+                self.rec
+                    .record_request(Request::Stop, RequestSource::Sigint)?;
+            }
+            Input::Signal(SignalEvent::Terminate) => {
+                self.rec
+                    .record_request(Request::Pause, RequestSource::Sigterm)?;
+            }
+            Input::Signal(SignalEvent::ChildExited | SignalEvent::Resized) => {}
+            Input::Requested(request) => {
+                self.rec.record_request(request, RequestSource::Host)?;
+            }
+            Input::FilesChanged => self.look_at_files()?,
+            Input::DonePattern(key) => self.record_notice(key, Notice::Pattern)?,
+            Input::Inactive(key) => self.record_notice(key, Notice::Silence)?,
+            Input::NeverReady(key) => self.record_notice(key, Notice::Unready)?,
+            Input::Lingering(key) => self.record_notice(key, Notice::Lingering)?,
+            Input::LineTooLong(bytes) => {
+                self.rec
+                    .record_fault(Fault::Usage, pty::line_too_long(bytes))?;
+            }
+            Input::LogFailed(error) => {
+                let detail = format!("cannot write the output log: {error}");
+                self.rec.record_fault(Fault::Disk, detail)?;
+            }
+            Input::JobEnded(JobKey::Agent(iteration), result, output) => {
+                self.agent_ended(iteration, *result, output)?;
+            }
+            Input::JobEnded(JobKey::Check(iteration, check), result, _) => {
+                self.check_ended(iteration, check, &result)?;
+            }
+            Input::JobEnded(JobKey::ScmTask(iteration, task), result, _) => {
+                self.scm_task_ended(iteration, task, &result)?;
+            }
+            Input::JobEnded(JobKey::Notify, ..) => {}
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Records what was noticed about the agent. Other jobs have no such notices.
+    fn record_notice(&mut self, key: JobKey, notice: Notice) -> Result<(), RunnerError> {
+        match key {
+            JobKey::Agent(iteration) => self.rec.record_notice(iteration, notice, None),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the journal says that an agent runs.
-    fn in_iteration(&self) -> bool {
+    fn is_in_iteration(&self) -> bool {
         matches!(
-            self.state.phase,
+            self.rec.state.phase,
             Phase::Running { started: true, .. } | Phase::Killing { .. }
         )
     }
 
-    fn look_for_markers(&mut self) -> Result<(), Error> {
-        self.relay()?;
-        let found = self.task.look(self.state.plan.proof.file.as_deref());
-        if let Some(detail) = found.wrong {
-            return self.tell(Event::Faulted {
-                class: Fault::Marker,
-                detail,
-            });
-        }
-        let iteration = self.state.iteration;
-        let any = found.markers.iter().any(|marker| *marker != Marker::File);
-        for marker in found.markers {
-            if !self.state.claims.markers.contains(&marker) {
-                let words = found.blocked.clone().filter(|_| marker == Marker::Blocked);
-                self.tell(Event::Noticed {
-                    iteration,
-                    notice: Notice::Marker(marker),
-                    words,
-                })?;
-            }
-        }
-        // Between iterations it is judged at once, and must not count in the next one as well.
-        if any && !self.in_iteration() {
-            self.take_markers_away()?;
-        }
-        Ok(())
-    }
-
-    /// What was judged goes into the newest iteration's directory; what stayed would speak again.
-    fn take_markers_away(&mut self) -> Result<(), Error> {
-        let dir = self.dir.iteration(self.state.iteration);
-        match self
-            .task
-            .file_away(&self.state.claims.markers, &dir, self.world.mask())
-        {
-            Ok(()) => Ok(()),
-            Err(detail) => self.tell(Event::Faulted {
-                class: Fault::Marker,
-                detail,
-            }),
+    /// Stops the running job and waits until nothing of it is left.
+    fn stop_job(&mut self) {
+        while self.reactor.running().is_some() {
+            self.reactor.stop(false);
+            self.reactor.wait(None, &mut |_| {});
         }
     }
-
-    fn check_gone(&mut self, iteration: u32, check: usize, gone: &Gone) -> Result<(), Error> {
-        if !self
-            .state
-            .orders()
-            .contains(&Effect::Check { iteration, check })
-        {
-            return Ok(());
-        }
-        let what = &self.state.plan.proof.checks[check];
-        let log = self.dir.check_log(iteration, &what.slug);
-        if let Err(error) = self.task.publish(&log, &what.guardrail(iteration)) {
-            self.watch.warn(&format!(
-                "cannot copy a check's output into the workspace: {error}"
-            ));
-        }
-        let report = CheckReport {
-            exit: gone.exit,
-            timed_out: gone.timed_out,
-            ms: gone.ms,
-        };
-        self.tell(Event::Checked {
-            iteration,
-            check,
-            report,
-        })?;
-        if !gone.survivors.is_empty() {
-            let detail = format!("processes of a check outlived KILL: {:?}", gone.survivors);
-            self.tell(Event::Faulted {
-                class: Fault::Survivors,
-                detail,
-            })?;
-        }
-        Ok(())
-    }
-
-    fn hung_up(&mut self) -> Left {
-        self.clear_world();
-        Left::HungUp
-    }
-
-    fn clear_world(&mut self) {
-        while self.world.under_way().is_some() {
-            self.world.stop(false);
-            self.world.hear(None, &mut |_| {});
-        }
-    }
-}
-
-fn wall_ms() -> i64 {
-    SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_millis() as i64
-}
-
-fn millis(ms: u64) -> Duration {
-    Duration::from_millis(ms)
 }

@@ -1,101 +1,104 @@
-//! How somebody is told that a runner has left: a command of the user's, the news on its standard input, and a
-//! little time.
+//! Runs the user's `--notify` command when a runner exits, with the result on its standard input.
 
-use super::job::{Gone, Launch, Terms};
-use super::reactor::{Heard, Key, World};
-use crate::process::exemptions::Friends;
+use super::job::JobResult;
+use super::process_spec::{JobLimits, ProcessSpec};
+use super::reactor::{Input, JobKey, Reactor};
+use crate::agent::redact::Redactor;
+use crate::process::exemptions::Exemptions;
 use crate::process::signals;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long it may take.
+/// How long the command may run.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// So much of what it prints is kept.
+/// How much of its output is kept.
 const LOG_CAP: u64 = 1 << 20;
 
-/// What is to be called, and where.
-pub struct Call<'a> {
-    /// Run with `sh -c`.
+/// The command to run, and its input.
+pub struct Notification<'a> {
+    /// A command line for `sh -c`.
     pub command: &'a str,
-    /// Where.
+    /// Its working directory.
     pub dir: &'a Path,
     /// The loop's name.
     pub name: &'a str,
-    /// What it reads.
-    pub news: File,
-    /// The same, for its environment.
+    /// Its standard input: the result as JSON.
+    pub input: File,
+    /// The same JSON, for the variable `RALPH_RESULT`.
     pub result: &'a str,
-    /// Where its output goes.
+    /// The file for its output.
     pub log: PathBuf,
-    /// Between TERM and KILL.
+    /// The time between TERM and KILL.
     pub grace: Duration,
-    /// Who is left alone.
-    pub friends: Friends,
+    pub exemptions: Exemptions,
 }
 
-/// Calls it, and waits until nothing of it is left. The answer is what went wrong, in words.
-pub fn tell(call: Call<'_>) -> Option<String> {
-    match ended(call) {
-        Ok(gone) => trouble(&gone),
+/// Runs the command and waits until nothing of it is left. Returns a description of what went wrong.
+pub fn run(notification: Notification<'_>) -> Option<String> {
+    match run_to_end(notification) {
+        Ok(result) => describe_failure(&result),
         Err(error) => Some(format!("it could not be started: {error}")),
     }
 }
 
-fn ended(call: Call<'_>) -> io::Result<Gone> {
-    let command = ["sh", "-c", call.command].map(str::to_owned);
-    // It speaks for a person: without a number and a task directory it is not the loop's agent, even where
-    // this loop itself runs inside another's.
+fn run_to_end(notification: Notification<'_>) -> io::Result<JobResult> {
+    let command = ["sh", "-c", notification.command].map(str::to_owned);
+    // The command acts for the user. Without an iteration and a task directory it is not taken for the loop's
+    // agent, even if this loop itself runs inside another loop's iteration.
     let env = [
-        ("RALPH_LOOP", call.name),
-        ("RALPH_RESULT", call.result),
+        ("RALPH_LOOP", notification.name),
+        ("RALPH_RESULT", notification.result),
         ("RALPH_ITERATION", ""),
         ("RALPH_TASK_DIR", ""),
         ("TASK_FOLDER", ""),
     ];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let mut world = World::open(call.friends)?;
-    world.clear_strays();
-    let terms = Terms {
-        log: call.log,
+    let mut reactor = Reactor::open(notification.exemptions)?;
+    reactor.kill_strays();
+    let limits = JobLimits {
+        log: notification.log,
         log_cap: LOG_CAP,
         timeout: Some(TIMEOUT),
-        silence: None,
+        inactivity: None,
         linger: None,
-        grace: call.grace,
-        survivor: call.grace,
+        grace: notification.grace,
+        survivor: notification.grace,
     };
-    let job = world.start(Launch {
-        command: &command,
-        dir: call.dir,
-        env: &env,
-        unset: &[],
-        stdin: Some(call.news),
-        terminal: None,
-        terms,
-    })?;
-    world.begin(Key::Notify, job, None);
+    let job = reactor.start(
+        ProcessSpec {
+            command: &command,
+            dir: notification.dir,
+            env: &env,
+            unset: &[],
+            stdin: Some(notification.input),
+            terminal: None,
+            limits,
+        },
+        &Redactor::from_env(),
+    )?;
+    reactor.begin(JobKey::Notify, job, None);
     loop {
-        for heard in world.hear(None, &mut |_| {}) {
-            match heard {
-                Heard::Signal(signals::Heard::Child) => {}
-                // Whoever presses Ctrl-C now wants his terminal back.
-                Heard::Signal(_) => world.stop(true),
-                Heard::Gone(_, gone, _) => return Ok(*gone),
+        for input in reactor.wait(None, &mut |_| {}) {
+            match input {
+                Input::Signal(signals::SignalEvent::ChildExited) => {}
+                // Ctrl-C now means: do not wait for the command.
+                Input::Signal(_) => reactor.stop(true),
+                Input::JobEnded(_, result, _) => return Ok(*result),
                 _ => {}
             }
         }
     }
 }
 
-fn trouble(gone: &Gone) -> Option<String> {
-    match gone {
-        Gone {
+fn describe_failure(result: &JobResult) -> Option<String> {
+    match result {
+        JobResult {
             timed_out: true, ..
         } => Some(format!("it was stopped after {} s", TIMEOUT.as_secs())),
-        Gone { exit, .. } if exit.code == Some(0) => None,
-        Gone { exit, .. } => Some(match (exit.code, exit.signal) {
+        JobResult { exit, .. } if exit.code == Some(0) => None,
+        JobResult { exit, .. } => Some(match (exit.code, exit.signal) {
             (Some(code), _) => format!("it failed (exit {code})"),
             (None, signal) => format!("it was killed (signal {})", signal.unwrap_or(0)),
         }),

@@ -1,8 +1,8 @@
-//! Whose a job's processes are: how they are known, told to go, and proven to be gone.
+//! Which processes belong to a job, and how they are signaled and proven to have exited.
 
-use crate::agent::function::Call;
-use crate::engine::Exit;
-use crate::process::exemptions::Friends;
+use crate::agent::function::FunctionCall;
+use crate::engine::{ProcessExit, ProcessIdentity};
+use crate::process::exemptions::Exemptions;
 use crate::process::{orphans, tree};
 use rustix::io::Errno;
 use rustix::process::{
@@ -12,221 +12,225 @@ use rustix::process::{
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// How far a job reaches.
+/// Which processes a job may kill.
 #[derive(Clone, Debug)]
-pub enum Reach {
-    /// Everything below this process, which adopts orphans and has no other children: the binary's way.
-    Everything {
-        /// Who of them is none of the job's.
-        friends: Friends,
-    },
-    /// What the job itself has started: its descendants, its session, and whatever carries this loop's mark.
-    /// This process may have other children, and they are none of ralph's business: the library's way.
-    Own {
-        /// The loop's id, which is in the mark.
+pub enum KillScope {
+    /// Everything below this process, which is a subreaper and has no other children. The binary uses this.
+    Everything { exemptions: Exemptions },
+    /// What the job itself has started: its descendants, its session, and whatever carries this loop's marker.
+    /// This process may have other children. The library uses this.
+    Marked {
+        /// The loop's id, which the marker contains.
         id: String,
-        /// Who of them is none of the job's.
-        friends: Friends,
+        exemptions: Exemptions,
     },
 }
 
-/// What a job consists of.
-pub(crate) enum Life {
-    Everything(All),
-    Own(Own),
-    Call(Call),
+/// The processes or the function of a job.
+pub(crate) enum ProcessOwner {
+    Subtree(Subtree),
+    Marked(Marked),
+    Function(FunctionCall),
 }
 
-/// A first process, and everything below this one.
-pub(crate) struct All {
+/// A first process, and everything below the supervisor.
+pub(crate) struct Subtree {
     first: Pid,
-    friends: Friends,
+    exemptions: Exemptions,
     ended: bool,
 }
 
-/// A first process that is waited for alone.
-pub(crate) struct Own {
+/// A first process, and everything found by its session and marker.
+pub(crate) struct Marked {
     pid: Pid,
     start_time: u64,
     id: String,
-    friends: Friends,
-    /// Readable once the first process has ended; none where the system has no such thing.
+    exemptions: Exemptions,
+    /// Readable once the first process has exited. `None` where there are no pidfds.
     ended: Option<OwnedFd>,
-    exit: Option<Exit>,
+    exit: Option<ProcessExit>,
 }
 
-/// What a look at a job finds.
-pub(crate) struct Look {
-    /// How its first process ended, if it did.
-    pub(crate) exit: Option<Exit>,
-    /// Whether nothing of it is left.
+/// What a check of a job's processes finds.
+pub(crate) struct ProcessScan {
+    /// The exit of its first process, if it has exited.
+    pub(crate) exit: Option<ProcessExit>,
+    /// Whether no process is left.
     pub(crate) empty: bool,
 }
 
-/// How often a job is looked at whose end nobody tells.
-const PACE: Duration = Duration::from_millis(20);
+/// How often to check a job whose end is not signaled.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-impl Life {
-    pub(crate) fn of(pid: Pid, reach: &Reach) -> Self {
-        match reach {
-            Reach::Everything { friends } => Self::Everything(All {
+impl ProcessOwner {
+    pub(crate) fn new(pid: Pid, scope: &KillScope) -> Self {
+        match scope {
+            KillScope::Everything { exemptions } => Self::Subtree(Subtree {
                 first: pid,
-                friends: friends.clone(),
+                exemptions: exemptions.clone(),
                 ended: false,
             }),
-            Reach::Own { id, friends } => Self::Own(Own {
+            KillScope::Marked { id, exemptions } => Self::Marked(Marked {
                 pid,
                 start_time: tree::start_time(raw(pid)).unwrap_or(0),
                 id: id.clone(),
-                friends: friends.clone(),
+                exemptions: exemptions.clone(),
                 ended: notice_end(pid),
                 exit: None,
             }),
         }
     }
 
-    /// Its first process; a function has none.
+    /// The pid of its first process, 0 for a function.
     pub(crate) fn pid(&self) -> u32 {
         match self {
-            Self::Everything(All { first: pid, .. }) | Self::Own(Own { pid, .. }) => raw(*pid),
-            Self::Call(_) => 0,
+            Self::Subtree(Subtree { first: pid, .. }) | Self::Marked(Marked { pid, .. }) => {
+                raw(*pid)
+            }
+            Self::Function(_) => 0,
         }
     }
 
-    /// What to poll besides the output.
+    /// A file descriptor that reports the exit of the first process.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            // It stays readable: once it has told, it is not asked again.
-            Self::Own(own) if own.exit.is_none() => own.ended.as_ref().map(AsFd::as_fd),
+            // It stays readable, so it is not polled again after the exit.
+            Self::Marked(marked) if marked.exit.is_none() => marked.ended.as_ref().map(AsFd::as_fd),
             _ => None,
         }
     }
 
-    /// How soon it must be looked at, though nobody tells of a change.
-    pub(crate) fn pace(&self) -> Option<Duration> {
+    /// How soon to check again without a signal.
+    pub(crate) fn check_interval(&self) -> Option<Duration> {
         match self {
-            Self::Own(own) if own.exit.is_some() || own.ended.is_none() => Some(PACE),
+            Self::Marked(marked) if marked.exit.is_some() || marked.ended.is_none() => {
+                Some(CHECK_INTERVAL)
+            }
             _ => None,
         }
     }
 
-    pub(crate) fn look(&mut self) -> Look {
+    pub(crate) fn scan(&mut self) -> ProcessScan {
         match self {
-            Self::Everything(all) => all.look(),
-            Self::Own(own) => own.look(),
-            Self::Call(call) => Look {
+            Self::Subtree(subtree) => subtree.scan(),
+            Self::Marked(marked) => marked.scan(),
+            Self::Function(call) => ProcessScan {
                 exit: call.exit(),
                 empty: call.exit().is_some(),
             },
         }
     }
 
-    /// Sends a signal to everything that belongs to it.
+    /// Sends a signal to everything that belongs to the job.
     pub(crate) fn signal(&self, signal: Signal) {
         match self {
-            // Everything below is the whole of it where orphans are adopted; elsewhere its group has to do.
-            Self::Everything(all) if cfg!(target_os = "linux") => {
-                tree::signal(&all.friends.now(), signal)
+            // Without a subreaper, only the process group is knmarked.
+            Self::Subtree(subtree) if cfg!(target_os = "linux") => {
+                tree::signal_all(&subtree.exemptions.current(), signal)
             }
-            Self::Everything(all) => drop(kill_process_group(all.first, signal)),
-            Self::Own(own) => own.signal(signal),
-            Self::Call(call) => call.cancel(),
+            Self::Subtree(subtree) => drop(kill_process_group(subtree.first, signal)),
+            Self::Marked(marked) => marked.signal(signal),
+            Self::Function(call) => call.cancel(),
         }
     }
 
-    /// The processes that are left of it.
-    pub(crate) fn left(&self) -> Vec<u32> {
+    /// The processes that are left.
+    pub(crate) fn remaining(&self) -> Vec<u32> {
         match self {
-            Self::Everything(all) => all.left(),
-            Self::Own(own) => own.left(),
-            Self::Call(_) => vec![],
+            Self::Subtree(subtree) => subtree.remaining(),
+            Self::Marked(marked) => marked.remaining(),
+            Self::Function(_) => vec![],
         }
     }
 
-    /// Lets go of it; says whether a function has been left behind that never returned.
-    pub(crate) fn let_go(self) -> bool {
+    /// Reaps the first process. Returns whether a function is left that has not returned.
+    pub(crate) fn release(self) -> bool {
         match self {
-            Self::Everything(_) => false,
-            Self::Own(own) => {
+            Self::Subtree(_) => false,
+            Self::Marked(marked) => {
                 if !cfg!(target_os = "linux") {
-                    own.signal(Signal::KILL);
+                    marked.signal(Signal::KILL);
                 }
-                if own.has_its_number() {
-                    let _ = waitpid(Some(own.pid), WaitOptions::NOHANG);
+                if marked.owns_its_pid() {
+                    let _ = waitpid(Some(marked.pid), WaitOptions::NOHANG);
                 }
                 false
             }
-            Self::Call(call) => call.exit().is_none(),
+            Self::Function(call) => call.exit().is_none(),
         }
     }
 }
 
-impl All {
-    fn look(&mut self) -> Look {
+impl Subtree {
+    fn scan(&mut self) -> ProcessScan {
         let mut exit = None;
         let first = self.first;
-        let nobody = tree::reap(|pid, how| exit = exit.or((pid == first).then_some(how)));
+        let no_children = tree::reap(|pid, how| exit = exit.or((pid == first).then_some(how)));
         self.ended |= exit.is_some();
-        Look {
+        ProcessScan {
             exit,
-            empty: nobody || (self.ended && self.only_friends_are_left()),
+            empty: no_children || (self.ended && self.only_exempt_left()),
         }
     }
 
-    /// A friend may stay for good. A look can miss what was born in the middle of it: one proves nothing.
-    fn only_friends_are_left(&self) -> bool {
-        let spared = self.friends.now();
-        let nobody = || tree::descendants(&spared).is_empty();
-        !spared.is_empty() && nobody() && nobody()
+    /// Exempt processes may run forever. A scan can miss a process that forks meanwhile, so it takes two.
+    fn only_exempt_left(&self) -> bool {
+        let exempt = self.exemptions.current();
+        let is_empty = || tree::descendants(&exempt).is_empty();
+        !exempt.is_empty() && is_empty() && is_empty()
     }
 
-    fn left(&self) -> Vec<u32> {
-        tree::descendants(&self.friends.now())
+    fn remaining(&self) -> Vec<u32> {
+        tree::descendants(&self.exemptions.current())
             .into_iter()
             .map(raw)
             .collect()
     }
 }
 
-impl Own {
-    /// The first process is not reaped until the job is over: as long as it is a zombie, its number, and that
-    /// of its group and session, cannot become somebody else's.
-    fn look(&mut self) -> Look {
+impl Marked {
+    /// Does not reap the first process: while it is a zombie, its pid, group and session cannot be reused.
+    fn scan(&mut self) -> ProcessScan {
         if self.exit.is_none() {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             self.exit = match waitid(WaitId::Pid(self.pid), options) {
-                Ok(Some(status)) => Some(Exit {
+                Ok(Some(status)) => Some(ProcessExit {
                     code: status.exit_status(),
                     signal: status.terminating_signal(),
                 }),
                 Ok(None) | Err(Errno::INTR) => None,
                 // The host has reaped it, and keeps how it ended to itself.
-                Err(_) => Some(Exit::default()),
+                Err(_) => Some(ProcessExit::default()),
             };
         }
-        // A look can miss what was born in the middle of it: one proves nothing.
-        let empty = self.exit.is_some() && self.left().is_empty() && self.left().is_empty();
-        Look {
+        // A scan can miss a process that forks meanwhile, so it takes two.
+        let empty =
+            self.exit.is_some() && self.remaining().is_empty() && self.remaining().is_empty();
+        ProcessScan {
             exit: self.exit,
             empty,
         }
     }
 
-    fn left(&self) -> Vec<u32> {
-        orphans::of_job(&self.id, (raw(self.pid), self.start_time), &self.friends)
+    fn remaining(&self) -> Vec<u32> {
+        let process = ProcessIdentity {
+            pid: raw(self.pid),
+            start_time: self.start_time,
+        };
+        orphans::of_job(&self.id, process, &self.exemptions)
     }
 
-    /// Whether the number is still this job's. If the host has reaped it, it may be anybody's by now.
-    fn has_its_number(&self) -> bool {
-        self.exit != Some(Exit::default())
+    /// Whether the pid is still this job's. If the embedding program reaped it, it may have been reused.
+    fn owns_its_pid(&self) -> bool {
+        self.exit != Some(ProcessExit::default())
     }
 
     fn signal(&self, signal: Signal) {
-        if self.has_its_number() {
+        if self.owns_its_pid() {
             let _ = kill_process_group(self.pid, signal);
         }
         for pid in self
-            .left()
+            .remaining()
             .into_iter()
             .filter_map(|pid| Pid::from_raw(pid as i32))
         {

@@ -1,78 +1,77 @@
-//! When files are looked at: soon after something happened, and ever more rarely while nothing does.
+//! Decides when to look at files: soon after something happened, then ever more rarely.
 
 use std::time::{Duration, Instant};
 
-/// Files are looked at this often where nobody tells of them, as on some file systems.
-const OFTEN: Duration = Duration::from_secs(1);
-/// Where everything is told, so often at least while a job is under way: the clock of a loop is kept at every look,
-/// and a crash gives back what came after it.
-const AT_WORK: Duration = Duration::from_secs(16);
-/// And so often while none is.
-const AT_REST: Duration = Duration::from_secs(64);
+/// The interval where file changes may go unreported, and the first one after something happened.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// The longest interval while a job runs. The loop's clock is saved at every look, so a crash loses at most this much.
+const LONGEST_BUSY: Duration = Duration::from_secs(16);
+/// The longest interval while no job runs.
+const LONGEST_IDLE: Duration = Duration::from_secs(64);
 
-/// What there is to look for.
+/// What the runner waits for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Mood {
-    /// Nobody tells of a change.
-    Deaf,
-    /// A job is under way.
-    Work,
-    /// Nothing is.
-    Rest,
+pub(crate) enum WatchMode {
+    /// File changes may go unreported.
+    Unreliable,
+    /// A job runs.
+    Busy,
+    /// No job runs.
+    Idle,
 }
 
-/// When the next look is due.
-pub(crate) struct Looks {
+/// When the next look at files is due.
+pub(crate) struct PollSchedule {
     at: Instant,
-    /// How long after the next look comes the one after it.
-    pace: Duration,
-    /// Whether the last look found that nothing had happened for a while.
+    /// The interval after the next look.
+    interval: Duration,
+    /// Whether nothing had happened for a while at the last look.
     quiet: bool,
 }
 
-impl Looks {
-    /// One is due now.
+impl PollSchedule {
+    /// A schedule with a look due now.
     pub(crate) fn new() -> Self {
         Self {
             at: Instant::now(),
-            pace: OFTEN,
+            interval: SHORTEST,
             quiet: false,
         }
     }
 
-    /// When the next one is due.
+    /// When the next look is due.
     pub(crate) fn at(&self) -> Instant {
         self.at
     }
 
-    /// Has one within this time.
-    pub(crate) fn within(&mut self, time: Duration) {
+    /// Schedules a look within this time.
+    pub(crate) fn look_within(&mut self, time: Duration) {
         self.at = self.at.min(Instant::now() + time);
     }
 
-    /// Something happened.
-    pub(crate) fn stir(&mut self) {
-        self.pace = OFTEN;
-        self.within(OFTEN);
+    /// Goes back to the shortest interval, because something happened.
+    pub(crate) fn reset(&mut self) {
+        self.interval = SHORTEST;
+        self.look_within(SHORTEST);
     }
 
-    /// Whether one is due; if so, the next one is set.
-    pub(crate) fn take_due(&mut self, mood: Mood) -> bool {
+    /// Whether a look is due. If so, schedules the next one.
+    pub(crate) fn take_due(&mut self, mode: WatchMode) -> bool {
         let due = self.at <= Instant::now();
         if due {
-            self.quiet = self.pace > OFTEN;
-            let at_most = match mood {
-                Mood::Deaf => OFTEN,
-                Mood::Work => AT_WORK,
-                Mood::Rest => AT_REST,
+            self.quiet = self.interval > SHORTEST;
+            let at_most = match mode {
+                WatchMode::Unreliable => SHORTEST,
+                WatchMode::Busy => LONGEST_BUSY,
+                WatchMode::Idle => LONGEST_IDLE,
             };
-            self.at = Instant::now() + self.pace.min(at_most);
-            self.pace = (2 * self.pace).min(AT_REST);
+            self.at = Instant::now() + self.interval.min(at_most);
+            self.interval = (2 * self.interval).min(LONGEST_IDLE);
         }
         due
     }
 
-    /// Whether it has become quiet; said once a look.
+    /// Whether nothing happens. Reported once per look.
     pub(crate) fn take_quiet(&mut self) -> bool {
         std::mem::take(&mut self.quiet)
     }
@@ -82,38 +81,38 @@ impl Looks {
 mod tests {
     use super::*;
 
-    /// The seconds between the looks at a world where nothing happens, and which of them found it quiet.
-    fn paces(looks: &mut Looks, mood: Mood) -> Vec<(u64, bool)> {
+    /// The seconds between looks while nothing happens, and which of them found it quiet.
+    fn intervals(schedule: &mut PollSchedule, mode: WatchMode) -> Vec<(u64, bool)> {
         let mut all = Vec::new();
         for _ in 0..8 {
-            looks.at = Instant::now();
-            assert!(looks.take_due(mood));
-            assert!(!looks.take_due(mood));
-            let seconds = (looks.at - Instant::now()).as_millis().div_ceil(1000) as u64;
-            all.push((seconds, looks.take_quiet()));
-            assert!(!looks.take_quiet());
+            schedule.at = Instant::now();
+            assert!(schedule.take_due(mode));
+            assert!(!schedule.take_due(mode));
+            let seconds = (schedule.at - Instant::now()).as_millis().div_ceil(1000) as u64;
+            all.push((seconds, schedule.take_quiet()));
+            assert!(!schedule.take_quiet());
         }
         all
     }
 
     #[test]
-    fn looks_become_rare_unless_something_happens() {
-        let mut looks = Looks::new();
-        for (mood, seconds) in [
-            (Mood::Work, [1, 2, 4, 8, 16, 16, 16, 16]),
-            (Mood::Rest, [1, 2, 4, 8, 16, 32, 64, 64]),
-            (Mood::Deaf, [1; 8]),
+    fn looks_become_rare_while_nothing_happens() {
+        let mut schedule = PollSchedule::new();
+        for (mode, seconds) in [
+            (WatchMode::Busy, [1, 2, 4, 8, 16, 16, 16, 16]),
+            (WatchMode::Idle, [1, 2, 4, 8, 16, 32, 64, 64]),
+            (WatchMode::Unreliable, [1; 8]),
         ] {
-            looks.stir();
+            schedule.reset();
             let expected: Vec<_> = seconds
                 .iter()
                 .enumerate()
                 .map(|(n, s)| (*s, n > 0))
                 .collect();
-            assert_eq!(paces(&mut looks, mood), expected, "{mood:?}");
+            assert_eq!(intervals(&mut schedule, mode), expected, "{mode:?}");
         }
-        assert!(looks.at() > Instant::now() + OFTEN / 2);
-        looks.within(Duration::ZERO);
-        assert!(looks.at() <= Instant::now());
+        assert!(schedule.at() > Instant::now() + SHORTEST / 2);
+        schedule.look_within(Duration::ZERO);
+        assert!(schedule.at() <= Instant::now());
     }
 }

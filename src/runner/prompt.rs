@@ -1,210 +1,163 @@
-//! What the next prompt is made of: the task read anew, what changed, and what the red checks said.
+//! Builds the next iteration's prompt, and keeps every iteration's prompt in its directory.
 
-use super::Runner;
+use super::recorder::Recorder;
+use super::task_files::FaultResult;
 use crate::engine::event::Fault;
 use crate::engine::excerpt::Excerpt;
-use crate::engine::plain_text::plain;
-use crate::engine::plan::{Level, Scm};
-use crate::engine::prompt::{Materials, render};
-use crate::engine::{format, signals};
-use crate::git;
-use crate::git::worktree;
-use crate::os::regular;
-use crate::store::dir::{create_file, make_dir};
-use crate::store::{LoopDir, Post};
+use crate::engine::plan::{ContextLevel, Scm};
+use crate::engine::prompt::{PromptInputs, render};
+use crate::git::DiffBase;
+use crate::os::regular_file;
+use crate::store::LoopDir;
+use crate::store::dir::{create_dir, create_file};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-pub(super) type Faulty<T> = Result<T, (Fault, String)>;
+/// The largest prompt file.
+const PROMPT_FILE_MAX: u64 = 16 << 20;
+const NOT_IN_GIT: &str = "There is no diff: the workspace is not in a git repository.";
 
-/// The state of the repository when the loop began: taken once, found again by every later runner.
-pub(super) fn base(dir: &LoopDir, workspace: &Path) -> Result<git::Base, String> {
-    let (scratch, path) = (dir.scratch(), dir.base());
-    if let Ok(text) = fs::read_to_string(&path) {
-        return serde_json::from_str(&text).map_err(|_| OUTSIDE.to_owned());
-    }
-    let taken = git::Base::take(workspace, &scratch);
-    let text = serde_json::to_string(&taken.as_ref().ok()).unwrap_or_default();
-    if taken.is_ok()
-        && let Ok(mut file) = create_file(&path)
-    {
-        let _ = file.write_all(text.as_bytes());
-    }
-    taken?.ok_or_else(|| OUTSIDE.to_owned())
+/// The prompts of a loop.
+pub(super) struct Prompts {
+    /// What diffs are compared with, or why there is no diff.
+    base: Result<DiffBase, String>,
+    /// The iteration whose directory has the newest prompt; 0 if there is none.
+    kept_in: u32,
+    bytes: Vec<u8>,
+    prepared: Option<PreparedPrompt>,
 }
 
-/// A prompt file beyond this is no prompt.
-const PROMPT_MAX: u64 = 16 << 20;
-const OUTSIDE: &str = "There is no diff: the workspace is not in a git repository.";
+/// A prompt that is ready for an iteration.
+struct PreparedPrompt {
+    iteration: u32,
+    /// How many answers of the user were known. A later one is not in the prompt.
+    answers: usize,
+    file: File,
+}
 
-impl Runner<'_> {
-    /// Whether everything is still where it was.
-    pub(super) fn in_place(&self) -> Faulty<()> {
-        let plan = &self.state.plan;
-        if self.journal.is_gone() {
-            let gone = self.dir.path().display();
-            return Err((
-                Fault::Disk,
-                format!("the loop's directory was deleted: {gone}"),
-            ));
-        }
-        if let Some(own) = plan
-            .worktree
-            .as_ref()
-            .filter(|own| !worktree::is_there(own))
-        {
-            return Err((Fault::Workspace, worktree::gone(own)));
-        }
-        if !plan.workspace.is_dir() {
-            return Err((
-                Fault::Workspace,
-                format!("the workspace is gone: {}", plan.workspace.display()),
-            ));
-        }
-        Ok(())
-    }
-
-    /// Whether an iteration can start at all.
-    pub(super) fn ready(&mut self) -> Faulty<()> {
-        self.in_place()?;
-        let plan = &self.state.plan;
-        if let Err(error) = self.task.ensure() {
-            return Err((
-                Fault::Workspace,
-                format!("cannot write to the workspace: {error}"),
-            ));
-        }
-        self.world.watch(self.task.path());
-        for place in [self.dir.path(), &plan.workspace] {
-            let Ok(disk) = rustix::fs::statvfs(place) else {
-                continue;
-            };
-            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            if free < plan.min_free {
-                let (free, needed) = (format::bytes(free), format::bytes(plan.min_free));
-                let detail = format!(
-                    "only {free} free on the disk of {}; {needed} are needed",
-                    place.display()
-                );
-                return Err((Fault::Disk, detail));
-            }
-        }
-        Ok(())
-    }
-
-    /// The next iteration's prompt.
-    pub(super) fn prompt(&self) -> Faulty<Vec<u8>> {
-        let plan = &self.state.plan;
-        let task = self.task_text()?;
-        if plan.context.level == Level::None && !self.state.is_inside() {
-            // It is kept in a file like every other.
-            return Ok(self.world.mask().cover(&task).into_owned());
-        }
-        let task = String::from_utf8_lossy(&task).into_owned();
-        let mut materials = Materials {
-            task,
-            red: self.red_outputs(),
-            task_output: self.task_output(),
-            bus: self.bus_excerpt(),
-            ..Materials::default()
+impl Prompts {
+    pub(super) fn open(rec: &Recorder<'_>) -> Self {
+        let base = if rec.state.is_in_session() {
+            // A session's prompts have no diff, and a hook must not wait for git.
+            Err(String::new())
+        } else {
+            open_base(&rec.dir, &rec.state.plan.workspace)
         };
-        if plan.context.level == Level::Full && !self.state.is_inside() {
-            match self.diff() {
-                Ok(diff) => materials.diff = diff,
-                Err(why) => materials.diff_missing = why,
+        Self {
+            base,
+            kept_in: 0,
+            bytes: Vec::new(),
+            prepared: None,
+        }
+    }
+
+    /// The newest prompt.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// The file that holds the newest prompt.
+    pub(super) fn path(&self, dir: &LoopDir) -> PathBuf {
+        prompt_path(dir, self.kept_in)
+    }
+
+    /// Builds the next prompt.
+    pub(super) fn build(&self, rec: &Recorder<'_>, bus: Excerpt) -> FaultResult<Vec<u8>> {
+        let (state, plan) = (&rec.state, &rec.state.plan);
+        let task = read_task(rec)?;
+        if plan.context.level == ContextLevel::None && !state.is_in_session() {
+            return Ok(rec.redactor.redact(&task).into_owned());
+        }
+        let mut inputs = PromptInputs {
+            task: String::from_utf8_lossy(&task).into_owned(),
+            red: red_outputs(rec),
+            scm_output: failed_scm_output(rec),
+            bus,
+            ..PromptInputs::default()
+        };
+        if plan.context.level == ContextLevel::Full && !state.is_in_session() {
+            match self.diff(rec) {
+                Ok(diff) => inputs.diff = diff,
+                Err(why) => inputs.diff_missing = why,
             }
         }
-        let text = render(&self.state, &materials);
-        Ok(self
-            .world
-            .mask()
-            .cover_text(&text)
-            .into_owned()
-            .into_bytes())
+        let text = render(state, &inputs);
+        Ok(rec.redactor.redact_text(&text).into_owned().into_bytes())
     }
 
-    /// Opens the prompt for the agent to read. One that is the same as the last is read from the last one's
-    /// file, so that an iteration begins without waiting for the disk; [`Self::keep_prompt`] comes after.
-    pub(super) fn open_prompt(&mut self, iteration: u32, prompt: Vec<u8>) -> Faulty<File> {
-        let (last, text) = &self.prompt;
-        if *last > 0
-            && *text == prompt
-            && let Ok(file) = regular::open(&self.prompt_path(*last), false)
-        {
-            return Ok(file);
-        }
-        self.prompt = (iteration, prompt);
-        let written = self.write_prompt(iteration);
-        written.map_err(|error| (Fault::Disk, format!("cannot write the prompt: {error}")))
+    /// Opens a prompt for the agent to read. One that equals the last prompt is read from that one's file, so
+    /// that the iteration does not wait for the disk; [`Prompts::keep`] links it later.
+    pub(super) fn prepare(
+        &mut self,
+        rec: &Recorder<'_>,
+        iteration: u32,
+        prompt: Vec<u8>,
+    ) -> FaultResult<()> {
+        let is_same = self.kept_in > 0 && self.bytes == prompt;
+        let reopened = is_same
+            .then(|| regular_file::open(&self.path(&rec.dir), false).ok())
+            .flatten();
+        let file = match reopened {
+            Some(file) => file,
+            None => {
+                (self.kept_in, self.bytes) = (iteration, prompt);
+                self.write(&rec.dir, iteration)
+                    .map_err(|error| (Fault::Disk, format!("cannot write the prompt: {error}")))?
+            }
+        };
+        self.prepared = Some(PreparedPrompt {
+            iteration,
+            answers: rec.state.answers.len(),
+            file,
+        });
+        Ok(())
     }
 
-    /// Where an iteration's prompt is kept.
-    pub(super) fn prompt_path(&self, iteration: u32) -> PathBuf {
-        self.dir.iteration(iteration).join("prompt.md")
+    /// Takes the prepared prompt, if it is for this iteration and has all answers of the user.
+    pub(super) fn take_prepared(&mut self, iteration: u32, answers: usize) -> Option<File> {
+        let prepared = self.prepared.take()?;
+        let is_current = prepared.iteration == iteration && prepared.answers == answers;
+        is_current.then_some(prepared.file)
     }
 
-    fn write_prompt(&self, iteration: u32) -> io::Result<File> {
-        let path = self.prompt_path(iteration);
-        make_dir(&self.dir.iteration(iteration))?;
-        // A crash may have left one that no iteration was told, and that may be an earlier one's too.
+    fn write(&self, dir: &LoopDir, iteration: u32) -> io::Result<File> {
+        let path = prompt_path(dir, iteration);
+        create_dir(&dir.iteration_dir(iteration))?;
+        // A crash may have left a prompt that no agent got, and its file may be linked from an earlier iteration.
         let _ = fs::remove_file(&path);
-        create_file(&path)?.write_all(&self.prompt.1)?;
-        regular::open(&path, false)
+        create_file(&path)?.write_all(&self.bytes)?;
+        regular_file::open(&path, false)
     }
 
-    /// Makes sure that the iteration's directory has its prompt: the same file as the last one's, if it is
-    /// the same; nothing ever writes to it again.
-    pub(super) fn keep_prompt(&mut self, iteration: u32) -> io::Result<()> {
-        let last = std::mem::replace(&mut self.prompt.0, iteration);
+    /// Makes sure that the iteration's directory has its prompt. An unchanged prompt is a link to the last one:
+    /// nothing writes to it again.
+    pub(super) fn keep(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
+        let last = std::mem::replace(&mut self.kept_in, iteration);
         if last == iteration {
             return Ok(());
         }
-        make_dir(&self.dir.iteration(iteration))?;
-        match fs::hard_link(self.prompt_path(last), self.prompt_path(iteration)) {
+        create_dir(&dir.iteration_dir(iteration))?;
+        match fs::hard_link(prompt_path(dir, last), prompt_path(dir, iteration)) {
             Ok(()) => Ok(()),
-            Err(_) => self.write_prompt(iteration).map(drop),
+            Err(_) => self.write(dir, iteration).map(drop),
         }
     }
 
-    pub(super) fn task_text(&self) -> Faulty<Vec<u8>> {
-        let task = &self.state.plan.task;
-        let Some(path) = &task.file else {
-            return Ok(task.text.clone().unwrap_or_default().into_bytes());
-        };
-        let read = regular::read(path, PROMPT_MAX, true).and_then(|(bytes, more)| {
-            if more {
-                Err(io::Error::other("it is too long"))
-            } else {
-                Ok(bytes)
-            }
-        });
-        read.map_err(|error| {
-            let what = match error.kind() {
-                io::ErrorKind::NotFound => "prompt file not found",
-                _ => "cannot read prompt file",
-            };
-            (Fault::PromptFile, format!("{what}: {}", path.display()))
-        })
-    }
-
-    /// Words of the plan as a person typed them, for whoever has to have them so.
-    pub(super) fn uncovered(&self, text: &str) -> String {
-        self.world.mask().uncover(text, &self.state.plan.covered)
-    }
-
-    fn diff(&self) -> Result<Excerpt, String> {
+    fn diff(&self, rec: &Recorder<'_>) -> Result<Excerpt, String> {
         let base = self.base.as_ref().map_err(Clone::clone)?;
-        let diff = base.diff(&self.dir.scratch(), self.state.plan.context.diff_chars)?;
-        let mut excerpt = Excerpt::new(
-            &diff.text,
-            diff.dropped_chars,
-            if diff.at_least {
-                "or more later"
-            } else {
-                "later"
-            },
-        );
+        let chars = rec.state.plan.context.diff_chars;
+        let diff = base.diff(&rec.dir.git_scratch(), chars)?;
+        let cut = if diff.at_least {
+            "or more later"
+        } else {
+            "later"
+        };
+        let mut excerpt = Excerpt::new(&diff.text, diff.dropped_chars, cut);
         match diff.note {
             Some(note) if excerpt.text.is_empty() => return Err(note),
             Some(note) if excerpt.cut.is_empty() => excerpt.cut = note,
@@ -213,76 +166,79 @@ impl Runner<'_> {
         }
         Ok(excerpt)
     }
-
-    fn red_outputs(&self) -> Vec<(usize, Excerpt, String)> {
-        let (plan, iteration) = (&self.state.plan, self.state.iteration);
-        let checks = plan.proof.checks.iter().zip(&self.state.checks).enumerate();
-        let red = checks
-            .filter(|(_, (_, report))| report.as_ref().is_some_and(|report| !report.is_green()));
-        red.map(|(place, (check, _))| {
-            let log = self.dir.check_log(iteration, &check.slug);
-            let max = plan.context.output_chars;
-            let (text, dropped) = tail(&log, max).unwrap_or_default();
-            (
-                place,
-                Excerpt::tail(&text, max, dropped),
-                check.guardrail(iteration),
-            )
-        })
-        .collect()
-    }
 }
 
-/// So much of one message, and of all together, goes into a prompt, in characters.
-const MESSAGE_CHARS: usize = 500;
-const BUS_CHARS: usize = 8000;
+fn prompt_path(dir: &LoopDir, iteration: u32) -> PathBuf {
+    dir.iteration_dir(iteration).join("prompt.md")
+}
 
-impl Runner<'_> {
-    /// What was said on the project's bus of late; what cannot be read is no reason against an iteration.
-    fn bus_excerpt(&self) -> Excerpt {
-        let count = self.state.plan.context.bus;
-        let posts = if count == 0 {
-            vec![]
+/// The state of the repository when the loop began: captured once, and read by every later runner.
+fn open_base(dir: &LoopDir, workspace: &Path) -> Result<DiffBase, String> {
+    let path = dir.diff_base();
+    if let Ok(text) = fs::read_to_string(&path) {
+        return serde_json::from_str(&text).map_err(|_| NOT_IN_GIT.to_owned());
+    }
+    let base = DiffBase::capture(workspace, &dir.git_scratch())?;
+    let text = serde_json::to_string(&base).unwrap_or_default();
+    if let Ok(mut file) = create_file(&path) {
+        let _ = file.write_all(text.as_bytes());
+    }
+    base.ok_or_else(|| NOT_IN_GIT.to_owned())
+}
+
+/// The task: the plan's text, or its file read anew.
+pub(super) fn read_task(rec: &Recorder<'_>) -> FaultResult<Vec<u8>> {
+    let task = &rec.state.plan.task;
+    let Some(path) = &task.file else {
+        return Ok(task.text.clone().unwrap_or_default().into_bytes());
+    };
+    let read = regular_file::read(path, PROMPT_FILE_MAX, true).and_then(|(bytes, more)| {
+        if more {
+            Err(io::Error::other("it is too long"))
         } else {
-            self.buses[1].last(count).unwrap_or_default().posts
+            Ok(bytes)
+        }
+    });
+    read.map_err(|error| {
+        let what = match error.kind() {
+            io::ErrorKind::NotFound => "prompt file not found",
+            _ => "cannot read prompt file",
         };
-        let lines: Vec<String> = posts.iter().map(bus_line).collect();
-        Excerpt::tail(&lines.join("\n"), BUS_CHARS, 0)
-    }
-
-    /// What the task that failed last printed.
-    fn task_output(&self) -> Option<(Excerpt, String)> {
-        let (owed, max) = (
-            self.state.keeping.newest_failure()?,
-            self.state.plan.context.output_chars,
-        );
-        let (text, dropped) = tail(&self.dir.task_log(owed.iteration, owed.task), max).ok()?;
-        Some((
-            Excerpt::tail(&text, max, dropped),
-            Scm::guardrail(owed.iteration, owed.task),
-        ))
-    }
+        (Fault::PromptFile, format!("{what}: {}", path.display()))
+    })
 }
 
-/// A message as an agent reads it: one line, whatever it holds.
-fn bus_line(post: &Post) -> String {
-    let words = signals::fold(&post.text);
-    let mut text: String = words.chars().take(MESSAGE_CHARS).collect();
-    if text.len() < words.len() {
-        text.push('…');
-    }
-    plain(&format!(
-        "{} {} {}: {text}",
-        post.time,
-        post.kind,
-        post.sender()
+/// Each red check's index, the end of its output, and the file with all of it.
+fn red_outputs(rec: &Recorder<'_>) -> Vec<(usize, Excerpt, String)> {
+    let (plan, iteration) = (&rec.state.plan, rec.state.iteration);
+    let checks = plan.proof.checks.iter().zip(&rec.state.checks).enumerate();
+    let red =
+        checks.filter(|(_, (_, report))| report.as_ref().is_some_and(|report| !report.is_green()));
+    red.map(|(index, (check, _))| {
+        let log = rec.dir.check_log(iteration, &check.slug);
+        let max = plan.context.output_chars;
+        let (text, dropped) = read_tail(&log, max).unwrap_or_default();
+        let excerpt = Excerpt::tail(&text, max, dropped);
+        (index, excerpt, check.guardrail_log(iteration))
+    })
+    .collect()
+}
+
+/// The end of the output of the SCM task that failed last, and the file with all of it.
+fn failed_scm_output(rec: &Recorder<'_>) -> Option<(Excerpt, String)> {
+    let pending = rec.state.scm.pending_task()?;
+    let max = rec.state.plan.context.output_chars;
+    let log = rec.dir.scm_task_log(pending.iteration, pending.task);
+    let (text, dropped) = read_tail(&log, max).ok()?;
+    Some((
+        Excerpt::tail(&text, max, dropped),
+        Scm::guardrail_log(pending.iteration, pending.task),
     ))
-    .into_owned()
 }
 
-/// The end of a file: as many bytes as so many characters can take, and how many came before.
-fn tail(path: &Path, max_chars: usize) -> io::Result<(String, u64)> {
-    let mut file = regular::open(path, false)?;
+/// The end of a file, long enough for `max_chars` characters, and how many bytes precede it.
+fn read_tail(path: &Path, max_chars: usize) -> io::Result<(String, u64)> {
+    let mut file = regular_file::open(path, false)?;
     let wanted = (max_chars as u64).saturating_mul(4);
     let before = file.metadata()?.len().saturating_sub(wanted);
     file.seek(SeekFrom::Start(before))?;

@@ -1,23 +1,24 @@
-//! How is an order carried out here? Processes, files that appear, signals: one world, one ear.
+//! Waits for everything a runner reacts to: signals, files, the running job, and an embedding program.
 //!
-//! Nothing in this room decides whether to retry, stop or succeed.
+//! The reactor starts and stops jobs, but decides nothing about them.
 
-use crate::agent::decode::Reader;
-use crate::agent::function::{Bell, Function, Invitation};
-use crate::agent::pattern::Scanner;
-use crate::agent::redact::Mask;
+use super::job::{Job, JobOutput, JobResult};
+use super::owner::KillScope;
+use super::poll_schedule::{PollSchedule, WatchMode};
+use super::process_spec::{JobLimits, ProcessSpec};
+use crate::agent::function::{AgentFunction, CallRequest, Waker};
+use crate::agent::pipeline::{AgentOutput, OutputPipeline, OutputTail};
+use crate::agent::redact::Redactor;
 use crate::engine::Act;
-use crate::engine::event::Wish;
+use crate::engine::event::Request;
 use crate::os;
-use crate::process::exemptions::Friends;
-use crate::process::file_watcher::{Notices, When};
-use crate::process::pty::Size;
-use crate::process::signals::Signals;
-use crate::runner::job::{Gone, Job, Launch, Piece, Terms};
-use crate::runner::owner::Reach;
-use crate::runner::poll_schedule::{Looks, Mood};
-use crate::terminal::emulator::Told;
-use crate::terminal::guard::Loan;
+use crate::process::exemptions::Exemptions;
+use crate::process::file_watcher::{FileChange, FileWatcher};
+use crate::process::pty::ScreenSize;
+use crate::process::signals::{SignalEvent, SignalListener};
+use crate::process::tree;
+use crate::terminal::emulator::TerminalEvent;
+use crate::terminal::guard::TerminalGuard;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::path::Path;
@@ -26,508 +27,464 @@ use std::time::{Duration, Instant};
 
 /// Which order a job carries out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub(crate) enum JobKey {
     /// The agent of this iteration.
     Agent(u32),
-    /// A check of this iteration, by its place in the plan.
+    /// A check of this iteration, by its index in the plan.
     Check(u32, usize),
-    /// A task for the green work of this iteration, by its place in the plan.
-    Commit(u32, usize),
-    /// The command that is told of an ending.
+    /// An SCM task of this iteration, by its index in the plan.
+    ScmTask(u32, usize),
+    /// The user's `--notify` command.
     Notify,
 }
 
-/// Something heard from the world.
-#[derive(Debug)]
-pub enum Heard {
-    /// A signal from a person or the system.
-    Signal(crate::process::signals::Heard),
-    /// The host program wants something.
-    Asked(Wish),
-    /// It is time to look at files: something appeared, or a second went by.
-    Look,
+/// Something the runner must react to.
+pub(crate) enum Input {
+    Signal(SignalEvent),
+    /// A request of the embedding program.
+    Requested(Request),
+    /// Files may have changed.
+    FilesChanged,
     /// The agent's output matches the done pattern.
-    Pattern(Key),
+    DonePattern(JobKey),
     /// The job has been silent for too long.
-    Silence(Key),
-    /// The agent's screen did not get ready for the prompt.
-    Unready(Key),
-    /// The agent said that all is over, and does not go.
-    Lingering(Key),
-    /// The agent's terminal takes no line as long as one of the prompt, in bytes.
-    TooLong(usize),
-    /// The job's output cannot be written down.
-    LogError(io::Error),
-    /// The job and everything below it are gone.
-    Gone(Key, Box<Gone>, bool),
+    Inactive(JobKey),
+    /// The agent's screen did not become ready for the prompt.
+    NeverReady(JobKey),
+    /// The agent's run has ended, but its process does not exit.
+    Lingering(JobKey),
+    /// A line of the prompt, of this many bytes, is too long for the agent's terminal.
+    LineTooLong(usize),
+    /// The job's output cannot be written to its log.
+    LogFailed(io::Error),
+    /// The job and all its processes have ended. An agent's output was read.
+    JobEnded(JobKey, Box<JobResult>, Option<Box<AgentOutput>>),
 }
 
-/// What an agent's output is read for.
-pub struct Ears {
-    /// What it does.
-    pub reader: Reader,
-    /// The done pattern.
-    pub scanner: Option<Scanner>,
-    /// Whether there was any event yet. What has none is plain text.
-    pub spoke: bool,
+/// The program that embeds the library.
+pub(crate) struct Embedding {
+    /// The loop's id, which marks its processes.
+    pub(crate) id: String,
+    /// Wakes the runner.
+    pub(crate) waker: Arc<Waker>,
+    pub(crate) exemptions: Exemptions,
+    /// Requests of the program, oldest first.
+    pub(crate) requests: Arc<Mutex<Vec<Request>>>,
 }
 
-/// The program that a runner is a part of, where that is not ralph's own.
-pub struct Host {
-    /// The loop's id, by which its processes are told from the host's.
-    pub id: String,
-    /// Rung by whoever has something to say.
-    pub bell: Arc<Bell>,
-    /// Who is left alone by every sweep.
-    pub friends: Friends,
-    /// What the host wants, oldest first.
-    pub wishes: Arc<Mutex<Vec<Wish>>>,
-    /// The agent, where it is no command.
-    pub function: Option<Function>,
-}
-
-/// The world as one runner hears it.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub struct World {
-    signals: Option<Signals>,
-    host: Option<Host>,
-    reach: Reach,
-    notices: Notices,
-    job: Option<(Key, Job)>,
-    ears: Option<Ears>,
-    pattern_told: bool,
+/// The event source of one runner, and the job it runs.
+pub(crate) struct Reactor {
+    signals: Option<SignalListener>,
+    embedding: Option<Embedding>,
+    scope: KillScope,
+    watcher: FileWatcher,
+    schedule: PollSchedule,
+    job: Option<(JobKey, Job)>,
+    pipeline: Option<OutputPipeline>,
     child_changed: bool,
     buffer: Vec<u8>,
-    looks: Looks,
-    is_knocked_at: bool,
-    /// Whether nothing is to be waited for.
-    is_brief: bool,
-    /// Whether an agent on a terminal gets the person's.
-    lends: bool,
-    loan: Option<Loan>,
-    mask: Mask,
+    wakeups_expected: bool,
+    watching_stopped: bool,
+    hands_over_terminal: bool,
+    terminal_guard: Option<TerminalGuard>,
 }
 
-/// A file that was just made is given so long to be written.
-const BEING_WRITTEN: Duration = Duration::from_millis(50);
+/// How long a newly created file may take to be written.
+const WRITE_DELAY: Duration = Duration::from_millis(50);
+/// How long to wait for stray processes to exit.
+const STRAY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Strays are waited for so long.
-const STRAYS: Duration = Duration::from_secs(2);
-
-impl World {
-    /// Opens the ears in a process of ralph's own: signals are heard, and every child is a job's.
-    pub fn open(friends: Friends) -> io::Result<Self> {
+impl Reactor {
+    /// For ralph's own process: handles signals, and owns every child process.
+    pub(crate) fn open(exemptions: Exemptions) -> io::Result<Self> {
         Ok(Self::new(
-            Some(Signals::listen()?),
+            Some(SignalListener::listen()?),
             None,
-            Reach::Everything { friends },
+            KillScope::Everything { exemptions },
         ))
     }
 
-    /// Opens the ears in somebody else's process: its signals, children and threads are left alone.
-    pub fn inside(host: Host) -> Self {
-        let reach = Reach::Own {
-            id: host.id.clone(),
-            friends: host.friends.clone(),
+    /// For a process of another program: leaves its signals, children and threads alone.
+    pub(crate) fn embedded(embedding: Embedding) -> Self {
+        let scope = KillScope::Marked {
+            id: embedding.id.clone(),
+            exemptions: embedding.exemptions.clone(),
         };
-        Self::new(None, Some(host), reach)
+        Self::new(None, Some(embedding), scope)
     }
 
-    fn new(signals: Option<Signals>, host: Option<Host>, reach: Reach) -> Self {
+    fn new(
+        signals: Option<SignalListener>,
+        embedding: Option<Embedding>,
+        scope: KillScope,
+    ) -> Self {
         Self {
             signals,
-            host,
-            reach,
-            notices: Notices::open(),
+            embedding,
+            scope,
+            watcher: FileWatcher::open(),
+            schedule: PollSchedule::new(),
             job: None,
-            ears: None,
-            pattern_told: false,
+            pipeline: None,
             child_changed: false,
             buffer: vec![0; 256 * 1024],
-            looks: Looks::new(),
-            is_knocked_at: false,
-            is_brief: false,
-            lends: false,
-            loan: None,
-            mask: Mask::of_environment(),
+            wakeups_expected: false,
+            watching_stopped: false,
+            hands_over_terminal: false,
+            terminal_guard: None,
         }
     }
 
-    /// The secrets that nothing may show.
-    pub fn mask(&self) -> &Mask {
-        &self.mask
+    /// From now on, an agent on a terminal gets the user's keys, and a screen of the user's size.
+    pub(crate) fn hand_over_terminal(&mut self) {
+        self.hands_over_terminal = true;
     }
 
-    /// From now on an agent on a terminal gets the keys of the person who looks on, and a screen of that size.
-    pub fn lend_terminal(&mut self) {
-        self.lends = true;
+    /// Other processes send a signal when they write to the inbox, so an idle runner need not poll.
+    pub(crate) fn expect_wakeups(&mut self) {
+        self.wakeups_expected = true;
     }
 
-    /// Starts a process; [`World::begin`] puts it under way.
-    pub fn start(&mut self, launch: Launch<'_>) -> io::Result<Job> {
-        self.loan = if self.lends && launch.terminal.is_some() {
-            Loan::take()
+    /// Stops watching files, for a runner that is about to exit: closing a watch takes the kernel milliseconds.
+    pub(super) fn stop_watching(&mut self) {
+        self.watching_stopped = true;
+    }
+
+    /// Processes that no sweep may kill.
+    pub(super) fn exemptions(&self) -> &Exemptions {
+        match &self.scope {
+            KillScope::Everything { exemptions } | KillScope::Marked { exemptions, .. } => {
+                exemptions
+            }
+        }
+    }
+
+    // ---- files -----------------------------------------------------------------------------------
+
+    /// Watches a file or directory for changes.
+    pub(super) fn watch(&mut self, path: &Path) {
+        if !self.watching_stopped {
+            self.watcher.watch(path);
+        }
+    }
+
+    /// Ignores changes of files with this name.
+    pub(super) fn ignore_file(&mut self, name: &'static str) {
+        self.watcher.ignore(name);
+    }
+
+    /// Call this before watching everything again.
+    pub(super) fn reset_watches(&mut self) {
+        self.watcher.reset();
+    }
+
+    /// Whether file changes may go unreported.
+    pub(super) fn may_miss_changes(&self) -> bool {
+        self.watcher.may_miss_changes() || self.watcher.is_unavailable()
+    }
+
+    /// Reports [`Input::FilesChanged`] within this time, even if no change is noticed.
+    pub(super) fn look_within(&mut self, time: Duration) {
+        self.schedule.look_within(time);
+    }
+
+    // ---- jobs ------------------------------------------------------------------------------------
+
+    /// Starts a process. Pass it to [`Reactor::begin`].
+    pub(super) fn start(&mut self, spec: ProcessSpec<'_>, redactor: &Redactor) -> io::Result<Job> {
+        self.terminal_guard = if self.hands_over_terminal && spec.terminal.is_some() {
+            TerminalGuard::take()
         } else {
             None
         };
         let size = self
-            .loan
+            .terminal_guard
             .as_ref()
-            .and_then(|_| Loan::size())
-            .unwrap_or_else(Size::unseen);
-        let job = Job::start(launch, &self.reach, size, self.loan.is_none(), &self.mask);
+            .and_then(|_| TerminalGuard::size());
+        let size = size.unwrap_or_else(ScreenSize::default_size);
+        let job = Job::start(
+            spec,
+            &self.scope,
+            size,
+            self.terminal_guard.is_none(),
+            redactor,
+        );
         if job.is_err() {
-            self.loan = None;
+            self.terminal_guard = None;
         }
         job
     }
 
-    /// Whether the agent is a function of the host program.
-    pub fn has_function(&self) -> bool {
-        self.host
-            .as_ref()
-            .is_some_and(|host| host.function.is_some())
-    }
-
-    /// Calls the agent's function.
-    pub fn call(&self, invitation: Invitation, terms: Terms) -> io::Result<Job> {
-        match self
-            .host
-            .as_ref()
-            .and_then(|host| host.function.as_ref().zip(Some(&host.bell)))
-        {
-            Some((function, bell)) => Job::call(function, bell, invitation, terms),
-            None => Err(io::Error::new(io::ErrorKind::NotFound, "no function")),
+    /// Calls the agent's function in its own thread. Pass it to [`Reactor::begin`].
+    pub(super) fn call(
+        &self,
+        function: &AgentFunction,
+        request: CallRequest,
+        limits: JobLimits,
+    ) -> io::Result<Job> {
+        match &self.embedding {
+            Some(embedding) => Job::call(function, &embedding.waker, request, limits),
+            None => Err(io::Error::other("no embedding program")),
         }
     }
 
-    /// Who is left alone by every sweep.
-    pub fn friends(&self) -> &Friends {
-        match &self.reach {
-            Reach::Everything { friends } | Reach::Own { friends, .. } => friends,
-        }
-    }
-
-    /// Watches a file or directory for changes.
-    pub fn watch(&mut self, path: &Path) {
-        if !self.is_brief {
-            self.notices.watch(path);
-        }
-    }
-
-    /// From now on nothing is watched: whoever is about to leave has no use for news, and the kernel takes its time to
-    /// end a watch.
-    pub fn is_brief(&mut self) {
-        self.is_brief = true;
-    }
-
-    /// From now on whoever writes to this runner knocks as well: while it rests, nobody else has news for it.
-    pub fn is_knocked_at(&mut self) {
-        self.is_knocked_at = true;
-    }
-
-    /// Whether there may be news of which nobody tells.
-    pub fn is_deaf(&self) -> bool {
-        self.notices.is_deaf() || self.notices.are_none()
-    }
-
-    /// Everything that matters is about to be watched again.
-    pub fn watch_anew(&mut self) {
-        self.notices.renew();
-    }
-
-    /// Makes a turn look at files within this time, though nothing is noticed.
-    pub fn look_within(&mut self, time: Duration) {
-        self.looks.within(time);
-    }
-
-    /// Puts a job under way. There is never a second one.
-    pub fn begin(&mut self, key: Key, job: Job, ears: Option<Ears>) {
+    /// Supervises a job that was started. At most one job runs at a time.
+    pub(super) fn begin(&mut self, key: JobKey, job: Job, pipeline: Option<OutputPipeline>) {
         debug_assert!(self.job.is_none(), "two jobs at once");
         self.job = Some((key, job));
-        self.ears = ears;
-        self.pattern_told = false;
+        self.pipeline = pipeline;
         self.child_changed = true;
-        self.looks.stir();
+        self.schedule.reset();
     }
 
-    /// What is under way.
-    pub fn under_way(&self) -> Option<Key> {
+    /// The job that runs.
+    pub(super) fn running(&self) -> Option<JobKey> {
         self.job.as_ref().map(|(key, _)| *key)
     }
 
     /// How long the job has been silent.
-    pub fn silent_for(&self) -> Option<Duration> {
+    pub(super) fn silent_for(&self) -> Option<Duration> {
         self.job.as_ref().map(|(_, job)| job.silent_for())
     }
 
-    /// Ends what a program that was called in between, such as git with the agent's settings, has left. In
-    /// somebody else's process nobody can tell that from the host's own.
-    pub fn clear_strays(&mut self) {
-        let Reach::Everything { friends } = &self.reach else {
-            return;
-        };
-        let begun = Instant::now();
-        while self.job.is_none()
-            && !crate::process::tree::reap(|_, _| {})
-            && begun.elapsed() < STRAYS
-        {
-            let spared = friends.now();
-            if crate::process::tree::descendants(&spared).is_empty() {
-                return;
-            }
-            crate::process::tree::signal(&spared, rustix::process::Signal::KILL);
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    /// Ends what is under way.
-    pub fn stop(&mut self, hard: bool) {
+    /// Stops the job: gently, or at once if `hard` is set.
+    pub(super) fn stop(&mut self, hard: bool) {
         if let Some((_, job)) = &mut self.job {
             job.stop(hard);
         }
     }
 
-    /// What the host has asked for since the last time.
-    pub fn wishes(&mut self) -> Vec<Wish> {
-        let Some(host) = &self.host else {
-            return Vec::new();
+    /// Kills processes that a short-lived program left behind, such as git with the user's hooks. An embedding
+    /// program's own children cannot be told apart, so nothing is killed there.
+    pub(super) fn kill_strays(&mut self) {
+        let KillScope::Everything { exemptions } = &self.scope else {
+            return;
         };
-        std::mem::take(&mut *host.wishes.lock().unwrap_or_else(PoisonError::into_inner))
+        let started = Instant::now();
+        while self.job.is_none() && !tree::reap(|_, _| {}) && started.elapsed() < STRAY_TIMEOUT {
+            let exempt = exemptions.current();
+            if tree::descendants(&exempt).is_empty() {
+                return;
+            }
+            tree::signal_all(&exempt, rustix::process::Signal::KILL);
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
-    /// Waits until something happens or `until` has come. The agent's acts go to `tell` at once.
-    pub fn hear(&mut self, until: Option<Instant>, tell: &mut dyn FnMut(Act<'_>)) -> Vec<Heard> {
-        self.wait(until);
-        let mut heard: Vec<Heard> = self.wishes().into_iter().map(Heard::Asked).collect();
-        for signal in self.signals.as_mut().map(Signals::take).unwrap_or_default() {
+    // ---- waiting ---------------------------------------------------------------------------------
+
+    /// The embedding program's requests since the last call.
+    pub(super) fn take_requests(&mut self) -> Vec<Request> {
+        let Some(embedding) = &self.embedding else {
+            return Vec::new();
+        };
+        std::mem::take(
+            &mut *embedding
+                .requests
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    /// Waits until something happens or `until` is reached. The agent's acts go to `emit` as they are read.
+    pub(crate) fn wait(
+        &mut self,
+        until: Option<Instant>,
+        emit: &mut dyn FnMut(&Act<'_>),
+    ) -> Vec<Input> {
+        self.poll(until);
+        let mut inputs: Vec<Input> = self
+            .take_requests()
+            .into_iter()
+            .map(Input::Requested)
+            .collect();
+        for signal in self
+            .signals
+            .as_mut()
+            .map(SignalListener::take)
+            .unwrap_or_default()
+        {
             match signal {
-                crate::process::signals::Heard::Child => self.child_changed = true,
-                // Or somebody knocks, because there is something to read.
-                crate::process::signals::Heard::Resized => {
-                    self.fit();
-                    self.looks.stir();
-                    self.looks.within(Duration::ZERO);
+                SignalEvent::ChildExited => self.child_changed = true,
+                SignalEvent::Resized => {
+                    self.resize_screen();
+                    // The same signal says that another process has written to the inbox.
+                    self.schedule.reset();
+                    self.schedule.look_within(Duration::ZERO);
                 }
-                other => heard.push(Heard::Signal(other)),
+                other => inputs.push(Input::Signal(other)),
             }
         }
         self.pass_keys();
-        self.turn_job(&mut heard, tell);
-        let mood = match &self.job {
-            _ if self.notices.is_deaf() => Mood::Deaf,
-            None if self.is_knocked_at || !self.notices.are_none() => Mood::Rest,
-            Some(_) if !self.notices.are_none() => Mood::Work,
-            _ => Mood::Deaf,
+        self.tick_job(&mut inputs, emit);
+        let mode = match &self.job {
+            _ if self.watcher.may_miss_changes() => WatchMode::Unreliable,
+            None if self.wakeups_expected || !self.watcher.is_unavailable() => WatchMode::Idle,
+            Some(_) if !self.watcher.is_unavailable() => WatchMode::Busy,
+            _ => WatchMode::Unreliable,
         };
-        if self.looks.take_due(mood) {
-            heard.push(Heard::Look);
+        if self.schedule.take_due(mode) {
+            inputs.push(Input::FilesChanged);
         }
-        heard
+        inputs
     }
 
-    /// Passes on what the person pressed.
+    /// Passes the user's keys to the agent.
     fn pass_keys(&mut self) {
-        let Some((_, job)) = self.job.as_mut().filter(|_| self.loan.is_some()) else {
+        let Some((_, job)) = self.job.as_mut().filter(|_| self.terminal_guard.is_some()) else {
             return;
         };
-        match Loan::read(&mut self.buffer) {
+        match TerminalGuard::read(&mut self.buffer) {
             Some(keys) => job.press(keys),
-            None => self.loan = None,
+            None => self.terminal_guard = None,
         }
     }
 
-    /// Makes the agent's screen as large as the person's.
-    fn fit(&mut self) {
-        if let Some(((_, job), size)) = self
-            .job
-            .as_mut()
-            .zip(self.loan.as_ref().and_then(|_| Loan::size()))
-        {
+    /// Gives the agent's screen the size of the user's terminal.
+    fn resize_screen(&mut self) {
+        let size = self
+            .terminal_guard
+            .as_ref()
+            .and_then(|_| TerminalGuard::size());
+        if let Some(((_, job), size)) = self.job.as_mut().zip(size) {
             job.resize(size);
         }
     }
 
-    fn wait(&mut self, until: Option<Instant>) {
-        // Once a look: whatever is heard in between needs it again at once.
-        if self.looks.take_quiet() && self.host.is_none() {
-            os::memory::let_go_of_code();
+    fn poll(&mut self, until: Option<Instant>) {
+        // Once per look: whatever happens next needs the code again.
+        if self.schedule.take_quiet() && self.embedding.is_none() {
+            os::memory::release_code_pages();
         }
-        let keys_wait = self.job.as_mut().is_some_and(|(_, job)| job.has_keys());
+        let has_keys = self
+            .job
+            .as_mut()
+            .is_some_and(|(_, job)| job.has_pending_keys());
         let job = self.job.as_ref().map(|(_, job)| job);
-        let next = [until, job.and_then(Job::next_turn), Some(self.looks.at())]
-            .into_iter()
-            .flatten()
-            .min();
+        let next = [
+            until,
+            job.and_then(Job::next_tick),
+            Some(self.schedule.at()),
+        ];
+        let next = next.into_iter().flatten().min();
         let timeout =
             next.map(|at| Timespec::try_from(at.saturating_duration_since(Instant::now())));
         let timeout = timeout.and_then(Result::ok);
-        let noticed = {
-            let host = self.host.as_ref().map(|host| host.bell.fd());
-            let fds = self.notices.fd().into_iter();
+        let files_changed = {
+            let fds = self.watcher.fd().into_iter();
             let fds = fds
-                .chain(self.signals.iter().flat_map(Signals::fds))
-                .chain(host);
-            let fds = fds.chain(self.loan.as_ref().map(|_| Loan::fd()));
+                .chain(self.signals.iter().map(SignalListener::fd))
+                .chain(self.embedding.iter().map(|embedding| embedding.waker.fd()))
+                .chain(self.terminal_guard.iter().map(|_| TerminalGuard::fd()));
             let fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            // The first of a job's is its output, which is also where keys go in.
-            let mut flags = if keys_wait {
+            // A job's first descriptor is its output, to which keys are written too.
+            let mut flags = if has_keys {
                 PollFlags::IN | PollFlags::OUT
             } else {
                 PollFlags::IN
             };
-            let of_job = job.into_iter().flat_map(Job::fds);
-            let of_job = of_job.map(|fd| {
+            let job_fds = job.into_iter().flat_map(Job::fds).map(|fd| {
                 PollFd::from_borrowed_fd(fd, std::mem::replace(&mut flags, PollFlags::IN))
             });
-            let mut fds: Vec<PollFd<'_>> = fds.chain(of_job).collect();
+            let mut fds: Vec<PollFd<'_>> = fds.chain(job_fds).collect();
             let _ = poll(&mut fds, timeout.as_ref());
-            self.notices.fd().is_some() && !fds[0].revents().is_empty()
+            self.watcher.fd().is_some() && !fds[0].revents().is_empty()
         };
-        if let Some(when) = noticed.then(|| self.notices.take()).flatten() {
-            self.looks.stir();
-            self.looks.within(if when == When::Now {
-                Duration::ZERO
-            } else {
-                BEING_WRITTEN
+        if let Some(change) = files_changed.then(|| self.watcher.drain()).flatten() {
+            self.schedule.reset();
+            self.schedule.look_within(match change {
+                FileChange::Complete => Duration::ZERO,
+                FileChange::InProgress => WRITE_DELAY,
             });
         }
-        if let Some(host) = &self.host {
-            host.bell.clear();
-            // Nobody tells of its child but the child itself.
+        if let Some(embedding) = &self.embedding {
+            embedding.waker.clear();
+            // Without a signal handler, only the job itself can tell that its process has exited.
             self.child_changed |= self.job.as_ref().is_some_and(|(_, job)| !job.has_ended());
         }
     }
 
-    fn turn_job(&mut self, heard: &mut Vec<Heard>, tell: &mut dyn FnMut(Act<'_>)) {
+    fn tick_job(&mut self, inputs: &mut Vec<Input>, emit: &mut dyn FnMut(&Act<'_>)) {
         let Some((key, job)) = &mut self.job else {
             return;
         };
         let key = *key;
-        let mut matched = false;
-        let ears = &mut self.ears;
-        let told = self.pattern_told;
-        // What the stream of an agent says of its progress: nothing, or that it got on, and whether all is over.
-        let mut got_on = None;
-        let mut take = |piece: Piece<'_>| {
-            let Some(Ears {
-                reader,
-                scanner,
-                spoke,
-            }) = ears
-            else {
-                return;
-            };
-            let mut scanner = scanner.as_mut().filter(|_| !told);
-            let mut scan = |bytes: &[u8]| {
-                if let Some(scanner) = &mut scanner {
-                    scanner.feed(bytes, &mut |_| matched = true);
-                }
-            };
-            // Where the final words are told from the rest, the pattern is looked for in them alone.
-            let structured = matches!(reader, Reader::Stream(_));
-            let mut hear = |act: Act<'_>| {
-                *spoke |= act.is_event();
-                match &act {
-                    Act::Said(text) if !structured => scan(text.as_bytes()),
-                    Act::Finished(line) if structured => {
-                        scan(line.as_bytes());
-                        scan(b"\n");
-                    }
-                    Act::Noise(line) if !*spoke => {
-                        scan(line.as_bytes());
-                        scan(b"\n");
-                    }
-                    _ => {}
-                }
-                if act.is_progress() {
-                    got_on = Some(act == Act::Over);
-                }
-                if act.is_news() {
-                    tell(act);
-                }
-            };
-            match (piece, reader) {
-                (Piece::Act(act), _) => hear(act),
-                (Piece::Bytes(bytes), reader @ Reader::Stream(_)) => reader.feed(bytes, &mut hear),
-                (Piece::Bytes(bytes), reader) => {
-                    scan(bytes);
-                    reader.feed(bytes, tell);
-                }
-            }
+        let pipeline = &mut self.pipeline;
+        let mut read = |output: JobOutput<'_>| match (pipeline.as_mut(), output) {
+            (Some(pipeline), JobOutput::Bytes(bytes)) => pipeline.feed(bytes, emit),
+            (Some(pipeline), JobOutput::Act(act)) => pipeline.feed_act(&act, emit),
+            (None, _) => {}
         };
-        job.read_notes(&mut take);
+        job.read_acts(&mut read);
         let mut empty = false;
         if self.child_changed || job.is_due() {
             self.child_changed = false;
-            empty = job.look();
+            empty = job.check_processes();
         }
-        // After the look: what was printed before the end is there by now.
-        job.read(&mut self.buffer, &mut take);
-        if let Some((over, ears)) = got_on.zip(self.ears.as_ref()) {
-            job.got_on(ears.reader.is_busy(), over);
+        // After the check: everything printed before the exit can be read now.
+        job.read(&mut self.buffer, &mut read);
+        if let Some(progress) = self
+            .pipeline
+            .as_mut()
+            .and_then(OutputPipeline::take_progress)
+        {
+            job.note_progress(progress);
         }
-        if matched && !self.pattern_told {
-            self.pattern_told = true;
-            heard.push(Heard::Pattern(key));
+        if self
+            .pipeline
+            .as_mut()
+            .is_some_and(OutputPipeline::take_pattern)
+        {
+            inputs.push(Input::DonePattern(key));
         }
-        match job.turn_terminal() {
-            Some(Told::Unready) => heard.push(Heard::Unready(key)),
-            Some(Told::TooLong(bytes)) => heard.push(Heard::TooLong(bytes)),
-            Some(Told::Pattern) => heard.push(Heard::Pattern(key)),
+        match job.tick_terminal() {
+            Some(TerminalEvent::NeverReady) => inputs.push(Input::NeverReady(key)),
+            Some(TerminalEvent::LineTooLong(bytes)) => inputs.push(Input::LineTooLong(bytes)),
+            Some(TerminalEvent::DonePattern) => inputs.push(Input::DonePattern(key)),
             None => {}
         }
-        heard.extend(job.take_log_error().map(Heard::LogError));
+        inputs.extend(job.take_log_error().map(Input::LogFailed));
         if job.silent_at().is_some_and(|at| at <= Instant::now()) {
-            job.silence_noted();
-            heard.push(Heard::Silence(key));
+            job.clear_silence();
+            inputs.push(Input::Inactive(key));
         }
         if job.lingers_at().is_some_and(|at| at <= Instant::now()) {
-            job.lingering_noted();
-            heard.push(Heard::Lingering(key));
+            job.clear_lingering();
+            inputs.push(Input::Lingering(key));
         }
-        if job.turn(empty) {
-            let mut matched = self.pattern_told;
-            if let Some(Ears {
-                mut reader,
-                mut scanner,
-                ..
-            }) = self.ears.take()
-            {
-                let structured = matches!(reader, Reader::Stream(_));
-                reader.finish(&mut |act| {
-                    // The last line of a stream may have no end.
-                    if let (Act::Finished(words), Some(scanner), true) =
-                        (&act, &mut scanner, structured)
-                    {
-                        scanner.feed(words.as_bytes(), &mut |_| matched = true);
-                    }
-                    tell(act);
-                });
-                if let Some(scanner) = scanner.as_mut().filter(|_| !matched) {
-                    scanner.finish(&mut |_| matched = true);
-                }
-            }
-            self.loan = None;
-            self.looks.stir();
-            let (key, job) = self.job.take().expect("it is there");
-            let gone = job.bury();
-            matched |= gone.matched;
-            heard.push(Heard::Gone(key, Box::new(gone), matched));
+        if job.tick(empty) {
+            inputs.push(self.end_job(emit));
         } else if empty {
-            // The output is still open somewhere: come back when it has had its time.
+            // The output is still open somewhere. Come back when it has had its time.
             self.child_changed = true;
         }
     }
+
+    fn end_job(&mut self, emit: &mut dyn FnMut(&Act<'_>)) -> Input {
+        self.terminal_guard = None;
+        self.schedule.reset();
+        let (key, job) = self.job.take().expect("a job runs");
+        let result = job.finish();
+        let output = self.pipeline.take().map(|pipeline| {
+            let tail = OutputTail {
+                text: &result.tail_text,
+                bytes: result.bytes,
+            };
+            let mut output = pipeline.finish(tail, emit);
+            output.signals.matched |= result.pattern_found;
+            Box::new(output)
+        });
+        Input::JobEnded(key, Box::new(result), output)
+    }
 }
 
-impl Drop for World {
-    /// A host's observer may panic in the middle of an iteration: its agent must not live on without a runner.
+impl Drop for Reactor {
+    /// An observer of the embedding program may panic during an iteration. The agent must not outlive its runner.
     fn drop(&mut self) {
-        if self.host.is_some() {
+        if self.embedding.is_some() {
             self.stop(true);
             while self.job.is_some() {
-                self.hear(None, &mut |_| {});
+                self.wait(None, &mut |_| {});
             }
         }
     }

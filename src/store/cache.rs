@@ -1,11 +1,12 @@
-//! How a journal is read without reading all of it: `state.json` holds the fold of its beginning.
+//! Reads a loop's state without folding the whole journal: `state.json` caches the fold of its
+//! beginning.
 //!
-//! It may be deleted at any time. It counts only if this very ralph made it from this very journal.
+//! The cache can be deleted at any time. It is used only if the same version of ralph wrote it for the
+//! same journal.
 
 use super::dir::create_file;
-use super::error::Doing;
-use super::line::Header;
-use super::{LoopDir, Result, fold};
+use super::error::IoContext;
+use super::{JournalHeader, LoopDir, Result, fold};
 use crate::engine::plan::Limits;
 use crate::engine::{Plan, State};
 use serde::{Deserialize, Serialize};
@@ -15,19 +16,19 @@ use std::path::Path;
 
 const VERSION: u64 = 2;
 
-/// What a journal says, as far as it was written when it was read.
+/// The content of a journal at the time it was read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct View {
-    /// Its first line.
-    pub header: Header,
-    /// The fold of all others.
-    pub state: State,
+pub(crate) struct LoopView {
+    pub(crate) header: JournalHeader,
+    /// The fold of all lines after the header.
+    pub(crate) state: State,
     /// Where the last folded line ends.
-    pub offset: u64,
+    pub(crate) offset: u64,
 }
 
+/// The cache as it is written.
 #[derive(Serialize)]
-struct Saved<'a> {
+struct CachedStateRef<'a> {
     version: u64,
     by: &'a str,
     offset: u64,
@@ -37,13 +38,15 @@ struct Saved<'a> {
     parent: Option<&'a str>,
     background: bool,
     tmux: Option<&'a str>,
-    /// The state's plan is the header's, but for limits that were changed since: so it is kept once.
+    /// The header's limits. The rest of the header's plan is the same as the state's, so it is not
+    /// saved twice.
     limits: &'a Limits,
     state: &'a State,
 }
 
+/// The cache as it is read.
 #[derive(Deserialize)]
-struct Loaded {
+struct CachedState {
     version: u64,
     by: String,
     offset: u64,
@@ -57,9 +60,9 @@ struct Loaded {
     state: State,
 }
 
-impl Loaded {
-    fn header(&self) -> Header {
-        Header {
+impl CachedState {
+    fn header(&self) -> JournalHeader {
+        JournalHeader {
             name: self.name.clone(),
             id: self.id.clone(),
             created_ms: self.created_ms,
@@ -74,17 +77,22 @@ impl Loaded {
     }
 }
 
-/// Another ralph may fold the same lines into another state.
-const BY: &str = env!("CARGO_PKG_VERSION");
+/// The version that wrote the cache. Another one may fold the same lines into another state.
+const WRITER: &str = env!("CARGO_PKG_VERSION");
 
-/// Saves the fold of the journal's first `offset` bytes. Only who holds the loop's lock may.
-pub fn save(dir: &LoopDir, offset: u64, header: &Header, state: &State) -> Result<()> {
+/// Saves the fold of the journal's first `offset` bytes. The process must hold the loop's lock.
+pub(crate) fn save(
+    dir: &LoopDir,
+    offset: u64,
+    header: &JournalHeader,
+    state: &State,
+) -> Result<()> {
     let path = dir.state();
     let new = path.with_extension("json.new");
     let write = || {
-        let saved = Saved {
+        let saved = CachedStateRef {
             version: VERSION,
-            by: BY,
+            by: WRITER,
             offset,
             name: &header.name,
             id: &header.id,
@@ -96,31 +104,32 @@ pub fn save(dir: &LoopDir, offset: u64, header: &Header, state: &State) -> Resul
             state,
         };
         create_file(&new)?.write_all(&serde_json::to_vec(&saved)?)?;
-        // Not synced: what a power cut leaves of it is unreadable, and then it is as good as deleted.
+        // Not synced: after a power failure the file is unreadable at worst, and then ignored.
         fs::rename(&new, &path)
     };
-    write().doing("write", &path)
+    write().context("write", &path)
 }
 
-/// Reads what has happened, without changing anything. A torn last line has not happened.
-pub fn read(dir: &LoopDir) -> Result<View> {
-    // Loaded before the journal is opened: so the journal is at least as long as the cache says.
-    let loaded = load(&dir.state());
+/// Reads the journal without changing anything. An incomplete last line is ignored.
+pub(crate) fn read(dir: &LoopDir) -> Result<LoopView> {
+    // Load the cache before opening the journal, so that the journal is at least as long as the
+    // cache says.
+    let cached = load(&dir.state());
     let path = dir.journal();
-    let mut reader = BufReader::new(File::open(&path).doing("open", &path)?);
-    let first = fold::first(&mut reader, &path)?;
-    let start = first.end();
+    let mut reader = BufReader::new(File::open(&path).context("open", &path)?);
+    let raw_header = fold::read_header(&mut reader, &path)?;
+    let start = raw_header.len();
 
-    // The plan in the first line is long; where the cache has it, it is not read again.
-    if let Some(loaded) = loaded.filter(|it| it.id == first.id && it.offset >= start)
-        && ends_a_line(&mut reader, loaded.offset).unwrap_or(false)
+    // The cache has the header as well, which saves parsing the long plan in the first line.
+    if let Some(cached) = cached.filter(|it| it.id == raw_header.id && it.offset >= start)
+        && seek_to_line_end(&mut reader, cached.offset).unwrap_or(false)
     {
-        let (header, offset) = (loaded.header(), loaded.offset);
-        // Damage is found again, and counted right, by reading everything.
-        let Ok(folded) = fold::tail(&mut reader, &path, loaded.state, offset, 0) else {
+        let (header, offset) = (cached.header(), cached.offset);
+        // On damage, read everything: only then is the line number in the error right.
+        let Ok(folded) = fold::fold_lines(&mut reader, &path, cached.state, offset, 0) else {
             return read_whole(dir);
         };
-        return Ok(View {
+        return Ok(LoopView {
             header,
             state: folded.state,
             offset: folded.offset,
@@ -130,29 +139,29 @@ pub fn read(dir: &LoopDir) -> Result<View> {
     read_whole(dir)
 }
 
-fn read_whole(dir: &LoopDir) -> Result<View> {
+fn read_whole(dir: &LoopDir) -> Result<LoopView> {
     let path = dir.journal();
-    let mut reader = BufReader::new(File::open(&path).doing("open", &path)?);
-    let first = fold::first(&mut reader, &path)?;
-    let start = first.end();
-    let header = first.header(&path)?;
-    reader.seek(SeekFrom::Start(start)).doing("read", &path)?;
-    let fresh = State::new(header.plan.clone());
-    let folded = fold::tail(&mut reader, &path, fresh, start, 1)?;
-    Ok(View {
+    let mut reader = BufReader::new(File::open(&path).context("open", &path)?);
+    let raw_header = fold::read_header(&mut reader, &path)?;
+    let start = raw_header.len();
+    let header = raw_header.parse(&path)?;
+    reader.seek(SeekFrom::Start(start)).context("read", &path)?;
+    let initial = State::new(header.plan.clone());
+    let folded = fold::fold_lines(&mut reader, &path, initial, start, 1)?;
+    Ok(LoopView {
         header,
         state: folded.state,
         offset: folded.offset,
     })
 }
 
-fn load(path: &Path) -> Option<Loaded> {
-    let loaded: Loaded = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
-    (loaded.version == VERSION && loaded.by == BY).then_some(loaded)
+fn load(path: &Path) -> Option<CachedState> {
+    let cached: CachedState = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    (cached.version == VERSION && cached.by == WRITER).then_some(cached)
 }
 
-/// Whether a line ends at `offset`; the reader then stands there.
-fn ends_a_line(reader: &mut (impl Read + Seek), offset: u64) -> io::Result<bool> {
+/// Moves the reader to `offset`, and returns whether a line ends there.
+fn seek_to_line_end(reader: &mut (impl Read + Seek), offset: u64) -> io::Result<bool> {
     let mut last = [0];
     reader.seek(SeekFrom::Start(offset - 1))?;
     Ok(reader.read(&mut last)? == 1 && last == *b"\n")

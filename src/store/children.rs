@@ -1,19 +1,20 @@
-//! Which loops belong together: who was started by whose agent, and who is registered as living in the background.
+//! Finds loops that belong together: child loops, their ancestors, and background loops.
 
-use super::{Holder, Home, LoopDir, View, cache, holder};
+use super::{LockHolder, LoopDir, LoopView, StateDir, cache, lock_holder};
 use std::fs;
 
-/// No loop has more ancestors: a circle of names, made by hand, must not be followed for ever.
-const GENERATIONS: usize = 32;
+/// The maximum number of ancestors that are followed, because edited headers could form a cycle.
+const GENERATIONS_MAX: usize = 32;
 
-impl Home {
-    /// The loops that were started by an agent of the loop called this, since this time, and are at work.
-    pub fn living_children(&self, parent: &str, since_ms: i64) -> Vec<LoopDir> {
-        let names = self.names().unwrap_or_default();
+impl StateDir {
+    /// Returns the loops that an agent of the loop `parent` has created since `since_ms` and that are
+    /// still running.
+    pub(crate) fn running_children(&self, parent: &str, since_ms: i64) -> Vec<LoopDir> {
+        let names = self.loop_names().unwrap_or_default();
         let mut dirs: Vec<LoopDir> = names.iter().map(|name| self.loop_dir(name)).collect();
         dirs.retain(|dir| {
             dir.name() != parent
-                && holder(&dir.lock()).is_some()
+                && lock_holder(&dir.lock()).is_some()
                 && cache::read(dir).is_ok_and(|view| {
                     view.header.parent.as_deref() == Some(parent)
                         && view.header.created_ms >= since_ms
@@ -22,16 +23,17 @@ impl Home {
         dirs
     }
 
-    /// The loops that were started by an agent of the loop called this, since this time, whatever became of them.
-    pub fn children(&self, parent: &str, since_ms: i64) -> Vec<(LoopDir, View)> {
+    /// Returns the loops that an agent of the loop `parent` has created since `since_ms`, running or
+    /// not.
+    pub(crate) fn children(&self, parent: &str, since_ms: i64) -> Vec<(LoopDir, LoopView)> {
         let dirs = self
-            .names()
+            .loop_names()
             .unwrap_or_default()
             .into_iter()
             .map(|name| self.loop_dir(&name));
-        let known = dirs.filter_map(|dir| cache::read(&dir).ok().map(|view| (dir, view)));
-        known
-            .filter(|(dir, View { header, .. })| {
+        let readable = dirs.filter_map(|dir| cache::read(&dir).ok().map(|view| (dir, view)));
+        readable
+            .filter(|(dir, LoopView { header, .. })| {
                 dir.name() != parent
                     && header.parent.as_deref() == Some(parent)
                     && header.created_ms >= since_ms
@@ -39,12 +41,12 @@ impl Home {
             .collect()
     }
 
-    /// Whether one loop is the other's parent, or that one's, and so on.
-    pub fn is_ancestor(&self, elder: &str, of: Option<String>) -> bool {
-        let mut next = of;
-        for _ in 0..GENERATIONS {
+    /// Whether `ancestor` is the given parent, or that loop's parent, and so on.
+    pub(crate) fn is_ancestor(&self, ancestor: &str, parent: Option<String>) -> bool {
+        let mut next = parent;
+        for _ in 0..GENERATIONS_MAX {
             match next {
-                Some(name) if name == elder => return true,
+                Some(name) if name == ancestor => return true,
                 Some(name) => next = self.parent(&name),
                 None => return false,
             }
@@ -52,26 +54,25 @@ impl Home {
         false
     }
 
-    /// The loop whose agent started this one.
-    pub fn parent(&self, name: &str) -> Option<String> {
+    /// Returns the name of the loop whose agent started this one.
+    pub(crate) fn parent(&self, name: &str) -> Option<String> {
         cache::read(&self.loop_dir(name)).ok()?.header.parent
     }
 
-    /// Who holds the lock of a loop in the background, whatever that loop is called.
-    pub fn in_background(&self) -> Vec<Holder> {
+    /// Returns the lock holders of all running background loops.
+    pub(crate) fn background_holders(&self) -> Vec<LockHolder> {
         let entries = fs::read_dir(self.root().join("loops"))
             .into_iter()
             .flatten()
             .flatten();
-        let locks = entries.map(|entry| LoopDir::at(entry.path()).lock());
+        let locks = entries.map(|entry| LoopDir::new(entry.path()).lock());
         locks
-            .filter_map(|lock| holder(&lock))
+            .filter_map(|lock| lock_holder(&lock))
             .filter(|holder| holder.background)
             .collect()
     }
 }
 
-/// The names of some loops.
-pub fn names(dirs: &[LoopDir]) -> Vec<String> {
+pub(crate) fn loop_names(dirs: &[LoopDir]) -> Vec<String> {
     dirs.iter().map(|dir| dir.name().to_owned()).collect()
 }

@@ -1,136 +1,136 @@
-//! What a loop's files are called, and that nobody else may read them.
+//! Names the files in a loop's directory and creates them with access for the owner only.
 
 use super::Result;
-use super::error::Doing;
+use super::error::IoContext;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// One loop's directory.
+/// A loop's directory. The methods named after a file return its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoopDir {
+pub(crate) struct LoopDir {
     path: PathBuf,
 }
 
 impl LoopDir {
-    /// This directory, named like its loop.
-    pub fn at(path: PathBuf) -> Self {
+    /// Wraps a path whose last component is the loop's name.
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// The directory itself.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The loop's name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.path
             .file_name()
             .and_then(|name| name.to_str())
             .unwrap_or_default()
     }
 
-    /// Creates the directory, if it is not there.
-    pub fn create(&self) -> Result<()> {
-        make_dir(&self.path).doing("create", &self.path)
+    /// Creates the directory unless it exists.
+    pub(crate) fn create(&self) -> Result<()> {
+        create_dir(&self.path).context("create", &self.path)
     }
 
-    /// The only truth.
-    pub fn journal(&self) -> PathBuf {
+    /// All events of the loop, and the only source of truth about it.
+    pub(crate) fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")
     }
 
-    /// What was said to the loop.
-    pub fn inbox(&self) -> PathBuf {
+    /// Requests from other processes to the runner.
+    pub(crate) fn inbox(&self) -> PathBuf {
         self.path.join("inbox.jsonl")
     }
 
-    /// Held by whoever may step the loop.
-    pub fn lock(&self) -> PathBuf {
+    /// The lock that a process holds while it applies events to the loop.
+    pub(crate) fn lock(&self) -> PathBuf {
         self.path.join("lock")
     }
 
-    /// A cache of the journal's fold.
-    pub fn state(&self) -> PathBuf {
+    /// A cache of the state that the journal folds to.
+    pub(crate) fn state(&self) -> PathBuf {
         self.path.join("state.json")
     }
 
-    /// What a supervisor without a terminal says.
-    pub fn console_log(&self) -> PathBuf {
+    /// The console output of a supervisor without a terminal.
+    pub(crate) fn console_log(&self) -> PathBuf {
         self.path.join("console.log")
     }
 
-    /// A line for each start and end, for people.
-    pub fn iterations_log(&self) -> PathBuf {
+    /// A line per start and end of an iteration, for people.
+    pub(crate) fn iterations_log(&self) -> PathBuf {
         self.path.join("iterations.log")
     }
 
-    /// What the command that is told of endings was told last.
-    pub fn notify_news(&self) -> PathBuf {
+    /// The JSON that the notify command last got on standard input.
+    pub(crate) fn notify_payload(&self) -> PathBuf {
         self.path.join("notify.json")
     }
 
-    /// What that command printed then.
-    pub fn notify_log(&self) -> PathBuf {
+    /// The output of the notify command's last run.
+    pub(crate) fn notify_log(&self) -> PathBuf {
         self.path.join("notify.log")
     }
 
     /// The directory of one iteration.
-    pub fn iteration(&self, n: u32) -> PathBuf {
+    pub(crate) fn iteration_dir(&self, n: u32) -> PathBuf {
         self.path.join("iterations").join(format!("{n:04}"))
     }
 
-    /// The state of the repository when the loop began.
-    pub fn base(&self) -> PathBuf {
+    /// The repository's content at the start of the loop, which diffs are made against.
+    pub(crate) fn diff_base(&self) -> PathBuf {
         self.path.join("base.json")
     }
 
-    /// Where git may keep what it needs for a diff.
-    pub fn scratch(&self) -> PathBuf {
+    /// Scratch space for git: the objects and the copy of the index that a diff needs.
+    pub(crate) fn git_scratch(&self) -> PathBuf {
         self.path.join("git")
     }
 
-    /// What one check printed in one iteration.
-    pub fn check_log(&self, n: u32, slug: &str) -> PathBuf {
-        self.iteration(n).join(format!("check-{slug}.log"))
+    /// The output of one check in one iteration.
+    pub(crate) fn check_log(&self, n: u32, slug: &str) -> PathBuf {
+        self.iteration_dir(n).join(format!("check-{slug}.log"))
     }
 
-    /// What one task for green work printed in one iteration.
-    pub fn task_log(&self, n: u32, task: usize) -> PathBuf {
-        self.iteration(n).join(format!("scm-{}.log", task + 1))
+    /// The output of one SCM task in one iteration.
+    pub(crate) fn scm_task_log(&self, n: u32, task: usize) -> PathBuf {
+        self.iteration_dir(n).join(format!("scm-{}.log", task + 1))
     }
 
-    /// What the commit of one iteration was to say.
-    pub fn commit_message(&self, n: u32) -> PathBuf {
-        self.iteration(n).join("commit.txt")
+    /// The message for the commit of one iteration.
+    pub(crate) fn commit_message(&self, n: u32) -> PathBuf {
+        self.iteration_dir(n).join("commit.txt")
     }
 
-    /// Where the repository's HEAD was when one iteration began.
-    pub fn head(&self, n: u32) -> PathBuf {
-        self.iteration(n).join("head")
+    /// The ID of the repository's HEAD commit when one iteration began.
+    pub(crate) fn head_file(&self, n: u32) -> PathBuf {
+        self.iteration_dir(n).join("head")
     }
 
-    /// The worktree that is about to be made for the loop: until the journal has it, a crash is found by this.
-    pub fn worktree_draft(&self) -> PathBuf {
+    /// The worktree that is about to be added for the loop. Written before the journal exists, so
+    /// that a worktree left over from a crash can be found and removed.
+    pub(crate) fn worktree_draft(&self) -> PathBuf {
         self.path.join("worktree.json")
     }
 
-    /// Creates the directory of one iteration, if it is not there.
-    pub fn make_iteration(&self, n: u32) -> Result<PathBuf> {
-        let path = self.iteration(n);
-        make_dir(&path).doing("create", &path)?;
+    /// Creates the directory of one iteration unless it exists.
+    pub(crate) fn create_iteration_dir(&self, n: u32) -> Result<PathBuf> {
+        let path = self.iteration_dir(n);
+        create_dir(&path).context("create", &path)?;
         Ok(path)
     }
 
-    pub(super) fn reserve(&self) -> PathBuf {
+    pub(super) fn disk_reserve(&self) -> PathBuf {
         self.path.join("reserve")
     }
 }
 
-/// Creates an empty file, or empties it, for its owner alone.
-pub fn create_file(path: &Path) -> io::Result<File> {
+/// Creates an empty file, or truncates an existing one. A new file gets mode 0600.
+pub(crate) fn create_file(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
         .create(true)
@@ -139,8 +139,8 @@ pub fn create_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens a file to write at its end, created for its owner alone.
-pub fn append_file(path: &Path) -> io::Result<File> {
+/// Opens a file for appending. A new file gets mode 0600.
+pub(crate) fn append_file(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .append(true)
         .create(true)
@@ -148,15 +148,16 @@ pub fn append_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Creates a directory and those above it, for their owner alone.
-pub fn make_dir(path: &Path) -> io::Result<()> {
+/// Creates a directory and its parents with mode 0700, unless they exist.
+pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Keeps what is in a directory out of every repository that it may lie in: a loop would commit its own journal.
-/// Where it cannot be written, nothing is worse than before.
-pub(super) fn keep_from_git(path: &Path) {
-    let ignore = path.join(".gitignore");
+/// Adds a `.gitignore` that ignores the whole directory. The state directory may be inside a
+/// repository, and a loop would then commit its own journal. Errors are ignored: the file is only a
+/// precaution.
+pub(super) fn write_gitignore(dir: &Path) {
+    let ignore = dir.join(".gitignore");
     if let Ok(mut file) = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -167,15 +168,14 @@ pub(super) fn keep_from_git(path: &Path) {
     }
 }
 
-/// Removes a file, if it is there.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+pub(super) fn remove_if_exists(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     }
 }
 
-/// Makes a directory's names durable.
+/// Makes the creation and renaming of a directory's entries durable.
 pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a loop's files, and what a person can do about it.
+//! Errors of this module, with a hint for the user where there is one.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -6,76 +6,71 @@ use std::{error, fmt};
 
 /// Why a loop's directory could not be read or written.
 #[derive(Debug)]
-pub enum Error {
-    /// The system refused.
+pub(crate) enum StoreError {
+    /// A system call failed.
     Io {
         /// A verb and a path: `open /home/…/journal.jsonl`.
-        what: String,
-        /// Its reason.
+        action: String,
         source: io::Error,
     },
-    /// A later ralph wrote this journal. It was left as it is.
-    Newer {
-        /// The journal.
+    /// A newer ralph wrote this file. It was left unchanged.
+    NewerVersion {
         path: PathBuf,
-        /// The version of its format.
+        /// The file's format version.
         version: u64,
     },
-    /// A line that is not the last one cannot be read.
+    /// A line other than the last one cannot be parsed.
     Damaged {
-        /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line number, counted from 1.
         line: usize,
-        /// What is wrong with it.
         detail: String,
     },
-    /// The first line is not a journal's.
-    NotAJournal {
-        /// The file.
-        path: PathBuf,
-    },
-    /// No loop can be called this.
-    BadName {
-        /// What was asked for.
-        name: String,
-    },
-    /// No loop is called this.
+    /// The file's first line is not a journal header.
+    NotAJournal { path: PathBuf },
+    /// The name breaks the rules for loop names.
+    InvalidName { name: String },
+    /// There is no loop of this name.
     NoSuchLoop {
-        /// What was asked for.
         name: String,
-        /// A loop whose name differs by a slip of the finger.
+        /// An existing loop whose name differs by a typo.
         nearest: Option<String>,
     },
 }
 
-impl Error {
-    /// What to do about it, where that is known.
-    pub fn hint(&self) -> Option<String> {
+impl StoreError {
+    /// Suggests what the user can do about the error.
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
-            Self::Io { .. } if self.is_disk_full() => Some("free some disk space, then try again".to_owned()),
-            Self::Io { .. } if self.is_refused() => Some(
-                "ralph's own files must be yours to write; RALPH_STATE_DIR chooses another place for them"
+            Self::Io { .. } if self.is_disk_full() => {
+                Some("free some disk space, then try again".to_owned())
+            }
+            Self::Io { .. } if self.is_inaccessible() => Some(
+                "ralph needs write access to its state directory; RALPH_STATE_DIR sets another one"
                     .to_owned(),
             ),
             Self::Io { .. } => None,
-            Self::Newer { .. } => Some("a later ralph wrote it: upgrade this one".to_owned()),
-            Self::Damaged { .. } | Self::NotAJournal { .. } => {
-                Some("nothing was changed; look at that line, or put the loop's directory away".to_owned())
-            }
-            Self::BadName { .. } => Some(
-                "a name has up to 63 of a-z, 0-9, `_` and `-`, and begins with a letter or a digit"
+            Self::NewerVersion { .. } => Some("a newer ralph wrote it: upgrade this one".to_owned()),
+            Self::Damaged { .. } | Self::NotAJournal { .. } => Some(
+                "nothing was changed; inspect that line, or move the loop's directory away"
                     .to_owned(),
             ),
-            Self::NoSuchLoop { nearest: Some(nearest), .. } => Some(format!("did you mean `{nearest}`?")),
+            Self::InvalidName { .. } => Some(
+                "use at most 63 characters of a-z, 0-9, `_` and `-`, starting with a letter or digit"
+                    .to_owned(),
+            ),
+            Self::NoSuchLoop {
+                nearest: Some(nearest),
+                ..
+            } => Some(format!("did you mean `{nearest}`?")),
             Self::NoSuchLoop { nearest: None, .. } => {
-                Some("`ralph ls` shows the loops that exist".to_owned())
+                Some("`ralph ls` lists all loops".to_owned())
             }
         }
     }
 
-    /// Whether no more bytes fit: the disk, a quota or a file size limit.
-    pub fn is_disk_full(&self) -> bool {
+    /// Whether a disk, quota or file size limit was reached.
+    pub(crate) fn is_disk_full(&self) -> bool {
         let Self::Io { source, .. } = self else {
             return false;
         };
@@ -85,8 +80,8 @@ impl Error {
         )
     }
 
-    /// Whether it is the place that is wrong: not to be written, or something else in a directory's stead.
-    pub fn is_refused(&self) -> bool {
+    /// Whether the location is at fault: it is not writable, or not the kind of file it should be.
+    pub(crate) fn is_inaccessible(&self) -> bool {
         use ErrorKind::{IsADirectory, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
         let Self::Io { source, .. } = self else {
             return false;
@@ -98,14 +93,14 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { what, source } => write!(f, "cannot {what}: {source}"),
-            Self::Newer { path, version } => {
+            Self::Io { action, source } => write!(f, "cannot {action}: {source}"),
+            Self::NewerVersion { path, version } => {
                 write!(
                     f,
-                    "{} has version {version}, this ralph reads version 1",
+                    "{} has format version {version}, but this ralph reads version 1",
                     path.display()
                 )
             }
@@ -113,15 +108,15 @@ impl fmt::Display for Error {
                 write!(f, "{} is damaged at line {line}: {detail}", path.display())
             }
             Self::NotAJournal { path } => write!(f, "{} is not a journal", path.display()),
-            Self::BadName { name } => {
-                write!(f, "`{}` cannot be a loop's name", name.escape_debug())
+            Self::InvalidName { name } => {
+                write!(f, "`{}` is not a valid loop name", name.escape_debug())
             }
-            Self::NoSuchLoop { name, .. } => write!(f, "no loop is called `{name}`"),
+            Self::NoSuchLoop { name, .. } => write!(f, "no loop is named `{name}`"),
         }
     }
 }
 
-impl error::Error for Error {
+impl error::Error for StoreError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
@@ -130,16 +125,16 @@ impl error::Error for Error {
     }
 }
 
-/// Says what was being done when the system refused.
-pub(super) trait Doing<T> {
-    /// `verb` with `path` is what was being done.
-    fn doing(self, verb: &str, path: &Path) -> Result<T, Error>;
+/// Adds to an I/O error what was being done.
+pub(super) trait IoContext<T> {
+    /// The error then reads "cannot `verb` `path`: …".
+    fn context(self, verb: &str, path: &Path) -> Result<T, StoreError>;
 }
 
-impl<T> Doing<T> for io::Result<T> {
-    fn doing(self, verb: &str, path: &Path) -> Result<T, Error> {
-        self.map_err(|source| Error::Io {
-            what: format!("{verb} {}", path.display()),
+impl<T> IoContext<T> for io::Result<T> {
+    fn context(self, verb: &str, path: &Path) -> Result<T, StoreError> {
+        self.map_err(|source| StoreError::Io {
+            action: format!("{verb} {}", path.display()),
             source,
         })
     }

@@ -1,32 +1,32 @@
-//! How a journal's bytes become a state, and where a torn end begins.
+//! Folds the bytes of a journal into a state, and finds where a torn end begins.
 
-use super::error::Doing;
-use super::line::{Header, Line, Mark, VERSION};
-use super::{Error, Result};
+use super::error::IoContext;
+use super::journal_line::{FormatMarker, VERSION};
+use super::{JournalHeader, JournalLine, Result, StoreError};
 use crate::engine::State;
 use std::io::BufRead;
 use std::path::Path;
 
-/// A fold, and how far it got.
-pub(super) struct Folded {
+/// A state, and how much of the journal it covers.
+pub(super) struct FoldResult {
     pub(super) state: State,
-    /// Where the last good line ends.
+    /// Where the last valid line ends.
     pub(super) offset: u64,
-    /// Bytes after it that are no line.
+    /// The number of bytes after it, which are not a valid line.
     pub(super) torn: u64,
 }
 
-/// The first line, as far as it takes to know whose journal this is.
-pub(super) struct First {
+/// The first line of a journal, of which only the ID has been parsed: the plan in it is long.
+pub(super) struct RawHeader {
     raw: Vec<u8>,
-    /// The loop's id; empty where it says none.
+    /// The loop's ID; empty if the line has none.
     pub(super) id: String,
 }
 
-impl First {
-    /// All that it says.
-    pub(super) fn header(&self, path: &Path) -> Result<Header> {
-        let damaged = |e: serde_json::Error| Error::Damaged {
+impl RawHeader {
+    /// Parses the whole header.
+    pub(super) fn parse(&self, path: &Path) -> Result<JournalHeader> {
+        let damaged = |e: serde_json::Error| StoreError::Damaged {
             path: path.to_owned(),
             line: 1,
             detail: e.to_string(),
@@ -34,75 +34,76 @@ impl First {
         serde_json::from_slice(&self.raw).map_err(damaged)
     }
 
-    /// Where it ends.
-    pub(super) fn end(&self) -> u64 {
+    /// The length in bytes, newline included: the offset of the second line.
+    pub(super) fn len(&self) -> u64 {
         self.raw.len() as u64
     }
 }
 
-/// Reads the first line. Nothing may be changed in a journal before it, and its header, are good.
-pub(super) fn first(reader: &mut impl BufRead, path: &Path) -> Result<First> {
+/// Reads the first line and checks that this version can read the journal. Nothing in the file may be
+/// changed before this check has passed.
+pub(super) fn read_header(reader: &mut impl BufRead, path: &Path) -> Result<RawHeader> {
     let mut raw = Vec::new();
-    reader.read_until(b'\n', &mut raw).doing("read", path)?;
-    let not_a_journal = || Error::NotAJournal {
+    reader.read_until(b'\n', &mut raw).context("read", path)?;
+    let not_a_journal = || StoreError::NotAJournal {
         path: path.to_owned(),
     };
-    let mark: Mark = serde_json::from_slice(&raw).map_err(|_| not_a_journal())?;
-    if mark.ralph != "journal" {
+    let marker: FormatMarker = serde_json::from_slice(&raw).map_err(|_| not_a_journal())?;
+    if marker.ralph != "journal" {
         return Err(not_a_journal());
     }
-    if mark.version > VERSION {
-        return Err(Error::Newer {
+    if marker.version > VERSION {
+        return Err(StoreError::NewerVersion {
             path: path.to_owned(),
-            version: mark.version,
+            version: marker.version,
         });
     }
     if raw.last() != Some(&b'\n') {
-        let detail = "it has no end".to_owned();
-        return Err(Error::Damaged {
+        return Err(StoreError::Damaged {
             path: path.to_owned(),
             line: 1,
-            detail,
+            detail: "the line has no end".to_owned(),
         });
     }
-    Ok(First { raw, id: mark.id })
+    Ok(RawHeader { raw, id: marker.id })
 }
 
-/// Folds the lines from `offset`, where the reader stands, to the end. `above` lines stand before them.
-pub(super) fn tail(
+/// Folds the lines from `offset`, where the reader is positioned, to the end of the file.
+/// `lines_before` is the number of lines before `offset`, for error messages.
+pub(super) fn fold_lines(
     reader: &mut impl BufRead,
     path: &Path,
     mut state: State,
     mut offset: u64,
-    above: usize,
-) -> Result<Folded> {
+    lines_before: usize,
+) -> Result<FoldResult> {
     let mut raw = Vec::new();
-    for number in above + 1.. {
+    for number in lines_before + 1.. {
         raw.clear();
-        let read = reader.read_until(b'\n', &mut raw).doing("read", path)? as u64;
+        let read = reader.read_until(b'\n', &mut raw).context("read", path)? as u64;
         if read == 0 {
             break;
         }
-        // A runner may be writing the rest of it right now: what follows is not asked for.
+        // Stop here even if there is more by now: a runner may be writing the rest of the line.
         if raw.pop() != Some(b'\n') {
-            return Ok(Folded {
+            return Ok(FoldResult {
                 state,
                 offset,
                 torn: read,
             });
         }
-        match parse(&raw) {
+        match parse_line(&raw) {
             Ok(line) => state.step(line.now(), &line.event),
-            // A crash tears the end of a file, and nothing else does.
-            Err(_) if reader.fill_buf().doing("read", path)?.is_empty() => {
-                return Ok(Folded {
+            // A crash can only damage the last line.
+            Err(_) if reader.fill_buf().context("read", path)?.is_empty() => {
+                return Ok(FoldResult {
                     state,
                     offset,
                     torn: read,
                 });
             }
             Err(detail) => {
-                return Err(Error::Damaged {
+                return Err(StoreError::Damaged {
                     path: path.to_owned(),
                     line: number,
                     detail,
@@ -111,14 +112,14 @@ pub(super) fn tail(
         }
         offset += read;
     }
-    Ok(Folded {
+    Ok(FoldResult {
         state,
         offset,
         torn: 0,
     })
 }
 
-fn parse(raw: &[u8]) -> Result<Line, String> {
+fn parse_line(raw: &[u8]) -> Result<JournalLine, String> {
     let text = std::str::from_utf8(raw).map_err(|e| e.to_string())?;
-    Line::parse(text).map_err(|e| e.to_string())
+    JournalLine::parse(text).map_err(|e| e.to_string())
 }

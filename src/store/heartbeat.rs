@@ -1,6 +1,7 @@
-//! How far a loop's clock had come: written now and then, so that a crash gives little time back.
+//! Saves a loop's clock every now and then, so that a crash loses little of the elapsed time.
 //!
-//! It is no event: nothing happened. What a runner lived through after its last line, the next one counts.
+//! This is not an event, because it changes nothing. After a crash, the next runner uses it to count
+//! the time since the last journal line.
 
 use super::LoopDir;
 use super::dir::append_file;
@@ -9,24 +10,24 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// A loop's clock on disk.
-pub struct Pulse {
+/// The file with a loop's clock.
+pub(crate) struct Heartbeat {
     file: File,
 }
 
-impl Pulse {
-    /// Finds out how far the clock had come, and goes on from there.
-    pub fn open(dir: &LoopDir) -> io::Result<(u64, Self)> {
-        let reached = fs::read_to_string(path(dir))
+impl Heartbeat {
+    /// Opens the file, and returns the saved clock in milliseconds; 0 if there is none.
+    pub(crate) fn open(dir: &LoopDir) -> io::Result<(u64, Self)> {
+        let clock_ms = fs::read_to_string(path(dir))
             .ok()
             .and_then(|text| text.trim().parse().ok());
         drop(append_file(&path(dir))?);
         let file = File::options().write(true).open(path(dir))?;
-        Ok((reached.unwrap_or(0), Self { file }))
+        Ok((clock_ms.unwrap_or(0), Self { file }))
     }
 
-    /// Writes how far it has come.
-    pub fn beat(&self, clock_ms: u64) -> io::Result<()> {
+    /// Saves the clock.
+    pub(crate) fn write(&self, clock_ms: u64) -> io::Result<()> {
         self.file
             .write_all_at(format!("{clock_ms:020}\n").as_bytes(), 0)
     }
@@ -41,16 +42,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_goes_on_where_it_had_come_to() {
-        let place = tempfile::tempdir().unwrap();
-        let dir = LoopDir::at(place.path().join("a"));
+    fn the_saved_clock_is_read_back() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = LoopDir::new(temp.path().join("a"));
         dir.create().unwrap();
-        let (reached, pulse) = Pulse::open(&dir).unwrap();
-        assert_eq!(reached, 0);
-        pulse.beat(1234).unwrap();
-        pulse.beat(99).unwrap();
-        assert_eq!(Pulse::open(&dir).unwrap().0, 99);
+        let (clock_ms, heartbeat) = Heartbeat::open(&dir).unwrap();
+        assert_eq!(clock_ms, 0);
+        heartbeat.write(1234).unwrap();
+        heartbeat.write(99).unwrap();
+        assert_eq!(Heartbeat::open(&dir).unwrap().0, 99);
         fs::write(path(&dir), "garbage").unwrap();
-        assert_eq!(Pulse::open(&dir).unwrap().0, 0);
+        assert_eq!(Heartbeat::open(&dir).unwrap().0, 0);
     }
 }

@@ -1,71 +1,73 @@
-//! How anyone speaks to a loop: lines at the end of a file, read only by who holds the lock.
+//! A loop's inbox: any process appends a message to the file, and the holder of the loop's lock reads
+//! it.
 
 use super::dir::append_file;
-use super::error::Doing;
-use super::{LoopDir, Result, holder};
-use crate::engine::event::{Change, Wish};
-use crate::os::regular;
+use super::error::IoContext;
+use super::{LoopDir, Result, lock_holder};
+use crate::engine::event::{LimitChange, Request};
+use crate::os::regular_file;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Something said to a loop.
+/// A message to a loop. The variants are named after the events that they become.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
-pub enum Message {
-    /// Someone wants it to go, pause or stop.
+pub enum InboxMessage {
+    /// Asks the loop to go, pause or stop.
     Asked {
-        /// Which of these.
-        wish: Wish,
+        /// What to do.
+        #[serde(rename = "wish")]
+        request: Request,
     },
-    /// Someone answered a blocked agent, or told it something.
+    /// Answers a blocked agent, or tells it something.
     Answered {
-        /// The words.
+        /// The text for the next prompt.
         text: String,
     },
-    /// Someone changed a limit.
+    /// Changes a limit.
     Changed {
-        /// Which, and to what.
-        limit: Change,
+        /// The limit and its new value.
+        limit: LimitChange,
     },
-    /// Someone does not want to wait.
+    /// Ends a rest early.
     Hurried,
-    /// Something that cannot be understood.
+    /// A message that this version does not know.
     #[serde(other)]
     Unknown,
 }
 
-/// Says something to a loop.
-pub fn append(dir: &LoopDir, message: &Message) -> Result<()> {
+/// Appends a message to a loop's inbox.
+pub(crate) fn append(dir: &LoopDir, message: &InboxMessage) -> Result<()> {
     let path = dir.inbox();
-    write(&path, message).doing("write", &path)?;
-    // Where many loops live, the system has no ears left for some of them.
-    if let Some(holder) = holder(&dir.lock()).filter(|holder| holder.background) {
-        knock(holder.pid);
+    write(&path, message).context("write", &path)?;
+    // With many loops the system may run out of file watches, and a runner without one polls slowly.
+    if let Some(holder) = lock_holder(&dir.lock()).filter(|holder| holder.background) {
+        wake_runner(holder.pid);
     }
     Ok(())
 }
 
-/// Makes a runner look: what a change of a terminal's size says does no harm to anybody, listening or not.
-fn knock(pid: u32) {
+/// Makes a runner check its inbox. SIGWINCH is harmless to a process that does not handle it.
+fn wake_runner(pid: u32) {
     if let Some(pid) = Pid::from_raw(pid as i32) {
         let _ = kill_process(pid, Signal::WINCH);
     }
 }
 
-fn write(path: &Path, message: &Message) -> io::Result<()> {
+fn write(path: &Path, message: &InboxMessage) -> io::Result<()> {
     let mut line = serde_json::to_string(message)? + "\n";
     let mut file = append_file(path)?;
-    // What a crash or a full disk cut short must not swallow this line, too. An empty line does no harm.
-    if ends_torn(path)? {
+    // Start a new line after one that a crash or a full disk cut short. An empty line is harmless.
+    if ends_in_mid_line(path)? {
         line.insert(0, '\n');
     }
     loop {
         return match file.write(line.as_bytes()) {
             Ok(written) if written == line.len() => Ok(()),
-            // It cannot be taken back: others may have written after it.
+            // The part that was written cannot be removed: other lines may follow it already.
             Ok(_) => Err(io::Error::from(ErrorKind::StorageFull)),
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             Err(e) => Err(e),
@@ -73,7 +75,7 @@ fn write(path: &Path, message: &Message) -> io::Result<()> {
     }
 }
 
-fn ends_torn(path: &Path) -> io::Result<bool> {
+fn ends_in_mid_line(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let len = file.metadata()?.len();
     if len == 0 {
@@ -85,19 +87,19 @@ fn ends_torn(path: &Path) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Reads what was said after the first `from` bytes, each with the offset after it. A line without an end is
-/// left for later; one that cannot be understood is [`Message::Unknown`].
-pub fn read(dir: &LoopDir, from: u64) -> Result<Vec<(Message, u64)>> {
+/// Reads the messages after the first `from` bytes, each with the offset of its end. An incomplete last
+/// line is left for later; a line that cannot be parsed is [`InboxMessage::Unknown`].
+pub(crate) fn read(dir: &LoopDir, from: u64) -> Result<Vec<(InboxMessage, u64)>> {
     let path = dir.inbox();
-    let file = match regular::open(&path, false) {
+    let file = match regular_file::open(&path, false) {
         Ok(file) => file,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(e).doing("open", &path),
+        Err(e) => return Err(e).context("open", &path),
     };
-    messages(file, from).doing("read", &path)
+    read_messages(file, from).context("read", &path)
 }
 
-fn messages(mut file: File, from: u64) -> io::Result<Vec<(Message, u64)>> {
+fn read_messages(mut file: File, from: u64) -> io::Result<Vec<(InboxMessage, u64)>> {
     file.seek(SeekFrom::Start(from))?;
     let mut reader = BufReader::new(file);
     let mut messages = Vec::new();
@@ -110,7 +112,7 @@ fn messages(mut file: File, from: u64) -> io::Result<Vec<(Message, u64)>> {
             return Ok(messages);
         }
         messages.push((
-            serde_json::from_slice(&raw).unwrap_or(Message::Unknown),
+            serde_json::from_slice(&raw).unwrap_or(InboxMessage::Unknown),
             offset,
         ));
     }

@@ -1,100 +1,97 @@
-//! How the only truth is written: one whole line at a time, or nothing.
+//! Creates, opens and appends to a journal. A line is written whole or not at all.
 
-use super::dir::{create_file, keep_from_git, remove, sync_dir};
-use super::error::Doing;
-use super::{LoopDir, Result, disk_reserve, fold};
+use super::dir::{create_file, remove_if_exists, sync_dir, write_gitignore};
+use super::error::IoContext;
+use super::{JournalHeader, JournalLine, LoopDir, Result, disk_reserve, fold};
 use crate::engine::State;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-pub use super::line::{Header, Line};
-
-/// A journal that is open for writing. Only who holds the loop's lock may have one.
+/// A journal that is open for appending. The process must hold the loop's lock.
 #[derive(Debug)]
-pub struct Journal {
+pub(crate) struct Journal {
     file: File,
     path: PathBuf,
-    reserve: PathBuf,
-    /// Where the last whole line ends.
+    disk_reserve: PathBuf,
+    /// Where the last complete line ends.
     len: u64,
-    /// Whether something was written that a power cut may take back.
+    /// Whether there are lines that a power failure could lose.
     unsynced: bool,
-    /// Whether bytes may stand after `len` that could not be taken back.
+    /// Whether there may be bytes after `len` that have yet to be cut off.
     torn: bool,
 }
 
-/// A journal, and all that it says.
+/// An open journal and its content.
 #[derive(Debug)]
-pub struct Opened {
-    /// To write on.
-    pub journal: Journal,
-    /// Its first line.
-    pub header: Header,
-    /// The fold of all others.
-    pub state: State,
-    /// What had to be mended, for people.
-    pub warnings: Vec<String>,
+pub(crate) struct OpenedJournal {
+    pub(crate) journal: Journal,
+    pub(crate) header: JournalHeader,
+    /// The fold of all lines after the header.
+    pub(crate) state: State,
+    /// Repairs that were made, for display.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Journal {
-    /// Begins a journal in a directory that has none.
+    /// Creates a journal in a directory that has none.
     ///
-    /// It appears under its name only when its first line is whole and durable: a crash leaves either no loop
-    /// or one that can be opened.
-    pub fn create(dir: &LoopDir, header: &Header) -> Result<Self> {
+    /// The file gets its name only once the header is complete and durable, so a crash leaves either
+    /// no loop or one that can be opened.
+    pub(crate) fn create(dir: &LoopDir, header: &JournalHeader) -> Result<Self> {
         let path = dir.journal();
         if fs::symlink_metadata(&path).is_ok() {
-            return Err(io::Error::from(ErrorKind::AlreadyExists)).doing("create", &path);
+            return Err(io::Error::from(ErrorKind::AlreadyExists)).context("create", &path);
         }
-        disk_reserve::fill(&dir.reserve()).doing("write", &dir.reserve())?;
-        keep_from_git(dir.path());
+        disk_reserve::create(&dir.disk_reserve()).context("write", &dir.disk_reserve())?;
+        write_gitignore(dir.path());
 
         let new = path.with_extension("jsonl.new");
-        let first = header.to_json() + "\n";
-        let mut file = create_file(&new).doing("create", &new)?;
-        file.write_all(first.as_bytes())
+        let first_line = header.to_json() + "\n";
+        let mut file = create_file(&new).context("create", &new)?;
+        file.write_all(first_line.as_bytes())
             .and_then(|()| file.sync_all())
-            .doing("write", &new)?;
-        fs::rename(&new, &path).doing("create", &path)?;
+            .context("write", &new)?;
+        fs::rename(&new, &path).context("create", &path)?;
         for directory in [Some(dir.path()), dir.path().parent()]
             .into_iter()
             .flatten()
         {
-            sync_dir(directory).doing("sync", directory)?;
+            sync_dir(directory).context("sync", directory)?;
         }
-        Self::at(dir, first.len() as u64)
+        Self::open_at(dir, first_line.len() as u64)
     }
 
-    /// Opens a journal to go on with it: folds all of it, and cuts off a last line that a crash tore.
-    pub fn open(dir: &LoopDir) -> Result<Opened> {
+    /// Opens a journal for appending, folds all of it, and cuts off a last line torn by a crash.
+    pub(crate) fn open(dir: &LoopDir) -> Result<OpenedJournal> {
         let path = dir.journal();
-        let mut reader = BufReader::new(File::open(&path).doing("open", &path)?);
-        let first = fold::first(&mut reader, &path)?;
-        let (header, start) = (first.header(&path)?, first.end());
-        let fresh = State::new(header.plan.clone());
-        let folded = fold::tail(&mut reader, &path, fresh, start, 1)?;
+        let mut reader = BufReader::new(File::open(&path).context("open", &path)?);
+        let raw_header = fold::read_header(&mut reader, &path)?;
+        let (header, start) = (raw_header.parse(&path)?, raw_header.len());
+        let initial = State::new(header.plan.clone());
+        let folded = fold::fold_lines(&mut reader, &path, initial, start, 1)?;
 
-        // A cache may have folded lines that a power cut took back; new lines would hide that from its readers.
-        remove(&dir.state()).doing("remove", &dir.state())?;
-        // Spent by an earlier runner, perhaps. Where it does not fit, the loop can still be tried.
-        let _ = disk_reserve::fill(&dir.reserve());
+        // The cache may contain lines that a power failure has removed from the journal. Once new
+        // lines replace them, readers could no longer detect that.
+        remove_if_exists(&dir.state()).context("remove", &dir.state())?;
+        // An earlier runner may have used the reserve up. If it does not fit, the loop can still run.
+        let _ = disk_reserve::create(&dir.disk_reserve());
 
-        let mut journal = Self::at(dir, folded.offset)?;
-        // What an earlier runner wrote and did not sync is judged now.
+        let mut journal = Self::open_at(dir, folded.offset)?;
+        // An earlier runner may not have synced its last lines, and we are about to act on them.
         journal.unsynced = true;
         let mut warnings = Vec::new();
         if folded.torn > 0 {
             journal.torn = true;
-            journal.cut().doing("cut", &path)?;
-            let what = format!(
-                "cut off a last line of {} bytes, torn by a crash",
+            journal.cut_torn_line().context("truncate", &path)?;
+            warnings.push(format!(
+                "{}: cut off an incomplete last line of {} bytes, left by a crash",
+                path.display(),
                 folded.torn
-            );
-            warnings.push(format!("{}: {what}", path.display()));
+            ));
         }
-        Ok(Opened {
+        Ok(OpenedJournal {
             journal,
             header,
             state: folded.state,
@@ -102,43 +99,44 @@ impl Journal {
         })
     }
 
-    fn at(dir: &LoopDir, len: u64) -> Result<Self> {
+    fn open_at(dir: &LoopDir, len: u64) -> Result<Self> {
         let path = dir.journal();
         let file = OpenOptions::new()
             .append(true)
             .open(&path)
-            .doing("open", &path)?;
+            .context("open", &path)?;
         Ok(Self {
             file,
             path,
-            reserve: dir.reserve(),
+            disk_reserve: dir.disk_reserve(),
             len,
             unsynced: false,
             torn: false,
         })
     }
 
-    /// Writes one line with one call; if not all of it fits, none of it stays.
-    pub fn append(&mut self, line: &Line) -> Result<()> {
+    /// Appends a line with one write. If it does not fit on the disk, nothing of it remains.
+    pub(crate) fn append(&mut self, line: &JournalLine) -> Result<()> {
         let text = line.to_json() + "\n";
-        self.write(text.as_bytes()).doing("write", &self.path)
+        self.write(text.as_bytes()).context("write", &self.path)
     }
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        self.cut()?;
+        self.cut_torn_line()?;
         let error = match self.write_once(line) {
             Ok(written) if written == line.len() => {
                 self.len += written as u64;
                 self.unsynced = true;
                 return Ok(());
             }
-            // To a file, only a lack of space cuts a write short; asking for the reason could raise SIGXFSZ.
+            // Only a lack of space makes a write to a file short. Writing the rest to get the actual
+            // error could raise SIGXFSZ.
             Ok(_) => io::Error::from(ErrorKind::StorageFull),
             Err(error) => error,
         };
         self.torn = true;
-        // The first error says more; where the cut fails, it is tried again before the next line.
-        let _ = self.cut();
+        // Report the write error. If the cut fails too, the next call repeats it.
+        let _ = self.cut_torn_line();
         Err(error)
     }
 
@@ -151,7 +149,7 @@ impl Journal {
         }
     }
 
-    fn cut(&mut self) -> io::Result<()> {
+    fn cut_torn_line(&mut self) -> io::Result<()> {
         if self.torn {
             self.file.set_len(self.len)?;
             self.torn = false;
@@ -160,27 +158,27 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes everything appended durable.
-    pub fn sync(&mut self) -> Result<()> {
+    /// Makes all appended lines durable.
+    pub(crate) fn sync(&mut self) -> Result<()> {
         if self.unsynced {
-            self.file.sync_data().doing("sync", &self.path)?;
+            self.file.sync_data().context("sync", &self.path)?;
             self.unsynced = false;
         }
         Ok(())
     }
 
-    /// Gives back the space put aside at the start, so that last words fit on a full disk.
-    pub fn spend_reserve(&mut self) -> Result<()> {
-        remove(&self.reserve).doing("remove", &self.reserve)
+    /// Frees the reserved disk space, so that the final events fit on a full disk.
+    pub(crate) fn release_disk_reserve(&mut self) -> Result<()> {
+        remove_if_exists(&self.disk_reserve).context("remove", &self.disk_reserve)
     }
 
-    /// Whether somebody deleted it: what is written then, nobody will ever read.
-    pub fn is_gone(&self) -> bool {
+    /// Whether the file was deleted while it is open, so that appended lines are lost.
+    pub(crate) fn is_deleted(&self) -> bool {
         self.file.metadata().is_ok_and(|data| data.nlink() == 0)
     }
 
-    /// The bytes of all whole lines.
-    pub fn len(&self) -> u64 {
+    /// The length of all complete lines in bytes.
+    pub(crate) fn len(&self) -> u64 {
         self.len
     }
 }

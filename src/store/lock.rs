@@ -1,10 +1,12 @@
-//! Who may step a loop: whoever holds its lock, and for as long as they live.
+//! File locks: the holder of a loop's lock may apply events to the loop.
 //!
-//! The kernel frees the lock when the last process that shares the open file is gone, so a free lock is
-//! proof and a pid in a file is not. The file itself is never deleted: two would then hold "the" lock.
+//! The kernel releases a lock when the last process that shares the open file exits. A free lock is
+//! therefore proof that no runner is alive, which a pid in a file is not. The lock file is never
+//! deleted: otherwise two processes could hold locks on two files of the same name.
 
 use super::Result;
-use super::error::Doing;
+use super::error::IoContext;
+use crate::engine::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -12,41 +14,48 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Readers probe with a shared lock for an instant; this many of those instants fit in.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long to retry. [`lock_holder`] takes a shared lock for a moment, which must not make an
+/// attempt fail.
+const RETRY_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Who holds a lock; for people, never as proof.
+/// Describes the process that holds a lock, as it wrote itself into the file. For display, not as
+/// proof that the lock is held.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Holder {
-    /// Their process; 0 is not known.
-    pub pid: u32,
-    /// The kernel's start time of that process.
-    pub start_time: u64,
-    /// The loop that they run.
-    pub loop_name: String,
-    /// The directory that it works in.
-    pub workspace: PathBuf,
-    /// When they took the lock.
-    pub since: String,
-    /// Whether they live in the background: whatever sweeps around them leaves them alone.
-    pub background: bool,
-    /// The process that holds their window, and its start time.
+pub(crate) struct LockHolder {
+    /// 0 if it is not known.
+    pub(crate) pid: u32,
+    /// The kernel's start time of the process, which tells it from a later one with the same pid.
+    pub(crate) start_time: u64,
+    pub(crate) loop_name: String,
+    pub(crate) workspace: PathBuf,
+    /// When it took the lock.
+    pub(crate) since: String,
+    /// Whether it runs a background loop, which the sweep after another loop's iteration spares.
+    pub(crate) background: bool,
+    /// The process that hosts its terminal window.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub host: Option<(u32, u64)>,
+    pub(crate) host: Option<ProcessIdentity>,
 }
 
-impl Holder {
-    /// Whether they are not known to run the loop: who clears up after a crash signs without a time, and who has only
-    /// just taken the lock has not signed yet.
-    pub fn is_passing(&self) -> bool {
+impl LockHolder {
+    pub(crate) fn process(&self) -> ProcessIdentity {
+        ProcessIdentity {
+            pid: self.pid,
+            start_time: self.start_time,
+        }
+    }
+
+    /// Whether the holder is not known to run the loop: a process that cleans up after a crash
+    /// leaves `since` empty, and one that has just taken the lock has not written its entry yet.
+    pub(crate) fn is_transient(&self) -> bool {
         self.since.is_empty()
     }
 }
 
-/// A lock that is held until this, and every copy that a fork made of it, is closed.
+/// A lock that is held until this value, and every copy made by a fork, is closed.
 #[derive(Debug)]
-pub struct Lock {
+pub(crate) struct FileLock {
     #[cfg_attr(
         not(test),
         expect(
@@ -57,43 +66,43 @@ pub struct Lock {
     pub(super) file: File,
 }
 
-impl Lock {
-    /// Takes the lock at `path`, or says who holds it.
-    pub fn take(path: &Path, holder: &Holder) -> Result<Result<Self, Holder>> {
-        let deadline = Instant::now() + PATIENCE;
+impl FileLock {
+    /// Takes the lock at `path` in the name of `holder`, or returns its current holder.
+    pub(crate) fn acquire(path: &Path, holder: &LockHolder) -> Result<Result<Self, LockHolder>> {
+        let deadline = Instant::now() + RETRY_TIMEOUT;
         loop {
-            let mut file = open(path).doing("open", path)?;
+            let mut file = open(path).context("open", path)?;
             match file.try_lock() {
-                Ok(()) if is_at(&file, path).doing("read", path)? => {
-                    sign(&mut file, holder).doing("write", path)?;
+                Ok(()) if is_file_at(&file, path).context("read", path)? => {
+                    write_holder(&mut file, holder).context("write", path)?;
                     return Ok(Ok(Self { file }));
                 }
-                // The directory was archived between opening and locking: this lock guards nothing.
+                // The directory was archived between opening and locking. Open the new file.
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                    return Ok(Err(signature(path)));
+                    return Ok(Err(read_holder(path)));
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
-                Err(TryLockError::Error(e)) => return Err(e).doing("lock", path),
+                Err(TryLockError::Error(e)) => return Err(e).context("lock", path),
             }
         }
     }
 }
 
-/// Who held it last, or holds it now; none if nobody ever did.
-pub fn last_holder(path: &Path) -> Option<Holder> {
-    Some(signature(path)).filter(|holder| !holder.loop_name.is_empty())
+/// Returns the current or most recent holder of the lock at `path`, if it ever had one.
+pub(crate) fn last_lock_holder(path: &Path) -> Option<LockHolder> {
+    Some(read_holder(path)).filter(|holder| !holder.loop_name.is_empty())
 }
 
-/// Who holds the lock at `path`, if anybody does.
-pub fn holder(path: &Path) -> Option<Holder> {
+/// Returns the current holder of the lock at `path`, or `None` if the lock is free.
+pub(crate) fn lock_holder(path: &Path) -> Option<LockHolder> {
     let file = File::open(path).ok()?;
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| signature(path))
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| read_holder(path))
 }
 
-/// Sleeps until nobody holds the lock at `path`, and costs nothing meanwhile: the kernel wakes whoever waits.
-pub fn await_free(path: &Path) {
-    // One that is not there, or may not be read, is held by nobody that could be waited for.
+/// Blocks, without polling, until the lock at `path` is free.
+pub(crate) fn wait_until_free(path: &Path) {
+    // A lock that cannot be opened has no holder that we could wait for.
     let Ok(file) = File::open(path) else { return };
     while file
         .lock_shared()
@@ -102,7 +111,7 @@ pub fn await_free(path: &Path) {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // Not emptied here: another may hold it and have signed it.
+    // Not truncated: another process may hold the lock and have written its entry.
     OpenOptions::new()
         .read(true)
         .write(true)
@@ -112,22 +121,24 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-pub(super) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let ours = file.metadata()?;
+/// Whether `path` still names this open file.
+pub(super) fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
+    let opened = file.metadata()?;
     match fs::metadata(path) {
-        Ok(there) => Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino())),
+        Ok(current) => Ok((opened.dev(), opened.ino()) == (current.dev(), current.ino())),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(e) => Err(e),
     }
 }
 
-fn sign(file: &mut File, holder: &Holder) -> io::Result<()> {
+fn write_holder(file: &mut File, holder: &LockHolder) -> io::Result<()> {
     file.set_len(0)?;
     file.write_all(&serde_json::to_vec(holder)?)
 }
 
-/// A holder may be between locking and signing: an unreadable signature is an unknown holder.
-fn signature(path: &Path) -> Holder {
+/// Reads the holder's entry. It is the default value if it cannot be parsed: the holder may not have
+/// written it yet.
+fn read_holder(path: &Path) -> LockHolder {
     fs::read(path)
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())

@@ -1,38 +1,43 @@
-//! What has happened? A loop's directory: its lock, journal, inbox, cache and iterations.
+//! Reads and writes the state directory and the loops in it: journal, inbox, locks, cache and bus.
 //!
-//! The journal is the only truth, and only who holds the [`Lock`] may write it. Everyone else reads a
-//! [`View`] of it and speaks through the [`inbox`]. Nothing here decides, and no journal line is rewritten.
+//! The journal is the only source of truth about a loop, and only the holder of the loop's
+//! [`FileLock`] may append to it. Other processes read a [`LoopView`] of it and send requests through
+//! the [`inbox`]. Journal lines are never rewritten, and nothing in this module decides what a loop
+//! does next.
 
-pub mod bus;
-pub mod cache;
-pub mod children;
-pub mod dir;
+pub(crate) mod bus;
+pub(crate) mod cache;
+pub(crate) mod children;
+pub(crate) mod derived_files;
+pub(crate) mod dir;
 mod disk_reserve;
 mod error;
 mod fold;
 mod heartbeat;
-pub mod home;
-pub mod inbox;
-pub mod journal;
-mod line;
-pub mod lock;
+pub(crate) mod inbox;
+pub(crate) mod journal;
+mod journal_line;
+pub(crate) mod lock;
+pub(crate) mod log_tail;
 mod name;
-pub mod pending;
+pub(crate) mod pending;
+pub(crate) mod state_dir;
 
 #[cfg(test)]
 mod tests;
 
-pub use bus::{Bus, Post};
-pub use cache::View;
-pub use dir::LoopDir;
-pub use error::Error;
-pub use heartbeat::Pulse;
-pub use home::{Home, valid_name};
-pub use inbox::Message;
-pub use journal::{Header, Journal, Line, Opened};
-pub use line::rfc3339;
-pub use lock::{Holder, Lock, await_free, holder, last_holder};
-pub use pending::{event_of, view_with_inbox};
+pub(crate) use bus::{Bus, BusMessage};
+pub(crate) use cache::LoopView;
+pub(crate) use dir::LoopDir;
+pub(crate) use error::StoreError;
+pub(crate) use heartbeat::Heartbeat;
+pub use inbox::InboxMessage;
+pub(crate) use journal::{Journal, OpenedJournal};
+pub(crate) use journal_line::rfc3339;
+pub use journal_line::{JournalHeader, JournalLine};
+pub(crate) use lock::{FileLock, LockHolder, last_lock_holder, lock_holder, wait_until_free};
+pub(crate) use name::is_valid_name;
+pub(crate) use pending::{event_from_message, view_with_inbox};
+pub(crate) use state_dir::StateDir;
 
-/// What can go wrong in this room is one small enum.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;

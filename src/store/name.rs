@@ -1,10 +1,10 @@
-//! What a loop may be called, and which name was probably meant.
+//! Validates, derives and suggests loop names.
 
-/// Room for `-` and a number after a slug.
-const SLUG: usize = 50;
+/// The maximum length of a slug, which leaves space for `-` and a number.
+const SLUG_MAX: usize = 50;
 
-/// Whether a loop may be called this: `[a-z0-9][a-z0-9_-]{0,62}`.
-pub fn valid_name(name: &str) -> bool {
+/// Whether a loop may have this name: `[a-z0-9][a-z0-9_-]{0,62}`.
+pub(crate) fn is_valid_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = name.as_bytes();
     bytes.len() <= 63
@@ -12,10 +12,10 @@ pub fn valid_name(name: &str) -> bool {
         && bytes.iter().all(|&b| plain(b) || b == b'_' || b == b'-')
 }
 
-/// The beginning of a valid name, made of any words.
-pub(super) fn slug(words: &str) -> String {
+/// Turns any text into the beginning of a valid name.
+pub(super) fn slug(text: &str) -> String {
     let mut slug = String::new();
-    for c in words.chars().map(|c| c.to_ascii_lowercase()) {
+    for c in text.chars().map(|c| c.to_ascii_lowercase()) {
         match c {
             'a'..='z' | '0'..='9' => slug.push(c),
             '_' if !slug.is_empty() => slug.push(c),
@@ -23,7 +23,7 @@ pub(super) fn slug(words: &str) -> String {
             _ => {}
         }
     }
-    slug.truncate(SLUG);
+    slug.truncate(SLUG_MAX);
     slug.truncate(slug.trim_end_matches(['-', '_']).len());
     if slug.is_empty() {
         "loop".to_owned()
@@ -32,11 +32,11 @@ pub(super) fn slug(words: &str) -> String {
     }
 }
 
-/// The name nearest to `asked`, if at most two slips of the finger lie between them.
-pub(super) fn nearest(asked: &str, names: &[String]) -> Option<String> {
+/// Returns the name closest to `wanted`, if they differ by at most two typos.
+pub(super) fn nearest(wanted: &str, names: &[String]) -> Option<String> {
     names
         .iter()
-        .map(|name| (strsim::osa_distance(asked, name), name))
+        .map(|name| (strsim::osa_distance(wanted, name), name))
         .filter(|(distance, name)| *distance <= 2 && *distance < name.chars().count())
         .min()
         .map(|(_, name)| name.clone())

@@ -1,15 +1,16 @@
-//! What a loop will be as soon as its runner reads what was said to it.
+//! Applies unread inbox messages to a loop's view, as the runner is about to do.
 
-use super::{LoopDir, Message, Result, View, cache, inbox};
-use crate::engine::event::Door;
+use super::{InboxMessage, LoopDir, LoopView, Result, cache, inbox};
+use crate::engine::event::RequestSource;
 use crate::engine::{Event, Now};
 
-/// What has happened and what was asked for since, so that a pause shows before the runner has noticed it.
-pub fn view_with_inbox(dir: &LoopDir) -> Result<View> {
+/// Reads a loop's state with the unread messages in its inbox applied. A pause, for example, shows
+/// before the runner has read the request.
+pub(crate) fn view_with_inbox(dir: &LoopDir) -> Result<LoopView> {
     let mut view = cache::read(dir)?;
     let wall_ms = jiff::Timestamp::now().as_millisecond();
     for (message, offset) in inbox::read(dir, view.state.inbox_offset)? {
-        if let Some(event) = event_of(message, offset) {
+        if let Some(event) = event_from_message(message, offset) {
             view.state.step(
                 Now {
                     wall_ms,
@@ -22,18 +23,18 @@ pub fn view_with_inbox(dir: &LoopDir) -> Result<View> {
     Ok(view)
 }
 
-/// The event that a message is, once the inbox is read up to `offset`. What cannot be understood is none.
-pub fn event_of(message: Message, offset: u64) -> Option<Event> {
+/// Returns the event for a message that ends at `offset` in the inbox, or `None` for an unknown one.
+pub(crate) fn event_from_message(message: InboxMessage, offset: u64) -> Option<Event> {
     let inbox = Some(offset);
     match message {
-        Message::Asked { wish } => Some(Event::Asked {
-            wish,
-            by: Door::Inbox,
+        InboxMessage::Asked { request } => Some(Event::Asked {
+            request,
+            by: RequestSource::Inbox,
             inbox,
         }),
-        Message::Answered { text } => Some(Event::Answered { text, inbox }),
-        Message::Changed { limit } => Some(Event::Changed { limit, inbox }),
-        Message::Hurried => Some(Event::Hurried { inbox }),
-        Message::Unknown => None,
+        InboxMessage::Answered { text } => Some(Event::Answered { text, inbox }),
+        InboxMessage::Changed { limit } => Some(Event::Changed { limit, inbox }),
+        InboxMessage::Hurried => Some(Event::Hurried { inbox }),
+        InboxMessage::Unknown => None,
     }
 }

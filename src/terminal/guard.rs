@@ -1,6 +1,6 @@
-//! A person's own terminal, lent to an agent: its keys go there, and it is given back as it was.
+//! Hands the user's own terminal to an agent: keys go to the agent, and the terminal is restored afterwards.
 
-use crate::process::pty::Size;
+use crate::process::pty::ScreenSize;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, getpgid, getpgrp, getppid};
 use rustix::stdio::{stdin, stdout};
@@ -10,15 +10,15 @@ use rustix::termios::{
 };
 use std::os::fd::BorrowedFd;
 
-/// A terminal that passes every key on while this lives.
-pub(crate) struct Loan {
+/// Keeps the terminal in raw mode and in our process group. Dropping it restores both.
+pub(crate) struct TerminalGuard {
     before: Termios,
     group: Pid,
 }
 
-impl Loan {
-    /// Takes the terminal of standard input, if this loop is what a person sees there: behind a shell's prompt the
-    /// keys are meant for that.
+impl TerminalGuard {
+    /// Takes the terminal on standard input if this loop is in its foreground. Otherwise the keys belong to a
+    /// shell.
     pub(crate) fn take() -> Option<Self> {
         let group = tcgetpgrp(stdin()).ok()?;
         let warden = getpgid(getppid()).ok();
@@ -26,29 +26,28 @@ impl Loan {
             return None;
         }
         let before = tcgetattr(stdin()).ok()?;
-        // Only the group in front may read.
+        // Only the foreground group may read.
         tcsetpgrp(stdin(), getpgrp()).ok()?;
-        let loan = Self { before, group };
-        let mut raw = loan.before.clone();
+        let guard = Self { before, group };
+        let mut raw = guard.before.clone();
         raw.make_raw();
         tcsetattr(stdin(), OptionalActions::Now, &raw).ok()?;
-        // What came in between was for nobody: a terminal may answer what the last agent asked when that is gone.
+        // Discard late answers of the terminal to queries of the previous agent.
         let _ = tcflush(stdin(), QueueSelector::IFlush);
-        Some(loan)
+        Some(guard)
     }
 
-    /// How large it is.
-    pub(crate) fn size() -> Option<Size> {
+    pub(crate) fn size() -> Option<ScreenSize> {
         let size = tcgetwinsize(stdout()).ok()?;
-        Size::new(size.ws_row, size.ws_col)
+        ScreenSize::new(size.ws_row, size.ws_col)
     }
 
-    /// What to poll.
+    /// Readable when a key was pressed.
     pub(crate) fn fd() -> BorrowedFd<'static> {
         stdin()
     }
 
-    /// The keys that were pressed since the last time; none if the terminal has gone away.
+    /// The keys pressed since the last call. `None` if the terminal is gone.
     pub(crate) fn read(buffer: &mut [u8]) -> Option<&[u8]> {
         let mut fds = [PollFd::from_borrowed_fd(stdin(), PollFlags::IN)];
         let now = Timespec {
@@ -67,9 +66,9 @@ impl Loan {
     }
 }
 
-impl Drop for Loan {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
-        // Keys that the agent did not take are not the shell's.
+        // Keys the agent did not read are not meant for the shell.
         let _ = tcflush(stdin(), QueueSelector::IFlush);
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
         let _ = tcsetpgrp(stdin(), self.group);

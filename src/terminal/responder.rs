@@ -1,33 +1,33 @@
-//! What a terminal answers by itself when a program asks, and what it remembers of rows that scrolled away.
+//! Answers the queries programs send to their terminal, and keeps the text that scrolled off the screen.
 
-use crate::engine::signals::TAIL;
+use crate::engine::signals::TAIL_BYTES;
 use vt100::capture::{BasicFormattedCaptureState, RowContents, basic_formatted_to_plain};
 use vt100::{Callbacks, Screen};
 
-/// Hears what a screen by itself does not show.
+/// Callbacks of the emulator for what its screen does not hold.
 #[derive(Default)]
-pub(crate) struct Listener {
-    /// What the program is to be told.
+pub(crate) struct Responder {
+    /// Bytes to send to the program.
     pub(crate) answers: Vec<u8>,
-    /// The end of what scrolled away.
+    /// The end of the text that scrolled off the screen.
     pub(crate) past: String,
-    /// How much has scrolled away in all.
+    /// Total bytes that scrolled off the screen.
     pub(crate) scrolled: usize,
-    /// Whether the last row goes on in the next.
+    /// Whether the last row continues in the next.
     pub(crate) seam: BasicFormattedCaptureState,
 }
 
-impl Listener {
-    fn say(&mut self, text: &str) {
+impl Responder {
+    fn answer(&mut self, text: &str) {
         self.answers.extend_from_slice(text.as_bytes());
     }
 
-    /// Remembers a text, and forgets what is too old to count.
+    /// Appends text to the history, and drops what is older than signals are read from.
     pub(crate) fn remember(&mut self, text: &str) {
         self.scrolled += text.len();
         self.past.push_str(text);
-        if self.past.len() > 2 * TAIL {
-            let cut = self.past.len() - TAIL;
+        if self.past.len() > 2 * TAIL_BYTES {
+            let cut = self.past.len() - TAIL_BYTES;
             let cut = (cut..cut + 4)
                 .find(|at| self.past.is_char_boundary(*at))
                 .unwrap_or(cut);
@@ -36,7 +36,7 @@ impl Listener {
     }
 }
 
-impl Callbacks for Listener {
+impl Callbacks for Responder {
     fn unhandled_csi(
         &mut self,
         screen: &mut Screen,
@@ -53,24 +53,26 @@ impl Callbacks for Listener {
         let (row, column) = screen.cursor_position();
         let (rows, columns) = screen.size();
         match (first, second, param, c) {
-            (None, None, 0, 'c') => self.say("\x1b[?62;22c"),
-            (Some(b'>'), None, 0, 'c') => self.say("\x1b[>0;10;0c"),
-            (None, None, 5, 'n') => self.say("\x1b[0n"),
-            (None, None, 6, 'n') => self.say(&format!("\x1b[{};{}R", row + 1, column + 1)),
-            (Some(b'?'), None, 6, 'n') => self.say(&format!("\x1b[?{};{}R", row + 1, column + 1)),
-            (Some(b'?'), Some(b'$'), mode, 'p') => {
-                self.say(&format!("\x1b[?{mode};{}$y", standing(screen, mode)));
+            (None, None, 0, 'c') => self.answer("\x1b[?62;22c"),
+            (Some(b'>'), None, 0, 'c') => self.answer("\x1b[>0;10;0c"),
+            (None, None, 5, 'n') => self.answer("\x1b[0n"),
+            (None, None, 6, 'n') => self.answer(&format!("\x1b[{};{}R", row + 1, column + 1)),
+            (Some(b'?'), None, 6, 'n') => {
+                self.answer(&format!("\x1b[?{};{}R", row + 1, column + 1))
             }
-            (Some(b'>'), None, 0, 'q') => self.say("\x1bP>|ralph\x1b\\"),
+            (Some(b'?'), Some(b'$'), mode, 'p') => {
+                self.answer(&format!("\x1b[?{mode};{}$y", mode_value(screen, mode)));
+            }
+            (Some(b'>'), None, 0, 'q') => self.answer("\x1bP>|ralph\x1b\\"),
             (None, None, 14, 't') => {
-                self.say(&format!(
+                self.answer(&format!(
                     "\x1b[4;{};{}t",
                     16 * u32::from(rows.get()),
                     8 * u32::from(columns.get())
                 ));
             }
-            (None, None, 18, 't') => self.say(&format!("\x1b[8;{rows};{columns}t")),
-            // Nothing is the answer of a terminal that does not know the question, as of how keys are told apart.
+            (None, None, 18, 't') => self.answer(&format!("\x1b[8;{rows};{columns}t")),
+            // A terminal does not answer queries it does not know, such as those for keyboard protocols.
             _ => {}
         }
     }
@@ -78,12 +80,12 @@ impl Callbacks for Listener {
     fn unhandled_osc(&mut self, _: &mut Screen, params: &[&[u8]]) {
         let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<u8>().ok();
         match params {
-            [b"10", b"?"] => self.say("\x1b]10;rgb:d0d0/d0d0/d0d0\x1b\\"),
-            [b"11", b"?"] => self.say("\x1b]11;rgb:0000/0000/0000\x1b\\"),
+            [b"10", b"?"] => self.answer("\x1b]10;rgb:d0d0/d0d0/d0d0\x1b\\"),
+            [b"11", b"?"] => self.answer("\x1b]11;rgb:0000/0000/0000\x1b\\"),
             [b"4", index, b"?"] => {
                 if let Some(index) = number(index) {
-                    let [red, green, blue] = colour(index);
-                    self.say(&format!(
+                    let [red, green, blue] = palette_color(index);
+                    self.answer(&format!(
                         "\x1b]4;{index};rgb:{red:02x}{red:02x}/{green:02x}{green:02x}/{blue:02x}{blue:02x}\x1b\\"
                     ));
                 }
@@ -94,15 +96,15 @@ impl Callbacks for Listener {
 
     fn on_scroll(&mut self, row: RowContents<'_>, _: bool) {
         let mut text = String::new();
-        // Writing into memory does not fail.
+        // Writing to a string does not fail.
         let _ = row.write_formatted_basic(&mut text, &mut self.seam);
         let plain: String = basic_formatted_to_plain(&text).collect();
         self.remember(&plain);
     }
 }
 
-/// Whether a mode is on (1) or off (2), or unknown (0).
-fn standing(screen: &Screen, mode: u16) -> u8 {
+/// The DECRPM value of a mode: 1 set, 2 reset, 0 unknown.
+fn mode_value(screen: &Screen, mode: u16) -> u8 {
     let on = match mode {
         1 => screen.application_cursor(),
         25 => !screen.hide_cursor(),
@@ -113,8 +115,8 @@ fn standing(screen: &Screen, mode: u16) -> u8 {
     if on { 1 } else { 2 }
 }
 
-/// What most terminals show for a colour of the palette.
-fn colour(index: u8) -> [u8; 3] {
+/// The RGB value most terminals use for a palette color.
+fn palette_color(index: u8) -> [u8; 3] {
     match index {
         7 => [0xc0; 3],
         8 => [0x80; 3],

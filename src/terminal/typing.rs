@@ -1,9 +1,9 @@
-//! How a text is typed at a terminal: pasted where the program can tell, and with nothing in it that is a key.
+//! Encodes text to type into a terminal: as a bracketed paste where the program supports it, without control characters.
 
 use std::fmt::Write;
 
-/// A text without what a terminal would take for a key or a command: each control shows as its picture.
-pub(crate) fn harmless(text: &str) -> String {
+/// Replaces control characters, which a terminal would treat as keys, by their visible symbols.
+pub(crate) fn escape_controls(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let mut out = String::with_capacity(text.len());
     for c in text.trim_end_matches('\n').chars() {
@@ -19,9 +19,9 @@ pub(crate) fn harmless(text: &str) -> String {
     out
 }
 
-/// The keys that put a text in. The key that sends it comes later.
+/// The bytes that type a text, without the Enter that submits it.
 pub(crate) fn keys(text: &str, bracketed: bool) -> Vec<u8> {
-    let text = harmless(text);
+    let text = escape_controls(text);
     let mut out = String::with_capacity(text.len() + 12);
     let _ = if bracketed {
         write!(out, "\x1b[200~{text}\x1b[201~")
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_be_a_key_is_a_picture() {
+    fn control_characters_become_visible_symbols() {
         for (text, typed) in [
             (
                 "two\nlines\tand \"quotes\" 'é日'\n",
@@ -47,12 +47,12 @@ mod tests {
             ("\x03\x04\x1a\x7f\u{9b}2J", "␃␄␚␡\u{fffd}2J"),
             ("", ""),
         ] {
-            assert_eq!(harmless(text), typed, "{text:?}");
+            assert_eq!(escape_controls(text), typed, "{text:?}");
         }
     }
 
     #[test]
-    fn a_paste_has_its_brackets_where_the_program_knows_them() {
+    fn a_paste_is_bracketed_where_the_program_supports_it() {
         assert_eq!(keys("a\n", true), b"\x1b[200~a\x1b[201~");
         assert_eq!(keys("a\n", false), b"a");
     }

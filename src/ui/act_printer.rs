@@ -1,110 +1,112 @@
-//! What an agent does, line by line: its words as text, and one line for each tool that it used.
+//! Prints an agent's acts line by line: its text, and one line per tool call.
 
-use super::text_stream::Stream;
-use super::{Paint, columns, fit, one_line, paint, rest_text};
+use super::gutter::GutterWriter;
+use super::{TextStyle, display_width, one_line, rest_text, styled, truncate_to_width};
 use crate::engine::Act;
 use jiff::Timestamp;
 
-/// Turns acts into lines behind a gutter.
-pub struct Deeds {
-    words: Stream,
+/// Formats acts as lines behind a gutter.
+pub(crate) struct ActPrinter {
+    text: GutterWriter,
     gutter: String,
-    /// The columns beside the gutter.
-    room: usize,
-    colour: bool,
-    /// Whether its stream is shown as it is.
+    /// The columns available beside the gutter.
+    width: usize,
+    color: bool,
+    /// Whether raw output is shown instead of the decoded acts.
     raw: bool,
-    /// Whether there is a stream that is shown so.
-    streams: bool,
-    /// The tool that is at work.
-    doing: Option<String>,
+    /// Whether raw output has been seen.
+    has_raw_output: bool,
+    running_tool: Option<String>,
 }
 
-impl Deeds {
-    /// Lines behind this gutter.
-    pub fn new(gutter: &str, colour: bool, raw: bool) -> Self {
-        let (words, gutter) = (Stream::new(gutter), gutter.to_owned());
+impl ActPrinter {
+    pub(crate) fn new(gutter: &str, color: bool, raw: bool) -> Self {
+        let (text, gutter) = (GutterWriter::new(gutter), gutter.to_owned());
         Self {
-            words,
+            text,
             gutter,
-            room: usize::MAX,
-            colour,
+            width: usize::MAX,
+            color,
             raw,
-            streams: false,
-            doing: None,
+            has_raw_output: false,
+            running_tool: None,
         }
     }
 
-    /// Keeps lines to so many columns.
-    pub fn wrap(&mut self, room: usize) {
-        self.room = room;
-        self.words.wrap(room);
+    /// Sets the number of columns available beside the gutter.
+    pub(crate) fn set_width(&mut self, width: usize) {
+        self.width = width;
+        self.text.set_width(width);
     }
 
-    /// Takes an act; appends the lines that are complete by now.
-    pub fn act(&mut self, act: &Act<'_>, out: &mut Vec<u8>) {
+    /// Appends the lines that `act` completes.
+    pub(crate) fn print(&mut self, act: &Act<'_>, out: &mut Vec<u8>) {
         match act {
-            Act::Raw(bytes) if self.raw => {
-                self.streams = true;
-                self.words.feed(bytes, out);
+            Act::RawOutput(bytes) if self.raw => {
+                self.has_raw_output = true;
+                self.text.feed(bytes, out);
             }
-            _ if self.streams => {}
-            Act::Said(text) => self.words.feed(text.as_bytes(), out),
-            Act::BeganTool { name, about } => self.doing = Some(format!("{name} {about}")),
-            Act::UsedTool { name, about, ok } => {
-                self.doing = None;
-                let (mark, colour) = if *ok {
-                    ("✔", Paint::Green)
+            _ if self.has_raw_output => {}
+            Act::Text(text) => self.text.feed(text.as_bytes(), out),
+            Act::ToolStarted { name, about } => self.running_tool = Some(format!("{name} {about}")),
+            Act::ToolFinished { name, about, ok } => {
+                self.running_tool = None;
+                let (mark, style) = if *ok {
+                    ("✔", TextStyle::Green)
                 } else {
-                    ("✘", Paint::Red)
+                    ("✘", TextStyle::Red)
                 };
-                self.row(mark, colour, &format!("{name} {about}"), out);
+                self.row(mark, style, &format!("{name} {about}"), out);
             }
             Act::Retrying(why) => {
-                self.row("…", Paint::Yellow, &format!("trying again: {why}"), out)
+                self.row("…", TextStyle::Yellow, &format!("retrying: {why}"), out)
             }
             Act::NearLimit {
                 limit,
                 used,
                 until_ms,
             } => {
-                let words =
-                    rest_text::near(limit, *used, *until_ms, Timestamp::now().as_millisecond());
-                self.row("!", Paint::Yellow, &words, out);
+                let text = rest_text::near_limit(
+                    limit,
+                    *used,
+                    *until_ms,
+                    Timestamp::now().as_millisecond(),
+                );
+                self.row("!", TextStyle::Yellow, &text, out);
             }
-            Act::Noise(line) => self.row("·", Paint::Dim, line, out),
+            Act::SideOutput(line) => self.row("·", TextStyle::Dim, line, out),
             Act::Failed { why, .. } => {
-                self.doing = None;
+                self.running_tool = None;
                 let lines = why.lines().filter(|line| !one_line(line).trim().is_empty());
-                lines.for_each(|line| self.row("✘", Paint::Red, line, out));
+                lines.for_each(|line| self.row("✘", TextStyle::Red, line, out));
             }
-            Act::Finished(_) => self.doing = None,
+            Act::Finished(_) => self.running_tool = None,
             _ => {}
         }
     }
 
-    /// Appends what is left of a line that never ended.
-    pub fn flush(&mut self, out: &mut Vec<u8>) {
-        self.doing = None;
-        self.words.flush(out);
+    /// Appends the last line if it did not end with a newline.
+    pub(crate) fn flush(&mut self, out: &mut Vec<u8>) {
+        self.running_tool = None;
+        self.text.flush(out);
     }
 
-    /// What has not ended yet: the tool that is at work, or a line.
-    pub fn unfinished(&self) -> Option<String> {
-        self.doing
+    /// The running tool, or the line that has not ended yet.
+    pub(crate) fn unfinished(&self) -> Option<String> {
+        self.running_tool
             .as_deref()
-            .map(|doing| format!("▸ {}", one_line(doing)))
-            .or_else(|| self.words.unfinished())
+            .map(|tool| format!("▸ {}", one_line(tool)))
+            .or_else(|| self.text.unfinished())
     }
 
-    fn row(&mut self, mark: &str, colour: Paint, words: &str, out: &mut Vec<u8>) {
-        self.words.flush(out);
-        let words = fit(
-            &one_line(words),
-            self.room.saturating_sub(columns(mark) + 1),
+    fn row(&mut self, mark: &str, style: TextStyle, text: &str, out: &mut Vec<u8>) {
+        self.text.flush(out);
+        let text = truncate_to_width(
+            &one_line(text),
+            self.width.saturating_sub(display_width(mark) + 1),
         );
-        let mark = paint(mark, colour, self.colour);
-        out.extend_from_slice(format!("{}{mark} {words}\n", self.gutter).as_bytes());
+        let mark = styled(mark, style, self.color);
+        out.extend_from_slice(format!("{}{mark} {text}\n", self.gutter).as_bytes());
     }
 }
 
@@ -113,34 +115,34 @@ mod tests {
     use super::*;
 
     fn shown(raw: bool, acts: &[Act<'_>]) -> String {
-        let mut deeds = Deeds::new("| ", false, raw);
-        deeds.wrap(24);
+        let mut printer = ActPrinter::new("| ", false, raw);
+        printer.set_width(24);
         let mut out = Vec::new();
         for act in acts {
-            deeds.act(act, &mut out);
+            printer.print(act, &mut out);
         }
-        deeds.flush(&mut out);
+        printer.flush(&mut out);
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn words_are_text_and_each_tool_is_a_line() {
-        let tool = |about: &'static str, ok| Act::UsedTool {
+    fn text_is_printed_and_each_tool_call_is_one_line() {
+        let tool = |about: &'static str, ok| Act::ToolFinished {
             name: "Bash".into(),
             about: about.into(),
             ok,
         };
         let acts = [
-            Act::Said("I look.".into()),
-            Act::BeganTool {
+            Act::Text("I look.".into()),
+            Act::ToolStarted {
                 name: "Bash".into(),
                 about: "ls".into(),
             },
             tool("ls", true),
             tool("cargo test --workspace --all", false),
-            Act::Thought("hm".into()),
+            Act::Thinking("hm".into()),
             Act::Retrying("overloaded".into()),
-            Act::Noise("a\nwarning".into()),
+            Act::SideOutput("a\nwarning".into()),
             Act::Failed {
                 why: "no\u{1b}[2J login\n\n \u{1b}[0m\n".into(),
                 reason: None,
@@ -150,7 +152,7 @@ mod tests {
             "| I look.",
             "| ✔ Bash ls",
             "| ✘ Bash cargo test --wor…",
-            "| … trying again: overloa…",
+            "| … retrying: overloaded",
             "| · a warning",
             "| ✘ no login",
         ];
@@ -158,12 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_stream_is_shown_as_it_is() {
+    fn raw_output_replaces_decoded_acts() {
         let acts = [
-            Act::Raw(b"{\"a\":1}\n".as_slice().into()),
-            Act::Said("words".into()),
+            Act::RawOutput(b"{\"a\":1}\n".as_slice().into()),
+            Act::Text("text".into()),
         ];
         assert_eq!(shown(true, &acts), "| {\"a\":1}\n");
-        assert_eq!(shown(false, &acts), "| words\n");
+        assert_eq!(shown(false, &acts), "| text\n");
     }
 }

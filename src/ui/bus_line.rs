@@ -1,10 +1,10 @@
-//! How a message of a bus looks.
+//! Formats bus messages.
 
 use super::one_line;
-use crate::store::Post;
+use crate::store::BusMessage;
 
-/// A message in one line: `2026-11-16 01:05:10 note auth#3: the words`.
-pub fn line(post: &Post) -> String {
+/// A message in one line: `2026-11-16 01:05:10 note auth#3: the text`.
+pub(crate) fn line(post: &BusMessage) -> String {
     let time = post.time.parse::<jiff::Timestamp>().map(|at| {
         at.to_zoned(jiff::tz::TimeZone::system())
             .strftime("%Y-%m-%d %H:%M:%S")

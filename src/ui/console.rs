@@ -1,133 +1,128 @@
-//! What a person sees while a loop runs: the agent's words, ralph's lines, and one live line below.
+//! The console of a running loop: the agent's output, ralph's own lines, and a live line at the
+//! bottom.
 
-use super::act_printer::Deeds;
-use super::cost::Meter;
-use super::escape_filter::Glass;
+use super::act_printer::ActPrinter;
+use super::cost::IterationSpend;
+use super::escape_filter::EscapeFilter;
+use super::gutter::GutterWriter;
 use super::live_line;
-use super::live_line::{Moment, Times};
-use super::output_queue::{Pen, Reader};
-use super::output_tail::last_lines;
-use super::text_stream::Stream;
-use super::{Paint, columns, event_line, fit, one_line, paint};
+use super::live_line::{LiveStatus, TimeStyle};
+use super::output_queue::{OutputKind, OutputQueue};
+use super::tty::{in_foreground, is_dumb, use_color, width};
+use super::{TextStyle, display_width, event_line, one_line, styled, truncate_to_width};
 use crate::engine::plan::Scm;
 use crate::engine::{Act, Event, Phase, State};
-use crate::store::{Line, LoopDir};
+use crate::store::log_tail::last_lines;
+use crate::store::{JournalLine, LoopDir};
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::{Duration, Instant};
 
-/// What is shown.
+/// What the console shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Style {
-    /// Everything, as it comes.
+pub(crate) enum ConsoleMode {
+    /// Everything, as it happens.
     Full {
-        /// The agent's output too.
+        /// Include the agent's output.
         stream: bool,
-        /// Where that is a stream of events: as it is.
+        /// Show the agent's output without decoding it.
         raw: bool,
     },
-    /// The result alone.
+    /// Nothing while the loop runs; its result is printed at the end.
     Quiet,
-    /// One event a line.
+    /// One JSON event per line.
     Json,
 }
 
 /// The console of one runner.
-pub struct Console {
+pub(crate) struct Console {
     dir: LoopDir,
-    style: Style,
-    /// Whether there is a terminal that can take a line away again.
-    lively: bool,
-    colour: bool,
+    mode: ConsoleMode,
+    /// Whether standard output is a terminal on which lines can be erased.
+    is_interactive: bool,
+    color: bool,
     gutter: String,
-    deeds: Deeds,
-    /// What the running iteration has spent and used so far, as far as it tells.
-    meter: Meter,
-    /// What the live line says; empty while there is none.
-    words: String,
-    times: Times,
-    /// The live rows that were painted last.
-    painted: Vec<String>,
-    /// Those on the screen, each by its columns.
-    live: Vec<usize>,
-    began: Instant,
-    began_active_ms: u64,
-    /// Whether it was said that nobody reads.
-    warned: bool,
-    /// How a line ends: a terminal that is lent to an agent does not go to the margin by itself.
-    ending: &'static str,
-    /// The agent's screen, while it is the one that is seen.
-    glass: Option<Glass>,
-    /// What is said when that is gone.
-    held: Vec<u8>,
-    pen: Pen,
+    acts: ActPrinter,
+    spend: IterationSpend,
+    /// The text of the live line; empty if there is none.
+    live_text: String,
+    time_style: TimeStyle,
+    /// The live rows that were drawn last.
+    drawn: Vec<String>,
+    /// The widths of the live rows that are on the screen.
+    drawn_widths: Vec<usize>,
+    last_event: Instant,
+    has_warned_closed: bool,
+    /// What ends a line: a terminal in raw mode also needs a carriage return.
+    line_end: &'static str,
+    /// The filter for the agent's screen, while that covers the terminal.
+    screen: Option<EscapeFilter>,
+    /// Output to print once the agent's screen is gone.
+    deferred: Vec<u8>,
+    output: OutputQueue,
 }
 
-/// A denial is shown in so many columns.
-const DENIAL: usize = 200;
+/// The maximum width of a denial.
+const DENIAL_WIDTH: usize = 200;
 
-/// The live line moves on this often.
+/// How often the live line is redrawn.
 const TICK: Duration = Duration::from_secs(1);
 
 impl Console {
-    /// A console for this loop.
-    pub fn new(dir: &LoopDir, style: Style) -> Self {
-        let terminal = stdout().is_terminal();
-        let (lively, colour) = (terminal && !is_dumb(), colours());
-        let gutter = if lively {
-            paint("  │ ", Paint::Dim, colour)
+    pub(crate) fn new(dir: &LoopDir, mode: ConsoleMode) -> Self {
+        let is_terminal = stdout().is_terminal();
+        let (is_interactive, color) = (is_terminal && !is_dumb(), use_color());
+        let gutter = if is_interactive {
+            styled("  │ ", TextStyle::Dim, color)
         } else {
             "  | ".to_owned()
         };
-        let reader = match style {
-            Style::Json => Reader::Events,
-            _ if terminal => Reader::Terminal,
-            _ => Reader::Pipe,
-        };
+        let output = OutputQueue::new(match mode {
+            ConsoleMode::Json => OutputKind::Events,
+            _ if is_terminal => OutputKind::Terminal,
+            _ => OutputKind::Pipe,
+        });
+        let raw = matches!(mode, ConsoleMode::Full { raw: true, .. });
         Self {
             dir: dir.clone(),
-            style,
-            lively,
-            colour,
-            deeds: Deeds::new(
-                &gutter,
-                colour,
-                matches!(style, Style::Full { raw: true, .. }),
-            ),
-            meter: Meter::default(),
+            mode,
+            is_interactive,
+            color,
+            acts: ActPrinter::new(&gutter, color, raw),
+            spend: IterationSpend::default(),
             gutter,
-            words: String::new(),
-            times: Times::Passing,
-            painted: Vec::new(),
-            live: Vec::new(),
-            began: Instant::now(),
-            began_active_ms: 0,
-            warned: false,
-            ending: "\n",
-            glass: None,
-            held: Vec::new(),
-            pen: if matches!(style, Style::Full { stream: true, .. }) {
-                Pen::new(reader)
+            live_text: String::new(),
+            time_style: TimeStyle::Elapsed,
+            drawn: Vec::new(),
+            drawn_widths: Vec::new(),
+            last_event: Instant::now(),
+            has_warned_closed: false,
+            line_end: "\n",
+            screen: None,
+            deferred: Vec::new(),
+            output: if matches!(mode, ConsoleMode::Full { stream: true, .. }) {
+                output
             } else {
-                Pen::new(reader).for_few_words()
+                output.for_little_output()
             },
         }
     }
 
-    /// The same in a window that nobody may look at: nothing is renewed that stays true.
-    pub fn in_window(self) -> Self {
+    /// For a background window, which may have no viewer: the live line shows clock times, so that
+    /// it need not be redrawn every second.
+    pub(crate) fn in_window(self) -> Self {
         Self {
-            times: Times::Standing,
+            time_style: TimeStyle::Clock,
             ..self
         }
     }
 
-    /// Shows what an event means.
-    pub fn event(&mut self, line: &Line, state: &State) {
-        (self.began, self.began_active_ms) = (Instant::now(), state.active_ms);
-        let lent = state.agent().terminal && self.mirrors();
-        self.ending = if lent { "\r\n" } else { "\n" };
-        match self.style {
-            Style::Json => {
+    /// Shows an event that has been applied to `state`.
+    pub(crate) fn event(&mut self, line: &JournalLine, state: &State) {
+        self.last_event = Instant::now();
+        let mirrors_agent = state.agent().terminal && self.can_mirror();
+        self.line_end = if mirrors_agent { "\r\n" } else { "\n" };
+        match self.mode {
+            ConsoleMode::Json => {
                 let text = format!(
                     "{{\"loop\":\"{}\",{}\n",
                     self.dir.name(),
@@ -135,58 +130,65 @@ impl Console {
                 );
                 self.show(text.as_bytes());
             }
-            Style::Quiet => {}
-            Style::Full { .. } => {
-                let mut out = Vec::new();
-                if matches!(line.event, Event::Ended { .. } | Event::Finished { .. }) {
-                    self.take_glass_away();
-                    self.deeds.flush(&mut out);
-                    self.meter = Meter::default();
-                }
-                for (words, colour) in event_line::lines(&line.event, state) {
-                    self.own_line(&words, colour, &mut out);
-                }
-                if matches!(line.event, Event::Started { .. }) && state.agent().terminal && !lent {
-                    let words = format!(
-                        "the agent has a terminal of its own; ralph logs {} shows it",
-                        self.dir.name()
-                    );
-                    self.own_line(&words, Paint::Dim, &mut out);
-                }
-                self.red_output(&line.event, state, &mut out);
-                if let Some(words) = event_line::begins(&line.event, state).filter(|_| !self.lively)
-                {
-                    self.own_line(&words, Paint::Dim, &mut out);
-                }
-                self.above(&out, state, None);
+            ConsoleMode::Quiet => {}
+            ConsoleMode::Full { .. } => {
+                let text = self.event_text(line, state, mirrors_agent);
+                self.live_text = self.live_line(state, None);
+                self.show(&text);
             }
         }
         if !matches!(
             state.phase,
             Phase::Ended(_) | Phase::Paused | Phase::Draining { .. }
         ) {
-            self.miss_the_reader();
+            self.warn_if_closed();
         }
     }
 
+    fn event_text(&mut self, line: &JournalLine, state: &State, mirrors_agent: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        if matches!(line.event, Event::Ended { .. } | Event::Finished { .. }) {
+            self.leave_screen();
+            self.acts.flush(&mut out);
+            self.spend = IterationSpend::default();
+        }
+        for (text, style) in event_line::lines(&line.event, state) {
+            self.own_line(&text, style, &mut out);
+        }
+        let started = matches!(line.event, Event::Started { .. });
+        if started && state.agent().terminal && !mirrors_agent {
+            let text = format!(
+                "the agent runs in its own terminal; ralph logs {} shows its output",
+                self.dir.name()
+            );
+            self.own_line(&text, TextStyle::Dim, &mut out);
+        }
+        self.failed_output(&line.event, state, &mut out);
+        let next = event_line::next_check(&line.event, state);
+        if let Some(text) = next.filter(|_| !self.is_interactive) {
+            self.own_line(&text, TextStyle::Dim, &mut out);
+        }
+        out
+    }
+
     /// Whether an agent's screen can be shown here.
-    pub fn mirrors(&self) -> bool {
-        self.lively && self.streams()
+    pub(crate) fn can_mirror(&self) -> bool {
+        self.is_interactive && self.shows_acts()
     }
 
-    /// A line in ralph's own name.
-    fn own_line(&self, words: &str, colour: Paint, out: &mut Vec<u8>) {
-        let head = paint(
+    /// Appends one of ralph's own lines.
+    fn own_line(&self, text: &str, style: TextStyle, out: &mut Vec<u8>) {
+        let prefix = styled(
             &format!("[ralph] {}:", self.dir.name()),
-            Paint::Dim,
-            self.colour,
+            TextStyle::Dim,
+            self.color,
         );
-        let words = paint(&one_line(words), colour, self.colour);
-        out.extend_from_slice(format!("{head} {words}{}", self.ending).as_bytes());
+        let text = styled(&one_line(text), style, self.color);
+        out.extend_from_slice(format!("{prefix} {text}{}", self.line_end).as_bytes());
     }
 
-    /// The end of what a red check or a failed task printed, and where the rest is.
-    fn red_output(&self, event: &Event, state: &State, out: &mut Vec<u8>) {
+    /// Appends the end of the output of a red check or a failed task, and the path of its log.
+    fn failed_output(&self, event: &Event, state: &State, out: &mut Vec<u8>) {
         let (log, guardrail) = match event {
             Event::Checked {
                 iteration,
@@ -198,228 +200,226 @@ impl Console {
                 };
                 (
                     self.dir.check_log(*iteration, &check.slug),
-                    check.guardrail(*iteration),
+                    check.guardrail_log(*iteration),
                 )
             }
             Event::Committed {
                 iteration,
                 task,
                 report,
-            } if !report.is_good() => (
-                self.dir.task_log(*iteration, *task),
-                Scm::guardrail(*iteration, *task),
+            } if !report.is_success() => (
+                self.dir.scm_task_log(*iteration, *task),
+                Scm::guardrail_log(*iteration, *task),
             ),
             _ => return,
         };
-        let mut stream = Stream::new(&self.gutter);
-        stream.wrap(room());
+        let mut writer = GutterWriter::new(&self.gutter);
+        writer.set_width(text_width());
         let (last, cut) = last_lines(&log);
-        stream.feed(&last, out);
-        stream.flush(out);
+        writer.feed(&last, out);
+        writer.flush(out);
         if cut {
-            self.own_line(&format!("all of it: {guardrail}"), Paint::Dim, out);
+            self.own_line(&format!("full output: {guardrail}"), TextStyle::Dim, out);
         }
     }
 
-    /// Shows what the agent did.
-    pub fn act(&mut self, act: &Act<'_>) {
+    /// Shows an act of the agent.
+    pub(crate) fn act(&mut self, act: &Act<'_>) {
         match act {
-            Act::Painted(bytes) => self.painted(bytes),
+            Act::TerminalOutput(bytes) => self.mirror(bytes),
             Act::Denied(line) => self.denied(line),
             act => {
-                self.meter.count(act);
-                self.done(act);
+                self.spend.add(act);
+                self.print_act(act);
             }
         }
     }
 
-    /// Said in ralph's own name: among an agent's many words it is easily missed.
+    /// Shows a denial as one of ralph's own lines: among the agent's output it is easily missed.
     fn denied(&mut self, line: &str) {
-        if matches!(self.style, Style::Full { .. }) && !self.pen.is_broken() {
+        if matches!(self.mode, ConsoleMode::Full { .. }) && !self.output.is_closed() {
             let mut out = Vec::new();
-            let line = fit(line, DENIAL);
+            let line = truncate_to_width(line, DENIAL_WIDTH);
             self.own_line(
-                &format!("the agent was not allowed: {line}"),
-                Paint::Yellow,
+                &format!("the agent was denied: {line}"),
+                TextStyle::Yellow,
                 &mut out,
             );
             self.show(&out);
         }
     }
 
-    /// Whether the agent's output is shown.
-    fn streams(&self) -> bool {
-        matches!(self.style, Style::Full { stream: true, .. })
+    fn shows_acts(&self) -> bool {
+        matches!(self.mode, ConsoleMode::Full { stream: true, .. })
     }
 
-    fn done(&mut self, act: &Act<'_>) {
-        if self.streams() && !self.pen.is_broken() {
+    fn print_act(&mut self, act: &Act<'_>) {
+        if self.shows_acts() && !self.output.is_closed() {
             let mut out = Vec::new();
-            self.deeds.wrap(room());
-            self.deeds.act(act, &mut out);
+            self.acts.set_width(text_width());
+            self.acts.print(act, &mut out);
             if !out.is_empty() {
                 self.show(&out);
-                self.miss_the_reader();
-            } else if self.times == Times::Standing {
-                self.renew();
+                self.warn_if_closed();
+            } else if self.time_style == TimeStyle::Clock {
+                self.redraw();
             }
         }
     }
 
-    /// The agent's screen takes the place of everything else.
-    fn painted(&mut self, bytes: &[u8]) {
-        if !self.mirrors() || self.pen.is_broken() || !in_foreground() {
+    /// Shows the agent's screen in place of everything else.
+    fn mirror(&mut self, bytes: &[u8]) {
+        if !self.can_mirror() || self.output.is_closed() || !in_foreground() {
             return;
         }
-        if self.glass.is_none() {
+        if self.screen.is_none() {
             self.erase();
         }
-        let shown = self.glass.get_or_insert_default().through(bytes);
-        self.pen.write("", &shown, "");
+        let shown = self.screen.get_or_insert_default().filter(bytes);
+        self.output.write("", &shown, "");
     }
 
-    /// Puts the terminal back, and says what was held back meanwhile.
-    fn take_glass_away(&mut self) {
-        if let Some(glass) = self.glass.take() {
-            let held = std::mem::take(&mut self.held);
-            self.pen.write("", &[glass.close(), held].concat(), "");
+    /// Restores the terminal after the agent's screen, and prints what was deferred.
+    fn leave_screen(&mut self) {
+        if let Some(screen) = self.screen.take() {
+            let deferred = std::mem::take(&mut self.deferred);
+            self.output
+                .write("", &[screen.restore(), deferred].concat(), "");
         }
     }
 
-    /// Renews the live line if it is not true any more; says when to do so again.
-    pub fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration> {
-        if !self.lively || !matches!(self.style, Style::Full { .. }) || self.pen.is_broken() {
+    /// Redraws the live line if it has changed; returns when to do so again.
+    pub(crate) fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration> {
+        let is_full = matches!(self.mode, ConsoleMode::Full { .. });
+        if !self.is_interactive || !is_full || self.output.is_closed() {
             return None;
         }
-        self.words = self.words_below(state, silent_for);
-        self.renew();
-        match self.times {
-            Times::Passing => Some(TICK),
-            Times::Standing if self.just_drains(state) => Some(TICK),
-            Times::Standing => live_line::silence_shows_in(silent_for),
+        self.live_text = self.live_line(state, silent_for);
+        self.redraw();
+        match self.time_style {
+            TimeStyle::Elapsed => Some(TICK),
+            TimeStyle::Clock if self.has_just_started_draining(state) => Some(TICK),
+            TimeStyle::Clock => live_line::idle_shown_in(silent_for),
         }
     }
 
-    /// Says something of importance that is no event.
-    pub fn warn(&mut self, words: &str) {
-        if self.glass.is_some() {
+    /// Shows a warning that is not an event.
+    pub(crate) fn warn(&mut self, message: &str) {
+        if self.screen.is_some() {
             let mut out = Vec::new();
-            self.own_line(words, Paint::Yellow, &mut out);
-            self.held.extend(out);
+            self.own_line(message, TextStyle::Yellow, &mut out);
+            self.deferred.extend(out);
             return;
         }
         self.erase();
-        warn(words, self.colour);
+        warn(message, self.color);
     }
 
-    /// Takes the live line away; nothing is shown after this.
-    pub fn close(&mut self) {
-        self.take_glass_away();
+    /// Removes the live line and flushes the output. Nothing may be shown afterwards.
+    pub(crate) fn close(&mut self) {
+        self.leave_screen();
         self.erase();
-        self.pen.close();
+        self.output.close();
     }
 
-    /// Paints the live rows anew if they say something else.
-    fn renew(&mut self) {
-        if self.rows() != self.painted {
+    fn redraw(&mut self) {
+        if self.live_rows() != self.drawn {
             self.show(b"");
         }
     }
 
-    fn above(&mut self, text: &[u8], state: &State, silent_for: Option<Duration>) {
-        self.words = self.words_below(state, silent_for);
-        self.show(text);
-    }
-
-    fn words_below(&self, state: &State, silent_for: Option<Duration>) -> String {
-        if self.just_drains(state)
+    fn live_line(&self, state: &State, silent_for: Option<Duration>) -> String {
+        if self.has_just_started_draining(state)
             || matches!(
                 state.phase,
-                Phase::Ended(_) | Phase::Paused | Phase::Waiting
+                Phase::Ended(_) | Phase::Paused | Phase::NotStarted
             )
         {
             return String::new();
         }
-        let moment = Moment {
-            since: self.began.elapsed(),
+        let status = LiveStatus {
+            since_event: self.last_event.elapsed(),
             silent_for,
-            spent: self.meter.words(state),
+            spend: self.spend.describe(state),
         };
-        live_line::words(self.dir.name(), state, moment, self.times)
+        live_line::text(self.dir.name(), state, status, self.time_style)
     }
 
-    /// Whether there are child loops shows a moment later: as a rule there is none.
-    fn just_drains(&self, state: &State) -> bool {
-        matches!(state.phase, Phase::Draining { .. }) && self.began.elapsed() < TICK / 2
+    /// Usually there are no child loops and draining ends at once, so it is not shown immediately.
+    fn has_just_started_draining(&self, state: &State) -> bool {
+        matches!(state.phase, Phase::Draining { .. }) && self.last_event.elapsed() < TICK / 2
     }
 
-    /// Puts a text above the live rows, and these anew. Behind another's prompt there are none.
+    /// Prints text above the live rows and redraws them. In the background of a shell there are
+    /// none.
     fn show(&mut self, text: &[u8]) {
-        if self.glass.is_some() {
-            self.held.extend_from_slice(text);
+        if self.screen.is_some() {
+            self.deferred.extend_from_slice(text);
             return;
         }
-        let live = self.lively && in_foreground();
-        if !live {
-            self.live.clear();
+        let can_draw = self.is_interactive && in_foreground();
+        if !can_draw {
+            self.drawn_widths.clear();
         }
-        let rows = if live { self.rows() } else { Vec::new() };
-        let columns = rows.iter().map(|row| columns(row)).collect();
-        let painted = match rows.split_last() {
-            Some((last, above)) => [above, &[paint(last, Paint::Bold, self.colour)]]
+        let rows = if can_draw {
+            self.live_rows()
+        } else {
+            Vec::new()
+        };
+        let widths = rows.iter().map(|row| display_width(row)).collect();
+        let live = match rows.split_last() {
+            Some((last, above)) => [above, &[styled(last, TextStyle::Bold, self.color)]]
                 .concat()
                 .join("\n"),
             None => String::new(),
         };
-        if self.pen.write(&self.erasing(), text, &painted) {
-            (self.live, self.painted) = (columns, rows);
+        if self.output.write(&self.erase_sequence(), text, &live) {
+            (self.drawn_widths, self.drawn) = (widths, rows);
         }
     }
 
-    /// Says once that nobody reads.
-    fn miss_the_reader(&mut self) {
-        if self.pen.is_broken() && !std::mem::replace(&mut self.warned, true) {
+    /// Warns once if the reader of standard output has gone.
+    fn warn_if_closed(&mut self) {
+        if self.output.is_closed() && !std::mem::replace(&mut self.has_warned_closed, true) {
             let name = self.dir.name();
             warn(
-                &format!(
-                    "nobody reads the output any more; the loop goes on (ralph status {name})"
-                ),
+                &format!("standard output was closed; the loop continues (ralph status {name})"),
                 false,
             );
         }
     }
 
-    /// What stands below: the line that the agent has not ended yet, and the live line.
-    fn rows(&self) -> Vec<String> {
-        if self.words.is_empty() {
+    /// The rows at the bottom: the agent's unfinished line, if any, and the live line.
+    fn live_rows(&self) -> Vec<String> {
+        if self.live_text.is_empty() {
             return Vec::new();
         }
-        let room = width().unwrap_or(80) - 1;
+        let width = width().unwrap_or(80) - 1;
         let unfinished = self
-            .deeds
+            .acts
             .unfinished()
-            .map(|text| fit(&format!("  │ {text}"), room));
+            .map(|text| truncate_to_width(&format!("  │ {text}"), width));
         unfinished
             .into_iter()
-            .chain([fit(&self.words, room)])
+            .chain([truncate_to_width(&self.live_text, width)])
             .collect()
     }
 
     fn erase(&mut self) {
-        let words = std::mem::take(&mut self.words);
+        let live_text = std::mem::take(&mut self.live_text);
         self.show(b"");
-        self.words = words;
+        self.live_text = live_text;
     }
 
-    /// What takes the live rows away, so that what comes next stands in their place. A terminal that became
-    /// narrower has broken them into more.
-    fn erasing(&self) -> String {
-        if self.live.is_empty() {
+    /// The escape sequences that erase the live rows. A terminal that became narrower has wrapped
+    /// them into more rows.
+    fn erase_sequence(&self) -> String {
+        if self.drawn_widths.is_empty() {
             return String::new();
         }
         let width = width().unwrap_or(80);
         let rows: usize = self
-            .live
+            .drawn_widths
             .iter()
             .map(|columns| columns.div_ceil(width).max(1))
             .sum();
@@ -427,48 +427,16 @@ impl Console {
     }
 }
 
-/// The columns of the terminal, if there is one.
-fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
-    Some(if size.ws_col == 0 {
-        80
-    } else {
-        usize::from(size.ws_col).max(2)
-    })
-}
-
-/// The columns beside the gutter, and one more that stays empty.
-fn room() -> usize {
+/// The columns beside the gutter; the last column of the terminal stays empty.
+fn text_width() -> usize {
     width().map_or(usize::MAX, |width| width.saturating_sub(5).max(8))
 }
 
-/// Whether the terminal is ours to paint on: the runner has a group of its own, and the warden, its parent,
-/// is who a shell knows. A terminal that belongs to no shell tells nothing, and is.
-fn in_foreground() -> bool {
-    let shown = rustix::termios::tcgetpgrp(stdout());
-    let ours = rustix::process::getpgid(rustix::process::getppid());
-    let own = rustix::process::getpgrp();
-    shown
-        .ok()
-        .zip(ours.ok())
-        .is_none_or(|(shown, ours)| shown == ours || shown == own)
-}
-
-fn warn(words: &str, colour: bool) {
-    let head = paint(
+fn warn(message: &str, color: bool) {
+    let prefix = styled(
         "ralph: warning:",
-        Paint::Yellow,
-        colour && stderr().is_terminal(),
+        TextStyle::Yellow,
+        color && stderr().is_terminal(),
     );
-    let _ = writeln!(stderr(), "{head} {}", one_line(words));
-}
-
-fn is_dumb() -> bool {
-    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
-}
-
-/// Whether colours are wanted on standard output.
-pub fn colours() -> bool {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    stdout().is_terminal() && !refused && !is_dumb()
+    let _ = writeln!(stderr(), "{prefix} {}", one_line(message));
 }

@@ -1,47 +1,48 @@
-//! An agent's screen as a person may see it: every byte but those that reach beyond it, and a clean end.
+//! Filters the escape sequences of an agent's screen before they reach the user's terminal.
 
 use std::collections::BTreeSet;
 
-/// Lets through what paints, keeps back what would reach the clipboard or the terminal around this one, and knows
-/// what has to be put back.
+/// Passes on what draws, drops what would reach the clipboard or an outer terminal, and remembers
+/// which terminal modes have to be restored.
 #[derive(Default)]
-pub struct Glass {
-    state: State,
-    /// The sequence that has begun.
+pub(super) struct EscapeFilter {
+    state: ParserState,
+    /// The bytes of the sequence read so far.
     sequence: Vec<u8>,
-    /// The modes that are not as they were: those that are on, and those of [`USUAL`] that are off.
+    /// The modes that differ from their defaults: those switched on, and those of [`ON_BY_DEFAULT`]
+    /// switched off.
     changed: BTreeSet<u16>,
-    /// How often the way in which keys are told was changed.
-    keyboards: usize,
+    /// How many keyboard protocols were pushed and not popped.
+    keyboard_modes: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum State {
+enum ParserState {
     #[default]
     Ground,
-    /// After the first byte of a control in two bytes.
-    Control,
+    /// After 0xC2, the first byte of a C1 control in UTF-8.
+    C1,
     Escape,
-    /// A sequence up to its last letter.
+    /// Inside a CSI sequence.
     Sequence,
-    /// A string up to its terminator, and whether the escape of that has come.
+    /// Inside a string (OSC, DCS and the like); `escape` is set after an ESC, which may end it.
     String {
         escape: bool,
     },
 }
 
-/// Modes that are on by themselves: lines that wrap, and the cursor.
-const USUAL: [u16; 2] = [7, 25];
-/// The second screen, in its three spellings.
-const SECOND: [u16; 3] = [1049, 1047, 47];
-/// Commands to the terminal itself that are not passed on: the clipboard, and files.
-const KEPT_BACK: [u16; 4] = [52, 1337, 5113, 5522];
-/// A longer sequence is none.
-const SEQUENCE_MAX: usize = 64 * 1024;
+/// Modes that are on by default: line wrapping and the cursor.
+const ON_BY_DEFAULT: [u16; 2] = [7, 25];
+/// The alternate screen, in its three variants.
+const ALTERNATE_SCREEN: [u16; 3] = [1049, 1047, 47];
+/// OSC commands that are dropped: clipboard access and file transfer.
+const BLOCKED_OSC: [u16; 4] = [52, 1337, 5113, 5522];
+/// Longer sequences are dropped.
+const MAX_SEQUENCE: usize = 64 * 1024;
 
-impl Glass {
-    /// What may be shown of these bytes.
-    pub fn through(&mut self, bytes: &[u8]) -> Vec<u8> {
+impl EscapeFilter {
+    /// Returns the bytes that may reach the terminal.
+    pub(super) fn filter(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         for &byte in bytes {
             self.take(byte, &mut out);
@@ -49,51 +50,53 @@ impl Glass {
         out
     }
 
-    /// What puts a terminal back to where it was, on a line of its own.
-    pub fn close(&self) -> Vec<u8> {
-        let second = SECOND
+    /// Returns the sequences that restore the terminal and start a new line.
+    pub(super) fn restore(&self) -> Vec<u8> {
+        let alternate = ALTERNATE_SCREEN
             .iter()
             .filter(|mode| self.changed.contains(mode))
             .take(1);
-        let (usual, others): (Vec<u16>, Vec<u16>) = self
+        let (default_on, others): (Vec<u16>, Vec<u16>) = self
             .changed
             .iter()
-            .filter(|mode| !SECOND.contains(mode))
-            .partition(|mode| USUAL.contains(mode));
-        let off = second.chain(&others).map(|mode| format!("\x1b[?{mode}l"));
+            .filter(|mode| !ALTERNATE_SCREEN.contains(mode))
+            .partition(|mode| ON_BY_DEFAULT.contains(mode));
+        let off = alternate
+            .chain(&others)
+            .map(|mode| format!("\x1b[?{mode}l"));
         let mut out: String = off
-            .chain(usual.iter().map(|mode| format!("\x1b[?{mode}h")))
+            .chain(default_on.iter().map(|mode| format!("\x1b[?{mode}h")))
             .collect();
-        out.push_str(&"\x1b[<u".repeat(self.keyboards.min(16)));
-        // The whole screen scrolls again, and the cursor stays.
+        out.push_str(&"\x1b[<u".repeat(self.keyboard_modes.min(16)));
+        // Reset the scroll region without moving the cursor.
         out.push_str("\x1b7\x1b[r\x1b8\x1b[m\x1b(B\x1b>\r\n\x1b[J");
         out.into_bytes()
     }
 
     fn take(&mut self, byte: u8, out: &mut Vec<u8>) {
         match self.state {
-            State::Ground => match byte {
-                0x1b => self.begin(State::Escape, byte),
-                // Controls beyond ASCII, some of which begin a string: nobody needs them.
-                0xc2 => self.begin(State::Control, byte),
+            ParserState::Ground => match byte {
+                0x1b => self.start(ParserState::Escape, byte),
+                // C1 controls are dropped: some start a string, and none is needed.
+                0xc2 => self.start(ParserState::C1, byte),
                 _ => out.push(byte),
             },
-            State::Control => {
-                self.state = State::Ground;
+            ParserState::C1 => {
+                self.state = ParserState::Ground;
                 if !(0x80..0xa0).contains(&byte) {
                     out.push(0xc2);
                     self.take(byte, out);
                 }
             }
-            State::Escape => self.after_escape(byte, out),
-            State::Sequence => match byte {
-                0x1b => self.begin(State::Escape, byte),
+            ParserState::Escape => self.after_escape(byte, out),
+            ParserState::Sequence => match byte {
+                0x1b => self.start(ParserState::Escape, byte),
                 0x18 | 0x1a => self.drop(),
-                // It does what it does elsewhere, and is no part of the sequence.
+                // Terminals execute a control inside a sequence at once.
                 0x00..0x20 => out.push(byte),
                 0x40..0x7f => {
                     self.sequence.push(byte);
-                    self.note();
+                    self.track_modes();
                     self.pass(out);
                 }
                 0x7f => {}
@@ -101,21 +104,23 @@ impl Glass {
                     self.drop();
                     self.take(byte, out);
                 }
-                _ if self.sequence.len() > SEQUENCE_MAX => self.drop(),
+                _ if self.sequence.len() > MAX_SEQUENCE => self.drop(),
                 _ => self.sequence.push(byte),
             },
-            State::String { escape: true } if byte == b'\\' => self.end_string(b"\x1b\\", out),
-            // Whatever the terminal makes of a string that is cut short: it is not shown, and what comes is looked at.
-            State::String { escape: true } => {
-                self.begin(State::Escape, 0x1b);
+            ParserState::String { escape: true } if byte == b'\\' => {
+                self.end_string(b"\x1b\\", out)
+            }
+            // An escape that does not end the string starts a new sequence: drop the string.
+            ParserState::String { escape: true } => {
+                self.start(ParserState::Escape, 0x1b);
                 self.after_escape(byte, out);
             }
-            State::String { .. } => match byte {
+            ParserState::String { .. } => match byte {
                 0x07 if self.sequence.starts_with(b"\x1b]") => self.end_string(b"\x07", out),
                 0x18 | 0x1a => self.drop(),
-                0x1b => self.state = State::String { escape: true },
+                0x1b => self.state = ParserState::String { escape: true },
                 0x00..0x20 => {}
-                _ if self.sequence.len() < SEQUENCE_MAX => self.sequence.push(byte),
+                _ if self.sequence.len() < MAX_SEQUENCE => self.sequence.push(byte),
                 _ => {}
             },
         }
@@ -123,18 +128,18 @@ impl Glass {
 
     fn after_escape(&mut self, byte: u8, out: &mut Vec<u8>) {
         match byte {
-            // Another escape begins anew. What comes in between terminals do, or leave out, and go on.
+            // Another escape starts again; terminals ignore DEL and bytes beyond ASCII here.
             0x1b | 0x7f.. => {}
             0x18 | 0x1a => self.drop(),
             0x00..0x20 => out.push(byte),
             _ => {
                 self.sequence.push(byte);
                 match byte {
-                    b'[' => self.state = State::Sequence,
+                    b'[' => self.state = ParserState::Sequence,
                     b']' | b'P' | b'X' | b'^' | b'_' => {
-                        self.state = State::String { escape: false }
+                        self.state = ParserState::String { escape: false }
                     }
-                    // Others have further bytes, which paint nothing and are passed on as they come.
+                    // Other sequences may have further bytes, which are harmless by themselves.
                     _ => self.pass(out),
                 }
             }
@@ -142,7 +147,7 @@ impl Glass {
     }
 
     fn end_string(&mut self, end: &[u8], out: &mut Vec<u8>) {
-        if self.is_harmless() {
+        if self.is_allowed_string() {
             self.sequence.extend_from_slice(end);
             self.pass(out);
         } else {
@@ -150,7 +155,7 @@ impl Glass {
         }
     }
 
-    fn begin(&mut self, state: State, byte: u8) {
+    fn start(&mut self, state: ParserState, byte: u8) {
         self.sequence.clear();
         self.sequence.push(byte);
         self.state = state;
@@ -158,16 +163,16 @@ impl Glass {
 
     fn pass(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.sequence);
-        self.state = State::Ground;
+        self.state = ParserState::Ground;
     }
 
     fn drop(&mut self) {
         self.sequence.clear();
-        self.state = State::Ground;
+        self.state = ParserState::Ground;
     }
 
-    /// Whether a string is a command to the terminal itself, and none of those that are kept back.
-    fn is_harmless(&self) -> bool {
+    /// Whether the string is an OSC command that is not blocked.
+    fn is_allowed_string(&self) -> bool {
         let Some(command) = self.sequence.strip_prefix(b"\x1b]") else {
             return false;
         };
@@ -175,22 +180,22 @@ impl Glass {
             .iter()
             .position(|byte| !byte.is_ascii_digit())
             .unwrap_or(command.len());
-        // Some terminals count round and round: what is too large for a command's number may become any of them.
+        // In some terminals a large number overflows, and could turn into a blocked one.
         let Ok(number) = std::str::from_utf8(&command[..digits])
             .unwrap_or_default()
             .parse::<u16>()
         else {
             return false;
         };
-        // Controls beyond ASCII may end it, and begin another.
+        // A C1 control inside could end this string and start another.
         let controls = command
             .windows(2)
             .any(|pair| pair[0] == 0xc2 && (0x80..0xa0).contains(&pair[1]));
-        self.sequence.len() < SEQUENCE_MAX && !controls && !KEPT_BACK.contains(&number)
+        self.sequence.len() < MAX_SEQUENCE && !controls && !BLOCKED_OSC.contains(&number)
     }
 
-    /// Notes what a sequence changes that outlives the agent.
-    fn note(&mut self) {
+    /// Remembers the modes that the sequence changes.
+    fn track_modes(&mut self) {
         let Some((last, rest)) = self.sequence[2..].split_last() else {
             return;
         };
@@ -199,15 +204,15 @@ impl Glass {
                 let on = *last == b'h';
                 let modes = rest[1..].split(|byte| *byte == b';');
                 for mode in modes.filter_map(|mode| std::str::from_utf8(mode).ok()?.parse().ok()) {
-                    if on == USUAL.contains(&mode) {
+                    if on == ON_BY_DEFAULT.contains(&mode) {
                         self.changed.remove(&mode);
                     } else {
                         self.changed.insert(mode);
                     }
                 }
             }
-            (Some(b'>'), b'u') => self.keyboards += 1,
-            (Some(b'<'), b'u') => self.keyboards = self.keyboards.saturating_sub(1),
+            (Some(b'>'), b'u') => self.keyboard_modes += 1,
+            (Some(b'<'), b'u') => self.keyboard_modes = self.keyboard_modes.saturating_sub(1),
             _ => {}
         }
     }
@@ -217,14 +222,14 @@ impl Glass {
 mod tests {
     use super::*;
 
-    fn through(text: &str) -> String {
-        let whole = Glass::default().through(text.as_bytes());
+    fn filtered(text: &str) -> String {
+        let whole = EscapeFilter::default().filter(text.as_bytes());
         for size in 1..text.len() {
-            let mut glass = Glass::default();
+            let mut filter = EscapeFilter::default();
             let pieces: Vec<u8> = text
                 .as_bytes()
                 .chunks(size)
-                .flat_map(|piece| glass.through(piece))
+                .flat_map(|piece| filter.filter(piece))
                 .collect();
             assert_eq!(pieces, whole, "{text:?} in pieces of {size}");
         }
@@ -232,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn what_paints_goes_through_and_what_reaches_further_does_not() {
+    fn drawing_passes_and_clipboard_commands_are_dropped() {
         for same in [
             "plain é日\r\n",
             "\x1b[31mred\x1b[0m \x1b[2J\x1b[1;1H",
             "\x1b]0;title\x07\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\",
             "\x1b(B\x1b7\x1b8\x1bM",
         ] {
-            assert_eq!(through(same), same);
+            assert_eq!(filtered(same), same);
         }
         for (text, shown) in [
             ("a\x1b]52;c;aGk=\x07b", "ab"),
@@ -251,14 +256,14 @@ mod tests {
             ("a\u{9d}52;c;aGk=\u{9c}b", "a52;c;aGk=b"),
             ("a\x1b]5522;type=read\x1b\\b", "ab"),
         ] {
-            assert_eq!(through(text), shown, "{text:?}");
+            assert_eq!(filtered(text), shown, "{text:?}");
         }
     }
 
     #[test]
-    fn a_command_does_not_get_through_in_the_shadow_of_another() {
-        // Each is what some terminal takes for the clipboard's: an escape begins anew wherever it stands, and
-        // controls in the middle of a sequence are none of it.
+    fn a_blocked_command_cannot_hide_inside_another_sequence() {
+        // Some terminal understands each of these as a clipboard command: an escape starts a new
+        // sequence anywhere, and controls inside a sequence are not part of it.
         for (text, shown) in [
             ("a\x1b\x1b]52;c;aGk=\x07b", "ab"),
             ("a\x1b\n]52;c;aGk=\x07b", "a\nb"),
@@ -274,21 +279,21 @@ mod tests {
             ("a\x1b[3\u{9d}52;c;aGk=\x07b", "a52;c;aGk=\x07b"),
             ("a\x1bPx\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\b", "a\x1b\\b"),
         ] {
-            assert_eq!(through(text), shown, "{text:?}");
+            assert_eq!(filtered(text), shown, "{text:?}");
         }
         assert_eq!(
-            through("\x1b[3\n1mred"),
+            filtered("\x1b[3\n1mred"),
             "\n\x1b[31mred",
-            "a control there does what it does elsewhere"
+            "a control inside a sequence is executed at once"
         );
     }
 
     #[test]
-    fn at_the_end_everything_is_as_it_was() {
+    fn restoring_resets_every_changed_mode() {
         let end = |text: &str| {
-            let mut glass = Glass::default();
-            glass.through(text.as_bytes());
-            String::from_utf8(glass.close()).unwrap()
+            let mut filter = EscapeFilter::default();
+            filter.filter(text.as_bytes());
+            String::from_utf8(filter.restore()).unwrap()
         };
         let plain = "\x1b7\x1b[r\x1b8\x1b[m\x1b(B\x1b>\r\n\x1b[J";
         assert_eq!(end("hello"), plain);

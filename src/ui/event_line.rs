@@ -1,43 +1,45 @@
-//! What is said of an event, in plain words: one line, or none.
+//! The console lines for events.
 
-use super::{Paint, outcome_text, rest_text, scm_text, worktree_text};
-use crate::engine::event::{Change, CheckReport, Door, Notice, Wish};
-use crate::engine::failure::Kind;
-use crate::engine::format::{dollars, duration, of_limit, plural, processes};
-use crate::engine::outcome::{Limit, iterations};
+use super::{TextStyle, outcome_text, rest_text, scm_text, worktree_text};
+use crate::engine::event::{CheckReport, LimitChange, Notice, Request, RequestSource};
+use crate::engine::failure::FailureKind;
+use crate::engine::format::{
+    dollars, duration, iteration_count, plural, process_count, with_limit,
+};
+use crate::engine::outcome::Limit;
 use crate::engine::plan::{Approve, OnFail};
-use crate::engine::prompt::{how, how_red};
-use crate::engine::state::{How, Iteration};
+use crate::engine::prompt::{describe_end, describe_red_check};
+use crate::engine::iteration::{Iteration, IterationEnd};
 use crate::engine::{Event, Marker, Outcome, Phase, Plan, State};
 
-/// The words for an event that has just been judged.
-pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
-    let one = |words: String, paint: Paint| vec![(words, paint)];
+/// The lines for an event that has just been applied to `state`.
+pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
+    let one = |text: String, style: TextStyle| vec![(text, style)];
     match event {
         Event::Started { iteration, agent } => {
-            let number = state.place(*iteration);
-            let who = agent
+            let number = state.iteration_label(*iteration);
+            let agent = agent
                 .as_ref()
                 .map(|name| format!(" ({name})"))
                 .unwrap_or_default();
-            one(format!("starting iteration {number}{who}"), Paint::Bold)
+            one(
+                format!("starting iteration {number}{agent}"),
+                TextStyle::Bold,
+            )
         }
         Event::Ended { report, .. } => {
             let mut all = Vec::new();
-            if report.leftovers > 0 {
-                let many = processes(report.leftovers as usize);
+            if report.orphans > 0 {
+                let processes = process_count(report.orphans as usize);
                 all.push((
-                    format!("ended {many} that the agent had left behind"),
-                    Paint::Yellow,
+                    format!("ended {processes} left behind by the agent"),
+                    TextStyle::Yellow,
                 ));
             }
             if report.denied > 1 {
                 all.push((
-                    format!(
-                        "the agent was not allowed something {} times",
-                        report.denied
-                    ),
-                    Paint::Yellow,
+                    format!("the agent was denied permission {} times", report.denied),
+                    TextStyle::Yellow,
                 ));
             }
             all.extend(state.recent.back().map(|iteration| ended(iteration, state)));
@@ -51,96 +53,101 @@ pub fn lines(event: &Event, state: &State) -> Vec<(String, Paint)> {
             format!(
                 "{}check {}: {}{}",
                 if *iteration == 0 { "preflight " } else { "" },
-                check_words(state, *check),
+                check_command(state, *check),
                 verdict(report),
                 action(state, *check)
                     .filter(|_| !report.is_green())
                     .unwrap_or_default()
             ),
             if report.is_green() {
-                Paint::Green
+                TextStyle::Green
             } else {
-                Paint::Red
+                TextStyle::Red
             },
         ),
         Event::Committed { task, report, .. } => {
             scm_text::line(state, *task, report).into_iter().collect()
         }
         Event::Noticed { notice, .. } => noticed(*notice, state)
-            .map(|words| (words, Paint::Yellow))
+            .map(|text| (text, TextStyle::Yellow))
             .into_iter()
             .collect(),
-        Event::Asked { wish, by, .. } => asked(*wish, *by, state)
-            .map(|words| (words, Paint::Yellow))
+        Event::Asked { request, by, .. } => asked(*request, *by, state)
+            .map(|text| (text, TextStyle::Yellow))
             .into_iter()
             .collect(),
-        Event::Hurried { .. } => one("trying again now".into(), Paint::Dim),
-        Event::Answered { .. } => one("your words go into the next prompt".into(), Paint::Dim),
+        Event::Hurried { .. } => one("retrying now".into(), TextStyle::Dim),
+        Event::Answered { .. } => one(
+            "your message will be in the next prompt".into(),
+            TextStyle::Dim,
+        ),
         Event::Drained {
             waited, stopped, ..
         } => {
-            let line = |words: &str, names: &[String], paint| {
-                (!names.is_empty()).then(|| (format!("{words}: {}", names.join(", ")), paint))
+            let line = |text: &str, names: &[String], style| {
+                (!names.is_empty()).then(|| (format!("{text}: {}", names.join(", ")), style))
             };
             let lines = [
-                line("child loops are over", waited, Paint::Dim),
-                line("stopped child loops", stopped, Paint::Yellow),
+                line("child loops ended", waited, TextStyle::Dim),
+                line("stopped child loops", stopped, TextStyle::Yellow),
             ];
             lines.into_iter().flatten().collect()
         }
-        Event::Changed { limit, .. } => one(changed(limit), Paint::Dim),
-        Event::Stumbled { words, .. } => {
-            one(format!("the session's turn broke off: {words}"), Paint::Red)
-        }
+        Event::Changed { limit, .. } => one(changed(limit), TextStyle::Dim),
+        Event::TurnFailed { message, .. } => one(
+            format!("the session's turn failed: {message}"),
+            TextStyle::Red,
+        ),
         Event::Finished { .. } => state
             .outcome()
             .map(|outcome| finished(outcome, state))
             .unwrap_or_default(),
         Event::Opened { .. } => opened(&state.plan),
-        // A fault is the loop's ending, and is said there.
+        // A fault ends the loop; the line for its ending shows it.
         Event::Spawned { .. } | Event::Faulted { .. } | Event::Woke | Event::Unknown => {
             vec![]
         }
     }
 }
 
-/// What a person should know from the start.
-fn opened(plan: &Plan) -> Vec<(String, Paint)> {
-    let free = plan
+/// What to say when a loop is opened: unrestricted agents, billing and the worktree.
+fn opened(plan: &Plan) -> Vec<(String, TextStyle)> {
+    let unrestricted = plan
         .agents()
         .filter(|agent| agent.approve == Some(Approve::All));
-    let words = free.map(|agent| format!("{} may do everything without asking", agent.name));
-    let pays = plan.agents().filter_map(|agent| {
-        let words = pays(agent.payer.as_deref()?, &agent.held_back);
-        Some((format!("{} {words}", agent.name), Paint::Dim))
+    let unrestricted =
+        unrestricted.map(|agent| format!("{} may do anything without asking", agent.name));
+    let billing = plan.agents().filter_map(|agent| {
+        let text = billing_text(agent.payer.as_deref()?, &agent.held_back);
+        Some((format!("{} {text}", agent.name), TextStyle::Dim))
     });
-    let own = plan.worktree.as_ref().map(|own| {
+    let worktree = plan.worktree.as_ref().map(|worktree| {
         (
-            format!("worktree {}", worktree_text::place(own)),
-            Paint::Dim,
+            format!("worktree {}", worktree_text::location(worktree)),
+            TextStyle::Dim,
         )
     });
-    words
-        .map(|words| (words, Paint::Yellow))
-        .chain(pays)
-        .chain(own)
+    unrestricted
+        .map(|text| (text, TextStyle::Yellow))
+        .chain(billing)
+        .chain(worktree)
         .collect()
 }
 
-/// `works on its own login (~/.x); X_KEY is kept from it`
-pub fn pays(payer: &str, held_back: &[String]) -> String {
-    let held = match held_back {
+/// `uses its own login (~/.x); X_KEY is not passed to it`
+pub(crate) fn billing_text(payer: &str, held_back: &[String]) -> String {
+    let withheld = match held_back {
         [] => String::new(),
         keys => format!(
-            "; {} is kept from it (--allow-api-key lets it pay)",
+            "; {} is not passed to it (--allow-api-key passes it)",
             keys.join(", ")
         ),
     };
-    format!("works on {payer}{held}")
+    format!("uses {payer}{withheld}")
 }
 
-/// A check's command, marked as one.
-pub fn check_words(state: &State, check: usize) -> String {
+/// A check's command in backticks.
+pub(super) fn check_command(state: &State, check: usize) -> String {
     state
         .plan
         .proof
@@ -150,7 +157,7 @@ pub fn check_words(state: &State, check: usize) -> String {
         .unwrap_or_default()
 }
 
-/// How a red check's output enters the next prompt.
+/// How a red check's output enters the next prompt: ` (append)`.
 fn action(state: &State, check: usize) -> Option<String> {
     Some(match state.plan.proof.checks.get(check)?.on_fail {
         OnFail::Append => " (append)".into(),
@@ -159,8 +166,8 @@ fn action(state: &State, check: usize) -> Option<String> {
     })
 }
 
-/// The check that begins now that this event has been judged.
-pub fn begins(event: &Event, state: &State) -> Option<String> {
+/// The line for the check that starts after this event.
+pub(super) fn next_check(event: &Event, state: &State) -> Option<String> {
     let next = match event {
         Event::Checked { check, .. } => check + 1,
         Event::Opened { .. } | Event::Ended { .. } => 0,
@@ -168,11 +175,11 @@ pub fn begins(event: &Event, state: &State) -> Option<String> {
     };
     let due = state.checks.iter().position(Option::is_none) == Some(next)
         && state.phase == Phase::Checking;
-    due.then(|| format!("checking {}", check_words(state, next)))
+    due.then(|| format!("checking {}", check_command(state, next)))
 }
 
-/// `60s`: a timeout as it was given, not as a time that went by.
-pub fn seconds(ms: u64) -> String {
+/// `60s`: a timeout in whole seconds, as it was configured.
+pub(super) fn seconds(ms: u64) -> String {
     if ms.is_multiple_of(1000) {
         format!("{}s", ms / 1000)
     } else {
@@ -181,7 +188,7 @@ pub fn seconds(ms: u64) -> String {
 }
 
 /// `green (210ms)`, `red (exit 1, 2.3s)`
-pub fn verdict(report: &CheckReport) -> String {
+pub(super) fn verdict(report: &CheckReport) -> String {
     match report {
         report if report.is_green() => format!("green ({})", duration(report.ms)),
         CheckReport {
@@ -190,15 +197,19 @@ pub fn verdict(report: &CheckReport) -> String {
             ..
         } => {
             format!(
-                "red (timeout after {}; --check-timeout allows more)",
+                "red (timeout after {}; --check-timeout sets the limit)",
                 duration(*ms)
             )
         }
-        report => format!("red ({}, {})", how_red(report), duration(report.ms)),
+        report => format!(
+            "red ({}, {})",
+            describe_red_check(report),
+            duration(report.ms)
+        ),
     }
 }
 
-fn ended(iteration: &Iteration, state: &State) -> (String, Paint) {
+fn ended(iteration: &Iteration, state: &State) -> (String, TextStyle) {
     let number = iteration.number;
     let exit = match (iteration.exit.code, iteration.exit.signal) {
         (Some(code), _) => format!("exit: {code}"),
@@ -210,54 +221,54 @@ fn ended(iteration: &Iteration, state: &State) -> (String, Paint) {
         .map(|usd| format!(", cost: {}", dollars(usd)))
         .unwrap_or_default();
     let time = duration(iteration.ms);
-    match iteration.how {
-        _ if iteration.refunded => (rest_text::refunded(iteration, state), Paint::Yellow),
-        How::Exited if has_failed(iteration, state) => {
+    match iteration.end {
+        _ if iteration.refunded => (rest_text::refunded(iteration, state), TextStyle::Yellow),
+        IterationEnd::Exited if state.has_failed(iteration) => {
             let rest = state.rest_until_ms.saturating_sub(state.clock_ms);
-            let attempt = of_limit(state.consecutive_failures, state.plan.limits.failures);
+            let attempt = with_limit(state.consecutive_failures, state.plan.limits.failures);
             let retry = format!(", retrying in {} (attempt {attempt})", duration(rest));
-            let retry = if goes_on(state) { retry.as_str() } else { "" };
-            let known = iteration
+            let retry = if will_continue(state) {
+                retry.as_str()
+            } else {
+                ""
+            };
+            let kind = iteration
                 .reason
                 .map(|reason| reason.kind)
-                .filter(|kind| *kind != Kind::Crashed);
-            let means = known.map(Kind::words);
-            let means = means.map(|words| format!(": {words}")).unwrap_or_default();
+                .filter(|kind| *kind != FailureKind::Crashed);
+            let reason = kind
+                .map(|kind| format!(": {}", kind.describe()))
+                .unwrap_or_default();
             (
-                format!("iteration {number} failed ({exit}{means}){retry}"),
-                Paint::Red,
+                format!("iteration {number} failed ({exit}{reason}){retry}"),
+                TextStyle::Red,
             )
         }
-        How::Exited => (
+        IterationEnd::Exited => (
             format!("iteration {number} completed ({exit}, duration: {time}{cost})"),
-            Paint::Dim,
+            TextStyle::Dim,
         ),
-        How::Inactive if goes_on(state) => {
+        IterationEnd::Inactive if will_continue(state) => {
             let after = seconds(state.plan.limits.inactivity_ms.unwrap_or(0));
             (
                 format!("inactivity timeout ({after}), restarting"),
-                Paint::Yellow,
+                TextStyle::Yellow,
             )
         }
         _ => (
             format!(
                 "iteration {number} {} ({exit}, duration: {time}{cost})",
-                how(iteration)
+                describe_end(iteration)
             ),
-            Paint::Yellow,
+            TextStyle::Yellow,
         ),
     }
 }
 
-/// Whether the agent is to blame: not if it asked, by its exit code, to be left alone.
-pub fn has_failed(iteration: &Iteration, state: &State) -> bool {
-    iteration.is_failure() && state.claims.exit_waiting.is_none()
-}
-
-/// Whether another iteration follows, unless the checks prove the work.
-fn goes_on(state: &State) -> bool {
+/// Whether another iteration follows unless the checks prove the work done.
+fn will_continue(state: &State) -> bool {
     let limits = &state.plan.limits;
-    state.wish == Wish::Go
+    state.request == Request::Go
         && !matches!(
             state.phase,
             Phase::Ended(_) | Phase::Paused | Phase::Draining { .. }
@@ -268,13 +279,13 @@ fn goes_on(state: &State) -> bool {
         && limits.iterations.is_none_or(|max| state.counted < max)
 }
 
-fn changed(limit: &Change) -> String {
+fn changed(limit: &LimitChange) -> String {
     let (name, value) = match limit {
-        Change::MaxIterations(max) => ("max-iterations", max.map(|max| max.to_string())),
-        Change::MaxFailures(max) => ("max-failures", max.map(|max| max.to_string())),
-        Change::MaxCost(max) => ("max-cost", max.map(dollars)),
-        Change::MaxTokens(max) => ("max-tokens", max.map(|max| max.to_string())),
-        Change::MaxTime(max) => ("max-time", max.map(duration)),
+        LimitChange::MaxIterations(max) => ("max-iterations", max.map(|max| max.to_string())),
+        LimitChange::MaxFailures(max) => ("max-failures", max.map(|max| max.to_string())),
+        LimitChange::MaxCost(max) => ("max-cost", max.map(dollars)),
+        LimitChange::MaxTokens(max) => ("max-tokens", max.map(|max| max.to_string())),
+        LimitChange::MaxTime(max) => ("max-time", max.map(duration)),
     };
     value.map_or_else(
         || format!("{name}: no limit"),
@@ -287,15 +298,15 @@ fn noticed(notice: Notice, state: &State) -> Option<String> {
     Some(match notice {
         Notice::Pattern => "done pattern matched, stopping the agent".into(),
         Notice::Silence => return None,
-        Notice::Unready => "the agent's screen did not get ready for the prompt".into(),
-        Notice::Lingering => "the agent is done and does not exit, ending it".into(),
+        Notice::Unready => "the agent's screen did not become ready for the prompt".into(),
+        Notice::Lingering => "the agent finished but does not exit; ending it".into(),
         Notice::Marker(marker) => {
             let name = match marker {
                 Marker::Done => "DONE marker",
                 Marker::Blocked => "BLOCKED marker",
                 Marker::Wait => "WAIT marker",
-                Marker::File => "the file asked for",
-                Marker::Bus => "a message that asks for no restart",
+                Marker::File => "done file",
+                Marker::Bus => "bus message asking to wait",
             };
             let grace = duration(state.plan.grace.marker_ms);
             if running {
@@ -307,50 +318,55 @@ fn noticed(notice: Notice, state: &State) -> Option<String> {
     })
 }
 
-fn asked(wish: Wish, by: Door, state: &State) -> Option<String> {
+fn asked(request: Request, by: RequestSource, state: &State) -> Option<String> {
     let busy = matches!(
         state.phase,
         Phase::Running { .. } | Phase::Killing { .. } | Phase::Checking | Phase::Committing
     );
-    let again = if by == Door::Sigint {
+    let again = if by == RequestSource::Sigint {
         "; Ctrl-C again kills it now"
     } else {
         ""
     };
-    match (wish, state.wish) {
-        (Wish::Stop, Wish::Stop) if busy => Some(format!("stopping after this iteration{again}")),
-        (_, Wish::StopNow | Wish::PauseNow) if busy => Some("stopping the agent now".into()),
-        (Wish::Pause, Wish::Pause) if busy => Some("pausing after this iteration".into()),
+    match (request, state.request) {
+        (Request::Stop, Request::Stop) if busy => {
+            Some(format!("stopping after this iteration{again}"))
+        }
+        (_, Request::StopNow | Request::PauseNow) if busy => Some("stopping the agent now".into()),
+        (Request::Pause, Request::Pause) if busy => Some("pausing after this iteration".into()),
         _ => None,
     }
 }
 
-fn finished(outcome: &Outcome, state: &State) -> Vec<(String, Paint)> {
-    let count = iterations(state.iteration);
+fn finished(outcome: &Outcome, state: &State) -> Vec<(String, TextStyle)> {
+    let count = iteration_count(state.iteration);
     let complete = format!("loop complete after {count}");
     match outcome {
-        Outcome::Done { .. } if state.claims.said.matched => {
+        Outcome::Done { .. } if state.claims.signals.matched => {
             vec![
-                ("done pattern matched, stopping loop".into(), Paint::Green),
-                (complete, Paint::Green),
+                (
+                    "done pattern matched, stopping loop".into(),
+                    TextStyle::Green,
+                ),
+                (complete, TextStyle::Green),
             ]
         }
         Outcome::Done { .. } | Outcome::Limit { success: true, .. } => {
-            vec![(complete, Paint::Green)]
+            vec![(complete, TextStyle::Green)]
         }
         Outcome::Limit {
             limit: Limit::Failures,
             ..
-        } if state.keeping.failures > state.consecutive_failures => {
+        } if state.scm.failures > state.consecutive_failures => {
             let why =
                 outcome_text::missing(state).map(|why| format!("the work is not proven: {why}"));
-            let stops = format!(
-                "{} failures of git in a row, stopping loop",
-                state.keeping.failures
+            let stopping = format!(
+                "{} consecutive git failures, stopping loop",
+                state.scm.failures
             );
-            std::iter::once(stops)
+            std::iter::once(stopping)
                 .chain(why)
-                .map(|words| (words, Paint::Red))
+                .map(|text| (text, TextStyle::Red))
                 .collect()
         }
         Outcome::Limit {
@@ -358,7 +374,7 @@ fn finished(outcome: &Outcome, state: &State) -> Vec<(String, Paint)> {
             ..
         } => {
             let count = plural(u64::from(state.consecutive_failures), "consecutive failure");
-            vec![(format!("{count}, stopping loop"), Paint::Red)]
+            vec![(format!("{count}, stopping loop"), TextStyle::Red)]
         }
         Outcome::Limit {
             limit: Limit::Iterations,
@@ -368,23 +384,26 @@ fn finished(outcome: &Outcome, state: &State) -> Vec<(String, Paint)> {
                 .map(|why| format!(": {why}"))
                 .unwrap_or_default();
             vec![
-                (complete, Paint::Red),
-                (format!("the work is not proven{why}"), Paint::Red),
+                (complete, TextStyle::Red),
+                (format!("the work is not proven{why}"), TextStyle::Red),
             ]
         }
-        // What broke is said on standard error.
-        Outcome::Fatal { .. } => vec![(format!("loop ended after {count}"), Paint::Red)],
+        // The error itself goes to standard error.
+        Outcome::Fatal { .. } => vec![(format!("loop ended after {count}"), TextStyle::Red)],
         other => {
-            let paint = if other.exit_code() == 1 {
-                Paint::Red
+            let style = if other.exit_code() == 1 {
+                TextStyle::Red
             } else {
-                Paint::Yellow
+                TextStyle::Yellow
             };
-            let why = state.verdict().unwrap_or_else(|| other.verdict()).detail;
-            let mut all = vec![(format!("loop ended after {count}: {why}"), paint)];
+            let why = state
+                .outcome_summary()
+                .unwrap_or_else(|| other.summary())
+                .detail;
+            let mut all = vec![(format!("loop ended after {count}: {why}"), style)];
             all.extend(
                 outcome_text::missing(state)
-                    .map(|why| (format!("the work is not proven: {why}"), paint)),
+                    .map(|why| (format!("the work is not proven: {why}"), style)),
             );
             all
         }

@@ -1,23 +1,28 @@
-//! What a command that is told of an ending reads: the last line of `--json`, and which loop it is about.
+//! The JSON object that a `--notify` command reads.
 
-use super::cost::known_cost;
 use crate::engine::State;
-use crate::store::{Header, Line};
+use crate::store::{JournalHeader, JournalLine};
 use serde_json::{Map, Value, json};
 
-/// The news as one object. Without a last line the loop is paused: the same fields say so.
-pub fn news(header: &Header, state: &State, finished: Option<&Line>, directory: &str) -> Value {
+/// The last line of `--json` together with the loop's name and paths. Without a last line the loop
+/// is paused, and the same fields say so.
+pub(crate) fn payload(
+    header: &JournalHeader,
+    state: &State,
+    finished: Option<&JournalLine>,
+    directory: &str,
+) -> Value {
     let finished = finished.and_then(|line| serde_json::from_str(&line.to_json()).ok());
-    let mut news: Map<String, Value> = finished.unwrap_or_else(|| paused(state));
+    let mut payload: Map<String, Value> = finished.unwrap_or_else(|| paused(state));
     for (name, value) in [
         ("name", json!(header.name)),
-        ("status", json!(state.status(false).word())),
+        ("status", json!(state.status(false).as_str())),
         ("workspace", json!(state.plan.workspace)),
         ("directory", json!(directory)),
     ] {
-        news.insert(name.to_owned(), value);
+        payload.insert(name.to_owned(), value);
     }
-    Value::Object(news)
+    Value::Object(payload)
 }
 
 fn paused(state: &State) -> Map<String, Value> {
@@ -28,7 +33,7 @@ fn paused(state: &State) -> Map<String, Value> {
         "success": false,
         "exit_code": 3,
         "iterations": state.iteration,
-        "cost_usd": known_cost(state),
+        "cost_usd": state.reported_cost(),
         "duration_s": state.active_ms as f64 / 1000.0,
         "worktree": state.plan.worktree.as_ref().map(|worktree| &worktree.path),
     });

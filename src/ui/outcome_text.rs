@@ -1,17 +1,18 @@
-//! Why a loop came to no good end, and what a person would do about it.
+//! Explains why a loop is not done, and what to do next.
 
 use super::one_line;
 use super::scm_text;
 use crate::engine::plan::Approve;
-use crate::engine::signals::fold;
+use crate::engine::signals::fold_whitespace;
 use crate::engine::{Limit, Outcome, Phase, State, Status};
-use crate::store::Header;
+use crate::store::JournalHeader;
 
-/// What the agent would have had to say, or what stood against its word; none if only checks were red.
-pub fn missing(state: &State) -> Option<String> {
+/// What the loop lacked to be done; `None` if only checks were red.
+pub(super) fn missing(state: &State) -> Option<String> {
     match state.outcome()? {
-        Outcome::Limit { success: false, .. } if !state.is_kept() => {
-            return scm_text::owed(state).map(|owed| format!("the checks are green, but {owed}"));
+        Outcome::Limit { success: false, .. } if !state.scm_tasks_succeeded() => {
+            return scm_text::pending_task(state)
+                .map(|pending| format!("the checks are green, but {pending}"));
         }
         Outcome::Limit {
             limit: Limit::Iterations | Limit::Cost | Limit::Tokens | Limit::Time | Limit::Blocks,
@@ -20,23 +21,23 @@ pub fn missing(state: &State) -> Option<String> {
         _ => return None,
     }
     let (green, proof) = (state.all_green(), &state.plan.proof);
-    if state.claimed() && !green {
-        return Some("the agent claimed it, but not every check was green".into());
+    if state.is_claimed() && !green {
+        return Some("the agent claimed to be done, but not every check was green".into());
     }
     let but = if green && !proof.checks.is_empty() {
         "the checks are green, but "
     } else {
         ""
     };
-    if state.claims.said.promise_in_sentence {
+    if state.claims.signals.promise_in_sentence {
         return Some(format!(
-            "{but}the promise stood inside a sentence, where it may be a denial"
+            "{but}the promise was inside a sentence, where it does not count"
         ));
     }
     let promise = state
         .promises()
         .first()
-        .map(|promise| format!("promise {}", fold(promise)));
+        .map(|promise| format!("promise {}", fold_whitespace(promise)));
     let pattern = proof
         .pattern
         .as_ref()
@@ -50,24 +51,23 @@ pub fn missing(state: &State) -> Option<String> {
         .then(|| format!("{but}the agent did not {}", signals.join(" or ")))
 }
 
-/// What the agent of a loop that failed said last, line by line; none if it did not fail by its own doing.
-pub fn last_words(state: &State) -> Vec<String> {
+/// The lines of the last error message of a failed loop's agent.
+pub(super) fn last_error(state: &State) -> Vec<String> {
     let last = state
         .recent
         .back()
         .filter(|_| state.status(false) == Status::Failed);
-    let words = last
+    let text = last
         .and_then(|last| last.error.as_deref())
         .unwrap_or_default();
-    words
-        .lines()
+    text.lines()
         .map(one_line)
         .filter(|line| !line.is_empty())
         .collect()
 }
 
-/// What the agent was not allowed of late, and what would allow more.
-pub fn denied(state: &State) -> Option<String> {
+/// What the agent was denied recently, and how to allow more.
+pub(super) fn denied(state: &State) -> Option<String> {
     let times = state
         .recent
         .iter()
@@ -78,9 +78,9 @@ pub fn denied(state: &State) -> Option<String> {
         .find_map(|last| last.denial.as_deref())?;
     let more = match state.agent().approve {
         Some(Approve::None) => "; --approve edits lets it change files",
-        Some(Approve::Edits) => "; --approve all lets it do everything",
+        Some(Approve::Edits) => "; --approve all lets it do anything",
         Some(Approve::All) => "",
-        None => "; what it may do is for its own command to say",
+        None => "; its own command line sets its permissions",
     };
     let times = if times == 1 {
         "once".into()
@@ -90,29 +90,35 @@ pub fn denied(state: &State) -> Option<String> {
     Some(format!("{times}: {first}{more}"))
 }
 
-/// What a person would do now, if there is anything to be done.
-pub fn advice(header: &Header, state: &State, held: bool) -> Option<String> {
+/// What to do next; `None` for a loop that is done.
+pub(super) fn advice(header: &JournalHeader, state: &State, held: bool) -> Option<String> {
     (state.status(held) != Status::Done).then(|| next_step(header, state, held))?
 }
 
-/// What makes a loop go on.
-pub fn next_step(header: &Header, state: &State, held: bool) -> Option<String> {
+/// How to continue the loop.
+pub(crate) fn next_step(header: &JournalHeader, state: &State, held: bool) -> Option<String> {
     let name = &header.name;
     let resume = format!("ralph resume {name}");
-    if let Some(session) = state.plan.session.as_ref().filter(|_| state.is_inside()) {
-        let back = match &session.client[..] {
+    if let Some(session) = state
+        .plan
+        .session
+        .as_ref()
+        .filter(|_| state.is_in_session())
+    {
+        let reopen = match &session.client[..] {
             "codex" => format!("codex resume {}", session.id),
             client => format!("{client} --resume {}", session.id),
         };
         match state.status(held) {
             Status::Running => {
                 return Some(format!(
-                    "cancel-ralph in its session, or ralph stop {name}, ends it"
+                    "use cancel-ralph in its session, or ralph stop {name}, to end it"
                 ));
             }
             Status::Crashed => {
                 return Some(format!(
-                    "{back} and a word there goes on in the session; {resume} goes on outside, each time with a fresh context"
+                    "{reopen} and any message continue it in the session; \
+                     {resume} continues it outside, with a fresh context each time"
                 ));
             }
             _ => {}
@@ -128,7 +134,7 @@ pub fn next_step(header: &Header, state: &State, held: bool) -> Option<String> {
                 }
             ) =>
         {
-            format!("{resume} --now tries at once")
+            format!("{resume} --now retries immediately")
         }
         (Status::Running, _) => format!("ralph logs {name} -f"),
         (Status::Blocked, _) => format!("{resume} --answer \"…\""),
@@ -141,8 +147,8 @@ pub fn next_step(header: &Header, state: &State, held: bool) -> Option<String> {
     })
 }
 
-/// A limit that was reached, at twice its value, or at as much as there must be.
-pub fn limit_raised(limit: Limit, state: &State) -> Option<String> {
+/// The `ralph set` argument that raises a reached limit, to at least twice its value.
+pub(crate) fn limit_raised(limit: Limit, state: &State) -> Option<String> {
     let limits = &state.plan.limits;
     Some(match limit {
         Limit::Failures | Limit::Blocks => return None,
@@ -162,12 +168,12 @@ pub fn limit_raised(limit: Limit, state: &State) -> Option<String> {
         }
         Limit::Time => {
             let seconds = (limits.time_ms? / 500).max(state.active_ms / 1000 + 1);
-            let typed = match seconds {
+            let value = match seconds {
                 hours if hours.is_multiple_of(3600) => format!("{}h", hours / 3600),
                 minutes if minutes.is_multiple_of(60) => format!("{}m", minutes / 60),
                 seconds => format!("{seconds}s"),
             };
-            format!("max-time={typed}")
+            format!("max-time={value}")
         }
     })
 }

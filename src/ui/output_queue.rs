@@ -1,8 +1,8 @@
-//! Writing to standard output without ever stalling the loop.
+//! Writes to standard output without ever stalling the loop.
 //!
-//! A terminal may stop taking words for hours (Ctrl-S, a sleeping connection), and so may whoever reads a
-//! pipe. What such a reader cannot take is left out, and said; the logs have all of it. A reader that is
-//! merely slow gets every byte, at its own pace, and events always wait for theirs.
+//! A terminal can stop reading for hours (Ctrl-S, a suspended connection), and so can the reader of
+//! a pipe. Output that such a reader does not take is skipped, and a note says so; the logs contain
+//! all of it. A reader that is merely slow gets every byte, and JSON events are never skipped.
 
 use crate::engine::format;
 use rustix::fs::FileType;
@@ -12,158 +12,162 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Who reads.
+/// What standard output is used for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Reader {
-    /// A person at a terminal.
+pub(super) enum OutputKind {
+    /// Text on a terminal.
     Terminal,
-    /// A file, or a program behind a pipe.
+    /// Text to a file or a pipe.
     Pipe,
-    /// A program that needs every event.
+    /// JSON events, none of which may be skipped.
     Events,
 }
 
-/// A hand that writes.
-pub struct Pen {
-    reader: Reader,
-    /// Made with the first words: whoever says nothing needs no thread, and forks faster.
-    queue: Option<Queue>,
-    /// Whether the words are few, and it is a file that takes them: that makes nobody wait.
+/// Standard output with a queue in front of it.
+pub(super) struct OutputQueue {
+    kind: OutputKind,
+    /// Started with the first output: a process without further threads forks faster.
+    thread: Option<WriterThread>,
+    /// Whether to write without the thread: a regular file never blocks for long.
     direct: bool,
-    broken: bool,
+    closed: bool,
 }
 
-/// What waits for the reader, and the thread that hands it over.
-struct Queue {
-    reader: Reader,
+/// A thread that writes, and the bytes that wait for it.
+struct WriterThread {
+    kind: OutputKind,
     pieces: Sender<Vec<u8>>,
-    /// Bytes that the reader has not taken yet.
-    waiting: Arc<AtomicUsize>,
-    closed: Receiver<()>,
-    /// Bytes that it never will.
+    /// The number of bytes that are not written yet.
+    pending: Arc<AtomicUsize>,
+    finished: Receiver<()>,
+    /// The number of bytes skipped since the last write.
     skipped: usize,
-    /// How much waited when the reader was last given up.
+    /// The number of pending bytes when the reader last stalled.
     stalled_at: Option<usize>,
 }
 
-/// So many bytes may wait for a terminal, and for a pipe.
-const WAITING: usize = 1 << 20;
-const WAITING_IN_PIPE: usize = 4 << 20;
-/// A pipe that takes nothing for so long is not waited for.
-const STALLED: Duration = Duration::from_secs(1);
+/// How many bytes may be pending for a terminal and for a pipe.
+const MAX_PENDING_TERMINAL: usize = 1 << 20;
+const MAX_PENDING_PIPE: usize = 4 << 20;
+/// A pipe whose reader takes nothing for this long has stalled.
+const STALL_TIMEOUT: Duration = Duration::from_secs(1);
 
-impl Pen {
-    /// For this reader.
-    pub fn new(reader: Reader) -> Self {
+impl OutputQueue {
+    pub(super) fn new(kind: OutputKind) -> Self {
         Self {
-            reader,
-            queue: None,
+            kind,
+            thread: None,
             direct: false,
-            broken: false,
+            closed: false,
         }
     }
 
-    /// For few words: into a file they go at once, without a thread that hands them over.
-    pub fn for_few_words(self) -> Self {
-        let kind = rustix::fs::fstat(stdout()).map(|data| FileType::from_raw_mode(data.st_mode));
+    /// For little output: writes to a regular file without a thread.
+    pub(super) fn for_little_output(self) -> Self {
+        let file_type =
+            rustix::fs::fstat(stdout()).map(|data| FileType::from_raw_mode(data.st_mode));
         Self {
-            direct: kind == Ok(FileType::RegularFile),
+            direct: file_type == Ok(FileType::RegularFile),
             ..self
         }
     }
 
-    /// Whether nobody reads any more.
-    pub fn is_broken(&self) -> bool {
-        self.broken
+    /// Whether the reader is gone.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
     }
 
-    /// Writes a text between what takes the old live rows away and the new ones; says whether it did.
-    pub fn write(&mut self, erase: &str, text: &[u8], live: &str) -> bool {
-        if self.broken || (erase.is_empty() && text.is_empty() && live.is_empty()) {
+    /// Writes the sequence that erases the old live rows, then a text, then the new live rows.
+    /// Returns whether it was written and not skipped.
+    pub(super) fn write(&mut self, erase: &str, text: &[u8], live: &str) -> bool {
+        if self.closed || (erase.is_empty() && text.is_empty() && live.is_empty()) {
             return false;
         }
         let written = if self.direct {
-            put(&[erase.as_bytes(), text, live.as_bytes()].concat()).map(|()| true)
+            write_out(&[erase.as_bytes(), text, live.as_bytes()].concat()).map(|()| true)
         } else {
-            let queue = self
-                .queue
-                .get_or_insert_with(|| Queue::new(self.reader, put));
-            queue.write(erase, text, live)
+            let thread = self
+                .thread
+                .get_or_insert_with(|| WriterThread::new(self.kind, write_out));
+            thread.write(erase, text, live)
         };
-        // A reader that went away must not take the loop with it.
-        self.broken = written.is_err();
+        // A closed standard output must not end the loop.
+        self.closed = written.is_err();
         written.unwrap_or(false)
     }
 
-    /// Waits until the last words are taken.
-    pub fn close(&mut self) {
-        if let Some(queue) = self.queue.take() {
-            queue.close();
+    /// Waits until everything is written.
+    pub(super) fn close(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            thread.close();
         }
     }
 }
 
-impl Queue {
-    fn new(reader: Reader, mut put: impl FnMut(&[u8]) -> io::Result<()> + Send + 'static) -> Self {
+impl WriterThread {
+    fn new(
+        kind: OutputKind,
+        mut write: impl FnMut(&[u8]) -> io::Result<()> + Send + 'static,
+    ) -> Self {
         let (pieces, queue) = channel::<Vec<u8>>();
-        let (closing, closed) = channel();
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let taken = waiting.clone();
+        let (finish, finished) = channel();
+        let pending = Arc::new(AtomicUsize::new(0));
+        let unwritten = pending.clone();
         std::thread::spawn(move || {
             for piece in queue {
-                if put(&piece).is_err() {
+                if write(&piece).is_err() {
                     break;
                 }
-                taken.fetch_sub(piece.len(), Relaxed);
+                unwritten.fetch_sub(piece.len(), Relaxed);
             }
-            let _ = closing.send(());
+            let _ = finish.send(());
         });
         Self {
-            reader,
+            kind,
             pieces,
-            waiting,
-            closed,
+            pending,
+            finished,
             skipped: 0,
             stalled_at: None,
         }
     }
 
     fn write(&mut self, erase: &str, text: &[u8], live: &str) -> io::Result<bool> {
-        let renewed = text.is_empty() && !live.is_empty();
-        // A live line is worth nothing while others wait.
-        let late = renewed && self.waiting.load(Relaxed) > 0;
-        if late || (self.reader != Reader::Events && !self.has_room(text.len())) {
+        let only_live = text.is_empty() && !live.is_empty();
+        // Do not queue live rows behind other output: they would be outdated.
+        let late = only_live && self.pending.load(Relaxed) > 0;
+        if late || (self.kind != OutputKind::Events && !self.has_room(text.len())) {
             self.skipped += text.len();
             return Ok(false);
         }
-        let mark = self.mark();
-        self.send([erase.as_bytes(), mark.as_bytes(), text, live.as_bytes()].concat())?;
+        let note = self.skip_note();
+        self.send([erase.as_bytes(), note.as_bytes(), text, live.as_bytes()].concat())?;
         self.skipped = 0;
         Ok(true)
     }
 
-    /// Whether so many bytes may wait too. A slow pipe is given time; one that takes nothing is given up, and
-    /// not waited for again until it does.
+    /// Whether `len` more bytes may be queued. Waits for a slow pipe. One that has stalled is not
+    /// waited for again until it reads something.
     fn has_room(&mut self, len: usize) -> bool {
-        let (limit, patience) = match self.reader {
-            Reader::Terminal => (WAITING, Duration::ZERO),
-            _ => (WAITING_IN_PIPE, STALLED),
+        let (limit, timeout) = match self.kind {
+            OutputKind::Terminal => (MAX_PENDING_TERMINAL, Duration::ZERO),
+            _ => (MAX_PENDING_PIPE, STALL_TIMEOUT),
         };
         let (mut least, mut since) = (usize::MAX, Instant::now());
         loop {
-            let waiting = self.waiting.load(Relaxed);
-            if waiting == 0 || waiting + len <= limit {
+            let pending = self.pending.load(Relaxed);
+            if pending == 0 || pending + len <= limit {
                 self.stalled_at = None;
                 return true;
             }
-            if self.stalled_at.is_some_and(|at| waiting >= at) {
+            if self.stalled_at.is_some_and(|at| pending >= at) {
                 return false;
             }
-            if waiting < least {
-                (least, since) = (waiting, Instant::now());
+            if pending < least {
+                (least, since) = (pending, Instant::now());
             }
-            if since.elapsed() >= patience {
-                self.stalled_at = Some(waiting);
+            if since.elapsed() >= timeout {
+                self.stalled_at = Some(pending);
                 return false;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -171,30 +175,30 @@ impl Queue {
     }
 
     fn send(&self, piece: Vec<u8>) -> io::Result<()> {
-        self.waiting.fetch_add(piece.len(), Relaxed);
+        self.pending.fetch_add(piece.len(), Relaxed);
         self.pieces
             .send(piece)
             .map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    fn mark(&self) -> String {
+    fn skip_note(&self) -> String {
         match self.skipped {
             0 => String::new(),
             skipped => format!(
-                "[ralph: {} not shown; ralph logs has it]\n",
+                "[ralph: {} not shown; see ralph logs]\n",
                 format::bytes(skipped as u64)
             ),
         }
     }
 
     fn close(self) {
-        let _ = self.send(self.mark().into_bytes());
+        let _ = self.send(self.skip_note().into_bytes());
         drop(self.pieces);
-        let _ = self.closed.recv();
+        let _ = self.finished.recv();
     }
 }
 
-fn put(bytes: &[u8]) -> io::Result<()> {
+fn write_out(bytes: &[u8]) -> io::Result<()> {
     let mut out = stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush())
 }
@@ -204,13 +208,13 @@ mod tests {
     use super::*;
     use std::sync::{Condvar, Mutex};
 
-    /// A terminal that can be held: whether it is, what it took, and what to wait for.
-    type Held = Arc<(Mutex<(bool, Vec<u8>)>, Condvar)>;
+    /// A terminal that can be suspended: whether it is, what it has read, and a signal to resume.
+    type SharedTerminal = Arc<(Mutex<(bool, Vec<u8>)>, Condvar)>;
 
-    fn terminal(held: bool) -> (Queue, Held) {
-        let screen: Held = Arc::new((Mutex::new((held, Vec::new())), Condvar::new()));
+    fn terminal(held: bool) -> (WriterThread, SharedTerminal) {
+        let screen: SharedTerminal = Arc::new((Mutex::new((held, Vec::new())), Condvar::new()));
         let sink = screen.clone();
-        let terminal = Queue::new(Reader::Terminal, move |bytes| {
+        let terminal = WriterThread::new(OutputKind::Terminal, move |bytes| {
             let guard = sink.1.wait_while(sink.0.lock().unwrap(), |(held, _)| *held);
             guard.unwrap().1.extend_from_slice(bytes);
             Ok(())
@@ -218,17 +222,17 @@ mod tests {
         (terminal, screen)
     }
 
-    fn release(screen: &Held) {
+    fn release(screen: &SharedTerminal) {
         screen.0.lock().unwrap().0 = false;
         screen.1.notify_all();
     }
 
-    fn seen(screen: &Held) -> String {
+    fn seen(screen: &SharedTerminal) -> String {
         String::from_utf8(screen.0.lock().unwrap().1.clone()).unwrap()
     }
 
     #[test]
-    fn a_held_terminal_gets_what_fits_and_is_told_of_the_rest() {
+    fn a_suspended_terminal_gets_what_fits_and_a_note_about_the_rest() {
         let (mut terminal, screen) = terminal(true);
         let line = [&[b'x'; 1023][..], b"\n"].concat();
         let taken = (0..2000)
@@ -237,10 +241,10 @@ mod tests {
         assert_eq!(taken, 1024);
         assert!(
             !terminal.write("", b"", "live").unwrap(),
-            "a live line does not wait"
+            "a live line is not queued"
         );
         release(&screen);
-        while terminal.waiting.load(Relaxed) > 0 {
+        while terminal.pending.load(Relaxed) > 0 {
             std::thread::yield_now();
         }
         assert!(terminal.write("erase ", b"after\n", "live").unwrap());
@@ -250,28 +254,32 @@ mod tests {
         assert!(lines.lines().all(|line| line.len() == 1023));
         assert_eq!(
             rest,
-            "erase [ralph: 976 KiB not shown; ralph logs has it]\nafter\nlive"
+            "erase [ralph: 976 KiB not shown; see ralph logs]\nafter\nlive"
         );
     }
 
     #[test]
-    fn what_was_left_out_at_the_end_is_said_too() {
+    fn output_skipped_at_the_end_is_noted_too() {
         let (mut terminal, screen) = terminal(true);
         assert!(
-            terminal.write("", &vec![b'x'; 2 * WAITING], "").unwrap(),
-            "one piece may be of any length"
+            terminal
+                .write("", &vec![b'x'; 2 * MAX_PENDING_TERMINAL], "")
+                .unwrap(),
+            "a single piece may have any length"
         );
         assert!(!terminal.write("", b"lost\n", "").unwrap());
         let closing = std::thread::spawn(|| terminal.close());
         release(&screen);
         closing.join().unwrap();
-        assert!(seen(&screen).ends_with("x[ralph: 5 bytes not shown; ralph logs has it]\n"));
+        assert!(seen(&screen).ends_with("x[ralph: 5 bytes not shown; see ralph logs]\n"));
     }
 
     #[test]
-    fn a_terminal_that_is_gone_is_noticed() {
-        let mut terminal = Queue::new(Reader::Terminal, |_| Err(io::ErrorKind::BrokenPipe.into()));
-        while terminal.write("", b"words\n", "").is_ok() {
+    fn a_closed_terminal_is_detected() {
+        let mut terminal = WriterThread::new(OutputKind::Terminal, |_| {
+            Err(io::ErrorKind::BrokenPipe.into())
+        });
+        while terminal.write("", b"text\n", "").is_ok() {
             std::thread::yield_now();
         }
         terminal.close();

@@ -1,46 +1,49 @@
-//! What is said inside the session of a client, to its person and to its agent.
+//! Text shown inside a client's session, to its user and to its agent.
 
-use super::status::next_step;
+use super::outcome_text::next_step;
 use super::{one_line, outcome_text};
 use crate::engine::event::CheckReport;
-use crate::engine::outcome::iterations;
-use crate::engine::signals::fold;
+use crate::engine::format::iteration_count;
+use crate::engine::signals::fold_whitespace;
 use crate::engine::{Limit, Outcome, Phase, State};
-use crate::store::Header;
+use crate::store::JournalHeader;
 use std::path::Path;
 
-/// What a person's commands begin with in a client that keeps slashes to itself.
-const SIGIL: [(&str, &str); 1] = [("codex", "$")];
+/// Clients whose commands do not start with a slash.
+const COMMAND_PREFIX: [(&str, &str); 1] = [("codex", "$")];
 
-/// How its commands are used in this client.
-pub fn help(client: &str) -> String {
-    spelled(client, include_str!("../../presets/session-help.txt"))
+/// The help text for a client.
+pub(crate) fn help(client: &str) -> String {
+    with_client_commands(client, include_str!("../../presets/session-help.txt"))
 }
 
-/// A text with the commands in it as this client has them.
-fn spelled(client: &str, text: &str) -> String {
-    let sigil = SIGIL
+/// Rewrites commands such as `/ralph-help` to the client's own prefix.
+fn with_client_commands(client: &str, text: &str) -> String {
+    let prefix = COMMAND_PREFIX
         .iter()
         .find(|(name, _)| *name == client)
-        .map_or("/", |(_, sigil)| sigil);
+        .map_or("/", |(_, prefix)| prefix);
     let commands = ["ralph-loop ", "cancel-ralph", "ralph-help"];
     commands.iter().fold(text.to_owned(), |text, command| {
-        text.replace(&format!("/{command}"), &format!("{sigil}{command}"))
+        text.replace(&format!("/{command}"), &format!("{prefix}{command}"))
     })
 }
 
-/// What a person is told when a loop begins; `defaulted` where nobody said how many iterations there may be.
-pub fn activated(header: &Header, state: &State, defaulted: bool) -> String {
+/// The message when a loop starts. `is_default_limit` says that the user set no iteration limit.
+pub(crate) fn activated(header: &JournalHeader, state: &State, is_default_limit: bool) -> String {
     let name = &header.name;
     let limit = match state.turn_limit() {
-        Some(max) if defaulted => {
-            format!("{max} (unless you say --max-iterations N; 0 is unlimited)")
+        Some(max) if is_default_limit => {
+            format!("{max} (default; set another with --max-iterations N, 0 is unlimited)")
         }
         Some(max) => max.to_string(),
         None => "unlimited".into(),
     };
     let promise = match state.promises().first() {
-        Some(promise) => format!("{} (to be given only when it is TRUE)", fold(promise)),
+        Some(promise) => format!(
+            "{} (written only when it is TRUE)",
+            fold_whitespace(promise)
+        ),
         None if !state.checks.is_empty() => "none (green checks end the loop)".into(),
         None => "none (the loop runs to its limit)".into(),
     };
@@ -59,25 +62,25 @@ pub fn activated(header: &Header, state: &State, defaulted: bool) -> String {
             .map(|check| format!("Check: {}", one_line(&check.command))),
     );
     lines.extend([
-        "Whenever the agent stops, the same prompt is given to it again; its earlier work is in the files."
+        "Whenever the agent stops, it gets the same prompt again and finds its earlier work in the files."
             .into(),
         format!("To watch:  ralph status {name}, or head -10 .claude/ralph-loop.local.md"),
         format!("To cancel: /cancel-ralph, or ralph stop {name}"),
     ]);
-    spelled(client(state), &lines.join("\n"))
+    with_client_commands(client(state), &lines.join("\n"))
 }
 
-/// What its agent is told besides.
-pub fn rules(state: &State) -> String {
+/// The rules that the agent gets in addition to the task.
+pub(crate) fn rules(state: &State) -> String {
     let mut rules = vec![
         "How this loop ends:".to_owned(),
-        "- Work on the task. When you stop, the same prompt comes again, until the loop is over."
+        "- Work on the task. When you stop, you get the same prompt again until the loop ends."
             .into(),
     ];
     if !state.checks.is_empty() {
         rules.push(
-            "- At every stop the checks above are run for you, and all must be green. Your word does not replace them; \
-             what is red comes back with the prompt."
+            "- At every stop ralph runs the checks above, and all must be green. A promise does not replace them. \
+             The output of red checks comes back with the prompt."
                 .into(),
         );
     }
@@ -85,27 +88,27 @@ pub fn rules(state: &State) -> String {
         rules.extend([
             format!(
                 "- When, and only when, the statement is completely true, write <promise>{}</promise> alone on the last \
-                 line of your message, with these very tags.",
-                fold(promise)
+                 line of your message, with exactly these tags.",
+                fold_whitespace(promise)
             ),
             "- Never write it to get out of the loop: not when you are stuck, not when the task seems impossible, not \
-             when it takes long. A promise that is not true is a lie to the person who asked for it."
+             when it takes long. Never promise anything that is not true."
                 .into(),
         ]);
     }
     rules.push(
-        "- If you cannot go on without a person, do not guess or fake: write <blocked>the reason</blocked> alone on a \
-         line. That ends the loop honestly."
+        "- If you cannot continue without the user, do not guess: write <blocked>the reason</blocked> alone on a \
+         line. That ends the loop as blocked."
             .into(),
     );
     rules.join("\n")
 }
 
-/// The line beside a prompt that is given again.
-pub fn turn(state: &State) -> String {
-    let mut words = format!("🔄 ralph iteration {}", state.turn_words());
+/// The line that accompanies a repeated prompt.
+pub(crate) fn turn(state: &State) -> String {
+    let mut text = format!("🔄 ralph iteration {}", state.turn_label());
     let checks = state.plan.proof.checks.iter();
-    // Those of the turn before: those of the new one have not run.
+    // The checks of the previous turn: those of the new one have not run.
     let last = state
         .recent
         .back()
@@ -118,59 +121,61 @@ pub fn turn(state: &State) -> String {
         .map(|(check, _)| format!("`{}`", one_line(&check.command)))
         .collect();
     if !red.is_empty() {
-        words.extend([" | red: ", &red.join(", ")]);
+        text.extend([" | red: ", &red.join(", ")]);
     }
     match state.promises().first() {
         Some(promise) => {
-            words.extend([
+            text.extend([
                 " | to finish: <promise>",
-                &fold(promise),
-                "</promise>, only when that is TRUE",
+                &fold_whitespace(promise),
+                "</promise>, only when it is TRUE",
             ]);
         }
-        None if !state.plan.proof.checks.is_empty() => words.push_str(" | green checks end it"),
-        None if state.turn_limit().is_some() => {
-            words.push_str(" | no promise: it runs to its limit")
+        None if !state.plan.proof.checks.is_empty() => {
+            text.push_str(" | green checks end the loop")
         }
-        None => words.push_str(" | no promise and no limit: only /cancel-ralph ends it"),
+        None if state.turn_limit().is_some() => {
+            text.push_str(" | no promise: the loop runs to its limit")
+        }
+        None => text.push_str(" | no promise and no limit: only /cancel-ralph ends the loop"),
     }
-    spelled(client(state), &words)
+    with_client_commands(client(state), &text)
 }
 
-/// What an agent is told of a prompt whose client hands over no more than so many bytes of it: both its ends, and
-/// where all of it is.
-pub fn shortened(prompt: &str, bytes: usize, whole: &Path) -> String {
+/// A prompt cut to `bytes` for a client that truncates longer ones: its start and end, and the path
+/// of the file that contains all of it.
+pub(crate) fn shortened(prompt: &str, bytes: usize, file: &Path) -> String {
     let prompt = prompt.trim_end();
-    let whole_character = |at: &usize| prompt.is_char_boundary(*at);
-    let head = (0..=bytes / 2).rev().find(whole_character).unwrap_or(0);
+    let is_boundary = |at: &usize| prompt.is_char_boundary(*at);
+    let head = (0..=bytes / 2).rev().find(is_boundary).unwrap_or(0);
     let after = prompt.len().saturating_sub(bytes / 2).max(head);
     let tail = (after..=prompt.len())
-        .find(whole_character)
+        .find(is_boundary)
         .unwrap_or(prompt.len());
     format!(
-        "This prompt is too long to be handed over here. Before you begin, read all of it in {}\n\n{}\n\n[…]\n\n{}",
-        whole.display(),
+        "This prompt is too long to show here. Before you start, read all of it in {}\n\n{}\n\n[…]\n\n{}",
+        file.display(),
         &prompt[..head],
         &prompt[tail..]
     )
 }
 
-/// What a person is told when the session's turn broke off.
-pub fn broke_off(header: &Header, state: &State, why: &str) -> String {
+/// The message when the session's turn failed.
+pub(crate) fn turn_failed(header: &JournalHeader, state: &State, why: &str) -> String {
     let step = next_step(header, state, false).unwrap_or_default();
     format!(
-        "⚠️ ralph: the turn broke off at iteration {}: {}\n{step}",
+        "⚠️ ralph: the turn failed at iteration {}: {}\n{step}",
         state.turn_number(),
         one_line(why)
     )
 }
 
-/// What a person is told when a session is let go.
-pub fn over(header: &Header, state: &State) -> String {
-    let after = iterations(state.turn_number());
-    let go_on = || {
+/// The message when a loop ends or pauses and the session is released.
+pub(crate) fn ended(header: &JournalHeader, state: &State) -> String {
+    let after = iteration_count(state.turn_number());
+    let how_to_continue = || {
         next_step(header, state, false)
-            .map(|step| format!("\nTo go on: {step}"))
+            .map(|step| format!("\nTo continue: {step}"))
             .unwrap_or_default()
     };
     match &state.phase {
@@ -180,7 +185,7 @@ pub fn over(header: &Header, state: &State) -> String {
         Phase::Ended(Outcome::Done { checked: false }) => match state.promises().first() {
             Some(promise) => format!(
                 "✅ ralph: detected <promise>{}</promise> after {after}",
-                fold(promise)
+                fold_whitespace(promise)
             ),
             None => format!("✅ ralph: done after {after}"),
         },
@@ -193,23 +198,23 @@ pub fn over(header: &Header, state: &State) -> String {
             let missing = missing.map(|why| format!("; {why}")).unwrap_or_default();
             format!(
                 "🛑 ralph: max iterations ({max}) reached{missing}{}",
-                go_on()
+                how_to_continue()
             )
         }
         Phase::Ended(Outcome::Limit {
             limit: Limit::Blocks,
             ..
         }) => format!(
-            "🛑 ralph: Claude Code would let this session go now: it keeps none that was held back {} times without \
-             using a tool. CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts that, and ralph plugin install sets it.{}",
+            "🛑 ralph: Claude Code ignores the stop hook after {} blocked stops without a tool call. \
+             CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts this limit; ralph plugin install sets it.{}",
             state.plan.limits.blocks.unwrap_or_default(),
-            go_on()
+            how_to_continue()
         ),
         Phase::Ended(Outcome::Blocked { why }) => {
             format!(
                 "✋ ralph: blocked after {after}: {}{}",
                 one_line(why),
-                go_on()
+                how_to_continue()
             )
         }
         Phase::Ended(Outcome::Stopped { by }) => {
@@ -219,19 +224,19 @@ pub fn over(header: &Header, state: &State) -> String {
             )
         }
         Phase::Ended(Outcome::Fatal { detail, .. }) => {
-            format!("⚠️ ralph: the loop is over: {}", one_line(detail))
+            format!("⚠️ ralph: the loop ended: {}", one_line(detail))
         }
         Phase::Ended(outcome) => {
             format!(
-                "🛑 ralph: the loop is over: {}{}",
-                one_line(&outcome.verdict().detail),
-                go_on()
+                "🛑 ralph: the loop ended: {}{}",
+                one_line(&outcome.summary().detail),
+                how_to_continue()
             )
         }
         _ => format!(
             "⏸ ralph: paused at iteration {}{}",
             state.turn_number(),
-            go_on()
+            how_to_continue()
         ),
     }
 }

@@ -1,25 +1,24 @@
-//! Where a loop stands, for people and for scripts.
+//! The status of loops: `ralph status` and `ralph ls`, as text and as JSON.
 
-use super::cost::{cost, cost_of_limit, known_cost};
-use super::event_line::{check_words, seconds, verdict};
-use super::{fit, loop_order, one_line, outcome_text, rest_text, scm_text, worktree_text};
-use crate::engine::event::Wish;
+use super::cost::{cost_of_limit, cost_text};
+use super::event_line::{check_command, seconds, verdict};
+use super::{loop_order, one_line, outcome_text, rest_text, truncate_to_width, worktree_text};
+use crate::engine::event::Request;
 use crate::engine::format::{duration, thousands};
+use crate::engine::task_text::{task_name, task_verdict};
 use crate::engine::{Outcome, Phase, State, Status};
-use crate::store::{View, rfc3339};
+use crate::store::{LoopView, rfc3339};
 use serde_json::{Value, json};
 
-pub use outcome_text::{limit_raised, next_step};
-
-/// A loop as one JSON object.
-pub fn object(view: &View, held: bool, directory: &str) -> Value {
-    let View { header, state, .. } = view;
-    let outcome = state.verdict();
+/// The status of a loop as a JSON object.
+pub(crate) fn object(view: &LoopView, held: bool, directory: &str) -> Value {
+    let LoopView { header, state, .. } = view;
+    let outcome = state.outcome_summary();
     let seconds = |ms: Option<u64>| ms.map(|ms| ms as f64 / 1000.0);
     let last = state.recent.back();
     json!({
         "name": header.name,
-        "status": state.status(held).word(),
+        "status": state.status(held).as_str(),
         "outcome": outcome,
         "stop_reason": state.outcome().map(crate::engine::Outcome::stop_reason),
         "current_iteration": state.iteration,
@@ -29,13 +28,13 @@ pub fn object(view: &View, held: bool, directory: &str) -> Value {
         "resting_until": resting_until(state).map(rfc3339),
         "consecutive_failures": state.consecutive_failures,
         "total_failures": state.total_failures,
-        "cost_usd": known_cost(state),
+        "cost_usd": state.reported_cost(),
         "max_cost": state.plan.limits.cost_usd,
         "tokens": state.recent.iter().any(|last| last.tokens.is_some()).then(|| state.tokens.total()),
         "max_tokens": state.plan.limits.tokens,
         "agent": state.agent().name,
-        "session": state.plan.session.as_ref().filter(|_| state.is_inside()).map(|session| &session.id),
-        "stumbled": state.stumble(),
+        "session": state.plan.session.as_ref().filter(|_| state.is_in_session()).map(|session| &session.id),
+        "stumbled": state.turn_failure(),
         "active_s": state.active_ms as f64 / 1000.0,
         "max_time": seconds(state.plan.limits.time_ms),
         "max_failures": state.plan.limits.failures,
@@ -56,7 +55,7 @@ pub fn object(view: &View, held: bool, directory: &str) -> Value {
     })
 }
 
-/// The last iterations that have ended, the newest last.
+/// The most recent iterations, newest last.
 fn iterations(state: &State) -> Vec<Value> {
     let ended = state.recent.iter();
     ended
@@ -85,12 +84,12 @@ fn checks(state: &State) -> Vec<Value> {
 }
 
 fn tasks(state: &State) -> Vec<Value> {
-    let reports = state.keeping.reports.iter().enumerate();
+    let reports = state.scm.reports.iter().enumerate();
     reports
         .map(|(task, report)| {
             json!({
-                "task": state.task_words(task),
-                "green": report.is_good(),
+                "task": state.scm_task_args(task),
+                "green": report.is_success(),
                 "skipped": report.skipped,
                 "commit": report.commit,
             })
@@ -111,14 +110,14 @@ pub(super) fn resting_until(state: &State) -> Option<i64> {
     }
 }
 
-/// A loop in a few lines.
-pub fn text(view: &View, held: bool, directory: &str) -> String {
-    let View { header, state, .. } = view;
+/// The status of a loop as text.
+pub(crate) fn text(view: &LoopView, held: bool, directory: &str) -> String {
+    let LoopView { header, state, .. } = view;
     let (limits, running) = (&state.plan.limits, state.status(held) == Status::Running);
     let mut rows = vec![
         ("Ralph Loop", header.name.clone()),
         ("Status", line(state, held)),
-        ("Iteration", state.place(state.iteration)),
+        ("Iteration", state.iteration_label(state.iteration)),
         ("Started", local(header.created_ms)),
     ];
     let newest = if running {
@@ -146,7 +145,11 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
             .clone()
             .map(|pattern| ("Done pattern", pattern)),
     );
-    rows.extend(now(state).filter(|_| running).map(|words| ("Now", words)));
+    rows.extend(
+        activity(state)
+            .filter(|_| running)
+            .map(|text| ("Now", text)),
+    );
     rows.push((
         "Active time",
         match limits.time_ms {
@@ -170,27 +173,28 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
             .map_or_else(|| "not run in this iteration".into(), verdict);
         rows.push(("Check", format!("{} — {verdict}", check.command)));
     }
-    for (task, report) in state.keeping.reports.iter().enumerate() {
+    for (task, report) in state.scm.reports.iter().enumerate() {
         rows.push((
             "SCM",
-            format!(
-                "{} — {}",
-                scm_text::name(state, task),
-                scm_text::verdict(report)
-            ),
+            format!("{} — {}", task_name(state, task), task_verdict(report)),
         ));
     }
-    rows.extend(outcome_text::missing(state).map(|words| ("Missing", words)));
+    rows.extend(outcome_text::missing(state).map(|text| ("Missing", text)));
     rows.extend(
         state
-            .stumble()
+            .turn_failure()
             .map(str::to_owned)
-            .map(|words| ("Broke off", words)),
+            .map(|message| ("Turn failed", message)),
     );
     rows.push(("Task", task(state)));
     let agent = state.agent();
     let command = agent.command.join(" ");
-    match state.plan.session.as_ref().filter(|_| state.is_inside()) {
+    match state
+        .plan
+        .session
+        .as_ref()
+        .filter(|_| state.is_in_session())
+    {
         Some(session) => rows.push(("Session", format!("{} {}", session.client, session.id))),
         None => rows.push((
             "Agent",
@@ -203,34 +207,34 @@ pub fn text(view: &View, held: bool, directory: &str) -> String {
     }
     rows.extend(header.parent.clone().map(|parent| ("Parent", parent)));
     rows.push(("Workspace", state.plan.workspace.display().to_string()));
-    if let Some(own) = &state.plan.worktree {
-        rows.push(("Worktree", worktree_text::place(own)));
-        rows.extend(worktree_text::unsaved(state, running).map(|words| ("Unsaved", words)));
+    if let Some(worktree) = &state.plan.worktree {
+        rows.push(("Worktree", worktree_text::location(worktree)));
+        rows.extend(worktree_text::unsaved(state, running).map(|text| ("Unsaved", text)));
         let names = ["Inspect", "Merge", "Remove"];
-        let commands = worktree_text::commands(own, &header.name).map(|(_, command)| command);
+        let commands = worktree_text::commands(worktree, &header.name).map(|(_, command)| command);
         rows.extend(names.into_iter().zip(commands));
     }
     rows.push(("Logs", directory.to_owned()));
-    rows.extend(outcome_text::advice(header, state, held).map(|words| ("Next", words)));
+    rows.extend(outcome_text::advice(header, state, held).map(|text| ("Next", text)));
     let lines = rows
         .iter()
         .map(|(name, value)| format!("{name}: {}", one_line(value)));
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// A loop's status, and why it is so: `done (every check is green)`.
-pub fn line(state: &State, held: bool) -> String {
-    let word = state.status(held).word();
-    match state.outcome().zip(state.verdict()) {
-        Some((Outcome::Stopped { .. }, by)) => format!("{word} {}", by.detail),
-        Some((_, why)) => format!("{word} ({})", one_line(&why.detail)),
-        None => word.to_owned(),
+/// The status and its reason: `done (every check is green)`.
+pub(crate) fn line(state: &State, held: bool) -> String {
+    let status = state.status(held).as_str();
+    match state.outcome().zip(state.outcome_summary()) {
+        Some((Outcome::Stopped { .. }, by)) => format!("{status} {}", by.detail),
+        Some((_, why)) => format!("{status} ({})", one_line(&why.detail)),
+        None => status.to_owned(),
     }
 }
 
-/// A loop's status in a table, where one that rests at an agent's limit is told from one that works.
-fn word(state: &State, held: bool) -> String {
-    let rests = held
+/// The status for a table. It distinguishes a loop that rests because of an agent's usage limit.
+fn short_status(state: &State, held: bool) -> String {
+    let is_resting = held
         && matches!(
             state.phase,
             Phase::Resting {
@@ -238,36 +242,42 @@ fn word(state: &State, held: bool) -> String {
                 ..
             }
         );
-    let word = state.status(held).word();
-    if rests {
-        format!("{word}, resting")
+    let status = state.status(held).as_str();
+    if is_resting {
+        format!("{status}, resting")
     } else {
-        word.to_owned()
+        status.to_owned()
     }
 }
 
-/// What is under way.
-fn now(state: &State) -> Option<String> {
+/// What the loop is doing.
+fn activity(state: &State) -> Option<String> {
     Some(match &state.phase {
         Phase::Checking => {
             let check = state.checks.iter().position(Option::is_none)?;
-            format!("checking {}", check_words(state, check))
+            format!("checking {}", check_command(state, check))
         }
-        Phase::Committing => format!("git {}", scm_text::name(state, state.task_due()?)),
-        Phase::Running { .. } => match state.wish {
-            Wish::Go => "the agent works".into(),
-            Wish::Pause | Wish::PauseNow => "the agent works; then it pauses".into(),
-            Wish::Stop | Wish::StopNow => "the agent works; then it stops".into(),
+        Phase::Committing => format!("git {}", task_name(state, state.next_scm_task()?)),
+        Phase::Running { .. } => match state.request {
+            Request::Go => "the agent is running".into(),
+            Request::Pause | Request::PauseNow => {
+                "the agent is running; the loop pauses afterwards".into()
+            }
+            Request::Stop | Request::StopNow => {
+                "the agent is running; the loop stops afterwards".into()
+            }
         },
         Phase::Killing { .. } => "stopping the agent".into(),
         Phase::Draining { stop: true, .. } => "stopping child loops".into(),
         Phase::Draining { .. } => "waiting for child loops".into(),
-        Phase::Resting { .. } => rest_text::who(state).unwrap_or_else(|| "resting".into()),
-        Phase::Waiting | Phase::Paused | Phase::Ended(_) => return None,
+        Phase::Resting { .. } => {
+            rest_text::resting_agents(state).unwrap_or_else(|| "resting".into())
+        }
+        Phase::NotStarted | Phase::Paused | Phase::Ended(_) => return None,
     })
 }
 
-/// The task in one line: its name, or how it begins, or where it stands.
+/// The task in one line: its title, its first line, or the path of its file.
 fn task(state: &State) -> String {
     let task = &state.plan.task;
     let first = || {
@@ -277,7 +287,7 @@ fn task(state: &State) -> String {
             .find(|line| !line.trim().is_empty())
     };
     match task.title.as_deref().or_else(first) {
-        Some(words) => fit(&one_line(words), 80),
+        Some(text) => truncate_to_width(&one_line(text), 80),
         None => task
             .file
             .as_ref()
@@ -296,21 +306,20 @@ fn local(ms: i64) -> String {
         .unwrap_or_default()
 }
 
-/// A loop as a line among others.
-pub struct Row {
+/// One row of `ralph ls`.
+pub(crate) struct LoopRow {
     parent: Option<String>,
     cells: [String; 5],
 }
 
-impl Row {
-    /// A loop's line.
-    pub fn of(view: &View, held: bool) -> Self {
-        let View { header, state, .. } = view;
+impl LoopRow {
+    pub(crate) fn new(view: &LoopView, held: bool) -> Self {
+        let LoopView { header, state, .. } = view;
         let cells = [
             header.name.clone(),
-            word(state, held),
-            state.place(state.iteration),
-            cost(state).unwrap_or_else(|| "?".into()),
+            short_status(state, held),
+            state.iteration_label(state.iteration),
+            cost_text(state).unwrap_or_else(|| "?".into()),
             one_line(&state.plan.workspace.display().to_string()),
         ];
         Self {
@@ -320,8 +329,8 @@ impl Row {
     }
 }
 
-/// All loops, one a line; one that was started by another's agent stands below that one.
-pub fn table(loops: &[Row]) -> String {
+/// The table of all loops; a loop that another loop's agent started is listed below it.
+pub(crate) fn table(loops: &[LoopRow]) -> String {
     let head = ["NAME", "STATUS", "ITERATION", "COST", "WORKSPACE"].map(str::to_owned);
     let mut rows = vec![head];
     let names: Vec<_> = loops

@@ -1,59 +1,58 @@
-//! The last words of a run: outcome and why, what it took, what changed, what to do next.
+//! The summary at the end of a run: outcome, effort, changes and what to do next.
 
-use super::cost::cost;
-use super::{Paint, event_line, one_line, outcome_text, paint, scm_text, worktree_text};
-use crate::engine::format::{duration, thousands};
-use crate::engine::outcome::iterations;
+use super::cost::cost_text;
+use super::{TextStyle, event_line, one_line, outcome_text, scm_text, styled, worktree_text};
+use crate::engine::format::{duration, iteration_count, thousands};
 use crate::engine::{Outcome, State, Status};
-use crate::store::Header;
+use crate::store::JournalHeader;
 use std::fmt::Write as _;
 
-/// The summary of a loop that its runner has left.
-pub fn text(
-    header: &Header,
+/// The summary of a loop that its runner has left. `next` includes what to do next.
+pub(crate) fn text(
+    header: &JournalHeader,
     state: &State,
     changed: &str,
     children: &[String],
     next: bool,
-    colour: bool,
+    color: bool,
 ) -> String {
-    // What broke is said on standard error, in full.
-    let broke = match state.outcome() {
-        Some(Outcome::Fatal { class, .. }) => Some(format!(" ({})", class.word())),
+    // A fatal error is reported in full on standard error.
+    let fatal_class = match state.outcome() {
+        Some(Outcome::Fatal { class, .. }) => Some(format!(" ({})", class.as_str())),
         _ => None,
     };
-    let mut text = format!("{}\n", headline(state, broke, colour));
+    let mut text = format!("{}\n", headline(state, fatal_class, color));
     let mut row = |name: &str, value: &str| {
         if !value.is_empty() {
             let _ = writeln!(
                 text,
                 "  {} {value}",
-                paint(&format!("{name:<8}"), Paint::Dim, colour)
+                styled(&format!("{name:<8}"), TextStyle::Dim, color)
             );
         }
     };
     row("took", &took(state));
     for (check, report) in state.plan.proof.checks.iter().zip(&state.checks) {
-        let (verdict, hue) = match report {
-            Some(report) if report.is_green() => (event_line::verdict(report), Paint::Green),
-            Some(report) => (event_line::verdict(report), Paint::Red),
-            None => ("not run".into(), Paint::Yellow),
+        let (verdict, style) = match report {
+            Some(report) if report.is_green() => (event_line::verdict(report), TextStyle::Green),
+            Some(report) => (event_line::verdict(report), TextStyle::Red),
+            None => ("not run".into(), TextStyle::Yellow),
         };
         row(
             "check",
             &format!(
                 "{} {}",
                 one_line(&check.command),
-                paint(&verdict, hue, colour)
+                styled(&verdict, style, color)
             ),
         );
     }
-    for (task, report) in state.keeping.reports.iter().enumerate() {
-        let (words, hue) = scm_text::line_of_green(state, task, report);
-        row("scm", &paint(&words, hue, colour));
+    for (task, report) in state.scm.reports.iter().enumerate() {
+        let (text, style) = scm_text::task_line(state, task, report);
+        row("scm", &styled(&text, style, color));
     }
-    for (at, line) in outcome_text::last_words(state).iter().enumerate() {
-        row(if at == 0 { "said" } else { "" }, line);
+    for (at, line) in outcome_text::last_error(state).iter().enumerate() {
+        row(if at == 0 { "output" } else { "" }, line);
     }
     row(
         "denied",
@@ -64,14 +63,17 @@ pub fn text(
         &one_line(&outcome_text::missing(state).unwrap_or_default()),
     );
     for child in children {
-        row("child", &paint(&one_line(child), Paint::Red, colour));
+        row("child", &styled(&one_line(child), TextStyle::Red, color));
     }
     row("changed", &one_line(changed));
-    if let Some(own) = &state.plan.worktree {
-        row("worktree", &worktree_text::place(own));
+    if let Some(worktree) = &state.plan.worktree {
+        row("worktree", &worktree_text::location(worktree));
         let unsaved = worktree_text::unsaved(state, false).unwrap_or_default();
-        row("unsaved", &paint(&one_line(&unsaved), Paint::Red, colour));
-        for (name, command) in worktree_text::commands(own, &header.name) {
+        row(
+            "unsaved",
+            &styled(&one_line(&unsaved), TextStyle::Red, color),
+        );
+        for (name, command) in worktree_text::commands(worktree, &header.name) {
             row(name, &command);
         }
     }
@@ -81,37 +83,37 @@ pub fn text(
     text
 }
 
-/// The result in one line, and why, unless something else is to stand there.
-fn headline(state: &State, instead: Option<String>, colour: bool) -> String {
+/// The result and its reason in one line. `reason` replaces the default reason.
+fn headline(state: &State, reason: Option<String>, color: bool) -> String {
     let status = state.status(false);
-    let (sign, hue) = match status {
-        Status::Done => ("✔", Paint::Green),
-        Status::Failed | Status::Crashed => ("✘", Paint::Red),
-        _ => ("■", Paint::Yellow),
+    let (sign, style) = match status {
+        Status::Done => ("✔", TextStyle::Green),
+        Status::Failed | Status::Crashed => ("✘", TextStyle::Red),
+        _ => ("■", TextStyle::Yellow),
     };
-    let why = match state.outcome().zip(state.verdict()) {
+    let why = match state.outcome().zip(state.outcome_summary()) {
         Some((Outcome::Stopped { .. }, by)) => format!(" {}", one_line(&by.detail)),
         Some((_, why)) => format!(": {}", one_line(&why.detail)),
         None => String::new(),
     };
-    paint(
-        &format!("{sign} {}{}", status.word(), instead.unwrap_or(why)),
-        hue,
-        colour,
+    styled(
+        &format!("{sign} {}{}", status.as_str(), reason.unwrap_or(why)),
+        style,
+        color,
     )
 }
 
-/// The result alone, for `--quiet`.
-pub fn result(state: &State, children: &[String]) -> String {
+/// The short result for `--quiet`.
+pub(crate) fn result(state: &State, children: &[String]) -> String {
     let mut text = format!("{} ({})\n", headline(state, None, false), took(state));
-    for line in outcome_text::last_words(state) {
+    for line in outcome_text::last_error(state) {
         let _ = writeln!(text, "  | {line}");
     }
     for child in children {
         let _ = writeln!(text, "  child {}", one_line(child));
     }
-    if let Some(own) = &state.plan.worktree {
-        let _ = writeln!(text, "  worktree {}", worktree_text::place(own));
+    if let Some(worktree) = &state.plan.worktree {
+        let _ = writeln!(text, "  worktree {}", worktree_text::location(worktree));
     }
     if let Some(unsaved) = worktree_text::unsaved(state, false) {
         let _ = writeln!(text, "  {}", one_line(&unsaved));
@@ -121,7 +123,7 @@ pub fn result(state: &State, children: &[String]) -> String {
     {
         let _ = writeln!(
             text,
-            "  the agent was not allowed something {}",
+            "  the agent was denied permission {}",
             one_line(&denied)
         );
     }
@@ -129,7 +131,7 @@ pub fn result(state: &State, children: &[String]) -> String {
 }
 
 fn took(state: &State) -> String {
-    let cost = cost(state).unwrap_or_else(|| "cost unknown".into());
+    let cost = cost_text(state).unwrap_or_else(|| "cost unknown".into());
     let used = state.tokens.total();
     let tokens = if used > 0 {
         format!(", {} tokens", thousands(used))
@@ -138,12 +140,12 @@ fn took(state: &State) -> String {
     };
     format!(
         "{}, {}, {cost}{tokens}",
-        iterations(state.iteration),
+        iteration_count(state.iteration),
         duration(state.active_ms)
     )
 }
 
-fn next_step(header: &Header, state: &State, changed: &str) -> String {
+fn next_step(header: &JournalHeader, state: &State, changed: &str) -> String {
     let name = &header.name;
     match (outcome_text::advice(header, state, false), state.iteration) {
         (Some(step), 0) => step,

@@ -1,24 +1,22 @@
-//! What is said of a loop's own worktree: where it is, and what to do with what is in it.
+//! Text about a loop's own worktree: where it is, and how to inspect, merge or remove it.
 
 use super::scm_text;
 use crate::engine::State;
-use crate::engine::format::quoted;
+use crate::engine::format::shell_quote;
 use crate::engine::plan::Worktree;
-
-/// A commit's name is cut to so many characters.
-const SHORT: usize = 7;
+use crate::engine::task_text::SHORT_ID;
 
 /// `/state/worktrees/auth on ralph/auth`
-pub fn place(own: &Worktree) -> String {
-    format!("{} on {}", own.path.display(), own.branch)
+pub(super) fn location(worktree: &Worktree) -> String {
+    format!("{} on {}", worktree.path.display(), worktree.branch)
 }
 
-/// The commands to look at the work, to take it over and to be rid of it, for the user's own checkout.
-pub fn commands(own: &Worktree, name: &str) -> [(&'static str, String); 3] {
-    let branch = quoted(&own.branch);
-    let base = match &own.base_branch {
-        Some(base) if *base != own.branch => quoted(base),
-        _ => own.base.chars().take(SHORT).collect(),
+/// The commands that inspect, merge and remove the work, for the user's own checkout.
+pub(super) fn commands(worktree: &Worktree, name: &str) -> [(&'static str, String); 3] {
+    let branch = shell_quote(&worktree.branch);
+    let base = match &worktree.base_branch {
+        Some(base) if *base != worktree.branch => shell_quote(base),
+        _ => worktree.base.chars().take(SHORT_ID).collect(),
     };
     [
         ("inspect", format!("git diff {base}...{branch}")),
@@ -27,20 +25,20 @@ pub fn commands(own: &Worktree, name: &str) -> [(&'static str, String); 3] {
     ]
 }
 
-/// What in it is not committed, as far as is known; none while an agent is still at it.
-pub fn unsaved(state: &State, running: bool) -> Option<String> {
+/// Which work is not committed; `None` while an agent is still running.
+pub(super) fn unsaved(state: &State, running: bool) -> Option<String> {
     state.plan.worktree.as_ref()?;
-    match &state.keeping.unsaved {
-        Some(owed) => {
-            let why = scm_text::complaint(&owed.report)
+    match &state.scm.uncommitted {
+        Some(pending) => {
+            let why = scm_text::error_line(&pending.report)
                 .map(|why| format!(": {why}"))
                 .unwrap_or_default();
             Some(format!(
                 "the work of iteration {} is not committed{why}",
-                owed.iteration
+                pending.iteration
             ))
         }
-        None if state.is_unsaved() && !running => {
+        None if state.has_uncommitted_work() && !running => {
             Some(format!("iteration {} was not committed", state.iteration))
         }
         None => None,

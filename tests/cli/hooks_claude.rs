@@ -122,7 +122,7 @@ fn broke_off(client: &'static Client) {
     let told = session
         .ralph(&["status", name])
         .exits(0)
-        .says("Broke off: API Error")
+        .says("Turn failed: API Error")
         .says("credit is used up");
     told.says(&format!("claude --resume {id}"))
         .says(&format!("ralph resume {name}"));
@@ -152,7 +152,7 @@ fn overloaded() {
     session
         .ralph(&["status", &name])
         .exits(0)
-        .says("Broke off: API Error: 529 Overloaded");
+        .says("Turn failed: API Error: 529 Overloaded");
     session
         .stage
         .model

@@ -23,7 +23,7 @@ fn an_agent_that_fails_is_shown_with_its_own_words() {
     ];
     test.ralph(&words)
         .exits(1)
-        .says("  said     starting\n")
+        .says("  output   starting\n")
         .says("           error: unknown flag --once\n");
     let ended = &test.events("a", "ended")[0];
     assert_eq!(
@@ -149,12 +149,12 @@ fn a_denial_is_shown_counted_and_advised_on() {
     let agent = "for what in ls rm ls cp mv; do echo \"refused: $what\"; done; exit 1";
     let done = known_agent(&test, "edits", agent).exits(0);
     for what in ["ls", "rm", "cp"] {
-        let line = format!("the agent was not allowed: refused: {what}");
+        let line = format!("the agent was denied: refused: {what}");
         assert_eq!(done.out.matches(&line).count(), 1, "{done:?}");
     }
     assert!(!done.out.contains("not allowed: refused: mv"), "{done:?}");
-    let done = done.says("the agent was not allowed something 5 times\n");
-    done.says("  denied   5 times, first: refused: ls; --approve all lets it do everything\n");
+    let done = done.says("the agent was denied permission 5 times\n");
+    done.says("  denied   5 times, first: refused: ls; --approve all lets it do anything\n");
     let report = &test.events("a", "ended")[0]["report"];
     assert_eq!(
         (&report["denied"], &report["denial"]),
@@ -162,7 +162,7 @@ fn a_denial_is_shown_counted_and_advised_on() {
     );
     let progress = test.read(".ralph/task/a/progress.md");
     assert!(
-        progress.contains("- Not allowed (5): refused: ls\n"),
+        progress.contains("- Denied (5): refused: ls\n"),
         "{progress}"
     );
 }
@@ -176,7 +176,7 @@ fn advice_on_a_denial_names_the_next_level_if_there_is_one() {
         ),
         (
             "edits",
-            "once: refused: ls; --approve all lets it do everything\n",
+            "once: refused: ls; --approve all lets it do anything\n",
         ),
         ("all", "once: refused: ls\n"),
     ] {
@@ -190,7 +190,7 @@ fn advice_on_a_denial_names_the_next_level_if_there_is_one() {
     let free = ["run", "x", "-m", "1", "--no-promise", "--agent", "free"];
     test.ralph(&free)
         .exits(0)
-        .says("once: refused: ls; what it may do is for its own command to say\n");
+        .says("once: refused: ls; its own command line sets its permissions\n");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_quiet_run_that_failed_says_what_was_denied() {
     let done = test
         .ralph(&["run", "x", "-m", "1", "--agent", "known"])
         .exits(1);
-    done.says("  the agent was not allowed something once: refused: ls; --approve all lets");
+    done.says("  the agent was denied permission once: refused: ls; --approve all lets");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_denial_on_a_screen_counts_once_however_often_it_is_painted() {
             "run", "x", "--name", "a", "-m", "1", "--pty", "--agent", "known",
         ])
         .exits(3);
-    done.says("the agent was not allowed: refused: ls")
+    done.says("the agent was denied: refused: ls")
         .says("once: refused: ls; --approve all lets");
     assert_eq!(test.events("a", "ended")[0]["report"]["denied"], 1);
     assert_eq!(test.status("a")["outcome"]["why"], "no key at all");

@@ -94,7 +94,7 @@ fn is_called(name: &str, preset: &toml::Table, level: &str) {
     }
     let held = approve != &preset["approve"]["all"];
     assert_eq!(
-        !done.out.contains("may do everything without asking"),
+        !done.out.contains("may do anything without asking"),
         held,
         "{name} at {level}: {}",
         done.out
@@ -149,7 +149,7 @@ fn one_that_is_unknown_or_missing_is_named() {
         "[agents.mine]\ncommand = 'no-such-program'\ninstall = 'make me'\nlogin = 'knock'\n",
     );
     let done = test.ralph(&["run", "x", "--agent", "mine"]).exits(2);
-    done.complains("there is no program no-such-program")
+    done.complains("program no-such-program not found")
         .complains("install it: make me; then log in: knock");
 }
 
@@ -231,12 +231,12 @@ fn an_exit_code_that_means_more_stops_at_once() {
         (
             "usage",
             "usage",
-            "mine exited with 9: it did not understand how it was called: read on",
+            "mine exited with 9: it did not understand its arguments: read on",
         ),
         (
             "permission",
             "permission",
-            "mine exited with 9: it may not do what it must: read on",
+            "mine exited with 9: it lacks a permission it needs: read on",
         ),
     ] {
         let hint = if means == "login" {

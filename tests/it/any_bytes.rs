@@ -1,37 +1,38 @@
-//! The rules for any bytes hold for what is known, and for a bounded number of changes to it. `fuzz/` looks further.
+//! Checks the properties that hold for any input on their seeds and on a bounded number of
+//! mutations of them. `fuzz/` searches further.
 
-use crate::properties::{front, hook, mask, reader, reset, tail};
+use crate::properties::{decoder, hook, loop_file, redaction, reset_time, transcript};
 use ralph::testing::Replay;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A rule, its first inputs, and how many changes to each are tried.
-type Rule = (fn(&[u8]), Vec<Vec<u8>>, usize);
+/// A property, its seeds, and how many mutations of each seed are tried.
+type Property = (fn(&[u8]), Vec<Vec<u8>>, usize);
 
-fn rules() -> [Rule; 6] {
+fn properties() -> [Property; 6] {
     [
-        (reader::holds, reader::seeds(), 2),
-        (reset::holds, reset::seeds(), 200),
-        (mask::holds, mask::seeds(), 500),
-        (hook::holds, hook::seeds(), 200),
-        (front::holds, front::seeds(), 500),
-        (tail::holds, tail::seeds(), 100),
+        (decoder::check, decoder::seeds(), 2),
+        (reset_time::check, reset_time::seeds(), 200),
+        (redaction::check, redaction::seeds(), 500),
+        (hook::check, hook::seeds(), 200),
+        (loop_file::check, loop_file::seeds(), 500),
+        (transcript::check, transcript::seeds(), 100),
     ]
 }
 
-/// Changes a few bytes, takes some out, or puts some of another input in.
-fn changed(input: &[u8], other: &[u8], dice: &mut fastrand::Rng) -> Vec<u8> {
+/// Overwrites or removes a few bytes, or inserts some of another input.
+fn mutate(input: &[u8], other: &[u8], rng: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = input.to_vec();
-    for _ in 0..dice.usize(1..4) {
-        let (from, length) = (dice.usize(0..=bytes.len()), dice.usize(0..8));
+    for _ in 0..rng.usize(1..4) {
+        let (from, length) = (rng.usize(0..=bytes.len()), rng.usize(0..8));
         let to = (from + length).min(bytes.len());
-        match dice.u8(0..3) {
+        match rng.u8(0..3) {
             0 => bytes[from..to]
                 .iter_mut()
-                .for_each(|byte| *byte = dice.u8(..)),
+                .for_each(|byte| *byte = rng.u8(..)),
             1 => drop(bytes.drain(from..to)),
             _ => {
-                let at = dice.usize(0..=other.len());
+                let at = rng.usize(0..=other.len());
                 bytes.splice(
                     from..from,
                     other[at..(at + length).min(other.len())].iter().copied(),
@@ -43,32 +44,32 @@ fn changed(input: &[u8], other: &[u8], dice: &mut fastrand::Rng) -> Vec<u8> {
 }
 
 #[test]
-fn what_holds_for_any_bytes_holds_for_these() {
-    let mut dice = fastrand::Rng::with_seed(13);
-    for (holds, seeds, rounds) in rules() {
+fn every_property_holds_for_its_seeds_and_mutations_of_them() {
+    let mut rng = fastrand::Rng::with_seed(13);
+    for (check, seeds, mutations) in properties() {
         for seed in &seeds {
-            holds(seed);
-            for _ in 0..rounds {
-                let other = &seeds[dice.usize(0..seeds.len())];
-                holds(&changed(seed, other, &mut dice));
+            check(seed);
+            for _ in 0..mutations {
+                let other = &seeds[rng.usize(0..seeds.len())];
+                check(&mutate(seed, other, &mut rng));
             }
         }
     }
 }
 
 #[test]
-fn every_reader_has_an_input_that_it_understands() {
+fn every_decoder_has_a_seed_that_it_decodes() {
     let agents = Replay::all();
-    let understood: BTreeSet<&String> = reader::seeds()
+    let decoded: BTreeSet<&String> = decoder::seeds()
         .iter()
         .filter_map(|seed| {
             let (name, agent) = agents.iter().nth(seed[0].into())?;
-            let mut spoke = false;
-            agent.read(Path::new("/work"), [&seed[2..]], &mut |act| {
-                spoke |= act.is_event()
+            let mut has_event = false;
+            agent.decode(Path::new("/work"), [&seed[2..]], &mut |act| {
+                has_event |= act.is_stream_event()
             });
-            spoke.then_some(name)
+            has_event.then_some(name)
         })
         .collect();
-    assert_eq!(understood, agents.keys().collect());
+    assert_eq!(decoded, agents.keys().collect());
 }

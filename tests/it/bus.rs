@@ -96,7 +96,7 @@ fn what_an_agent_posts_is_passed_on_with_its_loop_and_iteration() {
             "plan a#1 \"first the parser\"",
             "note a#1 \"by hand\"",
             "note a#2 \"forged\"",
-            "done a#2 \"done after 2 iterations: the agent claimed it; no check was asked for\"",
+            "done a#2 \"done after 2 iterations: the agent claimed it; there are no checks\"",
         ]
     );
     assert_eq!(
@@ -115,7 +115,7 @@ fn every_ending_and_a_pause_is_posted_to_both() {
             &["-m", "1"][..],
             1,
             "failed",
-            "failed after 1 iteration: no iteration is left",
+            "failed after 1 iteration: iteration limit reached",
         ),
         (
             "blocked Which port?",
@@ -129,7 +129,7 @@ fn every_ending_and_a_pause_is_posted_to_both() {
             &[],
             3,
             "waiting",
-            "waiting after 1 iteration: the agent asked for it by WAIT marker",
+            "waiting after 1 iteration: the agent asked to wait: WAIT marker",
         ),
         (
             "exit 1",
@@ -197,7 +197,7 @@ fn a_message_can_ask_not_to_be_started_again() {
     let done = test.ralph(&run(&[])).exits(3);
     assert!(
         done.out
-            .contains("a message that asks for no restart seen; the agent has 300ms to exit"),
+            .contains("bus message asking to wait seen; the agent has 300ms to exit"),
         "{}",
         done.out
     );
@@ -287,7 +287,7 @@ fn a_person_s_message_of_that_type_ends_nothing() {
         texts(&heard(&test, &[])),
         [
             "wait!",
-            "done after 2 iterations: the agent claimed it; no check was asked for",
+            "done after 2 iterations: the agent claimed it; there are no checks",
             "well done"
         ]
     );
@@ -398,7 +398,7 @@ fn the_prompt_can_carry_what_others_said() {
     test.ralph(&run(&["--context-bus", "2"])).exits(0);
     let prompt = test.prompt("a", 1);
     assert!(
-        prompt.contains("## Messages of others on the project's bus"),
+        prompt.contains("## Messages on the project's bus"),
         "{prompt}"
     );
     assert!(
@@ -446,7 +446,7 @@ fn wrong_words_are_named() {
         .says("--loop is for people");
     test.ralph(&["bus", "tail", "aa"])
         .exits(2)
-        .complains("no loop is called `aa`");
+        .complains("no loop is named `aa`");
     test.ralph(&["run", "x", "--name", "painter", "--agent", AGENT])
         .exits(0);
     for words in [&["tail", "paintr"][..], &["post", "--loop", "paintr", "x"]] {

@@ -96,7 +96,7 @@ fn a_child_in_the_background_is_waited_for_and_the_checks_look_again() {
     let done = live
         .end()
         .exits(0)
-        .says("child loops are over: b")
+        .says("child loops ended: b")
         .complains("waiting for child loops, at most 5m: b");
     assert!(
         done.out.contains("done: every check is green"),
@@ -308,7 +308,7 @@ fn a_loop_that_was_started_for_another_from_outside_is_its_child_too() {
     });
     test.write("child-may-go", "");
     child.end().exits(0);
-    live.end().exits(0).says("child loops are over: b");
+    live.end().exits(0).says("child loops ended: b");
 }
 
 /// The process that holds the lock of a loop.
@@ -353,7 +353,7 @@ fn a_window_born_inside_an_iteration_outlives_it_and_nothing_else_does() {
     );
     test.write("child-may-go", "");
     test.ralph(&["wait", "b"]).exits(0);
-    live.end().exits(1).says("child loops are over: b");
+    live.end().exits(1).says("child loops ended: b");
     until("the end of all", || test.survivors().is_empty());
 }
 
@@ -401,7 +401,7 @@ fn the_sweep_after_a_crash_spares_registered_loops_and_nothing_else() {
             .contains("waiting for child loops")
     });
     test.write("child-may-go", "");
-    live.end().exits(0).says("child loops are over: b");
+    live.end().exits(0).says("child loops ended: b");
     assert_eq!(test.survivors(), [0; 0]);
 }
 
@@ -456,7 +456,7 @@ fn only_a_child_shares_its_parent_s_workspace_unasked() {
     at_work(&test);
     test.ralph(&["run", "y", "--name", "c", "--agent", AGENT])
         .exits(2)
-        .complains("the loop \"a\" already works in this workspace");
+        .complains("the loop \"a\" is already running in this workspace");
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130);
 }
@@ -484,7 +484,7 @@ fn a_child_that_failed_is_named_at_its_parent_s_end() {
         .collect();
     assert_eq!(
         children,
-        ["  child    b failed (no iteration is left)"],
+        ["  child    b failed (iteration limit reached)"],
         "{}",
         done.out
     );

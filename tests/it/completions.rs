@@ -2,7 +2,7 @@
 
 use crate::kit::Test;
 use clap::{Command, CommandFactory};
-use ralph::testing::Words;
+use ralph::testing::Cli;
 use std::process::Stdio;
 
 /// Whether a program is installed that these words make succeed.
@@ -17,7 +17,7 @@ fn is_there(test: &Test, program: &str, words: &[&str]) -> bool {
 }
 
 fn verbs() -> Vec<Command> {
-    let mut all = Words::command().disable_help_subcommand(true);
+    let mut all = Cli::command().disable_help_subcommand(true);
     // The flags of some are only made now.
     all.build();
     let verbs: Vec<Command> = all

@@ -118,7 +118,7 @@ fn the_lines_of_a_loop_that_runs_out_of_iterations() {
 [ralph] a: iteration 2 failed (exit: 4)
 [ralph] a: loop complete after 2 iterations
 [ralph] a: the work is not proven: the agent did not promise COMPLETE
-✘ failed: no iteration is left
+✘ failed: iteration limit reached
   took     2 iterations, TIME, cost unknown
   missing  the agent did not promise COMPLETE
   next     ralph set a max-iterations=4 && ralph resume a · ralph logs a",
@@ -150,12 +150,12 @@ fn an_ending_says_what_was_missing() {
         (
             "say It is <promise>COMPLETE</promise> I think",
             "--check true",
-            "the checks are green, but the promise stood inside a sentence, where it may be a denial",
+            "the checks are green, but the promise was inside a sentence, where it does not count",
         ),
         (
             "promise COMPLETE",
             "--check false --promise COMPLETE",
-            "the agent claimed it, but not every check was green",
+            "the agent claimed to be done, but not every check was green",
         ),
         (
             "say done",
@@ -227,8 +227,8 @@ fn an_agent_that_waits_has_not_failed() {
         &done.out,
         "[ralph] a: starting iteration 1/25
 [ralph] a: iteration 1 completed (exit: 42, duration: TIME)
-[ralph] a: loop ended after 1 iteration: the agent asked for it by exit 42
-■ waiting: the agent asked for it by exit 42
+[ralph] a: loop ended after 1 iteration: the agent asked to wait: exit 42
+■ waiting: the agent asked to wait: exit 42
   took     1 iteration, TIME, cost unknown
   next     ralph resume a · ralph logs a",
     );
@@ -352,7 +352,7 @@ fn the_lines_of_a_done_pattern() {
 [ralph] a: iteration 1 stopped at the done pattern (signal: 15, duration: TIME)
 [ralph] a: done pattern matched, stopping loop
 [ralph] a: loop complete after 1 iteration
-✔ done: the agent claimed it; no check was asked for
+✔ done: the agent claimed it; there are no checks
   took     1 iteration, TIME, cost unknown
   next     ralph logs a",
     );
@@ -442,7 +442,7 @@ fn a_red_check_shows_the_end_of_its_output() {
     assert_eq!(shown, expected);
     assert!(!done.out.contains('\x1b'));
     let named =
-        Regex::new(r"  \| last words\n\[ralph\] a: all of it: (\.ralph/guardrail_0_.*\.log)\n")
+        Regex::new(r"  \| last words\n\[ralph\] a: full output: (\.ralph/guardrail_0_.*\.log)\n")
             .unwrap();
     let whole = test.read(&named.captures(&done.out).expect("its name")[1]);
     assert!(whole.starts_with("line 1\n"), "{whole}");
@@ -514,7 +514,7 @@ fn quiet_prints_the_result_alone() {
         .exits(1);
     assert_eq!(
         timeless(&done.out),
-        "✘ failed: no iteration is left (1 iteration, TIME, cost unknown)\n"
+        "✘ failed: iteration limit reached (1 iteration, TIME, cost unknown)\n"
     );
 }
 
@@ -650,7 +650,7 @@ fn a_reader_that_goes_away_does_not_end_the_loop() {
         test.sh(&format!("{{ {run}; }} | head -n 0"));
         until("the loop's end", || test.workspace().join("code").exists());
         let warning = format!(
-            "ralph: warning: nobody reads the output any more; the loop goes on (ralph status {name})\n"
+            "ralph: warning: standard output was closed; the loop continues (ralph status {name})\n"
         );
         let told = if flags == "--quiet" { "" } else { &warning };
         assert_eq!(
@@ -811,7 +811,7 @@ fn status_tells_a_script_everything() {
         "Done pattern: All set",
     ];
     assert_eq!(lines[..9], expected);
-    assert_eq!(lines[9], "Now: the agent works");
+    assert_eq!(lines[9], "Now: the agent is running");
     let shown = shown.replace(
         &test.root().canonicalize().unwrap().display().to_string(),
         "ROOT",
@@ -1125,7 +1125,7 @@ fn a_terminal_that_is_held_does_not_hold_the_loop() {
     let shown = rows(&bytes).join("\n");
     assert_eq!(code, 0);
     assert!(
-        Regex::new(r"\n\[ralph: .* MiB not shown; ralph logs has it\]\n")
+        Regex::new(r"\n\[ralph: .* MiB not shown; see ralph logs\]\n")
             .unwrap()
             .is_match(&shown)
     );

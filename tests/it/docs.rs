@@ -2,7 +2,7 @@
 
 use crate::kit::{Test, until};
 use ralph::Event;
-use ralph::testing::{Header, Line, Message};
+use ralph::testing::{InboxMessage, JournalHeader, JournalLine};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -291,16 +291,16 @@ fn every_example_of_the_journal_s_page_is_what_it_claims() {
     let (mut headers, mut messages) = (0, 0);
     for line in blocks(&page, "json").iter().flat_map(|block| &block.lines) {
         if line.starts_with("{\"ralph\"") {
-            let header: Header = serde_json::from_str(line).unwrap();
+            let header: JournalHeader = serde_json::from_str(line).unwrap();
             assert_eq!(header.to_json(), *line, "the header is written like this");
             headers += 1;
         } else if line.starts_with("{\"message\"") {
-            let message: Message = serde_json::from_str(line).unwrap();
-            assert_ne!(message, Message::Unknown, "{line}");
+            let message: InboxMessage = serde_json::from_str(line).unwrap();
+            assert_ne!(message, InboxMessage::Unknown, "{line}");
             assert_eq!(serde_json::to_string(&message).unwrap(), *line);
             messages += 1;
         } else {
-            let parsed = Line::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            let parsed = JournalLine::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
             assert_ne!(parsed.event, Event::Unknown, "{line}");
             assert_eq!(parsed.to_json(), *line, "the line is written like this");
             let name: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -317,7 +317,7 @@ fn every_example_of_the_journal_s_page_is_what_it_claims() {
         events, described,
         "each event has its heading and its example, in order"
     );
-    let all = include_str!("../../src/engine/event.rs");
+    let all = include_str!("../../src/engine/event/mod.rs");
     let all = all
         .split("pub enum Event {")
         .nth(1)
@@ -340,12 +340,12 @@ fn every_name_of_a_template_is_described() {
         .find(|page| page.ends_with("docs/prompt.md"))
         .unwrap();
     let text = fs::read_to_string(&page).unwrap();
-    for name in ralph::testing::NAMES {
+    for name in ralph::testing::TEMPLATE_FIELDS {
         assert!(text.contains(&format!("\n| `{name}` |")), "{name}");
     }
     let template = blocks(&page, "markdown").remove(0).lines.join("\n");
     assert_eq!(
-        ralph::testing::unknown(&template, &ralph::testing::NAMES),
+        ralph::testing::find_invalid_tag(&template, &ralph::testing::TEMPLATE_FIELDS),
         None
     );
 }

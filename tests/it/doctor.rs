@@ -78,7 +78,7 @@ fn who_pays_is_named_and_only_who_has_nothing_is_told_to_log_in() {
     );
     let out = look("sk-ant-dummy", &[]);
     assert!(
-        line(&out, "claude").ends_with("works on the key in ANTHROPIC_API_KEY"),
+        line(&out, "claude").ends_with("uses the key in ANTHROPIC_API_KEY"),
         "{out}"
     );
     assert!(
@@ -88,7 +88,7 @@ fn who_pays_is_named_and_only_who_has_nothing_is_told_to_log_in() {
     test.write("../home/.claude/.credentials.json", "{}");
     let out = look("sk-ant-dummy", &[]);
     let login =
-        "works on its own login (~/.claude/.credentials.json); ANTHROPIC_API_KEY is kept from it";
+        "uses its own login (~/.claude/.credentials.json); ANTHROPIC_API_KEY is not passed to it";
     assert!(
         line(&out, "claude").contains(login) && !out.contains("log in: start claude"),
         "{out}"
@@ -107,7 +107,7 @@ fn who_pays_is_named_and_only_who_has_nothing_is_told_to_log_in() {
     test.write(".ralph/settings.toml", "allowApiKey = true\n");
     let out = look("sk-ant-dummy", &[]);
     assert!(
-        line(&out, "claude").ends_with("works on the key in ANTHROPIC_API_KEY"),
+        line(&out, "claude").ends_with("uses the key in ANTHROPIC_API_KEY"),
         "{out}"
     );
 }

@@ -1,15 +1,16 @@
-//! The rules of the house (ARCHITECTURE.md), read off the source tree: each finding names a line and a remedy.
-//!
-//! The scanners know just enough Rust: they blank out comments and literals, skip `#[cfg(test)]` items and
-//! follow paths through `use` groups.
+//! Enforces the rules of ARCHITECTURE.md on the source tree. Each finding names a line and a fix.
 
+mod scan;
+
+use scan::{blank, each_line, paths, without_tests, words};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Each room and the other rooms it may name. `verbs`, `lib.rs` and `main.rs` may name all of them.
-const WALLS: &[(&str, &[&str])] = &[
+/// Each module and the other modules it may import. `lib.rs` and `main.rs` may import all of them.
+const IMPORTS: &[(&str, &[&str])] = &[
     ("engine", &[]),
     ("os", &[]),
     ("store", &["engine", "os"]),
@@ -22,22 +23,23 @@ const WALLS: &[(&str, &[&str])] = &[
     (
         "runner",
         &[
-            "engine", "store", "process", "terminal", "agent", "git", "client", "os",
+            "engine", "os", "store", "process", "terminal", "agent", "git", "client",
         ],
     ),
     (
         "lifecycle",
         &[
-            "engine", "store", "process", "terminal", "agent", "git", "client", "config", "runner",
-            "os",
+            "engine", "os", "store", "process", "terminal", "agent", "git", "client", "config",
+            "runner",
         ],
     ),
-    ("ui", &["engine", "store", "git", "lifecycle", "os"]),
+    ("ui", &["engine", "os", "store", "git", "lifecycle"]),
     ("cli", &["config", "engine", "os"]),
     (
         "commands",
         &[
             "engine",
+            "os",
             "store",
             "process",
             "terminal",
@@ -49,13 +51,13 @@ const WALLS: &[(&str, &[&str])] = &[
             "lifecycle",
             "ui",
             "cli",
-            "os",
         ],
     ),
     (
         "library",
         &[
             "engine",
+            "os",
             "store",
             "process",
             "terminal",
@@ -65,14 +67,12 @@ const WALLS: &[(&str, &[&str])] = &[
             "config",
             "runner",
             "lifecycle",
-            "ui",
-            "os",
         ],
     ),
 ];
 
-/// What the engine must not name even in passing; `clippy.toml` forbids the calls, this forbids the imports.
-const WORLD: &[&str] = &[
+/// What the engine must not import. `clippy.toml` forbids the calls.
+const IMPURE: &[&str] = &[
     "std::env",
     "std::fs",
     "std::io",
@@ -84,10 +84,10 @@ const WORLD: &[&str] = &[
     "std::time::SystemTime",
 ];
 
-/// What may lie in the root of the repository.
+/// The entries of the repository's root.
 const ROOT: &[&str] = &[
-    ".ci",     // `run`: what the continuous integration calls
-    ".config", // nextest's settings, where nextest looks for them
+    ".ci",
+    ".config", // nextest's settings
     ".gitignore",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -97,53 +97,74 @@ const ROOT: &[&str] = &[
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "README.md",
+    "bench",
+    "clippy.toml",
+    "deny.toml",
     "docs",
     "examples", // programs that use the library
-    "fuzz",     // what readers are fed at random; a workspace of its own
-    "bench",
-    "clippy.toml", // the engine's purity
-    "deny.toml",
+    "fuzz",     // a workspace of its own
     "justfile",
-    "plugin",  // the plugin for Claude Code
-    "presets", // how each agent is called, and the default texts
+    "plugin",  // what Claude Code and Codex install
+    "presets", // agents, settings, prompts and prices as data
     "rustfmt.toml",
     "src",
-    "test.sh",  // the one command that runs everything
-    "testdata", // what real agents printed, and journals of every released version
+    "test.sh",
+    "testdata", // output of real agents, and journals of released versions
     "tests",
 ];
 
-/// A source file grows until somebody has to scroll for its subject; this is where it is split.
+/// The longest source file, in lines. Tests in a file of their own count like any other file.
 const MAX_LINES: usize = 500;
 
-/// Names of other products; ralph's behaviours are rows of data and carry no brand.
+/// Words that do not belong in names, comments, messages and documentation, each with a replacement.
+const BANNED: &[(&str, &str)] = &[
+    ("anybody", "name the reader or the process"),
+    ("bury", "finish, reap"),
+    ("farewell", "exit"),
+    ("is told of", "receives, is notified of"),
+    ("knock", "request, wake"),
+    ("mend", "fix"),
+    ("mended", "fixed"),
+    ("nobody", "no process, no one; or turn the sentence around"),
+    ("of before", "earlier, previous"),
+    ("onlooker", "observer"),
+    ("somebody", "name the person or the process"),
+    ("tells of", "reports"),
+    ("whoever", "name the process or the person"),
+];
+
+/// Names of other products. Behavior is data and carries no brand.
 const BRANDS: &[&str] = &["architect", "conductor", "swarm"];
 
-/// Left-overs, in two halves so that this file does not find itself.
-const LEFTOVERS: &[&str] = &[
+/// Unfinished code, in two halves so that this file does not match.
+const UNFINISHED: &[&str] = &[
     concat!("to", "do!"),
     concat!("fix", "me"),
     concat!("db", "g!"),
     concat!("unimple", "mented!"),
 ];
 
+/// Type names that are declared more than once, because they mean the same thing everywhere: associated types and
+/// one-letter generics need no entry.
+const SHARED_TYPE_NAMES: &[&str] = &["Result", "Error", "Value", "Err"];
+
 #[test]
-fn rooms_keep_to_their_walls() {
+fn modules_import_only_what_the_table_allows() {
     report(
         sources("src")
             .iter()
-            .flat_map(|file| walls(&file.name, &file.text)),
+            .flat_map(|file| imports(&file.name, &file.text)),
     );
 }
 
 #[test]
-fn every_room_is_in_the_table() {
+fn every_module_is_in_the_import_table() {
     report(sources("src").iter().filter_map(|file| {
-        let room = room(&file.name)?;
-        let known = WALLS.iter().any(|(name, _)| *name == room);
+        let module = module(&file.name)?;
+        let known = IMPORTS.iter().any(|(name, _)| *name == module);
         (!known).then(|| {
             format!(
-                "{}:1: the room `{room}` has no walls: add it to WALLS and to ARCHITECTURE.md",
+                "{}:1: add the module `{module}` to IMPORTS and ARCHITECTURE.md",
                 file.name
             )
         })
@@ -151,66 +172,77 @@ fn every_room_is_in_the_table() {
 }
 
 #[test]
-fn the_engine_names_nothing_of_the_world() {
+fn the_engine_imports_nothing_impure() {
     report(
         sources("src/engine")
             .iter()
-            .flat_map(|file| worldly(&file.name, &file.text)),
+            .flat_map(|file| impure(&file.name, &file.text)),
     );
 }
 
 #[test]
 fn no_source_file_is_too_long() {
-    report(sources("src").iter().filter(|file| !is_test_file(&file.name)).filter_map(|file| {
-        let lines = own_lines(&file.text);
+    report(sources("src").iter().filter_map(|file| {
+        let lines = file.text.lines().count();
         (lines > MAX_LINES).then(|| {
-            format!("{}:{lines}: {lines} lines without its tests, {MAX_LINES} at most: split it", file.name)
+            format!(
+                "{}:{lines}: {lines} lines, at most {MAX_LINES}: split it",
+                file.name
+            )
+        })
+    }));
+}
+
+#[test]
+fn a_module_with_children_is_a_directory() {
+    report(sources("src").iter().filter_map(|file| {
+        let dir = root().join(file.name.trim_end_matches(".rs"));
+        let is_both = !file.name.ends_with("/mod.rs") && dir.is_dir();
+        is_both.then(|| {
+            let name = file.name.trim_end_matches(".rs");
+            format!(
+                "{}:1: move it to {name}/mod.rs, as every module with children",
+                file.name
+            )
         })
     }));
 }
 
 #[test]
 fn nothing_is_left_unfinished() {
-    let files = sources("src")
+    let files = ["src", "tests", "examples", "bench"]
         .into_iter()
-        .chain(sources("tests"))
-        .chain(sources("examples"))
-        .chain(sources("bench"));
-    report(files.flat_map(|file| leftovers(&file.name, &file.text)));
+        .flat_map(sources);
+    report(files.flat_map(|file| unfinished(&file.name, &file.text)));
 }
 
 #[test]
 fn the_root_holds_only_what_is_listed() {
     report(root_entries().iter().filter(|entry| !ROOT.contains(&entry.as_str())).map(|entry| {
-        format!(
-            "{entry}:1: not listed: remove it, move it, or add it to ROOT in tests/it/house.rs with a reason"
-        )
+        format!("{entry}:1: remove it, move it, or add it to ROOT in tests/it/house.rs with a reason")
     }));
 }
 
 #[test]
-fn unsafe_code_stays_in_its_room() {
+fn unsafe_code_stays_in_its_module() {
+    let outside = |file: &&Source| module(&file.name).as_deref() != Some("os");
     report(
         sources("src")
             .iter()
-            .filter(|file| room(&file.name).as_deref() != Some("os"))
+            .filter(outside)
             .flat_map(|file| unsafety(&file.name, &file.text)),
     );
 }
 
 #[test]
-fn every_source_file_says_what_it_knows() {
-    report(
-        sources("src")
-            .iter()
-            .filter(|file| !file.text.starts_with("//! "))
-            .map(|file| {
-                format!(
-                    "{}:1: open the file with a `//!` sentence that says what it alone knows",
-                    file.name
-                )
-            }),
-    );
+fn every_source_file_opens_with_its_purpose() {
+    let undocumented = |file: &&Source| !file.text.starts_with("//! ") && !is_test_file(&file.name);
+    report(sources("src").iter().filter(undocumented).map(|file| {
+        format!(
+            "{}:1: open the file with a `//!` sentence that says what it does",
+            file.name
+        )
+    }));
 }
 
 #[test]
@@ -222,42 +254,103 @@ fn no_source_file_names_another_product() {
     );
 }
 
-// ---------------------------------------------------------------- the checks
+#[test]
+fn names_comments_messages_and_docs_use_plain_words() {
+    let pages = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+    ];
+    let pages = pages.into_iter().map(|name| page(root().join(name)));
+    let docs = fs::read_dir(root().join("docs")).unwrap().flatten();
+    let docs = docs
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "md"));
+    let files = sources("src")
+        .into_iter()
+        .chain(pages)
+        .chain(docs.map(page));
+    report(files.flat_map(|file| banned(&file.name, &file.text)));
+}
 
-fn walls(name: &str, text: &str) -> Vec<String> {
-    let Some(room) = room(name).filter(|_| !is_test_file(name)) else {
+#[test]
+fn no_type_name_is_declared_twice() {
+    let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in sources("src")
+        .iter()
+        .filter(|file| !is_test_file(&file.name))
+    {
+        for (line, name) in type_names(&without_tests(&blank(&file.text))) {
+            declared
+                .entry(name)
+                .or_default()
+                .push(format!("{}:{line}", file.name));
+        }
+    }
+    report(
+        declared
+            .into_iter()
+            .filter(|(name, at)| at.len() > 1 && !SHARED_TYPE_NAMES.contains(&name.as_str()))
+            .map(|(name, at)| {
+                format!(
+                    "{}: `{name}` is declared in {}: give each its own name",
+                    at[0],
+                    at.join(", ")
+                )
+            }),
+    );
+}
+
+#[test]
+fn the_architecture_page_lists_every_file() {
+    let text = page(root().join("ARCHITECTURE.md")).text;
+    report(
+        sources("src")
+            .iter()
+            .filter(|file| !is_test_file(&file.name))
+            .filter_map(|file| {
+                let listed = text.contains(&format!("`{}`", file.name.trim_start_matches("src/")));
+                (!listed).then(|| {
+                    format!(
+                        "{}:1: add a line to the index in ARCHITECTURE.md",
+                        file.name
+                    )
+                })
+            }),
+    );
+}
+
+// ---------------------------------------------------------------- the rules
+
+fn imports(name: &str, text: &str) -> Vec<String> {
+    let Some(module) = module(name).filter(|_| !is_test_file(name)) else {
         return Vec::new();
     };
-    if room == "lib" || room == "main" {
-        return Vec::new();
-    }
-    let Some((_, allowed)) = WALLS.iter().find(|(known, _)| *known == room) else {
+    let Some((_, allowed)) = IMPORTS.iter().find(|(known, _)| *known == module) else {
         return Vec::new();
     };
     let mut found = Vec::new();
     for (line, path) in paths(&without_tests(&blank(text))) {
-        let Some(other) = named_room(&path, module_depth(name)) else {
+        let Some(other) = imported_module(&path, module_depth(name)) else {
             continue;
         };
-        let is_room = WALLS.iter().any(|(known, _)| *known == other);
-        if other == room || allowed.contains(&other) {
+        if other == module || allowed.contains(&other) {
             continue;
         }
-        found.push(if is_room {
-            format!(
-                "{name}:{line}: `{room}` may not use `{other}`: hand the value in from a room that may, \
-                 or move this code (the table is in ARCHITECTURE.md)"
-            )
+        if IMPORTS.iter().any(|(known, _)| *known == other) {
+            found.push(format!(
+                "{name}:{line}: `{module}` must not import `{other}`: pass the value in, or move this code \
+                 (the table is in ARCHITECTURE.md)"
+            ));
         } else if path.starts_with("crate::") {
-            format!("{name}:{line}: `crate::{other}` is no room: name the room that it comes from")
-        } else {
-            continue;
-        });
+            found.push(format!("{name}:{line}: `crate::{other}` is not a module: import it from where it is declared"));
+        }
     }
     found
 }
 
-fn worldly(name: &str, text: &str) -> Vec<String> {
+fn impure(name: &str, text: &str) -> Vec<String> {
     if is_test_file(name) {
         return Vec::new();
     }
@@ -267,21 +360,19 @@ fn worldly(name: &str, text: &str) -> Vec<String> {
     };
     let all = paths(&without_tests(&blank(text)));
     let hits = all.iter().filter_map(|(line, path)| {
-        let banned = WORLD.iter().find(|banned| starts(path, banned))?;
+        let banned = IMPURE.iter().find(|banned| starts(path, banned))?;
         Some(format!(
-            "{name}:{line}: the engine may not name `{banned}`: let an event bring it, or an effect order it"
+            "{name}:{line}: the engine must not import `{banned}`: pass it in with an event"
         ))
     });
     hits.collect()
 }
 
-fn leftovers(name: &str, text: &str) -> Vec<String> {
+fn unfinished(name: &str, text: &str) -> Vec<String> {
     each_line(text, |line| {
         let lower = line.to_lowercase();
-        let found = LEFTOVERS.iter().find(|word| lower.contains(**word))?;
-        Some(format!(
-            "`{found}` is left over: finish the work or say in the commit why not"
-        ))
+        let found = UNFINISHED.iter().find(|word| lower.contains(**word))?;
+        Some(format!("`{found}`: finish the work"))
     })
     .map(|(line, what)| format!("{name}:{line}: {what}"))
     .collect()
@@ -292,9 +383,7 @@ fn unsafety(name: &str, text: &str) -> Vec<String> {
     each_line(&code, |line| {
         words(line).any(|word| word == "unsafe").then_some(())
     })
-    .map(|(line, ())| {
-        format!("{name}:{line}: unsafe code: wrap it in a safe function in src/os.rs")
-    })
+    .map(|(line, ())| format!("{name}:{line}: unsafe code: wrap it in a safe function in src/os"))
     .collect()
 }
 
@@ -307,20 +396,51 @@ fn brands(name: &str, text: &str) -> Vec<String> {
         found.map(str::to_owned)
     })
     .map(|(line, brand)| {
-        format!("{name}:{line}: `{brand}` names another product: say what the behaviour is")
+        format!("{name}:{line}: `{brand}` names another product: describe the behavior")
     })
     .collect()
 }
 
-fn own_lines(text: &str) -> usize {
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let tests = |at: &usize| {
-        lines[*at] == "#[cfg(test)]"
-            && lines
-                .get(at + 1)
-                .is_some_and(|l| l.starts_with("mod tests"))
-    };
-    (0..lines.len()).find(tests).unwrap_or(lines.len())
+fn banned(name: &str, text: &str) -> Vec<String> {
+    each_line(text, |line| {
+        let spaced = line
+            .to_lowercase()
+            .replace(|c: char| !c.is_alphanumeric(), " ");
+        let spaced = format!(
+            " {} ",
+            spaced.split_whitespace().collect::<Vec<_>>().join(" ")
+        );
+        BANNED
+            .iter()
+            .find(|(word, _)| spaced.contains(&format!(" {word} ")))
+    })
+    .map(|(line, (word, instead))| format!("{name}:{line}: \"{word}\": {instead}"))
+    .collect()
+}
+
+/// The types that a file declares, without associated types.
+fn type_names(code: &str) -> Vec<(usize, String)> {
+    each_line(code, |line| {
+        let item = line.trim_start();
+        let is_indented = item.len() < line.len();
+        let mut words = item
+            .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .filter(|word| !word.is_empty());
+        let mut word = words.next()?;
+        if word == "pub" {
+            word = words.next()?;
+            if matches!(word, "crate" | "super" | "self") {
+                word = words.next()?;
+            } else if word == "in" {
+                word = words
+                    .find(|word| matches!(*word, "struct" | "enum" | "trait" | "type" | "union"))?;
+            }
+        }
+        let is_type = matches!(word, "struct" | "enum" | "trait" | "union")
+            || (word == "type" && !is_indented);
+        is_type.then(|| words.next().map(str::to_owned)).flatten()
+    })
+    .collect()
 }
 
 // ---------------------------------------------------------------- the tree
@@ -335,6 +455,16 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+fn page(path: PathBuf) -> Source {
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let name = path
+        .strip_prefix(root())
+        .unwrap_or(&path)
+        .to_string_lossy()
+        .replace('\\', "/");
+    Source { name, text }
+}
+
 fn sources(under: &str) -> Vec<Source> {
     let mut dirs: Vec<PathBuf> = vec![root().join(under)];
     let mut found = Vec::new();
@@ -344,26 +474,19 @@ fn sources(under: &str) -> Vec<Source> {
             if path.is_dir() {
                 dirs.push(path);
             } else if path.extension().is_some_and(|ext| ext == "rs") {
-                let text =
-                    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-                let name = path
-                    .strip_prefix(root())
-                    .unwrap_or(&path)
-                    .to_string_lossy()
-                    .replace('\\', "/");
-                found.push(Source { name, text });
+                found.push(page(path));
             }
         }
     }
     assert!(
         under == "bench" || !found.is_empty(),
-        "no source file under {under}: the checks would prove nothing"
+        "no source file under {under}: nothing was checked"
     );
     found.sort_by(|a, b| a.name.cmp(&b.name));
     found
 }
 
-/// What git has or would add; without git, what can be seen.
+/// The entries that git tracks or would add; without git, all visible ones.
 fn root_entries() -> Vec<String> {
     let mut git = Command::new("git");
     git.current_dir(root()).args([
@@ -403,11 +526,14 @@ fn report(findings: impl IntoIterator<Item = String>) {
     for finding in findings {
         writeln!(text, "{finding}").expect("a string takes every line");
     }
-    assert!(text.is_empty(), "the house rules are broken:\n{text}");
+    assert!(
+        text.is_empty(),
+        "the rules of ARCHITECTURE.md are broken:\n{text}"
+    );
 }
 
-/// `src/store/journal.rs` is in `store`, `src/run.rs` is `run`; the crate's two roots are no rooms.
-fn room(name: &str) -> Option<String> {
+/// The top-level module of a file. The crate's two roots have none.
+fn module(name: &str) -> Option<String> {
     let inner = name.strip_prefix("src/")?;
     let first = inner.split('/').next()?.trim_end_matches(".rs");
     (!matches!(inner, "lib.rs" | "main.rs")).then(|| first.to_owned())
@@ -417,7 +543,7 @@ fn is_test_file(name: &str) -> bool {
     name.ends_with("/tests.rs") || name.contains("/tests/")
 }
 
-/// How many `super` lead from this file to the root of the crate.
+/// How many `super` lead from this file to the crate's root.
 fn module_depth(name: &str) -> usize {
     let parts = name.trim_start_matches("src/").split('/').count();
     if name.ends_with("/mod.rs") {
@@ -427,8 +553,8 @@ fn module_depth(name: &str) -> usize {
     }
 }
 
-/// The first name below the crate's root, if the path goes there.
-fn named_room(path: &str, depth: usize) -> Option<&str> {
+/// The top-level module that a path names, if it leads there.
+fn imported_module(path: &str, depth: usize) -> Option<&str> {
     if let Some(rest) = path.strip_prefix("crate::") {
         return rest.split("::").next();
     }
@@ -440,295 +566,87 @@ fn named_room(path: &str, depth: usize) -> Option<&str> {
     }
 }
 
-// ---------------------------------------------------------------- the scanners
-
-fn each_line<'a, T>(
-    text: &'a str,
-    mut find: impl FnMut(&str) -> Option<T> + 'a,
-) -> impl Iterator<Item = (usize, T)> + 'a {
-    text.lines()
-        .enumerate()
-        .filter_map(move |(at, line)| find(line).map(|found| (at + 1, found)))
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
-
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    line.split(|c: char| !is_word(c))
-        .filter(|word| !word.is_empty())
-}
-
-/// The same text with comments and the insides of literals turned into spaces; lines stay where they are.
-fn blank(text: &str) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    while at < chars.len() {
-        let end = literal_end(&chars, at);
-        if end == at {
-            out.push(chars[at]);
-            at += 1;
-        } else {
-            out.extend(
-                chars[at..end]
-                    .iter()
-                    .map(|c| if *c == '\n' { '\n' } else { ' ' }),
-            );
-            at = end;
-        }
-    }
-    out
-}
-
-/// Where the comment or literal that starts at `at` ends; `at` itself if none starts there.
-fn literal_end(chars: &[char], at: usize) -> usize {
-    let get = |i: usize| chars.get(i).copied().unwrap_or('\0');
-    let find = |from: usize, end: &[char]| {
-        (from..chars.len())
-            .find(|i| chars[*i..].starts_with(end))
-            .map_or(chars.len(), |i| i + end.len())
-    };
-    match (get(at), get(at + 1)) {
-        ('/', '/') => (at..chars.len())
-            .find(|i| chars[*i] == '\n')
-            .unwrap_or(chars.len()),
-        ('/', '*') => {
-            let (mut depth, mut i) = (1, at + 2);
-            while depth > 0 && i < chars.len() {
-                match (get(i), get(i + 1)) {
-                    ('/', '*') => (depth, i) = (depth + 1, i + 2),
-                    ('*', '/') => (depth, i) = (depth - 1, i + 2),
-                    _ => i += 1,
-                }
-            }
-            i.min(chars.len())
-        }
-        ('r', '"' | '#')
-            if at == 0 || !is_word(get(at - 1)) || matches!(get(at - 1), 'b' | 'c') =>
-        {
-            let hashes = chars[at + 1..].iter().take_while(|c| **c == '#').count();
-            if get(at + 1 + hashes) != '"' {
-                return at;
-            }
-            let mut end = vec!['"'];
-            end.resize(hashes + 1, '#');
-            find(at + hashes + 2, &end)
-        }
-        ('"', _) => {
-            let mut i = at + 1;
-            while i < chars.len() && chars[i] != '"' {
-                i += if chars[i] == '\\' { 2 } else { 1 };
-            }
-            (i + 1).min(chars.len())
-        }
-        // A character, not a lifetime: `'x'` or `'\…'`.
-        ('\'', '\\') => find(at + 3, &['\'']),
-        ('\'', _) if get(at + 2) == '\'' => at + 3,
-        _ => at,
-    }
-}
-
-/// Blanked code with every item under `#[cfg(test)]` blanked as well.
-fn without_tests(code: &str) -> String {
-    let mut out = String::with_capacity(code.len());
-    let mut rest = code;
-    while let Some(start) = rest.find("#[cfg(test)]") {
-        out.push_str(&rest[..start]);
-        let item = &rest[start..];
-        let mut depth = 0usize;
-        let end = item.char_indices().find_map(|(at, c)| match c {
-            '{' => {
-                depth += 1;
-                None
-            }
-            '}' => {
-                depth = depth.saturating_sub(1);
-                (depth == 0).then_some(at + 1)
-            }
-            ';' => (depth == 0).then_some(at + 1),
-            _ => None,
-        });
-        let end = end.unwrap_or(item.len());
-        out.extend(
-            item[..end]
-                .chars()
-                .map(|c| if c == '\n' { '\n' } else { ' ' }),
-        );
-        rest = &item[end..];
-    }
-    out.push_str(rest);
-    out
-}
-
-/// Every path in blanked code that starts at `crate`, `super` or `std`, groups written out, with its line.
-fn paths(code: &str) -> Vec<(usize, String)> {
-    let chars: Vec<char> = code.chars().collect();
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < chars.len() {
-        let starts = is_word(chars[at]) && (at == 0 || !is_word(chars[at - 1]));
-        if !starts {
-            at += 1;
-            continue;
-        }
-        let end = at + chars[at..].iter().take_while(|c| is_word(**c)).count();
-        let word: String = chars[at..end].iter().collect();
-        let inside = at >= 2
-            && chars[at - 1] == ':'
-            && chars[at - 2] == ':'
-            && at >= 3
-            && is_word(chars[at - 3]);
-        at = if !inside && matches!(word.as_str(), "crate" | "super" | "std") {
-            tree(&chars, at, String::new(), &mut found)
-        } else {
-            end
-        };
-    }
-    found.retain(|(_, path)| path.contains("::"));
-    found
-}
-
-/// Follows one path or `use` tree from `at`; returns where it ends.
-fn tree(chars: &[char], mut at: usize, prefix: String, found: &mut Vec<(usize, String)>) -> usize {
-    let line = |at: usize| 1 + chars[..at].iter().filter(|c| **c == '\n').count();
-    let skip = |mut at: usize| {
-        while chars.get(at).is_some_and(|c| c.is_whitespace()) {
-            at += 1;
-        }
-        at
-    };
-    let mut path = prefix;
-    loop {
-        at = skip(at);
-        match chars.get(at) {
-            Some('{') => {
-                at += 1;
-                while at < chars.len() && chars[at] != '}' {
-                    at = tree(chars, at, path.clone(), found);
-                    // Past `as name` and the comma.
-                    while at < chars.len() && !matches!(chars[at], ',' | '}') {
-                        at += 1;
-                    }
-                    at = if chars.get(at) == Some(&',') {
-                        skip(at + 1)
-                    } else {
-                        at
-                    };
-                }
-                return at + 1;
-            }
-            Some(c) if is_word(*c) || *c == '*' => {
-                let end = at
-                    + chars[at..]
-                        .iter()
-                        .take_while(|c| is_word(**c))
-                        .count()
-                        .max(1);
-                path.extend(&chars[at..end]);
-                let next = skip(end);
-                if chars[next.min(chars.len())..].starts_with(&[':', ':']) {
-                    path.push_str("::");
-                    at = next + 2;
-                } else {
-                    found.push((line(at), path));
-                    return end;
-                }
-            }
-            // `crate::engine::f::<T>` and the like: what was read so far is the path.
-            _ => {
-                found.push((
-                    line(at.min(chars.len())),
-                    path.trim_end_matches("::").to_owned(),
-                ));
-                return at;
-            }
-        }
-    }
-}
-
-// ---------------------------------------------------------------- the checks can fail
+// ---------------------------------------------------------------- the rules can fail
 
 #[test]
-fn a_wall_is_seen_through_every_way_of_naming_a_room() {
-    let seen = |name: &str, text: &str| walls(name, text).len();
-    assert_eq!(seen("src/store/journal.rs", "use crate::drive::git;"), 1);
+fn an_import_is_found_however_it_is_written() {
+    let seen = |name: &str, text: &str| imports(name, text).len();
+    assert_eq!(seen("src/store/journal.rs", "use crate::runner::git;"), 1);
     assert_eq!(
         seen(
             "src/store/journal.rs",
-            "use crate::{engine::{Plan, Event}, drive::git as g, show};"
+            "use crate::{engine::{Plan, Event}, runner::git as g, ui};"
         ),
         2
     );
     assert_eq!(
         seen(
             "src/store/journal.rs",
-            "fn f() { crate::drive::git::<u8>() }"
+            "fn f() { crate::runner::git::<u8>() }"
         ),
         1
     );
-    assert_eq!(seen("src/store/journal.rs", "use super::super::run;"), 1);
+    assert_eq!(seen("src/store/journal.rs", "use super::super::runner;"), 1);
     assert_eq!(
         seen(
             "src/store/mod.rs",
-            "use super::{\n    run,\n    engine,\n};"
+            "use super::{\n    runner,\n    engine,\n};"
         ),
         1
     );
-    assert_eq!(seen("src/run.rs", "use super::show;"), 1);
+    assert_eq!(seen("src/runner.rs", "use super::ui;"), 1);
     assert_eq!(seen("src/config.rs", "use crate::*;"), 1);
     assert_eq!(seen("src/engine/plan.rs", "use crate::os;"), 1);
-    assert_eq!(seen("src/drive/git.rs", "use crate::Failure;"), 1);
+    assert_eq!(seen("src/runner/git.rs", "use crate::CommandError;"), 1);
 }
 
 #[test]
-fn a_wall_has_doors() {
-    let none = |name: &str, text: &str| assert_eq!(walls(name, text), Vec::<String>::new());
+fn allowed_imports_and_text_are_not_reported() {
+    let none = |name: &str, text: &str| assert_eq!(imports(name, text), Vec::<String>::new());
     none(
         "src/store/journal.rs",
-        "use crate::engine::Plan;\nuse super::drive;\nuse crate::store::lock;",
-    );
-    none(
-        "src/store/journal.rs",
-        "// use crate::drive;\n/* crate::drive */\nlet x = \"crate::drive\";",
+        "use crate::engine::Plan;\nuse super::runner;\nuse crate::store::lock;",
     );
     none(
         "src/store/journal.rs",
-        "#[cfg(test)]\nmod tests {\n    use crate::drive;\n}",
+        "// use crate::runner;\n/* crate::runner */\nlet x = \"crate::runner\";",
     );
-    none("src/store/tests.rs", "use crate::drive;");
     none(
-        "src/verbs/run.rs",
-        "use crate::{cli, config, drive, engine, os, run, show, store, verbs};",
+        "src/store/journal.rs",
+        "#[cfg(test)]\nmod tests {\n    use crate::runner;\n}",
     );
-    none("src/lib.rs", "pub use crate::drive;");
-    none("src/run.rs", "pub(crate) fn run() { super_thing::show() }");
+    none("src/store/tests.rs", "use crate::runner;");
+    none(
+        "src/commands/run.rs",
+        "use crate::{cli, config, runner, engine, os, ui, store, commands};",
+    );
+    none("src/lib.rs", "pub use crate::runner;");
+    none("src/runner.rs", "pub(crate) fn run() { super_thing::ui() }");
 }
 
 #[test]
 fn a_finding_names_its_line() {
-    let found = walls(
-        "src/show/line.rs",
-        "//! x\nuse crate::engine::{\n    Plan,\n};\n\nuse crate::run;\n",
+    let found = imports(
+        "src/ui/line.rs",
+        "//! x\nuse crate::engine::{\n    Plan,\n};\n\nuse crate::runner;\n",
     );
     assert_eq!(found.len(), 1);
     assert!(
-        found[0].starts_with("src/show/line.rs:6: `show` may not use `run`"),
+        found[0].starts_with("src/ui/line.rs:6: `ui` must not import `runner`"),
         "{found:?}"
     );
-    assert!(leftovers("a.rs", &format!("\n\n{}(x)", LEFTOVERS[2]))[0].starts_with("a.rs:3: "));
+    assert!(unfinished("a.rs", &format!("\n\n{}(x)", UNFINISHED[2]))[0].starts_with("a.rs:3: "));
 }
 
 #[test]
-fn code_after_a_test_module_is_read_again() {
-    let text = "#[cfg(test)]\nmod tests;\nuse crate::drive;\n#[cfg(test)]\nmod more { fn f() {} }\nuse crate::run;";
-    assert_eq!(walls("src/store/mod.rs", text).len(), 2);
+fn code_after_a_test_module_is_checked() {
+    let text = "#[cfg(test)]\nmod tests;\nuse crate::runner;\n#[cfg(test)]\nmod more { fn f() {} }\nuse crate::runner;";
+    assert_eq!(imports("src/store/mod.rs", text).len(), 2);
 }
 
 #[test]
-fn the_engine_is_caught_naming_the_world() {
-    let seen = |text: &str| worldly("src/engine/state.rs", text).len();
+fn an_impure_import_of_the_engine_is_found() {
+    let seen = |text: &str| impure("src/engine/state.rs", text).len();
     assert_eq!(seen("use std::{fs, env as e, collections::BTreeMap};"), 2);
     assert_eq!(seen("use std::time::{Duration, Instant};"), 1);
     assert_eq!(seen("fn f() { ::std::process::exit(1) }"), 1);
@@ -739,7 +657,7 @@ fn the_engine_is_caught_naming_the_world() {
 }
 
 #[test]
-fn literals_and_comments_hide_nothing_but_themselves() {
+fn only_comments_and_literals_are_blanked() {
     assert_eq!(blank("a // b\nc"), "a     \nc");
     assert_eq!(blank("a /* b /* c */ d */ e"), "a                   e");
     assert_eq!(
@@ -752,8 +670,8 @@ fn literals_and_comments_hide_nothing_but_themselves() {
 }
 
 #[test]
-fn unsafe_is_a_word_of_code() {
-    let seen = |text: &str| unsafety("src/run.rs", text).len();
+fn only_unsafe_code_is_reported() {
+    let seen = |text: &str| unsafety("src/runner.rs", text).len();
     assert_eq!(
         seen("let x = unsafe { f() };\nunsafe fn g() {}\nunsafe impl Send for X {}"),
         3
@@ -762,10 +680,10 @@ fn unsafe_is_a_word_of_code() {
 }
 
 #[test]
-fn leftovers_and_brands_are_found_in_any_case() {
-    for word in LEFTOVERS {
+fn unfinished_code_and_brands_are_found_in_any_case() {
+    for word in UNFINISHED {
         assert_eq!(
-            leftovers("x.rs", &format!("// {}", word.to_uppercase())).len(),
+            unfinished("x.rs", &format!("// {}", word.to_uppercase())).len(),
             1,
             "{word}"
         );
@@ -781,18 +699,28 @@ fn leftovers_and_brands_are_found_in_any_case() {
 }
 
 #[test]
-fn only_a_file_s_own_lines_are_counted() {
-    assert_eq!(own_lines("a\nb\n#[cfg(test)]\nmod tests {\n}\n"), 2);
-    assert_eq!(own_lines("a\n#[cfg(test)]\nfn helper() {}\nb\n"), 4);
-    assert_eq!(own_lines(&"x\n".repeat(501)), 501);
+fn a_file_s_module_and_depth_follow_from_its_path() {
+    assert_eq!(module("src/runner.rs").as_deref(), Some("runner"));
+    assert_eq!(module("src/runner/job.rs").as_deref(), Some("runner"));
+    assert_eq!(module("src/main.rs"), None);
+    assert_eq!(module_depth("src/runner.rs"), 1);
+    assert_eq!(module_depth("src/store/mod.rs"), 1);
+    assert_eq!(module_depth("src/store/journal.rs"), 2);
 }
 
 #[test]
-fn a_file_knows_its_room() {
-    assert_eq!(room("src/run.rs").as_deref(), Some("run"));
-    assert_eq!(room("src/drive/git.rs").as_deref(), Some("drive"));
-    assert_eq!(room("src/main.rs"), None);
-    assert_eq!(module_depth("src/run.rs"), 1);
-    assert_eq!(module_depth("src/store/mod.rs"), 1);
-    assert_eq!(module_depth("src/store/journal.rs"), 2);
+fn banned_words_are_found_in_prose_and_names_but_not_inside_words() {
+    let seen = |text: &str| banned("x.rs", text).len();
+    assert_eq!(
+        seen("// Whoever holds it\nfn mend_it() {}\n// the loop, of before"),
+        3
+    );
+    assert_eq!(seen("// recommended, amendment, of beforehand"), 0);
+}
+
+#[test]
+fn declared_types_are_found_however_visible_they_are() {
+    let code = "pub(crate) struct A<T>;\n    enum B {\npub trait C\ntype D = u8;\n    type E = u8;\npub(in crate::x) union F\nlet structure = 1;";
+    let names: Vec<String> = type_names(code).into_iter().map(|(_, name)| name).collect();
+    assert_eq!(names, ["A", "B", "C", "D", "F"]);
 }

@@ -174,7 +174,7 @@ fn a_command_works_until_the_checks_are_green() {
     let report = loop_in(&test, "Write it.")
         .check("test $(wc -l < done.txt) -eq 2")
         .on_act(move |act| {
-            if let Act::Said(text) = act {
+            if let Act::Text(text) = act {
                 heard.lock().unwrap().push_str(text);
             }
         })
@@ -236,7 +236,7 @@ fn a_task_in_a_file_is_read_anew() {
         .no_promise()
         .max_iterations(2);
     let report = work
-        .context(ralph::Level::None)
+        .context(ralph::ContextLevel::None)
         .run_with(move |turn: &Turn| {
             seen.lock().unwrap().push(turn.prompt().to_owned());
             fs::write(turn.workspace().join("task.md"), "second words")
@@ -364,7 +364,7 @@ fn a_panic_is_a_failed_iteration_and_the_next_one_goes_on() {
     assert!(report.success);
     assert_eq!(
         report.iterations[0].error.as_deref(),
-        Some("the agent's function panicked: not in the first")
+        Some("the agent function panicked: not in the first")
     );
     assert_eq!(report.iterations[1].error, None);
     assert!(
@@ -445,7 +445,7 @@ fn a_function_whose_thread_dies_is_a_failed_iteration() {
     assert_eq!(report.stop_reason, "failures");
     assert_eq!(
         report.iterations[0].error.as_deref(),
-        Some("the agent's function ended without a word")
+        Some("the agent function ended without a result")
     );
 }
 
@@ -502,7 +502,7 @@ fn what_cannot_be_done_is_refused_before_anything_starts() {
     assert!(usage(loop_in(&test, " ").run_with(never)).contains("no task"));
     assert!(
         usage(loop_in(&test, "x").name("No Name").run_with(never))
-            .contains("cannot be a loop's name")
+            .contains("is not a valid loop name")
     );
     assert!(usage(loop_in(&test, "x").check(" ").run_with(never)).contains("a check is empty"));
     assert!(
@@ -768,7 +768,7 @@ fn a_workspace_has_one_loop_at_a_time_also_within_one_host() {
     assert!(
         refused
             .to_string()
-            .contains("already works in this workspace"),
+            .contains("is already running in this workspace"),
         "{refused}"
     );
 }

@@ -75,7 +75,7 @@ fn the_cost_limit_ends_a_loop() {
     let test = Test::new().script("iteration *\n cost 0.25\n cost 0.05\n");
     run(&test, &["--max-cost", "0.50"])
         .exits(1)
-        .says("the budget is used up ($0.6000 of $0.5000)");
+        .says("cost limit reached ($0.6000 of $0.5000)");
     ended(&test, "budget_exhausted", 2);
     assert_eq!(test.status("a")["cost_usd"], 0.6);
     test.ralph(&["resume", "a"])
@@ -97,7 +97,7 @@ fn the_time_limit_kills_the_running_iteration() {
     let test = Test::new().script("iteration *\n hang\n");
     run(&test, &["--max-time", "300ms"])
         .exits(1)
-        .says("the time is used up");
+        .says("time limit reached");
     ended(&test, "timeout", 1);
     let active = test.status("a")["active_s"].as_f64().unwrap();
     assert!((0.3..5.0).contains(&active), "{active}");
@@ -138,7 +138,7 @@ fn the_time_of_an_iteration_that_a_crash_cut_short_is_not_given_back() {
     test.ralph(&["set", "a", "max-time=900ms"]).exits(0);
     test.ralph(&["resume", "a"])
         .exits(1)
-        .says("the time is used up");
+        .says("time limit reached");
     ended(&test, "timeout", 1);
 }
 

@@ -322,7 +322,7 @@ fn settings_that_cannot_be_changed_with_care_are_left_alone() {
     test.sh("mkfifo ../home/.claude/settings.json");
     install(&test)
         .exits(2)
-        .complains("it is not a regular file");
+        .complains("not a regular file");
     assert!(!test.state_dir().join("plugin").exists());
 }
 

@@ -224,7 +224,7 @@ fn a_process_that_outlives_kill_is_named_and_nothing_starts_beside_it() {
     let done = live.end();
     assert!(alive(pid), "it is frozen");
     done.exits(1)
-        .complains(&format!("processes outlived KILL: {pid}"));
+        .complains(&format!("processes survived SIGKILL: {pid}"));
     assert_eq!(test.status("a")["outcome"]["why"], "survivors");
     assert_eq!(test.events("a", "ended")[1]["report"]["survivors"][0], pid);
     // It still lives, so a resume does not start anything either.

@@ -72,7 +72,7 @@ fn an_agent_cannot_steer_its_own_loop() {
     let done = test
         .ralph(&RUN)
         .exits(0)
-        .says("it cannot steer its own loop")
+        .says("an agent cannot control its own loop")
         .says("Status: running");
     assert_eq!(
         done.out.matches("code=2").count(),

@@ -28,7 +28,7 @@ fn an_iteration_ends_with_its_agent_not_with_its_output() {
     let begun = Instant::now();
     test.ralph(&SCRIPTED)
         .exits(1)
-        .says("ended 1 process that the agent had left behind");
+        .says("ended 1 process left behind by the agent");
     assert!(
         begun.elapsed() < Duration::from_secs(20),
         "{:?}",
@@ -232,7 +232,7 @@ fn a_command_that_may_not_be_run_is_fatal_at_once() {
     let test = Test::new().file("agent", "#!/bin/sh\n");
     test.ralph(&[&RUN[..], &["--", "./agent"]].concat())
         .exits(2)
-        .complains("may not be run")
+        .complains("is not executable")
         .complains("chmod +x");
     let test = test.program("agent", "#!/bin/sh\nchmod -x agent\n");
     test.ralph(&[&RUN[..], &["--", "./agent"]].concat())

@@ -94,7 +94,7 @@ fn what_done_asks_for_is_said_as_it_is_judged() {
     };
     has(
         &done_of(&[]),
-        &["<promise>COMPLETE</promise>", "the whole of the work"],
+        &["<promise>COMPLETE</promise>", "the whole task"],
     );
     has(
         &done_of(&["--check", "true"]),
@@ -153,9 +153,9 @@ fn the_diff_shows_what_changed_since_the_start_however_it_was_left() {
     test.write(".gitignore", "*.log\n");
     run(&test, &["work", "-m", "2"]).exits(1);
     has(&test.prompt("a", 1), &["work\n"]);
-    lacks(&test.prompt("a", 1), &["Changed since", "dirty before"]);
+    lacks(&test.prompt("a", 1), &["Changes since", "dirty before"]);
     let second = test.prompt("a", 2);
-    let diff = section(&second, "Changed since the loop began");
+    let diff = section(&second, "Changes since the loop started");
     has(
         diff,
         &[
@@ -177,7 +177,7 @@ fn a_long_diff_says_what_was_cut() {
     let test = Test::git().script("iteration 1\n  sh yes 0123456789 | head -n 2000 > long.txt\n");
     run(&test, &["work", "-m", "2"]).exits(1);
     let second = test.prompt("a", 2);
-    let diff = section(&second, "Changed since the loop began");
+    let diff = section(&second, "Changes since the loop started");
     let inside = diff.split("```").nth(1).unwrap();
     assert_eq!(
         inside
@@ -196,7 +196,7 @@ fn a_long_diff_says_what_was_cut() {
     let test = Test::git().script("iteration 1\n  sh yes 0123456789 | head -n 2000 > long.txt\n");
     run(&test, &["work", "-m", "2", "--diff-chars", "100"]).exits(1);
     assert!(
-        section(&test.prompt("a", 2), "Changed since the loop began")
+        section(&test.prompt("a", 2), "Changes since the loop started")
             .chars()
             .count()
             < 200
@@ -426,7 +426,7 @@ fn a_template_of_the_user_s_own_is_filled() {
     has(
         &test.prompt("a", 2),
         &[
-            "N: The last promise stood inside a sentence",
+            "N: The last promise was inside a sentence",
             "The roof: Mend it. (2/2)\n",
         ],
     );

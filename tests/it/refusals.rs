@@ -100,7 +100,7 @@ fn an_unknown_name_comes_with_the_nearest() {
         refused(
             &test,
             &words,
-            "no loop is called `paintr`",
+            "no loop is named `paintr`",
             "did you mean `painter`?",
         );
     }
@@ -108,15 +108,15 @@ fn an_unknown_name_comes_with_the_nearest() {
         refused(
             &test,
             &words,
-            "no loop is called `zebra`",
-            "`ralph ls` shows the loops that exist",
+            "no loop is named `zebra`",
+            "`ralph ls` lists all loops",
         );
     }
     let hidden = ["wait", "painter", "paintr"];
     refused(
         &test,
         &hidden,
-        "no loop is called `paintr`",
+        "no loop is named `paintr`",
         "did you mean `painter`?",
     );
     assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "painter\n");
@@ -144,8 +144,8 @@ fn a_name_that_cannot_be_one_is_refused() {
             refused(
                 &test,
                 words,
-                "cannot be a loop's name",
-                "a name has up to 63 of a-z, 0-9",
+                "is not a valid loop name",
+                "use at most 63 characters of a-z, 0-9",
             );
         }
     }

@@ -174,7 +174,7 @@ fn an_agent_cannot_remove_its_own_loop() {
     ])
     .exits(0);
     assert!(
-        test.read("told").contains("it cannot steer its own loop"),
+        test.read("told").contains("an agent cannot control its own loop"),
         "{}",
         test.read("told")
     );

@@ -21,9 +21,9 @@ fn words_said_in_mid_run_stand_in_the_next_prompt_alone() {
     let said = test
         .ralph(&["say", "a", "skip", "the migration", "for now"])
         .exits(0);
-    assert_eq!(said.out, "your words go into the next prompt of a\n");
+    assert_eq!(said.out, "your message will be in the next prompt of a\n");
     until("its line", || test.events("a", "answered").len() == 1);
-    live.until_out("your words go into the next prompt");
+    live.until_out("your message will be in the next prompt");
     test.write("go", "");
     live.end().exits(0);
     let told: Vec<bool> = (1..=3)
@@ -214,12 +214,12 @@ fn an_agent_does_not_speak_to_itself() {
     let test = Test::new().script(&script);
     let done = test.ralph(&run(&["-m", "1"])).exits(1);
     assert!(
-        done.out.contains("said 2") && done.out.contains("it cannot steer its own loop"),
+        done.out.contains("said 2") && done.out.contains("an agent cannot control its own loop"),
         "{}",
         done.out
     );
     assert!(
-        done.out.contains("waited 2") && done.out.contains("cannot end before this does"),
+        done.out.contains("waited 2") && done.out.contains("an agent cannot wait for its own loop"),
         "{}",
         done.out
     );

@@ -27,7 +27,7 @@ fn a_login_is_not_paid_for_by_a_key() {
     };
     let said = run(&[]).out;
     assert!(
-        said.contains("claude works on the key in ANTHROPIC_API_KEY\n"),
+        said.contains("claude uses the key in ANTHROPIC_API_KEY\n"),
         "{said}"
     );
     assert!(
@@ -36,7 +36,7 @@ fn a_login_is_not_paid_for_by_a_key() {
     );
     test.write("../home/.claude/.credentials.json", "{}");
     let said = run(&[]).out;
-    let line = "claude works on its own login (~/.claude/.credentials.json); ANTHROPIC_API_KEY is kept from it";
+    let line = "claude uses its own login (~/.claude/.credentials.json); ANTHROPIC_API_KEY is not passed to it";
     assert!(said.contains(line), "{said}");
     assert!(
         !test.read("seen").contains("ANTHROPIC_API_KEY"),
@@ -44,7 +44,7 @@ fn a_login_is_not_paid_for_by_a_key() {
     );
     let said = run(&["--allow-api-key"]).out;
     assert!(
-        said.contains("claude works on the key in ANTHROPIC_API_KEY\n"),
+        said.contains("claude uses the key in ANTHROPIC_API_KEY\n"),
         "{said}"
     );
     assert!(

@@ -498,7 +498,7 @@ fn a_turn_that_breaks_off_is_named_and_can_go_on() {
     let done = test
         .ralph(&["status", NAME])
         .exits(0)
-        .says("Broke off: API Error: 529 Overloaded.");
+        .says("Turn failed: API Error: 529 Overloaded.");
     let done = done
         .says(&format!("claude --resume {ID}"))
         .says(&format!("ralph resume {NAME} goes on outside"));
@@ -521,7 +521,7 @@ fn an_older_client_that_asks_after_an_error_of_the_service_is_let_go() {
     std::fs::write(test.root().join("transcript.jsonl"), format!("{line}\n")).unwrap();
     let told = session.is_let_go("API Error: 529");
     assert!(
-        told.contains("broke off at iteration 1: API Error: 529") && told.contains("ralph resume"),
+        told.contains("failed at iteration 1: API Error: 529") && told.contains("ralph resume"),
         "{told}"
     );
     assert_eq!(test.status(NAME)["stumbled"], "API Error: 529");
@@ -538,7 +538,7 @@ fn an_older_client_that_asks_after_an_error_of_the_service_is_let_go() {
     assert!(
         session
             .is_let_go("API Error: 529")
-            .contains("broke off at iteration 2")
+            .contains("failed at iteration 2")
     );
     late.join().unwrap();
 }

@@ -765,7 +765,7 @@ fn a_file_that_cannot_be_read_is_named() {
     test.sh("mkdir dir.json && mkfifo pipe.json && printf '\\377' > bytes.json && head -c 2000000 /dev/zero > big.json");
     refused(
         &["-c", "dir.json"],
-        "cannot read dir.json: it is not a regular file",
+        "cannot read dir.json: not a regular file",
         "mend it",
     );
     refused(&["-c", "pipe.json"], "cannot read pipe.json", "mend it");
@@ -810,7 +810,7 @@ fn flags_that_contradict_are_refused() {
         ),
         (&["--done-file", ""], "--done-file is empty"),
         (&["--model", " "], "--model is empty"),
-        (&["--", "."], "there is no program ."),
+        (&["--", "."], "program . not found"),
         (&["--", "./"], "is a directory: ./"),
         (&["--exit-waiting", "300"], "--exit-waiting"),
     ] {

@@ -176,7 +176,7 @@ fn an_environment_that_was_not_sent_to_its_end_is_none() {
         let said = if fails {
             "whoever started this went away"
         } else {
-            "no loop is called"
+            "no loop is named"
         };
         assert!(done.err.contains(said), "{sent}: {done:?}");
     }
@@ -231,7 +231,7 @@ fn what_cannot_begin_says_so_and_leaves_nothing() {
     let test = in_window();
     spawn(&test, "a", &[]).exits(2).complains("already running");
     let done = spawn(&test, "b", &[]).exits(2);
-    done.complains("the loop \"a\" already works in this workspace");
+    done.complains("the loop \"a\" is already running in this workspace");
     assert!(!test.loop_dir("b").exists());
     test.ralph(&["spawn", "x", "--agent", "nobody"])
         .exits(2)
@@ -378,7 +378,7 @@ fn only_what_runs_in_the_background_can_be_looked_at() {
         .complains("ralph logs a -f");
     test.ralph(&["attach", "b"])
         .exits(2)
-        .complains("no loop is called `b`");
+        .complains("no loop is named `b`");
     test.write("go", "");
     until_status(&test, "a", "done");
     test.ralph(&["attach", "a"])

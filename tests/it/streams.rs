@@ -1,7 +1,7 @@
 //! What real agents printed is read again: each stream of `testdata/streams` comes to the acts that are kept beside it,
 //! however it is cut, and whatever else comes breaks nothing.
 
-use crate::properties::reader::BY_DOCUMENTATION;
+use crate::properties::decoder::DOCUMENTED_STREAMS;
 use crate::snap;
 use ralph::Act;
 use ralph::testing::Replay;
@@ -53,11 +53,11 @@ fn agent(name: &str) -> &'static str {
 /// An act in a line.
 fn line(act: &Act<'_>) -> String {
     match act {
-        Act::Said(text) => format!("said     {text:?}"),
-        Act::Thought(text) if text.is_empty() => "lives".into(),
-        Act::Thought(text) => format!("thought  {text:?}"),
-        Act::BeganTool { name, about } => format!("begins   {name} {about}"),
-        Act::UsedTool { name, about, ok } => {
+        Act::Text(text) => format!("said     {text:?}"),
+        Act::Thinking(text) if text.is_empty() => "lives".into(),
+        Act::Thinking(text) => format!("thought  {text:?}"),
+        Act::ToolStarted { name, about } => format!("begins   {name} {about}"),
+        Act::ToolFinished { name, about, ok } => {
             format!(
                 "{} {name} {about}",
                 if *ok { "used    " } else { "failed  " }
@@ -65,7 +65,7 @@ fn line(act: &Act<'_>) -> String {
         }
         Act::Denied(text) => format!("denied   {text}"),
         Act::Cost(usd) => format!("cost     {usd:.6}"),
-        Act::Used { model, tokens } => {
+        Act::TokensUsed { model, tokens } => {
             let model = if model.is_empty() { "?" } else { model };
             let (read, written) = (tokens.cache_read, tokens.cache_write);
             format!(
@@ -73,9 +73,9 @@ fn line(act: &Act<'_>) -> String {
                 tokens.input, tokens.output
             )
         }
-        Act::Session(name) => format!("session  {name}"),
+        Act::SessionId(name) => format!("session  {name}"),
         Act::Retrying(text) => format!("retries  {text}"),
-        Act::Noise(text) => format!("noise    {text}"),
+        Act::SideOutput(text) => format!("noise    {text}"),
         Act::NearLimit {
             limit,
             used,
@@ -91,7 +91,7 @@ fn line(act: &Act<'_>) -> String {
                 used.unwrap_or_default() * 100.0
             )
         }
-        Act::Strange => "strange".into(),
+        Act::Unparsed => "strange".into(),
         Act::Finished(words) => format!("finished {words:?}"),
         // When a limit is over is not told here: some words name a time of day.
         Act::Failed { why, reason } => {
@@ -105,7 +105,7 @@ fn line(act: &Act<'_>) -> String {
             };
             format!("fails    {kind}{reset}: {why:?}")
         }
-        Act::Over => "over".into(),
+        Act::RunEnded => "over".into(),
         other => format!("{other:?}"),
     }
 }
@@ -117,7 +117,7 @@ fn read<'p>(
 ) -> (String, Value, Option<String>) {
     let mut acts = String::new();
     let mut tell = |act: &Act<'_>| writeln!(acts, "{}", line(act)).unwrap();
-    let (report, words) = AGENTS[agent(name)].read(Path::new(WORKSPACE), pieces, &mut tell);
+    let (report, words) = AGENTS[agent(name)].decode(Path::new(WORKSPACE), pieces, &mut tell);
     (acts, serde_json::to_value(report).unwrap(), words)
 }
 
@@ -467,7 +467,7 @@ fn a_denial_is_known_by_the_agents_own_words() {
 
 #[test]
 fn streams_are_read_as_their_documentation_has_them() {
-    for (name, lines) in BY_DOCUMENTATION {
+    for (name, lines) in DOCUMENTED_STREAMS {
         let (acts, report, words) = read(name, [lines.join("\n").as_bytes()]);
         assert_eq!(words.as_deref(), Some("Last."), "{name}: {acts}");
         assert_eq!(

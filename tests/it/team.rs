@@ -123,7 +123,7 @@ fn a_person_may_hurry_a_loop_that_rests() {
     test.ralph(&["resume", "a", "--now"])
         .exits(0)
         .says("resumed ralph loop for a");
-    live.end().exits(0).says("trying again now");
+    live.end().exits(0).says("retrying now");
     assert_eq!(test.events("a", "hurried").len(), 1);
 }
 

@@ -102,7 +102,7 @@ fn it_is_a_terminal_of_its_own_with_a_size() {
     let agent = "#!/bin/sh\ntest -t 0 && test -t 1 && test -t 2 && stty size < /dev/tty && echo $TERM\nread x\nexit 7";
     let test = on_terminal(agent);
     let done = run(&test, &["--max-failures", "1", "--prompt", "go"]).exits(1);
-    done.says("the agent has a terminal of its own");
+    done.says("the agent runs in its own terminal");
     assert!(
         log(&test).starts_with("40 120\r\nxterm-256color\r\n"),
         "{}",
@@ -196,7 +196,7 @@ fn a_screen_that_never_gets_ready_is_named_and_nothing_is_typed() {
             &["--", "./agent"]
         };
         let done = test.ralph(&[&words[..], named].concat()).exits(1);
-        done.says("[ralph] a: the agent's screen did not get ready for the prompt")
+        done.says("[ralph] a: the agent's screen did not become ready for the prompt")
             .says("1 consecutive failure");
         assert!(!test.workspace().join("typed").exists());
         assert_eq!(test.events("a", "noticed")[0]["notice"], "unready");

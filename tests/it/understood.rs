@@ -368,7 +368,7 @@ fn a_limit_that_is_near_is_told_once_an_iteration() {
     for out in [done.out, test.ralph(&["logs", "a"]).exits(0).out] {
         let warned: Vec<_> = out.lines().filter(|line| line.contains("limit")).collect();
         assert!(
-            matches!(warned[..], [line] if line.contains("! 92% of its 5-hour limit is used; it begins anew at ")),
+            matches!(warned[..], [line] if line.contains("! 92% of its 5-hour limit is used; it resets at ")),
             "{out}"
         );
     }

@@ -43,26 +43,26 @@ fn every_ending_has_its_exit_code_and_its_line() {
             "promise COMPLETE",
             &[][..],
             0,
-            "a: done (the agent claimed it; no check was asked for)\n",
+            "a: done (the agent claimed it; there are no checks)\n",
         ),
         (
             "say x",
             &["-m", "1"],
             1,
-            "a: failed (no iteration is left)\n",
+            "a: failed (iteration limit reached)\n",
         ),
         (
             "say x",
             &["-m", "1", "--no-promise"],
             0,
-            "a: done (ran to its limit of iterations, checks green)\n",
+            "a: done (ran to its iteration limit, checks green)\n",
         ),
         ("blocked Which port?", &[], 3, "a: blocked (Which port?)\n"),
         (
             "exit 42",
             &[],
             3,
-            "a: waiting (the agent asked for it by exit 42)\n",
+            "a: waiting (the agent asked to wait: exit 42)\n",
         ),
     ] {
         let test = Test::new().script(&format!("iteration *\n {script}\n"));
@@ -212,7 +212,7 @@ fn a_wrong_name_is_no_reason_to_wait() {
     let live = started(&test, "auth");
     test.ralph(&["wait", "auth", "auht"])
         .exits(2)
-        .complains("no loop is called `auht`")
+        .complains("no loop is named `auht`")
         .complains("did you mean `auth`?");
     test.ralph(&["wait"]).exits(2).complains("<NAME>");
     test.ralph(&["wait", "auth", "--timeout", "soon"])

@@ -107,7 +107,7 @@ fn a_claim_that_is_there_already_is_refused() {
     refused(
         &test,
         &words,
-        "--done-file report.md is there already",
+        "--done-file report.md already exists",
         "remove it",
     );
 }
@@ -261,20 +261,20 @@ fn a_name_is_short_and_plain() {
         refused(
             &test,
             &["run", "a", &flag, "--", "true"],
-            "cannot be a loop's name",
+            "is not a valid loop name",
             "a-z, 0-9",
         );
     }
     refused(
         &test,
         &["status", "No Such"],
-        "cannot be a loop's name",
+        "is not a valid loop name",
         "a-z, 0-9",
     );
     refused(
         &test,
         &["status", "nosuch"],
-        "no loop is called `nosuch`",
+        "no loop is named `nosuch`",
         "ralph ls",
     );
 }

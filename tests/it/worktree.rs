@@ -61,7 +61,7 @@ fn the_work_is_done_and_committed_in_a_worktree_and_the_checkout_stays_as_it_was
     let before = untouched(&test);
     let done = run(&test, &[])
         .exits(0)
-        .complains("uncommitted changes stay where they are and are not in the worktree: 3 files (README, staged, untracked)")
+        .complains("uncommitted changes are not copied to the worktree: 3 files (README, staged, untracked)")
         .says("worktree commit: 1 file (draft) as ")
         .says("worktree commit: 2 files (README, made) as ")
         .says("  inspect  git diff main...ralph/a\n  merge    git merge ralph/a\n  remove   ralph rm a --worktree\n");
@@ -280,7 +280,7 @@ fn a_hook_that_refuses_loses_nothing_and_stops_nothing() {
     run(&test, &[])
         .exits(0)
         .says("worktree commit: failed (exit 1, ")
-        .says("; the work stays there, and is tried again\n")
+        .says("; the work stays uncommitted, and the next iteration retries\n")
         .says("  | lint: linted is missing\n")
         .says("worktree commit: 3 files (linted, made, one)");
     assert!(
@@ -389,7 +389,7 @@ fn submodules_filters_and_a_sparse_checkout_behave() {
     test.sh("git sparse-checkout set --no-cone /near /x.big /.gitattributes");
     let _ = run(&test, &[])
         .exits(0)
-        .complains("the worktree is made, but not all went well")
+        .complains("the worktree was created, but with errors")
         .complains("no cache");
     let place = place(&test, "a");
     assert_eq!(
@@ -449,7 +449,7 @@ fn a_loop_in_the_background_has_one_too() {
     .concat();
     test.ralph(&words)
         .exits(0)
-        .complains("are not in the worktree: 1 file (README)")
+        .complains("are not copied to the worktree: 1 file (README)")
         .says("spawned a ");
     until("its end", || test.status("a")["status"] == "done");
     assert_eq!(subjects(&test, "ralph/a"), ["x", "first"]);

@@ -1,143 +1,150 @@
-//! Claude Code's `stream-json`, from 1.0.128 to 2.1.325, and its cousins: Qwen Code's, 0.24, and Amp's, the latter
-//! from its documentation only.
+//! Decodes Claude Code 1.0.128 to 2.1.325 with `-p --output-format stream-json --verbose`, and two
+//! formats derived from it: Qwen Code 0.24 with `--output-format stream-json`, and Amp with
+//! `-x --stream-json` (written from Amp's documentation; no recording of a run was available).
 //!
-//! A run may come to several results: a command in the background outlives a turn, and its end begins another.
-//! Costs count from the start of the process, tokens of a result only from the result before.
+//! A run may have several results: a command in the background outlives its turn, and its end
+//! starts another turn. Costs are totals since the start of the process; the tokens of a result
+//! are those since the previous result.
 
-use super::Tell;
-use super::json_lines::Speech;
-use super::tools::{Tools, at, count, text};
-use super::usage::Meter;
+use super::ActSink;
+use super::json_lines::EventDecoder;
+use super::json_path::{str_at, u64_at, value_at};
+use super::tools::ToolTracker;
+use super::usage::UsageMeter;
 use crate::engine::Act;
-use crate::engine::failure::{Kind, Reason};
-use crate::engine::usage::{Session, Tokens};
+use crate::engine::failure::{AgentFailure, FailureKind};
+use crate::engine::usage::{SessionUsage, Tokens};
 use serde_json::Value;
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub struct Claude {
-    tools: Tools,
-    meter: Meter,
-    /// How its cousins differ: what is read from a cache is counted as input too.
-    cached_is_input: bool,
-    /// How its cousins differ: a message comes with all that was written for it.
-    counts_output: bool,
-    /// Tokens of results that name no models.
-    unnamed: Tokens,
-    /// The message whose tokens were told last: each of its blocks comes with them.
-    message: String,
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the flags are independent of each other"
+)]
+pub(super) struct ClaudeDecoder {
+    tools: ToolTracker,
+    meter: UsageMeter,
+    /// Whether input tokens include cached ones (Qwen Code).
+    input_includes_cached: bool,
+    /// Whether a message carries its final output tokens (Qwen Code, Amp). Claude Code's messages
+    /// are counted before they are complete.
+    message_counts_output: bool,
+    /// The tokens of all results that do not name their models.
+    unnamed_tokens: Tokens,
+    /// The message whose tokens were counted last. Each of its blocks repeats them.
+    message_id: String,
     model: String,
-    /// What is at work in the background; none as long as it never said.
-    background: Option<usize>,
+    /// How many tasks run in the background; `None` for versions that do not report it.
+    background_tasks: Option<usize>,
     sent_to_background: bool,
-    /// What was not allowed, by the tool's use.
+    /// The IDs of denied tool uses that were already emitted.
     denied: Vec<String>,
-    /// The limit that was hit, and when it is over.
-    limit: Option<Reason>,
-    /// Whether it told that a limit is near: each answer comes with that.
-    warned: bool,
-    /// What the client calls the last error.
+    /// The limit that was reached, with its reset time.
+    limit: Option<AgentFailure>,
+    /// Whether a limit warning was emitted. Every response repeats it.
+    has_warned: bool,
+    /// Claude Code's name for the last error.
     error: String,
 }
 
-impl Claude {
-    fn new(tools: Tools) -> Self {
+impl ClaudeDecoder {
+    fn new(tools: ToolTracker) -> Self {
         Self {
             tools,
-            meter: Meter::default(),
-            cached_is_input: false,
-            counts_output: false,
-            unnamed: Tokens::default(),
-            message: String::new(),
+            meter: UsageMeter::default(),
+            input_includes_cached: false,
+            message_counts_output: false,
+            unnamed_tokens: Tokens::default(),
+            message_id: String::new(),
             model: String::new(),
-            background: None,
+            background_tasks: None,
             sent_to_background: false,
             denied: Vec::new(),
             limit: None,
-            warned: false,
+            has_warned: false,
             error: String::new(),
         }
     }
 
-    /// It counts on where a session was left that it goes on with.
-    pub fn after(tools: Tools, sessions: &[Session]) -> Self {
+    /// Returns a decoder for Claude Code, which may resume one of these sessions.
+    pub(super) fn resuming(tools: ToolTracker, sessions: &[SessionUsage]) -> Self {
         Self {
-            meter: Meter::after(sessions),
+            meter: UsageMeter::resuming(sessions),
             ..Self::new(tools)
         }
     }
 
-    pub fn qwen(tools: Tools) -> Self {
+    pub(super) fn qwen(tools: ToolTracker) -> Self {
         Self {
-            cached_is_input: true,
-            counts_output: true,
+            input_includes_cached: true,
+            message_counts_output: true,
             ..Self::new(tools)
         }
     }
 
-    pub fn amp(tools: Tools) -> Self {
+    pub(super) fn amp(tools: ToolTracker) -> Self {
         Self {
-            counts_output: true,
+            message_counts_output: true,
             ..Self::new(tools)
         }
     }
 
-    fn system(&mut self, event: &Value, tell: &mut Tell<'_>) {
-        match text(event, &["subtype"]) {
+    fn system(&mut self, event: &Value, emit: &mut ActSink<'_>) {
+        match str_at(event, &["subtype"]) {
             "init" => {
-                text(event, &["model"]).clone_into(&mut self.model);
-                self.meter.session(text(event, &["session_id"]));
-                tell(Act::Session(text(event, &["session_id"]).into()));
+                str_at(event, &["model"]).clone_into(&mut self.model);
+                self.meter.start_session(str_at(event, &["session_id"]));
+                emit(Act::SessionId(str_at(event, &["session_id"]).into()));
             }
             "api_retry" => {
-                let error = text(event, &["error"]).replace('_', " ");
-                let (attempt, of) = (count(event, &["attempt"]), count(event, &["max_retries"]));
-                tell(Act::Retrying(
+                let error = str_at(event, &["error"]).replace('_', " ");
+                let (attempt, of) = (u64_at(event, &["attempt"]), u64_at(event, &["max_retries"]));
+                emit(Act::Retrying(
                     format!("{error}, attempt {attempt} of {of}").into(),
                 ));
             }
             "background_tasks_changed" => {
-                self.background = event["tasks"].as_array().map(Vec::len);
+                self.background_tasks = event["tasks"].as_array().map(Vec::len);
             }
             "permission_denied" => {
-                self.denied.push(text(event, &["tool_use_id"]).to_owned());
-                tell(Act::Denied(text(event, &["message"]).into()));
+                self.denied.push(str_at(event, &["tool_use_id"]).to_owned());
+                emit(Act::Denied(str_at(event, &["message"]).into()));
             }
-            "thinking_tokens" => tell(Act::sign_of_life()),
+            "thinking_tokens" => emit(Act::keepalive()),
             _ => {}
         }
     }
 
-    fn assistant(&mut self, event: &Value, tell: &mut Tell<'_>) {
+    fn assistant(&mut self, event: &Value, emit: &mut ActSink<'_>) {
         let message = &event["message"];
-        let (model, id) = (text(message, &["model"]), text(message, &["id"]));
+        let (model, id) = (str_at(message, &["model"]), str_at(message, &["id"]));
         if model == "<synthetic>" || event["is_api_error_message"] == true {
-            // The client's own words: the result says them again, with what they mean.
-            text(event, &["error"]).clone_into(&mut self.error);
+            // Written by Claude Code itself. The result repeats it with its cause.
+            str_at(event, &["error"]).clone_into(&mut self.error);
             return;
         }
-        if self.message != id {
-            id.clone_into(&mut self.message);
-            let mut used = self.tokens(&message["usage"]);
-            if !self.counts_output {
-                // What it has written is not counted yet.
-                used.output = 0;
+        if self.message_id != id {
+            id.clone_into(&mut self.message_id);
+            let mut tokens = self.tokens(&message["usage"]);
+            if !self.message_counts_output {
+                tokens.output = 0;
             }
-            self.meter.more(model, used, tell);
+            self.meter.add(model, tokens, emit);
         }
         let own = event["parent_tool_use_id"].is_null();
         for block in message["content"].as_array().into_iter().flatten() {
-            match text(block, &["type"]) {
-                "text" if own => tell(Act::Said(
-                    format!("{}\n", text(block, &["text"]).trim_end()).into(),
+            match str_at(block, &["type"]) {
+                "text" if own => emit(Act::Text(
+                    format!("{}\n", str_at(block, &["text"]).trim_end()).into(),
                 )),
-                "thinking" if own => tell(Act::Thought(text(block, &["thinking"]).into())),
+                "thinking" if own => emit(Act::Thinking(str_at(block, &["thinking"]).into())),
                 "tool_use" => {
-                    self.sent_to_background |= at(block, &["input", "run_in_background"]) == true;
-                    self.tools.begin(
-                        text(block, &["id"]),
-                        text(block, &["name"]),
+                    self.sent_to_background |=
+                        value_at(block, &["input", "run_in_background"]) == true;
+                    self.tools.start(
+                        str_at(block, &["id"]),
+                        str_at(block, &["name"]),
                         &block["input"],
-                        tell,
+                        emit,
                     );
                 }
                 _ => {}
@@ -145,41 +152,41 @@ impl Claude {
         }
     }
 
-    fn user(&mut self, event: &Value, tell: &mut Tell<'_>) {
-        for block in at(event, &["message", "content"])
+    fn user(&mut self, event: &Value, emit: &mut ActSink<'_>) {
+        for block in value_at(event, &["message", "content"])
             .as_array()
             .into_iter()
             .flatten()
         {
-            if text(block, &["type"]) == "tool_result" {
-                self.tools.end(
-                    text(block, &["tool_use_id"]),
+            if str_at(block, &["type"]) == "tool_result" {
+                self.tools.finish(
+                    str_at(block, &["tool_use_id"]),
                     block["is_error"] != true,
-                    tell,
+                    emit,
                 );
             }
         }
     }
 
-    fn limited(&mut self, info: &Value, tell: &mut Tell<'_>) {
+    fn rate_limit(&mut self, info: &Value, emit: &mut ActSink<'_>) {
         let until_ms = info["resetsAt"]
             .as_i64()
             .map(|epoch| epoch.saturating_mul(1000));
-        match text(info, &["status"]) {
+        match str_at(info, &["status"]) {
             "rejected" => {
-                self.limit = Some(Reason {
+                self.limit = Some(AgentFailure {
                     until_ms,
-                    ..Kind::UsageLimit.into()
+                    ..FailureKind::UsageLimit.into()
                 })
             }
-            "allowed_warning" if !self.warned => {
-                self.warned = true;
-                let limit = match text(info, &["rateLimitType"]) {
+            "allowed_warning" if !self.has_warned => {
+                self.has_warned = true;
+                let limit = match str_at(info, &["rateLimitType"]) {
                     "" => "usage".into(),
                     "five_hour" => "5-hour".into(),
                     other => other.replace("seven_day", "weekly").replace('_', " "),
                 };
-                tell(Act::NearLimit {
+                emit(Act::NearLimit {
                     limit: limit.into(),
                     used: info["utilization"].as_f64(),
                     until_ms,
@@ -189,108 +196,107 @@ impl Claude {
         }
     }
 
-    fn result(&mut self, event: &Value, tell: &mut Tell<'_>) {
+    fn result(&mut self, event: &Value, emit: &mut ActSink<'_>) {
         for denial in event["permission_denials"].as_array().into_iter().flatten() {
             if !self
                 .denied
                 .iter()
-                .any(|id| id == text(denial, &["tool_use_id"]))
+                .any(|id| id == str_at(denial, &["tool_use_id"]))
             {
-                let about = self.tools.about(&denial["tool_input"]);
-                tell(Act::Denied(
-                    format!("{} {about}", text(denial, &["tool_name"])).into(),
+                let about = self.tools.describe(&denial["tool_input"]);
+                emit(Act::Denied(
+                    format!("{} {about}", str_at(denial, &["tool_name"])).into(),
                 ));
             }
         }
         self.denied.clear();
-        self.tools.forget();
-        self.count(event, tell);
-        let subtype = text(event, &["subtype"]);
+        self.tools.clear();
+        self.result_usage(event, emit);
+        let subtype = str_at(event, &["subtype"]);
         if matches!(subtype, "error_max_turns" | "error_max_budget_usd") {
-            // The user's own bound: it worked as long as it may.
-            tell(Act::Finished("".into()));
+            // A bound that the user set; the run itself succeeded.
+            emit(Act::Finished("".into()));
         } else if event["is_error"] == true || subtype != "success" {
             let errors = event["errors"].as_array().into_iter().flatten();
-            // Its cousins have one error, with a message or as it is.
-            let errors = errors.chain([&event["error"], at(event, &["error", "message"])]);
-            let why = match text(event, &["result"]) {
+            // The derived formats have a single error, a string or an object with a message.
+            let errors = errors.chain([&event["error"], value_at(event, &["error", "message"])]);
+            let why = match str_at(event, &["result"]) {
                 "" => errors
                     .filter_map(Value::as_str)
                     .collect::<Vec<_>>()
                     .join("\n"),
                 result => result.to_owned(),
             };
-            let reason = self.reason(event);
-            tell(Act::Failed {
+            let reason = self.failure(event);
+            emit(Act::Failed {
                 why: why.into(),
                 reason,
             });
         } else {
             self.limit = None;
-            tell(Act::Finished(text(event, &["result"]).into()));
+            emit(Act::Finished(str_at(event, &["result"]).into()));
         }
         self.error.clear();
-        let waits = match self.background {
+        let in_background = match self.background_tasks {
             Some(tasks) => tasks > 0,
             None => self.sent_to_background,
         };
-        if !waits && count(event, &["queued_turn_count"]) == 0 {
-            tell(Act::Over);
+        if !in_background && u64_at(event, &["queued_turn_count"]) == 0 {
+            emit(Act::RunEnded);
         }
     }
 
-    /// What the event says of a failure; its words may say more.
-    fn reason(&self, event: &Value) -> Option<Reason> {
+    /// Returns the failure that the fields of a result describe. Its message may be more specific.
+    fn failure(&self, event: &Value) -> Option<AgentFailure> {
         let kind = match (
-            text(event, &["terminal_reason"]),
-            text(event, &["api_error"]),
+            str_at(event, &["terminal_reason"]),
+            str_at(event, &["api_error"]),
         ) {
-            ("prompt_too_long", _) => Kind::Context,
-            (_, "usage_limit_reached") => Kind::UsageLimit,
-            _ if text(event, &["stop_reason"]) == "refusal" => Kind::Refused,
-            _ => match (self.error.as_str(), count(event, &["api_error_status"])) {
-                ("rate_limit", _) | (_, 429) => Kind::RateLimit,
-                ("overloaded", _) | (_, 529 | 503) => Kind::Overloaded,
-                ("authentication_failed", _) | (_, 401) => Kind::Login,
-                ("billing_error", _) | (_, 402) => Kind::Credit,
-                ("model_not_found", _) | (_, 404) => Kind::Model,
+            ("prompt_too_long", _) => FailureKind::Context,
+            (_, "usage_limit_reached") => FailureKind::UsageLimit,
+            _ if str_at(event, &["stop_reason"]) == "refusal" => FailureKind::Refused,
+            _ => match (self.error.as_str(), u64_at(event, &["api_error_status"])) {
+                ("rate_limit", _) | (_, 429) => FailureKind::RateLimit,
+                ("overloaded", _) | (_, 529 | 503) => FailureKind::Overloaded,
+                ("authentication_failed", _) | (_, 401) => FailureKind::Login,
+                ("billing_error", _) | (_, 402) => FailureKind::Credit,
+                ("model_not_found", _) | (_, 404) => FailureKind::Model,
                 _ => return None,
             },
         };
         match kind {
-            Kind::UsageLimit | Kind::RateLimit => self.limit.or(Some(kind.into())),
+            FailureKind::UsageLimit | FailureKind::RateLimit => self.limit.or(Some(kind.into())),
             kind => Some(kind.into()),
         }
     }
 
-    /// Tells what the result counts and was not told yet.
-    fn count(&mut self, event: &Value, tell: &mut Tell<'_>) {
+    /// Emits the usage of a result that its messages did not include.
+    fn result_usage(&mut self, event: &Value, emit: &mut ActSink<'_>) {
         if let Some(models) = event["modelUsage"]
             .as_object()
             .filter(|models| !models.is_empty())
         {
             for (model, usage) in models {
-                let all = Tokens {
-                    input: count(usage, &["inputTokens"]),
-                    cache_read: count(usage, &["cacheReadInputTokens"]),
-                    cache_write: count(usage, &["cacheCreationInputTokens"]),
-                    output: count(usage, &["outputTokens"]),
+                let total = Tokens {
+                    input: u64_at(usage, &["inputTokens"]),
+                    cache_read: u64_at(usage, &["cacheReadInputTokens"]),
+                    cache_write: u64_at(usage, &["cacheCreationInputTokens"]),
+                    output: u64_at(usage, &["outputTokens"]),
                 };
-                self.meter.of_model(model, all, tell);
+                self.meter.set_model_total(model, total, emit);
             }
         } else {
-            let used = self.tokens(&event["usage"]);
-            self.unnamed += used;
-            self.meter.of_all(&self.model, self.unnamed, tell);
+            self.unnamed_tokens += self.tokens(&event["usage"]);
+            self.meter.set_total(&self.model, self.unnamed_tokens, emit);
         }
         if let Some(total) = event["total_cost_usd"].as_f64() {
-            self.meter.cost(total, tell);
+            self.meter.set_total_cost(total, emit);
         }
     }
 
     fn tokens(&self, usage: &Value) -> Tokens {
         let mut tokens = tokens(usage);
-        if self.cached_is_input {
+        if self.input_includes_cached {
             tokens.input = tokens
                 .input
                 .saturating_sub(tokens.cache_read)
@@ -300,35 +306,35 @@ impl Claude {
     }
 }
 
-impl Speech for Claude {
-    fn event(&mut self, event: &Value, tell: &mut Tell<'_>) -> bool {
-        match text(event, &["type"]) {
-            "system" => self.system(event, tell),
-            "assistant" => self.assistant(event, tell),
-            "user" => self.user(event, tell),
-            "rate_limit_event" => self.limited(&event["rate_limit_info"], tell),
-            "result" => self.result(event, tell),
-            "stream_event" => tell(Act::sign_of_life()),
+impl EventDecoder for ClaudeDecoder {
+    fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool {
+        match str_at(event, &["type"]) {
+            "system" => self.system(event, emit),
+            "assistant" => self.assistant(event, emit),
+            "user" => self.user(event, emit),
+            "rate_limit_event" => self.rate_limit(&event["rate_limit_info"], emit),
+            "result" => self.result(event, emit),
+            "stream_event" => emit(Act::keepalive()),
             _ => return false,
         }
         true
     }
 
-    fn tools(&mut self) -> &mut Tools {
+    fn tools(&mut self) -> &mut ToolTracker {
         &mut self.tools
     }
 
     fn is_busy(&self) -> bool {
-        self.tools.is_busy() || self.background.is_some_and(|tasks| tasks > 0)
+        self.tools.is_busy() || self.background_tasks.is_some_and(|tasks| tasks > 0)
     }
 }
 
-/// What a message of this kind of service counts.
-pub fn tokens(usage: &Value) -> Tokens {
+/// Reads token counts as Anthropic's API names them.
+pub(super) fn tokens(usage: &Value) -> Tokens {
     Tokens {
-        input: count(usage, &["input_tokens"]),
-        cache_read: count(usage, &["cache_read_input_tokens"]),
-        cache_write: count(usage, &["cache_creation_input_tokens"]),
-        output: count(usage, &["output_tokens"]),
+        input: u64_at(usage, &["input_tokens"]),
+        cache_read: u64_at(usage, &["cache_read_input_tokens"]),
+        cache_write: u64_at(usage, &["cache_creation_input_tokens"]),
+        output: u64_at(usage, &["output_tokens"]),
     }
 }

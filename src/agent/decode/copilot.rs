@@ -1,16 +1,19 @@
-//! Copilot CLI's `--output-format json`, 1.0.102. It counts tokens in a file of its own, and not here.
+//! Decodes GitHub Copilot CLI 1.0.102 with `--output-format json`.
+//!
+//! The stream has no token counts; Copilot writes them to a file of its own.
 
-use super::Tell;
-use super::failure_patterns::of_status;
-use super::json_lines::Speech;
-use super::message::Message;
-use super::tools::{Tools, at, count, text};
+use super::ActSink;
+use super::failure_classifier::kind_for_status;
+use super::json_lines::EventDecoder;
+use super::json_path::{str_at, u64_at, value_at};
+use super::message::MessageBuffer;
+use super::tools::ToolTracker;
 use crate::engine::Act;
-use crate::engine::failure::{Kind, Reason};
+use crate::engine::failure::{AgentFailure, FailureKind};
 use serde_json::Value;
 
-/// Families of events that tell nothing more than these readers look for.
-const FAMILIES: [&str; 10] = [
+/// Prefixes of event types that are known. Those that are not decoded below are ignored.
+const KNOWN_PREFIXES: [&str; 10] = [
     "session.",
     "model.",
     "assistant.",
@@ -23,116 +26,123 @@ const FAMILIES: [&str; 10] = [
     "permission.",
 ];
 
-pub struct Copilot {
-    tools: Tools,
-    message: Message,
-    /// What went wrong last, until the result says whether that was the end.
-    error: Option<(String, Option<Reason>)>,
+pub(super) struct CopilotDecoder {
+    tools: ToolTracker,
+    message: MessageBuffer,
+    /// The last error, until the result says whether it ended the run.
+    error: Option<(String, Option<AgentFailure>)>,
 }
 
-impl Copilot {
-    pub fn new(tools: Tools) -> Self {
+impl CopilotDecoder {
+    pub(super) fn new(tools: ToolTracker) -> Self {
         Self {
             tools,
-            message: Message::default(),
+            message: MessageBuffer::default(),
             error: None,
         }
     }
 
-    fn tool_complete(&mut self, data: &Value, tell: &mut Tell<'_>) {
-        let id = text(data, &["toolCallId"]);
+    fn tool_complete(&mut self, data: &Value, emit: &mut ActSink<'_>) {
+        let id = str_at(data, &["toolCallId"]);
         if data["success"] == true {
-            let exit = at(data, &["shellExecution", "exitCode"]).as_i64();
-            self.tools.end(id, exit.unwrap_or(0) == 0, tell);
+            let exit = value_at(data, &["shellExecution", "exitCode"]).as_i64();
+            self.tools.finish(id, exit.unwrap_or(0) == 0, emit);
         } else {
-            let why = match text(data, &["error", "message"]) {
-                "" => text(data, &["result", "content"]),
+            let why = match str_at(data, &["error", "message"]) {
+                "" => str_at(data, &["result", "content"]),
                 why => why,
             };
-            self.tools.fail(id, why, tell);
+            self.tools.fail(id, why, emit);
         }
     }
 
-    fn fail(&mut self, tell: &mut Tell<'_>) {
+    fn fail(&mut self, emit: &mut ActSink<'_>) {
         let (why, reason) = self.error.take().unwrap_or_default();
-        tell(Act::Failed {
+        emit(Act::Failed {
             why: why.into(),
             reason,
         });
     }
 
-    fn result(&mut self, event: &Value, tell: &mut Tell<'_>) {
-        self.tools.forget();
-        tell(Act::Session(text(event, &["sessionId"]).into()));
+    fn result(&mut self, event: &Value, emit: &mut ActSink<'_>) {
+        self.tools.clear();
+        emit(Act::SessionId(str_at(event, &["sessionId"]).into()));
         if event["exitCode"] == 0 {
             self.error = None;
-            tell(Act::Finished(self.message.text().into()));
+            emit(Act::Finished(self.message.text().into()));
         } else {
-            self.fail(tell);
+            self.fail(emit);
         }
-        tell(Act::Over);
+        emit(Act::RunEnded);
     }
 }
 
-impl Speech for Copilot {
-    fn event(&mut self, event: &Value, tell: &mut Tell<'_>) -> bool {
-        let (kind, data) = (text(event, &["type"]), &event["data"]);
+impl EventDecoder for CopilotDecoder {
+    fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool {
+        let (kind, data) = (str_at(event, &["type"]), &event["data"]);
         let own = data["parentToolCallId"].is_null();
         match kind {
             "assistant.message_delta" if own => {
-                self.message.piece(
-                    text(data, &["messageId"]),
-                    text(data, &["deltaContent"]),
-                    tell,
+                self.message.append(
+                    str_at(data, &["messageId"]),
+                    str_at(data, &["deltaContent"]),
+                    emit,
                 );
             }
             "assistant.message" if own => {
-                self.message
-                    .whole(text(data, &["messageId"]), text(data, &["content"]), tell);
+                self.message.complete(
+                    str_at(data, &["messageId"]),
+                    str_at(data, &["content"]),
+                    emit,
+                );
                 if data["toolRequests"]
                     .as_array()
                     .is_some_and(|tools| !tools.is_empty())
                 {
-                    self.message.forget(tell);
+                    self.message.clear(emit);
                 }
             }
-            "assistant.reasoning" if own => tell(Act::Thought(text(data, &["content"]).into())),
-            "assistant.reasoning_delta" | "assistant.tool_call_delta" => tell(Act::sign_of_life()),
+            "assistant.reasoning" if own => emit(Act::Thinking(str_at(data, &["content"]).into())),
+            "assistant.reasoning_delta" | "assistant.tool_call_delta" => emit(Act::keepalive()),
             "assistant.turn_retry" => {
-                tell(Act::Retrying(
-                    text(data, &["reason"]).replace('_', " ").into(),
+                emit(Act::Retrying(
+                    str_at(data, &["reason"]).replace('_', " ").into(),
                 ));
             }
             "tool.execution_start" => {
-                self.message.forget(tell);
-                let (id, name) = (text(data, &["toolCallId"]), text(data, &["toolName"]));
-                self.tools.begin(id, name, &data["arguments"], tell);
+                self.message.clear(emit);
+                let (id, name) = (str_at(data, &["toolCallId"]), str_at(data, &["toolName"]));
+                self.tools.start(id, name, &data["arguments"], emit);
             }
-            "tool.execution_complete" => self.tool_complete(data, tell),
+            "tool.execution_complete" => self.tool_complete(data, emit),
             "session.error" => {
-                let kind = match text(data, &["errorType"]) {
-                    "rate_limit" => Some(Kind::RateLimit),
-                    "authentication" | "authorization" => Some(Kind::Login),
-                    "quota" => Some(Kind::UsageLimit),
-                    "context_limit" => Some(Kind::Context),
-                    _ => of_status(count(data, &["statusCode"])),
+                let kind = match str_at(data, &["errorType"]) {
+                    "rate_limit" => Some(FailureKind::RateLimit),
+                    "authentication" | "authorization" => Some(FailureKind::Login),
+                    "quota" => Some(FailureKind::UsageLimit),
+                    "context_limit" => Some(FailureKind::Context),
+                    _ => kind_for_status(u64_at(data, &["statusCode"])),
                 };
-                self.error = Some((text(data, &["message"]).to_owned(), kind.map(Into::into)));
+                self.error = Some((str_at(data, &["message"]).to_owned(), kind.map(Into::into)));
             }
-            "result" => self.result(event, tell),
+            "result" => self.result(event, emit),
             "abort" => {}
-            other => return FAMILIES.iter().any(|family| other.starts_with(family)),
+            other => {
+                return KNOWN_PREFIXES
+                    .iter()
+                    .any(|prefix| other.starts_with(prefix));
+            }
         }
         true
     }
 
-    fn finish(&mut self, tell: &mut Tell<'_>) {
+    fn finish(&mut self, emit: &mut ActSink<'_>) {
         if self.error.is_some() {
-            self.fail(tell);
+            self.fail(emit);
         }
     }
 
-    fn tools(&mut self) -> &mut Tools {
+    fn tools(&mut self) -> &mut ToolTracker {
         &mut self.tools
     }
 

@@ -1,36 +1,39 @@
-//! Cursor agent's `stream-json`, from its documentation only: no run of it was seen. A cousin of Claude Code's whose
-//! tools have events of their own, and whose result repeats all that was said.
+//! Decodes Cursor Agent with `-p --output-format stream-json`.
+//!
+//! Written from Cursor's documentation; no recording of a run was available. The format resembles
+//! Claude Code's, but tools have events of their own and the result repeats all messages.
 
-use super::Tell;
-use super::json_lines::Speech;
-use super::message::Message;
-use super::tools::{Tools, at, count, text};
-use super::usage::Meter;
+use super::ActSink;
+use super::json_lines::EventDecoder;
+use super::json_path::{str_at, u64_at, value_at};
+use super::message::MessageBuffer;
+use super::tools::ToolTracker;
+use super::usage::UsageMeter;
 use crate::engine::Act;
 use crate::engine::usage::Tokens;
 use serde_json::Value;
 
-pub struct Cursor {
-    tools: Tools,
-    meter: Meter,
-    message: Message,
+pub(super) struct CursorDecoder {
+    tools: ToolTracker,
+    meter: UsageMeter,
+    message: MessageBuffer,
     model: String,
 }
 
-impl Cursor {
-    pub fn new(tools: Tools) -> Self {
+impl CursorDecoder {
+    pub(super) fn new(tools: ToolTracker) -> Self {
         Self {
             tools,
-            meter: Meter::default(),
-            message: Message::default(),
+            meter: UsageMeter::default(),
+            message: MessageBuffer::default(),
             model: String::new(),
         }
     }
 
-    fn tool_call(&mut self, event: &Value, tell: &mut Tell<'_>) {
-        self.message.forget(tell);
-        let id = text(event, &["call_id"]);
-        // One field, whose name is the tool's.
+    fn tool_call(&mut self, event: &Value, emit: &mut ActSink<'_>) {
+        self.message.clear(emit);
+        let id = str_at(event, &["call_id"]);
+        // The object has one field, named after the tool.
         let call = event["tool_call"]
             .as_object()
             .into_iter()
@@ -39,75 +42,75 @@ impl Cursor {
         let Some((kind, call)) = call else { return };
         let (name, input) = match kind.strip_suffix("ToolCall") {
             Some(name) => (name, &call["args"]),
-            None => (text(call, &["name"]), &call["arguments"]),
+            None => (str_at(call, &["name"]), &call["arguments"]),
         };
-        self.tools.begin(id, name, input, tell);
-        if text(event, &["subtype"]) == "completed" {
+        self.tools.start(id, name, input, emit);
+        if str_at(event, &["subtype"]) == "completed" {
             let result = &call["result"];
             if result["rejected"].is_object() {
-                tell(Act::Denied(
-                    format!("{name} {}", self.tools.about(input)).into(),
+                emit(Act::Denied(
+                    format!("{name} {}", self.tools.describe(input)).into(),
                 ));
             }
-            let exit = at(result, &["success", "exitCode"]).as_i64();
+            let exit = value_at(result, &["success", "exitCode"]).as_i64();
             let ok = result["error"].is_null()
                 && result["rejected"].is_null()
                 && result["failure"].is_null();
-            self.tools.end(id, ok && exit.unwrap_or(0) == 0, tell);
+            self.tools.finish(id, ok && exit.unwrap_or(0) == 0, emit);
         }
     }
 
-    fn result(&mut self, event: &Value, tell: &mut Tell<'_>) {
-        self.tools.forget();
-        self.message.end(tell);
+    fn result(&mut self, event: &Value, emit: &mut ActSink<'_>) {
+        self.tools.clear();
+        self.message.end_line(emit);
         let usage = &event["usage"];
-        let all = Tokens {
-            input: count(usage, &["inputTokens"]),
-            cache_read: count(usage, &["cacheReadTokens"]),
-            cache_write: count(usage, &["cacheWriteTokens"]),
-            output: count(usage, &["outputTokens"]),
+        let total = Tokens {
+            input: u64_at(usage, &["inputTokens"]),
+            cache_read: u64_at(usage, &["cacheReadTokens"]),
+            cache_write: u64_at(usage, &["cacheWriteTokens"]),
+            output: u64_at(usage, &["outputTokens"]),
         };
-        self.meter.of_all(&self.model, all, tell);
-        if event["is_error"] == true || text(event, &["subtype"]) != "success" {
-            tell(Act::Failed {
-                why: text(event, &["result"]).into(),
+        self.meter.set_total(&self.model, total, emit);
+        if event["is_error"] == true || str_at(event, &["subtype"]) != "success" {
+            emit(Act::Failed {
+                why: str_at(event, &["result"]).into(),
                 reason: None,
             });
         } else {
-            tell(Act::Finished(self.message.text().into()));
+            emit(Act::Finished(self.message.text().into()));
         }
-        tell(Act::Over);
+        emit(Act::RunEnded);
     }
 }
 
-impl Speech for Cursor {
-    fn event(&mut self, event: &Value, tell: &mut Tell<'_>) -> bool {
-        match text(event, &["type"]) {
+impl EventDecoder for CursorDecoder {
+    fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool {
+        match str_at(event, &["type"]) {
             "system" => {
-                if text(event, &["subtype"]) == "init" {
-                    text(event, &["model"]).clone_into(&mut self.model);
-                    tell(Act::Session(text(event, &["session_id"]).into()));
+                if str_at(event, &["subtype"]) == "init" {
+                    str_at(event, &["model"]).clone_into(&mut self.model);
+                    emit(Act::SessionId(str_at(event, &["session_id"]).into()));
                 }
             }
             "user" => {}
-            "thinking" => tell(Act::Thought(text(event, &["text"]).into())),
+            "thinking" => emit(Act::Thinking(str_at(event, &["text"]).into())),
             "assistant" => {
-                let blocks = at(event, &["message", "content"])
+                let blocks = value_at(event, &["message", "content"])
                     .as_array()
                     .into_iter()
                     .flatten();
-                let words: Vec<&str> = blocks.map(|block| text(block, &["text"])).collect();
-                self.message.forget(tell);
-                self.message.whole("message", &words.concat(), tell);
+                let texts: Vec<&str> = blocks.map(|block| str_at(block, &["text"])).collect();
+                self.message.clear(emit);
+                self.message.complete("message", &texts.concat(), emit);
             }
-            "tool_call" => self.tool_call(event, tell),
-            "result" => self.result(event, tell),
+            "tool_call" => self.tool_call(event, emit),
+            "result" => self.result(event, emit),
             _ => return false,
         }
         true
     }
 
-    fn tools(&mut self) -> &mut Tools {
+    fn tools(&mut self) -> &mut ToolTracker {
         &mut self.tools
     }
 

@@ -1,95 +1,99 @@
-//! Droid's `exec -o stream-json`, 0.215.
+//! Decodes Factory Droid 0.215 with `exec --output-format stream-json`.
 
-use super::Tell;
+use super::ActSink;
 use super::claude::tokens;
-use super::failure_patterns::of_status;
-use super::json_lines::Speech;
-use super::message::Message;
-use super::tools::{Tools, text};
-use super::usage::Meter;
+use super::failure_classifier::kind_for_status;
+use super::json_lines::EventDecoder;
+use super::json_path::str_at;
+use super::message::MessageBuffer;
+use super::tools::ToolTracker;
+use super::usage::UsageMeter;
 use crate::engine::Act;
 use serde_json::Value;
 
-pub struct Droid {
-    tools: Tools,
-    meter: Meter,
-    message: Message,
+pub(super) struct DroidDecoder {
+    tools: ToolTracker,
+    meter: UsageMeter,
+    message: MessageBuffer,
     failed: bool,
 }
 
-impl Droid {
-    pub fn new(tools: Tools) -> Self {
+impl DroidDecoder {
+    pub(super) fn new(tools: ToolTracker) -> Self {
         Self {
             tools,
-            meter: Meter::default(),
-            message: Message::default(),
+            meter: UsageMeter::default(),
+            message: MessageBuffer::default(),
             failed: false,
         }
     }
 
-    fn error(&mut self, event: &Value, tell: &mut Tell<'_>) {
-        self.message.forget(tell);
-        self.tools.forget();
-        let (why, by_cli) = (text(event, &["message"]), text(event, &["source"]) == "cli");
-        // That it failed is its last word, and the reason came before.
+    fn error(&mut self, event: &Value, emit: &mut ActSink<'_>) {
+        self.message.clear(emit);
+        self.tools.clear();
+        let (why, by_cli) = (
+            str_at(event, &["message"]),
+            str_at(event, &["source"]) == "cli",
+        );
+        // The last event only says that the run failed; the cause was reported before.
         if !(by_cli && self.failed) {
-            self.tools.denied(why, tell);
+            self.tools.report_denial(why, emit);
             let status = why.split(' ').next().and_then(|status| status.parse().ok());
-            let reason = status.and_then(of_status).map(Into::into);
-            tell(Act::Failed {
+            let reason = status.and_then(kind_for_status).map(Into::into);
+            emit(Act::Failed {
                 why: why.into(),
                 reason,
             });
         }
         self.failed = true;
         if by_cli {
-            tell(Act::Over);
+            emit(Act::RunEnded);
         }
     }
 }
 
-impl Speech for Droid {
-    fn event(&mut self, event: &Value, tell: &mut Tell<'_>) -> bool {
-        match text(event, &["type"]) {
+impl EventDecoder for DroidDecoder {
+    fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool {
+        match str_at(event, &["type"]) {
             "system" => {
-                if text(event, &["subtype"]) == "init" {
-                    tell(Act::Session(text(event, &["session_id"]).into()));
+                if str_at(event, &["subtype"]) == "init" {
+                    emit(Act::SessionId(str_at(event, &["session_id"]).into()));
                 }
             }
             "message" => {
-                if text(event, &["role"]) == "assistant" {
+                if str_at(event, &["role"]) == "assistant" {
                     self.message
-                        .whole(text(event, &["id"]), text(event, &["text"]), tell);
+                        .complete(str_at(event, &["id"]), str_at(event, &["text"]), emit);
                 }
             }
-            "reasoning" => tell(Act::Thought(text(event, &["text"]).into())),
+            "reasoning" => emit(Act::Thinking(str_at(event, &["text"]).into())),
             "tool_call" => {
-                self.message.forget(tell);
-                let (id, name) = (text(event, &["id"]), text(event, &["toolName"]));
-                self.tools.begin(id, name, &event["parameters"], tell);
+                self.message.clear(emit);
+                let (id, name) = (str_at(event, &["id"]), str_at(event, &["toolName"]));
+                self.tools.start(id, name, &event["parameters"], emit);
             }
             "tool_result" => {
-                let id = text(event, &["id"]);
+                let id = str_at(event, &["id"]);
                 if event["isError"] == true {
                     self.tools
-                        .fail(id, text(event, &["error", "message"]), tell);
+                        .fail(id, str_at(event, &["error", "message"]), emit);
                 } else {
-                    self.tools.end(id, true, tell);
+                    self.tools.finish(id, true, emit);
                 }
             }
             "completion" => {
-                self.tools.forget();
-                self.meter.of_all("", tokens(&event["usage"]), tell);
-                tell(Act::Finished(text(event, &["finalText"]).into()));
-                tell(Act::Over);
+                self.tools.clear();
+                self.meter.set_total("", tokens(&event["usage"]), emit);
+                emit(Act::Finished(str_at(event, &["finalText"]).into()));
+                emit(Act::RunEnded);
             }
-            "error" => self.error(event, tell),
+            "error" => self.error(event, emit),
             _ => return false,
         }
         true
     }
 
-    fn tools(&mut self) -> &mut Tools {
+    fn tools(&mut self) -> &mut ToolTracker {
         &mut self.tools
     }
 

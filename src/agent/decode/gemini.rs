@@ -1,104 +1,106 @@
-//! Gemini CLI's `stream-json`, 0.61.
+//! Decodes Gemini CLI 0.61 with `--output-format stream-json`.
 
-use super::Tell;
-use super::json_lines::Speech;
-use super::message::Message;
-use super::tools::{Tools, count, text};
-use super::usage::Meter;
+use super::ActSink;
+use super::json_lines::EventDecoder;
+use super::json_path::{str_at, u64_at};
+use super::message::MessageBuffer;
+use super::tools::ToolTracker;
+use super::usage::UsageMeter;
 use crate::engine::Act;
 use crate::engine::usage::Tokens;
 use serde_json::Value;
 
-pub struct Gemini {
-    tools: Tools,
-    meter: Meter,
-    message: Message,
-    /// The last error beside the result.
+pub(super) struct GeminiDecoder {
+    tools: ToolTracker,
+    meter: UsageMeter,
+    message: MessageBuffer,
+    /// The last error event; the result may not repeat it.
     error: String,
 }
 
-impl Gemini {
-    pub fn new(tools: Tools) -> Self {
+impl GeminiDecoder {
+    pub(super) fn new(tools: ToolTracker) -> Self {
         Self {
             tools,
-            meter: Meter::default(),
-            message: Message::default(),
+            meter: UsageMeter::default(),
+            message: MessageBuffer::default(),
             error: String::new(),
         }
     }
 
-    fn result(&mut self, event: &Value, tell: &mut Tell<'_>) {
-        self.tools.forget();
-        self.message.end(tell);
+    fn result(&mut self, event: &Value, emit: &mut ActSink<'_>) {
+        self.tools.clear();
+        self.message.end_line(emit);
         for (model, usage) in event["stats"]["models"].as_object().into_iter().flatten() {
-            let (read, cache_read) = (count(usage, &["input_tokens"]), count(usage, &["cached"]));
-            // Thoughts are counted in the total alone.
-            let written = count(usage, &["total_tokens"]).saturating_sub(read);
-            let output = count(usage, &["output_tokens"]).max(written);
-            let all = Tokens {
-                input: read.saturating_sub(cache_read),
+            let (input, cache_read) =
+                (u64_at(usage, &["input_tokens"]), u64_at(usage, &["cached"]));
+            // Only the total includes thinking tokens.
+            let rest = u64_at(usage, &["total_tokens"]).saturating_sub(input);
+            let output = u64_at(usage, &["output_tokens"]).max(rest);
+            let total = Tokens {
+                input: input.saturating_sub(cache_read),
                 cache_read,
                 cache_write: 0,
                 output,
             };
-            self.meter.of_model(model, all, tell);
+            self.meter.set_model_total(model, total, emit);
         }
-        if text(event, &["status"]) == "success" {
-            tell(Act::Finished(self.message.text().into()));
+        if str_at(event, &["status"]) == "success" {
+            emit(Act::Finished(self.message.text().into()));
         } else {
-            let why = match text(event, &["error", "message"]) {
+            let why = match str_at(event, &["error", "message"]) {
                 "" => std::mem::take(&mut self.error),
                 why => why.to_owned(),
             };
-            tell(Act::Failed {
+            emit(Act::Failed {
                 why: why.into(),
                 reason: None,
             });
         }
-        tell(Act::Over);
+        emit(Act::RunEnded);
     }
 }
 
-impl Speech for Gemini {
-    fn event(&mut self, event: &Value, tell: &mut Tell<'_>) -> bool {
-        match text(event, &["type"]) {
-            "init" => tell(Act::Session(text(event, &["session_id"]).into())),
-            "message" if text(event, &["role"]) == "assistant" => {
-                let words = text(event, &["content"]);
+impl EventDecoder for GeminiDecoder {
+    fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool {
+        match str_at(event, &["type"]) {
+            "init" => emit(Act::SessionId(str_at(event, &["session_id"]).into())),
+            "message" if str_at(event, &["role"]) == "assistant" => {
+                let text = str_at(event, &["content"]);
                 if event["delta"] == true {
-                    self.message.piece("pieces", words, tell);
+                    self.message.append("pieces", text, emit);
                 } else {
-                    self.message.forget(tell);
-                    self.message.whole("whole", words, tell);
+                    self.message.clear(emit);
+                    self.message.complete("whole", text, emit);
                 }
             }
-            // The prompt.
+            // The user's prompt.
             "message" => {}
             "tool_use" => {
-                self.message.forget(tell);
-                let (id, name) = (text(event, &["tool_id"]), text(event, &["tool_name"]));
-                self.tools.begin(id, name, &event["parameters"], tell);
+                self.message.clear(emit);
+                let (id, name) = (str_at(event, &["tool_id"]), str_at(event, &["tool_name"]));
+                self.tools.start(id, name, &event["parameters"], emit);
             }
             "tool_result" => {
-                let id = text(event, &["tool_id"]);
-                if text(event, &["status"]) == "error" {
+                let id = str_at(event, &["tool_id"]);
+                if str_at(event, &["status"]) == "error" {
                     self.tools
-                        .fail(id, text(event, &["error", "message"]), tell);
+                        .fail(id, str_at(event, &["error", "message"]), emit);
                 } else {
-                    self.tools.end(id, true, tell);
+                    self.tools.finish(id, true, emit);
                 }
             }
             "error" => {
-                text(event, &["message"]).clone_into(&mut self.error);
-                tell(Act::Noise(self.error.as_str().into()));
+                str_at(event, &["message"]).clone_into(&mut self.error);
+                emit(Act::SideOutput(self.error.as_str().into()));
             }
-            "result" => self.result(event, tell),
+            "result" => self.result(event, emit),
             _ => return false,
         }
         true
     }
 
-    fn tools(&mut self) -> &mut Tools {
+    fn tools(&mut self) -> &mut ToolTracker {
         &mut self.tools
     }
 

@@ -1,51 +1,54 @@
-//! Goose's `run --output-format stream-json`, from its documentation only: no run of it was seen.
+//! Decodes goose with `run --output-format stream-json`.
+//!
+//! Written from goose's documentation; no recording of a run was available.
 
-use super::Tell;
-use super::json_lines::Speech;
-use super::message::Message;
-use super::tools::{Tools, at, text};
+use super::ActSink;
+use super::json_lines::EventDecoder;
+use super::json_path::{str_at, value_at};
+use super::message::MessageBuffer;
+use super::tools::ToolTracker;
 use crate::engine::Act;
 use serde_json::Value;
 
-pub struct Goose {
-    tools: Tools,
-    message: Message,
+pub(super) struct GooseDecoder {
+    tools: ToolTracker,
+    message: MessageBuffer,
     failed: bool,
 }
 
-impl Goose {
-    pub fn new(tools: Tools) -> Self {
+impl GooseDecoder {
+    pub(super) fn new(tools: ToolTracker) -> Self {
         Self {
             tools,
-            message: Message::default(),
+            message: MessageBuffer::default(),
             failed: false,
         }
     }
 
-    fn message(&mut self, message: &Value, tell: &mut Tell<'_>) {
-        let own = text(message, &["role"]) == "assistant";
+    fn message(&mut self, message: &Value, emit: &mut ActSink<'_>) {
+        let own = str_at(message, &["role"]) == "assistant";
         for block in message["content"].as_array().into_iter().flatten() {
-            let id = text(block, &["id"]);
-            match text(block, &["type"]) {
+            let id = str_at(block, &["id"]);
+            match str_at(block, &["type"]) {
                 "text" if own => {
-                    let words = text(block, &["text"]);
-                    self.message.piece(text(message, &["id"]), words, tell);
+                    let text = str_at(block, &["text"]);
+                    self.message.append(str_at(message, &["id"]), text, emit);
                 }
-                "thinking" if own => tell(Act::Thought(text(block, &["thinking"]).into())),
+                "thinking" if own => emit(Act::Thinking(str_at(block, &["thinking"]).into())),
                 "toolRequest" => {
-                    self.message.forget(tell);
-                    let call = at(block, &["toolCall", "value"]);
+                    self.message.clear(emit);
+                    let call = value_at(block, &["toolCall", "value"]);
                     self.tools
-                        .begin(id, text(call, &["name"]), &call["arguments"], tell);
+                        .start(id, str_at(call, &["name"]), &call["arguments"], emit);
                 }
                 "toolResponse" => {
                     let result = &block["toolResult"];
-                    let ok = text(result, &["status"]) != "error"
-                        && at(result, &["value", "isError"]) != true;
+                    let ok = str_at(result, &["status"]) != "error"
+                        && value_at(result, &["value", "isError"]) != true;
                     if ok {
-                        self.tools.end(id, true, tell);
+                        self.tools.finish(id, true, emit);
                     } else {
-                        self.tools.fail(id, text(result, &["error"]), tell);
+                        self.tools.fail(id, str_at(result, &["error"]), emit);
                     }
                 }
                 _ => {}
@@ -54,33 +57,33 @@ impl Goose {
     }
 }
 
-impl Speech for Goose {
-    fn event(&mut self, event: &Value, tell: &mut Tell<'_>) -> bool {
-        match text(event, &["type"]) {
-            "message" => self.message(&event["message"], tell),
+impl EventDecoder for GooseDecoder {
+    fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool {
+        match str_at(event, &["type"]) {
+            "message" => self.message(&event["message"], emit),
             "notification" | "model_change" | "modelChange" => {}
             "error" => {
                 self.failed = true;
-                self.message.forget(tell);
-                tell(Act::Failed {
-                    why: text(event, &["error"]).into(),
+                self.message.clear(emit);
+                emit(Act::Failed {
+                    why: str_at(event, &["error"]).into(),
                     reason: None,
                 });
             }
-            // Its total is no kind of token that has a price, so it is not counted.
+            // The total does not say which kinds of tokens it includes, so it cannot be priced.
             "complete" => {
-                self.message.end(tell);
+                self.message.end_line(emit);
                 if !self.failed {
-                    tell(Act::Finished(self.message.text().into()));
+                    emit(Act::Finished(self.message.text().into()));
                 }
-                tell(Act::Over);
+                emit(Act::RunEnded);
             }
             _ => return false,
         }
         true
     }
 
-    fn tools(&mut self) -> &mut Tools {
+    fn tools(&mut self) -> &mut ToolTracker {
         &mut self.tools
     }
 

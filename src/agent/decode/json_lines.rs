@@ -1,159 +1,159 @@
-//! One JSON object a line, in any dialect: lines are put together, read, and what a failure means is looked up.
+//! Decodes streams of one JSON object per line: assembles lines, parses them, and hands each event
+//! to the decoder for the agent's dialect.
 
-use super::tools::Tools;
-use super::{Reasons, Tell};
-use super::{claude, codex, copilot, cursor, droid, gemini, goose, opencode, pi};
+use super::failure_classifier::FailureClassifier;
+use super::tools::ToolTracker;
+use super::{ActSink, claude, codex, copilot, cursor, droid, gemini, goose, opencode, pi};
 use crate::engine::Act;
 use crate::engine::plain_text::plain;
 use crate::engine::plan::Dialect;
-use crate::engine::usage::Session;
+use crate::engine::usage::SessionUsage;
 use memchr::memchr;
 use regex::{Regex, RegexSet};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// A longer line holds a file or a picture, and nothing that a loop needs to know. It is in the log.
+/// Longer lines are not parsed. They contain a file or an image and nothing that a loop needs; the
+/// log still has them in full.
 const LINE_MAX: usize = 16 << 20;
-/// Which tool such a line is about stands near its beginning.
-const HEAD: usize = 64 << 10;
-/// A line beside the stream is shown up to here.
-const NOISE_MAX: usize = 2000;
+/// How much is kept of such a line, to find the ID of the tool whose result it is.
+const LONG_LINE_PREFIX: usize = 64 << 10;
+/// Only this much of a line that is not JSON is shown.
+const SIDE_OUTPUT_MAX: usize = 2000;
 
-/// How agents say beside their stream that they try again.
+/// Matches lines outside the JSON stream in which agents announce a retry.
 static RETRYING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)^attempt \d+ failed|\bretrying (after|in)\b|^reconnecting")
-        .expect("a constant pattern")
+        .expect("the pattern is valid")
 });
 
-/// What one agent's events mean.
-pub trait Speech {
-    /// Takes an event; false if nothing is known of its kind.
-    fn event(&mut self, event: &Value, tell: &mut Tell<'_>) -> bool;
+/// Decodes the events of one dialect.
+pub(super) trait EventDecoder {
+    /// Decodes an event and emits its acts. Returns false if the event type is unknown.
+    fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool;
 
-    /// Takes the end of the stream.
-    fn finish(&mut self, _tell: &mut Tell<'_>) {}
+    /// Emits what is left at the end of the stream.
+    fn finish(&mut self, _emit: &mut ActSink<'_>) {}
 
-    /// The tools at work.
-    fn tools(&mut self) -> &mut Tools;
+    fn tools(&mut self) -> &mut ToolTracker;
 
-    /// Whether a tool is at work.
+    /// Returns whether a tool is running.
     fn is_busy(&self) -> bool;
 }
 
-/// Reads a stream of events.
-pub struct Stream {
+pub(crate) struct JsonLinesDecoder {
     line: Vec<u8>,
-    too_long: bool,
-    speech: Box<dyn Speech>,
-    reasons: Reasons,
-    /// For the lines beside the stream.
-    beside: Tools,
+    line_too_long: bool,
+    events: Box<dyn EventDecoder>,
+    failures: FailureClassifier,
+    /// Finds denials in lines that are not JSON.
+    side_output: ToolTracker,
 }
 
-impl Stream {
-    /// A reader of this dialect; none for text. Paths in the workspace are told without it; denials look like this; what
-    /// these sessions have taken is known.
-    pub fn new(
+impl JsonLinesDecoder {
+    /// Returns a decoder for a dialect, or `None` for plain text. The parameters are those of
+    /// [`AgentProfile::decoder`](super::AgentProfile::decoder).
+    pub(super) fn new(
         dialect: Dialect,
-        reasons: Reasons,
+        failures: FailureClassifier,
         denials: Option<RegexSet>,
         workspace: &Path,
-        sessions: &[Session],
+        sessions: &[SessionUsage],
     ) -> Option<Self> {
-        let beside = Tools::of(String::new(), denials.clone());
-        let tools = Tools::of(workspace.to_string_lossy().into_owned(), denials);
-        let speech: Box<dyn Speech> = match dialect {
+        let side_output = ToolTracker::new(String::new(), denials.clone());
+        let tools = ToolTracker::new(workspace.to_string_lossy().into_owned(), denials);
+        let events: Box<dyn EventDecoder> = match dialect {
             Dialect::Text => return None,
-            Dialect::Claude => Box::new(claude::Claude::after(tools, sessions)),
-            Dialect::Qwen => Box::new(claude::Claude::qwen(tools)),
-            Dialect::Amp => Box::new(claude::Claude::amp(tools)),
-            Dialect::Codex => Box::new(codex::Codex::after(tools, sessions)),
-            Dialect::Gemini => Box::new(gemini::Gemini::new(tools)),
-            Dialect::Opencode => Box::new(opencode::Opencode::new(tools)),
-            Dialect::Copilot => Box::new(copilot::Copilot::new(tools)),
-            Dialect::Droid => Box::new(droid::Droid::new(tools)),
-            Dialect::Pi => Box::new(pi::Pi::new(tools)),
-            Dialect::Cursor => Box::new(cursor::Cursor::new(tools)),
-            Dialect::Goose => Box::new(goose::Goose::new(tools)),
+            Dialect::Claude => Box::new(claude::ClaudeDecoder::resuming(tools, sessions)),
+            Dialect::Qwen => Box::new(claude::ClaudeDecoder::qwen(tools)),
+            Dialect::Amp => Box::new(claude::ClaudeDecoder::amp(tools)),
+            Dialect::Codex => Box::new(codex::CodexDecoder::resuming(tools, sessions)),
+            Dialect::Gemini => Box::new(gemini::GeminiDecoder::new(tools)),
+            Dialect::Opencode => Box::new(opencode::OpencodeDecoder::new(tools)),
+            Dialect::Copilot => Box::new(copilot::CopilotDecoder::new(tools)),
+            Dialect::Droid => Box::new(droid::DroidDecoder::new(tools)),
+            Dialect::Pi => Box::new(pi::PiDecoder::new(tools)),
+            Dialect::Cursor => Box::new(cursor::CursorDecoder::new(tools)),
+            Dialect::Goose => Box::new(goose::GooseDecoder::new(tools)),
         };
         Some(Self {
             line: Vec::new(),
-            too_long: false,
-            speech,
-            reasons,
-            beside,
+            line_too_long: false,
+            events,
+            failures,
+            side_output,
         })
     }
 
-    pub(crate) fn feed(&mut self, mut bytes: &[u8], tell: &mut Tell<'_>) {
+    pub(super) fn feed(&mut self, mut bytes: &[u8], emit: &mut ActSink<'_>) {
         while let Some(end) = memchr(b'\n', bytes) {
-            if self.line.is_empty() && !self.too_long {
-                self.read(&bytes[..end], tell);
+            if self.line.is_empty() && !self.line_too_long {
+                self.decode_line(&bytes[..end], emit);
             } else {
-                self.keep(&bytes[..end]);
+                self.buffer(&bytes[..end]);
                 let line = std::mem::take(&mut self.line);
-                if std::mem::take(&mut self.too_long) {
-                    self.speech
+                if std::mem::take(&mut self.line_too_long) {
+                    self.events
                         .tools()
-                        .end_unread(&String::from_utf8_lossy(&line), tell);
-                    tell(Act::Strange);
+                        .finish_unread(&String::from_utf8_lossy(&line), emit);
+                    emit(Act::Unparsed);
                 } else {
-                    self.read(&line, tell);
+                    self.decode_line(&line, emit);
                 }
             }
             bytes = &bytes[end + 1..];
         }
-        self.keep(bytes);
+        self.buffer(bytes);
     }
 
-    pub(crate) fn finish(&mut self, tell: &mut Tell<'_>) {
-        if !self.line.is_empty() || self.too_long {
-            self.feed(b"\n", tell);
+    pub(super) fn finish(&mut self, emit: &mut ActSink<'_>) {
+        if !self.line.is_empty() || self.line_too_long {
+            self.feed(b"\n", emit);
         }
-        let reasons = &self.reasons;
-        self.speech.finish(&mut |act| tell(reasons.explain(act)));
+        let failures = &self.failures;
+        self.events.finish(&mut |act| emit(failures.complete(act)));
     }
 
-    pub(crate) fn is_busy(&self) -> bool {
-        self.speech.is_busy()
+    pub(super) fn is_busy(&self) -> bool {
+        self.events.is_busy()
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
-        if self.too_long {
+    fn buffer(&mut self, bytes: &[u8]) {
+        if self.line_too_long {
             return;
         }
         self.line.extend_from_slice(bytes);
         if self.line.len() > LINE_MAX {
-            self.too_long = true;
-            self.line.truncate(HEAD);
+            self.line_too_long = true;
+            self.line.truncate(LONG_LINE_PREFIX);
             self.line.shrink_to_fit();
         }
     }
 
-    fn read(&mut self, line: &[u8], tell: &mut Tell<'_>) {
+    fn decode_line(&mut self, line: &[u8], emit: &mut ActSink<'_>) {
         let line = line.trim_ascii();
         if line.is_empty() {
             return;
         }
-        let reasons = &self.reasons;
+        let failures = &self.failures;
         match serde_json::from_slice::<Value>(line) {
             Ok(event) if event.is_object() => {
-                if !self
-                    .speech
-                    .event(&event, &mut |act| tell(reasons.explain(act)))
-                {
-                    tell(Act::Strange);
+                let is_known = self
+                    .events
+                    .decode(&event, &mut |act| emit(failures.complete(act)));
+                if !is_known {
+                    emit(Act::Unparsed);
                 }
             }
-            _ if line.starts_with(b"{") => tell(Act::Strange),
+            _ if line.starts_with(b"{") => emit(Act::Unparsed),
             _ => {
-                let text = String::from_utf8_lossy(&line[..line.len().min(NOISE_MAX)]);
+                let text = String::from_utf8_lossy(&line[..line.len().min(SIDE_OUTPUT_MAX)]);
                 let text = plain(&text);
                 if RETRYING.is_match(&text) {
-                    tell(Act::Retrying(text.as_ref().into()));
-                } else if !self.beside.denied(&text, tell) {
-                    tell(Act::Noise(text.as_ref().into()));
+                    emit(Act::Retrying(text.as_ref().into()));
+                } else if !self.side_output.report_denial(&text, emit) {
+                    emit(Act::SideOutput(text.as_ref().into()));
                 }
             }
         }

@@ -1,25 +1,25 @@
-//! What an agent says comes in pieces: which of them are one message, and which message is the last.
+//! Assembles the pieces of an agent's messages and remembers the latest message.
 
-use super::Tell;
+use super::ActSink;
 use crate::engine::Act;
 
-/// Of a longer message the end is kept.
+/// Only the end of a longer message is kept.
 const MESSAGE_MAX: usize = 1 << 20;
 
-/// An agent's newest message.
+/// The agent's latest message, which becomes its final message unless something follows it.
 #[derive(Default)]
-pub struct Message {
+pub(super) struct MessageBuffer {
     id: String,
     text: String,
     /// Whether the last piece ended in the middle of a line.
-    torn: bool,
+    mid_line: bool,
 }
 
-impl Message {
-    /// A piece of the message of this name; another name is another message.
-    pub fn piece(&mut self, id: &str, text: &str, tell: &mut Tell<'_>) {
+impl MessageBuffer {
+    /// Appends a piece to the message with this ID. A new ID starts a new message.
+    pub(super) fn append(&mut self, id: &str, text: &str, emit: &mut ActSink<'_>) {
         if self.id != id {
-            self.forget(tell);
+            self.clear(emit);
             id.clone_into(&mut self.id);
         }
         if text.is_empty() {
@@ -35,37 +35,38 @@ impl Message {
             let cut = (excess..=self.text.len()).find(|cut| self.text.is_char_boundary(*cut));
             self.text.drain(..cut.unwrap_or(0));
         }
-        self.torn = !text.ends_with('\n');
-        tell(Act::Said(text.into()));
+        self.mid_line = !text.ends_with('\n');
+        emit(Act::Text(text.into()));
     }
 
-    /// The whole message of this name: what did not come in pieces is said now.
-    pub fn whole(&mut self, id: &str, text: &str, tell: &mut Tell<'_>) {
+    /// Sets the complete text of the message with this ID. The text is emitted only if no piece of
+    /// it was.
+    pub(super) fn complete(&mut self, id: &str, text: &str, emit: &mut ActSink<'_>) {
         if self.id != id || self.text.is_empty() {
-            self.forget(tell);
-            self.piece(id, text, tell);
+            self.clear(emit);
+            self.append(id, text, emit);
         } else {
             text.clone_into(&mut self.text);
         }
-        self.end(tell);
+        self.end_line(emit);
     }
 
-    /// Ends the line.
-    pub fn end(&mut self, tell: &mut Tell<'_>) {
-        if std::mem::take(&mut self.torn) {
-            tell(Act::Said("\n".into()));
+    /// Emits a line end if the last piece did not have one.
+    pub(super) fn end_line(&mut self, emit: &mut ActSink<'_>) {
+        if std::mem::take(&mut self.mid_line) {
+            emit(Act::Text("\n".into()));
         }
     }
 
-    /// Something else came: what was said is not the last word any more.
-    pub fn forget(&mut self, tell: &mut Tell<'_>) {
-        self.end(tell);
+    /// Discards the message because something followed it, such as a tool call.
+    pub(super) fn clear(&mut self, emit: &mut ActSink<'_>) {
+        self.end_line(emit);
         self.id.clear();
         self.text.clear();
     }
 
-    /// What it says so far.
-    pub fn text(&self) -> &str {
+    /// Returns the message so far.
+    pub(super) fn text(&self) -> &str {
         self.text.trim()
     }
 }
@@ -75,32 +76,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_of_one_name_are_one_message() {
-        let mut message = Message::default();
+    fn pieces_with_the_same_id_form_one_message() {
+        let mut message = MessageBuffer::default();
         let mut said = String::new();
-        let mut tell = |act: Act<'_>| match act {
-            Act::Said(text) => said.push_str(&text),
+        let mut emit = |act: Act<'_>| match act {
+            Act::Text(text) => said.push_str(&text),
             other => panic!("{other:?}"),
         };
-        message.piece("1", "fir", &mut tell);
-        message.piece("1", "st", &mut tell);
-        message.whole("1", "first", &mut tell);
+        message.append("1", "fir", &mut emit);
+        message.append("1", "st", &mut emit);
+        message.complete("1", "first", &mut emit);
         assert_eq!(message.text(), "first");
-        message.whole("2", "second", &mut tell);
-        message.piece("3", "third\n", &mut tell);
+        message.complete("2", "second", &mut emit);
+        message.append("3", "third\n", &mut emit);
         assert_eq!(message.text(), "third");
-        message.forget(&mut tell);
+        message.clear(&mut emit);
         assert_eq!(message.text(), "");
         assert_eq!(said, "first\nsecond\nthird\n");
     }
 
     #[test]
-    fn of_a_message_without_end_the_end_is_kept() {
-        let mut message = Message::default();
+    fn an_endless_message_keeps_only_its_end() {
+        let mut message = MessageBuffer::default();
         for _ in 0..5 {
-            message.piece("1", &"é".repeat(300_000), &mut |_| {});
+            message.append("1", &"é".repeat(300_000), &mut |_| {});
         }
-        message.piece("1", "end", &mut |_| {});
+        message.append("1", "end", &mut |_| {});
         assert!(message.text().len() <= MESSAGE_MAX && message.text().ends_with("éend"));
     }
 }

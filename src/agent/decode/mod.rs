@@ -1,121 +1,127 @@
-//! How an agent's output becomes acts: one reader for each form of output.
+//! Decodes an agent's output into [`Act`]s.
+//!
+//! There is one decoder file per vendor format, named after the program. Its documentation says
+//! which program, version and flags produce the format. Agents without a structured format go
+//! through [`plain_text`].
 
 mod claude;
-pub mod codex;
+pub(crate) mod codex;
 mod copilot;
 mod cursor;
 mod droid;
-mod failure_patterns;
+mod failure_classifier;
 mod gemini;
 mod goose;
 mod json_lines;
+mod json_path;
 mod message;
 mod opencode;
 mod pi;
 mod plain_text;
-pub mod reset_time;
+pub(crate) mod reset_time;
 mod tools;
 mod usage;
 
 use crate::engine::Act;
-use crate::engine::failure::Reason;
+use crate::engine::failure::AgentFailure;
 use crate::engine::plan::{Agent, Dialect};
-use crate::engine::usage::Session;
-use failure_patterns::Reasons;
-use json_lines::Stream;
-use plain_text::Text;
+use crate::engine::usage::SessionUsage;
+use failure_classifier::FailureClassifier;
+use json_lines::JsonLinesDecoder;
+use plain_text::TextDecoder;
 use regex::RegexSet;
 use std::path::Path;
 
-/// How one agent speaks, made once for all of a loop's iterations: that takes its time.
+/// What it takes to decode one agent's output: its format and its patterns. Built once per loop,
+/// because compiling patterns is slow.
 #[derive(Clone)]
-pub struct Habits {
+pub(crate) struct AgentProfile {
     dialect: Dialect,
     denials: Option<RegexSet>,
-    reasons: Reasons,
+    failures: FailureClassifier,
 }
 
-impl Habits {
-    /// This agent's.
-    pub fn of(agent: &Agent) -> Self {
-        let reasons = Reasons::new(&agent.reasons);
+impl AgentProfile {
+    pub(crate) fn new(agent: &Agent) -> Self {
         Self {
             dialect: agent.dialect,
-            denials: plain_text::denials(agent),
-            reasons,
+            denials: plain_text::denial_patterns(agent),
+            failures: FailureClassifier::new(&agent.failure_patterns),
         }
     }
 
-    /// A reader of what it prints in answer to a prompt. Paths in the workspace are told without it, and what these
-    /// sessions had taken before is not counted again.
-    pub fn reader(
+    /// Returns a decoder for the output of one run.
+    ///
+    /// Paths inside `workspace` are shortened. Usage that `sessions` already include is not counted
+    /// again. `prompt` is called only if the decoder has to recognize an echoed prompt.
+    pub(crate) fn decoder(
         &self,
         workspace: &Path,
-        sessions: &[Session],
+        sessions: &[SessionUsage],
         prompt: impl FnOnce() -> String,
-    ) -> Reader {
-        match Stream::new(
+    ) -> OutputDecoder {
+        match JsonLinesDecoder::new(
             self.dialect,
-            self.reasons.clone(),
+            self.failures.clone(),
             self.denials.clone(),
             workspace,
             sessions,
         ) {
-            Some(stream) => Reader::Stream(stream),
-            None => Reader::Text(Text::new(self.denials.clone(), prompt)),
+            Some(decoder) => OutputDecoder::JsonLines(decoder),
+            None => OutputDecoder::Text(TextDecoder::new(self.denials.clone(), prompt)),
         }
     }
 
-    /// Whether a line of its screen says that it was not allowed something.
-    pub fn denies(&self, line: &str) -> bool {
+    /// Returns whether a line of the agent's screen reports a denied permission.
+    pub(crate) fn is_denial(&self, line: &str) -> bool {
         self.denials
             .as_ref()
             .is_some_and(|denials| denials.is_match(line))
     }
 
-    /// What the last words of an agent that failed mean.
-    pub fn reason(&self, words: &str) -> Option<Reason> {
-        self.reasons.of(words)
+    /// Returns the failure that the last output of a failed agent describes, if it is a known one.
+    pub(crate) fn failure_reason(&self, message: &str) -> Option<AgentFailure> {
+        self.failures.classify(message)
     }
 }
 
-/// Takes an agent's acts as they come.
-pub type Tell<'a> = dyn FnMut(Act<'_>) + 'a;
+/// Receives an agent's acts as they are decoded.
+pub(crate) type ActSink<'a> = dyn FnMut(Act<'_>) + 'a;
 
-/// Reads what an agent prints.
-pub enum Reader {
-    /// Words for people: what is printed is said.
-    Text(Text),
-    /// A screen, which only a terminal understands.
+/// Decodes the output of one run, in pieces of any size.
+pub(crate) enum OutputDecoder {
+    /// Plain text: everything printed is the agent's message.
+    Text(TextDecoder),
+    /// Terminal output, which is passed on undecoded: only the terminal emulator understands it.
     Screen,
-    /// One JSON object a line.
-    Stream(Stream),
+    /// One JSON object per line.
+    JsonLines(JsonLinesDecoder),
 }
 
-impl Reader {
-    /// Takes the next bytes, and tells of the acts in them.
-    pub fn feed(&mut self, bytes: &[u8], tell: &mut Tell<'_>) {
+impl OutputDecoder {
+    /// Decodes the next bytes and emits their acts.
+    pub(crate) fn feed(&mut self, bytes: &[u8], emit: &mut ActSink<'_>) {
         match self {
-            Self::Text(text) => text.feed(bytes, tell),
-            Self::Screen => tell(Act::Painted(bytes.into())),
-            Self::Stream(stream) => {
-                tell(Act::Raw(bytes.into()));
-                stream.feed(bytes, tell);
+            Self::Text(decoder) => decoder.feed(bytes, emit),
+            Self::Screen => emit(Act::TerminalOutput(bytes.into())),
+            Self::JsonLines(decoder) => {
+                emit(Act::RawOutput(bytes.into()));
+                decoder.feed(bytes, emit);
             }
         }
     }
 
-    /// Takes the end of the output.
-    pub fn finish(&mut self, tell: &mut Tell<'_>) {
+    /// Emits what is left at the end of the output.
+    pub(crate) fn finish(&mut self, emit: &mut ActSink<'_>) {
         match self {
-            Self::Text(text) => text.finish(tell),
+            Self::Text(decoder) => decoder.finish(emit),
             Self::Screen => {}
-            Self::Stream(stream) => stream.finish(tell),
+            Self::JsonLines(decoder) => decoder.finish(emit),
         }
     }
 
-    /// Whether a tool is at work, as far as is known: then silence says nothing.
-    pub fn is_busy(&self) -> bool {
-        matches!(self, Self::Stream(stream) if stream.is_busy())
+    /// Returns whether a tool is known to be running. If so, silence is no sign of inactivity.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Self::JsonLines(decoder) if decoder.is_busy())
     }
 }

@@ -1,127 +1,129 @@
-//! Opencode's `run --format json`, 1.18. A tool is told of when it is done, and nothing says that the run is over.
+//! Decodes OpenCode 1.18 with `run --format json`.
+//!
+//! A tool is reported only when it has finished, and no event marks the end of the run.
 
-use super::Tell;
-use super::failure_patterns::{in_seconds, of_status};
-use super::json_lines::Speech;
-use super::message::Message;
-use super::tools::{Tools, at, count, text};
-use super::usage::Meter;
+use super::ActSink;
+use super::failure_classifier::{kind_for_status, ms_after_seconds};
+use super::json_lines::EventDecoder;
+use super::json_path::{str_at, u64_at, value_at};
+use super::message::MessageBuffer;
+use super::tools::ToolTracker;
+use super::usage::UsageMeter;
 use crate::engine::Act;
-use crate::engine::failure::{Kind, Reason};
+use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::usage::Tokens;
 use serde_json::Value;
 
-pub struct Opencode {
-    tools: Tools,
-    meter: Meter,
-    message: Message,
+pub(super) struct OpencodeDecoder {
+    tools: ToolTracker,
+    meter: UsageMeter,
+    message: MessageBuffer,
     session: String,
 }
 
-impl Opencode {
-    pub fn new(tools: Tools) -> Self {
-        let session = String::new();
+impl OpencodeDecoder {
+    pub(super) fn new(tools: ToolTracker) -> Self {
         Self {
             tools,
-            meter: Meter::default(),
-            message: Message::default(),
-            session,
+            meter: UsageMeter::default(),
+            message: MessageBuffer::default(),
+            session: String::new(),
         }
     }
 
-    fn tool(&mut self, part: &Value, tell: &mut Tell<'_>) {
-        self.message.forget(tell);
-        let (id, state) = (text(part, &["callID"]), &part["state"]);
+    fn tool(&mut self, part: &Value, emit: &mut ActSink<'_>) {
+        self.message.clear(emit);
+        let (id, state) = (str_at(part, &["callID"]), &part["state"]);
         self.tools
-            .begin(id, text(part, &["tool"]), &state["input"], tell);
-        if text(state, &["status"]) == "error" {
-            self.tools.fail(id, text(state, &["error"]), tell);
+            .start(id, str_at(part, &["tool"]), &state["input"], emit);
+        if str_at(state, &["status"]) == "error" {
+            self.tools.fail(id, str_at(state, &["error"]), emit);
         } else {
-            let exit = at(state, &["metadata", "exit"]).as_i64();
-            self.tools.end(id, exit.unwrap_or(0) == 0, tell);
+            let exit = value_at(state, &["metadata", "exit"]).as_i64();
+            self.tools.finish(id, exit.unwrap_or(0) == 0, emit);
         }
     }
 
-    fn step_finish(&mut self, part: &Value, tell: &mut Tell<'_>) {
-        let tokens = &part["tokens"];
-        let more = Tokens {
-            input: count(tokens, &["input"]),
-            cache_read: count(tokens, &["cache", "read"]),
-            cache_write: count(tokens, &["cache", "write"]),
-            output: count(tokens, &["output"]).saturating_add(count(tokens, &["reasoning"])),
+    fn step_finish(&mut self, part: &Value, emit: &mut ActSink<'_>) {
+        let usage = &part["tokens"];
+        let tokens = Tokens {
+            input: u64_at(usage, &["input"]),
+            cache_read: u64_at(usage, &["cache", "read"]),
+            cache_write: u64_at(usage, &["cache", "write"]),
+            output: u64_at(usage, &["output"]).saturating_add(u64_at(usage, &["reasoning"])),
         };
-        self.meter.more("", more, tell);
-        // A model whose price it does not know costs it nothing.
+        self.meter.add("", tokens, emit);
+        // OpenCode reports a cost of 0 for models whose price it does not know.
         if let Some(usd) = part["cost"].as_f64().filter(|usd| *usd > 0.0) {
-            tell(Act::Cost(usd));
+            emit(Act::Cost(usd));
         }
-        match text(part, &["reason"]) {
+        match str_at(part, &["reason"]) {
             "tool-calls" => {}
             "content-filter" => {
-                let why = "the model's service held its answer back".into();
-                tell(Act::Failed {
+                let why = "the provider's content filter blocked the response".into();
+                emit(Act::Failed {
                     why,
-                    reason: Some(Kind::Refused.into()),
+                    reason: Some(FailureKind::Refused.into()),
                 });
             }
-            _ => tell(Act::Finished(self.message.text().into())),
+            _ => emit(Act::Finished(self.message.text().into())),
         }
     }
 
-    fn error(&mut self, error: &Value, tell: &mut Tell<'_>) {
-        self.message.forget(tell);
-        let (name, data) = (text(error, &["name"]), &error["data"]);
-        let why = match (text(data, &["message"]), name) {
+    fn error(&mut self, error: &Value, emit: &mut ActSink<'_>) {
+        self.message.clear(emit);
+        let (name, data) = (str_at(error, &["name"]), &error["data"]);
+        let why = match (str_at(data, &["message"]), name) {
             ("", "") => "error",
             ("", name) => name,
             (message, _) => message,
         };
         let kind = match name {
-            "ProviderAuthError" => Some(Kind::Login),
-            "ProviderModelNotFoundError" => Some(Kind::Model),
-            "ContextOverflowError" => Some(Kind::Context),
-            _ => of_status(count(data, &["statusCode"])),
+            "ProviderAuthError" => Some(FailureKind::Login),
+            "ProviderModelNotFoundError" => Some(FailureKind::Model),
+            "ContextOverflowError" => Some(FailureKind::Context),
+            _ => kind_for_status(u64_at(data, &["statusCode"])),
         };
-        let after = text(data, &["responseHeaders", "retry-after"])
+        let until_ms = str_at(data, &["responseHeaders", "retry-after"])
             .parse()
             .ok()
-            .and_then(in_seconds);
-        let reason = kind.map(|kind| Reason {
-            until_ms: after,
+            .and_then(ms_after_seconds);
+        let reason = kind.map(|kind| AgentFailure {
+            until_ms,
             ..kind.into()
         });
-        tell(Act::Failed {
+        emit(Act::Failed {
             why: why.into(),
             reason,
         });
     }
 }
 
-impl Speech for Opencode {
-    fn event(&mut self, event: &Value, tell: &mut Tell<'_>) -> bool {
-        let session = text(event, &["sessionID"]);
+impl EventDecoder for OpencodeDecoder {
+    fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool {
+        let session = str_at(event, &["sessionID"]);
         if !session.is_empty() && self.session != session {
             session.clone_into(&mut self.session);
-            tell(Act::Session(session.into()));
+            emit(Act::SessionId(session.into()));
         }
         let part = &event["part"];
-        match text(event, &["type"]) {
-            "step_start" => tell(Act::sign_of_life()),
+        match str_at(event, &["type"]) {
+            "step_start" => emit(Act::keepalive()),
             "text" => {
                 self.message
-                    .piece(text(part, &["messageID"]), text(part, &["text"]), tell);
-                self.message.end(tell);
+                    .append(str_at(part, &["messageID"]), str_at(part, &["text"]), emit);
+                self.message.end_line(emit);
             }
-            "reasoning" => tell(Act::Thought(text(part, &["text"]).into())),
-            "tool_use" => self.tool(part, tell),
-            "step_finish" => self.step_finish(part, tell),
-            "error" => self.error(&event["error"], tell),
+            "reasoning" => emit(Act::Thinking(str_at(part, &["text"]).into())),
+            "tool_use" => self.tool(part, emit),
+            "step_finish" => self.step_finish(part, emit),
+            "error" => self.error(&event["error"], emit),
             _ => return false,
         }
         true
     }
 
-    fn tools(&mut self) -> &mut Tools {
+    fn tools(&mut self) -> &mut ToolTracker {
         &mut self.tools
     }
 

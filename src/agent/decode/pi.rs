@@ -1,97 +1,100 @@
-//! pi's `--mode json`, 0.73. Whatever happens it exits with 0: its last message says how it went.
+//! Decodes pi 0.73 with `--mode json`.
+//!
+//! pi exits with 0 whatever happens. Its last message says whether the run failed.
 
-use super::Tell;
-use super::failure_patterns::of_status;
-use super::json_lines::Speech;
-use super::message::Message;
-use super::tools::{Tools, at, count, text};
-use super::usage::Meter;
+use super::ActSink;
+use super::failure_classifier::kind_for_status;
+use super::json_lines::EventDecoder;
+use super::json_path::{str_at, u64_at, value_at};
+use super::message::MessageBuffer;
+use super::tools::ToolTracker;
+use super::usage::UsageMeter;
 use crate::engine::Act;
 use crate::engine::usage::Tokens;
 use serde_json::Value;
 
-pub struct Pi {
-    tools: Tools,
-    meter: Meter,
-    message: Message,
-    /// Why its last message is none.
+pub(super) struct PiDecoder {
+    tools: ToolTracker,
+    meter: UsageMeter,
+    message: MessageBuffer,
+    /// The error in place of the last message.
     error: Option<String>,
 }
 
-impl Pi {
-    pub fn new(tools: Tools) -> Self {
+impl PiDecoder {
+    pub(super) fn new(tools: ToolTracker) -> Self {
         Self {
             tools,
-            meter: Meter::default(),
-            message: Message::default(),
+            meter: UsageMeter::default(),
+            message: MessageBuffer::default(),
             error: None,
         }
     }
 
-    fn message_end(&mut self, message: &Value, tell: &mut Tell<'_>) {
-        if text(message, &["role"]) != "assistant" {
+    fn message_end(&mut self, message: &Value, emit: &mut ActSink<'_>) {
+        if str_at(message, &["role"]) != "assistant" {
             return;
         }
         let blocks = || message["content"].as_array().into_iter().flatten();
-        let words = blocks().filter(|block| text(block, &["type"]) == "text");
-        let words: Vec<&str> = words.map(|block| text(block, &["text"])).collect();
-        self.message.whole("message", &words.join("\n"), tell);
-        if blocks().any(|block| text(block, &["type"]) == "toolCall") {
-            self.message.forget(tell);
+        let texts = blocks().filter(|block| str_at(block, &["type"]) == "text");
+        let texts: Vec<&str> = texts.map(|block| str_at(block, &["text"])).collect();
+        self.message.complete("message", &texts.join("\n"), emit);
+        if blocks().any(|block| str_at(block, &["type"]) == "toolCall") {
+            self.message.clear(emit);
         }
         let usage = &message["usage"];
-        let more = Tokens {
-            input: count(usage, &["input"]),
-            cache_read: count(usage, &["cacheRead"]),
-            cache_write: count(usage, &["cacheWrite"]),
-            output: count(usage, &["output"]),
+        let tokens = Tokens {
+            input: u64_at(usage, &["input"]),
+            cache_read: u64_at(usage, &["cacheRead"]),
+            cache_write: u64_at(usage, &["cacheWrite"]),
+            output: u64_at(usage, &["output"]),
         };
-        self.meter.more(text(message, &["model"]), more, tell);
-        // A model whose price it does not know costs it nothing.
-        if let Some(usd) = at(usage, &["cost", "total"])
+        self.meter.add(str_at(message, &["model"]), tokens, emit);
+        // pi reports a cost of 0 for models whose price it does not know.
+        if let Some(usd) = value_at(usage, &["cost", "total"])
             .as_f64()
             .filter(|usd| *usd > 0.0)
         {
-            tell(Act::Cost(usd));
+            emit(Act::Cost(usd));
         }
-        let failed = matches!(text(message, &["stopReason"]), "error" | "aborted");
-        self.error = failed.then(|| text(message, &["errorMessage"]).to_owned());
+        let failed = matches!(str_at(message, &["stopReason"]), "error" | "aborted");
+        self.error = failed.then(|| str_at(message, &["errorMessage"]).to_owned());
     }
 
-    fn update(&mut self, update: &Value, tell: &mut Tell<'_>) {
-        match text(update, &["type"]) {
+    fn update(&mut self, update: &Value, emit: &mut ActSink<'_>) {
+        match str_at(update, &["type"]) {
             "text_delta" => self
                 .message
-                .piece("message", text(update, &["delta"]), tell),
-            "thinking_delta" => tell(Act::Thought(text(update, &["delta"]).into())),
-            _ => tell(Act::sign_of_life()),
+                .append("message", str_at(update, &["delta"]), emit),
+            "thinking_delta" => emit(Act::Thinking(str_at(update, &["delta"]).into())),
+            _ => emit(Act::keepalive()),
         }
     }
 
-    fn agent_end(&mut self, tell: &mut Tell<'_>) {
-        self.tools.forget();
-        // After an error it may try once more, and does not say so here.
+    fn agent_end(&mut self, emit: &mut ActSink<'_>) {
+        self.tools.clear();
+        // After an error pi may retry, and this event does not say whether it will.
         if self.error.is_none() {
-            tell(Act::Finished(self.message.text().into()));
-            tell(Act::Over);
+            emit(Act::Finished(self.message.text().into()));
+            emit(Act::RunEnded);
         }
     }
 
-    fn fail(&mut self, tell: &mut Tell<'_>) {
+    fn fail(&mut self, emit: &mut ActSink<'_>) {
         let Some(why) = self.error.take() else { return };
         let status = why.split(' ').next().and_then(|status| status.parse().ok());
-        let reason = status.and_then(of_status).map(Into::into);
-        tell(Act::Failed {
+        let reason = status.and_then(kind_for_status).map(Into::into);
+        emit(Act::Failed {
             why: why.into(),
             reason,
         });
     }
 }
 
-impl Speech for Pi {
-    fn event(&mut self, event: &Value, tell: &mut Tell<'_>) -> bool {
-        match text(event, &["type"]) {
-            "session" => tell(Act::Session(text(event, &["id"]).into())),
+impl EventDecoder for PiDecoder {
+    fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool {
+        match str_at(event, &["type"]) {
+            "session" => emit(Act::SessionId(str_at(event, &["id"]).into())),
             "agent_start"
             | "turn_start"
             | "turn_end"
@@ -101,33 +104,36 @@ impl Speech for Pi {
             | "auto_compaction_start"
             | "auto_compaction_end"
             | "queue_update" => {}
-            "message_start" => self.message.forget(tell),
-            "message_update" => self.update(&event["assistantMessageEvent"], tell),
-            "message_end" => self.message_end(&event["message"], tell),
+            "message_start" => self.message.clear(emit),
+            "message_update" => self.update(&event["assistantMessageEvent"], emit),
+            "message_end" => self.message_end(&event["message"], emit),
             "tool_execution_start" => {
-                self.message.forget(tell);
-                let (id, name) = (text(event, &["toolCallId"]), text(event, &["toolName"]));
-                self.tools.begin(id, name, &event["args"], tell);
+                self.message.clear(emit);
+                let (id, name) = (str_at(event, &["toolCallId"]), str_at(event, &["toolName"]));
+                self.tools.start(id, name, &event["args"], emit);
             }
             "tool_execution_end" => {
-                self.tools
-                    .end(text(event, &["toolCallId"]), event["isError"] != true, tell);
+                self.tools.finish(
+                    str_at(event, &["toolCallId"]),
+                    event["isError"] != true,
+                    emit,
+                );
             }
-            "agent_end" => self.agent_end(tell),
+            "agent_end" => self.agent_end(emit),
             "auto_retry_start" => {
                 self.error = None;
-                let (attempt, of) = (count(event, &["attempt"]), count(event, &["maxAttempts"]));
-                let words = format!(
+                let (attempt, of) = (u64_at(event, &["attempt"]), u64_at(event, &["maxAttempts"]));
+                let message = format!(
                     "{}, attempt {attempt} of {of}",
-                    text(event, &["errorMessage"])
+                    str_at(event, &["errorMessage"])
                 );
-                tell(Act::Retrying(words.into()));
+                emit(Act::Retrying(message.into()));
             }
             "auto_retry_end" => {
                 if event["success"] == false {
-                    self.error = Some(text(event, &["finalError"]).to_owned());
-                    self.fail(tell);
-                    tell(Act::Over);
+                    self.error = Some(str_at(event, &["finalError"]).to_owned());
+                    self.fail(emit);
+                    emit(Act::RunEnded);
                 }
             }
             _ => return false,
@@ -135,11 +141,11 @@ impl Speech for Pi {
         true
     }
 
-    fn finish(&mut self, tell: &mut Tell<'_>) {
-        self.fail(tell);
+    fn finish(&mut self, emit: &mut ActSink<'_>) {
+        self.fail(emit);
     }
 
-    fn tools(&mut self) -> &mut Tools {
+    fn tools(&mut self) -> &mut ToolTracker {
         &mut self.tools
     }
 

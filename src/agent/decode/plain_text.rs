@@ -1,118 +1,121 @@
-//! Plain text: what is printed is said, and lines that say so are denials.
+//! Decodes plain text: everything printed is the agent's message, and matching lines are denials.
 
-use crate::agent::pattern::Scanner;
+use super::ActSink;
+use crate::agent::pattern::PatternScanner;
 use crate::engine::Act;
 use crate::engine::plan::Agent;
 use regex::RegexSet;
 use std::borrow::Cow;
 
-/// The patterns of the lines by which an agent says that it was not allowed something. Made once for all of a
-/// loop's iterations: that takes its time.
-pub fn denials(agent: &Agent) -> Option<RegexSet> {
-    // An empty set takes time as well, and most commands have none.
+/// Compiles the patterns of lines in which an agent reports a denied permission.
+pub(super) fn denial_patterns(agent: &Agent) -> Option<RegexSet> {
+    // Even an empty set takes time to compile, and most commands have no patterns.
     let patterns = Some(&agent.denied).filter(|patterns| !patterns.is_empty())?;
     RegexSet::new(patterns).ok()
 }
 
-/// Reads plain text. A flood of it is neither copied nor cut into lines unless denials are looked for.
-pub struct Text {
-    /// The beginning of a character whose end has not come yet.
-    torn: Vec<u8>,
-    denied: Option<Scanner>,
+/// Decodes plain text. Unless there are denial patterns, output is neither copied nor split into
+/// lines.
+pub(crate) struct TextDecoder {
+    /// The first bytes of a character whose rest has not arrived.
+    partial_char: Vec<u8>,
+    denials: Option<PatternScanner>,
 }
 
-impl Text {
-    /// A reader of plain text in answer to this prompt, in which denials look like this.
-    pub fn new(denied: Option<RegexSet>, prompt: impl FnOnce() -> String) -> Self {
-        let denied = denied.map(|patterns| Scanner::new(patterns, &prompt()));
+impl TextDecoder {
+    pub(super) fn new(denials: Option<RegexSet>, prompt: impl FnOnce() -> String) -> Self {
+        let denials = denials.map(|patterns| PatternScanner::new(patterns, &prompt()));
         Self {
-            torn: Vec::new(),
-            denied,
+            partial_char: Vec::new(),
+            denials,
         }
     }
 
-    pub(crate) fn feed(&mut self, bytes: &[u8], tell: &mut dyn FnMut(Act<'_>)) {
+    pub(super) fn feed(&mut self, bytes: &[u8], emit: &mut ActSink<'_>) {
         let mut rest = bytes;
-        while !self.torn.is_empty()
+        while !self.partial_char.is_empty()
             && let Some((first, others)) = rest.split_first()
         {
-            self.torn.push(*first);
-            if is_torn(&self.torn) {
+            self.partial_char.push(*first);
+            if is_partial_char(&self.partial_char) {
                 rest = others;
                 continue;
             }
-            // A byte that does not belong to the torn character may begin another.
-            if std::str::from_utf8(&self.torn).is_ok() {
+            // A byte that does not continue the character may start another.
+            if std::str::from_utf8(&self.partial_char).is_ok() {
                 rest = others;
             } else {
-                self.torn.pop();
+                self.partial_char.pop();
             }
-            let character = std::mem::take(&mut self.torn);
-            tell(Act::Said(String::from_utf8_lossy(&character)));
+            let character = std::mem::take(&mut self.partial_char);
+            emit(Act::Text(String::from_utf8_lossy(&character)));
         }
         let cut = (1..=rest.len().min(3))
-            .find(|tail| is_torn(&rest[rest.len() - tail..]))
+            .find(|tail| is_partial_char(&rest[rest.len() - tail..]))
             .unwrap_or(0);
-        let (whole, torn) = rest.split_at(rest.len() - cut);
-        self.torn.extend_from_slice(torn);
+        let (whole, partial) = rest.split_at(rest.len() - cut);
+        self.partial_char.extend_from_slice(partial);
         if !whole.is_empty() {
-            tell(Act::Said(text_of(whole)));
+            emit(Act::Text(decode_utf8(whole)));
         }
-        if let Some(scanner) = &mut self.denied {
-            scanner.feed(bytes, &mut |line| tell(Act::Denied(line.into())));
+        if let Some(scanner) = &mut self.denials {
+            scanner.feed(bytes, &mut |line| emit(Act::Denied(line.into())));
         }
     }
 
-    pub(crate) fn finish(&mut self, tell: &mut dyn FnMut(Act<'_>)) {
-        if !self.torn.is_empty() {
-            tell(Act::Said(Cow::Borrowed("\u{fffd}")));
+    pub(super) fn finish(&mut self, emit: &mut ActSink<'_>) {
+        if !self.partial_char.is_empty() {
+            emit(Act::Text(Cow::Borrowed("\u{fffd}")));
         }
-        if let Some(scanner) = &mut self.denied {
-            scanner.finish(&mut |line| tell(Act::Denied(line.into())));
+        if let Some(scanner) = &mut self.denials {
+            scanner.finish(&mut |line| emit(Act::Denied(line.into())));
         }
     }
 }
 
-/// The bytes as text. Checked as a whole first, which is many times faster where nothing has to be mended.
-fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+/// Decodes UTF-8 lossily. Checking the whole text first is many times faster if it is valid.
+fn decode_utf8(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
-/// Whether these bytes are the beginning of one character, and no more than that.
-fn is_torn(bytes: &[u8]) -> bool {
-    matches!(std::str::from_utf8(bytes), Err(error) if error.valid_up_to() == 0 && error.error_len().is_none())
+/// Returns whether these bytes are the first part of exactly one character.
+fn is_partial_char(bytes: &[u8]) -> bool {
+    matches!(
+        std::str::from_utf8(bytes),
+        Err(error) if error.valid_up_to() == 0 && error.error_len().is_none()
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(denied: &[&str], prompt: &str, pieces: &[&[u8]]) -> (String, Vec<String>) {
+    fn decode(denied: &[&str], prompt: &str, pieces: &[&[u8]]) -> (String, Vec<String>) {
         let agent = Agent {
             denied: denied.iter().map(|p| (*p).to_owned()).collect(),
             ..Agent::default()
         };
-        let mut reader = Text::new(denials(&agent), || prompt.to_owned());
-        let (mut said, mut refused) = (String::new(), Vec::new());
-        let mut take = |act: Act<'_>| match act {
-            Act::Said(text) => said.push_str(&text),
-            Act::Denied(line) => refused.push(line.into_owned()),
+        let mut decoder = TextDecoder::new(denial_patterns(&agent), || prompt.to_owned());
+        let (mut text_so_far, mut denials) = (String::new(), Vec::new());
+        let mut emit = |act: Act<'_>| match act {
+            Act::Text(text) => text_so_far.push_str(&text),
+            Act::Denied(line) => denials.push(line.into_owned()),
             other => panic!("{other:?}"),
         };
         for piece in pieces {
-            reader.feed(piece, &mut take);
+            decoder.feed(piece, &mut emit);
         }
-        reader.finish(&mut take);
-        (said, refused)
+        decoder.finish(&mut emit);
+        (text_so_far, denials)
     }
 
     #[test]
-    fn what_is_printed_is_said_however_it_is_cut() {
+    fn text_is_emitted_whole_however_the_bytes_are_split() {
         let text = "aé日𝄞 end\n".as_bytes();
         for size in 1..=text.len() {
             let pieces: Vec<&[u8]> = text.chunks(size).collect();
             assert_eq!(
-                read(&[], "", &pieces),
+                decode(&[], "", &pieces),
                 ("aé日𝄞 end\n".into(), vec![]),
                 "{size}"
             );
@@ -120,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_marked() {
-        assert_eq!(read(&[], "", &[b"a\xff", b"b"]).0, "a\u{fffd}b");
-        assert_eq!(read(&[], "", &[b"a\xe6\x97"]).0, "a\u{fffd}");
-        assert_eq!(read(&[], "", &[b"a\xe6", b"b"]).0, "a\u{fffd}b");
+    fn invalid_utf8_becomes_replacement_characters() {
+        assert_eq!(decode(&[], "", &[b"a\xff", b"b"]).0, "a\u{fffd}b");
+        assert_eq!(decode(&[], "", &[b"a\xe6\x97"]).0, "a\u{fffd}");
+        assert_eq!(decode(&[], "", &[b"a\xe6", b"b"]).0, "a\u{fffd}b");
         for cut in 0..=6 {
             let (one, other) = b"\xdf\xe4\xa4\xe6\x97\xa5".split_at(cut);
             assert_eq!(
-                read(&[], "", &[one, other]).0,
+                decode(&[], "", &[one, other]).0,
                 "\u{fffd}\u{fffd}日",
                 "{cut}"
             );
@@ -135,15 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_says_so_is_a_denial_unless_the_prompt_says_it() {
+    fn a_matching_line_is_a_denial_unless_it_echoes_the_prompt() {
         let pieces: [&[u8]; 2] = [b"work\nPermission den", b"ied: Bash\nmore\n"];
         assert_eq!(
-            read(&["(?i)permission denied"], "go", &pieces).1,
+            decode(&["(?i)permission denied"], "go", &pieces).1,
             ["Permission denied: Bash"]
         );
         let prompt = "First line.\nPermission denied: Bash\n";
         assert_eq!(
-            read(
+            decode(
                 &["(?i)permission denied"],
                 prompt,
                 &[prompt.as_bytes(), b"ok\n"]
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_none_finds_nothing() {
-        assert_eq!(read(&["("], "", &[b"(\n"]).1, [""; 0]);
+    fn an_invalid_pattern_matches_nothing() {
+        assert_eq!(decode(&["("], "", &[b"(\n"]).1, [""; 0]);
     }
 }

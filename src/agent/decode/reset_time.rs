@@ -1,4 +1,4 @@
-//! When is a limit over, by words such as "10:05pm (UTC)", "Nov 18, 8:05pm" or "1794783030"?
+//! Parses when a limit resets from texts such as "10:05pm (UTC)", "Nov 18, 8:05pm" or "1794783030".
 
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
@@ -6,108 +6,108 @@ use jiff::{Timestamp, ToSpan, Zoned};
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Words tell whole minutes: what ends within one is waited for to its end.
+/// A time without seconds means any moment of its minute, so the end of the minute is used.
 const MINUTE_MS: i64 = 60_000;
 
-static DAY: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+static MONTH_DAY: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
         r"(?i)\b(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,? (?P<year>\d{4}))?",
     )
 });
-static ISO_DAY: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b"));
-static CLOCK: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+static ISO_DATE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b"));
+static TIME_OF_DAY: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
         r"(?i)\b(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2}))?)?\s*(?P<half>[ap])\.?m\b|\b(?P<hour24>\d{1,2}):(?P<minute24>\d{2})(?::(?P<second24>\d{2}))?\b",
     )
 });
 static ZONE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"\(([A-Za-z_]+(?:/[A-Za-z0-9_+-]+)*)\)|\b(UTC|GMT|Z)\b"));
-static IN: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(\d+(?:\.\d+)?)\s*(d|h|m|s|ms)[a-z]*\b"));
+    LazyLock::new(|| regex(r"\(([A-Za-z_]+(?:/[A-Za-z0-9_+-]+)*)\)|\b(UTC|GMT|Z)\b"));
+static DURATION: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?i)\b(\d+(?:\.\d+)?)\s*(d|h|m|s|ms)[a-z]*\b"));
 
-fn pattern(text: &str) -> Regex {
-    Regex::new(text).expect("a constant pattern")
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the pattern is valid")
 }
 
-/// The time that words name, in milliseconds since 1970. A time of day is the next one; without a zone it is this
-/// machine's.
-pub fn time(words: &str, now_ms: i64) -> Option<i64> {
-    named(words, now_ms).filter(|ms| is_in_calendar(*ms))
+/// Parses a time and returns it as Unix time in milliseconds. A time of day is the next such time;
+/// without a zone it is local time.
+pub(crate) fn parse(text: &str, now_ms: i64) -> Option<i64> {
+    parse_unchecked(text, now_ms).filter(|ms| is_valid_timestamp(*ms))
 }
 
-/// Whether any calendar has this time. A figure in another unit is in none, and a loop would rest for ever.
-pub fn is_in_calendar(ms: i64) -> bool {
+/// Returns whether a Unix time in milliseconds is within the calendar's range. A number in another
+/// unit usually is not, and would make a loop wait forever.
+pub(super) fn is_valid_timestamp(ms: i64) -> bool {
     Timestamp::from_millisecond(ms).is_ok()
 }
 
-fn named(words: &str, now_ms: i64) -> Option<i64> {
-    let words = words.trim();
-    if let Some(epoch) = words
+fn parse_unchecked(text: &str, now_ms: i64) -> Option<i64> {
+    let text = text.trim();
+    if let Some(epoch) = text
         .parse::<i64>()
         .ok()
         .filter(|epoch| *epoch > 1_000_000_000)
     {
-        return Some(if epoch > 100_000_000_000 {
-            epoch
-        } else {
-            epoch * 1000
-        });
+        let is_milliseconds = epoch > 100_000_000_000;
+        return Some(if is_milliseconds { epoch } else { epoch * 1000 });
     }
-    if let Ok(exact) = words.parse::<Timestamp>() {
-        return Some(exact.as_millisecond());
+    if let Ok(timestamp) = text.parse::<Timestamp>() {
+        return Some(timestamp.as_millisecond());
     }
-    let zone =
-        match ZONE.captures(words) {
-            Some(found) => {
-                TimeZone::get(found.get(1).or(found.get(2)).map_or(
-                    "UTC",
-                    |name| match name.as_str() {
-                        "Z" | "GMT" => "UTC",
-                        name => name,
-                    },
-                ))
-                .unwrap_or_else(|_| TimeZone::system())
-            }
-            None => TimeZone::system(),
-        };
+    let zone = time_zone(text);
     let now = Timestamp::from_millisecond(now_ms)
         .ok()?
         .to_zoned(zone.clone());
-    let Some((clock, exact)) = clock(words) else {
-        return match day(words, &now) {
-            Some(day) => Some(whole(&day.to_zoned(zone).ok()?, true)),
-            None => after(words).map(|ms| now_ms.saturating_add(ms)),
+    let Some((time, has_seconds)) = time_of_day(text) else {
+        return match date(text, &now) {
+            Some(date) => Some(end_of_period(&date.to_zoned(zone).ok()?, true)),
+            None => duration_ms(text).map(|ms| now_ms.saturating_add(ms)),
         };
     };
-    let date = day(words, &now);
+    let date = date(text, &now);
     let named = date
         .unwrap_or_else(|| now.date())
-        .to_datetime(clock)
+        .to_datetime(time)
         .to_zoned(zone)
         .ok()?;
-    // What was at this minute may still be to come within it.
-    let past = named.timestamp().as_millisecond() + MINUTE_MS <= now_ms;
-    let named = if date.is_none() && past {
+    // A time in the current minute may still be ahead.
+    let is_past = named.timestamp().as_millisecond() + MINUTE_MS <= now_ms;
+    let named = if date.is_none() && is_past {
         named.checked_add(1.day()).ok()?
     } else {
         named
     };
-    Some(whole(&named, exact))
+    Some(end_of_period(&named, has_seconds))
 }
 
-fn whole(named: &Zoned, exact: bool) -> i64 {
-    let ms = named.timestamp().as_millisecond();
-    if exact { ms } else { ms + MINUTE_MS }
+fn time_zone(text: &str) -> TimeZone {
+    let Some(found) = ZONE.captures(text) else {
+        return TimeZone::system();
+    };
+    let name = found
+        .get(1)
+        .or(found.get(2))
+        .map_or("UTC", |name| match name.as_str() {
+            "Z" | "GMT" => "UTC",
+            name => name,
+        });
+    TimeZone::get(name).unwrap_or_else(|_| TimeZone::system())
+}
+
+/// Returns a time as Unix milliseconds: the time itself if it is exact, else the end of its minute.
+fn end_of_period(time: &Zoned, is_exact: bool) -> i64 {
+    let ms = time.timestamp().as_millisecond();
+    if is_exact { ms } else { ms + MINUTE_MS }
 }
 
 fn number<T: std::str::FromStr>(found: &regex::Captures<'_>, name: &str) -> Option<T> {
     found.name(name)?.as_str().parse().ok()
 }
 
-/// A time of day, and whether it names seconds.
-fn clock(words: &str) -> Option<(Time, bool)> {
-    let found = CLOCK.captures(words)?;
+/// Finds a time of day. Also returns whether it has seconds.
+fn time_of_day(text: &str) -> Option<(Time, bool)> {
+    let found = TIME_OF_DAY.captures(text)?;
     let (hour, minute, second) = if let Some(hour) = number::<i8>(&found, "hour24") {
         (hour, number(&found, "minute24"), number(&found, "second24"))
     } else {
@@ -127,8 +127,8 @@ fn clock(words: &str) -> Option<(Time, bool)> {
     Some((time, second.is_some()))
 }
 
-fn day(words: &str, now: &Zoned) -> Option<Date> {
-    if let Some(found) = ISO_DAY.captures(words) {
+fn date(text: &str, now: &Zoned) -> Option<Date> {
+    if let Some(found) = ISO_DATE.captures(text) {
         return Date::new(
             number(&found, "year")?,
             number(&found, "month")?,
@@ -136,7 +136,7 @@ fn day(words: &str, now: &Zoned) -> Option<Date> {
         )
         .ok();
     }
-    let found = DAY.captures(words)?;
+    let found = MONTH_DAY.captures(text)?;
     let months = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ];
@@ -144,19 +144,19 @@ fn day(words: &str, now: &Zoned) -> Option<Date> {
         .iter()
         .position(|month| found["month"].eq_ignore_ascii_case(month))? as i8
         + 1;
-    let named = |year| Date::new(year, month, number(&found, "day")?).ok();
+    let in_year = |year| Date::new(year, month, number(&found, "day")?).ok();
     match number(&found, "year") {
-        Some(year) => named(year),
-        // In December, January is next year's.
-        None => named(now.year())
-            .filter(|day| *day >= now.date())
-            .or_else(|| named(now.year() + 1)),
+        Some(year) => in_year(year),
+        // In December, "Jan 2" means next year.
+        None => in_year(now.year())
+            .filter(|date| *date >= now.date())
+            .or_else(|| in_year(now.year() + 1)),
     }
 }
 
-/// "in 2 hours 5 minutes", "45s".
-fn after(words: &str) -> Option<i64> {
-    let mut all = IN.captures_iter(words).map(|found| {
+/// Parses durations such as "in 2 hours 5 minutes" and "45s".
+fn duration_ms(text: &str) -> Option<i64> {
+    let mut parts = DURATION.captures_iter(text).map(|found| {
         let unit = match found[2].to_lowercase().as_str() {
             "d" => 86_400_000.0,
             "h" => 3_600_000.0,
@@ -166,8 +166,8 @@ fn after(words: &str) -> Option<i64> {
         };
         found[1].parse::<f64>().unwrap_or(0.0) * unit
     });
-    let first = all.next()?;
-    Some((first + all.sum::<f64>()).min(1e12) as i64)
+    let first = parts.next()?;
+    Some((first + parts.sum::<f64>()).min(1e12) as i64)
 }
 
 #[cfg(test)]
@@ -177,13 +177,13 @@ mod tests {
     /// 2026-11-15 20:00:30 UTC.
     const NOW: i64 = 1_794_772_830_000;
 
-    fn at(words: &str) -> Option<String> {
-        time(words, NOW).map(|ms| Timestamp::from_millisecond(ms).unwrap().to_string())
+    fn parsed(text: &str) -> Option<String> {
+        parse(text, NOW).map(|ms| Timestamp::from_millisecond(ms).unwrap().to_string())
     }
 
     #[test]
-    fn words_that_name_a_time_are_understood() {
-        for (words, expected) in [
+    fn all_known_time_formats_are_parsed() {
+        for (text, expected) in [
             ("10:05pm (UTC)", "2026-11-15T22:06:00Z"),
             ("10pm (UTC)", "2026-11-15T22:01:00Z"),
             ("8:00pm (UTC)", "2026-11-15T20:01:00Z"),
@@ -202,9 +202,9 @@ mod tests {
             ("37s", "2026-11-15T20:01:07Z"),
             ("1.5s", "2026-11-15T20:00:31.5Z"),
         ] {
-            assert_eq!(at(words).as_deref(), Some(expected), "{words}");
+            assert_eq!(parsed(text).as_deref(), Some(expected), "{text}");
         }
-        for words in [
+        for text in [
             "",
             "soon",
             "25:99pm (UTC)",
@@ -212,21 +212,18 @@ mod tests {
             "1794783030500123",
             "9223372036854775807",
         ] {
-            assert_eq!(at(words), None, "{words}");
+            assert_eq!(parsed(text), None, "{text}");
         }
     }
 
     #[test]
-    fn a_time_without_a_zone_is_this_machines() {
+    fn a_time_without_a_zone_is_local() {
         let here = Timestamp::from_millisecond(NOW)
             .unwrap()
             .to_zoned(TimeZone::system());
         let soon = here.checked_add(2.hours()).unwrap();
-        let words = soon.strftime("%I:%M %p").to_string();
-        let found = time(&words, NOW).unwrap() - soon.timestamp().as_millisecond();
-        assert!(
-            (0..=MINUTE_MS).contains(&found),
-            "{words} is off by {found}"
-        );
+        let text = soon.strftime("%I:%M %p").to_string();
+        let found = parse(&text, NOW).unwrap() - soon.timestamp().as_millisecond();
+        assert!((0..=MINUTE_MS).contains(&found), "{text} is off by {found}");
     }
 }

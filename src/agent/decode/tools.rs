@@ -1,22 +1,23 @@
-//! What is known of an agent's tools: which are at work, and what each is about in a few words.
+//! Tracks which tools an agent is running and describes each in one short line.
 
-use super::Tell;
+use super::ActSink;
 use crate::engine::Act;
 use crate::engine::plain_text::plain;
-use crate::engine::signals::fold;
+use crate::engine::signals::fold_whitespace;
 use regex::RegexSet;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// More words than this do not fit beside a tool's name.
+/// The longest description of a tool, in characters.
 const ABOUT_MAX: usize = 200;
-/// What was not allowed stands near the beginning of a tool's error.
+/// How many lines of a tool's error are searched for a denial.
 const DENIAL_LINES: usize = 20;
-/// More tools than these are not at work at once.
+/// The most tools that are tracked at once.
 const TOOLS_MAX: usize = 1000;
 
-/// What says most about a tool's work, by the names that agents have for it. The first that is there is told.
-const TELLING: [&str; 17] = [
+/// The input fields that describe a tool call best, under the names that different agents give
+/// them. The first one present is used.
+const DESCRIPTIVE_FIELDS: [&str; 17] = [
     "command",
     "cmd",
     "file_path",
@@ -36,60 +37,67 @@ const TELLING: [&str; 17] = [
     "task_id",
 ];
 
-/// The tools that an agent has begun to use.
+/// The tools that an agent has started and not finished.
 #[derive(Default)]
-pub struct Tools {
+pub(super) struct ToolTracker {
     workspace: String,
     denials: Option<RegexSet>,
-    at_work: Vec<Tool>,
+    running: Vec<RunningTool>,
 }
 
-struct Tool {
+struct RunningTool {
     id: String,
     name: String,
     about: String,
 }
 
-impl Tools {
-    /// None yet. Paths in the workspace are told without it; denials look like this.
-    pub fn of(workspace: String, denials: Option<RegexSet>) -> Self {
+impl ToolTracker {
+    /// Descriptions omit the path of the workspace. Errors that match `denials` count as denials.
+    pub(super) fn new(workspace: String, denials: Option<RegexSet>) -> Self {
         Self {
             workspace,
             denials,
-            at_work: Vec::new(),
+            running: Vec::new(),
         }
     }
 
-    /// A tool is at work with this input.
-    pub fn begin(&mut self, id: &str, name: &str, input: &Value, tell: &mut Tell<'_>) {
-        let about = self.about(input);
-        self.begin_about(id, name, about, tell);
+    /// Records that a tool started with this input.
+    pub(super) fn start(&mut self, id: &str, name: &str, input: &Value, emit: &mut ActSink<'_>) {
+        let about = self.describe(input);
+        self.start_about(id, name, about, emit);
     }
 
-    /// A tool is at work on this.
-    pub fn begin_about(&mut self, id: &str, name: &str, about: String, tell: &mut Tell<'_>) {
-        if self.at_work.iter().any(|tool| tool.id == id) {
+    /// Records that a tool started, with a description that the caller provides. A tool that is
+    /// already running is ignored.
+    pub(super) fn start_about(
+        &mut self,
+        id: &str,
+        name: &str,
+        about: String,
+        emit: &mut ActSink<'_>,
+    ) {
+        if self.running.iter().any(|tool| tool.id == id) {
             return;
         }
-        if self.at_work.len() == TOOLS_MAX {
-            self.at_work.remove(0);
+        if self.running.len() == TOOLS_MAX {
+            self.running.remove(0);
         }
-        tell(Act::BeganTool {
+        emit(Act::ToolStarted {
             name: name.into(),
             about: about.as_str().into(),
         });
-        self.at_work.push(Tool {
+        self.running.push(RunningTool {
             id: id.to_owned(),
             name: name.to_owned(),
             about,
         });
     }
 
-    /// A tool is done. One that nobody saw begin is no news.
-    pub fn end(&mut self, id: &str, ok: bool, tell: &mut Tell<'_>) {
-        if let Some(at) = self.at_work.iter().position(|tool| tool.id == id) {
-            let Tool { name, about, .. } = self.at_work.remove(at);
-            tell(Act::UsedTool {
+    /// Records that a tool finished. A tool that is not running is ignored.
+    pub(super) fn finish(&mut self, id: &str, ok: bool, emit: &mut ActSink<'_>) {
+        if let Some(index) = self.running.iter().position(|tool| tool.id == id) {
+            let RunningTool { name, about, .. } = self.running.remove(index);
+            emit(Act::ToolFinished {
                 name: name.into(),
                 about: about.into(),
                 ok,
@@ -97,69 +105,73 @@ impl Tools {
         }
     }
 
-    /// A line was too long to be read, and this is how it began: the result of the tool that it names, or of the only
-    /// one at work. Nothing says that it failed.
-    pub fn end_unread(&mut self, head: &str, tell: &mut Tell<'_>) {
-        let named = |tool: &&Tool| head.contains(&format!("\"{}\"", tool.id));
-        let only = match &self.at_work[..] {
+    /// Finishes a tool whose result was too long to parse: the one whose ID occurs in the first
+    /// part of the line, else the only one running. It counts as successful, since nothing says
+    /// otherwise.
+    pub(super) fn finish_unread(&mut self, line_prefix: &str, emit: &mut ActSink<'_>) {
+        let named = |tool: &&RunningTool| line_prefix.contains(&format!("\"{}\"", tool.id));
+        let only = match &self.running[..] {
             [only] => Some(only),
             _ => None,
         };
         if let Some(id) = self
-            .at_work
+            .running
             .iter()
             .find(named)
             .or(only)
             .map(|tool| tool.id.clone())
         {
-            self.end(&id, true, tell);
+            self.finish(&id, true, emit);
         }
     }
 
-    /// A tool failed, in the agent's own words for that.
-    pub fn fail(&mut self, id: &str, why: &str, tell: &mut Tell<'_>) {
-        self.denied(why, tell);
-        self.end(id, false, tell);
+    /// Records that a tool failed with this error, and reports the denial if it is one.
+    pub(super) fn fail(&mut self, id: &str, error: &str, emit: &mut ActSink<'_>) {
+        self.report_denial(error, emit);
+        self.finish(id, false, emit);
     }
 
-    /// Tells of a denial, if these words are one.
-    pub fn denied(&self, words: &str, tell: &mut Tell<'_>) -> bool {
+    /// Emits the first line that is a denial. Returns whether there is one.
+    pub(super) fn report_denial(&self, text: &str, emit: &mut ActSink<'_>) -> bool {
         let Some(denials) = &self.denials else {
             return false;
         };
-        let mut lines = words.lines().take(DENIAL_LINES).map(plain);
+        let mut lines = text.lines().take(DENIAL_LINES).map(plain);
         let denial = lines.find(|line| denials.is_match(line));
         denial
-            .inspect(|line| tell(Act::Denied(line.as_ref().into())))
+            .inspect(|line| emit(Act::Denied(line.as_ref().into())))
             .is_some()
     }
 
-    /// Nothing is at work any more.
-    pub fn forget(&mut self) {
-        self.at_work.clear();
+    /// Forgets all running tools, at the end of a turn.
+    pub(super) fn clear(&mut self) {
+        self.running.clear();
     }
 
-    /// Whether any is at work.
-    pub fn is_busy(&self) -> bool {
-        !self.at_work.is_empty()
+    /// Returns whether any tool is running.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.running.is_empty()
     }
 
-    /// What a tool's input is about.
-    pub fn about(&self, input: &Value) -> String {
-        let said = match input {
-            Value::Object(fields) => TELLING.iter().find_map(|name| fields.get(*name)).map(words),
-            other => Some(words(other)),
+    /// Describes a tool call by its input.
+    pub(super) fn describe(&self, input: &Value) -> String {
+        let text = match input {
+            Value::Object(fields) => DESCRIPTIVE_FIELDS
+                .iter()
+                .find_map(|name| fields.get(*name))
+                .map(value_text),
+            other => Some(value_text(other)),
         };
-        self.short(&said.unwrap_or_default())
+        self.shorten(&text.unwrap_or_default())
     }
 
-    /// In one line, not too long, and without the workspace's own path.
-    pub fn short(&self, text: &str) -> String {
+    /// Shortens text to one line of at most [`ABOUT_MAX`] characters, without the workspace's path.
+    pub(super) fn shorten(&self, text: &str) -> String {
         let text = match self.workspace.as_str() {
             "" | "/" => Cow::Borrowed(text),
             workspace => Cow::Owned(text.replace(&format!("{workspace}/"), "")),
         };
-        let line = fold(&plain(
+        let line = fold_whitespace(&plain(
             &text.chars().take(4 * ABOUT_MAX).collect::<String>(),
         ));
         match line.char_indices().nth(ABOUT_MAX) {
@@ -169,33 +181,16 @@ impl Tools {
     }
 }
 
-fn words(value: &Value) -> Cow<'_, str> {
+fn value_text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => text.into(),
-        Value::Array(parts) => parts.iter().map(words).collect::<Vec<_>>().join(" ").into(),
+        Value::Array(parts) => {
+            let parts: Vec<_> = parts.iter().map(value_text).collect();
+            parts.join(" ").into()
+        }
         Value::Null | Value::Object(_) => "".into(),
         other => other.to_string().into(),
     }
-}
-
-/// The text at a path of fields; empty where there is none.
-pub fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
-    at(value, path).as_str().unwrap_or_default()
-}
-
-/// The number at a path of fields; 0 where there is none.
-pub fn count(value: &Value, path: &[&str]) -> u64 {
-    let value = at(value, path);
-    // Some agents count in floating point.
-    value
-        .as_u64()
-        .or_else(|| value.as_f64().map(|count| count as u64))
-        .unwrap_or(0)
-}
-
-/// What stands at a path of fields.
-pub fn at<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
-    path.iter().fold(value, |value, field| &value[*field])
 }
 
 #[cfg(test)]
@@ -204,8 +199,8 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_tool_is_told_by_what_it_works_on() {
-        let tools = Tools::of("/home/me/app".into(), None);
+    fn a_tool_is_described_by_what_it_works_on() {
+        let tools = ToolTracker::new("/home/me/app".into(), None);
         for (input, about) in [
             (
                 json!({"command": "cargo test\n --all", "description": "run"}),
@@ -218,14 +213,14 @@ mod tests {
             (json!({"cmd": ["ls", "-l"]}), "ls -l"),
             (json!({"path": "/etc/hosts"}), "/etc/hosts"),
             (json!({"todos": []}), ""),
-            (json!("words"), "words"),
+            (json!("text"), "text"),
             (json!({"command": "\u{1b}[31mred"}), "red"),
         ] {
-            assert_eq!(tools.about(&input), about, "{input}");
+            assert_eq!(tools.describe(&input), about, "{input}");
         }
         assert_eq!(
             tools
-                .about(&json!({ "command": "é".repeat(999) }))
+                .describe(&json!({ "command": "é".repeat(999) }))
                 .chars()
                 .count(),
             ABOUT_MAX + 1
@@ -233,34 +228,35 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_begins_once_and_ends_once() {
-        let mut tools = Tools::default();
-        let mut told = Vec::new();
-        let mut tell = |act: Act<'_>| told.push(format!("{act:?}"));
-        tools.begin("1", "Bash", &json!({"command": "ls"}), &mut tell);
-        tools.begin("1", "Bash", &json!({"command": "ls"}), &mut tell);
+    fn a_tool_starts_once_and_finishes_once() {
+        let mut tools = ToolTracker::default();
+        let mut acts = Vec::new();
+        let mut emit = |act: Act<'_>| acts.push(format!("{act:?}"));
+        tools.start("1", "Bash", &json!({"command": "ls"}), &mut emit);
+        tools.start("1", "Bash", &json!({"command": "ls"}), &mut emit);
         assert!(tools.is_busy());
-        tools.end("2", true, &mut tell);
-        tools.end("1", false, &mut tell);
-        tools.end("1", true, &mut tell);
+        tools.finish("2", true, &mut emit);
+        tools.finish("1", false, &mut emit);
+        tools.finish("1", true, &mut emit);
         assert!(!tools.is_busy());
-        assert_eq!(told.len(), 2, "{told:?}");
+        assert_eq!(acts.len(), 2, "{acts:?}");
     }
 
     #[test]
-    fn a_tool_that_was_not_allowed_says_so() {
-        let mut tools = Tools::of(String::new(), RegexSet::new(["not (granted|allowed)"]).ok());
-        let mut told = Vec::new();
-        let mut tell = |act: Act<'_>| told.push(format!("{act:?}"));
-        tools.begin("1", "Bash", &json!({"command": "ls"}), &mut tell);
-        tools.fail("1", "Error\nls: not allowed here\nnot granted", &mut tell);
-        tools.begin("2", "Bash", &json!({"command": "ls"}), &mut tell);
-        tools.fail("2", "no such file", &mut tell);
-        let denied: Vec<_> = told
+    fn a_denied_tool_reports_its_denial() {
+        let mut tools =
+            ToolTracker::new(String::new(), RegexSet::new(["not (granted|allowed)"]).ok());
+        let mut acts = Vec::new();
+        let mut emit = |act: Act<'_>| acts.push(format!("{act:?}"));
+        tools.start("1", "Bash", &json!({"command": "ls"}), &mut emit);
+        tools.fail("1", "Error\nls: not allowed here\nnot granted", &mut emit);
+        tools.start("2", "Bash", &json!({"command": "ls"}), &mut emit);
+        tools.fail("2", "no such file", &mut emit);
+        let denied: Vec<_> = acts
             .iter()
             .filter(|act| act.starts_with("Denied"))
             .collect();
         assert_eq!(denied, ["Denied(\"ls: not allowed here\")"]);
-        assert_eq!(told.len(), 5, "{told:?}");
+        assert_eq!(acts.len(), 5, "{acts:?}");
     }
 }

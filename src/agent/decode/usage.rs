@@ -1,88 +1,91 @@
-//! What an agent has counted by now. Figures that count from its start are told as what came since.
+//! Turns an agent's usage figures, which may be increments or running totals, into increments.
 
-use super::Tell;
+use super::ActSink;
 use crate::engine::Act;
-use crate::engine::usage::{Session, Tokens};
+use crate::engine::usage::{SessionUsage, Tokens};
 use std::collections::BTreeMap;
 
-/// More models than these are not told apart.
+/// The most models that are counted separately.
 const MODELS_MAX: usize = 64;
 
-/// Tokens and dollars that were told by now.
+/// The tokens and dollars that have been emitted so far.
 #[derive(Default)]
-pub struct Meter {
-    told: BTreeMap<String, Tokens>,
-    cost_usd: f64,
-    /// What its figures hold of iterations before this one, and was not met yet.
-    before: Tokens,
-    /// Sessions that it may go on with.
-    sessions: Vec<Session>,
+pub(super) struct UsageMeter {
+    emitted: BTreeMap<String, Tokens>,
+    total_cost_usd: f64,
+    /// Tokens of earlier iterations that the agent's totals include and that are yet to be
+    /// subtracted.
+    baseline: Tokens,
+    /// Sessions that the agent may resume.
+    sessions: Vec<SessionUsage>,
 }
 
-impl Meter {
-    /// One that knows what these sessions have taken by now.
-    pub fn after(sessions: &[Session]) -> Self {
+impl UsageMeter {
+    /// Returns a meter for an agent that may resume one of these sessions.
+    pub(super) fn resuming(sessions: &[SessionUsage]) -> Self {
         Self {
             sessions: sessions.to_vec(),
             ..Self::default()
         }
     }
 
-    /// It works in this session: what was counted for that before is in its figures, and is not told again.
-    pub fn session(&mut self, id: &str) {
-        if let Some(at) = self.sessions.iter().position(|session| session.id == id) {
-            let known = self.sessions.remove(at);
-            (self.before, self.cost_usd) = (known.tokens, known.cost_usd);
+    /// Records which session the agent works in. If it is a resumed one, the agent's totals include
+    /// that session's earlier usage, which is not emitted again.
+    pub(super) fn start_session(&mut self, id: &str) {
+        if let Some(index) = self.sessions.iter().position(|session| session.id == id) {
+            let earlier = self.sessions.remove(index);
+            (self.baseline, self.total_cost_usd) = (earlier.tokens, earlier.cost_usd);
         }
     }
 
-    /// A model took so many tokens more.
-    pub fn more(&mut self, model: &str, tokens: Tokens, tell: &mut Tell<'_>) {
+    /// Adds tokens that a model has used since its last figure.
+    pub(super) fn add(&mut self, model: &str, tokens: Tokens, emit: &mut ActSink<'_>) {
         if tokens == Tokens::default() {
             return;
         }
-        self.note(model, tokens);
-        tell(Act::Used {
+        self.record(model, tokens);
+        emit(Act::TokensUsed {
             model: model.into(),
             tokens,
         });
     }
 
-    /// A model has taken so many tokens since the start.
-    pub fn of_model(&mut self, model: &str, all: Tokens, tell: &mut Tell<'_>) {
-        let told = self.told.get(model).copied().unwrap_or_default();
-        self.rest(model, all.beyond(told), tell);
+    /// Sets the tokens that a model has used since the start.
+    pub(super) fn set_model_total(&mut self, model: &str, total: Tokens, emit: &mut ActSink<'_>) {
+        let emitted = self.emitted.get(model).copied().unwrap_or_default();
+        self.add_above_baseline(model, total.saturating_sub(emitted), emit);
     }
 
-    /// All models together have taken so many tokens since the start; this one took what is new.
-    pub fn of_all(&mut self, model: &str, all: Tokens, tell: &mut Tell<'_>) {
-        let mut told = Tokens::default();
-        self.told.values().for_each(|tokens| told += *tokens);
-        self.rest(model, all.beyond(told), tell);
+    /// Sets the tokens that all models together have used since the start. The increase is
+    /// attributed to `model`.
+    pub(super) fn set_total(&mut self, model: &str, total: Tokens, emit: &mut ActSink<'_>) {
+        let mut emitted = Tokens::default();
+        self.emitted.values().for_each(|tokens| emitted += *tokens);
+        self.add_above_baseline(model, total.saturating_sub(emitted), emit);
     }
 
-    /// These tokens were not told yet; some of them may have been taken before this iteration.
-    fn rest(&mut self, model: &str, new: Tokens, tell: &mut Tell<'_>) {
-        let own = new.beyond(self.before);
-        let earlier = new.beyond(own);
-        self.before = self.before.beyond(earlier);
-        self.note(model, earlier);
-        self.more(model, own, tell);
+    /// Adds the tokens that exceed what is left of the baseline.
+    fn add_above_baseline(&mut self, model: &str, tokens: Tokens, emit: &mut ActSink<'_>) {
+        let new = tokens.saturating_sub(self.baseline);
+        let earlier = tokens.saturating_sub(new);
+        self.baseline = self.baseline.saturating_sub(earlier);
+        self.record(model, earlier);
+        self.add(model, new, emit);
     }
 
-    fn note(&mut self, model: &str, tokens: Tokens) {
-        let known = self.told.len() < MODELS_MAX || self.told.contains_key(model);
+    fn record(&mut self, model: &str, tokens: Tokens) {
+        let known = self.emitted.len() < MODELS_MAX || self.emitted.contains_key(model);
         *self
-            .told
+            .emitted
             .entry(if known { model } else { "" }.to_owned())
             .or_default() += tokens;
     }
 
-    /// So many dollars were spent since the start.
-    pub fn cost(&mut self, total_usd: f64, tell: &mut Tell<'_>) {
+    /// Sets the dollars spent since the start.
+    pub(super) fn set_total_cost(&mut self, total_usd: f64, emit: &mut ActSink<'_>) {
         if total_usd.is_finite() {
-            tell(Act::Cost((total_usd - self.cost_usd).max(0.0)));
-            self.cost_usd = self.cost_usd.max(total_usd);
+            emit(Act::Cost((total_usd - self.total_cost_usd).max(0.0)));
+            self.total_cost_usd = self.total_cost_usd.max(total_usd);
         }
     }
 }
@@ -99,22 +102,24 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_is_not_told_again() {
-        let mut meter = Meter::default();
-        let mut told = Vec::new();
-        let mut tell = |act: Act<'_>| match act {
-            Act::Used { model, tokens } => told.push((model.into_owned(), tokens.input as f64)),
-            Act::Cost(usd) => told.push(("usd".to_owned(), usd)),
+    fn usage_is_never_emitted_twice() {
+        let mut meter = UsageMeter::default();
+        let mut emitted = Vec::new();
+        let mut emit = |act: Act<'_>| match act {
+            Act::TokensUsed { model, tokens } => {
+                emitted.push((model.into_owned(), tokens.input as f64))
+            }
+            Act::Cost(usd) => emitted.push(("usd".to_owned(), usd)),
             other => panic!("{other:?}"),
         };
-        meter.more("a", input(10), &mut tell);
-        meter.of_model("a", input(15), &mut tell);
-        meter.of_model("a", input(15), &mut tell);
-        meter.of_all("b", input(18), &mut tell);
-        meter.of_all("b", input(1), &mut tell);
-        meter.cost(0.5, &mut tell);
-        meter.cost(0.75, &mut tell);
-        meter.cost(f64::NAN, &mut tell);
+        meter.add("a", input(10), &mut emit);
+        meter.set_model_total("a", input(15), &mut emit);
+        meter.set_model_total("a", input(15), &mut emit);
+        meter.set_total("b", input(18), &mut emit);
+        meter.set_total("b", input(1), &mut emit);
+        meter.set_total_cost(0.5, &mut emit);
+        meter.set_total_cost(0.75, &mut emit);
+        meter.set_total_cost(f64::NAN, &mut emit);
         let expected = [
             ("a", 10.0),
             ("a", 5.0),
@@ -122,35 +127,38 @@ mod tests {
             ("usd", 0.5),
             ("usd", 0.25),
         ];
-        assert_eq!(told, expected.map(|(name, count)| (name.to_owned(), count)));
+        assert_eq!(
+            emitted,
+            expected.map(|(name, count)| (name.to_owned(), count))
+        );
     }
 
     #[test]
-    fn a_session_that_goes_on_counts_from_where_it_was() {
-        let sessions = [Session {
+    fn a_resumed_session_counts_from_its_earlier_total() {
+        let sessions = [SessionUsage {
             id: "s".into(),
             cost_usd: 0.5,
             tokens: input(100),
         }];
         for (id, expected) in [("s", [20.0, 30.0, 0.25]), ("t", [20.0, 130.0, 0.75])] {
-            let mut meter = Meter::after(&sessions);
-            let mut told = Vec::new();
-            let mut tell = |act: Act<'_>| match act {
-                Act::Used { tokens, .. } => told.push(tokens.input as f64),
-                Act::Cost(usd) => told.push(usd),
+            let mut meter = UsageMeter::resuming(&sessions);
+            let mut emitted = Vec::new();
+            let mut emit = |act: Act<'_>| match act {
+                Act::TokensUsed { tokens, .. } => emitted.push(tokens.input as f64),
+                Act::Cost(usd) => emitted.push(usd),
                 other => panic!("{other:?}"),
             };
-            meter.session(id);
-            meter.more("a", input(20), &mut tell);
-            meter.of_model("a", input(70), &mut tell);
-            meter.of_model("b", input(80), &mut tell);
-            meter.cost(0.75, &mut tell);
-            let tokens: f64 = told[1..told.len() - 1].iter().sum();
-            let sums = [told[0], tokens, told[told.len() - 1]];
+            meter.start_session(id);
+            meter.add("a", input(20), &mut emit);
+            meter.set_model_total("a", input(70), &mut emit);
+            meter.set_model_total("b", input(80), &mut emit);
+            meter.set_total_cost(0.75, &mut emit);
+            let tokens: f64 = emitted[1..emitted.len() - 1].iter().sum();
+            let sums = [emitted[0], tokens, emitted[emitted.len() - 1]];
             assert_eq!(
                 format!("{sums:?}"),
                 format!("{expected:?}"),
-                "{id}: {told:?}"
+                "{id}: {emitted:?}"
             );
         }
     }

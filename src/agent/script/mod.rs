@@ -1,14 +1,16 @@
-//! What the built-in scripted agent does, step by step: an agent for demos and tests that needs no model.
+//! The built-in scripted agent: runs the steps of a text file instead of a model.
+//!
+//! For demos and tests. The file format is documented in `docs/scripted-agents.md`.
 
 mod parse;
 mod sleeper;
 
-pub use parse::parse;
-pub use sleeper::sleeper;
+pub(crate) use parse::parse;
+pub(crate) use sleeper::run_sleeper;
 
 use crate::engine::plan::SCRIPT;
 use rustix::process::{Signal, getpid, kill_process};
-use sleeper::Fork;
+use sleeper::ForkOptions;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -16,11 +18,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The exit code of a step that could not be carried out.
-pub const TROUBLE: i32 = 97;
+/// The exit code of an iteration in which a step failed.
+const STEP_FAILED: i32 = 97;
 
-/// The command behind an agent's command: a scripted agent is this program in a process of its own.
-pub fn resolve(command: &[String]) -> Vec<String> {
+/// Resolves `script:FILE` to a command that runs this program on that file. Any other command is
+/// returned as it is.
+pub(crate) fn resolve_command(command: &[String]) -> Vec<String> {
     match command
         .first()
         .and_then(|program| program.strip_prefix(SCRIPT))
@@ -34,48 +37,51 @@ pub fn resolve(command: &[String]) -> Vec<String> {
     }
 }
 
-/// Where this program is; one that was replaced while it runs is still there under /proc.
-pub fn this_program() -> PathBuf {
+/// Returns the path of this program. If the file was replaced since the start, its path under
+/// `/proc` still works.
+pub(crate) fn this_program() -> PathBuf {
     std::env::current_exe()
         .ok()
         .filter(|path| path.exists())
         .unwrap_or_else(|| "/proc/self/exe".into())
 }
 
-/// What a scripted agent does in each iteration.
+/// A parsed script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Script {
-    sections: Vec<Section>,
+pub(crate) struct Script {
+    sections: Vec<ScriptSection>,
 }
 
-/// Where a script is played.
+/// What a script needs to know about the loop that runs it.
 #[derive(Clone, Debug)]
-pub struct Stage {
-    /// Which iteration this is; the first is 1.
-    pub iteration: u32,
-    /// Where markers and costs go, if the loop has such a directory.
-    pub task_dir: Option<PathBuf>,
-    /// The workspace.
-    pub dir: PathBuf,
-    /// This program, which leaves sleepers behind when it is called as `ralph __sleeper …`.
-    pub ralph: PathBuf,
+pub(crate) struct ScriptContext {
+    /// The number of the iteration, starting at 1.
+    pub(crate) iteration: u32,
+    /// The directory for markers and costs, if there is one.
+    pub(crate) task_dir: Option<PathBuf>,
+    pub(crate) workspace: PathBuf,
+    /// This program. `ralph __sleeper …` is the process that a `fork` step leaves behind.
+    pub(crate) ralph: PathBuf,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Section {
-    when: When,
-    steps: Vec<(usize, Step)>,
+struct ScriptSection {
+    range: IterationRange,
+    /// The steps with their line numbers.
+    steps: Vec<(usize, ScriptStep)>,
 }
 
-/// Which iterations a section is for.
+/// The iterations that a section applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum When {
+enum IterationRange {
+    /// From the first number to the second, inclusive.
     Between(u32, u32),
-    EveryOther,
+    /// All iterations that no other section covers.
+    Rest,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum ScriptStep {
     Print(String),
     Write {
         path: PathBuf,
@@ -105,86 +111,91 @@ enum Step {
     Cost(String),
     Ignore(i32),
     Shell(String),
-    Fork(Fork),
+    Fork(ForkOptions),
     Hang,
     Exit(i32),
     Crash,
 }
 
 impl Script {
-    /// Plays this iteration in this very process, with its standard streams. The exit code.
-    pub fn play(&self, stage: &Stage) -> i32 {
-        self.play_with(stage, &mut io::stdin(), &mut io::stdout())
+    /// Runs the steps of one iteration in this process and returns the exit code.
+    pub(crate) fn run(&self, context: &ScriptContext) -> i32 {
+        self.run_with(context, &mut io::stdin(), &mut io::stdout())
     }
 
-    fn play_with(&self, stage: &Stage, input: &mut dyn Read, output: &mut dyn Write) -> i32 {
-        for (line, step) in self.steps(stage.iteration) {
+    fn run_with(
+        &self,
+        context: &ScriptContext,
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+    ) -> i32 {
+        for (line, step) in self.steps(context.iteration) {
             match step
-                .take(stage, input, output)
+                .run(context, input, output)
                 .and_then(|code| output.flush().map(|()| code))
             {
                 Ok(None) => {}
                 Ok(Some(code)) => return code,
                 Err(error) => {
-                    // With standard error closed, the exit code alone must do.
+                    // If standard error is closed, only the exit code reports the failure.
                     let _ = writeln!(io::stderr(), "scripted agent: line {line}: {error}");
-                    return TROUBLE;
+                    return STEP_FAILED;
                 }
             }
         }
         0
     }
 
-    fn steps(&self, iteration: u32) -> &[(usize, Step)] {
-        let named = |section: &&Section| matches!(section.when, When::Between(from, to) if (from..=to).contains(&iteration));
-        let section = self.sections.iter().find(named);
-        let section = section.or_else(|| {
-            self.sections
-                .iter()
-                .find(|section| section.when == When::EveryOther)
-        });
+    fn steps(&self, iteration: u32) -> &[(usize, ScriptStep)] {
+        let covers = |section: &&ScriptSection| match section.range {
+            IterationRange::Between(from, to) => (from..=to).contains(&iteration),
+            IterationRange::Rest => false,
+        };
+        let rest = |section: &&ScriptSection| section.range == IterationRange::Rest;
+        let sections = || self.sections.iter();
+        let section = sections().find(covers).or_else(|| sections().find(rest));
         section.map_or(&[], |section| &section.steps)
     }
 }
 
-impl Step {
-    /// Carries the step out. An exit code, if it is the last one.
-    fn take(
+impl ScriptStep {
+    /// Runs the step. Returns an exit code if it ends the iteration.
+    fn run(
         &self,
-        stage: &Stage,
+        context: &ScriptContext,
         input: &mut dyn Read,
         output: &mut dyn Write,
     ) -> io::Result<Option<i32>> {
         match self {
             Self::Print(text) => output.write_all(text.as_bytes())?,
             Self::Write { path, content } => {
-                fs::write(with_parents(&stage.dir.join(path))?, content)?
+                fs::write(with_parents(&context.workspace.join(path))?, content)?
             }
-            Self::Append { path, content } => append(&stage.dir.join(path), content)?,
-            Self::Replace { path, old, new } => replace(&stage.dir.join(path), old, new)?,
-            Self::Delete(path) => delete(&stage.dir.join(path))?,
+            Self::Append { path, content } => append(&context.workspace.join(path), content)?,
+            Self::Replace { path, old, new } => replace(&context.workspace.join(path), old, new)?,
+            Self::Delete(path) => delete(&context.workspace.join(path))?,
             Self::Sleep(time) => std::thread::sleep(*time),
             Self::EchoPrompt => io::copy(input, output).map(drop)?,
             Self::ReadPrompt => io::copy(input, &mut io::sink()).map(drop)?,
             Self::Flood { bytes, oneline } => flood(output, *bytes, *oneline)?,
             Self::Mark { name, text } => {
-                // Whoever watches for a marker must not find it before its text is in.
-                let draft = stage.task_file(&format!(".{name}.draft"))?;
+                // Renamed into place, so that the marker never appears without its text.
+                let draft = context.task_file(&format!(".{name}.draft"))?;
                 fs::write(&draft, text)?;
-                fs::rename(draft, stage.task_file(name)?)?;
+                fs::rename(draft, context.task_file(name)?)?;
             }
-            Self::Cost(cost) => append(&stage.task_file("COST")?, &format!("{cost}\n"))?,
+            Self::Cost(cost) => append(&context.task_file("COST")?, &format!("{cost}\n"))?,
             Self::Ignore(signal) => {
                 signal_hook::flag::register(*signal, Arc::default()).map(drop)?
             }
             Self::Shell(command) => {
                 Command::new("sh")
                     .args(["-c", command])
-                    .current_dir(&stage.dir)
+                    .current_dir(&context.workspace)
                     .status()?;
             }
             Self::Fork(fork) => {
-                let pid = fork.start(&stage.ralph)?;
+                let pid = fork.start(&context.ralph)?;
                 writeln!(output, "forked {pid}")?;
             }
             Self::Hang => loop {
@@ -197,7 +208,7 @@ impl Step {
     }
 }
 
-impl Stage {
+impl ScriptContext {
     fn task_file(&self, name: &str) -> io::Result<PathBuf> {
         let dir = self
             .task_dir
@@ -230,7 +241,7 @@ fn delete(path: &Path) -> io::Result<()> {
 }
 
 fn replace(path: &Path, old: &str, new: &str) -> io::Result<()> {
-    // Both may be part of a line: their last newline is the script's, not the file's.
+    // The texts may be parts of lines, so their last newline belongs to the script.
     let (old, new) = (
         old.strip_suffix('\n').unwrap_or(old),
         new.strip_suffix('\n').unwrap_or(new),
@@ -239,7 +250,7 @@ fn replace(path: &Path, old: &str, new: &str) -> io::Result<()> {
     match text.matches(old).count() {
         1 => fs::write(path, text.replacen(old, new, 1)),
         count => Err(io::Error::other(format!(
-            "{} has {old:?} {count} times, not once",
+            "{} contains {old:?} {count} times, not once",
             path.display()
         ))),
     }
@@ -266,53 +277,53 @@ mod tests {
     use super::*;
     use tempfile::TempDir;
 
-    /// Plays a script that is one iteration long; its exit code and output.
-    fn play(dir: &TempDir, steps: &str) -> (i32, String) {
-        play_iteration(dir, &format!("iteration 1\n{steps}"), 1)
+    /// Runs steps as iteration 1; returns the exit code and the output.
+    fn run(dir: &TempDir, steps: &str) -> (i32, String) {
+        run_iteration(dir, &format!("iteration 1\n{steps}"), 1)
     }
 
-    fn play_iteration(dir: &TempDir, script: &str, iteration: u32) -> (i32, String) {
+    fn run_iteration(dir: &TempDir, script: &str, iteration: u32) -> (i32, String) {
         let dir = dir.path().to_path_buf();
-        let stage = Stage {
+        let context = ScriptContext {
             iteration,
             task_dir: Some(dir.join("task")),
-            dir,
+            workspace: dir,
             ralph: "/nonexistent".into(),
         };
         let mut output = Vec::new();
         let code =
             parse(script)
                 .unwrap()
-                .play_with(&stage, &mut "the prompt".as_bytes(), &mut output);
+                .run_with(&context, &mut "the prompt".as_bytes(), &mut output);
         (code, String::from_utf8(output).unwrap())
     }
 
     #[test]
-    fn file_steps_change_files() {
+    fn file_steps_write_append_replace_and_delete() {
         let dir = TempDir::new().unwrap();
         let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
         let steps =
             "write a/b.txt\n | one\n |   two\n |\n # between\n\n | three\nappend a/b.txt\n | four";
-        assert_eq!(play(&dir, steps).0, 0);
+        assert_eq!(run(&dir, steps).0, 0);
         assert_eq!(read("a/b.txt"), "one\n  two\n\nthree\nfour\n");
-        assert_eq!(play(&dir, "replace a/b.txt\n - three\n - four\n + 3").0, 0);
+        assert_eq!(run(&dir, "replace a/b.txt\n - three\n - four\n + 3").0, 0);
         assert_eq!(read("a/b.txt"), "one\n  two\n\n3\n");
-        assert_eq!(play(&dir, "replace a/b.txt\n - wo\n + oo").0, 0);
+        assert_eq!(run(&dir, "replace a/b.txt\n - wo\n + oo").0, 0);
         assert_eq!(read("a/b.txt"), "one\n  too\n\n3\n");
         assert_eq!(
-            play(&dir, "replace a/b.txt\n - o\n + x\nwrite not\n | here").0,
-            TROUBLE,
+            run(&dir, "replace a/b.txt\n - o\n + x\nwrite not\n | here").0,
+            STEP_FAILED,
             "more than once"
         );
         assert_eq!(
-            play(&dir, "replace a/b.txt\n - zebra\n + x").0,
-            TROUBLE,
-            "not there"
+            run(&dir, "replace a/b.txt\n - zebra\n + x").0,
+            STEP_FAILED,
+            "not found"
         );
-        assert_eq!(play(&dir, "replace missing\n - zebra\n + x").0, TROUBLE);
+        assert_eq!(run(&dir, "replace missing\n - zebra\n + x").0, STEP_FAILED);
         assert!(!dir.path().join("not").exists());
         assert_eq!(
-            play(
+            run(
                 &dir,
                 "write empty\ndelete a/b.txt\ndelete a\nexit 3\nwrite not"
             )
@@ -321,33 +332,33 @@ mod tests {
         );
         assert_eq!(read("empty"), "");
         assert!(!dir.path().join("a").exists() && !dir.path().join("not").exists());
-        assert_eq!(play(&dir, "delete a").0, TROUBLE);
+        assert_eq!(run(&dir, "delete a").0, STEP_FAILED);
     }
 
     #[test]
-    fn printing_steps_print() {
+    fn output_steps_print_exactly_what_they_say() {
         let dir = TempDir::new().unwrap();
         let steps =
             "say  two  blanks \nsay\nprint a\nprint b\nsay .\necho-prompt\nread-prompt\nsay";
         assert_eq!(
-            play(&dir, steps),
+            run(&dir, steps),
             (0, "two  blanks\n\nab.\nthe prompt\n".into())
         );
         let steps = "promise ALL DONE\nblocked no key";
         assert_eq!(
-            play(&dir, steps),
+            run(&dir, steps),
             (
                 0,
                 "<promise>ALL DONE</promise>\n<blocked>no key</blocked>\n".into()
             )
         );
-        let flood = play(&dir, "flood 200KiB").1;
+        let flood = run(&dir, "flood 200KiB").1;
         assert_eq!(flood.len(), 200 << 10);
         assert!(
             flood.lines().next().unwrap().len() == 80
                 && flood.lines().count() == (200 << 10) / 81 + 1
         );
-        let flood = play(&dir, "flood 1MiB oneline").1;
+        let flood = run(&dir, "flood 1MiB oneline").1;
         assert!(flood.len() == 1 << 20 && !flood.contains('\n'));
     }
 
@@ -356,7 +367,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let read = |name: &str| fs::read_to_string(dir.path().join("task").join(name)).unwrap();
         assert_eq!(
-            play(
+            run(
                 &dir,
                 "mark DONE\nmark BLOCKED which port?\ncost 0.12\ncost 1"
             )
@@ -368,44 +379,44 @@ mod tests {
             (String::new(), "which port?\n".into(), "0.12\n1\n".into())
         );
         assert_eq!(fs::read_dir(dir.path().join("task")).unwrap().count(), 3);
-        let stage = Stage {
+        let context = ScriptContext {
             iteration: 1,
             task_dir: None,
-            dir: dir.path().into(),
+            workspace: dir.path().into(),
             ralph: "/".into(),
         };
         assert_eq!(
-            parse("iteration 1\nmark WAIT").unwrap().play(&stage),
-            TROUBLE
+            parse("iteration 1\nmark WAIT").unwrap().run(&context),
+            STEP_FAILED
         );
     }
 
     #[test]
     fn shell_steps_run_in_the_workspace_and_their_exit_code_is_ignored() {
         let dir = TempDir::new().unwrap();
-        assert_eq!(play(&dir, "sh echo x > made; exit 9\nsleep 1ms").0, 0);
+        assert_eq!(run(&dir, "sh echo x > made; exit 9\nsleep 1ms").0, 0);
         assert!(dir.path().join("made").exists());
     }
 
     #[test]
-    fn each_iteration_plays_its_own_section() {
+    fn each_iteration_runs_its_own_section() {
         let dir = TempDir::new().unwrap();
         let script = "iteration *\n say other\niteration 1\n say one\niteration 3-4\n say some\niteration 9-\n say late\n";
         let said: Vec<_> = [1, 2, 3, 4, 5, 8, 9, 100]
-            .map(|at| play_iteration(&dir, script, at).1)
+            .map(|at| run_iteration(&dir, script, at).1)
             .into();
         assert_eq!(
             said.concat(),
             "one\nother\nsome\nsome\nother\nother\nlate\nlate\n"
         );
         assert_eq!(
-            play_iteration(&dir, "iteration 2\n exit 5", 1),
+            run_iteration(&dir, "iteration 2\n exit 5", 1),
             (0, String::new())
         );
     }
 
     #[test]
-    fn the_demo_is_red_twice_and_then_green() {
+    fn the_demo_fails_its_checks_twice_and_then_passes() {
         let dir = TempDir::new().unwrap();
         for (name, content) in [
             ("total.sh", include_str!("../../../presets/demo/total.sh")),
@@ -424,13 +435,13 @@ mod tests {
                 .success()
         };
         let demo = include_str!("../../../presets/demo/demo.script");
-        // Neither pauses nor chatter matter here.
-        let idle =
+        // Sleeps and shell commands do not change the result.
+        let has_effect =
             |line: &&str| !line.trim().starts_with("sleep ") && !line.trim().starts_with("sh ");
-        let demo: Vec<&str> = demo.lines().filter(idle).collect();
+        let demo: Vec<&str> = demo.lines().filter(has_effect).collect();
         let mut seen = vec![(green("test.sh"), green("lint.sh"))];
         for iteration in 1..=3 {
-            assert_eq!(play_iteration(&dir, &demo.join("\n"), iteration).0, 0);
+            assert_eq!(run_iteration(&dir, &demo.join("\n"), iteration).0, 0);
             seen.push((green("test.sh"), green("lint.sh")));
         }
         assert_eq!(

@@ -1,4 +1,5 @@
-//! How a script leaves processes behind: sleepers that test whether the whole tree is swept.
+//! The processes that `fork` and `refork` steps leave behind. They test whether ralph finds and
+//! kills everything that an agent started.
 
 use rustix::process::{getpid, setsid};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -8,44 +9,44 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long each process of a chain lives.
-const HOP: Duration = Duration::from_millis(10);
+const CHAIN_STEP: Duration = Duration::from_millis(10);
 
-/// What kind of process is left behind.
+/// The kind of process to leave behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a word of its own, and all go together"
+    reason = "the options are independent of each other"
 )]
-pub(crate) struct Fork {
-    /// In a session of its own.
+pub(crate) struct ForkOptions {
+    /// Give it its own session.
     pub(crate) setsid: bool,
-    /// Started by a process that is gone, so that nobody is its parent.
+    /// Start it from a process that then exits, so that it is reparented.
     pub(crate) daemon: bool,
-    /// With an empty environment.
+    /// Give it an empty environment.
     pub(crate) clearenv: bool,
-    /// Deaf to SIGTERM.
+    /// Make it ignore SIGTERM.
     pub(crate) ignore_term: bool,
-    /// With the agent's standard output open.
+    /// Keep the agent's standard output open in it.
     pub(crate) hold: bool,
-    /// A chain of short-lived processes instead of one.
+    /// Start a chain of short-lived processes instead of one process.
     pub(crate) chain: bool,
     /// How long it lives.
-    pub(crate) time: Duration,
+    pub(crate) lifetime: Duration,
 }
 
-impl Fork {
-    /// Starts it; its process number, once it is as it should be.
+impl ForkOptions {
+    /// Starts the process and waits until it is set up. Returns its process ID.
     pub(crate) fn start(&self, ralph: &Path) -> io::Result<u32> {
         let mut command = Command::new(ralph);
         command.arg("__sleeper");
-        let words = [
+        let flags = [
             ("setsid", self.setsid),
             ("daemon", self.daemon),
             ("ignore-term", self.ignore_term),
             ("chain", self.chain),
         ];
-        command.args(words.into_iter().filter(|word| word.1).map(|word| word.0));
-        command.arg((now() + self.time).as_millis().to_string());
+        command.args(flags.into_iter().filter(|flag| flag.1).map(|flag| flag.0));
+        command.arg((now() + self.lifetime).as_millis().to_string());
         if self.clearenv {
             command.env_clear();
         }
@@ -54,25 +55,26 @@ impl Fork {
         } else {
             Stdio::null()
         });
-        // The sleeper says its number there when it is ready; standard output may be the one it holds.
+        // The sleeper reports its process ID on standard error when it is ready; its standard
+        // output may be the agent's.
         let mut child = command.stderr(Stdio::piped()).spawn()?;
-        let mut said = String::new();
+        let mut pid = String::new();
         if let Some(stderr) = child.stderr.take() {
-            BufReader::new(stderr).read_line(&mut said)?;
+            BufReader::new(stderr).read_line(&mut pid)?;
         }
         if self.daemon {
             child.wait()?;
         }
-        said.trim()
+        pid.trim()
             .parse()
-            .map_err(|_| io::Error::other(format!("the sleeper did not start: {}", said.trim())))
+            .map_err(|_| io::Error::other(format!("the process did not start: {}", pid.trim())))
     }
 }
 
-/// The process that a `fork` or `refork` step leaves behind: the hidden verb `__sleeper` calls this with
-/// the words after it. The last one is the time of its end, in milliseconds of the Unix clock.
-pub fn sleeper(args: &[String]) -> i32 {
-    let has = |word: &str| args.iter().any(|arg| arg == word);
+/// Runs the hidden subcommand `__sleeper`, the process that a `fork` or `refork` step leaves
+/// behind. The last argument is the Unix time of its end, in milliseconds.
+pub(crate) fn run_sleeper(args: &[String]) -> i32 {
+    let has = |flag: &str| args.iter().any(|arg| arg == flag);
     let Some(end) = args
         .last()
         .and_then(|end| end.parse().ok())
@@ -81,9 +83,9 @@ pub fn sleeper(args: &[String]) -> i32 {
         return 2;
     };
     if has("daemon") {
-        return i32::from(again(args, "daemon", Stdio::inherit()).is_err());
+        return i32::from(respawn(args, "daemon", Stdio::inherit()).is_err());
     }
-    // It fails only for the leader of a group, which a fresh child is not.
+    // `setsid` fails only for a group leader, which a new child is not.
     if (has("setsid") || has("chain")) && setsid().is_err() {
         return 1;
     }
@@ -92,21 +94,21 @@ pub fn sleeper(args: &[String]) -> i32 {
     {
         return 1;
     }
-    // Only the first of a chain has somebody who listens.
+    // Only the first process of a chain has a reader.
     let _ = writeln!(io::stderr(), "{}", getpid());
     if !has("chain") {
         std::thread::sleep(end.saturating_sub(now()));
         return 0;
     }
-    std::thread::sleep(HOP);
+    std::thread::sleep(CHAIN_STEP);
     if now() >= end {
         return 0;
     }
-    i32::from(again(args, "", Stdio::null()).is_err())
+    i32::from(respawn(args, "", Stdio::null()).is_err())
 }
 
-/// Starts this program once more, without one of its words.
-fn again(args: &[String], without: &str, stderr: Stdio) -> io::Result<Child> {
+/// Starts this program again, without one of its arguments.
+fn respawn(args: &[String], without: &str, stderr: Stdio) -> io::Result<Child> {
     let args = args.iter().filter(|arg| *arg != without);
     Command::new(std::env::current_exe()?)
         .arg("__sleeper")
@@ -116,7 +118,7 @@ fn again(args: &[String], without: &str, stderr: Stdio) -> io::Result<Child> {
         .spawn()
 }
 
-/// Wall time, because a chain hands its end on from process to process.
+/// Returns the wall-clock time: the processes of a chain share the time of their end.
 fn now() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

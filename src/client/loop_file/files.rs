@@ -1,56 +1,57 @@
-//! The sheet on disk: in a directory where anybody may have put anything under its name.
+//! Reads and writes the loop file on disk. Anything may exist under its name: a symbolic link, a
+//! FIFO, a huge file.
 
-use super::Sheet;
-use crate::os::regular;
+use super::LoopFile;
+use crate::os::regular_file;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// A prompt is at most a few megabytes; a larger file is something else.
-const SHEET_MAX: u64 = 32 << 20;
+/// The largest loop file. A prompt has at most a few megabytes, so a larger file is something else.
+const FILE_MAX: u64 = 32 << 20;
 
-/// What lies where the sheet should.
+/// The result of loading a loop file.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Loaded {
-    /// Nothing.
-    None,
-    /// A sheet.
-    Some(Sheet),
-    /// Something else; what is wrong with it.
-    Broken(String),
+pub enum LoadedLoopFile {
+    /// There is no file.
+    Missing,
+    /// The file is valid.
+    Valid(LoopFile),
+    /// The file is invalid, with the reason.
+    Invalid(String),
 }
 
-/// Reads the sheet.
-pub fn load(workspace: &Path) -> Loaded {
-    let (bytes, more) = match regular::read(&Sheet::path(workspace), SHEET_MAX, false) {
+/// Loads the loop file of a workspace.
+pub fn load(workspace: &Path) -> LoadedLoopFile {
+    let (bytes, more) = match regular_file::read(&LoopFile::path(workspace), FILE_MAX, false) {
         Ok(read) => read,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Loaded::None;
+            return LoadedLoopFile::Missing;
         }
         Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-            return Loaded::Broken("it is a link".into());
+            return LoadedLoopFile::Invalid("it is a symbolic link".into());
         }
-        Err(error) => return Loaded::Broken(error.to_string()),
+        Err(error) => return LoadedLoopFile::Invalid(error.to_string()),
     };
     if more {
-        return Loaded::Broken(format!("it is larger than {} MiB", SHEET_MAX >> 20));
+        return LoadedLoopFile::Invalid(format!("it is larger than {} MiB", FILE_MAX >> 20));
     }
     match std::str::from_utf8(&bytes)
         .map_err(|_| "it is not UTF-8 text".into())
-        .and_then(Sheet::read)
+        .and_then(LoopFile::parse)
     {
-        Ok(sheet) => Loaded::Some(sheet),
-        Err(wrong) => Loaded::Broken(wrong),
+        Ok(file) => LoadedLoopFile::Valid(file),
+        Err(reason) => LoadedLoopFile::Invalid(reason),
     }
 }
 
-/// Writes the sheet, all of it at once; one that says the same already is left alone.
-pub fn save(workspace: &Path, sheet: &Sheet) -> io::Result<()> {
-    let path = Sheet::path(workspace);
-    let text = sheet.text();
-    if regular::read(&path, SHEET_MAX, false).is_ok_and(|(bytes, _)| bytes == text.as_bytes()) {
+/// Replaces the loop file atomically, unless it already has this content.
+pub fn save(workspace: &Path, file: &LoopFile) -> io::Result<()> {
+    let path = LoopFile::path(workspace);
+    let text = file.to_text();
+    if regular_file::read(&path, FILE_MAX, false).is_ok_and(|(bytes, _)| bytes == text.as_bytes()) {
         return Ok(());
     }
     let dir = path.parent().unwrap_or(workspace);
@@ -64,22 +65,22 @@ pub fn save(workspace: &Path, sheet: &Sheet) -> io::Result<()> {
         file.write_all(text.as_bytes())?;
         fs::rename(&draft, &path)
     };
-    let done = match write() {
-        // Left by a process of the same number, which cannot live any more.
+    let result = match write() {
+        // Left by a process with the same ID, which cannot be running any more.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             fs::remove_file(&draft).and_then(|()| write())
         }
         other => other,
     };
-    if done.is_err() {
+    if result.is_err() {
         let _ = fs::remove_file(&draft);
     }
-    done
+    result
 }
 
-/// Takes the sheet away, if it is there.
+/// Removes the loop file if it exists.
 pub fn remove(workspace: &Path) -> io::Result<()> {
-    match fs::remove_file(Sheet::path(workspace)) {
+    match fs::remove_file(LoopFile::path(workspace)) {
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Err(error)
         }
@@ -87,9 +88,10 @@ pub fn remove(workspace: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a broken sheet another name, and says which: nothing is lost, and nothing stands in the way.
-pub fn set_aside(workspace: &Path) -> io::Result<PathBuf> {
-    let path = Sheet::path(workspace);
+/// Renames an invalid loop file, so that nothing is lost and a new one can be written. Returns the
+/// new path.
+pub fn move_aside(workspace: &Path) -> io::Result<PathBuf> {
+    let path = LoopFile::path(workspace);
     for number in 1_u32.. {
         let number = if number == 1 {
             String::new()
@@ -105,9 +107,10 @@ pub fn set_aside(workspace: &Path) -> io::Result<PathBuf> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
+/// Renames a file without replacing another.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not every file system can; that nothing is there at this moment has to do.
+        // Not every file system supports this flag. Checking first is the best that is left.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match fs::symlink_metadata(to) {
             Ok(_) => Err(ErrorKind::AlreadyExists.into()),
             Err(_) => fs::rename(from, to),

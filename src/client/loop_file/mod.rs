@@ -1,19 +1,21 @@
-//! The sheet that tells people of the loop in a session: `.claude/ralph-loop.local.md`, front matter and prompt.
+//! The loop file, `.claude/ralph-loop.local.md`: shows the state of a session's loop to people, as
+//! front matter and prompt.
 //!
-//! Whoever deletes it cancels the loop. Another plugin writes the same file with fewer fields and without escapes;
-//! its sheets are read as it meant them.
+//! Deleting it cancels the loop. The original plugin writes the same file with fewer fields and
+//! without escapes; its files are read as it means them.
 
 mod files;
 
-pub use files::{Loaded, load, remove, save, set_aside};
+pub use files::{LoadedLoopFile, load, move_aside, remove, save};
 
+use super::quote_short;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The line before and after the front matter.
 const FENCE: &str = "---";
 
-/// The fields; people and other programs may add theirs.
+/// The known fields. People and other programs may add more.
 const KEYS: [&str; 7] = [
     "active",
     "iteration",
@@ -24,41 +26,41 @@ const KEYS: [&str; 7] = [
     "loop",
 ];
 
-/// What stands on the sheet.
+/// The content of a loop file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sheet {
-    /// Whether the loop goes on.
+pub struct LoopFile {
+    /// Whether the loop continues.
     pub active: bool,
-    /// Which iteration is under way.
+    /// The current iteration.
     pub iteration: u32,
-    /// The limit; 0 is none.
+    /// The iteration limit; 0 for unlimited.
     pub max_iterations: u32,
-    /// The claim asked of the agent.
+    /// The promise that the agent has to make.
     pub promise: Option<String>,
-    /// When it began, in RFC 3339.
+    /// The start time, in RFC 3339 format.
     pub started_at: String,
-    /// Whose loop it is.
+    /// The ID of the session that the loop belongs to.
     pub session: Option<String>,
-    /// What the loop is called.
+    /// The name of the loop.
     pub name: Option<String>,
-    /// The work.
+    /// The task.
     pub prompt: String,
 }
 
-impl Sheet {
-    /// Where it lies.
+impl LoopFile {
+    /// Returns the path of a workspace's loop file.
     pub fn path(workspace: &Path) -> PathBuf {
         workspace.join(".claude").join("ralph-loop.local.md")
     }
 
-    /// What a sheet's text says, or what is wrong with it.
-    pub fn read(text: &str) -> Result<Self, String> {
+    /// Parses the text of a loop file.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let (first, rest) = line_of(text);
+        let (first, rest) = split_line(text);
         if first.trim_end() != FENCE {
-            return Err(format!("it does not begin with a line {FENCE}"));
+            return Err(format!("it does not start with a {FENCE} line"));
         }
-        let (front, body) = Front::read(rest)?;
+        let (front, body) = FrontMatter::parse(rest)?;
         let prompt = if first.ends_with('\r') {
             body.replace("\r\n", "\n")
         } else {
@@ -67,23 +69,26 @@ impl Sheet {
         let prompt = prompt.strip_prefix('\n').unwrap_or(&prompt);
         let prompt = prompt.strip_suffix('\n').unwrap_or(prompt);
         if prompt.trim().is_empty() {
-            return Err("it has no prompt behind the front matter".into());
+            return Err("there is no prompt after the front matter".into());
         }
         Ok(Self {
-            active: front.switch("active")?,
-            iteration: front.count("iteration")?,
-            max_iterations: front.count("max_iterations")?,
-            promise: front.words("completion_promise")?,
-            started_at: front.words("started_at")?.unwrap_or_default(),
-            session: front.words("session_id")?,
-            name: front.words("loop")?,
+            active: front.bool("active")?,
+            iteration: front.number("iteration")?,
+            max_iterations: front.number("max_iterations")?,
+            promise: front.text("completion_promise")?,
+            started_at: front.text("started_at")?.unwrap_or_default(),
+            session: front.text("session_id")?,
+            name: front.text("loop")?,
             prompt: prompt.to_owned(),
         })
     }
 
-    /// Its text.
-    pub fn text(&self) -> String {
-        let words = |words: &Option<String>| words.as_deref().map_or_else(|| "null".into(), quoted);
+    /// Returns the text of the file.
+    pub fn to_text(&self) -> String {
+        let optional = |text: &Option<String>| match text {
+            Some(text) => quote(text),
+            None => "null".into(),
+        };
         let Self {
             active,
             iteration,
@@ -94,37 +99,38 @@ impl Sheet {
         format!(
             "{FENCE}\nactive: {active}\niteration: {iteration}\nmax_iterations: {max_iterations}\n\
              completion_promise: {}\nstarted_at: {}\nsession_id: {}\nloop: {}\n{FENCE}\n\n{prompt}\n",
-            words(&self.promise),
-            quoted(&self.started_at),
-            words(&self.session),
-            words(&self.name),
+            optional(&self.promise),
+            quote(&self.started_at),
+            optional(&self.session),
+            optional(&self.name),
         )
     }
 }
 
-/// In quotes, as JSON and YAML have it.
-fn quoted(text: &str) -> String {
+/// Quotes a text in a way that JSON and YAML share.
+fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The first line without its `\n`, and what follows.
-fn line_of(text: &str) -> (&str, &str) {
+/// Splits off the first line, without its newline.
+fn split_line(text: &str) -> (&str, &str) {
     text.split_once('\n').unwrap_or((text, ""))
 }
 
 /// The fields between the fences.
-struct Front<'a> {
+struct FrontMatter<'a> {
     fields: BTreeMap<&'a str, &'a str>,
-    /// Whether the texts in it are escaped: the other plugin knows neither these fields nor escapes.
+    /// Whether ralph wrote the file, so that texts in it are escaped. The original plugin writes
+    /// neither escapes nor the fields that only ralph has.
     is_ours: bool,
 }
 
-impl<'a> Front<'a> {
-    /// The fields, and what stands behind the fence.
-    fn read(mut text: &'a str) -> Result<(Self, &'a str), String> {
+impl<'a> FrontMatter<'a> {
+    /// Parses the text after the first fence. Also returns the text after the second one.
+    fn parse(mut text: &'a str) -> Result<(Self, &'a str), String> {
         let mut fields = BTreeMap::new();
         while !text.is_empty() {
-            let (line, rest) = line_of(text);
+            let (line, rest) = split_line(text);
             text = rest;
             if line.trim_end() == FENCE {
                 let is_ours = fields.contains_key("session_id") || fields.contains_key("loop");
@@ -134,59 +140,50 @@ impl<'a> Front<'a> {
                 continue;
             };
             if KEYS.contains(&key) && fields.insert(key, value.trim()).is_some() {
-                return Err(format!("its front matter has `{key}` twice"));
+                return Err(format!("`{key}` occurs twice in the front matter"));
             }
         }
-        Err(format!(
-            "its front matter has no end: there is no second line {FENCE}"
-        ))
+        Err(format!("there is no {FENCE} line after the front matter"))
     }
 
-    fn switch(&self, key: &str) -> Result<bool, String> {
+    fn bool(&self, key: &str) -> Result<bool, String> {
         match self.fields.get(key).copied() {
-            // The other plugin does not look at it either.
+            // The original plugin does not check this field, so a missing one means true.
             None | Some("true") => Ok(true),
             Some("false") => Ok(false),
             Some(other) => Err(format!(
-                "`{key}` must be true or false, and is {}",
-                brief(other)
+                "`{key}` must be true or false, not {}",
+                quote_short(other)
             )),
         }
     }
 
-    fn count(&self, key: &str) -> Result<u32, String> {
+    fn number(&self, key: &str) -> Result<u32, String> {
         let value = self
             .fields
             .get(key)
-            .ok_or_else(|| format!("it has no `{key}`"))?;
-        let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-        let number = value.parse().ok().filter(|_| digits);
-        let what = if digits {
-            "is too big a number:"
-        } else {
-            "must be a whole number, and is"
-        };
-        number.ok_or_else(|| format!("`{key}` {what} {}", brief(value)))
+            .ok_or_else(|| format!("`{key}` is missing"))?;
+        let is_digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_digits {
+            return Err(format!(
+                "`{key}` must be a whole number, not {}",
+                quote_short(value)
+            ));
+        }
+        value
+            .parse()
+            .map_err(|_| format!("`{key}` is too large: {}", quote_short(value)))
     }
 
-    fn words(&self, key: &str) -> Result<Option<String>, String> {
+    fn text(&self, key: &str) -> Result<Option<String>, String> {
         let value = self.fields.get(key).copied().unwrap_or("null");
         let between = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
-        let words = if self.is_ours && value.starts_with('"') {
-            serde_json::from_str(value).map_err(|_| {
-                format!(
-                    "`{key}` must be one text in quotes, and is {}",
-                    brief(value)
-                )
-            })?
+        let text = if self.is_ours && value.starts_with('"') {
+            serde_json::from_str(value)
+                .map_err(|_| format!("`{key}` must be a quoted text, not {}", quote_short(value)))?
         } else if value.starts_with('"') {
             between('"')
-                .ok_or_else(|| {
-                    format!(
-                        "`{key}` begins with a quote and has no closing one: {}",
-                        brief(value)
-                    )
-                })?
+                .ok_or_else(|| format!("`{key}` has no closing quote: {}", quote_short(value)))?
                 .to_owned()
         } else if let Some(inner) = between('\'') {
             inner.replace("''", "'")
@@ -195,15 +192,8 @@ impl<'a> Front<'a> {
         } else {
             value.to_owned()
         };
-        Ok(Some(words).filter(|words| !words.trim().is_empty()))
+        Ok(Some(text).filter(|text| !text.trim().is_empty()))
     }
-}
-
-/// A value of any length in one line.
-fn brief(value: &str) -> String {
-    let short: String = value.chars().take(60).collect();
-    let more = if short.len() < value.len() { "…" } else { "" };
-    format!("{short:?}{more}")
 }
 
 #[cfg(test)]

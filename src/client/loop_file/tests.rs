@@ -1,11 +1,11 @@
-//! Which sheets are read, how ours are written, and what happens to a broken one.
+//! Which loop files are valid, how they are written, and what happens to invalid ones.
 
 use super::*;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-fn sheet() -> Sheet {
-    Sheet {
+fn file() -> LoopFile {
+    LoopFile {
         active: true,
         iteration: 3,
         max_iterations: 20,
@@ -17,8 +17,8 @@ fn sheet() -> Sheet {
     }
 }
 
-/// A sheet as the other plugin writes it, with these lines in place of its own.
-fn foreign(changes: &[(&str, &str)]) -> String {
+/// A file as the original plugin writes it, with some lines replaced.
+fn original(changes: &[(&str, &str)]) -> String {
     let lines = [
         "---",
         "active: true",
@@ -42,23 +42,23 @@ fn foreign(changes: &[(&str, &str)]) -> String {
 }
 
 fn promise(line: &str) -> Option<String> {
-    Sheet::read(&foreign(&[("completion_promise: null", line)]))
+    LoopFile::parse(&original(&[("completion_promise: null", line)]))
         .unwrap()
         .promise
 }
 
 #[test]
-fn ours_is_plain_to_read() {
+fn a_file_is_written_as_documented() {
     let text = "---\nactive: true\niteration: 3\nmax_iterations: 20\ncompletion_promise: \"ALL \\\"DONE\\\" \\\\o/\"\n\
                 started_at: \"2026-01-02T03:04:05Z\"\nsession_id: \"0b1b93a5-6c35\"\nloop: \"claude-6c35\"\n---\n\n\
                 Build a\n---\ntodo API\n";
-    assert_eq!(sheet().text(), text);
-    assert_eq!(Sheet::read(text), Ok(sheet()));
+    assert_eq!(file().to_text(), text);
+    assert_eq!(LoopFile::parse(text), Ok(file()));
 }
 
 #[test]
-fn a_sheet_of_the_other_plugin_is_read_as_it_was_meant() {
-    let read = Sheet::read(&foreign(&[])).unwrap();
+fn a_file_of_the_original_plugin_is_parsed_as_it_means_it() {
+    let read = LoopFile::parse(&original(&[])).unwrap();
     assert_eq!(
         (read.active, read.iteration, read.max_iterations),
         (true, 1, 0)
@@ -96,9 +96,9 @@ fn a_sheet_of_the_other_plugin_is_read_as_it_was_meant() {
 }
 
 #[test]
-fn editors_may_have_had_their_way() {
-    let text = foreign(&[("Build it", "Build\n\n---\nit")]);
-    let expected = Sheet::read(&text).unwrap();
+fn harmless_edits_do_not_invalidate_a_file() {
+    let text = original(&[("Build it", "Build\n\n---\nit")]);
+    let expected = LoopFile::parse(&text).unwrap();
     assert_eq!(expected.prompt, "Build\n\n---\nit");
     for edited in [
         text.replace('\n', "\r\n"),
@@ -113,92 +113,93 @@ fn editors_may_have_had_their_way() {
         text.replace("active: true\n", ""),
         text.replace("iteration: 1", "iteration:   1  "),
     ] {
-        assert_eq!(Sheet::read(&edited).as_ref(), Ok(&expected), "{edited:?}");
+        assert_eq!(
+            LoopFile::parse(&edited).as_ref(),
+            Ok(&expected),
+            "{edited:?}"
+        );
     }
     assert!(
-        !Sheet::read(&text.replace("active: true", "active: false"))
+        !LoopFile::parse(&text.replace("active: true", "active: false"))
             .unwrap()
             .active
     );
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_files_are_rejected_with_a_reason() {
     let long = format!("iteration: {}", "9".repeat(500));
-    for (text, wrong) in [
-        (String::new(), "it does not begin with a line ---"),
-        ("Build it".into(), "it does not begin with a line ---"),
+    for (text, reason) in [
+        (String::new(), "it does not start with a --- line"),
+        ("Build it".into(), "it does not start with a --- line"),
         (
             "---\niteration: 1\n".into(),
-            "its front matter has no end: there is no second line ---",
+            "there is no --- line after the front matter",
+        ),
+        ("---".into(), "there is no --- line after the front matter"),
+        (
+            original(&[("Build it", " \t")]),
+            "there is no prompt after the front matter",
         ),
         (
-            "---".into(),
-            "its front matter has no end: there is no second line ---",
+            original(&[("iteration: 1", "iteration: abc")]),
+            "`iteration` must be a whole number, not \"abc\"",
         ),
         (
-            foreign(&[("Build it", " \t")]),
-            "it has no prompt behind the front matter",
+            original(&[("iteration: 1", "iteration: ")]),
+            "`iteration` must be a whole number, not \"\"",
         ),
         (
-            foreign(&[("iteration: 1", "iteration: abc")]),
-            "`iteration` must be a whole number, and is \"abc\"",
+            original(&[("iteration: 1", "iteration: -1")]),
+            "`iteration` must be a whole number, not \"-1\"",
         ),
         (
-            foreign(&[("iteration: 1", "iteration: ")]),
-            "`iteration` must be a whole number, and is \"\"",
+            original(&[("iteration: 1", "iteration: 4294967296")]),
+            "`iteration` is too large: \"4294967296\"",
         ),
         (
-            foreign(&[("iteration: 1", "iteration: -1")]),
-            "`iteration` must be a whole number, and is \"-1\"",
+            original(&[("iteration: 1", "x: 1")]),
+            "`iteration` is missing",
         ),
         (
-            foreign(&[("iteration: 1", "iteration: 4294967296")]),
-            "`iteration` is too big a number: \"4294967296\"",
+            original(&[("max_iterations: 0", "")]),
+            "`max_iterations` is missing",
         ),
         (
-            foreign(&[("iteration: 1", "x: 1")]),
-            "it has no `iteration`",
+            original(&[("max_iterations: 0", "max_iterations: 1.5")]),
+            "`max_iterations` must be a whole number, not \"1.5\"",
         ),
         (
-            foreign(&[("max_iterations: 0", "")]),
-            "it has no `max_iterations`",
+            original(&[("active: true", "active: yes")]),
+            "`active` must be true or false, not \"yes\"",
         ),
         (
-            foreign(&[("max_iterations: 0", "max_iterations: 1.5")]),
-            "`max_iterations` must be a whole number, and is \"1.5\"",
+            original(&[("active: true", "iteration: 7")]),
+            "`iteration` occurs twice in the front matter",
         ),
         (
-            foreign(&[("active: true", "active: yes")]),
-            "`active` must be true or false, and is \"yes\"",
-        ),
-        (
-            foreign(&[("active: true", "iteration: 7")]),
-            "its front matter has `iteration` twice",
-        ),
-        (
-            foreign(&[(
+            original(&[(
                 "completion_promise: null",
                 "completion_promise: \"two\nlines\"",
             )]),
-            "`completion_promise` begins with a quote and has no closing one: \"\\\"two\"",
+            "`completion_promise` has no closing quote: \"\\\"two\"",
         ),
         (
-            foreign(&[("active: true", "loop: \"bad \\escape\"")]),
-            "`loop` must be one text in quotes, and is \"\\\"bad \\\\escape\\\"\"",
+            original(&[("active: true", "loop: \"bad \\escape\"")]),
+            "`loop` must be a quoted text, not \"\\\"bad \\\\escape\\\"\"",
         ),
     ] {
-        assert_eq!(Sheet::read(&text), Err(wrong.to_owned()), "{text:?}");
+        assert_eq!(LoopFile::parse(&text), Err(reason.to_owned()), "{text:?}");
     }
     assert!(
-        Sheet::read(&foreign(&[("iteration: 1", &long)]))
+        LoopFile::parse(&original(&[("iteration: 1", &long)]))
             .unwrap_err()
             .len()
             < 150
     );
 }
 
-/// A text from a seed, of pieces that matter here and any others.
+/// A random text, made of pieces that matter to the parser and of others.
 fn random(random: &mut fastrand::Rng) -> String {
     const PIECES: [&str; 14] = [
         "---",
@@ -224,38 +225,38 @@ fn random(random: &mut fastrand::Rng) -> String {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_files_are_parsed_again() {
     let seed = fastrand::u64(..);
     let mut rng = fastrand::Rng::with_seed(seed);
     for _ in 0..20_000 {
-        let words =
-            |rng: &mut fastrand::Rng| Some(random(rng)).filter(|words| !words.trim().is_empty());
-        let sheet = Sheet {
+        let text =
+            |rng: &mut fastrand::Rng| Some(random(rng)).filter(|text| !text.trim().is_empty());
+        let file = LoopFile {
             active: rng.bool(),
             iteration: rng.u32(..),
             max_iterations: rng.u32(..),
-            promise: words(&mut rng),
-            started_at: words(&mut rng).unwrap_or_default(),
-            session: words(&mut rng),
-            name: words(&mut rng),
-            prompt: words(&mut rng).unwrap_or_else(|| "x".into()),
+            promise: text(&mut rng),
+            started_at: text(&mut rng).unwrap_or_default(),
+            session: text(&mut rng),
+            name: text(&mut rng),
+            prompt: text(&mut rng).unwrap_or_else(|| "x".into()),
         };
         assert_eq!(
-            Sheet::read(&sheet.text()),
-            Ok(sheet.clone()),
+            LoopFile::parse(&file.to_text()),
+            Ok(file.clone()),
             "{seed}: {:?}",
-            sheet.text()
+            file.to_text()
         );
     }
 }
 
 #[test]
-fn whatever_is_read_can_be_written() {
+fn parsed_files_can_be_written_again() {
     let seed = fastrand::u64(..);
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut read = 0;
     for _ in 0..20_000 {
-        let mut text = foreign(&[
+        let mut text = original(&[
             ("Build it", &random(&mut rng)),
             ("active: true", &random(&mut rng)),
         ]);
@@ -265,28 +266,32 @@ fn whatever_is_read_can_be_written() {
                 text.insert_str(at, &random(&mut rng));
             }
         }
-        if let Ok(sheet) = Sheet::read(&text) {
+        if let Ok(file) = LoopFile::parse(&text) {
             read += 1;
-            assert_eq!(Sheet::read(&sheet.text()), Ok(sheet), "{seed}: {text:?}");
+            assert_eq!(
+                LoopFile::parse(&file.to_text()),
+                Ok(file),
+                "{seed}: {text:?}"
+            );
         }
     }
     assert!(read > 100, "{read}");
 }
 
 #[test]
-fn a_sheet_is_saved_whole_and_only_if_it_changed() {
-    let place = tempfile::tempdir().unwrap();
-    let (dir, mut sheet) = (place.path(), sheet());
-    assert_eq!(load(dir), Loaded::None);
+fn a_file_is_saved_atomically_and_only_if_it_changed() {
+    let temp = tempfile::tempdir().unwrap();
+    let (dir, mut file) = (temp.path(), file());
+    assert_eq!(load(dir), LoadedLoopFile::Missing);
     remove(dir).unwrap();
-    save(dir, &sheet).unwrap();
-    assert_eq!(load(dir), Loaded::Some(sheet.clone()));
-    let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(Sheet::path(dir)).unwrap());
-    // Held open, so that its number is not given to another.
-    let (_held, first) = (fs::File::open(Sheet::path(dir)).unwrap(), inode());
-    save(dir, &sheet).unwrap();
+    save(dir, &file).unwrap();
+    assert_eq!(load(dir), LoadedLoopFile::Valid(file.clone()));
+    let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(LoopFile::path(dir)).unwrap());
+    // Kept open, so that its inode number is not reused.
+    let (_open, first) = (fs::File::open(LoopFile::path(dir)).unwrap(), inode());
+    save(dir, &file).unwrap();
     assert_eq!(inode(), first);
-    sheet.iteration += 1;
+    file.iteration += 1;
     fs::write(
         dir.join(format!(
             ".claude/.ralph-loop.local.{}.new",
@@ -295,39 +300,39 @@ fn a_sheet_is_saved_whole_and_only_if_it_changed() {
         "stale",
     )
     .unwrap();
-    save(dir, &sheet).unwrap();
+    save(dir, &file).unwrap();
     assert_ne!(inode(), first);
-    assert_eq!(load(dir), Loaded::Some(sheet));
+    assert_eq!(load(dir), LoadedLoopFile::Valid(file));
     assert_eq!(
         fs::read_dir(dir.join(".claude")).unwrap().count(),
         1,
         "no draft is left"
     );
     remove(dir).unwrap();
-    assert_eq!(load(dir), Loaded::None);
+    assert_eq!(load(dir), LoadedLoopFile::Missing);
 }
 
 #[test]
-fn what_is_no_sheet_is_broken_and_set_aside() {
-    let place = tempfile::tempdir().unwrap();
-    let dir = place.path();
-    let path = Sheet::path(dir);
+fn invalid_files_are_reported_and_moved_aside() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let path = LoopFile::path(dir);
     let broken = || match load(dir) {
-        Loaded::Broken(wrong) => wrong,
+        LoadedLoopFile::Invalid(reason) => reason,
         other => panic!("{other:?}"),
     };
     fs::create_dir(dir.join(".claude")).unwrap();
     fs::write(&path, b"---\n\xff").unwrap();
     assert_eq!(broken(), "it is not UTF-8 text");
     assert_eq!(
-        set_aside(dir).unwrap(),
+        move_aside(dir).unwrap(),
         dir.join(".claude/ralph-loop.local.broken.md")
     );
-    assert_eq!(load(dir), Loaded::None);
+    assert_eq!(load(dir), LoadedLoopFile::Missing);
     symlink("/dev/zero", &path).unwrap();
-    assert_eq!(broken(), "it is a link");
+    assert_eq!(broken(), "it is a symbolic link");
     assert_eq!(
-        set_aside(dir).unwrap(),
+        move_aside(dir).unwrap(),
         dir.join(".claude/ralph-loop.local.broken.2.md")
     );
     assert!(
@@ -337,17 +342,17 @@ fn what_is_no_sheet_is_broken_and_set_aside() {
             .unwrap()
             .success()
     );
-    assert_eq!(broken(), "it is not a regular file");
+    assert_eq!(broken(), "not a regular file");
     assert_eq!(
-        set_aside(dir).unwrap(),
+        move_aside(dir).unwrap(),
         dir.join(".claude/ralph-loop.local.broken.3.md")
     );
     fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
     assert_eq!(broken(), "it is larger than 32 MiB");
-    save(dir, &sheet()).unwrap();
-    assert_eq!(load(dir), Loaded::Some(sheet()));
+    save(dir, &file()).unwrap();
+    assert_eq!(load(dir), LoadedLoopFile::Valid(file()));
     remove(dir).unwrap();
-    assert!(set_aside(dir).is_err());
+    assert!(move_aside(dir).is_err());
     assert_eq!(
         fs::read(dir.join(".claude/ralph-loop.local.broken.md")).unwrap(),
         b"---\n\xff"

@@ -1,52 +1,53 @@
-//! What a person typed behind a slash in a session: which command, and which words of it are flags.
+//! Parses the slash commands that a user types in a session.
 //!
-//! No shell ever sees these words. Quotes, dollars, backticks and line ends are text; quotes matter in three places
-//! only: around a flag's value, around words that hold no flags, and around a whole prompt.
+//! No shell is involved: dollars, backticks and line ends are text. Quotes matter in three places
+//! only: around a flag's value, around text that contains no flags, and around the whole prompt.
 
-mod tokens;
+mod cursor;
 
+use super::quote_short;
 use crate::engine::signals;
-use tokens::{Text, heal, other_side, quoted, unquoted_whole};
+use cursor::{ArgCursor, close_gap, closing_quote, parse_quoted, strip_outer_quotes};
 
-/// What is asked for.
+/// A slash command of ralph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Begin a loop in this session.
+pub enum SlashCommand {
+    /// `/ralph-loop`: start a loop in this session, or show help.
     Loop,
-    /// End it.
+    /// `/cancel-ralph`: cancel the loop of this session.
     Cancel,
-    /// Explain it.
+    /// `/ralph-help`: show help.
     Help,
 }
 
-/// What a loop command means.
+/// What the arguments of `/ralph-loop` ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// Explain it.
+pub enum LoopCommand {
+    /// Show help.
     Help,
-    /// Begin a loop.
-    Loop(Errand),
+    /// Start a loop.
+    Start(LoopArgs),
 }
 
-/// The loop that is asked for.
+/// The arguments of `/ralph-loop`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Errand {
-    /// The work.
+pub struct LoopArgs {
+    /// The task.
     pub prompt: String,
-    /// The limit: none if nothing was said, 0 if there is to be none.
+    /// The iteration limit: `None` if not given, 0 for unlimited.
     pub max_iterations: Option<u32>,
-    /// The claim asked of the agent, white space folded.
+    /// The promise that the agent has to make, with white space folded.
     pub promise: Option<String>,
-    /// The commands that prove the work.
+    /// The check commands.
     pub checks: Vec<String>,
 }
 
-/// What is wrong with the words, and what would be right.
+/// Why the arguments are invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
-    /// What is wrong, naming the flag and what was given.
+pub struct ArgError {
+    /// What is wrong, with the flag and the value.
     pub error: String,
-    /// What to do, a line each.
+    /// How to fix it; one line each.
     pub hint: Vec<String>,
 }
 
@@ -56,67 +57,67 @@ const CHECK: &str = "--check";
 const HELP: &str = "--help";
 const FLAGS: [&str; 4] = [ITERATIONS, PROMISE, CHECK, HELP];
 
-/// A longer word is nobody's slip of the fingers.
-const SLIP_MAX: usize = 40;
+/// Longer names are never taken for a misspelled flag.
+const MISSPELLING_MAX: usize = 40;
 
-/// The command that a prompt begins with, and all that stands behind it.
-pub fn command(prompt: &str) -> Option<(Command, &str)> {
+/// Parses the command at the start of a prompt. Also returns the rest of the prompt.
+pub fn parse_command(prompt: &str) -> Option<(SlashCommand, &str)> {
     let text = prompt.trim_start();
     let (word, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
     let name = word.strip_prefix(['/', '$'])?;
     let name = ["ralph:", "prompts:"]
         .iter()
-        .find_map(|space| name.strip_prefix(space))
+        .find_map(|namespace| name.strip_prefix(namespace))
         .unwrap_or(name);
     let command = match name {
-        "ralph-loop" => Command::Loop,
-        "cancel-ralph" => Command::Cancel,
-        "ralph-help" => Command::Help,
+        "ralph-loop" => SlashCommand::Loop,
+        "cancel-ralph" => SlashCommand::Cancel,
+        "ralph-help" => SlashCommand::Help,
         _ => return None,
     };
     Some((command, rest))
 }
 
-/// What the words behind a loop command mean.
-pub fn parse(arguments: &str) -> Result<Asked, Wrong> {
-    let mut text = Text::of(arguments);
-    let mut errand = Errand::default();
+/// Parses the arguments of `/ralph-loop`.
+pub fn parse_loop_args(arguments: &str) -> Result<LoopCommand, ArgError> {
+    let mut cursor = ArgCursor::new(arguments);
+    let mut args = LoopArgs::default();
     let mut prompt = String::new();
     loop {
-        prompt.push_str(text.space());
-        let word = text.word();
+        prompt.push_str(cursor.space());
+        let word = cursor.word();
         if word.is_empty() {
             break;
         }
-        match meaning(word)? {
-            Meaning::Prompt => {
+        match classify(word)? {
+            ArgKind::Prompt => {
                 prompt.push_str(word);
                 continue;
             }
-            Meaning::Help => return Ok(Asked::Help),
-            Meaning::EndOfFlags => {}
-            Meaning::Iterations => iterations(&mut errand, &mut text, word)?,
-            Meaning::Promise => promise(&mut errand, &mut text, word)?,
-            Meaning::Check => check(&mut errand, &mut text, word)?,
+            ArgKind::Help => return Ok(LoopCommand::Help),
+            ArgKind::EndOfFlags => {}
+            ArgKind::Iterations => parse_iterations(&mut args, &mut cursor, word)?,
+            ArgKind::Promise => parse_promise(&mut args, &mut cursor, word)?,
+            ArgKind::Check => parse_check(&mut args, &mut cursor, word)?,
         }
-        heal(&mut prompt, &mut text);
+        close_gap(&mut prompt, &mut cursor);
         if word == "--" {
-            prompt.push_str(text.rest());
+            prompt.push_str(cursor.rest());
             break;
         }
     }
     let prompt = prompt.trim();
-    errand.prompt = unquoted_whole(prompt).unwrap_or_else(|| prompt.to_owned());
-    if errand.prompt.is_empty() {
+    args.prompt = strip_outer_quotes(prompt).unwrap_or_else(|| prompt.to_owned());
+    if args.prompt.is_empty() {
         Err(no_prompt())
     } else {
-        Ok(Asked::Loop(errand))
+        Ok(LoopCommand::Start(args))
     }
 }
 
 // ---------------------------------------------------------------- flags
 
-enum Meaning {
+enum ArgKind {
     Prompt,
     Help,
     EndOfFlags,
@@ -125,22 +126,21 @@ enum Meaning {
     Check,
 }
 
-fn meaning(word: &str) -> Result<Meaning, Wrong> {
+fn classify(word: &str) -> Result<ArgKind, ArgError> {
     Ok(match word {
-        "--" => Meaning::EndOfFlags,
-        "-h" | HELP => Meaning::Help,
-        ITERATIONS => Meaning::Iterations,
-        PROMISE => Meaning::Promise,
-        CHECK => Meaning::Check,
-        _ => match near_miss(word) {
-            None => Meaning::Prompt,
+        "--" => ArgKind::EndOfFlags,
+        "-h" | HELP => ArgKind::Help,
+        ITERATIONS => ArgKind::Iterations,
+        PROMISE => ArgKind::Promise,
+        CHECK => ArgKind::Check,
+        _ => match misspelled_flag(word) {
+            None => ArgKind::Prompt,
             Some((typed, flag)) => {
-                return wrong(
-                    format!("{typed} is no flag of /ralph-loop; {flag} is"),
+                return fail(
+                    format!("/ralph-loop has no flag {typed}; did you mean {flag}?"),
                     [
-                        format!("if that was meant: {}", example(flag)),
-                        "if it is part of the prompt: put the prompt in quotes, or -- before it"
-                            .into(),
+                        format!("for example: {}", example(flag)),
+                        "if it is part of the prompt, quote the prompt or put -- before it".into(),
                     ],
                 );
             }
@@ -148,26 +148,27 @@ fn meaning(word: &str) -> Result<Meaning, Wrong> {
     })
 }
 
-/// The flag that a word was probably meant to be, and what was typed of it. Anything else in dashes is text.
-fn near_miss(word: &str) -> Option<(&str, &'static str)> {
-    // One dash too many or too few, or one that an editor made longer.
+/// Returns what the user typed and the flag that was probably meant. Any other word that starts
+/// with dashes is part of the prompt.
+fn misspelled_flag(word: &str) -> Option<(&str, &'static str)> {
+    // A dash too many or too few, or a dash that an editor replaced with a longer one.
     let bare = word.trim_start_matches(['-', '–', '—', '−']);
     let dashes = &word[..word.len() - bare.len()];
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let name = &bare[..bare.find(|c| !is_name(c)).unwrap_or(bare.len())];
-    if dashes.is_empty() || name.is_empty() || name.len() > SLIP_MAX {
+    if dashes.is_empty() || name.is_empty() || name.len() > MISSPELLING_MAX {
         return None;
     }
-    let typed = letters(name);
-    let is_meant = |(flag, slips): &(&str, usize)| {
+    let typed = normalize(name);
+    let is_meant = |(flag, distance): &(&str, usize)| {
         let is_near = || {
-            typed.len().abs_diff(flag.len()) <= *slips
-                && strsim::osa_distance(&typed, flag) <= *slips
+            typed.len().abs_diff(flag.len()) <= *distance
+                && strsim::osa_distance(&typed, flag) <= *distance
         };
-        let is_begun = || typed.len() >= 7 && flag.starts_with(&typed);
-        typed == *flag || dashes == "--" && (is_near() || is_begun())
+        let is_prefix = || typed.len() >= 7 && flag.starts_with(&typed);
+        typed == *flag || dashes == "--" && (is_near() || is_prefix())
     };
-    // Where there is no session, the promise goes by a shorter name.
+    // The flag of `ralph run` is called `--promise`.
     let known = [
         ("maxiterations", 2),
         ("completionpromise", 2),
@@ -179,8 +180,8 @@ fn near_miss(word: &str) -> Option<(&str, &'static str)> {
     Some((&word[..dashes.len() + name.len()], flag))
 }
 
-/// A name without what people get wrong: case, dashes, and a number that hangs on.
-fn letters(name: &str) -> String {
+/// Removes what people often get wrong in a flag: case, dashes, and a number attached to it.
+fn normalize(name: &str) -> String {
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
     name.chars()
         .filter(char::is_ascii_alphanumeric)
@@ -188,155 +189,161 @@ fn letters(name: &str) -> String {
         .collect()
 }
 
-/// The value of a flag that was just read; none if there is none.
-fn value(text: &mut Text<'_>, flag: &str) -> Result<Option<String>, Wrong> {
-    let joined = text.rest().starts_with('=');
-    if joined {
-        text.take(1);
+/// Parses the value after a flag; `None` if there is none.
+fn parse_value(cursor: &mut ArgCursor<'_>, flag: &str) -> Result<Option<String>, ArgError> {
+    let is_joined = cursor.rest().starts_with('=');
+    if is_joined {
+        cursor.take(1);
     } else {
-        text.space();
+        cursor.space();
     }
-    let rest = text.rest();
+    let rest = cursor.rest();
     let Some(quote) = rest
         .chars()
         .next()
         .filter(|c| matches!(c, '\'' | '"' | '“' | '‘'))
     else {
-        let next = text.clone().word();
-        let is_flag = !joined && (next == "--" || FLAGS.contains(&next));
-        let bare = if is_flag { "" } else { text.bare() };
-        return Ok((!bare.is_empty()).then(|| bare.to_owned()));
+        let next = cursor.clone().word();
+        let is_flag = !is_joined && (next == "--" || FLAGS.contains(&next));
+        let value = if is_flag { "" } else { cursor.bare_word() };
+        return Ok((!value.is_empty()).then(|| value.to_owned()));
     };
-    let Some((inner, length)) = quoted(rest, quote) else {
-        let close = other_side(quote);
-        return wrong(
+    let Some((value, len)) = parse_quoted(rest, quote) else {
+        let close = closing_quote(quote);
+        return fail(
             format!(
-                "{flag} has a value that begins with {quote} and has no closing {close}: {}",
-                brief(rest)
+                "the value of {flag} starts with {quote} but has no closing {close}: {}",
+                quote_short(rest)
             ),
             [
-                format!("close it, with white space or nothing behind the {close}"),
+                format!("put the closing {close} before white space or at the end"),
                 format!("for example: {}", example(flag)),
             ],
         );
     };
-    text.take(length);
-    Ok(Some(inner))
+    cursor.take(len);
+    Ok(Some(value))
 }
 
-fn iterations(errand: &mut Errand, text: &mut Text<'_>, flag: &str) -> Result<(), Wrong> {
-    let examples = || {
-        ["10", "50", "0   (unlimited)"]
-            .map(|number| format!("valid: {flag} {number}"))
-            .into_iter()
-            .collect()
-    };
-    let fail = |error: String| {
-        Err(Wrong {
+fn parse_iterations(
+    args: &mut LoopArgs,
+    cursor: &mut ArgCursor<'_>,
+    flag: &str,
+) -> Result<(), ArgError> {
+    let invalid = |error: String| {
+        let examples = ["10", "50", "0   (unlimited)"];
+        fail(
             error,
-            hint: examples(),
-        })
+            examples.map(|number| format!("for example: {flag} {number}")),
+        )
     };
-    let Some(given) = value(text, flag)? else {
-        return fail(format!(
-            "{flag} needs a number, and there is none behind it"
-        ));
+    let Some(given) = parse_value(cursor, flag)? else {
+        return invalid(format!("{flag} needs a number after it"));
     };
     if given.is_empty() || !given.bytes().all(|byte| byte.is_ascii_digit()) {
-        let given = brief(&given);
-        return fail(format!(
-            "{flag} must be a whole number from 0 up, not a decimal, negative or text: {given}"
-        ));
+        let given = quote_short(&given);
+        return invalid(format!("{flag} must be a whole number, 0 or more: {given}"));
     }
     let Ok(number) = given.parse() else {
-        return fail(format!(
-            "{flag} is too big: {}; the most is {}",
-            brief(&given),
+        return invalid(format!(
+            "{flag} is too large: {}; the maximum is {}",
+            quote_short(&given),
             u32::MAX
         ));
     };
-    match errand.max_iterations.replace(number) {
-        Some(before) => twice(flag, &before.to_string(), &number.to_string()),
+    match args.max_iterations.replace(number) {
+        Some(earlier) => given_twice(flag, &earlier.to_string(), &number.to_string()),
         None => Ok(()),
     }
 }
 
-fn promise(errand: &mut Errand, text: &mut Text<'_>, flag: &str) -> Result<(), Wrong> {
-    let given = worded(
-        text,
+fn parse_promise(
+    args: &mut LoopArgs,
+    cursor: &mut ArgCursor<'_>,
+    flag: &str,
+) -> Result<(), ArgError> {
+    let given = parse_text(
+        cursor,
         flag,
         &["'DONE'", "'TASK COMPLETE'", "'All tests passing'"],
     )?;
-    let words = signals::fold(&given);
-    let said = signals::read(
-        &format!("<promise>{words}</promise>"),
-        std::slice::from_ref(&words),
+    let promise = signals::fold_whitespace(&given);
+    let signals = signals::read(
+        &format!("<promise>{promise}</promise>"),
+        std::slice::from_ref(&promise),
     );
-    if !said.promised {
-        return wrong(
+    if !signals.promised {
+        return fail(
             format!(
-                "{flag} has a tag in it that no message of the agent could ever match: {}",
-                brief(&given)
+                "{flag} contains a tag that no message of the agent could match: {}",
+                quote_short(&given)
             ),
             [
-                "give the words alone; ralph asks the agent to put them into <promise> and </promise>".into(),
+                "give only the text; ralph tells the agent to put it in <promise> tags".into(),
                 format!("for example: {}", example(flag)),
             ],
         );
     }
-    match errand.promise.replace(words.clone()) {
-        Some(before) => twice(flag, &brief(&before), &brief(&words)),
+    match args.promise.replace(promise.clone()) {
+        Some(earlier) => given_twice(flag, &quote_short(&earlier), &quote_short(&promise)),
         None => Ok(()),
     }
 }
 
-fn check(errand: &mut Errand, text: &mut Text<'_>, flag: &str) -> Result<(), Wrong> {
-    errand.checks.push(worded(
-        text,
+fn parse_check(
+    args: &mut LoopArgs,
+    cursor: &mut ArgCursor<'_>,
+    flag: &str,
+) -> Result<(), ArgError> {
+    args.checks.push(parse_text(
+        cursor,
         flag,
         &["'cargo test'", "\"npm test\"", "./check.sh"],
     )?);
     Ok(())
 }
 
-/// The value of a flag that takes words.
-fn worded(text: &mut Text<'_>, flag: &str, examples: &[&str]) -> Result<String, Wrong> {
-    let given = value(text, flag)?;
-    let error = match given {
-        Some(words) if !words.trim().is_empty() => return Ok(words),
-        Some(blank) => format!("{flag} needs words, and these are empty: {}", brief(&blank)),
-        None => format!("{flag} needs words, and there are none behind it"),
+/// Parses the value of a flag that takes text.
+fn parse_text(
+    cursor: &mut ArgCursor<'_>,
+    flag: &str,
+    examples: &[&str],
+) -> Result<String, ArgError> {
+    let error = match parse_value(cursor, flag)? {
+        Some(text) if !text.trim().is_empty() => return Ok(text),
+        Some(blank) => format!("{flag} must not be empty: {}", quote_short(&blank)),
+        None => format!("{flag} needs a text after it"),
     };
     let hint = examples
         .iter()
-        .map(|words| format!("valid: {flag} {words}"));
-    Err(Wrong {
+        .map(|text| format!("for example: {flag} {text}"));
+    Err(ArgError {
         error,
         hint: hint
-            .chain(["several words must be in quotes".into()])
+            .chain(["quote a text that contains spaces".into()])
             .collect(),
     })
 }
 
-// ---------------------------------------------------------------- refusals
+// ---------------------------------------------------------------- errors
 
-fn wrong<T>(error: String, hint: impl Into<Vec<String>>) -> Result<T, Wrong> {
-    Err(Wrong {
+fn fail<T>(error: String, hint: impl Into<Vec<String>>) -> Result<T, ArgError> {
+    Err(ArgError {
         error,
         hint: hint.into(),
     })
 }
 
-fn twice<T>(flag: &str, before: &str, now: &str) -> Result<T, Wrong> {
-    wrong(
-        format!("{flag} is given twice: {before}, then {now}"),
+fn given_twice<T>(flag: &str, first: &str, second: &str) -> Result<T, ArgError> {
+    fail(
+        format!("{flag} is given twice: {first}, then {second}"),
         [format!("give it once: {}", example(flag))],
     )
 }
 
-fn no_prompt() -> Wrong {
-    Wrong {
-        error: "there is no prompt: /ralph-loop needs to be told the work".into(),
+fn no_prompt() -> ArgError {
+    ArgError {
+        error: "no prompt: tell /ralph-loop what to do".into(),
         hint: vec![
             "for example: /ralph-loop Build a REST API for todos".into(),
             format!("for example: /ralph-loop Fix the auth bug {ITERATIONS} 20"),
@@ -354,13 +361,6 @@ fn example(flag: &str) -> String {
         _ => "",
     };
     format!("{flag}{value}")
-}
-
-/// Words of any length in one line, in quotes where that shows what they are.
-fn brief(text: &str) -> String {
-    let short: String = text.chars().take(60).collect();
-    let more = if short.len() < text.len() { "…" } else { "" };
-    format!("{short:?}{more}")
 }
 
 #[cfg(test)]

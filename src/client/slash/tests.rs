@@ -1,41 +1,47 @@
-//! Which typed words are flags, which are text, and which are refused.
+//! Which arguments are flags, which are part of the prompt, and which are rejected.
 
 use super::*;
 use std::time::Duration;
 
-fn errand(arguments: &str) -> Errand {
-    match parse(arguments) {
-        Ok(Asked::Loop(errand)) => errand,
+fn args(arguments: &str) -> LoopArgs {
+    match parse_loop_args(arguments) {
+        Ok(LoopCommand::Start(args)) => args,
         other => panic!("{arguments:?}: {other:?}"),
     }
 }
 
 fn prompt(arguments: &str) -> String {
-    errand(arguments).prompt
+    args(arguments).prompt
 }
 
-fn refused(arguments: &str) -> Wrong {
-    match parse(arguments) {
-        Err(wrong) => wrong,
-        other => panic!("{arguments:?} must be refused: {other:?}"),
+fn rejected(arguments: &str) -> ArgError {
+    match parse_loop_args(arguments) {
+        Err(error) => error,
+        other => panic!("{arguments:?} must be rejected: {other:?}"),
     }
 }
 
 #[test]
-fn a_command_is_the_first_whole_word() {
+fn a_command_is_recognized_only_as_the_first_whole_word() {
     let table = [
-        ("/ralph-loop", Some((Command::Loop, ""))),
-        ("/ralph-loop Build it", Some((Command::Loop, " Build it"))),
+        ("/ralph-loop", Some((SlashCommand::Loop, ""))),
+        (
+            "/ralph-loop Build it",
+            Some((SlashCommand::Loop, " Build it")),
+        ),
         (
             "  \n/ralph:ralph-loop\nBuild\nit ",
-            Some((Command::Loop, "\nBuild\nit ")),
+            Some((SlashCommand::Loop, "\nBuild\nit ")),
         ),
-        ("$ralph-loop x", Some((Command::Loop, " x"))),
-        ("/prompts:ralph-loop x", Some((Command::Loop, " x"))),
-        ("/cancel-ralph", Some((Command::Cancel, ""))),
-        ("/ralph:cancel-ralph now", Some((Command::Cancel, " now"))),
-        ("/ralph-help", Some((Command::Help, ""))),
-        ("/ralph:ralph-help", Some((Command::Help, ""))),
+        ("$ralph-loop x", Some((SlashCommand::Loop, " x"))),
+        ("/prompts:ralph-loop x", Some((SlashCommand::Loop, " x"))),
+        ("/cancel-ralph", Some((SlashCommand::Cancel, ""))),
+        (
+            "/ralph:cancel-ralph now",
+            Some((SlashCommand::Cancel, " now")),
+        ),
+        ("/ralph-help", Some((SlashCommand::Help, ""))),
+        ("/ralph:ralph-help", Some((SlashCommand::Help, ""))),
         ("/ralph-loops x", None),
         ("/ralph-loop-x", None),
         ("ralph-loop x", None),
@@ -47,13 +53,13 @@ fn a_command_is_the_first_whole_word() {
         ("", None),
     ];
     for (typed, meant) in table {
-        assert_eq!(command(typed), meant, "{typed:?}");
+        assert_eq!(parse_command(typed), meant, "{typed:?}");
     }
 }
 
 #[test]
-fn flags_may_stand_anywhere_and_be_joined() {
-    let all = Errand {
+fn flags_are_parsed_anywhere_and_with_an_equals_sign() {
+    let all = LoopArgs {
         prompt: "Build a todo API".into(),
         max_iterations: Some(20),
         promise: Some("ALL DONE".into()),
@@ -66,49 +72,49 @@ fn flags_may_stand_anywhere_and_be_joined() {
         "\"Build a todo API\" --completion-promise “ALL DONE” --max-iterations \"20\" --check ‘cargo test’ --check ./lint",
         "--completion-promise 'ALL DONE' --check 'cargo test' --check ./lint --max-iterations 20 -- Build a todo API",
     ] {
-        assert_eq!(errand(typed), all, "{typed}");
+        assert_eq!(args(typed), all, "{typed}");
     }
-    assert_eq!(errand("x").max_iterations, None);
-    assert_eq!(errand("x --max-iterations 0").max_iterations, Some(0));
+    assert_eq!(args("x").max_iterations, None);
+    assert_eq!(args("x --max-iterations 0").max_iterations, Some(0));
     assert_eq!(
-        errand("x --completion-promise don't").promise.as_deref(),
+        args("x --completion-promise don't").promise.as_deref(),
         Some("don't")
     );
     assert_eq!(
-        errand("x --completion-promise=--check").promise.as_deref(),
+        args("x --completion-promise=--check").promise.as_deref(),
         Some("--check")
     );
     assert_eq!(
-        errand("x --completion-promise a=b").promise.as_deref(),
+        args("x --completion-promise a=b").promise.as_deref(),
         Some("a=b")
     );
     assert_eq!(
-        errand("x --completion-promise null").promise.as_deref(),
+        args("x --completion-promise null").promise.as_deref(),
         Some("null")
     );
     assert_eq!(
-        errand("x --completion-promise '5 > 3 & a < b'")
+        args("x --completion-promise '5 > 3 & a < b'")
             .promise
             .as_deref(),
         Some("5 > 3 & a < b")
     );
     assert_eq!(
-        errand(r#"x --check "test \"$(cat a)\" = b""#).checks,
+        args(r#"x --check "test \"$(cat a)\" = b""#).checks,
         [r#"test "$(cat a)" = b"#]
     );
     assert_eq!(
-        errand(r#"x --check "grep 'a\\.b' C:\\""#).checks,
+        args(r#"x --check "grep 'a\\.b' C:\\""#).checks,
         [r"grep 'a\\.b' C:\"]
     );
     assert_eq!(
-        errand(r"x --check 'printf \'").checks,
+        args(r"x --check 'printf \'").checks,
         [r"printf \"],
         "no escapes in single quotes"
     );
 }
 
 #[test]
-fn everything_else_is_text() {
+fn everything_else_is_part_of_the_prompt() {
     for same in [
         "say \"hi\" and $(id) `id` ${HOME} && rm -rf * | tee > x; it's done\\n",
         "don't stop, 'tis early; the dogs' bowl",
@@ -143,7 +149,7 @@ fn everything_else_is_text() {
 }
 
 #[test]
-fn a_flag_leaves_no_gap() {
+fn a_flag_leaves_no_gap_in_the_prompt() {
     for (typed, left) in [
         ("a --check x b", "a b"),
         ("a  --check x  b", "a  b"),
@@ -161,9 +167,9 @@ fn a_flag_leaves_no_gap() {
 }
 
 #[test]
-fn help_is_asked_for_by_either_name() {
+fn help_has_a_short_and_a_long_flag() {
     for typed in ["-h", "--help", "x --help", "--max-iterations 3 -h y"] {
-        assert_eq!(parse(typed), Ok(Asked::Help), "{typed}");
+        assert_eq!(parse_loop_args(typed), Ok(LoopCommand::Help), "{typed}");
     }
     assert_eq!(
         prompt("explain \"--help\" and -help-me"),
@@ -172,13 +178,13 @@ fn help_is_asked_for_by_either_name() {
 }
 
 #[test]
-fn each_refusal_names_the_flag_and_what_was_given() {
-    for (typed, error) in [
-        ("", "there is no prompt"),
-        (" \n ", "there is no prompt"),
-        ("--max-iterations 3", "there is no prompt"),
-        ("\"\"", "there is no prompt"),
-        ("--", "there is no prompt"),
+fn each_error_names_the_flag_and_the_value() {
+    for (typed, message) in [
+        ("", "no prompt"),
+        (" \n ", "no prompt"),
+        ("--max-iterations 3", "no prompt"),
+        ("\"\"", "no prompt"),
+        ("--", "no prompt"),
         ("x --max-iterations", "--max-iterations needs a number"),
         ("x --max-iterations=", "--max-iterations needs a number"),
         (
@@ -194,22 +200,25 @@ fn each_refusal_names_the_flag_and_what_was_given() {
         ("x --max-iterations ٣", "\"٣\""),
         (
             "x --max-iterations 4294967296",
-            "too big: \"4294967296\"; the most is 4294967295",
+            "too large: \"4294967296\"; the maximum is 4294967295",
         ),
         (
             "x --max-iterations 3 --max-iterations 4",
             "--max-iterations is given twice: 3, then 4",
         ),
-        ("x --completion-promise", "--completion-promise needs words"),
+        (
+            "x --completion-promise",
+            "--completion-promise needs a text",
+        ),
         (
             "x --completion-promise --max-iterations 3",
-            "--completion-promise needs words, and there are none",
+            "--completion-promise needs a text after it",
         ),
         (
             "x --completion-promise ''",
-            "--completion-promise needs words, and these are empty: \"\"",
+            "--completion-promise must not be empty: \"\"",
         ),
-        ("x --completion-promise ' \n'", "these are empty"),
+        ("x --completion-promise ' \n'", "must not be empty"),
         ("x --completion-promise 'a b", "no closing ': \"'a b\""),
         ("x --completion-promise \"a b\".", "no closing \""),
         (
@@ -221,19 +230,19 @@ fn each_refusal_names_the_flag_and_what_was_given() {
             "x --completion-promise a --completion-promise b",
             "twice: \"a\", then \"b\"",
         ),
-        ("x --check", "--check needs words"),
-        ("x --check '' ", "--check needs words"),
-        ("x --check 'a", "--check has a value that begins with '"),
+        ("x --check", "--check needs a text"),
+        ("x --check '' ", "--check must not be empty"),
+        ("x --check 'a", "the value of --check starts with '"),
     ] {
-        let wrong = refused(typed);
-        assert!(wrong.error.contains(error), "{typed:?}: {}", wrong.error);
+        let error = rejected(typed);
+        assert!(error.error.contains(message), "{typed:?}: {}", error.error);
         assert!(
-            !wrong.hint.is_empty() && wrong.hint.iter().all(|line| !line.contains('\n')),
+            !error.hint.is_empty() && error.hint.iter().all(|line| !line.contains('\n')),
             "{typed:?}"
         );
     }
     assert!(
-        refused(&format!("x --max-iterations {}", "9".repeat(1000)))
+        rejected(&format!("x --max-iterations {}", "9".repeat(1000)))
             .error
             .len()
             < 200
@@ -241,7 +250,7 @@ fn each_refusal_names_the_flag_and_what_was_given() {
 }
 
 #[test]
-fn a_near_miss_names_the_flag_that_was_meant() {
+fn a_misspelled_flag_is_an_error_that_names_the_right_one() {
     for (typed, flag) in [
         ("--max-iteration 3", ITERATIONS),
         ("--max_iterations 3", ITERATIONS),
@@ -264,21 +273,23 @@ fn a_near_miss_names_the_flag_that_was_meant() {
         ("--Check x", CHECK),
         ("--HELP", HELP),
     ] {
-        let wrong = refused(&format!("Build it {typed}"));
+        let error = rejected(&format!("Build it {typed}"));
         assert!(
-            wrong.error.ends_with(&format!("; {flag} is")),
+            error.error.ends_with(&format!("; did you mean {flag}?")),
             "{typed}: {}",
-            wrong.error
+            error.error
         );
         let meant = typed
             .split_at(typed.find([' ', '=', ':', ',']).unwrap_or(typed.len()))
             .0;
         assert!(
-            wrong.error.starts_with(&format!("{meant} is no flag")),
+            error
+                .error
+                .starts_with(&format!("/ralph-loop has no flag {meant};")),
             "{typed}: {}",
-            wrong.error
+            error.error
         );
-        assert!(wrong.hint[1].contains("quotes"), "{wrong:?}");
+        assert!(error.hint[1].contains("quote"), "{error:?}");
     }
     for text in [
         "--checkout",
@@ -296,7 +307,7 @@ fn a_near_miss_names_the_flag_that_was_meant() {
     }
 }
 
-/// Words from a seed, out of pieces that matter to the parser.
+/// Random arguments, made of pieces that matter to the parser.
 fn random(random: &mut fastrand::Rng) -> String {
     const PIECES: [&str; 24] = [
         "--max-iterations",
@@ -330,28 +341,25 @@ fn random(random: &mut fastrand::Rng) -> String {
 }
 
 #[test]
-fn no_flag_stays_in_the_prompt_but_in_quotes_or_after_two_dashes() {
+fn flags_stay_in_the_prompt_only_in_quotes_or_after_two_dashes() {
     let seed = fastrand::u64(..);
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut loops = 0;
     for _ in 0..20_000 {
         let typed = random(&mut rng);
-        let Ok(Asked::Loop(errand)) = parse(&typed) else {
+        let Ok(LoopCommand::Start(args)) = parse_loop_args(&typed) else {
             continue;
         };
         loops += 1;
         assert!(
-            !errand.prompt.trim().is_empty() && errand.prompt.len() <= typed.len(),
+            !args.prompt.trim().is_empty() && args.prompt.len() <= typed.len(),
             "{seed}: {typed:?}"
         );
-        assert!(
-            errand
-                .promise
-                .as_deref()
-                .is_none_or(|words| words == signals::fold(words) && !words.is_empty())
-        );
+        assert!(args.promise.as_deref().is_none_or(|promise| promise
+            == signals::fold_whitespace(promise)
+            && !promise.is_empty()));
         if !typed.contains(['\'', '"']) && !typed.split_whitespace().any(|word| word == "--") {
-            let left = errand
+            let left = args
                 .prompt
                 .split_whitespace()
                 .find(|word| FLAGS.contains(word) || *word == "-h");
@@ -362,7 +370,7 @@ fn no_flag_stays_in_the_prompt_but_in_quotes_or_after_two_dashes() {
 }
 
 #[test]
-fn text_without_dashes_and_quotes_comes_back_as_it_was() {
+fn text_without_dashes_and_quotes_is_unchanged() {
     let seed = fastrand::u64(..);
     let mut rng = fastrand::Rng::with_seed(seed);
     for _ in 0..20_000 {
@@ -382,20 +390,20 @@ fn text_without_dashes_and_quotes_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_megabyte_is_read_at_once() {
+fn a_megabyte_is_parsed_quickly() {
     for piece in ["'a ", "\"a\\\" ", "--word ", "--check x "] {
         let text = format!("x {}", piece.repeat((1 << 20) / piece.len()));
-        let begun = worked();
-        let _ = parse(&text);
-        let took = worked().saturating_sub(begun);
+        let start = cpu_time();
+        let _ = parse_loop_args(&text);
+        let took = cpu_time().saturating_sub(start);
         assert!(took < Duration::from_secs(20), "{piece:?}: {took:?}");
     }
 }
 
-/// How long this thread has had a core: what a busy machine adds is no fault of the parser. Nothing where that is not
-/// told.
-fn worked() -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let ns = told.split(' ').next().and_then(|ns| ns.parse().ok());
+/// Returns the CPU time of this thread, so that a busy machine does not fail the test; 0 if
+/// unknown.
+fn cpu_time() -> Duration {
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let ns = schedstat.split(' ').next().and_then(|ns| ns.parse().ok());
     Duration::from_nanos(ns.unwrap_or(0))
 }

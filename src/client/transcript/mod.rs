@@ -1,14 +1,15 @@
-//! What a client writes down of a session, read from its end: the agent's last words, and whether it used a tool.
+//! Reads session transcripts from their end: the agent's last message, whether it used a tool, and
+//! errors of the model's service.
 //!
-//! A transcript grows without bound, and only its end matters. The client may write a message a moment after it told
-//! of it, so whoever asks for the last words waits for them.
+//! Transcripts grow without bound, and only their end matters. A client may write a message shortly
+//! after it runs the hook, so reading the last message waits for it.
 
 mod reverse_lines;
 
 use super::json;
-use crate::os::regular;
+use crate::os::regular_file;
 use memchr::memmem;
-use reverse_lines::Backwards;
+use reverse_lines::ReverseLines;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -17,110 +18,124 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Where the last words are not so near the end, there are none.
-const WORDS_WITHIN: u64 = 64 << 20;
-/// A tool that was used longer ago than this is not looked for.
+/// How much of the transcript's end is searched for the last message.
+const MESSAGE_WITHIN: u64 = 64 << 20;
+/// How much of the transcript's end is searched for tool uses and errors.
 const TOOLS_WITHIN: u64 = 16 << 20;
-/// How long until the next look.
-const PAUSE: Duration = Duration::from_millis(10);
+/// How long to wait before reading again.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The text of the agent's last message, waited for if it has not arrived; none if it has no text.
-pub fn last_words(path: &Path, patience: Duration) -> Result<Option<String>, String> {
-    let deadline = Instant::now() + patience;
-    let mut looked_at = None;
+/// Returns the text of the agent's last message; `None` if there is none within the timeout.
+pub fn last_message(path: &Path, timeout: Duration) -> Result<Option<String>, String> {
+    let deadline = Instant::now() + timeout;
+    let mut last_len = None;
     loop {
-        let heard = words_at_end(path, &mut looked_at);
-        if let Ok(Some(words)) = heard {
-            return Ok(Some(words));
+        let result = message_at_end(path, &mut last_len);
+        if let Ok(Some(text)) = result {
+            return Ok(Some(text));
         }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return heard.map_err(|error| {
+            return result.map_err(|error| {
                 format!("cannot read the transcript {}: {error}", path.display())
             });
         }
-        std::thread::sleep(PAUSE.min(left));
+        std::thread::sleep(POLL_INTERVAL.min(left));
     }
 }
 
-/// Whether the agent itself used a tool since it was asked to go on; none if that cannot be told.
-pub fn used_tools(path: &Path) -> Option<bool> {
-    let (file, length) = open(path).ok()?;
-    let floor = length.saturating_sub(TOOLS_WITHIN);
-    let mut lines = Backwards::new(&file, floor, length).ok()?;
+/// Returns whether the agent itself, not a subagent, has used a tool since its last prompt; `None`
+/// if that is unknown.
+pub fn used_tool(path: &Path) -> Option<bool> {
+    let (file, len) = open(path).ok()?;
+    let start = len.saturating_sub(TOOLS_WITHIN);
+    let mut lines = ReverseLines::new(&file, start, len).ok()?;
     while let Some(line) = lines.next().ok()? {
-        match read(line) {
-            Line::Agent(said) if said.uses_tool => return Some(true),
-            Line::Result => return Some(true),
-            Line::Other => return Some(false),
-            Line::Agent(_) | Line::Error(_) | Line::Noise => {}
+        match parse(line) {
+            TranscriptEntry::Assistant(part) if part.uses_tool => return Some(true),
+            TranscriptEntry::ToolResult => return Some(true),
+            TranscriptEntry::Prompt => return Some(false),
+            TranscriptEntry::Assistant(_)
+            | TranscriptEntry::ApiError(_)
+            | TranscriptEntry::Ignored => {}
         }
     }
-    (floor == 0).then_some(false)
+    (start == 0).then_some(false)
 }
 
-/// What the client wrote in the agent's place because the model's service failed, if that is the last word there.
+/// Returns the error that the client recorded in place of an agent's message, if that is the last
+/// entry of the conversation.
 pub fn service_error(path: &Path) -> Option<String> {
-    let (file, length) = open(path).ok()?;
-    let mut lines = Backwards::new(&file, length.saturating_sub(TOOLS_WITHIN), length).ok()?;
+    let (file, len) = open(path).ok()?;
+    let mut lines = ReverseLines::new(&file, len.saturating_sub(TOOLS_WITHIN), len).ok()?;
     while let Some(line) = lines.next().ok()? {
-        match read(line) {
-            Line::Error(said) => return Some(said.texts.join("\n")),
-            Line::Agent(_) | Line::Result | Line::Other => return None,
-            Line::Noise => {}
+        match parse(line) {
+            TranscriptEntry::ApiError(part) => return Some(part.texts.join("\n")),
+            TranscriptEntry::Assistant(_)
+            | TranscriptEntry::ToolResult
+            | TranscriptEntry::Prompt => return None,
+            TranscriptEntry::Ignored => {}
         }
     }
     None
 }
 
 fn open(path: &Path) -> io::Result<(File, u64)> {
-    let file = regular::open(path, true)?;
-    let length = file.metadata()?.len();
-    Ok((file, length))
+    let file = regular_file::open(path, true)?;
+    let len = file.metadata()?.len();
+    Ok((file, len))
 }
 
-/// The last words, if they are there; a file of a length that was looked at before is not read again.
-fn words_at_end(path: &Path, looked_at: &mut Option<u64>) -> io::Result<Option<String>> {
-    let (file, length) = open(path)?;
-    if looked_at.replace(length) == Some(length) {
+/// Returns the last message if it is complete. A file whose length has not changed since the last
+/// call is not read again.
+fn message_at_end(path: &Path, last_len: &mut Option<u64>) -> io::Result<Option<String>> {
+    let (file, len) = open(path)?;
+    if last_len.replace(len) == Some(len) {
         return Ok(None);
     }
-    let mut lines = Backwards::new(&file, length.saturating_sub(WORDS_WITHIN), length)?;
-    if lines.torn > 0 {
+    let mut lines = ReverseLines::new(&file, len.saturating_sub(MESSAGE_WITHIN), len)?;
+    if lines.unterminated > 0 {
         return Ok(None);
     }
-    let mut message: Option<Said> = None;
+    let mut message: Option<AssistantPart> = None;
     while let Some(line) = lines.next()? {
-        match (read(line), &mut message) {
-            (Line::Agent(said), _) if said.uses_tool => break,
-            (Line::Agent(said), None) => message = Some(said),
-            // A message is several lines, one for each of its parts.
-            (Line::Agent(said), Some(last)) if said.id.is_some() && said.id == last.id => {
-                last.texts.splice(0..0, said.texts);
+        match (parse(line), &mut message) {
+            (TranscriptEntry::Assistant(part), _) if part.uses_tool => break,
+            (TranscriptEntry::Assistant(part), None) => message = Some(part),
+            // Each part of a message is a line of its own.
+            (TranscriptEntry::Assistant(part), Some(last))
+                if part.id.is_some() && part.id == last.id =>
+            {
+                last.texts.splice(0..0, part.texts);
             }
-            (Line::Agent(_) | Line::Result | Line::Other, _) => break,
-            (Line::Error(_) | Line::Noise, _) => {}
+            (
+                TranscriptEntry::Assistant(_)
+                | TranscriptEntry::ToolResult
+                | TranscriptEntry::Prompt,
+                _,
+            ) => break,
+            (TranscriptEntry::ApiError(_) | TranscriptEntry::Ignored, _) => {}
         }
     }
-    let words = message.map(|message| message.texts.join("\n"));
-    Ok(words.filter(|words| !words.trim().is_empty()))
+    let text = message.map(|message| message.texts.join("\n"));
+    Ok(text.filter(|text| !text.trim().is_empty()))
 }
 
-/// What a line is to the conversation of a person and the agent itself.
-enum Line {
+/// The role of a line in the conversation between the user and the agent itself.
+enum TranscriptEntry {
     /// A part of a message of the agent.
-    Agent(Said),
-    /// What the client says in the agent's place, because the model's service failed.
-    Error(Said),
-    /// What a tool came to: the agent's answer is yet to come.
-    Result,
-    /// A prompt, or a word of a hook: likewise.
-    Other,
-    /// No part of it.
-    Noise,
+    Assistant(AssistantPart),
+    /// An error that the client recorded in place of a message.
+    ApiError(AssistantPart),
+    /// The result of a tool. The agent's answer follows.
+    ToolResult,
+    /// A prompt or the feedback of a hook. The agent's answer follows.
+    Prompt,
+    /// Not part of the conversation.
+    Ignored,
 }
 
-struct Said {
+struct AssistantPart {
     id: Option<String>,
     texts: Vec<String>,
     uses_tool: bool,
@@ -128,7 +143,7 @@ struct Said {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head<'a> {
+struct EntryHeader<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(default)]
@@ -140,51 +155,53 @@ struct Head<'a> {
 }
 
 #[derive(Deserialize)]
-struct Body {
-    message: Message,
+struct EntryBody {
+    message: EntryMessage,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct EntryMessage {
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
     content: Value,
 }
 
-/// Clients write these words as they stand here. Most lines have none of them, and need not be understood.
-const SPEAKERS: [&[u8]; 3] = [b"\"assistant\"", b"\"user\"", b"\"stop_hook_summary\""];
+/// Lines without any of these strings are not part of the conversation and need not be parsed.
+/// Clients write them exactly like this.
+const CONVERSATION_MARKS: [&[u8]; 3] = [b"\"assistant\"", b"\"user\"", b"\"stop_hook_summary\""];
 
-fn read(line: &[u8]) -> Line {
-    if !SPEAKERS
+fn parse(line: &[u8]) -> TranscriptEntry {
+    if !CONVERSATION_MARKS
         .iter()
-        .any(|speaker| memmem::find(line, speaker).is_some())
+        .any(|mark| memmem::find(line, mark).is_some())
     {
-        return Line::Noise;
+        return TranscriptEntry::Ignored;
     }
-    let Ok(head) = serde_json::from_slice::<Head<'_>>(line) else {
-        return Line::Noise;
+    let Ok(header) = serde_json::from_slice::<EntryHeader<'_>>(line) else {
+        return TranscriptEntry::Ignored;
     };
-    if head.is_sidechain == Some(true) {
-        return Line::Noise;
+    if header.is_sidechain == Some(true) {
+        return TranscriptEntry::Ignored;
     }
-    let is_error = head.is_api_error_message == Some(true);
-    match (&*head.kind, head.subtype.as_deref()) {
-        ("user", _) if is_result(line) => Line::Result,
-        ("user", _) | ("system", Some("stop_hook_summary")) => Line::Other,
-        ("assistant", _) => {
-            let line_of = if is_error { Line::Error } else { Line::Agent };
-            json::read::<Body>(line).map_or(Line::Noise, |body| line_of(said(body.message)))
-        }
-        _ => Line::Noise,
+    let is_error = header.is_api_error_message == Some(true);
+    match (&*header.kind, header.subtype.as_deref()) {
+        ("user", _) if is_tool_result(line) => TranscriptEntry::ToolResult,
+        ("user", _) | ("system", Some("stop_hook_summary")) => TranscriptEntry::Prompt,
+        ("assistant", _) => match json::from_slice_lossy::<EntryBody>(line) {
+            Ok(body) if is_error => TranscriptEntry::ApiError(assistant_part(body.message)),
+            Ok(body) => TranscriptEntry::Assistant(assistant_part(body.message)),
+            Err(_) => TranscriptEntry::Ignored,
+        },
+        _ => TranscriptEntry::Ignored,
     }
 }
 
-/// Whether a line that is no agent's is what a tool came to.
-fn is_result(line: &[u8]) -> bool {
-    // Of the many lines few need be understood as a whole.
+/// Returns whether a line of the type `user` is the result of a tool.
+fn is_tool_result(line: &[u8]) -> bool {
+    // Parsing is slow, and few lines contain this string.
     memmem::find(line, b"\"tool_result\"").is_some()
-        && json::read::<Body>(line).is_ok_and(|body| {
+        && json::from_slice_lossy::<EntryBody>(line).is_ok_and(|body| {
             let parts = body
                 .message
                 .content
@@ -195,26 +212,26 @@ fn is_result(line: &[u8]) -> bool {
         })
 }
 
-fn said(message: Message) -> Said {
-    let mut said = Said {
+fn assistant_part(message: EntryMessage) -> AssistantPart {
+    let mut result = AssistantPart {
         id: message.id,
         texts: Vec::new(),
         uses_tool: false,
     };
     match message.content {
-        Value::String(text) => said.texts.push(text),
+        Value::String(text) => result.texts.push(text),
         Value::Array(parts) => {
             for part in parts {
                 match (part["type"].as_str(), part["text"].as_str()) {
-                    (Some("text"), Some(text)) => said.texts.push(text.to_owned()),
-                    (Some("tool_use"), _) => said.uses_tool = true,
+                    (Some("text"), Some(text)) => result.texts.push(text.to_owned()),
+                    (Some("tool_use"), _) => result.uses_tool = true,
                     _ => {}
                 }
             }
         }
         _ => {}
     }
-    said
+    result
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Lines of a file from the last to the first, without reading more of it than they need.
+//! Iterates over the lines of a file from the last to the first, reading no more than necessary.
 
 use memchr::memrchr;
 use std::fs::File;
@@ -6,67 +6,68 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// So much is read at once, or as much again as a line is known to have.
-const BLOCK: u64 = 64 << 10;
+/// The smallest number of bytes to read at once. Long lines are read in larger blocks.
+const BLOCK_SIZE: u64 = 64 << 10;
 
-/// The lines between two places of a file.
-pub struct Backwards<'f> {
+/// The lines of a byte range of a file, in reverse order.
+pub(super) struct ReverseLines<'f> {
     file: &'f File,
-    floor: u64,
-    /// Where `buffer` begins in the file.
+    /// The start of the range.
     start: u64,
+    /// The offset of `buffer` in the file.
+    offset: u64,
     buffer: Vec<u8>,
-    /// Where in `buffer` the next line ends; none if there is no more.
+    /// The end of the next line in `buffer`; `None` after the last one.
     end: Option<usize>,
-    /// How many bytes there are behind the last line end: somebody is writing there.
-    pub torn: u64,
+    /// How many bytes follow the last newline. If there are any, a line is being written.
+    pub(super) unterminated: u64,
 }
 
-impl<'f> Backwards<'f> {
-    /// The lines from the floor, where perhaps only a piece of one begins, to the last line end before `end`.
-    pub fn new(file: &'f File, floor: u64, end: u64) -> io::Result<Self> {
+impl<'f> ReverseLines<'f> {
+    /// Returns the terminated lines between `start` and `end`. The line at `start` may be partial.
+    pub(super) fn new(file: &'f File, start: u64, end: u64) -> io::Result<Self> {
         let mut lines = Self {
             file,
-            floor,
-            start: end,
+            start,
+            offset: end,
             buffer: Vec::new(),
             end: Some(0),
-            torn: 0,
+            unterminated: 0,
         };
-        let torn = lines.step()?;
-        lines.torn = torn.map_or(0, |torn| torn.len() as u64);
+        let unterminated = lines.previous()?;
+        lines.unterminated = unterminated.map_or(0, |range| range.len() as u64);
         Ok(lines)
     }
 
-    /// The line before the one that was handed out last, without its line end.
-    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
-        Ok(self.step()?.map(|line| &self.buffer[line]))
+    /// Returns the previous line without its newline.
+    pub(super) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        Ok(self.previous()?.map(|range| &self.buffer[range]))
     }
 
-    fn step(&mut self) -> io::Result<Option<Range<usize>>> {
+    fn previous(&mut self) -> io::Result<Option<Range<usize>>> {
         while let Some(end) = self.end {
             if let Some(at) = memrchr(b'\n', &self.buffer[..end]) {
                 self.end = Some(at);
                 return Ok(Some(at + 1..end));
             }
-            if self.start == self.floor {
+            if self.offset == self.start {
                 self.end = None;
                 return Ok(Some(0..end));
             }
-            self.read_before(end)?;
+            self.read_block(end)?;
         }
         Ok(None)
     }
 
-    /// Reads what stands in the file before what is left of the buffer.
-    fn read_before(&mut self, end: usize) -> io::Result<()> {
-        let size = BLOCK.max(end as u64).min(self.start - self.floor);
-        let from = self.start - size;
+    /// Prepends the block before the first `end` bytes of the buffer, and drops the rest.
+    fn read_block(&mut self, end: usize) -> io::Result<()> {
+        let size = BLOCK_SIZE.max(end as u64).min(self.offset - self.start);
+        let offset = self.offset - size;
         let size = size as usize;
         let mut buffer = vec![0; size + end];
-        self.file.read_exact_at(&mut buffer[..size], from)?;
+        self.file.read_exact_at(&mut buffer[..size], offset)?;
         buffer[size..].copy_from_slice(&self.buffer[..end]);
-        (self.buffer, self.start, self.end) = (buffer, from, Some(size + end));
+        (self.buffer, self.offset, self.end) = (buffer, offset, Some(size + end));
         Ok(())
     }
 }
@@ -76,9 +77,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_from_the_last_to_the_first() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("lines");
+    fn lines_are_returned_from_the_last_to_the_first() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("lines");
         let mut rng = fastrand::Rng::with_seed(fastrand::u64(..));
         for round in 0..200 {
             let lengths = [
@@ -86,35 +87,35 @@ mod tests {
                 1,
                 3,
                 1000,
-                BLOCK as usize - 1,
-                BLOCK as usize,
-                3 * BLOCK as usize,
+                BLOCK_SIZE as usize - 1,
+                BLOCK_SIZE as usize,
+                3 * BLOCK_SIZE as usize,
             ];
             let line = |rng: &mut fastrand::Rng| {
                 let byte = char::from(b'a' + rng.u8(..26)).to_string();
                 byte.repeat(lengths[rng.usize(..lengths.len())])
             };
             let mut text: String = (0..rng.usize(..6)).map(|_| line(&mut rng) + "\n").collect();
-            let torn = if rng.bool() {
+            let unterminated = if rng.bool() {
                 line(&mut rng)
             } else {
                 String::new()
             };
-            text.push_str(&torn);
+            text.push_str(&unterminated);
             std::fs::write(&path, &text).unwrap();
             let file = File::open(&path).unwrap();
-            let floor = if rng.bool() {
+            let start = if rng.bool() {
                 0
             } else {
                 rng.usize(..=text.len())
             };
-            let mut lines = Backwards::new(&file, floor as u64, text.len() as u64).unwrap();
+            let mut lines = ReverseLines::new(&file, start as u64, text.len() as u64).unwrap();
             assert_eq!(
-                lines.torn as usize,
-                torn.len().min(text.len() - floor),
+                lines.unterminated as usize,
+                unterminated.len().min(text.len() - start),
                 "round {round}"
             );
-            let mut expected: Vec<_> = text[floor..].split('\n').collect();
+            let mut expected: Vec<_> = text[start..].split('\n').collect();
             expected.pop();
             while let Some(line) = lines.next().unwrap() {
                 let line = std::str::from_utf8(line).unwrap();

@@ -1,4 +1,4 @@
-//! What is read of transcripts in the shape of real ones, while they are being written and when they are huge.
+//! Transcripts in the shape of real ones: complete, partial, still being written, and huge.
 
 use super::*;
 use serde_json::json;
@@ -6,7 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// What every line of a conversation has besides.
+/// Builds a line of a conversation with the fields that every such line has.
 fn line(kind: &str, message: &Value, more: &Value) -> String {
     let mut line = json!({
         "parentUuid": "9f00bb85", "isSidechain": false, "type": kind, "message": message, "uuid": "f6ba6627",
@@ -27,7 +27,7 @@ fn user(text: &str) -> String {
     )
 }
 
-fn result() -> String {
+fn tool_result() -> String {
     let content =
         json!([{ "type": "tool_result", "tool_use_id": "t1", "content": "\"assistant\"" }]);
     line(
@@ -37,15 +37,15 @@ fn result() -> String {
     )
 }
 
-fn agent(id: &str, part: &Value) -> String {
-    agent_with(
+fn assistant(id: &str, part: &Value) -> String {
+    assistant_with(
         id,
         &json!([part]),
         &json!({ "apiBlockIndex": 0, "requestId": "req_1" }),
     )
 }
 
-fn agent_with(id: &str, content: &Value, more: &Value) -> String {
+fn assistant_with(id: &str, content: &Value, more: &Value) -> String {
     let message = json!({
         "id": id, "type": "message", "role": "assistant", "model": "m", "content": content,
         "stop_reason": "end_turn", "usage": { "input_tokens": 5, "output_tokens": 5 },
@@ -53,26 +53,26 @@ fn agent_with(id: &str, content: &Value, more: &Value) -> String {
     line("assistant", &message, more)
 }
 
-fn says(id: &str, text: &str) -> String {
-    agent(id, &json!({ "type": "text", "text": text }))
+fn message(id: &str, text: &str) -> String {
+    assistant(id, &json!({ "type": "text", "text": text }))
 }
 
-fn uses(id: &str) -> String {
-    agent(
+fn tool_use(id: &str) -> String {
+    assistant(
         id,
         &json!({ "type": "tool_use", "id": "t1", "name": "Bash", "input": { "command": "true" } }),
     )
 }
 
-fn thinks(id: &str) -> String {
-    agent(
+fn thinking(id: &str) -> String {
+    assistant(
         id,
         &json!({ "type": "thinking", "thinking": "<promise>DONE</promise>", "signature": "x" }),
     )
 }
 
-/// What a client writes in between and behind.
-fn noise() -> String {
+/// Lines that are not part of the conversation.
+fn unrelated() -> String {
     [
         json!({ "type": "last-prompt", "lastPrompt": "\"type\":\"user\"", "sessionId": "s" }),
         json!({ "parentUuid": "a", "attachment": { "type": "prompt_snapshot", "role": "assistant" },
@@ -85,13 +85,13 @@ fn noise() -> String {
     .concat()
 }
 
-struct Place(tempfile::TempDir);
+struct TranscriptFile(tempfile::TempDir);
 
-impl Place {
+impl TranscriptFile {
     fn new(text: impl AsRef<[u8]>) -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        fs::write(place.path(), text).unwrap();
-        place
+        let file = Self(tempfile::tempdir().unwrap());
+        fs::write(file.path(), text).unwrap();
+        file
     }
 
     fn path(&self) -> PathBuf {
@@ -108,248 +108,264 @@ impl Place {
     }
 }
 
-fn words(text: impl AsRef<[u8]>) -> Option<String> {
-    last_words(&Place::new(text).path(), Duration::ZERO).unwrap()
+fn last(text: impl AsRef<[u8]>) -> Option<String> {
+    last_message(&TranscriptFile::new(text).path(), Duration::ZERO).unwrap()
 }
 
 #[test]
-fn the_last_message_is_all_its_parts() {
+fn the_last_message_consists_of_all_its_parts() {
     let before = [
         user("go"),
-        uses("m1"),
-        result(),
-        says("m2", "old"),
+        tool_use("m1"),
+        tool_result(),
+        message("m2", "old"),
         user("again"),
     ]
     .concat();
-    let one = [before.clone(), says("m3", "new")].concat();
-    assert_eq!(words(&one).as_deref(), Some("new"));
+    let one = [before.clone(), message("m3", "new")].concat();
+    assert_eq!(last(&one).as_deref(), Some("new"));
     assert_eq!(
-        words([one.clone(), noise()].concat()).as_deref(),
+        last([one.clone(), unrelated()].concat()).as_deref(),
         Some("new")
     );
     let parts = [
         before.clone(),
-        thinks("m3"),
-        says("m3", "one"),
-        noise(),
-        says("m3", "two"),
-        noise(),
+        thinking("m3"),
+        message("m3", "one"),
+        unrelated(),
+        message("m3", "two"),
+        unrelated(),
     ]
     .concat();
-    assert_eq!(words(parts).as_deref(), Some("one\ntwo"));
-    // Two messages in a row: only the last counts.
+    assert_eq!(last(parts).as_deref(), Some("one\ntwo"));
+    // Of two messages in a row only the last counts.
     assert_eq!(
-        words([before.clone(), says("m3", "one"), says("m4", "two")].concat()).as_deref(),
+        last([before.clone(), message("m3", "one"), message("m4", "two")].concat()).as_deref(),
         Some("two")
     );
     let whole = json!([{ "type": "thinking", "thinking": "x" }, { "type": "text", "text": "a" },
                        { "type": "text", "text": "b" }]);
     assert_eq!(
-        words(before.clone() + &agent_with("m3", &whole, &json!({}))).as_deref(),
+        last(before.clone() + &assistant_with("m3", &whole, &json!({}))).as_deref(),
         Some("a\nb")
     );
     assert_eq!(
-        words(before.clone() + &agent_with("m3", &json!("plain"), &json!({}))).as_deref(),
+        last(before.clone() + &assistant_with("m3", &json!("plain"), &json!({}))).as_deref(),
         Some("plain")
     );
-    // A first message, and nothing before it.
+    // A message without a prompt before it.
     assert_eq!(
-        words(says("m1", "🎉 \"x\"\n")).as_deref(),
+        last(message("m1", "🎉 \"x\"\n")).as_deref(),
         Some("🎉 \"x\"\n")
     );
 }
 
 #[test]
-fn a_message_that_has_not_arrived_is_none() {
-    let before = [user("go"), says("m1", "<promise>DONE</promise>")].concat();
+fn an_incomplete_or_outdated_message_is_not_returned() {
+    let before = [user("go"), message("m1", "<promise>DONE</promise>")].concat();
     let summary = line(
         "system",
         &Value::Null,
         &json!({ "subtype": "stop_hook_summary", "preventedContinuation": false }),
     );
-    for behind in [
+    for rest in [
         user("Stop hook feedback:\nagain"),
-        uses("m2"),
-        [uses("m2"), result()].concat(),
-        [user("more"), thinks("m2")].concat(),
-        [user("more"), says("m2", " \n")].concat(),
+        tool_use("m2"),
+        [tool_use("m2"), tool_result()].concat(),
+        [user("more"), thinking("m2")].concat(),
+        [user("more"), message("m2", " \n")].concat(),
         summary,
     ] {
         assert_eq!(
-            words([before.clone(), behind.clone(), noise()].concat()),
+            last([before.clone(), rest.clone(), unrelated()].concat()),
             None,
-            "{behind}"
+            "{rest}"
         );
     }
-    for torn in ["{", "", says("m2", "torn").trim_end()] {
-        let is_torn = !torn.is_empty();
-        assert_eq!(words([&before, torn].concat()).is_none(), is_torn, "{torn}");
+    for unterminated in ["{", "", message("m2", "unterminated").trim_end()] {
+        let is_incomplete = !unterminated.is_empty();
+        assert_eq!(
+            last([&before, unterminated].concat()).is_none(),
+            is_incomplete,
+            "{unterminated}"
+        );
     }
-    assert_eq!(words(""), None);
-    assert_eq!(words("\n"), None);
-    assert_eq!(words(noise()), None);
+    assert_eq!(last(""), None);
+    assert_eq!(last("\n"), None);
+    assert_eq!(last(unrelated()), None);
 }
 
 #[test]
-fn others_words_are_not_the_agents() {
-    let said = [user("go"), says("m1", "mine")].concat();
+fn entries_of_others_are_not_the_agents_message() {
+    let conversation = [user("go"), message("m1", "mine")].concat();
     let side = |line: String| line.replace("\"isSidechain\":false", "\"isSidechain\":true");
-    let error = agent_with(
+    let error = assistant_with(
         "m9",
         &json!([{ "type": "text", "text": "API Error" }]),
         &json!({ "isApiErrorMessage": true }),
     );
-    for behind in [
-        side(says("m2", "theirs")),
+    for rest in [
+        side(message("m2", "theirs")),
         side(user("x")),
-        side(uses("m2")),
+        side(tool_use("m2")),
         error,
         "not JSON \"user\"\n".into(),
     ] {
         assert_eq!(
-            words([said.clone(), behind.clone()].concat()).as_deref(),
+            last([conversation.clone(), rest.clone()].concat()).as_deref(),
             Some("mine"),
-            "{behind}"
+            "{rest}"
         );
     }
-    let cut = says("m1", "cut X").replace("cut X", "cut \\ud83d");
-    assert_eq!(words(cut).as_deref(), Some("cut \u{fffd}"));
-    let raw = says("m1", "cut X").into_bytes();
+    let cut = message("m1", "cut X").replace("cut X", "cut \\ud83d");
+    assert_eq!(last(cut).as_deref(), Some("cut \u{fffd}"));
+    let raw = message("m1", "cut X").into_bytes();
     let raw: Vec<u8> = raw
         .into_iter()
         .map(|byte| if byte == b'X' { 0xff } else { byte })
         .collect();
-    assert_eq!(words(raw).as_deref(), Some("cut \u{fffd}"));
+    assert_eq!(last(raw).as_deref(), Some("cut \u{fffd}"));
 }
 
 #[test]
-fn a_late_message_is_waited_for() {
-    let place = Place::new([user("go"), says("m1", "old"), user("again")].concat());
+fn a_message_that_arrives_late_is_waited_for() {
+    let file = TranscriptFile::new([user("go"), message("m1", "old"), user("again")].concat());
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| last_words(&place.path(), Duration::from_secs(60)));
-        let message = says("m2", "new");
+        let waiting = scope.spawn(|| last_message(&file.path(), Duration::from_secs(60)));
+        let message = message("m2", "new");
         let (one, other) = message.split_at(20);
-        place.append(one);
+        file.append(one);
         std::thread::yield_now();
-        place.append(other);
+        file.append(other);
         assert_eq!(waiting.join().unwrap(), Ok(Some("new".into())));
     });
-    let begun = Instant::now();
-    place.append(&user("more"));
+    let start = Instant::now();
+    file.append(&user("more"));
     assert_eq!(
-        last_words(&place.path(), Duration::from_millis(50)),
+        last_message(&file.path(), Duration::from_millis(50)),
         Ok(None)
     );
-    assert!(begun.elapsed() >= Duration::from_millis(50));
+    assert!(start.elapsed() >= Duration::from_millis(50));
 }
 
 #[test]
-fn a_transcript_that_appears_late_is_found_and_one_that_does_not_is_named() {
-    let place = Place(tempfile::tempdir().unwrap());
-    let wrong = last_words(&place.path(), Duration::ZERO).unwrap_err();
+fn a_missing_transcript_is_waited_for_and_then_reported() {
+    let file = TranscriptFile(tempfile::tempdir().unwrap());
+    let error = last_message(&file.path(), Duration::ZERO).unwrap_err();
     assert!(
-        wrong.starts_with("cannot read the transcript /") && wrong.contains("session.jsonl: "),
-        "{wrong}"
+        error.starts_with("cannot read the transcript /") && error.contains("session.jsonl: "),
+        "{error}"
     );
     assert!(
-        last_words(place.0.path(), Duration::ZERO)
+        last_message(file.0.path(), Duration::ZERO)
             .unwrap_err()
             .ends_with("not a regular file")
     );
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| last_words(&place.path(), Duration::from_secs(60)));
-        fs::write(place.path(), says("m1", "here")).unwrap();
+        let waiting = scope.spawn(|| last_message(&file.path(), Duration::from_secs(60)));
+        fs::write(file.path(), message("m1", "here")).unwrap();
         assert_eq!(waiting.join().unwrap(), Ok(Some("here".into())));
     });
 }
 
 #[test]
-fn a_tool_counts_since_the_agent_was_asked_to_go_on() {
-    let place = Place::new(user("go"));
-    let used = || used_tools(&place.path());
+fn only_tools_used_since_the_last_prompt_count() {
+    let file = TranscriptFile::new(user("go"));
+    let used = || used_tool(&file.path());
     assert_eq!(used(), Some(false));
-    place.append(&uses("m1"));
+    file.append(&tool_use("m1"));
     assert_eq!(used(), Some(true));
-    place.append(&[result(), thinks("m2"), says("m2", "x"), noise()].concat());
-    assert_eq!(used(), Some(true), "whatever it says then");
-    place.append(&user("Stop hook feedback: \"tool_result\" \"tool_use\""));
-    assert_eq!(used(), Some(false));
-    let side = uses("m3").replace("\"isSidechain\":false", "\"isSidechain\":true");
-    place.append(&[side, says("m3", "\"tool_use\""), noise()].concat());
-    assert_eq!(used(), Some(false), "nor what a helper does");
-    let tool = uses("m4");
-    let (one, other) = tool.split_at(tool.len() - 3);
-    place.append(one);
-    assert_eq!(used(), Some(false), "a line that is being written");
-    place.append(other);
-    assert_eq!(used(), Some(true));
-    assert_eq!(used_tools(place.0.path()), None);
-}
-
-#[test]
-fn a_service_that_failed_is_told_from_an_agent() {
-    let place = Place::new([user("go"), says("m1", "x")].concat());
-    assert_eq!(service_error(&place.path()), None);
-    let failed = says("m2", "API Error: 529");
-    place.append(&failed.replace(
-        "\"isSidechain\"",
-        "\"isApiErrorMessage\":true,\"isSidechain\"",
-    ));
-    place.append(&noise());
-    assert_eq!(
-        service_error(&place.path()).as_deref(),
-        Some("API Error: 529")
-    );
-    assert_eq!(used_tools(&place.path()), Some(false));
-    place.append(&user("again"));
-    assert_eq!(service_error(&place.path()), None, "it goes on");
-    assert_eq!(service_error(place.0.path()), None);
-}
-
-#[test]
-fn only_the_end_of_a_huge_transcript_is_read() {
-    let place = Place::new("");
-    let file = OpenOptions::new().write(true).open(place.path()).unwrap();
-    // Sparse, and far too large to be read.
-    file.set_len(1 << 40).unwrap();
-    place.append("\n");
-    place.append(
+    file.append(
         &[
-            user("go"),
-            uses("m1"),
-            result(),
-            says("m2", &"x".repeat(1 << 20)),
-            noise(),
+            tool_result(),
+            thinking("m2"),
+            message("m2", "x"),
+            unrelated(),
         ]
         .concat(),
     );
     assert_eq!(
-        last_words(&place.path(), Duration::ZERO)
-            .unwrap()
-            .map(|words| words.len()),
-        Some(1 << 20)
+        used(),
+        Some(true),
+        "a message after the tool does not matter"
     );
-    assert_eq!(used_tools(&place.path()), Some(true));
+    file.append(&user("Stop hook feedback: \"tool_result\" \"tool_use\""));
+    assert_eq!(used(), Some(false));
+    let side = tool_use("m3").replace("\"isSidechain\":false", "\"isSidechain\":true");
+    file.append(&[side, message("m3", "\"tool_use\""), unrelated()].concat());
+    assert_eq!(used(), Some(false), "a subagent's tool does not count");
+    let tool = tool_use("m4");
+    let (one, other) = tool.split_at(tool.len() - 3);
+    file.append(one);
+    assert_eq!(used(), Some(false), "an incomplete line does not count");
+    file.append(other);
+    assert_eq!(used(), Some(true));
+    assert_eq!(used_tool(file.0.path()), None);
 }
 
 #[test]
-fn whatever_is_written_is_read_or_passed_over() {
+fn a_service_error_is_distinguished_from_a_message() {
+    let file = TranscriptFile::new([user("go"), message("m1", "x")].concat());
+    assert_eq!(service_error(&file.path()), None);
+    let failed = message("m2", "API Error: 529");
+    file.append(&failed.replace(
+        "\"isSidechain\"",
+        "\"isApiErrorMessage\":true,\"isSidechain\"",
+    ));
+    file.append(&unrelated());
+    assert_eq!(
+        service_error(&file.path()).as_deref(),
+        Some("API Error: 529")
+    );
+    assert_eq!(used_tool(&file.path()), Some(false));
+    file.append(&user("again"));
+    assert_eq!(service_error(&file.path()), None, "the session continued");
+    assert_eq!(service_error(file.0.path()), None);
+}
+
+#[test]
+fn only_the_end_of_a_huge_transcript_is_read() {
+    let file = TranscriptFile::new("");
+    let handle = OpenOptions::new().write(true).open(file.path()).unwrap();
+    // Sparse, and far too large to be read in full.
+    handle.set_len(1 << 40).unwrap();
+    file.append("\n");
+    file.append(
+        &[
+            user("go"),
+            tool_use("m1"),
+            tool_result(),
+            message("m2", &"x".repeat(1 << 20)),
+            unrelated(),
+        ]
+        .concat(),
+    );
+    assert_eq!(
+        last_message(&file.path(), Duration::ZERO)
+            .unwrap()
+            .map(|text| text.len()),
+        Some(1 << 20)
+    );
+    assert_eq!(used_tool(&file.path()), Some(true));
+}
+
+#[test]
+fn any_content_is_read_or_skipped_without_a_panic() {
     let seed = fastrand::u64(..);
     let mut rng = fastrand::Rng::with_seed(seed);
-    let place = Place::new("");
+    let file = TranscriptFile::new("");
     for _ in 0..300 {
         let mut text = Vec::new();
         for _ in 0..rng.usize(..8) {
             let mut piece = match rng.u8(..8) {
                 0 => user("x"),
-                1 => result(),
-                2 => uses("m1"),
-                3 => thinks("m1"),
-                4 => says("m2", "<promise>x</promise>"),
-                5 => noise(),
+                1 => tool_result(),
+                2 => tool_use("m1"),
+                3 => thinking("m1"),
+                4 => message("m2", "<promise>x</promise>"),
+                5 => unrelated(),
                 6 => "\n".into(),
-                _ => says("m1", "words"),
+                _ => message("m1", "words"),
             }
             .into_bytes();
             if rng.u8(..4) == 0 {
@@ -359,9 +375,9 @@ fn whatever_is_written_is_read_or_passed_over() {
             text.extend(piece);
         }
         text.truncate(text.len() - rng.usize(..=3).min(text.len()));
-        fs::write(place.path(), &text).unwrap();
-        let words = last_words(&place.path(), Duration::ZERO).unwrap();
-        assert!(words.is_none_or(|words| !words.trim().is_empty()), "{seed}");
-        assert!(used_tools(&place.path()).is_some(), "{seed}");
+        fs::write(file.path(), &text).unwrap();
+        let text = last_message(&file.path(), Duration::ZERO).unwrap();
+        assert!(text.is_none_or(|text| !text.trim().is_empty()), "{seed}");
+        assert!(used_tool(&file.path()).is_some(), "{seed}");
     }
 }

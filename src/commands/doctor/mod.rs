@@ -1,4 +1,5 @@
-//! `ralph doctor`: what is here, what is missing, and what would get it.
+//! `ralph doctor`: reports which agents and tools are installed, what is missing, and how to get
+//! it.
 
 mod plugins;
 mod programs;
@@ -8,117 +9,125 @@ mod system;
 mod text;
 mod workspace;
 
-use super::run::{places, workspace};
+use super::run::{current_workspace, settings_paths};
 use crate::config::agents;
-use crate::config::agents::Preset;
-use crate::config::{Errand, Origin, Settings, Stack, Wrong};
-use crate::lifecycle::failure::{Failure, answer};
-use crate::lifecycle::preconditions::agent_exists;
-use crate::store::Home;
-use crate::ui::console::colours;
-use report::Report;
+use crate::config::agents::AgentPreset;
+use crate::config::{ConfigError, LayerStack, Origin, RunRequest, Settings};
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::preconditions::check_agent;
+use crate::store::StateDir;
+use crate::ui::print::print_output;
+use crate::ui::tty::use_color;
+use report::DoctorReport;
 use std::path::Path;
 
-pub(crate) fn doctor(json: bool) -> Result<i32, Failure> {
-    let here = workspace()?;
-    let home = Home::locate()?;
-    let Here {
+pub(crate) fn doctor(json: bool) -> Result<i32, CommandError> {
+    let workspace = current_workspace()?;
+    let state_dir = StateDir::locate()?;
+    let LocalSettings {
         presets,
-        named_here,
+        project_agents,
         allow_keys,
         min_free,
         agent,
-        wrong,
-    } = settings(&here);
-    let Ok((agents, tools)) = programs::look(&here, presets, &named_here, allow_keys) else {
-        // Somebody has pressed Ctrl-C.
+        error,
+    } = load_settings(&workspace);
+    let Ok((agents, tools)) = programs::inspect(&workspace, presets, &project_agents, allow_keys)
+    else {
+        // Interrupted by Ctrl-C.
         return Ok(130);
     };
-    let state = state::look(&home, min_free);
-    let plugins = plugins::look(&agents);
-    let mut report = Report::new(
+    let state = state::inspect(&state_dir, min_free);
+    let plugins = plugins::inspect(&agents);
+    let mut report = DoctorReport::new(
         agents,
         tools,
-        system::look(),
+        system::inspect(),
         state,
-        workspace::look(&here, wrong),
+        workspace::inspect(&workspace, error),
         agent,
     );
     report.plugins = plugins;
     if json {
-        let text = serde_json::to_string_pretty(&report).map_err(Failure::broken)?;
-        answer(&format!("{text}\n"))?;
+        let text = serde_json::to_string_pretty(&report).map_err(CommandError::broken)?;
+        print_output(&format!("{text}\n"))?;
     } else {
-        answer(&text::text(&report, colours()))?;
+        print_output(&text::text(&report, use_color()))?;
     }
     Ok(i32::from(!report.ready))
 }
 
-/// What the settings that hold here say.
-struct Here {
-    presets: Vec<(String, Preset)>,
-    /// Those whose program a file of this directory names.
-    named_here: Vec<String>,
-    /// Whether keys may pay where a login could.
+/// What doctor needs from the settings of the current directory.
+struct LocalSettings {
+    presets: Vec<(String, AgentPreset)>,
+    /// The agents whose command comes from a settings file of this directory.
+    project_agents: Vec<String>,
+    /// Whether an API key may pay although the agent has a login.
     allow_keys: bool,
     min_free: u64,
-    /// The agent that they name, if they do, or why it cannot be used.
+    /// The agent that the settings select, if any, or why it cannot be used.
     agent: Option<Result<String, String>>,
-    /// What is wrong with them; the rest are the defaults then.
-    wrong: Option<String>,
+    /// Why the settings cannot be loaded; the other fields then come from the defaults.
+    error: Option<String>,
 }
 
-fn settings(here: &Path) -> Here {
-    let read = Stack::load(&places(here.to_owned(), None)).and_then(|stack| say_of(&stack, here));
-    read.unwrap_or_else(|Wrong { error, .. }| {
-        let defaults = say_of(&Stack::defaults(), here).expect("the defaults are right");
-        Here {
-            wrong: Some(error),
+fn load_settings(workspace: &Path) -> LocalSettings {
+    let loaded = LayerStack::load(&settings_paths(workspace.to_owned(), None))
+        .and_then(|stack| read_settings(&stack, workspace));
+    loaded.unwrap_or_else(|error| {
+        let defaults =
+            read_settings(&LayerStack::defaults(), workspace).expect("the defaults are valid");
+        LocalSettings {
+            error: Some(error.message),
             ..defaults
         }
     })
 }
 
-fn say_of(stack: &Stack, here: &Path) -> Result<Here, Wrong> {
-    let all = Settings::of(stack);
-    let presets = agents::all(stack, &all.agents)?;
-    let is_from_here = |name: &String| matches!(stack.origin(&["agents", name, "command"]), Origin::File(path) if Path::new(path).is_relative());
-    let named_here = all
+fn read_settings(stack: &LayerStack, workspace: &Path) -> Result<LocalSettings, ConfigError> {
+    let settings = Settings::from_layers(stack);
+    let presets = agents::load_presets(stack, &settings.agents)?;
+    // Paths of files inside the workspace are relative.
+    let is_from_project = |name: &String| {
+        matches!(
+            stack.origin(&["agents", name, "command"]),
+            Origin::File(path) if Path::new(path).is_relative()
+        )
+    };
+    let project_agents = settings
         .agents
         .keys()
-        .filter(|name| is_from_here(name))
+        .filter(|name| is_from_project(name))
         .cloned()
         .collect();
-    let names = all
+    let selects_agent = settings
         .agent
         .as_ref()
         .is_some_and(|agent| agent.name.is_some() || !agent.command.is_empty());
-    let agent = names.then(|| usable(stack, &all, here));
-    let (allow_keys, min_free) = (all.allow_api_key, all.min_free.0);
-    Ok(Here {
+    let agent = selects_agent.then(|| selected_agent(stack, &settings, workspace));
+    let (allow_keys, min_free) = (settings.allow_api_key, settings.min_free.0);
+    Ok(LocalSettings {
         presets,
-        named_here,
+        project_agents,
         allow_keys,
         min_free,
         agent,
-        wrong: None,
+        error: None,
     })
 }
 
-/// The agent of the settings.
-fn usable(stack: &Stack, all: &Settings, here: &Path) -> Result<String, String> {
-    let errand = Errand {
-        workspace: here.to_owned(),
-        ..Errand::default()
+/// Returns the name of the agent that the settings select, or why it cannot be used.
+fn selected_agent(
+    stack: &LayerStack,
+    settings: &Settings,
+    workspace: &Path,
+) -> Result<String, String> {
+    let request = RunRequest {
+        workspace: workspace.to_owned(),
+        ..RunRequest::default()
     };
-    let agent = agents::agent(stack, all, &errand).map_err(Failure::from);
-    let found =
-        agent.and_then(|agent| agent_exists(&agent, here, &all.agents).map(|()| agent.name));
-    found.map_err(|failure| {
-        let (_, error, hint) = failure.into_parts();
-        format!(
-            "{error}{}",
-            hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
-        )
-    })
+    let agent = agents::resolve_agent(stack, settings, &request).map_err(CommandError::from);
+    let name = agent
+        .and_then(|agent| check_agent(&agent, workspace, &settings.agents).map(|()| agent.name));
+    name.map_err(|error| error.one_line())
 }

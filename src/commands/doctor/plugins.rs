@@ -1,45 +1,48 @@
-//! Whether the loop can be had inside a client's own sessions, and whether what is there still fits.
+//! Reports whether the plugin is installed in each client and up to date.
 
-use super::report::{Plugin, Program};
-use crate::commands::plugin::{Standing, claude_config_dir, original_enabled, standings};
+use super::report::{PluginReport, ProgramReport};
+use crate::commands::plugin::{PluginStatus, claude_config_dir, enabled_original, plugin_statuses};
 
-/// In every client that is installed, or that has it.
-pub(crate) fn look(agents: &[Program]) -> Vec<Plugin> {
+/// Inspects every client that is installed or has the plugin.
+pub(super) fn inspect(agents: &[ProgramReport]) -> Vec<PluginReport> {
     let agent = |name: &str| agents.iter().find(|agent| agent.name == name);
-    let all = standings(|name| agent(name)?.version.clone());
-    let known = |plugin: &Plugin| {
+    let statuses = plugin_statuses(|name| agent(name)?.version.clone());
+    let is_relevant = |plugin: &PluginReport| {
         plugin.installed || agent(plugin.client).is_some_and(|agent| agent.installed)
     };
-    all.into_iter().map(plugin).filter(known).collect()
+    statuses
+        .into_iter()
+        .map(report)
+        .filter(is_relevant)
+        .collect()
 }
 
-fn plugin(standing: Standing) -> Plugin {
-    let Standing {
+fn report(status: PluginStatus) -> PluginReport {
+    let PluginStatus {
         client,
         command,
         is_installed,
         is_current,
-        trouble,
-    } = standing;
+        problem,
+    } = status;
     let outdated = || {
-        let again = || {
-            format!("it does not fit this ralph or this {client}: ralph plugin install {client}")
-        };
-        (is_installed && !is_current).then(again)
+        (is_installed && !is_current).then(|| {
+            format!("it does not match this ralph or this {client}: ralph plugin install {client}")
+        })
     };
-    let disturbed = || {
-        let is_disturbed = is_installed && client == "claude";
-        let rival = original_enabled(&claude_config_dir().ok().filter(|_| is_disturbed)?)?;
+    let conflict = || {
+        let may_conflict = is_installed && client == "claude";
+        let other = enabled_original(&claude_config_dir().ok().filter(|_| may_conflict)?)?;
         Some(format!(
-            "{rival} hears the same stops: {client} plugin disable {rival}"
+            "{other} reacts to the same stop events: {client} plugin disable {other}"
         ))
     };
-    let trouble = trouble.or_else(outdated).or_else(disturbed);
-    Plugin {
+    let problem = problem.or_else(outdated).or_else(conflict);
+    PluginReport {
         client,
         command,
         installed: is_installed,
         current: is_current,
-        trouble,
+        problem,
     }
 }

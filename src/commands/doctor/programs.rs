@@ -1,26 +1,26 @@
-//! Which agents and tools there are, in which version, and the command that gets one that is missing.
+//! Finds the installed agents and tools, their versions, and how to install those that are missing.
 
-use super::report::Program;
-use crate::config::agents::Preset;
-use crate::config::billing::{Bill, bill_here};
+use super::report::ProgramReport;
+use crate::config::agents::AgentPreset;
+use crate::config::billing::{Billing, detect_billing};
 use crate::os::program;
-use crate::process::probe::{Answer, ask};
-use crate::ui::fit;
+use crate::process::probe::{ProbeResult, run_probes};
+use crate::ui::truncate_to_width;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a program may take to say its version.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a program may take to print its version.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Tools: the program, how it says its version, its package, and what it is for.
+/// Tools: the program, its flag to print its version, its package, and what ralph uses it for.
 const TOOLS: [(&str, &str, &str, &str); 3] = [
-    ("git", "--version", "git", "what an agent has changed"),
-    ("tmux", "-V", "tmux", "loops in the background"),
-    ("bwrap", "--version", "bubblewrap", "walls around an agent"),
+    ("git", "--version", "git", "diffs, commits and worktrees"),
+    ("tmux", "-V", "tmux", "background loops"),
+    ("bwrap", "--version", "bubblewrap", "sandboxed agents"),
 ];
 
-/// Package managers, the first of which that is there is named.
+/// Package managers and their install commands; the first that is installed is suggested.
 const MANAGERS: [(&str, &str); 6] = [
     ("brew", "brew install"),
     ("apt-get", "apt-get install -y"),
@@ -30,17 +30,18 @@ const MANAGERS: [(&str, &str); 6] = [
     ("apk", "apk add"),
 ];
 
-/// Asks all of them, but for agents that the directory itself names: whoever only looks around in somebody's
-/// repository does not want to run what is there. An error is a signal that asked this process to go.
-pub(crate) fn look(
+/// Runs agents and tools to get their versions; returns agents, then tools. Agents that the
+/// settings of this directory define are not run: inspecting a foreign repository must not execute
+/// its code. The error is an interrupt.
+pub(super) fn inspect(
     here: &Path,
-    presets: Vec<(String, Preset)>,
-    named_here: &[String],
+    presets: Vec<(String, AgentPreset)>,
+    project_agents: &[String],
     allow_keys: bool,
-) -> io::Result<(Vec<Program>, Vec<Program>)> {
-    let (unasked, presets): (Vec<_>, Vec<_>) = presets
+) -> io::Result<(Vec<ProgramReport>, Vec<ProgramReport>)> {
+    let (not_run, presets): (Vec<_>, Vec<_>) = presets
         .into_iter()
-        .partition(|(name, _)| named_here.contains(name));
+        .partition(|(name, _)| project_agents.contains(name));
     let tools = TOOLS
         .iter()
         .filter(|(name, ..)| *name != "bwrap" || cfg!(target_os = "linux"));
@@ -60,71 +61,77 @@ pub(crate) fn look(
             .iter()
             .map(|(name, version, ..)| vec![(*name).to_owned(), (*version).to_owned()]),
     );
-    let answers = ask(&commands, here, PATIENCE)?;
-    let mut answers = commands
+    let results = run_probes(&commands, here, VERSION_TIMEOUT)?;
+    let mut results = commands
         .iter()
-        .zip(answers)
-        .map(|(command, answer)| match answer {
-            // It is there: what is missing is what it begins with.
-            Answer::Missing if program::find(&command[0], here).is_some() => {
-                Answer::Refused("the program that is to run it is missing".into())
+        .zip(results)
+        .map(|(command, result)| match result {
+            // The file exists, so its interpreter is missing.
+            ProbeResult::NotFound if program::find(&command[0], here).is_some() => {
+                ProbeResult::NotStarted("its interpreter is missing".into())
             }
-            answer => answer,
+            result => result,
         });
     let agents = presets
         .into_iter()
-        .zip(answers.by_ref())
-        .map(|((name, preset), answer)| {
-            let Bill { payer, held_back } = bill_here(&preset, allow_keys);
+        .zip(results.by_ref())
+        .map(|((name, preset), result)| {
+            let Billing { payer, held_back } = detect_billing(&preset, allow_keys);
             let title = if preset.title.is_empty() {
                 name.clone()
             } else {
                 preset.title
             };
-            let agent = answered(name, title, &answer, preset.install, Some(preset.login));
-            Program {
+            let agent = report(name, title, &result, preset.install, Some(preset.login));
+            ProgramReport {
                 payer,
                 held_back,
                 ..agent
             }
         });
-    let mut agents: Vec<Program> = agents.collect();
+    let mut agents: Vec<ProgramReport> = agents.collect();
     agents.extend(
-        unasked
+        not_run
             .into_iter()
-            .map(|(name, preset)| unasked_agent(here, name, preset, allow_keys)),
+            .map(|(name, preset)| report_without_running(here, name, preset, allow_keys)),
     );
     let tools = tools
         .into_iter()
-        .zip(answers)
-        .map(|((name, _, package, why), answer)| {
-            answered(
+        .zip(results)
+        .map(|((name, _, package, purpose), result)| {
+            report(
                 (*name).to_owned(),
-                (*why).to_owned(),
-                &answer,
-                install(package),
+                (*purpose).to_owned(),
+                &result,
+                install_command(package),
                 None,
             )
         });
     Ok((agents, tools.collect()))
 }
 
-fn unasked_agent(here: &Path, name: String, preset: Preset, allow_keys: bool) -> Program {
-    let Bill { payer, held_back } = bill_here(&preset, allow_keys);
-    let there = program::find(&preset.command[0], here).is_some_and(|path| program::may_run(&path));
-    Program {
+fn report_without_running(
+    here: &Path,
+    name: String,
+    preset: AgentPreset,
+    allow_keys: bool,
+) -> ProgramReport {
+    let Billing { payer, held_back } = detect_billing(&preset, allow_keys);
+    let installed =
+        program::find(&preset.command[0], here).is_some_and(|path| program::is_executable(&path));
+    ProgramReport {
         title: if preset.title.is_empty() {
             name.clone()
         } else {
             preset.title
         },
         name,
-        installed: there,
+        installed,
         version: None,
-        trouble: there.then(|| {
-            "named by this directory's settings, so it was not asked for its version".into()
+        problem: installed.then(|| {
+            "not run to get its version: this directory's settings define its command".into()
         }),
-        works: there,
+        works: installed,
         install: preset.install,
         login: Some(preset.login),
         payer,
@@ -132,51 +139,51 @@ fn unasked_agent(here: &Path, name: String, preset: Preset, allow_keys: bool) ->
     }
 }
 
-fn answered(
+fn report(
     name: String,
     title: String,
-    answer: &Answer,
+    result: &ProbeResult,
     install: String,
     login: Option<String>,
-) -> Program {
-    let (version, trouble, works) = match answer {
-        Answer::Said(exit, text) if exit.code == Some(0) => (version(text), None, true),
-        Answer::Said(exit, text) => {
-            let how = match (exit.code, exit.signal) {
+) -> ProgramReport {
+    let (version, problem, works) = match result {
+        ProbeResult::Exited(exit, text) if exit.code == Some(0) => (find_version(text), None, true),
+        ProbeResult::Exited(exit, text) => {
+            let exit_text = match (exit.code, exit.signal) {
                 (Some(code), _) => format!("exit {code}"),
                 (None, signal) => format!("signal {}", signal.unwrap_or(0)),
             };
             let first = text
                 .lines()
                 .next()
-                .map(|line| format!(": {}", fit(line, 60)))
+                .map(|line| format!(": {}", truncate_to_width(line, 60)))
                 .unwrap_or_default();
             (
                 None,
-                Some(format!("asked for its version, it failed ({how}){first}")),
+                Some(format!("printing its version failed ({exit_text}){first}")),
                 false,
             )
         }
-        Answer::Missing => (None, None, false),
-        Answer::Refused(why) => (None, Some(format!("it cannot be started: {why}")), false),
-        // A cold start on a busy machine is slow, and no defect.
-        Answer::Late => (
+        ProbeResult::NotFound => (None, None, false),
+        ProbeResult::NotStarted(why) => (None, Some(format!("cannot be started: {why}")), false),
+        // A cold start on a busy machine can be slow: the program may still work.
+        ProbeResult::TimedOut => (
             None,
             Some(format!(
-                "it did not say its version in {} s",
-                PATIENCE.as_secs()
+                "did not print its version within {} s",
+                VERSION_TIMEOUT.as_secs()
             )),
             true,
         ),
     };
-    let installed = *answer != Answer::Missing;
+    let installed = *result != ProbeResult::NotFound;
     let (payer, held_back) = (None, Vec::new());
-    Program {
+    ProgramReport {
         name,
         title,
         installed,
         version,
-        trouble,
+        problem,
         works,
         install,
         login,
@@ -185,36 +192,40 @@ fn answered(
     }
 }
 
-/// The first word that looks like a version: `git version 2.43.0` says 2.43.0.
-fn version(text: &str) -> Option<String> {
-    let word = text.split_whitespace().map(|word| {
+/// Finds the first word that looks like a version: 2.43.0 in `git version 2.43.0`.
+fn find_version(text: &str) -> Option<String> {
+    let words = text.split_whitespace().map(|word| {
         word.trim_start_matches(['v', 'V'])
             .trim_end_matches([',', ')'])
     });
-    let mut like = word.filter(|word| {
+    let mut versions = words.filter(|word| {
         let numbers: Vec<&str> = word.splitn(3, '.').collect();
         numbers.len() > 1
             && numbers[0].bytes().all(|c| c.is_ascii_digit())
             && numbers[1].starts_with(|c: char| c.is_ascii_digit())
     });
-    like.find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() <= 40)
+    versions
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() <= 40)
         .map(str::to_owned)
 }
 
-fn install(package: &str) -> String {
+fn install_command(package: &str) -> String {
     let found = MANAGERS
         .iter()
         .find(|(name, _)| program::find(name, Path::new(".")).is_some());
-    let Some((program, words)) = found else {
-        return format!("get {package} from your system's packages");
+    let Some((program, command)) = found else {
+        return format!("install {package} with your package manager");
     };
-    let root = *program == "brew" || rustix::process::geteuid().is_root();
-    format!("{}{words} {package}", if root { "" } else { "sudo " })
+    let needs_no_sudo = *program == "brew" || rustix::process::geteuid().is_root();
+    format!(
+        "{}{command} {package}",
+        if needs_no_sudo { "" } else { "sudo " }
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::version;
+    use super::find_version;
 
     #[test]
     fn a_version_is_found_in_what_programs_print() {
@@ -226,10 +237,10 @@ mod tests {
             ("codex-cli 0.46.0-alpha.1", Some("0.46.0-alpha.1")),
             ("tool v1.2.3, built today", Some("1.2.3")),
             ("(1.2)", None),
-            ("hello. world", None),
+            ("hello. reactor", None),
             ("", None),
         ] {
-            assert_eq!(version(text).as_deref(), found, "{text:?}");
+            assert_eq!(find_version(text).as_deref(), found, "{text:?}");
         }
     }
 }

@@ -1,109 +1,112 @@
-//! Everything that was found out, as scripts read it.
+//! The report of `ralph doctor`; `--json` prints it as it is.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// One look at everything. Fields are only ever added.
+/// The whole report. Fields are only ever added: scripts read them.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct DoctorReport {
     pub(crate) ralph: &'static str,
     /// Whether a loop can run here.
     pub(crate) ready: bool,
-    /// What keeps one from running.
+    /// What has to be fixed first.
     pub(crate) missing: Vec<String>,
-    /// The agent that the settings name.
+    /// The agent that the settings select.
     pub(crate) agent: Option<String>,
-    pub(crate) agents: Vec<Program>,
-    pub(crate) tools: Vec<Program>,
-    pub(crate) system: Vec<Feature>,
-    pub(crate) state: StateDir,
-    pub(crate) workspace: Workspace,
-    /// The plugin in each client that is installed, or that has it.
-    pub(crate) plugins: Vec<Plugin>,
+    pub(crate) agents: Vec<ProgramReport>,
+    pub(crate) tools: Vec<ProgramReport>,
+    pub(crate) system: Vec<SystemFeature>,
+    pub(crate) state: StateDirReport,
+    pub(crate) workspace: WorkspaceReport,
+    /// The plugin in each client that is installed or has it.
+    pub(crate) plugins: Vec<PluginReport>,
 }
 
 /// A program, installed or not.
 #[derive(Debug, Serialize)]
-pub(crate) struct Program {
+pub(crate) struct ProgramReport {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) installed: bool,
     pub(crate) version: Option<String>,
-    /// What went wrong when it was asked for its version.
-    pub(crate) trouble: Option<String>,
-    /// Whether it can be used, as far as can be told.
+    /// What went wrong when it was run to get its version.
+    #[serde(rename = "trouble")]
+    pub(crate) problem: Option<String>,
+    /// Whether it can be used, as far as doctor can tell.
     pub(crate) works: bool,
-    /// The command that gets it.
+    /// The command that installs it.
     pub(crate) install: String,
-    /// How one logs in, for an agent.
+    /// For an agent, how to log in.
     pub(crate) login: Option<String>,
-    /// What pays for an agent's work, by the name of its file or variable; none where nothing was found.
+    /// For an agent, the login file or the variable that pays for its work, if one was found.
     pub(crate) payer: Option<String>,
-    /// Variables with keys that would pay instead, and are kept from it.
+    /// API key variables that would pay instead and are not passed to the agent.
     pub(crate) held_back: Vec<String>,
 }
 
-/// Something that the system can or cannot do.
+/// An optional feature of the operating system.
 #[derive(Debug, Serialize)]
-pub(crate) struct Feature {
+pub(crate) struct SystemFeature {
     pub(crate) name: &'static str,
     pub(crate) available: bool,
     pub(crate) version: Option<u32>,
-    /// What it is good for, or what is weaker without it.
+    /// What it provides, or what is weaker without it.
     pub(crate) note: String,
 }
 
-/// The loop inside a client's own sessions.
+/// The plugin in one client.
 #[derive(Debug, Serialize)]
-pub(crate) struct Plugin {
+pub(crate) struct PluginReport {
     pub(crate) client: &'static str,
-    /// What begins a loop there.
+    /// The command that starts a loop in a session.
     pub(crate) command: &'static str,
     pub(crate) installed: bool,
-    /// Whether it fits this ralph and this client.
+    /// Whether it matches this version of ralph and of the client.
     pub(crate) current: bool,
-    /// What is wrong with it.
-    pub(crate) trouble: Option<String>,
+    #[serde(rename = "trouble")]
+    pub(crate) problem: Option<String>,
 }
 
-/// Where loops are kept.
+/// The directory that contains all loops.
 #[derive(Debug, Serialize)]
-pub(crate) struct StateDir {
+pub(crate) struct StateDirReport {
     pub(crate) path: String,
     pub(crate) exists: bool,
     pub(crate) writable: bool,
     pub(crate) free_bytes: Option<u64>,
-    /// Whether an iteration would start, by `minFree`.
+    /// Whether at least `minFree` is free, so that an iteration would start.
     pub(crate) enough_space: bool,
-    /// How many loops there are of each status.
+    /// The number of loops by status.
     pub(crate) loops: BTreeMap<String, u32>,
-    /// Loops that cannot be read.
+    /// The number of loops that cannot be read.
     pub(crate) unreadable: u32,
 }
 
 /// The current directory.
 #[derive(Debug, Serialize)]
-pub(crate) struct Workspace {
+pub(crate) struct WorkspaceReport {
     pub(crate) path: String,
     pub(crate) git: bool,
     pub(crate) branch: Option<String>,
-    /// Files that differ from the last commit; none where that is not known.
+    /// The number of files that differ from the last commit, if known.
     pub(crate) changed_files: Option<u32>,
-    /// What git had to complain of.
-    pub(crate) trouble: Option<String>,
+    /// The error that git reported.
+    #[serde(rename = "trouble")]
+    pub(crate) git_error: Option<String>,
     pub(crate) prompt_file: bool,
     pub(crate) settings: Vec<String>,
-    /// What is wrong with the settings that hold here.
-    pub(crate) settings_trouble: Option<String>,
+    /// Why the settings cannot be loaded.
+    #[serde(rename = "settings_trouble")]
+    pub(crate) settings_error: Option<String>,
 }
 
-impl Report {
+impl DoctorReport {
     pub(crate) fn new(
-        agents: Vec<Program>,
-        tools: Vec<Program>,
-        system: Vec<Feature>,
-        state: StateDir,
-        workspace: Workspace,
+        agents: Vec<ProgramReport>,
+        tools: Vec<ProgramReport>,
+        system: Vec<SystemFeature>,
+        state: StateDirReport,
+        workspace: WorkspaceReport,
         agent: Option<Result<String, String>>,
     ) -> Self {
         let mut missing = Vec::new();
@@ -116,7 +119,7 @@ impl Report {
         missing.extend(
             unusable
                 .as_ref()
-                .map(|why| format!("the agent of the settings: {why}")),
+                .map(|why| format!("the agent that the settings select: {why}")),
         );
         if agent.is_none() && unusable.is_none() && !agents.iter().any(|agent| agent.works) {
             let first = agents
@@ -125,16 +128,13 @@ impl Report {
             missing.push(format!("an agent{}", first.unwrap_or_default()));
         }
         if !state.writable {
-            missing.push(format!(
-                "a state directory that can be written: {}",
-                state.path
-            ));
+            missing.push(format!("a writable state directory: {}", state.path));
         }
         if !state.enough_space {
-            missing.push("space: an iteration starts only with minFree of it free".to_owned());
+            missing.push("disk space: an iteration starts only if minFree is free".to_owned());
         }
-        if let Some(wrong) = &workspace.settings_trouble {
-            missing.push(format!("settings that can be read: {wrong}"));
+        if let Some(error) = &workspace.settings_error {
+            missing.push(format!("valid settings: {error}"));
         }
         Self {
             ralph: env!("CARGO_PKG_VERSION"),

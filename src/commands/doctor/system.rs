@@ -1,10 +1,10 @@
-//! What the system can do for a loop, and what is weaker where it cannot.
+//! Detects optional features of the operating system.
 
-use super::report::Feature;
+use super::report::SystemFeature;
 use crate::os::features;
 use std::io;
 
-pub(crate) fn look() -> Vec<Feature> {
+pub(super) fn inspect() -> Vec<SystemFeature> {
     let feature = |name, found: io::Result<Option<u32>>, with: &str, without: &str| {
         let (available, version, note) = match found {
             Ok(version) => (true, version, with.to_owned()),
@@ -13,7 +13,7 @@ pub(crate) fn look() -> Vec<Feature> {
             }
             Err(error) => (false, None, format!("{without} ({error})")),
         };
-        Feature {
+        SystemFeature {
             name,
             available,
             version,
@@ -24,26 +24,26 @@ pub(crate) fn look() -> Vec<Feature> {
         feature(
             "subreaper",
             features::subreaper().map(|()| None),
-            "whatever an agent starts is ended with it",
-            "what leaves an agent's process group may outlive it",
+            "all processes that an agent starts end with it",
+            "processes that leave an agent's process group may outlive it",
         ),
         feature(
             "pidfd",
             features::pidfd().map(|()| None),
-            "sure handles on processes",
-            "no handles on processes",
+            "reliable process handles",
+            "no process handles",
         ),
         feature(
             "landlock",
             features::landlock().map(Some),
-            "a process can wall itself in",
-            "a process cannot wall itself in",
+            "processes can sandbox themselves",
+            "processes cannot sandbox themselves",
         ),
         feature(
             "user namespaces",
             features::user_namespaces().map(|()| None),
-            "walls can be built without root",
-            "walls cannot be built without root",
+            "sandboxes work without root",
+            "sandboxes need root",
         ),
     ]
 }

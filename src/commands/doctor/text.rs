@@ -1,30 +1,29 @@
-//! Everything that was found out, as a person reads it: groups of rows, and a last line that says what to do.
+//! Renders the report for people: groups of rows, then what has to be fixed.
 
-use super::report::{Plugin, Program, Report};
+use super::report::{DoctorReport, PluginReport, ProgramReport};
 use crate::engine::format::{bytes, plural};
-use crate::ui::event_line::pays;
-use crate::ui::{Paint, columns, one_line, paint};
+use crate::ui::event_line::billing_text;
+use crate::ui::{TextStyle, display_width, one_line, styled};
 use std::fmt::Write as _;
 
-/// How a row is to be taken.
 #[derive(Clone, Copy, PartialEq)]
-enum Mark {
-    Good,
-    /// Needed, and not there.
+enum RowMark {
+    Ok,
+    /// Broken, or needed and missing.
     Bad,
-    /// Not there, and not needed.
-    Without,
+    /// Missing, but not needed.
+    Missing,
 }
 
-struct Row {
-    mark: Mark,
+struct ReportRow {
+    mark: RowMark,
     name: String,
     value: String,
     note: String,
 }
 
-fn row(mark: Mark, name: &str, value: impl Into<String>, note: impl Into<String>) -> Row {
-    Row {
+fn row(mark: RowMark, name: &str, value: impl Into<String>, note: impl Into<String>) -> ReportRow {
+    ReportRow {
         mark,
         name: name.to_owned(),
         value: value.into(),
@@ -32,12 +31,12 @@ fn row(mark: Mark, name: &str, value: impl Into<String>, note: impl Into<String>
     }
 }
 
-fn good_or(is_good: bool, otherwise: Mark) -> Mark {
-    if is_good { Mark::Good } else { otherwise }
+fn ok_or(is_ok: bool, otherwise: RowMark) -> RowMark {
+    if is_ok { RowMark::Ok } else { otherwise }
 }
 
-pub(crate) fn text(report: &Report, colour: bool) -> String {
-    // None of them is needed; that one is, the last line says.
+pub(crate) fn text(report: &DoctorReport, color: bool) -> String {
+    // No single agent is needed. The last lines say so if there is none at all.
     let agents = report
         .agents
         .iter()
@@ -52,88 +51,106 @@ pub(crate) fn text(report: &Report, colour: bool) -> String {
     let groups = [
         ("Agents", agents),
         ("Tools", tools),
-        ("In sessions", report.plugins.iter().map(plugin).collect()),
+        ("Plugin", report.plugins.iter().map(plugin).collect()),
         ("System", system(report)),
         ("State", state(report)),
         ("Here", here(report)),
     ];
-    let all = groups.iter().flat_map(|(_, rows): &(_, Vec<Row>)| rows);
-    let wide = all.map(|row| columns(&row.name)).max().unwrap_or(0);
+    let all = groups
+        .iter()
+        .flat_map(|(_, rows): &(_, Vec<ReportRow>)| rows);
+    let name_width = all.map(|row| display_width(&row.name)).max().unwrap_or(0);
     for (title, rows) in groups.iter().filter(|(_, rows)| !rows.is_empty()) {
-        group(&mut text, title, rows, wide, colour);
+        render_group(&mut text, title, rows, name_width, color);
     }
     text.push('\n');
     if report.ready {
         let _ = writeln!(
             text,
             "{} a loop can run here",
-            paint("✔", Paint::Green, colour)
+            styled("✔", TextStyle::Green, color)
         );
     }
     for missing in &report.missing {
         let _ = writeln!(
             text,
             "{} needed: {}",
-            paint("✘", Paint::Red, colour),
+            styled("✘", TextStyle::Red, color),
             one_line(missing)
         );
     }
     text
 }
 
-fn group(text: &mut String, title: &str, rows: &[Row], wide: usize, colour: bool) {
-    let _ = writeln!(text, "\n{}", paint(title, Paint::Bold, colour));
-    // Only values that something follows are lined up.
-    let followed = rows.iter().filter(|row| !row.note.is_empty());
-    let value_wide = followed.map(|row| columns(&row.value)).max().unwrap_or(0);
+fn render_group(
+    text: &mut String,
+    title: &str,
+    rows: &[ReportRow],
+    name_width: usize,
+    color: bool,
+) {
+    let _ = writeln!(text, "\n{}", styled(title, TextStyle::Bold, color));
+    // Pad only values that a note follows.
+    let with_note = rows.iter().filter(|row| !row.note.is_empty());
+    let value_width = with_note
+        .map(|row| display_width(&row.value))
+        .max()
+        .unwrap_or(0);
     for row in rows {
-        let (sign, hue) = match row.mark {
-            Mark::Good => ("✔", Paint::Green),
-            Mark::Bad => ("✘", Paint::Red),
-            Mark::Without => ("–", Paint::Dim),
+        let (symbol, style) = match row.mark {
+            RowMark::Ok => ("✔", TextStyle::Green),
+            RowMark::Bad => ("✘", TextStyle::Red),
+            RowMark::Missing => ("–", TextStyle::Dim),
         };
         let pad = |text: &str, to: usize| {
-            format!("{text}{}", " ".repeat(to.saturating_sub(columns(text))))
+            format!(
+                "{text}{}",
+                " ".repeat(to.saturating_sub(display_width(text)))
+            )
         };
         let value = if row.note.is_empty() {
             row.value.clone()
         } else {
-            pad(&row.value, value_wide)
+            pad(&row.value, value_width)
         };
         let gap = if value.is_empty() || row.note.is_empty() {
             ""
         } else {
             "  "
         };
-        let note = paint(&row.note, Paint::Dim, colour);
+        let note = styled(&row.note, TextStyle::Dim, color);
         let line = format!(
             "  {} {}  {value}{gap}{note}",
-            paint(sign, hue, colour),
-            pad(&row.name, wide)
+            styled(symbol, style, color),
+            pad(&row.name, name_width)
         );
         let _ = writeln!(text, "{}", line.trim_end());
     }
 }
 
-fn program(program: &Program, needed: bool) -> Row {
-    let mark = good_or(
+fn program(program: &ProgramReport, needed: bool) -> ReportRow {
+    let mark = ok_or(
         program.works,
         if needed || program.installed {
-            Mark::Bad
+            RowMark::Bad
         } else {
-            Mark::Without
+            RowMark::Missing
         },
     );
     let value = match (&program.version, program.installed) {
         (Some(version), _) => version.as_str(),
         (None, true) => "?",
-        (None, false) => "not there",
+        (None, false) => "not installed",
     };
-    let note = match (&program.trouble, &program.login) {
-        (Some(trouble), _) => trouble.clone(),
+    let note = match (&program.problem, &program.login) {
+        (Some(problem), _) => problem.clone(),
         (None, _) if program.installed && program.payer.is_some() => {
             let payer = program.payer.as_deref().unwrap_or_default();
-            format!("{} · {}", program.title, pays(payer, &program.held_back))
+            format!(
+                "{} · {}",
+                program.title,
+                billing_text(payer, &program.held_back)
+            )
         }
         (None, Some(login)) if program.installed && !login.is_empty() => {
             format!("{} · log in: {login}", program.title)
@@ -145,16 +162,16 @@ fn program(program: &Program, needed: bool) -> Row {
     row(mark, &program.name, one_line(value), one_line(&note))
 }
 
-fn plugin(plugin: &Plugin) -> Row {
-    let mark = match (&plugin.trouble, plugin.installed) {
-        (Some(_), _) => Mark::Bad,
-        (None, installed) => good_or(installed, Mark::Without),
+fn plugin(plugin: &PluginReport) -> ReportRow {
+    let mark = match (&plugin.problem, plugin.installed) {
+        (Some(_), _) => RowMark::Bad,
+        (None, installed) => ok_or(installed, RowMark::Missing),
     };
     let command = plugin.command;
     let value = if plugin.installed {
-        format!("{command} is there")
+        format!("{command} installed")
     } else {
-        format!("no {command}")
+        format!("{command} not installed")
     };
     let install = if plugin.installed {
         String::new()
@@ -165,23 +182,23 @@ fn plugin(plugin: &Plugin) -> Row {
         mark,
         plugin.client,
         value,
-        one_line(plugin.trouble.as_ref().unwrap_or(&install)),
+        one_line(plugin.problem.as_ref().unwrap_or(&install)),
     )
 }
 
-fn system(report: &Report) -> Vec<Row> {
+fn system(report: &DoctorReport) -> Vec<ReportRow> {
     let rows = report.system.iter().map(|feature| {
         let version = feature
             .version
             .map(|version| format!(" (version {version})"))
             .unwrap_or_default();
-        let mark = good_or(feature.available, Mark::Without);
+        let mark = ok_or(feature.available, RowMark::Missing);
         row(mark, feature.name, format!("{}{version}", feature.note), "")
     });
     rows.collect()
 }
 
-fn state(report: &Report) -> Vec<Row> {
+fn state(report: &DoctorReport) -> Vec<ReportRow> {
     let state = &report.state;
     let mut facts = vec![
         if state.writable {
@@ -192,7 +209,7 @@ fn state(report: &Report) -> Vec<Row> {
         .to_owned(),
     ];
     if !state.exists {
-        facts.push("made when the first loop starts".into());
+        facts.push("created when the first loop starts".into());
     }
     facts.extend(state.free_bytes.map(|free| format!("{} free", bytes(free))));
     let mut loops: Vec<String> = state
@@ -203,33 +220,33 @@ fn state(report: &Report) -> Vec<Row> {
     if state.unreadable > 0 {
         loops.push(format!("{} unreadable", state.unreadable));
     }
-    let some = !loops.is_empty();
-    let loops = if some {
+    let has_loops = !loops.is_empty();
+    let loops = if has_loops {
         loops.join(", ")
     } else {
         "none yet".into()
     };
     vec![
         row(
-            good_or(state.writable && state.enough_space, Mark::Bad),
+            ok_or(state.writable && state.enough_space, RowMark::Bad),
             "directory",
             one_line(&state.path),
             facts.join(", "),
         ),
-        row(good_or(some, Mark::Without), "loops", loops, ""),
+        row(ok_or(has_loops, RowMark::Missing), "loops", loops, ""),
     ]
 }
 
-fn here(report: &Report) -> Vec<Row> {
+fn here(report: &DoctorReport) -> Vec<ReportRow> {
     let here = &report.workspace;
     let branch = here
         .branch
         .as_ref()
         .map_or_else(|| "no branch".into(), |branch| format!("on {branch}"));
-    let git = match (here.changed_files, &here.trouble) {
-        (_, Some(trouble)) => row(Mark::Bad, "git", one_line(trouble), ""),
+    let git = match (here.changed_files, &here.git_error) {
+        (_, Some(error)) => row(RowMark::Bad, "git", one_line(error), ""),
         (Some(0), _) => row(
-            Mark::Good,
+            RowMark::Ok,
             "git",
             format!("{}, clean", one_line(&branch)),
             "",
@@ -237,36 +254,41 @@ fn here(report: &Report) -> Vec<Row> {
         (Some(count), _) => {
             let files = plural(u64::from(count), "file");
             row(
-                Mark::Good,
+                RowMark::Ok,
                 "git",
                 format!("{}, {files} not committed", one_line(&branch)),
                 "",
             )
         }
-        (None, None) => row(Mark::Without, "git", "no repository", "git init"),
+        (None, None) => row(RowMark::Missing, "git", "no repository", "git init"),
     };
     let prompt = if here.prompt_file {
-        ("there", "")
+        ("found", "")
     } else {
-        ("not there", "ralph init")
+        ("not found", "ralph init")
     };
-    let settings = if let Some(trouble) = &here.settings_trouble {
-        row(Mark::Bad, "settings", one_line(trouble), "")
+    let settings = if let Some(error) = &here.settings_error {
+        row(RowMark::Bad, "settings", one_line(error), "")
     } else if here.settings.is_empty() {
-        row(Mark::Without, "settings", "none", "ralph init --settings")
+        row(
+            RowMark::Missing,
+            "settings",
+            "none",
+            "ralph init --settings",
+        )
     } else {
-        row(Mark::Good, "settings", here.settings.join(", "), "")
+        row(RowMark::Ok, "settings", here.settings.join(", "), "")
     };
-    let directory = row(Mark::Good, "directory", one_line(&here.path), "");
+    let directory = row(RowMark::Ok, "directory", one_line(&here.path), "");
     let agent = report
         .agent
         .as_ref()
-        .map(|agent| row(Mark::Good, "agent", one_line(agent), "by the settings"));
+        .map(|agent| row(RowMark::Ok, "agent", one_line(agent), "from the settings"));
     let mut rows = vec![
         directory,
         git,
         row(
-            good_or(here.prompt_file, Mark::Without),
+            ok_or(here.prompt_file, RowMark::Missing),
             "PROMPT.md",
             prompt.0,
             prompt.1,

@@ -1,26 +1,26 @@
-//! What a loop would find in the current directory.
+//! Inspects the current directory: git, prompt file and settings files.
 
-use super::report::Workspace;
-use crate::git::summary::glance;
+use super::report::WorkspaceReport;
+use crate::git::summary::summarize;
 use std::path::Path;
 
-pub(crate) fn look(here: &Path, settings_trouble: Option<String>) -> Workspace {
-    let (found, trouble) = match glance(here) {
-        Ok(found) => (found, None),
-        Err(trouble) => (None, Some(trouble)),
+pub(super) fn inspect(here: &Path, settings_error: Option<String>) -> WorkspaceReport {
+    let (repository, git_error) = match summarize(here) {
+        Ok(repository) => (repository, None),
+        Err(error) => (None, Some(error)),
     };
     let layers = ["settings", "settings.local"];
     let settings = layers.iter().flat_map(|layer| {
-        ["json", "toml", "yaml", "yml"].map(|end| format!(".ralph/{layer}.{end}"))
+        ["json", "toml", "yaml", "yml"].map(|extension| format!(".ralph/{layer}.{extension}"))
     });
-    Workspace {
+    WorkspaceReport {
         path: here.display().to_string(),
-        git: found.is_some() || trouble.is_some(),
-        branch: found.as_ref().and_then(|found| found.branch.clone()),
-        changed_files: found.map(|found| found.changed),
-        trouble,
+        git: repository.is_some() || git_error.is_some(),
+        branch: repository.as_ref().and_then(|found| found.branch.clone()),
+        changed_files: repository.map(|found| found.changed_files),
+        git_error,
         prompt_file: here.join("PROMPT.md").is_file(),
         settings: settings.filter(|path| here.join(path).exists()).collect(),
-        settings_trouble,
+        settings_error,
     }
 }

@@ -1,341 +1,376 @@
-//! `ralph hook`: what the client of a session calls. Whatever goes wrong here, the session is let go with a word.
+//! `ralph hook`: handles the hook events of a client session. On any error the session continues,
+//! with a message.
 
 mod start;
 
-use crate::cli::hook::{Client as Program, HookVerb, HookWords};
-use crate::client::hook::{Answer, Input};
+use crate::cli::hook::{ClientKind, HookArgs, HookCommand};
+use crate::client::hook::{HookInput, HookResponse};
 use crate::client::loop_file;
-use crate::client::loop_file::{Loaded, Sheet};
+use crate::client::loop_file::{LoadedLoopFile, LoopFile};
 use crate::client::slash;
-use crate::client::slash::Command;
+use crate::client::slash::SlashCommand;
 use crate::client::{process, transcript};
 use crate::engine::State;
-use crate::engine::event::{Change, Door, Wish};
-use crate::lifecycle::failure::Failure;
-use crate::lifecycle::handle::friends;
-use crate::lifecycle::locks::Locks;
-use crate::lifecycle::session::{attend, find};
+use crate::engine::event::{LimitChange, Request, RequestSource};
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::handle::exemptions;
+use crate::lifecycle::locks::LoopLocks;
+use crate::lifecycle::session::{apply_hook_events, find};
 use crate::process::warden;
-use crate::runner::Left;
-use crate::runner::session::{Attended, Client, Knock};
-use crate::store::{Header, Home, LoopDir, View};
-use crate::ui::session_text as words;
+use crate::runner::HookCaller;
+use crate::runner::RunnerExit;
+use crate::runner::session::{HookEvent, SessionResult};
+use crate::store::{JournalHeader, LoopDir, LoopView, StateDir};
+use crate::ui::print::warn;
+use crate::ui::session_text;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a transcript is waited for that does not hold the last message yet.
-const ARRIVING: Duration = Duration::from_secs(2);
-/// How long until the next look at it.
-const LOOK: Duration = Duration::from_millis(10);
-/// How the client begins most of its words about errors of the service; an agent could say the same.
-const ERROR: &str = "API Error";
-/// What an answer takes once the checks are over, or were ended: so much before the client's time is up.
-const MARGIN: Duration = Duration::from_secs(20);
-/// Codex cuts ten thousand bytes and more in the middle, and it writes some characters as several.
-const CUT: usize = 8000;
-/// How often in a row Claude Code lets an agent be held back that uses no tool, where nobody says otherwise.
-const CAP: u32 = 8;
-/// The variable that says otherwise; 0 is always.
-const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+/// How long to wait for the last message to appear in the transcript.
+const TRANSCRIPT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often to read the transcript meanwhile.
+const TRANSCRIPT_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// The prefix of most service errors in the client's messages. An agent could write the same.
+const ERROR_PREFIX: &str = "API Error";
+/// The time reserved before the client's deadline to stop the checks and respond.
+const DEADLINE_MARGIN: Duration = Duration::from_secs(20);
+/// The longest prompt to send to Codex, in bytes. Codex cuts the middle out of texts from ten
+/// thousand bytes on, and counts some characters several times.
+const CODEX_PROMPT_MAX: usize = 8000;
+/// How many stops in a row without a tool call Claude Code lets a hook block by default.
+const DEFAULT_BLOCK_CAP: u32 = 8;
+/// The variable that changes this cap; 0 means no cap.
+const BLOCK_CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
-pub(crate) fn hook(verb: &HookVerb) -> i32 {
-    let begun = Instant::now();
-    let (HookVerb::Prompt(said)
-    | HookVerb::Stop(said)
-    | HookVerb::Failure(said)
-    | HookVerb::End(said)) = verb;
-    // An agent that ralph itself has started is in a loop already.
-    let answer = if std::env::var_os("RALPH_ITERATION").is_some() {
-        Ok(Answer::go())
+pub(crate) fn hook(command: &HookCommand) -> i32 {
+    let start = Instant::now();
+    let (HookCommand::Prompt(args)
+    | HookCommand::Stop(args)
+    | HookCommand::Failure(args)
+    | HookCommand::End(args)) = command;
+    // An agent that ralph itself started is already in a loop.
+    let response = if std::env::var_os("RALPH_ITERATION").is_some() {
+        Ok(HookResponse::allow())
     } else {
-        let told = Input::read(std::io::stdin().lock());
-        let told = told.map_err(|wrong| {
-            Failure::broken(format!("what the client says cannot be read: {wrong}"))
+        let input = HookInput::read(std::io::stdin().lock()).map_err(|error| {
+            CommandError::broken(format!("cannot read the client's input: {error}"))
         });
-        told.and_then(|input| {
-            let call = Call::of(*said, input, begun)?;
-            match verb {
-                HookVerb::Prompt(_) => call.prompt(),
-                HookVerb::Stop(_) => call.stop(),
-                HookVerb::Failure(_) => call.broke_off(None),
-                HookVerb::End(_) => call.broke_off(Some("the session was closed")),
+        input.and_then(|input| {
+            let call = HookCall::new(*args, input, start)?;
+            match command {
+                HookCommand::Prompt(_) => call.handle_prompt(),
+                HookCommand::Stop(_) => call.handle_stop(),
+                HookCommand::Failure(_) => call.handle_failure(None),
+                HookCommand::End(_) => call.handle_failure(Some("the session was closed")),
             }
         })
     };
-    reply(
-        &answer.unwrap_or_else(|failure| Answer::told(format!("⚠️ ralph: {}", failure.in_words()))),
-    );
+    respond(&response.unwrap_or_else(|error| error_response(&error)));
     0
 }
 
-/// Prints an answer; a client that does not listen any more has gone on.
-fn reply(answer: &Answer) {
-    if let Some(text) = answer.to_json() {
+fn error_response(error: &CommandError) -> HookResponse {
+    HookResponse::allow_with_message(format!("⚠️ ralph: {}", error.one_line()))
+}
+
+/// Prints a response. A write error is ignored: the client no longer waits for it.
+fn respond(response: &HookResponse) {
+    if let Some(text) = response.to_json() {
         let mut out = std::io::stdout().lock();
         let _ = writeln!(out, "{text}").and_then(|()| out.flush());
     }
 }
 
-/// One call of a client.
-struct Call {
-    program: Program,
-    input: Input,
-    client: Client,
-    home: Home,
+/// One hook call of a client.
+struct HookCall {
+    client: ClientKind,
+    input: HookInput,
+    caller: HookCaller,
+    state_dir: StateDir,
     /// The directory in which the session was opened.
     project: PathBuf,
 }
 
-impl Call {
-    fn of(said: HookWords, input: Input, begun: Instant) -> Result<Self, Failure> {
+impl HookCall {
+    fn new(args: HookArgs, input: HookInput, start: Instant) -> Result<Self, CommandError> {
         let project = std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from);
         let project = project
             .or_else(|| input.cwd.clone())
             .map_or_else(std::env::current_dir, Ok);
         let project = project.and_then(std::fs::canonicalize);
-        let project =
-            project.map_err(|error| Failure::broken(format!("where is the session? {error}")))?;
-        let deadline = said.within.map(|seconds| {
-            let time = Duration::from_secs(seconds);
-            begun + time.saturating_sub(MARGIN.min(time / 4))
+        let project = project.map_err(|error| {
+            CommandError::broken(format!("cannot find the session's directory: {error}"))
+        })?;
+        let deadline = args.within.map(|seconds| {
+            let timeout = Duration::from_secs(seconds);
+            start + timeout.saturating_sub(DEADLINE_MARGIN.min(timeout / 4))
         });
-        let client = Client {
-            process: process::process(),
+        let caller = HookCaller {
+            process: process::client_process(),
             deadline,
         };
         Ok(Self {
-            program: said.client,
+            client: args.client,
             input,
-            client,
-            home: Home::locate()?,
+            caller,
+            state_dir: StateDir::locate()?,
             project,
         })
     }
 
-    fn find(&self) -> Option<(LoopDir, View)> {
-        find(&self.home, self.program.name(), &self.input.session_id)
+    fn find_loop(&self) -> Option<(LoopDir, LoopView)> {
+        find(&self.state_dir, self.client.name(), &self.input.session_id)
     }
 
-    /// A person has typed something: most of it is none of ralph's business.
-    fn prompt(self) -> Result<Answer, Failure> {
+    /// The user submitted a prompt: handle it if it is one of ralph's commands.
+    fn handle_prompt(self) -> Result<HookResponse, CommandError> {
         let typed = self.input.prompt.clone().unwrap_or_default();
-        match slash::command(&typed) {
-            // A helper that the agent has started has its prompts, too.
-            _ if self.input.agent_id.is_some() => Ok(Answer::go()),
-            None => Ok(Answer::go()),
-            Some((Command::Help, _)) => Ok(Answer::Refuse {
-                reason: words::help(self.program.name()),
+        match slash::parse_command(&typed) {
+            // The prompt of a subagent.
+            _ if self.input.agent_id.is_some() => Ok(HookResponse::allow()),
+            None => Ok(HookResponse::allow()),
+            Some((SlashCommand::Help, _)) => Ok(HookResponse::RejectPrompt {
+                reason: session_text::help(self.client.name()),
             }),
-            Some((Command::Cancel, _)) => self.cancel(),
-            Some((Command::Loop, arguments)) => Ok(start::typed(&self, arguments)),
+            Some((SlashCommand::Cancel, _)) => self.cancel(),
+            Some((SlashCommand::Loop, arguments)) => Ok(start::start_loop(&self, arguments)),
         }
     }
 
-    fn cancel(&self) -> Result<Answer, Failure> {
-        let Some((dir, view)) = self.find() else {
-            let reason =
-                "no ralph loop is active in this session; ralph ls shows those elsewhere".into();
-            return Ok(Answer::Refuse { reason });
+    fn cancel(&self) -> Result<HookResponse, CommandError> {
+        let Some((dir, view)) = self.find_loop() else {
+            let reason = "no ralph loop is active in this session; ralph ls lists all loops".into();
+            return Ok(HookResponse::RejectPrompt { reason });
         };
-        let (header, attended) = self.attend(&dir, &view.state, vec![Knock::cancel()])?;
-        Ok(Answer::Refuse {
-            reason: words::over(&header, &attended.state),
+        let (header, result) = self.apply_events(&dir, &view.state, vec![HookEvent::cancel()])?;
+        Ok(HookResponse::RejectPrompt {
+            reason: session_text::ended(&header, &result.state),
         })
     }
 
-    /// The agent wants to stop. Of a helper that it has started nobody asks for more.
-    fn stop(self) -> Result<Answer, Failure> {
+    /// The agent wants to stop: run the loop until it needs another turn or ends. Subagents may
+    /// always stop.
+    fn handle_stop(self) -> Result<HookResponse, CommandError> {
         if self.input.hook_event_name.as_deref() != Some("Stop") || self.input.agent_id.is_some() {
-            return Ok(Answer::go());
+            return Ok(HookResponse::allow());
         }
-        let Some((dir, view)) = self.find() else {
-            return start::taken_over(&self);
+        let Some((dir, view)) = self.find_loop() else {
+            return start::adopt_loop_file(&self);
         };
         if let Some(error) = self.service_error() {
-            let told = words::broke_off(&view.header, &view.state, &error);
-            return self.broke_off(Some(&error)).map(|_| Answer::told(told));
+            let message = session_text::turn_failed(&view.header, &view.state, &error);
+            return self
+                .handle_failure(Some(&error))
+                .map(|_| HookResponse::allow_with_message(message));
         }
         let plan = &view.state.plan;
-        let mut knocks = self.look_at_sheet(&view.state);
-        knocks.push(self.turn_over(plan.limits.blocks));
+        let mut events = self.check_loop_file(&view.state);
+        events.push(self.turn_ended(plan.limits.blocks));
         if plan.proof.checks.is_empty() && plan.scm.tasks.is_empty() {
-            let (header, attended) = self.attend(&dir, &view.state, knocks)?;
-            return Ok(self.answer(&header, &attended));
+            let (header, result) = self.apply_events(&dir, &view.state, events)?;
+            return Ok(self.response(&header, &result));
         }
-        // Checks may be long, and nothing of them may outlive this.
-        let locks = Locks::of(&dir, plan)?;
+        // Checks may run long, and none of their processes may outlive this one.
+        let locks = LoopLocks::acquire_own(&dir, plan)?;
         let work = || {
-            let attended = attend(&dir, &locks, self.client, knocks);
-            let answered = attended.map(|(header, attended)| self.answer(&header, &attended));
-            reply(&answered.unwrap_or_else(|failure| {
-                Answer::told(format!("⚠️ ralph: {}", failure.in_words()))
-            }));
+            let result = apply_hook_events(&dir, &locks, self.caller, events, &mut |message| {
+                warn(message);
+            });
+            let response = result.map(|(header, result)| self.response(&header, &result));
+            respond(&response.unwrap_or_else(|error| error_response(&error)));
             0
         };
         let grace = Duration::from_millis(plan.grace.term_ms);
-        match warden::guard(work, grace, &friends(&self.home)).map_err(Failure::broken)? {
-            warden::Left::Exited(_) => Ok(Answer::go()),
-            warden::Left::Killed { signal, .. } => Err(Failure::broken(format!(
-                "the checks' runner was killed by signal {signal}"
+        match warden::run_guarded(work, grace, &exemptions(&self.state_dir))
+            .map_err(CommandError::broken)?
+        {
+            warden::SupervisorExit::Exited(_) => Ok(HookResponse::allow()),
+            warden::SupervisorExit::Killed { signal, .. } => Err(CommandError::broken(format!(
+                "the process that runs the checks was killed by signal {signal}"
             ))),
         }
     }
 
-    fn attend(
+    fn apply_events(
         &self,
         dir: &LoopDir,
         state: &State,
-        knocks: Vec<Knock>,
-    ) -> Result<(Header, Attended), Failure> {
-        attend(dir, &Locks::of(dir, &state.plan)?, self.client, knocks)
+        events: Vec<HookEvent>,
+    ) -> Result<(JournalHeader, SessionResult), CommandError> {
+        let locks = LoopLocks::acquire_own(dir, &state.plan)?;
+        apply_hook_events(dir, &locks, self.caller, events, &mut |message| {
+            warn(message);
+        })
     }
 
-    /// What the file that stands for the loop has to say: deleted, it cancels; its limit may have been changed.
-    fn look_at_sheet(&self, state: &State) -> Vec<Knock> {
+    /// Turns edits of the loop file into events: deleting it cancels the loop, and its limit can be
+    /// changed.
+    fn check_loop_file(&self, state: &State) -> Vec<HookEvent> {
         let workspace = &state.plan.workspace;
         match loop_file::load(workspace) {
-            Loaded::Some(sheet) if sheet.session.as_ref() == Some(&self.input.session_id) => {
-                let max = Some(sheet.max_iterations).filter(|max| *max > 0);
+            LoadedLoopFile::Valid(file)
+                if file.session.as_ref() == Some(&self.input.session_id) =>
+            {
+                let max = Some(file.max_iterations).filter(|max| *max > 0);
                 let before = state.turn_number().saturating_sub(state.iteration);
-                let changed = max != state.turn_limit();
+                let is_changed = max != state.turn_limit();
                 let limit = max.map(|max| max.saturating_sub(before));
-                changed
-                    .then_some(Knock::Change(Change::MaxIterations(limit)))
+                is_changed
+                    .then_some(HookEvent::LimitChanged(LimitChange::MaxIterations(limit)))
                     .into_iter()
                     .collect()
             }
-            Loaded::Broken(wrong) => vec![Knock::Fault(set_aside(workspace, &wrong))],
-            _ => vec![Knock::Ask(Wish::StopNow, Door::Sheet)],
+            LoadedLoopFile::Invalid(reason) => {
+                vec![HookEvent::Fault(move_loop_file_aside(workspace, &reason))]
+            }
+            _ => vec![HookEvent::Requested(
+                Request::StopNow,
+                RequestSource::LoopFile,
+            )],
         }
     }
 
-    /// The turn that is over: its final words, as the client tells them or as its transcript has them.
-    fn turn_over(&self, cap: Option<u32>) -> Knock {
-        let Input {
+    /// The event of the turn that ended, with its last message from the client's input or its
+    /// transcript.
+    fn turn_ended(&self, cap: Option<u32>) -> HookEvent {
+        let HookInput {
             transcript_path,
             last_assistant_message,
             ..
         } = &self.input;
-        let words = match (last_assistant_message, transcript_path) {
-            (Some(words), _) => Some(words.clone()),
-            (None, Some(path)) => transcript::last_words(path, ARRIVING).ok().flatten(),
+        let text = match (last_assistant_message, transcript_path) {
+            (Some(text), _) => Some(text.clone()),
+            (None, Some(path)) => transcript::last_message(path, TRANSCRIPT_TIMEOUT)
+                .ok()
+                .flatten(),
             (None, None) => None,
         };
-        let used = transcript_path
+        let used_tool = transcript_path
             .as_ref()
             .filter(|_| cap.is_some())
-            .and_then(|path| transcript::used_tools(path));
-        Knock::Turn {
-            words,
-            steps: used.map(u32::from),
+            .and_then(|path| transcript::used_tool(path));
+        HookEvent::TurnEnded {
+            text,
+            steps: used_tool.map(u32::from),
         }
     }
 
-    /// Why the model's service failed, where the client asks all the same, as older ones do: that is no turn, and to
-    /// go on would be to fail again. The transcript may lag behind, and is waited for if the words look like an error.
+    /// Returns the service error that ended the turn, if any. Older clients report such a turn as a
+    /// normal stop, and continuing would only fail again. The transcript may lag behind: wait for
+    /// it if the message looks like an error.
     fn service_error(&self) -> Option<String> {
         let path = self.input.transcript_path.as_deref()?;
         let Some(last) = &self.input.last_assistant_message else {
             return transcript::service_error(path);
         };
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             let error = transcript::service_error(path).filter(|error| last.trim() == error.trim());
-            if error.is_some() || !last.starts_with(ERROR) || begun.elapsed() > ARRIVING {
+            let may_be_late =
+                last.starts_with(ERROR_PREFIX) && start.elapsed() <= TRANSCRIPT_TIMEOUT;
+            if error.is_some() || !may_be_late {
                 return error;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(TRANSCRIPT_POLL_INTERVAL);
         }
     }
 
-    /// The turn broke off, or the session is over, before the loop was.
-    fn broke_off(self, why: Option<&str>) -> Result<Answer, Failure> {
-        let Some((dir, view)) = self.find().filter(|(_, view)| view.state.is_lent()) else {
-            return Ok(Answer::go());
+    /// The turn failed, or the session ended before the loop did.
+    fn handle_failure(self, why: Option<&str>) -> Result<HookResponse, CommandError> {
+        let awaiting_turn = |(_, view): &(_, LoopView)| view.state.awaiting_turn();
+        let Some((dir, view)) = self.find_loop().filter(awaiting_turn) else {
+            return Ok(HookResponse::allow());
         };
         let last = self
             .input
             .last_assistant_message
             .as_ref()
             .or(self.input.error.as_ref());
-        // A client that exits may end the hook of a failure before it has begun, and older ones have none.
-        let noted = || {
+        // A client that exits may kill the failure hook before it starts, and older clients do not
+        // have it.
+        let from_transcript = || {
             self.input
                 .transcript_path
                 .as_deref()
                 .and_then(transcript::service_error)
         };
         let why = match why {
-            Some(why) => noted().unwrap_or_else(|| why.to_owned()),
+            Some(why) => from_transcript().unwrap_or_else(|| why.to_owned()),
             None => last
                 .cloned()
-                .or_else(noted)
+                .or_else(from_transcript)
                 .unwrap_or_else(|| "for no known reason".into()),
         };
-        // A session that is closed after its turn broke off is told of by that.
-        if view.state.stumble().is_none() {
-            self.attend(&dir, &view.state, vec![Knock::Stumble(why)])?;
+        // If the session is closed after a failed turn, that failure is the reason.
+        if view.state.turn_failure().is_none() {
+            self.apply_events(&dir, &view.state, vec![HookEvent::TurnFailed(why)])?;
         }
-        Ok(Answer::go())
+        Ok(HookResponse::allow())
     }
 
-    /// What the client is told of where its loop stands.
-    fn answer(&self, header: &Header, attended: &Attended) -> Answer {
-        let state = &attended.state;
-        match &attended.left {
-            Left::Lent => {
-                let prompt = String::from_utf8_lossy(&attended.prompt);
-                let whole = self
-                    .home
+    /// The response to the client: another turn, or the end of the loop.
+    fn response(&self, header: &JournalHeader, result: &SessionResult) -> HookResponse {
+        let state = &result.state;
+        match &result.exit {
+            RunnerExit::AwaitingTurn => {
+                let prompt = String::from_utf8_lossy(&result.prompt);
+                let prompt_file = self
+                    .state_dir
                     .loop_dir(&header.name)
-                    .iteration(state.iteration)
+                    .iteration_dir(state.iteration)
                     .join("prompt.md");
-                let reason = match self.program {
-                    Program::Codex if prompt.len() > CUT => words::shortened(&prompt, CUT, &whole),
+                let reason = match self.client {
+                    ClientKind::Codex if prompt.len() > CODEX_PROMPT_MAX => {
+                        session_text::shortened(&prompt, CODEX_PROMPT_MAX, &prompt_file)
+                    }
                     _ => prompt.trim_end().to_owned(),
                 };
-                Answer::Block {
+                HookResponse::Block {
                     reason,
-                    message: Some(words::turn(state)),
+                    message: Some(session_text::turn(state)),
                 }
             }
-            // The client itself wanted no answer any more.
-            Left::HungUp => Answer::go(),
-            Left::Ended(_) | Left::Paused => Answer::told(words::over(header, state)),
+            // The client no longer waits for a response.
+            RunnerExit::HungUp => HookResponse::allow(),
+            RunnerExit::Ended(_) | RunnerExit::Paused => {
+                HookResponse::allow_with_message(session_text::ended(header, state))
+            }
         }
     }
 
-    /// How often in a row the client lets its agent be held back that uses no tool; none is always.
-    fn cap(&self) -> Option<u32> {
-        if self.program != Program::Claude {
+    /// How many stops in a row without a tool call the client lets a hook block; `None` means no
+    /// cap.
+    fn block_cap(&self) -> Option<u32> {
+        if self.client != ClientKind::Claude {
             return None;
         }
-        let said = std::env::var(CAP_VARIABLE)
+        let configured = std::env::var(BLOCK_CAP_VARIABLE)
             .ok()
             .and_then(|value| value.trim().parse().ok());
-        // Those that do not tell their hooks of their process are older than this patience.
-        let is_newer = || {
+        // Versions that do not set these variables are older than the cap.
+        let has_cap = || {
             ["CLAUDE_PID", "CLAUDE_CODE_SESSION_ID"]
                 .iter()
                 .any(|name| std::env::var_os(name).is_some())
         };
-        said.or_else(|| is_newer().then_some(CAP))
+        configured
+            .or_else(|| has_cap().then_some(DEFAULT_BLOCK_CAP))
             .filter(|cap| *cap > 0)
     }
 }
 
-/// Puts a file aside that cannot be read, and says so.
-fn set_aside(workspace: &std::path::Path, wrong: &str) -> String {
-    let path = Sheet::path(workspace);
-    match loop_file::set_aside(workspace) {
-        Ok(kept) => format!(
-            "{} cannot be read: {wrong}; it is kept as {}",
+/// Renames an invalid loop file and returns the message about it.
+fn move_loop_file_aside(workspace: &Path, reason: &str) -> String {
+    let path = LoopFile::path(workspace);
+    match loop_file::move_aside(workspace) {
+        Ok(moved) => format!(
+            "{} cannot be read: {reason}; it was renamed to {}",
             path.display(),
-            kept.display()
+            moved.display()
         ),
         Err(error) => format!(
-            "{} cannot be read: {wrong}; nor be put aside: {error}",
+            "{} cannot be read: {reason}; renaming it failed: {error}",
             path.display()
         ),
     }

@@ -1,139 +1,148 @@
-//! How a loop begins in a session: typed there, or taken over from the file that another plugin left.
+//! Starts a loop in a session: from `/ralph-loop`, or from a loop file that the original plugin
+//! wrote.
 
-use super::{Call, set_aside};
-use crate::cli::hook::Client as Program;
-use crate::client::hook::Answer;
+use super::{HookCall, move_loop_file_aside};
+use crate::cli::hook::ClientKind;
+use crate::client::hook::HookResponse;
 use crate::client::loop_file;
-use crate::client::loop_file::{Loaded, Sheet};
+use crate::client::loop_file::{LoadedLoopFile, LoopFile};
 use crate::client::slash;
-use crate::client::slash::{Asked, Errand};
-use crate::commands::run::places;
+use crate::client::slash::{LoopArgs, LoopCommand};
+use crate::commands::run::settings_paths;
 use crate::config;
 use crate::config::keys::key;
-use crate::config::validate::settle;
-use crate::config::{Layer, Origin, Stack};
+use crate::config::validate::normalize;
+use crate::config::{Layer, LayerStack, Origin};
 use crate::engine::plan::{Plan, Task};
-use crate::engine::session::Session;
-use crate::lifecycle::create::{Place, Prepared, prepare};
-use crate::lifecycle::failure::{Failure, warn};
-use crate::lifecycle::session::{attend, has, name_of};
-use crate::runner::session::{Attended, Knock};
-use crate::store::{Header, cache};
-use crate::ui::session_text as words;
+use crate::engine::session::ClientSession;
+use crate::lifecycle::create::{Placement, PreparedLoop, create_loop};
+use crate::lifecycle::error::CommandError;
+use crate::lifecycle::session::{apply_hook_events, is_active, loop_name};
+use crate::runner::session::{HookEvent, SessionResult};
+use crate::store::{JournalHeader, cache};
+use crate::ui::print::warn;
+use crate::ui::session_text;
 use serde_json::{Map, Value, json};
 
-/// A person has typed `/ralph-loop` and this.
-pub(crate) fn typed(call: &Call, arguments: &str) -> Answer {
-    let wanted = match slash::parse(arguments) {
-        Ok(Asked::Help) => {
-            return Answer::Refuse {
-                reason: words::help(call.program.name()),
+/// Handles `/ralph-loop` with these arguments.
+pub(super) fn start_loop(call: &HookCall, arguments: &str) -> HookResponse {
+    let args = match slash::parse_loop_args(arguments) {
+        Ok(LoopCommand::Help) => {
+            return HookResponse::RejectPrompt {
+                reason: session_text::help(call.client.name()),
             };
         }
-        Ok(Asked::Loop(wanted)) => wanted,
-        Err(wrong) => {
-            let lines = [format!("❌ {}", wrong.error)]
+        Ok(LoopCommand::Start(args)) => args,
+        Err(error) => {
+            let lines = [format!("❌ {}", error.error)]
                 .into_iter()
-                .chain(wrong.hint);
-            return Answer::Refuse {
+                .chain(error.hint);
+            return HookResponse::RejectPrompt {
                 reason: lines.collect::<Vec<_>>().join("\n"),
             };
         }
     };
-    let begun = set_up(call, &wanted, 0, false);
-    let (header, attended) = match begun {
-        Ok(begun) => begun,
-        Err(failure) => {
-            return Answer::Refuse {
-                reason: format!("❌ {}", failure.in_words()),
+    let (header, result) = match create(call, &args, 0, false) {
+        Ok(created) => created,
+        Err(error) => {
+            return HookResponse::RejectPrompt {
+                reason: format!("❌ {}", error.one_line()),
             };
         }
     };
-    let state = &attended.state;
-    if !state.is_lent() {
-        return Answer::Refuse {
-            reason: words::over(&header, state),
+    let state = &result.state;
+    if !state.awaiting_turn() {
+        return HookResponse::RejectPrompt {
+            reason: session_text::ended(&header, state),
         };
     }
-    let told = words::activated(&header, state, wanted.max_iterations.is_none());
-    Answer::Context {
-        text: format!("{told}\n\n{}", words::rules(state)),
-        message: Some(told),
+    let message = session_text::activated(&header, state, args.max_iterations.is_none());
+    HookResponse::AddContext {
+        text: format!("{message}\n\n{}", session_text::rules(state)),
+        message: Some(message),
     }
 }
 
-/// A session without a loop stops where another plugin's file says that there is one: it is this session's now.
-pub(crate) fn taken_over(call: &Call) -> Result<Answer, Failure> {
-    let sheet = match loop_file::load(&call.project) {
-        Loaded::None => return Ok(Answer::go()),
-        // That of another session is its loop's business.
-        Loaded::Broken(_) if !is_mine(call) => return Ok(Answer::go()),
-        Loaded::Broken(wrong) => {
-            return Ok(Answer::told(format!(
+/// Handles the stop of a session without a loop: an active loop file of the original plugin becomes
+/// this session's loop.
+pub(super) fn adopt_loop_file(call: &HookCall) -> Result<HookResponse, CommandError> {
+    let file = match loop_file::load(&call.project) {
+        LoadedLoopFile::Missing => return Ok(HookResponse::allow()),
+        // The file of another session.
+        LoadedLoopFile::Invalid(_) if !may_be_of_session(call) => {
+            return Ok(HookResponse::allow());
+        }
+        LoadedLoopFile::Invalid(reason) => {
+            return Ok(HookResponse::allow_with_message(format!(
                 "⚠️ ralph: {}",
-                set_aside(&call.project, &wrong)
+                move_loop_file_aside(&call.project, &reason)
             )));
         }
-        Loaded::Some(sheet) => sheet,
+        LoadedLoopFile::Valid(file) => file,
     };
-    if !sheet.active || !is_ours(call, sheet.session.as_deref()) {
-        return Ok(Answer::go());
+    if !file.active || !is_for_session(call, file.session.as_deref()) {
+        return Ok(HookResponse::allow());
     }
-    let wanted = Errand {
-        prompt: sheet.prompt,
-        max_iterations: Some(sheet.max_iterations),
-        promise: sheet.promise,
+    let args = LoopArgs {
+        prompt: file.prompt,
+        max_iterations: Some(file.max_iterations),
+        promise: file.promise,
         checks: vec![],
     };
-    let before = sheet.iteration.saturating_sub(1);
-    let (header, attended) = set_up(call, &wanted, before, true)?;
-    Ok(call.answer(&header, &attended))
+    let iterations_before = file.iteration.saturating_sub(1);
+    let (header, result) = create(call, &args, iterations_before, true)?;
+    Ok(call.response(&header, &result))
 }
 
-/// Whether a file that cannot be read may be this session's: it names no other.
-fn is_mine(call: &Call) -> bool {
-    let text = std::fs::read_to_string(Sheet::path(&call.project)).unwrap_or_default();
-    let named = text
+/// Returns whether an invalid loop file may belong to this session: it names no other one.
+fn may_be_of_session(call: &HookCall) -> bool {
+    let text = std::fs::read_to_string(LoopFile::path(&call.project)).unwrap_or_default();
+    let session = text
         .lines()
         .find_map(|line| line.strip_prefix("session_id:"));
-    is_ours(call, named.map(|named| named.trim().trim_matches('"')))
+    is_for_session(call, session.map(|id| id.trim().trim_matches('"')))
 }
 
-/// Whether a file with this session in it is for this one. The plugin that names none is one of Claude Code.
-fn is_ours(call: &Call, named: Option<&str>) -> bool {
-    named.map_or(call.program == Program::Claude, |named| {
-        named == call.input.session_id
+/// Returns whether a loop file with this session ID is for this session. A file without one is from
+/// the original plugin for Claude Code.
+fn is_for_session(call: &HookCall, session: Option<&str>) -> bool {
+    session.map_or(call.client == ClientKind::Claude, |id| {
+        id == call.input.session_id
     })
 }
 
-/// Begins a loop; `over` says that the turn in which that happens is over as well.
-fn set_up(
-    call: &Call,
-    wanted: &Errand,
-    before: u32,
-    over: bool,
-) -> Result<(Header, Attended), Failure> {
-    let plan = plan(call, wanted, before)?;
-    nobody_else(call)?;
-    if let Some((dir, view)) = call.find() {
-        // One loop a session: the new one takes the place of the old.
-        call.attend(&dir, &view.state, vec![Knock::cancel()])?;
+/// Creates a loop and applies the first events; `turn_ended` means that the current turn is already
+/// over.
+fn create(
+    call: &HookCall,
+    args: &LoopArgs,
+    iterations_before: u32,
+    turn_ended: bool,
+) -> Result<(JournalHeader, SessionResult), CommandError> {
+    let plan = build_plan(call, args, iterations_before)?;
+    check_no_other_session(call)?;
+    if let Some((dir, view)) = call.find_loop() {
+        // A session has one loop: the new one replaces the old one.
+        call.apply_events(&dir, &view.state, vec![HookEvent::cancel()])?;
     }
-    if let Loaded::Broken(wrong) = loop_file::load(&call.project) {
-        warn(set_aside(&call.project, &wrong));
+    if let LoadedLoopFile::Invalid(reason) = loop_file::load(&call.project) {
+        warn(move_loop_file_aside(&call.project, &reason));
     }
-    let name = name_of(call.program.name(), &call.input.session_id);
-    let Prepared { dir, locks, .. } = prepare(&call.home, Some(&name), plan, Place::default())?;
-    let knocks = over
-        .then(|| call.turn_over(call.cap()))
+    let name = loop_name(call.client.name(), &call.input.session_id);
+    let PreparedLoop { dir, locks, .. } =
+        create_loop(&call.state_dir, Some(&name), plan, Placement::default())?;
+    let events = turn_ended
+        .then(|| call.turn_ended(call.block_cap()))
         .into_iter()
         .collect();
-    attend(&dir, &locks, call.client, knocks)
+    apply_hook_events(&dir, &locks, call.caller, events, &mut |message| {
+        warn(message);
+    })
 }
 
-/// The workspace has one file that stands for a loop: two sessions cannot share it.
-fn nobody_else(call: &Call) -> Result<(), Failure> {
-    let Loaded::Some(Sheet {
+/// Rejects a second session in this workspace: there is only one loop file.
+fn check_no_other_session(call: &HookCall) -> Result<(), CommandError> {
+    let LoadedLoopFile::Valid(LoopFile {
         session: Some(session),
         name: Some(name),
         ..
@@ -145,38 +154,43 @@ fn nobody_else(call: &Call) -> Result<(), Failure> {
         return Ok(());
     }
     let other = call
-        .home
-        .find(&name)
+        .state_dir
+        .find_loop(&name)
         .ok()
         .and_then(|dir| cache::read(&dir).ok());
-    if other.is_some_and(|view| has(&view.state)) {
-        return Err(Failure::usage(
-            format!("the loop {name:?} of another session works in this directory"),
-            format!("ralph stop {name} ends it; or open this session in a worktree of its own"),
+    if other.is_some_and(|view| is_active(&view.state)) {
+        return Err(CommandError::usage(
+            format!("the loop {name:?} of another session is running in this directory"),
+            format!("stop it with ralph stop {name}, or open this session in its own worktree"),
         ));
     }
     Ok(())
 }
 
-/// What is wanted, in this directory with its settings, inside of the session.
-fn plan(call: &Call, wanted: &Errand, before: u32) -> Result<Plan, Failure> {
-    let mut stack = Stack::load(&places(call.project.clone(), None))?;
+/// Builds the plan from the arguments and the settings of the project.
+fn build_plan(
+    call: &HookCall,
+    args: &LoopArgs,
+    iterations_before: u32,
+) -> Result<Plan, CommandError> {
+    let mut stack = LayerStack::load(&settings_paths(call.project.clone(), None))?;
     let mut values = Map::new();
-    let mut set = |name: &str, value: Value| -> Result<(), Failure> {
-        let settled = settle(key(name), &value, name)
-            .map_err(|flaw| Failure::usage(format!("{} {}", flaw.place, flaw.error), flaw.hint))?;
-        values.insert(name.to_owned(), settled);
+    let mut set = |name: &str, value: Value| -> Result<(), CommandError> {
+        let value = normalize(key(name), &value, name).map_err(|error| {
+            CommandError::usage(format!("{} {}", error.path, error.message), error.hint)
+        })?;
+        values.insert(name.to_owned(), value);
         Ok(())
     };
-    set("agent", json!(call.program.name()))?;
-    if let Some(max) = wanted.max_iterations {
+    set("agent", json!(call.client.name()))?;
+    if let Some(max) = args.max_iterations {
         set("max-iterations", json!(max))?;
     }
-    if let Some(promise) = &wanted.promise {
+    if let Some(promise) = &args.promise {
         set("promise", json!(promise))?;
     }
-    if !wanted.checks.is_empty() {
-        let checks: Vec<Value> = wanted
+    if !args.checks.is_empty() {
+        let checks: Vec<Value> = args
             .checks
             .iter()
             .map(|command| json!({ "command": command }))
@@ -187,24 +201,24 @@ fn plan(call: &Call, wanted: &Errand, before: u32) -> Result<Plan, Failure> {
         origin: Origin::Flag,
         values,
     });
-    let errand = config::Errand {
-        task: Some(wanted.prompt.clone()),
+    let request = config::RunRequest {
+        task: Some(args.prompt.clone()),
         workspace: call.project.clone(),
-        config_dir: places(call.project.clone(), None).user,
-        ..config::Errand::default()
+        config_dir: settings_paths(call.project.clone(), None).user_dir,
+        ..config::RunRequest::default()
     };
-    let plan = config::plan(&stack, &errand)?;
-    let session = Session {
-        client: call.program.name().to_owned(),
+    let plan = config::build_plan(&stack, &request)?;
+    let session = ClientSession {
+        client: call.client.name().to_owned(),
         id: call.input.session_id.clone(),
-        before,
+        iterations_before,
     };
-    let mut plan = plan.inside(session);
+    let mut plan = plan.in_session(session);
     plan.task = Task {
         title: None,
-        text: Some(wanted.prompt.clone()),
+        text: Some(args.prompt.clone()),
         file: None,
     };
-    plan.limits.blocks = call.cap();
+    plan.limits.blocks = call.block_cap();
     Ok(plan)
 }

@@ -1,36 +1,36 @@
-//! `ralph init` and `ralph template`: the prompt and the settings that one begins with.
+//! `ralph init` and `ralph template`: the starter prompt and settings.
 
 mod detect;
 mod settings;
 
-use super::new_file::put;
-use super::run::workspace;
-use crate::cli::setup::InitWords;
-use crate::lifecycle::failure::{Failure, answer};
-use crate::ui::say;
+use super::atomic_file::write_atomically;
+use super::run::current_workspace;
+use crate::cli::setup::InitArgs;
+use crate::lifecycle::error::CommandError;
+use crate::ui::print::{print_message, print_output};
 use std::path::Path;
 
 const STARTER: &str = include_str!("../../../presets/starter.md");
 
-pub(crate) fn template() -> Result<i32, Failure> {
-    answer(STARTER)?;
+pub(crate) fn template() -> Result<i32, CommandError> {
+    print_output(STARTER)?;
     Ok(0)
 }
 
-pub(crate) fn init(words: &InitWords) -> Result<i32, Failure> {
-    if words.settings {
-        settings::write(&workspace()?, words.force)?;
+pub(crate) fn init(args: &InitArgs) -> Result<i32, CommandError> {
+    if args.settings {
+        settings::write(&current_workspace()?, args.force)?;
         return Ok(0);
     }
     let name = "PROMPT.md";
-    let over = put(Path::new(name), name, STARTER, words.force)?;
-    say(&created(name, over));
+    let replaced = write_atomically(Path::new(name), name, STARTER, args.force)?;
+    print_message(&created_message(name, replaced));
     Ok(0)
 }
 
-fn created(name: &str, over: bool) -> String {
+fn created_message(name: &str, replaced: bool) -> String {
     format!(
         "created {name}{}\n",
-        if over { " (overwritten)" } else { "" }
+        if replaced { " (overwritten)" } else { "" }
     )
 }

@@ -1,14 +1,15 @@
-//! The starter settings: the text of `.ralph/settings.toml`, and that it takes no other's place.
+//! `ralph init --settings`: writes `.ralph/settings.toml` with the checks detected in the
+//! directory.
 //!
-//! In the text, `# ` begins a sentence, and `#` alone a setting that is left out.
+//! In that file `# ` begins a comment, and `#` without a space a setting that is commented out.
 
-use super::created;
-use super::detect::{Found, detect};
-use crate::commands::new_file::put;
+use super::created_message;
+use super::detect::{DetectedChecks, detect};
+use crate::commands::atomic_file::write_atomically;
 use crate::config::agents::presets;
-use crate::lifecycle::failure::Failure;
+use crate::lifecycle::error::CommandError;
 use crate::os::program;
-use crate::ui::say;
+use crate::ui::print::print_message;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,26 +17,26 @@ use std::{fs, io};
 
 const NAME: &str = ".ralph/settings.toml";
 
-pub(crate) fn write(here: &Path, force: bool) -> Result<(), Failure> {
-    no_other(here)?;
+pub(crate) fn write(here: &Path, force: bool) -> Result<(), CommandError> {
+    reject_other_formats(here)?;
     let found = detect(here);
-    let text = text(here, &found);
-    make_directory(here)?;
-    let over = put(&here.join(NAME), NAME, &text, force)?;
-    say(&created(NAME, over));
-    say(&account(&found, here.join("PROMPT.md").is_file()));
+    let text = settings_text(here, &found);
+    create_ralph_dir(here)?;
+    let replaced = write_atomically(&here.join(NAME), NAME, &text, force)?;
+    print_message(&created_message(NAME, replaced));
+    print_message(&describe_checks(&found, here.join("PROMPT.md").is_file()));
     Ok(())
 }
 
-/// Settings in another format would be a second truth beside ours.
-fn no_other(here: &Path) -> Result<(), Failure> {
+/// Rejects a settings file in another format: with two files, neither would take precedence.
+fn reject_other_formats(here: &Path) -> Result<(), CommandError> {
     for end in ["json", "yaml", "yml"] {
         let name = format!(".ralph/settings.{end}");
         if fs::symlink_metadata(here.join(&name)).is_ok() {
-            return Err(Failure::usage(
+            return Err(CommandError::usage(
                 format!("{name} already exists"),
                 format!(
-                    "there can be one file of settings: edit it, or move it away to get {NAME}"
+                    "there can be only one settings file: edit it, or move it away to create {NAME}"
                 ),
             ));
         }
@@ -43,100 +44,105 @@ fn no_other(here: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A `.ralph` that leads elsewhere is not written through.
-fn make_directory(here: &Path) -> Result<(), Failure> {
+/// Creates `.ralph`. One that is a link to somewhere else is rejected.
+fn create_ralph_dir(here: &Path) -> Result<(), CommandError> {
     let dir = here.join(".ralph");
     match fs::create_dir(&dir) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        done => {
-            return done.map_err(|error| Failure::broken(format!("cannot make .ralph: {error}")));
+        result => {
+            return result
+                .map_err(|error| CommandError::broken(format!("cannot create .ralph: {error}")));
         }
     }
-    let inside =
+    let is_inside =
         fs::canonicalize(here).and_then(|here| Ok(fs::canonicalize(&dir)?.starts_with(here)));
-    if dir.is_dir() && inside.unwrap_or(false) {
+    if dir.is_dir() && is_inside.unwrap_or(false) {
         return Ok(());
     }
-    Err(Failure::usage(
-        ".ralph is not a directory in this one",
-        "it is left as it is: move it away first",
+    Err(CommandError::usage(
+        ".ralph is not a directory, or links to somewhere else",
+        "nothing was written; move it away first",
     ))
 }
 
-fn text(here: &Path, found: &[Found]) -> String {
+fn settings_text(here: &Path, found: &[DetectedChecks]) -> String {
     let known = presets(&BTreeMap::new()).unwrap_or_default();
     let installed = known
         .into_iter()
         .find(|(_, preset)| program::find(&preset.command[0], here).is_some());
     let agent = installed.map_or_else(|| "claude".to_owned(), |(name, _)| name);
     let mut text = format!(
-        "# Settings of ralph for this directory. A flag says the same for one run: ralph run --help.\n\
-         # A line that begins with # and no space is a setting that is left out.\n\n\
-         # The agent; without it, the first that is installed.\n\
+        "# Settings of ralph for this directory. Flags override them for one run: see ralph run --help.\n\
+         # A # without a space after it marks a setting that is commented out.\n\n\
+         # The agent. Default: the first known agent that is installed.\n\
          #agent = {agent:?}\n\n\
-         # What it may do without asking: \"none\", \"edits\" or \"all\".\n\
+         # What the agent may do without asking: \"none\", \"edits\" or \"all\".\n\
          approve = \"edits\"\n\n\
-         # Where a loop stops at the latest, done or not.\n\
+         # Limits. Once one is reached, no new iteration starts.\n\
          maxIterations = 25\n\
          #maxTime = \"2h\"\n\n\
-         # What must be green before the work counts as done. Of a red one, the end of its output goes into the\n\
-         # next prompt: \"append\" puts it after the task, \"prepend\" before it, \"replace\" in its place.\n"
+         # Checks. All of them must pass before the work counts as done. The end of a red check's output goes\n\
+         # into the next prompt: \"append\" puts it after the task, \"prepend\" before it, \"replace\" in its place.\n"
     );
     let mut checks = 0;
-    for Found {
+    for DetectedChecks {
         file,
         checks: commands,
     } in found
     {
         for command in commands {
-            let there = can_run(command);
-            let (hide, why) = if there {
+            let (prefix, note) = if can_run(command) {
                 ("", "")
             } else {
                 ("#", "; not installed here")
             };
-            let _ = writeln!(text, "\n# From {file}{why}.\n{}", check(command, hide));
+            let _ = writeln!(
+                text,
+                "\n# From {file}{note}.\n{}",
+                check_text(command, prefix)
+            );
             checks += 1;
         }
     }
     if checks == 0 {
         let _ = writeln!(
             text,
-            "\n# Nothing was found here; for example:\n{}",
-            check("./test.sh", "#")
+            "\n# No checks were detected. An example:\n{}",
+            check_text("./test.sh", "#")
         );
     }
     text.push_str(
-        "\n# What is done with the work of an iteration whose checks are all green: \"commit\", \"push\".\n\
+        "\n# Git tasks after an iteration with changes and only green checks: \"commit\", \"push\".\n\
          #[scm]\n\
          #tasks = []\n",
     );
     text
 }
 
-fn check(command: &str, hide: &str) -> String {
+fn check_text(command: &str, prefix: &str) -> String {
     format!(
-        "{hide}[[checks]]\n{hide}command = {command:?}\n{hide}failAction = \"append\"\n{hide}timeout = \"10m\""
+        "{prefix}[[checks]]\n{prefix}command = {command:?}\n{prefix}failAction = \"append\"\n{prefix}timeout = \"10m\""
     )
 }
 
-/// Whether the program of a check is here; one named as a path may still come.
+/// Returns whether the program of a check is installed. A path counts even if the file does not
+/// exist yet.
 fn can_run(command: &str) -> bool {
     let program = command.split_whitespace().next().unwrap_or_default();
     program.contains('/') || program::find(program, Path::new(".")).is_some()
 }
 
-/// What was found, and what comes next.
-fn account(found: &[Found], has_prompt: bool) -> String {
+/// Describes the detected checks and the next step.
+fn describe_checks(found: &[DetectedChecks], has_prompt: bool) -> String {
     let mut text = String::new();
-    for Found { file, checks } in found {
+    for DetectedChecks { file, checks } in found {
         let checks: Vec<String> = checks
             .iter()
             .map(|check| {
                 if can_run(check) {
                     check.clone()
                 } else {
-                    format!("{check} (not installed: left as a comment)")
+                    format!("{check} (not installed: commented out)")
                 }
             })
             .collect();
@@ -148,21 +154,21 @@ fn account(found: &[Found], has_prompt: bool) -> String {
         let _ = writeln!(text, "found {file}: {checks}");
     }
     if found.is_empty() {
-        text.push_str("found nothing that says how this is checked: the file has an example\n");
+        text.push_str("no checks detected: the file contains an example\n");
     }
     if !found
         .iter()
         .flat_map(|found| &found.checks)
         .any(|check| can_run(check))
     {
-        text.push_str("no check holds yet: until one does, a loop ends when the agent says so\n");
+        text.push_str("no check is enabled: a loop ends when the agent claims to be done\n");
     }
     let next = if has_prompt {
         "ralph run"
     } else {
-        "ralph run \"what is to be done\", or ralph init"
+        "ralph run \"your task\", or ralph init"
     };
-    let _ = writeln!(text, "next: look the file over, then {next}");
+    let _ = writeln!(text, "next: review the file, then {next}");
     text
 }
 
@@ -171,17 +177,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_is_right_with_and_without_what_is_left_out() {
-        let cargo = Found {
+    fn the_text_is_valid_with_and_without_the_commented_settings() {
+        let cargo = DetectedChecks {
             file: "Cargo.toml".into(),
             checks: vec!["cargo test".into(), "no-such-program x".into()],
         };
         for found in [vec![], vec![cargo]] {
-            let text = text(Path::new("."), &found);
+            let text = settings_text(Path::new("."), &found);
             let plain: toml::Table = toml::from_str(&text).unwrap();
             assert_eq!(plain["approve"].as_str(), Some("edits"));
             assert_eq!(plain.contains_key("checks"), !found.is_empty());
-            let told: String = text
+            let uncommented: String = text
                 .lines()
                 .map(|line| {
                     line.strip_prefix('#')
@@ -189,8 +195,8 @@ mod tests {
                         .unwrap_or(line)
                 })
                 .fold(String::new(), |all, line| all + line + "\n");
-            let full: toml::Table =
-                toml::from_str(&told).unwrap_or_else(|error| panic!("{error}\n{told}"));
+            let full: toml::Table = toml::from_str(&uncommented)
+                .unwrap_or_else(|error| panic!("{error}\n{uncommented}"));
             for key in [
                 "agent",
                 "approve",

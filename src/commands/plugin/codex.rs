@@ -1,61 +1,65 @@
-//! How Codex learns of the loop: hooks among those of the user, skills that a person calls, and, if the person says so,
-//! the word that these hooks are trusted.
+//! Installs the loop in Codex: hooks among the user's, skills that the user calls, and with
+//! `--trust` the entries that mark the hooks as trusted.
 
 use super::files;
-use super::files::{CODEX_HOOKS, File};
-use super::json::Part;
-use super::record::{Appended, Record};
+use super::files::{CODEX_HOOKS, PluginFile};
+use super::json::PathPart;
+use super::record::{AppendedText, InstallRecord};
 use super::settings_file;
-use super::settings_file::Sheet;
-use super::steps::Step;
-use super::trust::{Trusted, trust, without};
-use super::{Base, Client, Standing, Work, keys};
-use crate::lifecycle::failure::Failure;
+use super::settings_file::JsonSettings;
+use super::steps::FileStep;
+use super::trust::{TrustedHook, add_trust, remove_trust};
+use super::{ChangeSet, ClientKind, PluginContext, PluginStatus, keys};
+use crate::lifecycle::error::CommandError;
 use etcetera::home_dir;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use toml::Table;
 
-pub(crate) const NAME: &str = "codex";
-/// What every skill of ralph says of itself.
+pub(super) const NAME: &str = "codex";
+/// A sentence in every skill that ralph wrote.
 const MARK: &str = "Written by `ralph plugin install`";
 
-/// What has to be done so that the client finds hooks and skills.
-pub(crate) fn install(base: &Base, is_trusted: bool, record: &mut Record) -> Result<Work, Failure> {
-    let home = home()?;
-    let mut work = Work::default();
-    work.steps.extend(skills(&home.real)?);
-    let mut sheet = Sheet::open(&home.hooks(), NAME, record)?;
-    let wanted = groups(&base.program);
+/// Returns the changes that install hooks and skills.
+pub(super) fn install(
+    context: &PluginContext,
+    trust: bool,
+    record: &mut InstallRecord,
+) -> Result<ChangeSet, CommandError> {
+    let home = codex_home()?;
+    let mut changes = ChangeSet::default();
+    changes.steps.extend(update_skills(&home.path)?);
+    let mut hooks_file = JsonSettings::open(&home.hooks(), NAME, record)?;
+    let wanted = groups(&context.program);
     for (event, group) in &wanted {
-        join(&mut sheet, event, group)?;
+        set_group(&mut hooks_file, event, group)?;
     }
-    let hooks = trusted(&sheet, &wanted, &home.key);
-    work.steps.extend(sheet.close(record)?);
+    let hooks = trusted_hooks(&hooks_file, &wanted, &home.key_path);
+    changes.steps.extend(hooks_file.finish(record)?);
     let path = home.config();
-    let config = settings_file::text(&path)?;
+    let config = settings_file::read_text(&path)?;
     let table: Option<Table> = config.as_deref().unwrap_or_default().parse().ok();
-    let is_done = |hook: &Trusted| table.as_ref().is_some_and(|table| hook.is_in(table));
-    if hooks.iter().all(is_done) {
-        return Ok(work);
+    let is_in_config = |hook: &TrustedHook| table.as_ref().is_some_and(|table| hook.is_in(table));
+    if hooks.iter().all(is_in_config) {
+        return Ok(changes);
     }
-    if !is_trusted {
-        work.notes.push(
-            "Codex runs a hook only when a person trusts it: start codex and press t when it asks, or say \
+    if !trust {
+        changes.notes.push(
+            "Codex runs only hooks that you trust: start codex and press t when it asks, or run \
              ralph plugin install codex --trust"
                 .into(),
         );
-        return Ok(work);
+        return Ok(changes);
     }
-    let (text, added) = trust(config.as_deref().unwrap_or_default(), &hooks).map_err(|wrong| {
-        Failure::usage(
-            format!("{} cannot be changed: {wrong}", path.display()),
-            "nothing was written; say it again without --trust, start codex, and press t when it asks",
+    let (text, added) = add_trust(config.as_deref().unwrap_or_default(), &hooks).map_err(|error| {
+        CommandError::usage(
+            format!("cannot change {}: {error}", path.display()),
+            "nothing was written; install without --trust, start codex, and press t when it asks",
         )
     })?;
     record.appended.retain(|old| old.file != path);
-    record.appended.push(Appended {
+    record.appended.push(AppendedText {
         client: NAME.into(),
         file: path.clone(),
         is_new: config.is_none(),
@@ -65,59 +69,79 @@ pub(crate) fn install(base: &Base, is_trusted: bool, record: &mut Record) -> Res
         .iter()
         .map(|hook| format!("trusts {}", hook.key))
         .collect();
-    work.steps
-        .push(settings_file::edit(&path, config.is_none(), text, notes)?);
-    Ok(work)
+    changes.steps.push(settings_file::edit_step(
+        &path,
+        config.is_none(),
+        text,
+        notes,
+    )?);
+    Ok(changes)
 }
 
-/// What has to be done so that nothing is left of it.
-pub(crate) fn uninstall(base: &Base, record: &mut Record) -> Result<Work, Failure> {
-    let home = home()?;
-    let homes = record.dirs(NAME, home.real.clone(), |_| true);
-    let mut work = Work::default();
-    for real in homes {
-        let key = if real == home.real {
-            home.key.clone()
+/// Returns the changes that uninstall hooks and skills.
+pub(super) fn uninstall(
+    context: &PluginContext,
+    record: &mut InstallRecord,
+) -> Result<ChangeSet, CommandError> {
+    let home = codex_home()?;
+    let homes = record.dirs(NAME, home.path.clone(), |_| true);
+    let mut changes = ChangeSet::default();
+    for path in homes {
+        let key_path = if path == home.path {
+            home.key_path.clone()
         } else {
-            real.clone()
+            path.clone()
         };
-        leave(base, &Home { real, key }, record, &mut work)?;
+        let home = CodexHome { path, key_path };
+        uninstall_from(context, &home, record, &mut changes)?;
     }
-    Ok(work)
+    Ok(changes)
 }
 
-fn leave(base: &Base, home: &Home, record: &mut Record, work: &mut Work) -> Result<(), Failure> {
-    let mut sheet = Sheet::open(&home.hooks(), NAME, record)?;
-    let wanted = groups(&base.program);
-    let hooks = trusted(&sheet, &wanted, &home.key);
-    let is_last = wanted
-        .iter()
-        .all(|(event, _)| ours(&sheet, event).is_none_or(|(at, _)| at + 1 == count(&sheet, event)));
-    sheet.undo();
+fn uninstall_from(
+    context: &PluginContext,
+    home: &CodexHome,
+    record: &mut InstallRecord,
+    changes: &mut ChangeSet,
+) -> Result<(), CommandError> {
+    let mut hooks_file = JsonSettings::open(&home.hooks(), NAME, record)?;
+    let wanted = groups(&context.program);
+    let hooks = trusted_hooks(&hooks_file, &wanted, &home.key_path);
+    let is_last = wanted.iter().all(|(event, _)| {
+        find_group(&hooks_file, event)
+            .is_none_or(|(index, _)| index + 1 == group_count(&hooks_file, event))
+    });
+    hooks_file.undo();
     for (event, _) in &wanted {
-        while let Some((_, old)) = ours(&sheet, event) {
-            sheet.remove(&at(event, &old));
+        while let Some((_, old)) = find_group(&hooks_file, event) {
+            hooks_file.remove_with_empty_parents(&group_path(event, &old));
         }
     }
-    work.steps.extend(sheet.close(record)?);
-    work.steps.extend(distrust(&home.config(), &hooks, record)?);
-    let own = files::codex_skills().map(|name| home.real.join("skills").join(name));
-    work.steps.extend(
-        own.filter(|dir| is_own_skill(dir))
-            .map(|path| Step::Clear { path }),
+    changes.steps.extend(hooks_file.finish(record)?);
+    changes
+        .steps
+        .extend(remove_trust_entries(&home.config(), &hooks, record)?);
+    let skills = files::codex_skills().map(|name| home.path.join("skills").join(name));
+    changes.steps.extend(
+        skills
+            .filter(|dir| is_own_skill(dir))
+            .map(|path| FileStep::DeleteDir { path }),
     );
     if !is_last {
-        work.notes.push(
-            "hooks that come after ralph's move up, and Codex will ask whether you trust them"
-                .into(),
+        changes.notes.push(
+            "hooks after ralph's move up, so Codex will ask again whether you trust them".into(),
         );
     }
     Ok(())
 }
 
-/// Takes the trust back, and what was added for it.
-fn distrust(path: &Path, hooks: &[Trusted], record: &mut Record) -> Result<Option<Step>, Failure> {
-    let Some(config) = settings_file::text(path)? else {
+/// Removes the trust entries, and everything else that was appended for them.
+fn remove_trust_entries(
+    path: &Path,
+    hooks: &[TrustedHook],
+    record: &mut InstallRecord,
+) -> Result<Option<FileStep>, CommandError> {
+    let Some(config) = settings_file::read_text(path)? else {
         return Ok(None);
     };
     let added = record
@@ -129,65 +153,74 @@ fn distrust(path: &Path, hooks: &[Trusted], record: &mut Record) -> Result<Optio
     let text = added
         .as_ref()
         .map_or(config.clone(), |added| config.replacen(&added.text, "", 1));
-    let text = hooks.iter().fold(text, |text, hook| without(&text, hook));
+    let text = hooks
+        .iter()
+        .fold(text, |text, hook| remove_trust(&text, hook));
     if text == config {
         return Ok(None);
     }
     if text.trim().is_empty() && added.is_some_and(|added| added.is_new) {
-        return Ok(Some(Step::Delete {
+        return Ok(Some(FileStep::DeleteFile {
             path: path.to_owned(),
         }));
     }
-    settings_file::edit(
+    settings_file::edit_step(
         path,
         false,
         text,
-        vec!["hooks.state of ralph's hooks (no more)".into()],
+        vec!["hooks.state of ralph's hooks (removed)".into()],
     )
     .map(Some)
 }
 
-/// How it stands, for whoever looks around.
-pub(crate) fn standing(base: &Base) -> Result<Standing, Failure> {
-    let mut record = Record::read(&base.record())?;
-    let sheet = Sheet::open(&home()?.hooks(), NAME, &record)?;
-    let is_installed = groups(&base.program)
+/// Returns the status of the hooks without changing anything.
+pub(super) fn status(context: &PluginContext) -> Result<PluginStatus, CommandError> {
+    let mut record = InstallRecord::read(&context.record_path())?;
+    let hooks_file = JsonSettings::open(&codex_home()?.hooks(), NAME, &record)?;
+    let is_installed = groups(&context.program)
         .iter()
-        .any(|(event, _)| ours(&sheet, event).is_some());
-    let unknown = Standing::unknown(Client::Codex);
+        .any(|(event, _)| find_group(&hooks_file, event).is_some());
+    let not_installed = PluginStatus::not_installed(ClientKind::Codex);
     if !is_installed {
-        return Ok(unknown);
+        return Ok(not_installed);
     }
-    let work = install(base, false, &mut record)?;
-    let is_current = work.steps.is_empty();
-    let distrusted = is_current && !work.notes.is_empty();
-    let trouble =
-        distrusted.then(|| "not trusted yet: start codex and press t when it asks".to_owned());
-    Ok(Standing {
+    let changes = install(context, false, &mut record)?;
+    let is_current = changes.steps.is_empty();
+    let is_untrusted = is_current && !changes.notes.is_empty();
+    let problem =
+        is_untrusted.then(|| "not trusted yet: start codex and press t when it asks".to_owned());
+    Ok(PluginStatus {
         is_installed,
         is_current,
-        trouble,
-        ..unknown
+        problem,
+        ..not_installed
     })
 }
 
-/// Puts a group among those of its event, in the place of an earlier one of ralph's: places are part of trust.
-fn join(sheet: &mut Sheet, event: &str, group: &Value) -> Result<(), Failure> {
-    match ours(sheet, event) {
-        Some((_, old)) if old != *group => sheet.swap(&at(event, &old), &at(event, group), group),
-        _ => sheet.set(&at(event, group), group, true),
+/// Adds a group to those of its event, or replaces ralph's earlier one in place: trust depends on
+/// the position.
+fn set_group(
+    hooks_file: &mut JsonSettings,
+    event: &str,
+    group: &Value,
+) -> Result<(), CommandError> {
+    match find_group(hooks_file, event) {
+        Some((_, old)) if old != *group => {
+            hooks_file.replace(&group_path(event, &old), &group_path(event, group), group)
+        }
+        _ => hooks_file.set(&group_path(event, group), group, true),
     }
 }
 
-/// The group that calls ralph, and its place.
-fn ours(sheet: &Sheet, event: &str) -> Option<(usize, Value)> {
-    let groups = sheet.get(&keys(&["hooks", event]))?;
+/// The group that calls ralph, and its index.
+fn find_group(hooks_file: &JsonSettings, event: &str) -> Option<(usize, Value)> {
+    let groups = hooks_file.get(&keys(&["hooks", event]))?;
     let all = groups.as_array()?.iter().cloned().enumerate();
     all.rev().find(|(_, group)| is_ours(group))
 }
 
-fn count(sheet: &Sheet, event: &str) -> usize {
-    sheet
+fn group_count(hooks_file: &JsonSettings, event: &str) -> usize {
+    hooks_file
         .get(&keys(&["hooks", event]))
         .and_then(|groups| Some(groups.as_array()?.len()))
         .unwrap_or(0)
@@ -197,28 +230,28 @@ fn is_ours(group: &Value) -> bool {
     let Some([hook]) = group["hooks"].as_array().map(Vec::as_slice) else {
         return false;
     };
-    let words = hook["command"]
+    let args = hook["command"]
         .as_str()
         .and_then(shlex::split)
         .unwrap_or_default();
-    let [program, door, ..] = words.as_slice() else {
+    let [program, subcommand, ..] = args.as_slice() else {
         return false;
     };
     Path::new(program)
         .file_name()
         .is_some_and(|name| name == "ralph")
-        && door == "hook"
+        && subcommand == "hook"
 }
 
-fn at(event: &str, group: &Value) -> Vec<Part> {
+fn group_path(event: &str, group: &Value) -> Vec<PathPart> {
     let mut path = keys(&["hooks", event]);
-    path.push(Part::Item(group.clone()));
+    path.push(PathPart::Item(group.clone()));
     path
 }
 
-/// The hooks as they are to be: events, and a group for each.
+/// The hooks to install: events, each with its group.
 fn groups(program: &str) -> Vec<(String, Value)> {
-    let text = files::calling(CODEX_HOOKS, program);
+    let text = files::set_program(CODEX_HOOKS, program);
     let all: Value = serde_json::from_str(&text).expect("the hooks are JSON");
     let events = all["hooks"].as_object().expect("the hooks are an object");
     events
@@ -227,32 +260,37 @@ fn groups(program: &str) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// Ralph's hooks as Codex knows them, where they stand in the file.
-fn trusted(sheet: &Sheet, wanted: &[(String, Value)], home: &Path) -> Vec<Trusted> {
+/// Ralph's hooks in the file, with the keys and hashes under which Codex trusts them.
+fn trusted_hooks(
+    hooks_file: &JsonSettings,
+    wanted: &[(String, Value)],
+    home: &Path,
+) -> Vec<TrustedHook> {
     let file = home.join("hooks.json").display().to_string();
     let all = wanted.iter().filter_map(|(event, _)| {
-        let (place, group) = ours(sheet, event)?;
-        Some(Trusted::new(&file, event, place, &group["hooks"][0]))
+        let (index, group) = find_group(hooks_file, event)?;
+        Some(TrustedHook::new(&file, event, index, &group["hooks"][0]))
     });
     all.collect()
 }
 
-/// What makes the skills what they should be; one that somebody else wrote is not replaced.
-fn skills(home: &Path) -> Result<Option<Step>, Failure> {
+/// Returns the step that updates the skills, if any differ. Skills that ralph did not write are not
+/// replaced.
+fn update_skills(home: &Path) -> Result<Option<FileStep>, CommandError> {
     let dir = home.join("skills");
     for name in files::codex_skills() {
         let path = dir.join(name);
         if path.exists() && !is_own_skill(&path) {
-            return Err(Failure::usage(
-                format!("there is another skill at {}", path.display()),
-                "nothing was written; move it away, then say it again",
+            return Err(CommandError::usage(
+                format!("another skill exists at {}", path.display()),
+                "nothing was written; move it away and try again",
             ));
         }
     }
     let differs =
-        |(name, text): &File| fs::read_to_string(dir.join(name)).ok().as_ref() != Some(text);
-    let files: Vec<File> = files::codex().into_iter().filter(differs).collect();
-    Ok((!files.is_empty()).then_some(Step::Files {
+        |(name, text): &PluginFile| fs::read_to_string(dir.join(name)).ok().as_ref() != Some(text);
+    let files: Vec<PluginFile> = files::codex_files().into_iter().filter(differs).collect();
+    Ok((!files.is_empty()).then_some(FileStep::WriteFiles {
         dir,
         files,
         stale: Vec::new(),
@@ -263,35 +301,36 @@ fn is_own_skill(dir: &Path) -> bool {
     fs::read_to_string(dir.join("SKILL.md")).is_ok_and(|text| text.contains(MARK))
 }
 
-/// Where Codex keeps what is the user's.
-struct Home {
-    real: PathBuf,
-    /// As Codex itself calls it.
-    key: PathBuf,
+/// The user's Codex directory.
+struct CodexHome {
+    path: PathBuf,
+    /// The path as Codex uses it in the keys of trusted hooks.
+    key_path: PathBuf,
 }
 
-impl Home {
+impl CodexHome {
     fn hooks(&self) -> PathBuf {
-        self.real.join("hooks.json")
+        self.path.join("hooks.json")
     }
 
     fn config(&self) -> PathBuf {
-        self.real.join("config.toml")
+        self.path.join("config.toml")
     }
 }
 
-/// A directory that is named is called by its real path, the usual one as it is.
-fn home() -> Result<Home, Failure> {
+/// Codex resolves links in `CODEX_HOME`, but not in the default directory.
+fn codex_home() -> Result<CodexHome, CommandError> {
     if let Some(set) = env::var_os("CODEX_HOME").filter(|set| !set.is_empty()) {
-        let real = std::path::absolute(&set).map_err(Failure::broken)?;
-        let key = fs::canonicalize(&real).unwrap_or_else(|_| real.clone());
-        return Ok(Home { real, key });
+        let path = std::path::absolute(&set).map_err(CommandError::broken)?;
+        let key_path = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        return Ok(CodexHome { path, key_path });
     }
-    let real = home_dir()
-        .map_err(|error| Failure::broken(format!("cannot find the home directory: {error}")))?;
-    let real = real.join(".codex");
-    Ok(Home {
-        key: real.clone(),
-        real,
+    let home = home_dir().map_err(|error| {
+        CommandError::broken(format!("cannot find the home directory: {error}"))
+    })?;
+    let path = home.join(".codex");
+    Ok(CodexHome {
+        key_path: path.clone(),
+        path,
     })
 }

@@ -1,15 +1,15 @@
-//! The plugins' own files, as they are written here: with the program that its hooks call, and a version that changes
-//! with them.
+//! The embedded files of the plugins, with the path of this program in their hooks and a version
+//! that changes with their content.
 
-use super::json::{Json, Part};
+use super::json::{JsonDocument, PathPart};
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A file below the plugin's directory, and its text.
-pub(crate) type File = (&'static str, String);
+/// The path of a file in the plugin's directory, and its text.
+pub(crate) type PluginFile = (&'static str, String);
 
 const MANIFEST: &str = "ralph/.claude-plugin/plugin.json";
-/// The hook that only newer clients know.
+/// The hook file for an event that only newer clients know.
 pub(crate) const FAILURE: &str = "ralph/hooks/failure.json";
 
 macro_rules! embedded {
@@ -27,10 +27,10 @@ const CLAUDE: [(&str, &str); 8] = embedded!("claude/":
     "ralph/hooks/failure.json"
 );
 
-/// The hooks for Codex, which go among those of the user.
+/// The hooks for Codex, which are merged into the user's hooks.
 pub(crate) const CODEX_HOOKS: &str = include_str!("../../../plugin/codex/hooks.json");
 
-/// The skills for Codex: only a person calls them, never the model.
+/// The skills for Codex. Their policy allows only the user to call them, never the model.
 const SKILLS: [(&str, &str); 3] = embedded!("codex/skills/":
     "ralph-loop/SKILL.md"
     "cancel-ralph/SKILL.md"
@@ -43,18 +43,18 @@ const POLICIES: [&str; 3] = [
     "ralph-help/agents/openai.yaml",
 ];
 
-/// The files for Claude Code. A client that does not know the event of failures would drop every hook of a file that
-/// names it: it gets no such file.
-pub(crate) fn claude(program: &str, knows_failure: bool) -> Vec<File> {
+/// Returns the files for Claude Code. A client that does not know the failure event would ignore
+/// every hook in a file that mentions it, so it does not get that file.
+pub(crate) fn claude_files(program: &str, knows_failure: bool) -> Vec<PluginFile> {
     let wanted = CLAUDE
         .into_iter()
         .filter(|(path, _)| *path != FAILURE || knows_failure);
-    let mut files: Vec<File> = wanted
-        .map(|(path, text)| (path, calling(text, program)))
+    let mut files: Vec<PluginFile> = wanted
+        .map(|(path, text)| (path, set_program(text, program)))
         .collect();
     let mut hasher = DefaultHasher::new();
     files.hash(&mut hasher);
-    // Old clients copy a plugin once for each version, and look no further.
+    // Old clients copy a plugin once per version and ignore later changes.
     let version = format!(
         "{}+{:08x}",
         env!("CARGO_PKG_VERSION"),
@@ -66,13 +66,13 @@ pub(crate) fn claude(program: &str, knows_failure: bool) -> Vec<File> {
     files
 }
 
-/// Every file that any client may get.
-pub(crate) fn claude_names() -> impl Iterator<Item = &'static str> {
+/// The paths of all files that any version of Claude Code may get.
+pub(crate) fn claude_paths() -> impl Iterator<Item = &'static str> {
     CLAUDE.into_iter().map(|(path, _)| path)
 }
 
-/// The skills for Codex.
-pub(crate) fn codex() -> Vec<File> {
+/// Returns the skill files for Codex.
+pub(crate) fn codex_files() -> Vec<PluginFile> {
     let policies = POLICIES.map(|path| (path, POLICY));
     SKILLS
         .into_iter()
@@ -81,24 +81,24 @@ pub(crate) fn codex() -> Vec<File> {
         .collect()
 }
 
-/// The names of those skills.
+/// The names of the skills for Codex.
 pub(crate) fn codex_skills() -> impl Iterator<Item = &'static str> {
     SKILLS
         .into_iter()
         .filter_map(|(path, _)| path.split('/').next())
 }
 
-/// The same text, with this program where it says `ralph hook`.
-pub(crate) fn calling(text: &str, program: &str) -> String {
+/// Replaces `ralph hook` in a text with the same call of this program.
+pub(crate) fn set_program(text: &str, program: &str) -> String {
     let command = Value::from(format!("{program} hook ")).to_string();
     text.replace("\"ralph hook ", command.trim_end_matches('"'))
 }
 
 fn manifest(text: &str, version: &str, knows_failure: bool) -> String {
-    let mut json = Json::read(text).expect("the plugin's manifest is an object");
+    let mut json = JsonDocument::parse(text).expect("the plugin's manifest is an object");
     let mut set = |key: &str, value: &str| {
-        json.set(&[Part::Key(key.to_owned())], &value.into())
-            .expect("an object has room for a key");
+        json.set(&[PathPart::Key(key.to_owned())], &value.into())
+            .expect("the key can be set");
     };
     set("version", version);
     if knows_failure {

@@ -1,4 +1,4 @@
-//! `ralph plugin`: the loop as a command inside a client's own sessions.
+//! `ralph plugin`: installs the loop as a command in the sessions of Claude Code and Codex.
 
 mod claude;
 mod codex;
@@ -11,233 +11,238 @@ mod steps;
 mod trust;
 mod version;
 
-pub(crate) use claude::{config_dir as claude_config_dir, original_enabled};
-pub(crate) use status::{Standing, standings};
+pub(crate) use claude::{config_dir as claude_config_dir, enabled_original};
+pub(crate) use status::{PluginStatus, plugin_statuses};
 
-use super::run::workspace;
-use crate::cli::hook::Client;
-use crate::cli::plugin::{InstallWords, PluginVerb, UninstallWords};
-use crate::lifecycle::failure::{Failure, answer};
+use super::run::current_workspace;
+use crate::cli::hook::ClientKind;
+use crate::cli::plugin::{InstallArgs, PluginCommand, UninstallArgs};
+use crate::lifecycle::error::CommandError;
 use crate::os::program;
-use crate::store::Home;
-use crate::ui::say;
+use crate::store::StateDir;
+use crate::ui::print::{print_message, print_output};
 use etcetera::BaseStrategy;
-use json::Part;
-use record::Record;
+use json::PathPart;
+use record::InstallRecord;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use steps::Step;
-use version::Version;
+use steps::FileStep;
+use version::ClientVersion;
 
-const CLIENTS: [Client; 2] = [Client::Claude, Client::Codex];
+const CLIENTS: [ClientKind; 2] = [ClientKind::Claude, ClientKind::Codex];
 
-/// What every client's plugin needs.
-struct Base {
-    /// Where ralph keeps files of its own.
+/// What installing and uninstalling need for every client.
+struct PluginContext {
+    /// The directory for ralph's own files.
     root: PathBuf,
-    /// The program that hooks call, as a shell reads it.
+    /// The program that hooks call, quoted for a shell.
     program: String,
 }
 
-/// What is to be done for one client, and what its user should know.
+/// The changes to make for one client, and notes for its user.
 #[derive(Default)]
-struct Work {
-    steps: Vec<Step>,
+struct ChangeSet {
+    steps: Vec<FileStep>,
     notes: Vec<String>,
 }
 
-pub(crate) fn plugin(verb: &PluginVerb) -> Result<i32, Failure> {
-    match verb {
-        PluginVerb::Install(words) => install(words),
-        PluginVerb::Path => path(),
-        PluginVerb::Uninstall(words) => uninstall(words),
+pub(crate) fn plugin(command: &PluginCommand) -> Result<i32, CommandError> {
+    match command {
+        PluginCommand::Install(args) => install(args),
+        PluginCommand::Path => print_path(),
+        PluginCommand::Uninstall(args) => uninstall(args),
     }
 }
 
-fn install(words: &InstallWords) -> Result<i32, Failure> {
-    let here = workspace()?;
-    let named = |client: &Client| words.clients.contains(client);
-    let is_there = |client: &Client| program::find(client.name(), &here).is_some();
-    let wanted = |client: &Client| named(client) || words.clients.is_empty() && is_there(client);
-    let clients: Vec<Client> = CLIENTS.into_iter().filter(wanted).collect();
+fn install(args: &InstallArgs) -> Result<i32, CommandError> {
+    let here = current_workspace()?;
+    let is_named = |client: &ClientKind| args.clients.contains(client);
+    let is_installed = |client: &ClientKind| program::find(client.name(), &here).is_some();
+    let is_selected =
+        |client: &ClientKind| is_named(client) || args.clients.is_empty() && is_installed(client);
+    let clients: Vec<ClientKind> = CLIENTS.into_iter().filter(is_selected).collect();
     if clients.is_empty() {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             "neither claude nor codex is installed",
             "install one of them, or name it: ralph plugin install claude",
         ));
     }
-    let Ok(versions) = version::ask_all(&clients, &here) else {
+    let Ok(versions) = version::installed_versions(&clients, &here) else {
         return Ok(130);
     };
-    let base = Base::here()?;
-    let mut record = Record::read(&base.record())?;
+    let context = PluginContext::load()?;
+    let mut record = InstallRecord::read(&context.record_path())?;
     let mut all = Vec::new();
     for (client, version) in clients.iter().zip(&versions) {
-        let mut work = match client {
-            Client::Claude => claude::install(&base, *version, &mut record)?,
-            Client::Codex => codex::install(&base, words.trust, &mut record)?,
+        let mut changes = match client {
+            ClientKind::Claude => claude::install(&context, *version, &mut record)?,
+            ClientKind::Codex => codex::install(&context, args.trust, &mut record)?,
         };
-        if !is_there(client) {
-            let name = client.name();
-            work.notes.push(format!(
-                "there is no program {name} in your PATH; it finds the plugin once there is"
+        if !is_installed(client) {
+            changes.notes.push(format!(
+                "{} is not in your PATH; it finds the plugin once it is installed",
+                client.name()
             ));
         }
-        all.push((*client, *version, work));
+        all.push((*client, *version, changes));
     }
-    for (client, version, work) in &all {
+    for (client, version, changes) in &all {
         let version = version
-            .map(|version| format!(" {}", version::shown(version)))
+            .map(|version| format!(" {}", version::display(version)))
             .unwrap_or_default();
-        say(&told(
+        print_message(&describe_changes(
             &format!("{}{version}", title(*client)),
-            work,
-            "nothing to change: it is installed",
+            changes,
+            "nothing to change: already installed",
         ));
     }
-    if words.dry_run {
+    if args.dry_run {
         return Ok(0);
     }
-    let changed = all.iter().any(|(_, _, work)| !work.steps.is_empty());
-    // Before anything is changed there is something that can take it back.
-    base.keep(&record)?;
+    let has_changes = all.iter().any(|(_, _, changes)| !changes.steps.is_empty());
+    // Save the record first, so that even a partial installation can be undone.
+    context.save_record(&record)?;
     all.into_iter()
-        .try_for_each(|(_, _, work)| steps::obey(work.steps))?;
-    if changed {
-        let how = clients
+        .try_for_each(|(_, _, changes)| steps::apply(changes.steps))?;
+    if has_changes {
+        let commands = clients
             .iter()
-            .map(|client| format!("{} in {}", command(*client), title(*client)));
-        say(&format!(
+            .map(|client| format!("{} in {}", loop_command(*client), title(*client)));
+        print_message(&format!(
             "Installed. In a new session, type {}.\n",
-            how.collect::<Vec<_>>().join(", ")
+            commands.collect::<Vec<_>>().join(", ")
         ));
     }
     Ok(0)
 }
 
-fn path() -> Result<i32, Failure> {
-    let Ok(versions) = version::ask_all(&[Client::Claude], &workspace()?) else {
+fn print_path() -> Result<i32, CommandError> {
+    let Ok(versions) = version::installed_versions(&[ClientKind::Claude], &current_workspace()?)
+    else {
         return Ok(130);
     };
-    let (dir, step) = claude::plugin_dir(&Base::here()?, versions[0]);
-    steps::obey(step.into_iter().collect())?;
-    answer(&format!("{}\n", dir.display()))?;
+    let (dir, step) = claude::plugin_dir(&PluginContext::load()?, versions[0]);
+    steps::apply(step.into_iter().collect())?;
+    print_output(&format!("{}\n", dir.display()))?;
     Ok(0)
 }
 
-fn uninstall(words: &UninstallWords) -> Result<i32, Failure> {
-    let base = Base::here()?;
-    let mut record = Record::read(&base.record())?;
+fn uninstall(args: &UninstallArgs) -> Result<i32, CommandError> {
+    let context = PluginContext::load()?;
+    let mut record = InstallRecord::read(&context.record_path())?;
     let mut all = Vec::new();
     for client in CLIENTS
         .into_iter()
-        .filter(|client| words.clients.is_empty() || words.clients.contains(client))
+        .filter(|client| args.clients.is_empty() || args.clients.contains(client))
     {
-        let work = match client {
-            Client::Claude => claude::uninstall(&base, &mut record)?,
-            Client::Codex => codex::uninstall(&base, &mut record)?,
+        let changes = match client {
+            ClientKind::Claude => claude::uninstall(&context, &mut record)?,
+            ClientKind::Codex => codex::uninstall(&context, &mut record)?,
         };
-        all.push((client, work));
+        all.push((client, changes));
     }
-    for (client, work) in &all {
-        say(&told(
+    for (client, changes) in &all {
+        print_message(&describe_changes(
             title(*client),
-            work,
-            "nothing to take away: it is not installed",
+            changes,
+            "nothing to remove: not installed",
         ));
     }
-    if words.dry_run {
+    if args.dry_run {
         return Ok(0);
     }
     all.into_iter()
-        .try_for_each(|(_, work)| steps::obey(work.steps))?;
-    base.keep(&record)?;
+        .try_for_each(|(_, changes)| steps::apply(changes.steps))?;
+    context.save_record(&record)?;
     Ok(0)
 }
 
-fn told(title: &str, work: &Work, otherwise: &str) -> String {
+fn describe_changes(title: &str, changes: &ChangeSet, if_empty: &str) -> String {
     let mut lines = vec![title.to_owned()];
-    lines.extend(work.steps.is_empty().then(|| format!("  {otherwise}")));
-    lines.extend(steps::shown(&work.steps));
-    lines.extend(work.notes.iter().map(|note| format!("  note    {note}")));
+    lines.extend(changes.steps.is_empty().then(|| format!("  {if_empty}")));
+    lines.extend(steps::describe(&changes.steps));
+    lines.extend(changes.notes.iter().map(|note| format!("  note    {note}")));
     lines.join("\n") + "\n"
 }
 
-fn title(client: Client) -> &'static str {
+fn title(client: ClientKind) -> &'static str {
     match client {
-        Client::Claude => "Claude Code",
-        Client::Codex => "Codex",
+        ClientKind::Claude => "Claude Code",
+        ClientKind::Codex => "Codex",
     }
 }
 
-/// What begins a loop there.
-fn command(client: Client) -> &'static str {
+/// The command that starts a loop in a session.
+fn loop_command(client: ClientKind) -> &'static str {
     match client {
-        Client::Claude => "/ralph-loop",
-        Client::Codex => "$ralph-loop",
+        ClientKind::Claude => "/ralph-loop",
+        ClientKind::Codex => "$ralph-loop",
     }
 }
 
-/// A path through objects.
-fn keys(names: &[&str]) -> Vec<Part> {
+/// A JSON path of object keys.
+fn keys(names: &[&str]) -> Vec<PathPart> {
     names
         .iter()
-        .map(|name| Part::Key((*name).to_owned()))
+        .map(|name| PathPart::Key((*name).to_owned()))
         .collect()
 }
 
-impl Base {
-    fn here() -> Result<Self, Failure> {
+impl PluginContext {
+    fn load() -> Result<Self, CommandError> {
         Ok(Self {
-            root: root()?,
+            root: data_dir()?,
             program: own_program()?,
         })
     }
 
-    fn record(&self) -> PathBuf {
+    fn record_path(&self) -> PathBuf {
         self.root.join("plugin").join("record.json")
     }
 
-    /// Keeps what was changed where; nothing is kept of nothing.
-    fn keep(&self, record: &Record) -> Result<(), Failure> {
-        let path = self.record();
+    /// Saves the record, or deletes its file if the record is empty.
+    fn save_record(&self, record: &InstallRecord) -> Result<(), CommandError> {
+        let path = self.record_path();
         if !record.is_empty() {
-            let text = record.text();
-            let is_there = fs::read_to_string(&path).is_ok_and(|old| old == text);
-            return if is_there {
+            let text = record.to_json();
+            let is_saved = fs::read_to_string(&path).is_ok_and(|old| old == text);
+            return if is_saved {
                 Ok(())
             } else {
                 steps::write(&path, &text)
             };
         }
-        steps::obey(vec![Step::Delete { path }])?;
+        steps::apply(vec![FileStep::DeleteFile { path }])?;
         let _ = fs::remove_dir(self.root.join("plugin"));
         Ok(())
     }
 }
 
-/// The plugin is no state of loops: it lies with what programs bring along, unless all of ralph's files have one place.
-fn root() -> Result<PathBuf, Failure> {
+/// The directory of the plugin's files: the data directory, as they are not state, unless
+/// `RALPH_STATE_DIR` is set.
+fn data_dir() -> Result<PathBuf, CommandError> {
     if env::var_os("RALPH_STATE_DIR").is_some_and(|set| !set.is_empty()) {
-        return Ok(Home::locate()?.root().to_owned());
+        return Ok(StateDir::locate()?.root().to_owned());
     }
     let strategy = etcetera::choose_base_strategy();
-    let strategy = strategy
-        .map_err(|error| Failure::broken(format!("cannot find the home directory: {error}")))?;
+    let strategy = strategy.map_err(|error| {
+        CommandError::broken(format!("cannot find the home directory: {error}"))
+    })?;
     Ok(strategy.data_dir().join("ralph"))
 }
 
-/// This program as a shell reads it: by the path that it is found under, which an update of it leaves alone.
-fn own_program() -> Result<String, Failure> {
+/// The path of this program, quoted for a shell. Prefers the path found in PATH: an update does not
+/// change it.
+fn own_program() -> Result<String, CommandError> {
     let own = env::current_exe()
-        .map_err(|error| Failure::broken(format!("cannot find this program: {error}")))?;
+        .map_err(|error| CommandError::broken(format!("cannot find this program: {error}")))?;
     let real = |path: &Path| fs::canonicalize(path).ok();
     let found = program::find("ralph", Path::new("/")).filter(|found| real(found) == real(&own));
     let path = found.unwrap_or(own);
     let quoted = path.to_str().and_then(|path| shlex::try_quote(path).ok());
     quoted.map(std::borrow::Cow::into_owned).ok_or_else(|| {
-        Failure::usage(
-            format!("{} is no text", path.display()),
+        CommandError::usage(
+            format!("the path {} is not UTF-8", path.display()),
             "move ralph to a directory with a plain name",
         )
     })

@@ -1,73 +1,76 @@
-//! What `install` has changed in files that are not ralph's, so that `uninstall` can take just that back.
+//! Records what `install` changed in the clients' files, so that `uninstall` can undo exactly that.
 
-use super::json::Undo;
-use crate::lifecycle::failure::Failure;
+use super::json::JsonUndo;
+use crate::lifecycle::error::CommandError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// All files that were changed.
+/// All changed files; stored as JSON, so the field names must not change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub(crate) files: Vec<Entry>,
+pub(crate) struct InstallRecord {
+    pub(crate) files: Vec<RecordedFile>,
     #[serde(default)]
-    pub(crate) appended: Vec<Appended>,
+    pub(crate) appended: Vec<AppendedText>,
 }
 
-/// A text that was added at the end of a file.
+/// Text that was appended to a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Appended {
+pub(crate) struct AppendedText {
     pub(crate) client: String,
     pub(crate) file: PathBuf,
-    /// Whether there was no such file before.
+    /// Whether the file did not exist before.
     pub(crate) is_new: bool,
     pub(crate) text: String,
 }
 
-/// One file, and what takes the changes in it back, the last first.
+/// One changed JSON file and how to undo its changes, oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct RecordedFile {
     pub(crate) client: String,
     pub(crate) file: PathBuf,
-    pub(crate) was: Was,
-    pub(crate) undo: Vec<Kept>,
+    #[serde(rename = "was")]
+    pub(crate) original: OriginalContent,
+    #[serde(rename = "undo")]
+    pub(crate) changes: Vec<RecordedChange>,
 }
 
-/// A change that was made.
+/// One change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
-    pub(crate) change: Undo,
-    /// Whether it goes even if somebody has changed the value since.
+pub(crate) struct RecordedChange {
+    #[serde(rename = "change")]
+    pub(crate) undo: JsonUndo,
+    /// Whether to undo it even if the value has been changed since: the key is used by ralph alone.
     pub(crate) is_ours: bool,
 }
 
-/// What lay there before the first change.
+/// What the file contained before the first change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Was {
+pub(crate) enum OriginalContent {
     Absent,
-    /// Nothing but this white space.
+    /// Only this white space.
     Blank(String),
     Filled,
 }
 
-impl Record {
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+impl InstallRecord {
+    pub(crate) fn read(path: &Path) -> Result<Self, CommandError> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => {
-                return Err(Failure::broken(format!(
+                return Err(CommandError::broken(format!(
                     "cannot read {}: {error}",
                     path.display()
                 )));
             }
         };
         serde_json::from_str(&text).map_err(|error| {
-            Failure::usage(
-                format!("{} is broken: {error}", path.display()),
-                "it says what was changed where; remove it, and only keys that are surely ralph's are taken away",
+            CommandError::usage(
+                format!("{} is damaged: {error}", path.display()),
+                "it records what ralph changed; if you remove it, uninstall removes only keys that are certainly ralph's",
             )
         })
     }
@@ -76,35 +79,36 @@ impl Record {
         self.files.is_empty() && self.appended.is_empty()
     }
 
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         format!("{:#}\n", serde_json::json!(self))
     }
 
-    pub(crate) fn of(&self, file: &Path) -> Option<&Entry> {
+    pub(crate) fn get(&self, file: &Path) -> Option<&RecordedFile> {
         self.files.iter().find(|entry| entry.file == file)
     }
 
-    /// The directories of a client in which something was changed, and this one.
+    /// The directories that contain changed files of a client for which `filter` returns true, and
+    /// `current`.
     pub(crate) fn dirs(
         &self,
         client: &str,
-        here: PathBuf,
-        counts: impl Fn(&Path) -> bool,
+        current: PathBuf,
+        filter: impl Fn(&Path) -> bool,
     ) -> BTreeSet<PathBuf> {
         let files = self
             .files
             .iter()
-            .filter(|entry| entry.client == client && counts(&entry.file));
+            .filter(|entry| entry.client == client && filter(&entry.file));
         files
             .filter_map(|entry| Some(entry.file.parent()?.to_owned()))
-            .chain([here])
+            .chain([current])
             .collect()
     }
 
-    /// What is known of a file from now on; an entry without changes is forgotten.
-    pub(crate) fn put(&mut self, entry: Entry) {
+    /// Replaces the entry of a file; an entry without changes is dropped.
+    pub(crate) fn put(&mut self, entry: RecordedFile) {
         self.files.retain(|old| old.file != entry.file);
-        if !entry.undo.is_empty() {
+        if !entry.changes.is_empty() {
             self.files.push(entry);
         }
     }

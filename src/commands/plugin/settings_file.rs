@@ -1,55 +1,59 @@
-//! A settings file of a client: what is to change in it, and how that is put there without harm.
+//! Edits a settings file of a client without touching anything else in it, and records how to undo
+//! the edits.
 
-use super::json::{Json, Part, shown};
-use super::record::{Entry, Kept, Record, Was};
-use super::steps::Step;
-use crate::lifecycle::failure::Failure;
-use crate::os::{program, regular};
+use super::json::{JsonDocument, PathPart, display_path};
+use super::record::{InstallRecord, OriginalContent, RecordedChange, RecordedFile};
+use super::steps::FileStep;
+use crate::lifecycle::error::CommandError;
+use crate::os::{program, regular_file};
 use crate::ui::one_line;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// More than any settings need.
-const CAP: u64 = 32 << 20;
+const MAX_BYTES: u64 = 32 << 20;
 
-pub(crate) struct Sheet {
+/// A JSON settings file that is being edited.
+pub(crate) struct JsonSettings {
     path: PathBuf,
-    /// Where links lead to.
-    real: PathBuf,
+    /// The file that `path` leads to if it is a link.
+    target: PathBuf,
     old: Option<String>,
-    json: Json,
-    entry: Entry,
+    json: JsonDocument,
+    entry: RecordedFile,
     notes: Vec<String>,
 }
 
-impl Sheet {
-    /// Reads it, and sees to it that it can be written.
-    pub(crate) fn open(path: &Path, client: &str, record: &Record) -> Result<Self, Failure> {
-        let real = real(path)?;
-        let old = read(&real).map_err(|error| cannot("read", path, &error))?;
+impl JsonSettings {
+    /// Reads the file; one that does not exist is an empty object.
+    pub(crate) fn open(
+        path: &Path,
+        client: &str,
+        record: &InstallRecord,
+    ) -> Result<Self, CommandError> {
+        let target = resolve_links(path)?;
+        let old = read(&target).map_err(|error| cannot("read", path, &error))?;
         let filled = old.as_deref().filter(|text| !text.trim().is_empty());
-        let json = Json::read(filled.unwrap_or("{}\n")).map_err(|wrong| {
-            Failure::usage(
-                format!("{} is no JSON object: {wrong}", path.display()),
-                "nothing was written; correct that file first",
+        let json = JsonDocument::parse(filled.unwrap_or("{}\n")).map_err(|error| {
+            CommandError::usage(
+                format!("{} is not a JSON object: {error}", path.display()),
+                "nothing was written; fix the file first",
             )
         })?;
-        let was = match &old {
-            None => Was::Absent,
-            Some(text) if filled.is_none() => Was::Blank(text.clone()),
-            Some(_) => Was::Filled,
+        let original = match &old {
+            None => OriginalContent::Absent,
+            Some(text) if filled.is_none() => OriginalContent::Blank(text.clone()),
+            Some(_) => OriginalContent::Filled,
         };
-        let new = || Entry {
+        let entry = record.get(path).cloned().unwrap_or_else(|| RecordedFile {
             client: client.to_owned(),
             file: path.to_owned(),
-            was,
-            undo: Vec::new(),
-        };
-        let entry = record.of(path).cloned().unwrap_or_else(new);
+            original,
+            changes: Vec::new(),
+        });
         Ok(Self {
             path: path.to_owned(),
-            real,
+            target,
             old,
             json,
             entry,
@@ -61,184 +65,192 @@ impl Sheet {
         &self.path
     }
 
-    pub(crate) fn get(&self, path: &[Part]) -> Option<Value> {
+    pub(crate) fn get(&self, path: &[PathPart]) -> Option<Value> {
         self.json.get(path)
     }
 
-    /// Makes this stand there. `is_ours` is a key that nobody else has a use for.
+    /// Sets a value. `is_ours` means that only ralph uses the key, so that uninstalling always
+    /// removes it.
     pub(crate) fn set(
         &mut self,
-        path: &[Part],
+        path: &[PathPart],
         value: &Value,
         is_ours: bool,
-    ) -> Result<(), Failure> {
-        let made = self.json.set(path, value).map_err(|wrong| {
-            Failure::usage(
-                format!("{}: {wrong}", self.path.display()),
-                "nothing was written; correct that file first",
+    ) -> Result<(), CommandError> {
+        let undo = self.json.set(path, value).map_err(|error| {
+            CommandError::usage(
+                format!("{}: {error}", self.path.display()),
+                "nothing was written; fix the file first",
             )
         })?;
-        if let Some(change) = made {
-            self.entry.undo.retain(|kept| kept.change.path != path);
-            self.entry.undo.push(Kept { change, is_ours });
-            self.notes
-                .push(format!("{} {}", shown(path), one_line(&value.to_string())));
+        if let Some(undo) = undo {
+            self.forget(path);
+            self.entry.changes.push(RecordedChange { undo, is_ours });
+            self.notes.push(format!(
+                "{} {}",
+                display_path(path),
+                one_line(&value.to_string())
+            ));
         }
         Ok(())
     }
 
-    /// Puts a value in the place of an earlier one of ralph's.
-    pub(crate) fn swap(
+    /// Replaces an earlier value of ralph's in place.
+    pub(crate) fn replace(
         &mut self,
-        old: &[Part],
-        new: &[Part],
+        old: &[PathPart],
+        new: &[PathPart],
         value: &Value,
-    ) -> Result<(), Failure> {
-        let kept = self
+    ) -> Result<(), CommandError> {
+        let index = self
             .entry
-            .undo
+            .changes
             .iter()
-            .position(|kept| kept.change.path == old);
-        let kept = kept.map(|at| self.entry.undo.remove(at));
+            .position(|change| change.undo.path == old);
+        let first = index.map(|index| self.entry.changes.remove(index));
         self.set(old, value, true)?;
-        self.entry.undo.pop();
-        // What takes the first of them back takes this one back.
-        self.entry.undo.extend(kept.map(|mut kept| {
-            kept.change.path = new.to_vec();
-            kept.change.wrote = value.clone();
-            kept
+        self.entry.changes.pop();
+        // Undoing the first of ralph's values also undoes this one.
+        self.entry.changes.extend(first.map(|mut change| {
+            change.undo.path = new.to_vec();
+            change.undo.wrote = value.clone();
+            change
         }));
         Ok(())
     }
 
-    /// Leaves something to whoever has it now.
-    pub(crate) fn forget(&mut self, path: &[Part]) {
-        self.entry.undo.retain(|kept| kept.change.path != path);
+    /// Drops the record of a change, so that it is not undone.
+    pub(crate) fn forget(&mut self, path: &[PathPart]) {
+        self.entry.changes.retain(|change| change.undo.path != path);
     }
 
-    /// Takes back what was ever set here. False: no record tells of it.
+    /// Undoes all recorded changes. Returns false if there is no record.
     pub(crate) fn undo(&mut self) -> bool {
-        let changes = std::mem::take(&mut self.entry.undo);
-        for kept in changes.iter().rev() {
-            let now = self.json.get(&kept.change.path);
-            let still = kept.is_ours || now.is_some_and(|now| now == kept.change.wrote);
-            if still && self.json.undo(&kept.change) {
+        let changes = std::mem::take(&mut self.entry.changes);
+        for change in changes.iter().rev() {
+            let current = self.json.get(&change.undo.path);
+            let is_unchanged = current.is_some_and(|current| current == change.undo.wrote);
+            if (change.is_ours || is_unchanged) && self.json.undo(&change.undo) {
                 self.notes
-                    .push(format!("{} (no more)", shown(&kept.change.path)));
+                    .push(format!("{} (removed)", display_path(&change.undo.path)));
             }
         }
         !changes.is_empty()
     }
 
-    /// Takes something away, with what would be empty then.
-    pub(crate) fn remove(&mut self, path: &[Part]) {
+    /// Removes a value, and the containers that would be empty without it.
+    pub(crate) fn remove_with_empty_parents(&mut self, path: &[PathPart]) {
         if self.json.get(path).is_some() {
-            let holds_more = |length: &usize| self.json.count(&path[..*length]) != 1;
+            let has_others = |length: &usize| self.json.count(&path[..*length]) != 1;
             let length = (1..path.len())
                 .rev()
-                .find(holds_more)
+                .find(has_others)
                 .map_or(1, |length| length + 1);
-            self.take(&path[..length]);
+            self.remove(&path[..length]);
         }
     }
 
-    /// Takes away just that.
-    pub(crate) fn take(&mut self, path: &[Part]) {
+    /// Removes a value.
+    pub(crate) fn remove(&mut self, path: &[PathPart]) {
         if self.json.remove(path) {
-            self.notes.push(format!("{} (no more)", shown(path)));
+            self.notes.push(format!("{} (removed)", display_path(path)));
         }
     }
 
-    /// The step that writes it, if anything changed.
-    pub(crate) fn close(self, record: &mut Record) -> Result<Option<Step>, Failure> {
-        let is_ours_alone = self.entry.undo.is_empty() && self.json.is_empty();
-        let new = match &self.entry.was {
-            Was::Absent if is_ours_alone => None,
-            Was::Blank(text) if is_ours_alone => Some(text.clone()),
+    /// Updates the record and returns the step that writes the file, if anything changed.
+    pub(crate) fn finish(
+        self,
+        record: &mut InstallRecord,
+    ) -> Result<Option<FileStep>, CommandError> {
+        let is_empty = self.entry.changes.is_empty() && self.json.is_empty();
+        let new = match &self.entry.original {
+            OriginalContent::Absent if is_empty => None,
+            OriginalContent::Blank(text) if is_empty => Some(text.clone()),
             _ => Some(self.json.text().to_owned()),
         };
         record.put(self.entry);
         if new == self.old || self.notes.is_empty() {
             return Ok(None);
         }
-        writable(&self.path, &self.real)?;
+        check_writable(&self.path, &self.target)?;
         let step = match new {
-            Some(text) => Step::Edit {
+            Some(text) => FileStep::Edit {
                 path: self.path,
-                real: self.real,
+                target: self.target,
                 is_new: self.old.is_none(),
                 text,
                 notes: self.notes,
             },
-            None => Step::Delete { path: self.path },
+            None => FileStep::DeleteFile { path: self.path },
         };
         Ok(Some(step))
     }
 }
 
-/// The text of any other file of a client; none if there is none.
-pub(crate) fn text(path: &Path) -> Result<Option<String>, Failure> {
-    read(&real(path)?).map_err(|error| cannot("read", path, &error))
+/// Reads another file of a client; `None` if it does not exist.
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, CommandError> {
+    read(&resolve_links(path)?).map_err(|error| cannot("read", path, &error))
 }
 
-/// The step that writes such a file.
-pub(crate) fn edit(
+/// Returns the step that writes such a file.
+pub(crate) fn edit_step(
     path: &Path,
     is_new: bool,
     text: String,
     notes: Vec<String>,
-) -> Result<Step, Failure> {
-    let real = real(path)?;
-    writable(path, &real)?;
-    Ok(Step::Edit {
+) -> Result<FileStep, CommandError> {
+    let target = resolve_links(path)?;
+    check_writable(path, &target)?;
+    Ok(FileStep::Edit {
         path: path.to_owned(),
-        real,
+        target,
         is_new,
         text,
         notes,
     })
 }
 
-/// Where a file really lies: the client, too, writes through a link.
-fn real(path: &Path) -> Result<PathBuf, Failure> {
+/// Resolves links: the client writes through them, too.
+fn resolve_links(path: &Path) -> Result<PathBuf, CommandError> {
     match fs::canonicalize(path) {
-        Ok(real) => Ok(real),
+        Ok(target) => Ok(target),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot("find", path, &error)),
-        Err(_) if fs::symlink_metadata(path).is_ok() => Err(Failure::usage(
-            format!("{} is a link that leads nowhere", path.display()),
-            "nothing was written; remove the link, or make what it leads to",
+        Err(_) if fs::symlink_metadata(path).is_ok() => Err(CommandError::usage(
+            format!("{} is a broken link", path.display()),
+            "nothing was written; remove the link, or create its target",
         )),
         Err(_) => Ok(path.to_owned()),
     }
 }
 
 fn read(path: &Path) -> io::Result<Option<String>> {
-    match regular::read(path, CAP, true) {
-        Ok((_, true)) => Err(io::Error::other("it is too large for settings")),
+    match regular_file::read(path, MAX_BYTES, true) {
+        Ok((_, true)) => Err(io::Error::other("the file is too large")),
         Ok((bytes, false)) => String::from_utf8(bytes).map(Some).map_err(io::Error::other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// A file that is marked as read-only is so on purpose, even where its directory would let it be replaced.
-fn writable(path: &Path, real: &Path) -> Result<(), Failure> {
-    let hint = "nothing was written; whoever manages that file has to let it be changed";
-    if fs::metadata(real).is_ok_and(|data| data.permissions().readonly()) {
-        return Err(Failure::usage(
+/// Checks that a file can be written. A read-only file is respected even if its directory would
+/// allow replacing it.
+fn check_writable(path: &Path, target: &Path) -> Result<(), CommandError> {
+    let hint = "nothing was written; make the file writable first";
+    if fs::metadata(target).is_ok_and(|data| data.permissions().readonly()) {
+        return Err(CommandError::usage(
             format!("{} is read-only", path.display()),
             hint,
         ));
     }
-    let dir = real
+    let dir = target
         .ancestors()
         .skip(1)
         .find(|dir| dir.exists())
         .unwrap_or(Path::new("/"));
-    if !dir.is_dir() || !program::may_write(dir) {
-        return Err(Failure::usage(
+    if !dir.is_dir() || !program::is_writable(dir) {
+        return Err(CommandError::usage(
             format!(
-                "{} cannot be written: {} is not writable",
+                "cannot write {}: {} is not writable",
                 path.display(),
                 dir.display()
             ),
@@ -248,9 +260,9 @@ fn writable(path: &Path, real: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(
-        format!("cannot {what} {}: {error}", path.display()),
+fn cannot(action: &str, path: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(
+        format!("cannot {action} {}: {error}", path.display()),
         "nothing was written",
     )
 }

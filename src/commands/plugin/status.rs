@@ -1,50 +1,50 @@
-//! How the plugin stands with each client, for whoever looks around and changes nothing.
+//! The status of the plugin in each client, read without changing anything.
 
-use super::{Base, CLIENTS, Client, Failure, claude, codex, command, version};
+use super::{
+    CLIENTS, ClientKind, CommandError, PluginContext, claude, codex, loop_command, version,
+};
 
 /// The plugin in one client.
-pub(crate) struct Standing {
+pub(crate) struct PluginStatus {
     pub(crate) client: &'static str,
-    /// What begins a loop there.
+    /// The command that starts a loop in a session.
     pub(crate) command: &'static str,
     pub(crate) is_installed: bool,
     /// Whether `ralph plugin install` would change nothing.
     pub(crate) is_current: bool,
-    /// What keeps one from knowing.
-    pub(crate) trouble: Option<String>,
+    /// Why the status is unknown, or what the user has to do.
+    pub(crate) problem: Option<String>,
 }
 
-/// Of every client, whose version the asker knows, if it is installed at all.
-pub(crate) fn standings(version_of: impl Fn(&str) -> Option<String>) -> Vec<Standing> {
-    let of = |client: Client| {
-        let version = version_of(client.name()).as_deref().and_then(version::find);
-        let base = Base::here()?;
+/// Returns the status for every client; `version_of` returns the version of an installed one.
+pub(crate) fn plugin_statuses(version_of: impl Fn(&str) -> Option<String>) -> Vec<PluginStatus> {
+    let status_of = |client: ClientKind| {
+        let version = version_of(client.name())
+            .as_deref()
+            .and_then(version::parse);
+        let context = PluginContext::load()?;
         match client {
-            Client::Claude => claude::standing(&base, version),
-            Client::Codex => codex::standing(&base),
+            ClientKind::Claude => claude::status(&context, version),
+            ClientKind::Codex => codex::status(&context),
         }
     };
-    let all = CLIENTS.into_iter().map(|client| {
-        of(client).unwrap_or_else(|failure: Failure| {
-            let (_, error, _) = failure.into_parts();
-            Standing {
-                trouble: Some(error),
-                ..Standing::unknown(client)
-            }
+    let statuses = CLIENTS.into_iter().map(|client| {
+        status_of(client).unwrap_or_else(|error: CommandError| PluginStatus {
+            problem: Some(error.message().to_owned()),
+            ..PluginStatus::not_installed(client)
         })
     });
-    all.collect()
+    statuses.collect()
 }
 
-impl Standing {
-    pub(crate) fn unknown(client: Client) -> Self {
-        let command = command(client);
+impl PluginStatus {
+    pub(super) fn not_installed(client: ClientKind) -> Self {
         Self {
             client: client.name(),
-            command,
+            command: loop_command(client),
             is_installed: false,
             is_current: false,
-            trouble: None,
+            problem: None,
         }
     }
 }

@@ -1,50 +1,52 @@
-//! What is to be done to files: first shown as a whole, then done in order.
+//! Changes to files as data: all steps are shown first, then applied in order.
 
-use super::files::File;
-use crate::commands::new_file::put;
+use super::files::PluginFile;
+use crate::commands::atomic_file::write_atomically;
 use crate::engine::format::plural;
-use crate::lifecycle::failure::Failure;
+use crate::lifecycle::error::CommandError;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// One thing to do.
+/// One change to one file or directory.
 #[derive(Debug)]
-pub(crate) enum Step {
-    /// Files of ralph's own, in a directory of its own; those that are there besides and known by name go.
-    Files {
+pub(crate) enum FileStep {
+    /// Write files of the plugin to a directory, and delete those that are stale.
+    WriteFiles {
         dir: PathBuf,
-        files: Vec<File>,
+        files: Vec<PluginFile>,
         stale: Vec<PathBuf>,
     },
-    /// A settings file of a client.
+    /// Write a settings file of a client. `target` is where `path` leads if it is a link.
     Edit {
         path: PathBuf,
-        real: PathBuf,
+        target: PathBuf,
         is_new: bool,
         text: String,
         notes: Vec<String>,
     },
-    /// A file that has no more use.
-    Delete { path: PathBuf },
-    /// A directory that has no more use.
-    Clear { path: PathBuf },
+    /// Delete a file.
+    DeleteFile { path: PathBuf },
+    /// Delete a directory with everything in it.
+    DeleteDir { path: PathBuf },
 }
 
-/// What is shown before anything is done, a line each.
-pub(crate) fn shown(steps: &[Step]) -> Vec<String> {
+/// Describes the steps, one or more lines each.
+pub(super) fn describe(steps: &[FileStep]) -> Vec<String> {
     let lines = steps.iter().flat_map(|step| {
         let (what, path, notes) = match step {
-            Step::Files { dir, files, stale } => {
+            FileStep::WriteFiles { dir, files, stale } => {
                 let count = plural((files.len() + stale.len()) as u64, "file");
                 ("write", dir, vec![count])
             }
-            Step::Edit {
+            FileStep::Edit {
                 path,
                 is_new,
                 notes,
                 ..
-            } => (if *is_new { "make" } else { "edit" }, path, notes.clone()),
-            Step::Delete { path } | Step::Clear { path } => ("delete", path, Vec::new()),
+            } => (if *is_new { "create" } else { "edit" }, path, notes.clone()),
+            FileStep::DeleteFile { path } | FileStep::DeleteDir { path } => {
+                ("delete", path, Vec::new())
+            }
         };
         let notes = notes.into_iter().map(|note| format!("{:10}{note}", ""));
         std::iter::once(format!("  {what:6}  {}", path.display())).chain(notes)
@@ -52,48 +54,49 @@ pub(crate) fn shown(steps: &[Step]) -> Vec<String> {
     lines.collect()
 }
 
-/// Does all of it. What was done before a failure stays, and saying it again goes on from there.
-pub(crate) fn obey(steps: Vec<Step>) -> Result<(), Failure> {
+/// Applies all steps. After a failure the steps already applied stay, and the same command
+/// continues from there.
+pub(super) fn apply(steps: Vec<FileStep>) -> Result<(), CommandError> {
     steps.into_iter().try_for_each(|step| match step {
-        Step::Files { dir, files, stale } => {
+        FileStep::WriteFiles { dir, files, stale } => {
             files
                 .iter()
                 .try_for_each(|(name, text)| write(&dir.join(name), text))?;
             stale
                 .iter()
-                .try_for_each(|path| gone(fs::remove_file(path), path))
+                .try_for_each(|path| check_deleted(fs::remove_file(path), path))
         }
-        Step::Edit {
-            path, real, text, ..
+        FileStep::Edit {
+            path, target, text, ..
         } => {
-            make_parent(&real)?;
-            put(&real, &path.display().to_string(), &text, true).map(drop)
+            create_parent(&target)?;
+            write_atomically(&target, &path.display().to_string(), &text, true).map(drop)
         }
-        Step::Delete { path } => gone(fs::remove_file(&path), &path),
-        Step::Clear { path } => gone(fs::remove_dir_all(&path), &path),
+        FileStep::DeleteFile { path } => check_deleted(fs::remove_file(&path), &path),
+        FileStep::DeleteDir { path } => check_deleted(fs::remove_dir_all(&path), &path),
     })
 }
 
-/// Puts a file of ralph's own in its place.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    make_parent(path)?;
-    put(path, &path.display().to_string(), text, true).map(drop)
+/// Writes a file of ralph's own.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+    create_parent(path)?;
+    write_atomically(path, &path.display().to_string(), text, true).map(drop)
 }
 
-fn make_parent(path: &Path) -> Result<(), Failure> {
+fn create_parent(path: &Path) -> Result<(), CommandError> {
     let Some(dir) = path.parent() else {
         return Ok(());
     };
     fs::create_dir_all(dir)
-        .map_err(|error| Failure::broken(format!("cannot make {}: {error}", dir.display())))
+        .map_err(|error| CommandError::broken(format!("cannot create {}: {error}", dir.display())))
 }
 
-fn gone(done: io::Result<()>, path: &Path) -> Result<(), Failure> {
-    match done {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Failure::broken(format!(
-            "cannot delete {}: {error}",
-            path.display()
-        ))),
+/// A file that is already gone counts as deleted.
+fn check_deleted(result: io::Result<()>, path: &Path) -> Result<(), CommandError> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(CommandError::broken(
+            format!("cannot delete {}: {error}", path.display()),
+        )),
         _ => Ok(()),
     }
 }

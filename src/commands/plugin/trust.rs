@@ -1,22 +1,23 @@
-//! How Codex writes down that a person trusts a hook, in its `config.toml`.
+//! The entries in Codex's `config.toml` that mark a hook as trusted by the user.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toml::Table;
 
-/// A hook that is to be trusted: what Codex calls it, and the hash of what it does.
+/// A trusted hook: the key under which Codex stores it, and the hash of its definition.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Trusted {
+pub(crate) struct TrustedHook {
     pub(crate) key: String,
     pub(crate) hash: String,
 }
 
-impl Trusted {
-    /// A hook of this file: its event, the place of its group there, and how it is called.
+impl TrustedHook {
+    /// Computes key and hash of a hook in `file`; `group` is the index of its group under the
+    /// event.
     pub(crate) fn new(file: &str, event: &str, group: usize, hook: &Value) -> Self {
-        let event = snake(event);
-        let what = json!({ "type": "command", "command": hook["command"], "async": false, "timeout": hook["timeout"] });
-        let identity = json!({ "event_name": event, "hooks": [what] }).to_string();
+        let event = snake_case(event);
+        let definition = json!({ "type": "command", "command": hook["command"], "async": false, "timeout": hook["timeout"] });
+        let identity = json!({ "event_name": event, "hooks": [definition] }).to_string();
         let digits: Vec<String> = Sha256::digest(identity)
             .iter()
             .map(|byte| format!("{byte:02x}"))
@@ -27,52 +28,53 @@ impl Trusted {
         }
     }
 
-    /// Whether the settings say so already.
+    /// Returns whether the configuration already trusts the hook.
     pub(crate) fn is_in(&self, config: &Table) -> bool {
         let state = config
             .get("hooks")
             .and_then(|hooks| hooks.get("state"))
             .and_then(|state| state.get(&self.key));
-        let is =
+        let has =
             |key: &str, value: toml::Value| state.and_then(|state| state.get(key)) == Some(&value);
-        is("trusted_hash", self.hash.clone().into()) && !is("enabled", false.into())
+        has("trusted_hash", self.hash.clone().into()) && !has("enabled", false.into())
     }
 
     fn header(&self) -> String {
         format!("[hooks.state.{}]", Value::from(self.key.as_str()))
     }
 
-    fn line(&self) -> String {
+    fn hash_line(&self) -> String {
         format!("trusted_hash = \"{}\"", self.hash)
     }
 }
 
-/// The settings with these hooks trusted, and what had to be added at their end.
-pub(crate) fn trust(text: &str, hooks: &[Trusted]) -> Result<(String, String), String> {
+/// Adds trust for the hooks to a configuration. Returns the new text and the part that was
+/// appended.
+pub(crate) fn add_trust(text: &str, hooks: &[TrustedHook]) -> Result<(String, String), String> {
     let config: Table = text
         .parse()
         .map_err(|error: toml::de::Error| error.message().to_owned())?;
     let (mut lines, mut added) = (text.to_owned(), String::new());
     for hook in hooks.iter().filter(|hook| !hook.is_in(&config)) {
-        lines = without(&lines, hook);
-        added.extend(["\n", &hook.header(), "\n", &hook.line(), "\n"]);
+        lines = remove_trust(&lines, hook);
+        added.extend(["\n", &hook.header(), "\n", &hook.hash_line(), "\n"]);
     }
     if !lines.is_empty() && !lines.ends_with('\n') && !added.is_empty() {
         added.insert(0, '\n');
     }
     lines.push_str(&added);
-    let is_done = |config: &Table| hooks.iter().all(|hook| hook.is_in(config));
-    let other = || "its [hooks.state] is written in another way".to_owned();
+    let trusts_all = |config: &Table| hooks.iter().all(|hook| hook.is_in(config));
+    let unsupported = || "its [hooks.state] has an unsupported form".to_owned();
     lines
         .parse()
         .ok()
-        .filter(is_done)
+        .filter(trusts_all)
         .map(|_| (lines, added))
-        .ok_or_else(other)
+        .ok_or_else(unsupported)
 }
 
-/// The settings without a word of this hook.
-pub(crate) fn without(text: &str, hook: &Trusted) -> String {
+/// Removes the entries of a hook from a configuration.
+pub(crate) fn remove_trust(text: &str, hook: &TrustedHook) -> String {
     let header = hook.header();
     let mut kept = String::new();
     let mut inside = false;
@@ -83,7 +85,7 @@ pub(crate) fn without(text: &str, hook: &Trusted) -> String {
         }
         inside = bare == header;
         if inside {
-            // The empty line before it was made with it.
+            // The empty line before the header was added with it.
             if kept.ends_with("\n\n") {
                 kept.pop();
             }
@@ -94,8 +96,8 @@ pub(crate) fn without(text: &str, hook: &Trusted) -> String {
     kept
 }
 
-/// `UserPromptSubmit` is `user_prompt_submit`.
-fn snake(event: &str) -> String {
+/// Converts `UserPromptSubmit` to `user_prompt_submit`.
+fn snake_case(event: &str) -> String {
     let mut name = String::new();
     for c in event.chars() {
         if c.is_uppercase() && !name.is_empty() {
@@ -111,14 +113,14 @@ mod tests {
     use super::*;
     use std::slice::from_ref;
 
-    fn stop() -> Trusted {
+    fn example_hook() -> TrustedHook {
         let hook = json!({ "type": "command", "command": "/abs/hook \"ü\" <&>", "timeout": 86400 });
-        Trusted::new("/home/me/.codex/hooks.json", "UserPromptSubmit", 2, &hook)
+        TrustedHook::new("/home/me/.codex/hooks.json", "UserPromptSubmit", 2, &hook)
     }
 
     #[test]
-    fn a_hook_is_known_by_its_place_and_by_what_it_does() {
-        let hook = stop();
+    fn the_key_has_the_position_of_the_hook_and_the_hash_its_definition() {
+        let hook = example_hook();
         assert_eq!(
             hook.key,
             "/home/me/.codex/hooks.json:user_prompt_submit:2:0"
@@ -130,29 +132,29 @@ mod tests {
     }
 
     #[test]
-    fn trust_comes_and_goes_and_leaves_the_rest() {
-        let hook = stop();
+    fn trust_is_added_and_removed_without_other_changes() {
+        let hook = example_hook();
         for text in [
             "",
             "model = \"x\"",
             "model = \"x\"\n[projects.\"/x\"]\ntrust_level = \"trusted\"\n",
             "a = 1\n\n\n",
         ] {
-            let (with, added) = trust(text, from_ref(&hook)).unwrap();
+            let (with, added) = add_trust(text, from_ref(&hook)).unwrap();
             assert!(hook.is_in(&with.parse().unwrap()), "{with}");
             assert_eq!(with, format!("{text}{added}"));
             assert_eq!(
-                trust(&with, from_ref(&hook)).unwrap(),
+                add_trust(&with, from_ref(&hook)).unwrap(),
                 (with.clone(), String::new()),
-                "twice is once"
+                "adding it again changes nothing"
             );
-            let left = without(&with, &hook);
+            let left = remove_trust(&with, &hook);
             assert_eq!(left.trim_end(), text.trim_end());
             let stale = with
                 .replace(&hook.hash, "sha256:old")
                 .replace("\n[hooks", "\n[hooks.state]\n\n[hooks")
                 + "enabled = false\n[x]\n";
-            let (again, _) = trust(&stale, from_ref(&hook)).unwrap();
+            let (again, _) = add_trust(&stale, from_ref(&hook)).unwrap();
             assert!(
                 hook.is_in(&again.parse().unwrap())
                     && again.contains("[x]\n")
@@ -161,7 +163,7 @@ mod tests {
             );
         }
         for text in ["[hooks\n", "hooks.state = { }", "[hooks]\nstate = {}\n"] {
-            assert!(trust(text, from_ref(&hook)).is_err(), "{text}");
+            assert!(add_trust(text, from_ref(&hook)).is_err(), "{text}");
         }
     }
 }

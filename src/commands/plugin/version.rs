@@ -1,34 +1,38 @@
-//! Which version of a client is installed: what its plugin may hold depends on it.
+//! Finds the version of an installed client, which decides what its plugin may contain.
 
-use super::Client;
-use crate::process::probe::{Answer, ask};
+use super::ClientKind;
+use crate::process::probe::{ProbeResult, run_probes};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a client may take to say its version.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client may take to print its version.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client's version; what follows its three numbers is of no interest.
-pub(crate) type Version = [u32; 3];
+/// The three numbers of a client's version; a suffix is ignored.
+pub(super) type ClientVersion = [u32; 3];
 
-/// Asks all of them at once. An error is a signal that asked this process to go.
-pub(crate) fn ask_all(clients: &[Client], here: &Path) -> io::Result<Vec<Option<Version>>> {
+/// Runs all clients at once to get their versions. The error is an interrupt.
+pub(super) fn installed_versions(
+    clients: &[ClientKind],
+    here: &Path,
+) -> io::Result<Vec<Option<ClientVersion>>> {
     let commands: Vec<Vec<String>> = clients
         .iter()
         .map(|client| vec![client.name().to_owned(), "--version".to_owned()])
         .collect();
-    let said = ask(&commands, here, PATIENCE)?
+    let versions = run_probes(&commands, here, VERSION_TIMEOUT)?
         .into_iter()
-        .map(|answer| match answer {
-            Answer::Said(exit, text) if exit.code == Some(0) => find(&text),
+        .map(|result| match result {
+            ProbeResult::Exited(exit, text) if exit.code == Some(0) => parse(&text),
             _ => None,
         });
-    Ok(said.collect())
+    Ok(versions.collect())
 }
 
-/// The first word that is three numbers: `2.1.34 (Claude Code)`, `codex-cli 0.46.0-alpha.1`.
-pub(crate) fn find(text: &str) -> Option<Version> {
+/// Parses the first word with three numbers, as in `2.1.34 (Claude Code)` or `codex-cli
+/// 0.46.0-alpha.1`.
+pub(super) fn parse(text: &str) -> Option<ClientVersion> {
     text.split_whitespace().find_map(|word| {
         let mut numbers = word.trim_start_matches('v').splitn(3, '.');
         let mut next = || {
@@ -42,16 +46,16 @@ pub(crate) fn find(text: &str) -> Option<Version> {
     })
 }
 
-pub(crate) fn shown(version: Version) -> String {
+pub(super) fn display(version: ClientVersion) -> String {
     version.map(|number| number.to_string()).join(".")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::find;
+    use super::parse;
 
     #[test]
-    fn versions_are_found_and_compared_by_number() {
+    fn versions_are_parsed_and_compared_as_numbers() {
         for (text, found) in [
             ("2.1.34 (Claude Code)\n", Some([2, 1, 34])),
             ("codex-cli 0.46.0-alpha.1", Some([0, 46, 0])),
@@ -61,8 +65,8 @@ mod tests {
             ("99999999999.1.1", None),
             ("", None),
         ] {
-            assert_eq!(find(text), found, "{text:?}");
+            assert_eq!(parse(text), found, "{text:?}");
         }
-        assert!(find("2.1.1000") > find("2.1.197"));
+        assert!(parse("2.1.1000") > parse("2.1.197"));
     }
 }

@@ -1,259 +1,101 @@
-//! Which program is the agent, and with which words is it called? Presets are data; none has code of its own.
+//! Resolves the agent of a run: which program it is, and with which arguments it is called.
 
-mod structured;
+mod preset;
+mod stream_flags;
+
+pub(crate) use preset::{AgentPreset, install_hint, load_presets, presets};
 
 use super::billing;
-use super::keys::{key, nearest};
-use super::layers::{lay, without_nulls};
-use super::settings::{AgentWords, Settings};
-use super::validate::settle;
-use super::{Errand, Origin, Stack, Wrong, wrong};
-use crate::engine::plan::{
-    Agent, Approve, Delivery, Dialect, ExitRule, Meaning, ReasonRule, SCRIPT,
-};
+use super::keys::nearest;
+use super::settings::{AgentSettings, Settings};
+use super::{ConfigError, LayerStack, RunRequest, config_error};
+use crate::engine::plan::{Agent, Approve, Dialect, ExitMeaning, PromptDelivery, SCRIPT};
 use crate::os::program;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
-use std::path::Path;
+use preset::{ApprovalArgs, preset_for_program};
 
-/// The known agents, in the order in which they are looked for.
-macro_rules! presets {
-    ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../../../presets/agents/", $name, ".toml")))),*]
-    };
-}
-
-const KNOWN: [(&str, &str); 12] = presets![
-    "claude",
-    "codex",
-    "amp",
-    "gemini",
-    "opencode",
-    "copilot",
-    "cursor-agent",
-    "qwen",
-    "goose",
-    "aider",
-    "droid",
-    "pi",
-];
-
-/// How one agent's program is called and understood: a file of `presets/agents/`, or one of `agents`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
-pub struct Preset {
-    pub title: String,
-    pub command: Vec<String>,
-    pub headless: Vec<String>,
-    pub signs: Vec<String>,
-    pub stream: Vec<String>,
-    pub dialect: Dialect,
-    pub ready: Option<String>,
-    pub prompt: Delivery,
-    pub prompt_words: Vec<String>,
-    pub model: Vec<String>,
-    pub model_hint: String,
-    pub approve: Levels,
-    pub exit: Vec<Exit>,
-    pub denied: Vec<String>,
-    pub reason: Vec<ReasonRule>,
-    pub budget: Vec<String>,
-    pub install: String,
-    pub login: String,
-    pub login_files: Vec<String>,
-    pub login_variables: Vec<String>,
-    pub keys: Vec<String>,
-    pub inside: Vec<String>,
-    pub version: Vec<String>,
-    pub notes: String,
-    pub tested: String,
-}
-
-/// Its own words for each level of approval.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Levels {
-    pub none: LevelWords,
-    pub edits: LevelWords,
-    pub all: LevelWords,
-}
-
-/// Words and variables.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LevelWords {
-    pub words: Vec<String>,
-    pub env: BTreeMap<String, String>,
-}
-
-/// What one of its exit codes means.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Exit {
-    pub code: i32,
-    pub means: Meaning,
-    #[serde(default)]
-    pub hint: String,
-}
-
-/// All agents that have a name here.
-pub fn all(stack: &Stack, own: &BTreeMap<String, Value>) -> Result<Vec<(String, Preset)>, Wrong> {
-    presets(own).map_err(|Wrong { error, hint }| match stack.origin(&["agents"]) {
-        Origin::File(path) => Wrong {
-            error: format!("{path}: {error}"),
-            hint,
-        },
-        _ => Wrong { error, hint },
-    })
-}
-
-/// All agents that have a name: the known ones in their order, then the user's own.
-pub fn presets(own: &BTreeMap<String, Value>) -> Result<Vec<(String, Preset)>, Wrong> {
-    let mut all: Vec<(String, Value)> = KNOWN
-        .iter()
-        .map(|(name, text)| ((*name).to_owned(), embedded(text)))
-        .collect();
-    for (name, changes) in own {
-        match all.iter_mut().find(|(known, _)| known == name) {
-            Some((_, Value::Object(known))) => {
-                lay(known, changes.as_object().unwrap_or(&Map::new()))
-            }
-            _ => all.push((name.clone(), changes.clone())),
-        }
-    }
-    let mut sound = Vec::new();
-    for (name, value) in all {
-        let preset = preset(&name, value)?;
-        // Patterns take their time, and those that came with this program are right.
-        if own.contains_key(&name) {
-            patterns_are_sound(&name, &preset)?;
-        }
-        sound.push((name, preset));
-    }
-    Ok(sound)
-}
-
-fn patterns_are_sound(name: &str, preset: &Preset) -> Result<(), Wrong> {
-    let denied = preset.denied.iter().map(|pattern| ("denied", pattern));
-    let reasons = preset
-        .reason
-        .iter()
-        .map(|rule| ("reason.pattern", &rule.pattern));
-    let ready = preset.ready.iter().map(|pattern| ("ready", pattern));
-    let mut patterns = denied.chain(reasons).chain(ready);
-    patterns.try_for_each(|(key, pattern)| {
-        super::pattern_is_sound(&format!("agents.{name}.{key}"), pattern)
-    })
-}
-
-fn embedded(text: &str) -> Value {
-    let value: Map<String, Value> = toml::from_str(text).expect("an embedded preset is right");
-    let all = settle(key("agents"), &json!({ "known": value }), "presets")
-        .expect("an embedded preset is right");
-    all["known"].clone()
-}
-
-fn preset(name: &str, mut value: Value) -> Result<Preset, Wrong> {
-    let place = format!("agents.{name}");
-    without_nulls(&mut value);
-    let mut preset: Preset = match serde_json::from_value(value) {
-        Ok(preset) => preset,
-        Err(error) => {
-            return wrong(
-                format!("{place}: {error}"),
-                "docs/presets.md shows what an agent needs",
-            );
-        }
-    };
-    if preset.command.first().is_none_or(String::is_empty) {
-        return wrong(
-            format!("{place}: command is missing"),
-            "name its program, as in command = [\"my-agent\"]",
-        );
-    }
-    if preset.version.is_empty() {
-        // Without any word it would begin to work.
-        preset.version.push("--version".into());
-    }
-    Ok(preset)
-}
-
-/// The agent of an errand, and who takes over for it.
-pub fn team(stack: &Stack, all: &Settings, errand: &Errand) -> Result<(Agent, Vec<Agent>), Wrong> {
-    let words = all.agent.clone().unwrap_or_default();
-    let names = words
+/// Resolves the agent of a request and its fallbacks.
+pub(crate) fn resolve_agents(
+    stack: &LayerStack,
+    settings: &Settings,
+    request: &RunRequest,
+) -> Result<(Agent, Vec<Agent>), ConfigError> {
+    let selected = settings.agent.clone().unwrap_or_default();
+    let names = selected
         .name
         .as_deref()
-        .filter(|_| errand.command.is_empty())
-        .map(names)
+        .filter(|_| request.command.is_empty())
+        .map(split_names)
         .unwrap_or_default();
     if names.len() < 2 {
-        let mut alone = agent(stack, all, errand)?;
-        charge(stack, all, &mut alone)?;
-        return Ok((alone, Vec::new()));
+        let mut agent = resolve_agent(stack, settings, request)?;
+        resolve_billing(stack, settings, &mut agent)?;
+        return Ok((agent, Vec::new()));
     }
-    let lone = [
-        ("model", all.model.is_some()),
-        ("agent", !words.flags.is_empty()),
+    let agent_specific = [
+        ("model", settings.model.is_some()),
+        ("agent", !selected.flags.is_empty()),
     ];
-    if let Some((name, _)) = lone.iter().find(|(_, given)| *given) {
-        return wrong(
+    if let Some((name, _)) = agent_specific.iter().find(|(_, given)| *given) {
+        return config_error(
             format!(
-                "{}: several agents are named, and these words are one's own",
-                stack.name(name)
+                "{} applies to one agent, but several are named",
+                stack.display_name(name)
             ),
-            "put them into that agent's `headless` words in the settings: docs/presets.md shows how",
+            "add it to that agent's `headless` arguments in the settings: see docs/presets.md",
         );
     }
-    if let Some(twice) = names
+    if let Some((_, duplicate)) = names
         .iter()
         .enumerate()
         .find(|(at, name)| names[..*at].contains(name))
     {
-        return wrong(
-            format!("{} names {} twice", stack.name("agent"), twice.1),
-            "once is enough",
+        return config_error(
+            format!("{} names {duplicate} twice", stack.display_name("agent")),
+            "name each agent once",
         );
     }
-    let mut team = names.iter().map(|name| {
-        let alone = AgentWords {
+    let mut agents = names.iter().map(|name| {
+        let selected = AgentSettings {
             name: Some((*name).to_owned()),
-            ..AgentWords::default()
+            ..AgentSettings::default()
         };
-        let mut agent = agent(
+        let mut agent = resolve_agent(
             stack,
             &Settings {
-                agent: Some(alone),
-                ..all.clone()
+                agent: Some(selected),
+                ..settings.clone()
             },
-            errand,
+            request,
         )?;
-        charge(stack, all, &mut agent)?;
+        resolve_billing(stack, settings, &mut agent)?;
         Ok(agent)
     });
-    let first = team.next().expect("there are at least two")?;
-    Ok((first, team.collect::<Result<_, _>>()?))
+    let first = agents.next().expect("at least two names")?;
+    Ok((first, agents.collect::<Result<_, _>>()?))
 }
 
-/// Settles who pays for an agent's work, and what is kept from it.
-fn charge(stack: &Stack, all: &Settings, agent: &mut Agent) -> Result<(), Wrong> {
-    let presets = self::all(stack, &all.agents)?;
+/// Fills in who pays for the agent's work and which variables it must not see.
+fn resolve_billing(
+    stack: &LayerStack,
+    settings: &Settings,
+    agent: &mut Agent,
+) -> Result<(), ConfigError> {
+    let presets = load_presets(stack, &settings.agents)?;
     agent.unset = presets
         .iter()
-        .flat_map(|(_, preset)| preset.inside.iter().cloned())
+        .flat_map(|(_, preset)| preset.session_variables.iter().cloned())
         .collect();
     let program = agent.command.first().cloned().unwrap_or_default();
     let known = presets.iter().find(|(name, _)| *name == agent.name);
-    if let Some((_, preset)) = known.or_else(|| of_program(&presets, &program)) {
-        let bill = billing::bill_here(preset, all.allow_api_key);
-        (agent.payer, agent.held_back) = (bill.payer, bill.held_back);
+    if let Some((_, preset)) = known.or_else(|| preset_for_program(&presets, &program)) {
+        let billing = billing::detect_billing(preset, settings.allow_api_key);
+        (agent.payer, agent.held_back) = (billing.payer, billing.held_back);
     }
     Ok(())
 }
 
-/// The names in a list of agents. A script's path may hold a comma.
-fn names(list: &str) -> Vec<&str> {
+/// Splits a comma-separated list of agents. The path of a script may contain commas itself.
+fn split_names(list: &str) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     let mut rest = list;
     while let Some(cut) = rest.char_indices().find_map(|(at, c)| {
@@ -268,249 +110,288 @@ fn names(list: &str) -> Vec<&str> {
     names
 }
 
-/// The agent of an errand.
-pub fn agent(stack: &Stack, all: &Settings, errand: &Errand) -> Result<Agent, Wrong> {
-    if !errand.command.is_empty() {
+/// Resolves one agent: the command after `--`, the agent of the settings, or the first installed
+/// preset.
+pub(crate) fn resolve_agent(
+    stack: &LayerStack,
+    settings: &Settings,
+    request: &RunRequest,
+) -> Result<Agent, ConfigError> {
+    if !request.command.is_empty() {
         if let Some(name) = ["agent", "model", "approve"]
             .into_iter()
-            .find(|name| stack.is_typed(name))
+            .find(|name| stack.is_from_flag(name))
         {
-            return wrong(
-                format!("--{name} and a command after -- are both given"),
-                "a command is run as it is: put its own words there",
+            return config_error(
+                format!("--{name} cannot be combined with a command after --"),
+                "the command runs as given: add the agent's own flags to it",
             );
         }
-        let presets = self::all(stack, &all.agents)?;
-        let mut agent = plain(all, errand, errand.command.clone());
-        if let Some((preset, interactive)) = screen(&presets, &errand.command) {
-            agent.terminal = all.pty.unwrap_or(interactive);
+        let presets = load_presets(stack, &settings.agents)?;
+        let mut agent = plain_agent(settings, request, request.command.clone());
+        if let Some((preset, interactive)) = detect_interactive(&presets, &request.command) {
+            agent.terminal = settings.pty.unwrap_or(interactive);
             agent.ready = preset.ready.clone().filter(|_| agent.terminal);
-            agent.reasons.clone_from(&preset.reason);
+            agent.failure_patterns.clone_from(&preset.failure_patterns);
             agent.login.clone_from(&preset.login);
-            if !agent.terminal && structured::says(&errand.command[1..], &preset.stream) {
+            if !agent.terminal
+                && stream_flags::request_stream(&request.command[1..], &preset.stream)
+            {
                 agent.denied.clone_from(&preset.denied);
-                speak(&mut agent, preset.dialect);
+                set_dialect(&mut agent, preset.dialect);
             }
         }
         return Ok(agent);
     }
-    let words = all.agent.clone().unwrap_or_default();
-    if words.name.is_some() && !words.command.is_empty() {
-        return wrong(
+    let selected = settings.agent.clone().unwrap_or_default();
+    if selected.name.is_some() && !selected.command.is_empty() {
+        return config_error(
             format!(
                 "{}: name and command contradict each other",
-                stack.name("agent")
+                stack.display_name("agent")
             ),
-            "give one of the two",
+            "give only one of them",
         );
     }
-    if let Some(script) = words.name.as_ref().filter(|name| name.starts_with(SCRIPT)) {
-        takes_only_words(stack, script)?;
-        if !words.flags.is_empty() {
-            return wrong(
-                format!("{}: a script takes no flags", stack.name("agent")),
-                "leave them out",
+    if let Some(script) = selected
+        .name
+        .as_ref()
+        .filter(|name| name.starts_with(SCRIPT))
+    {
+        reject_preset_settings(stack, script)?;
+        if !selected.flags.is_empty() {
+            return config_error(
+                format!("{}: a script takes no flags", stack.display_name("agent")),
+                "remove the flags",
             );
         }
-        return Ok(plain(all, errand, vec![script.clone()]));
+        return Ok(plain_agent(settings, request, vec![script.clone()]));
     }
-    let presets = self::all(stack, &all.agents)?;
-    if let Some(name) = &words.name {
+    let presets = load_presets(stack, &settings.agents)?;
+    if let Some(name) = &selected.name {
         let Some((name, preset)) = presets.iter().find(|(known, _)| known == name) else {
-            return unknown(stack, name, &presets);
+            return unknown_agent(stack, name, &presets);
         };
-        return called(stack, all, name, preset, &preset.command, &words.flags);
+        return preset_agent(
+            stack,
+            settings,
+            name,
+            preset,
+            &preset.command,
+            &selected.flags,
+        );
     }
-    if let [program, ..] = &words.command[..] {
-        if let Some((name, preset)) = of_program(&presets, program) {
-            return called(stack, all, name, preset, &words.command, &words.flags);
+    if let [program, ..] = &selected.command[..] {
+        if let Some((name, preset)) = preset_for_program(&presets, program) {
+            return preset_agent(
+                stack,
+                settings,
+                name,
+                preset,
+                &selected.command,
+                &selected.flags,
+            );
         }
-        takes_only_words(stack, program)?;
-        return Ok(plain(all, errand, [words.command, words.flags].concat()));
+        reject_preset_settings(stack, program)?;
+        let command = [selected.command, selected.flags].concat();
+        return Ok(plain_agent(settings, request, command));
     }
-    let installed =
-        |preset: &Preset| program::find(&preset.command[0], &errand.workspace).is_some();
-    match presets.iter().find(|(_, preset)| installed(preset)) {
-        Some((name, preset)) => called(stack, all, name, preset, &preset.command, &words.flags),
-        None => wrong(
-            "no agent is installed, and none is named",
+    let is_installed =
+        |preset: &AgentPreset| program::find(&preset.command[0], &request.workspace).is_some();
+    match presets.iter().find(|(_, preset)| is_installed(preset)) {
+        Some((name, preset)) => preset_agent(
+            stack,
+            settings,
+            name,
+            preset,
+            &preset.command,
+            &selected.flags,
+        ),
+        None => config_error(
+            "no known agent is installed",
             format!(
-                "install one, for example with: {}; ralph doctor shows all. Or give any command after --",
+                "install one, for example with: {} (ralph doctor lists them all), or give a command after --",
                 presets[0].1.install
             ),
         ),
     }
 }
 
-/// Its output is read as this.
-fn speak(agent: &mut Agent, dialect: Dialect) {
+fn set_dialect(agent: &mut Agent, dialect: Dialect) {
     agent.dialect = dialect;
-    agent.reports_cost = dialect.tells_cost();
+    agent.reports_cost = dialect.reports_cost();
 }
 
-/// The agent whose program this is.
-fn of_program<'a>(presets: &'a [(String, Preset)], program: &str) -> Option<&'a (String, Preset)> {
-    let base = program.rsplit('/').next().unwrap_or_default();
-    presets.iter().find(|(_, preset)| preset.command[0] == base)
-}
-
-/// The known agent that a command calls, and whether it is called as a person would: with its screen. One that
-/// has no words for anything else may well run without.
-fn screen<'a>(presets: &'a [(String, Preset)], command: &[String]) -> Option<(&'a Preset, bool)> {
-    let (_, preset) = of_program(presets, command.first()?)?;
-    let says = |word: &String, sign: &String| {
-        word == sign
-            || word
-                .strip_prefix(sign.as_str())
+/// Returns the preset of the agent that a command calls, and whether the command starts its
+/// interactive screen. A preset without headless markers counts as headless: ralph cannot tell.
+fn detect_interactive<'a>(
+    presets: &'a [(String, AgentPreset)],
+    command: &[String],
+) -> Option<(&'a AgentPreset, bool)> {
+    let (_, preset) = preset_for_program(presets, command.first()?)?;
+    let is_marker = |arg: &String, marker: &String| {
+        arg == marker
+            || arg
+                .strip_prefix(marker.as_str())
                 .is_some_and(|rest| rest.starts_with('='))
     };
+    let markers = &preset.headless_markers;
     let headless = command[1..]
         .iter()
-        .any(|word| preset.signs.iter().any(|sign| says(word, sign)));
-    Some((preset, !headless && !preset.signs.is_empty()))
+        .any(|arg| markers.iter().any(|marker| is_marker(arg, marker)));
+    Some((preset, !headless && !markers.is_empty()))
 }
 
-/// Why the program of a known agent is not there, and how to get it.
-pub fn how_to_install(program: &str, own: &BTreeMap<String, Value>) -> Option<String> {
-    let presets = presets(own).ok()?;
-    let base = Path::new(program).file_name()?.to_str()?;
-    let (_, preset) = presets
-        .into_iter()
-        .find(|(_, preset)| preset.command[0] == base)?;
-    (!preset.install.is_empty()).then(|| match preset.login.as_str() {
-        "" => format!("install it: {}", preset.install),
-        login => format!("install it: {}; then log in: {login}", preset.install),
-    })
-}
-
-fn unknown<T>(stack: &Stack, name: &str, presets: &[(String, Preset)]) -> Result<T, Wrong> {
+fn unknown_agent<T>(
+    stack: &LayerStack,
+    name: &str,
+    presets: &[(String, AgentPreset)],
+) -> Result<T, ConfigError> {
     let known = || presets.iter().map(|(name, _)| name.as_str());
     let list = known().collect::<Vec<_>>().join(", ");
     let hint = match nearest(name, known()) {
-        Some(meant) => format!("did you mean {meant}? There are {list}, and script:FILE"),
-        None => format!("there are {list}, and script:FILE; any other command goes after --"),
+        Some(suggestion) => {
+            format!("did you mean {suggestion}? Known agents: {list}, script:FILE")
+        }
+        None => format!("known agents: {list}, script:FILE; give any other command after --"),
     };
-    wrong(
-        format!("{} {name:?}: there is no such agent", stack.name("agent")),
+    config_error(
+        format!("{} {name:?}: unknown agent", stack.display_name("agent")),
         hint,
     )
 }
 
-/// Nobody knows which words of a program that has no preset would say these.
-fn takes_only_words(stack: &Stack, program: &str) -> Result<(), Wrong> {
-    let model = stack.level(&["model"]) > 0 && stack.level(&["model"]) >= stack.level(&["agent"]);
-    let given = [("model", model), ("approve", stack.is_typed("approve"))];
+/// Rejects a model or approval level for a program without a preset: ralph does not know its flags
+/// for them.
+fn reject_preset_settings(stack: &LayerStack, program: &str) -> Result<(), ConfigError> {
+    let model = stack.layer_index(&["model"]) > 0
+        && stack.layer_index(&["model"]) >= stack.layer_index(&["agent"]);
+    let given = [("model", model), ("approve", stack.is_from_flag("approve"))];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
-        Some((name, _)) => wrong(
-            format!("{}: {program} is not a known agent", stack.name(name)),
-            "say it in the agent's own words: docs/presets.md shows how to make an agent known",
+        Some((name, _)) => config_error(
+            format!(
+                "{}: {program} is not a known agent",
+                stack.display_name(name)
+            ),
+            "use the agent's own flags, or define a preset for it: see docs/presets.md",
         ),
     }
 }
 
-/// A command that is run as it is, its prompt on standard input.
-fn plain(all: &Settings, errand: &Errand, command: Vec<String>) -> Agent {
+/// An agent without a preset: the command runs as given and reads the prompt from standard input.
+fn plain_agent(settings: &Settings, request: &RunRequest, command: Vec<String>) -> Agent {
     let scripted = command[0].strip_prefix(SCRIPT);
     Agent {
         name: command[0].rsplit('/').next().unwrap_or_default().to_owned(),
-        exit_waiting: waiting(all, Some(WAITING)),
+        exit_waiting: waiting_exit_code(settings, Some(WAITING_EXIT)),
         reports_cost: scripted.is_some(),
-        terminal: all.pty.unwrap_or(false),
+        terminal: settings.pty.unwrap_or(false),
         command: match scripted {
-            Some(file) => vec![format!("{SCRIPT}{}", errand.workspace.join(file).display())],
+            Some(file) => vec![format!(
+                "{SCRIPT}{}",
+                request.workspace.join(file).display()
+            )],
             None => command,
         },
         ..Agent::default()
     }
 }
 
-/// What an agent exits with that was written for a loop like this one.
-const WAITING: i32 = 42;
+/// The exit code by which agents written for such loops report that they are waiting.
+const WAITING_EXIT: i32 = 42;
 
-fn waiting(all: &Settings, otherwise: Option<i32>) -> Option<i32> {
-    match all.exit_waiting {
+fn waiting_exit_code(settings: &Settings, default: Option<i32>) -> Option<i32> {
+    match settings.exit_waiting {
         Some(0) => None,
         Some(code) => Some(code),
-        None => otherwise,
+        None => default,
     }
 }
 
-/// A known agent: program, headless words, approval, model, the user's flags, and the prompt's own words last. On
-/// a terminal it is called as a person would, without what makes it run headless.
-fn called(
-    stack: &Stack,
-    all: &Settings,
+/// An agent with a preset. Its arguments are, in order: headless, stream, approval, model, the
+/// user's flags, prompt. On a terminal it gets no headless, stream or prompt arguments: it is
+/// started as a person would start it.
+fn preset_agent(
+    stack: &LayerStack,
+    settings: &Settings,
     name: &str,
-    preset: &Preset,
+    preset: &AgentPreset,
     command: &[String],
     flags: &[String],
-) -> Result<Agent, Wrong> {
-    let level = match all.approve {
+) -> Result<Agent, ConfigError> {
+    let level = match settings.approve {
         Approve::None => &preset.approve.none,
         Approve::Edits => &preset.approve.edits,
         Approve::All => &preset.approve.all,
     };
-    let model = match &all.model {
+    let model = match &settings.model {
         Some(_) if preset.model.is_empty() => {
             let hint = if preset.model_hint.is_empty() {
-                "leave it out"
+                "remove it"
             } else {
                 &preset.model_hint
             };
-            return wrong(
-                format!("{}: {name} has no flag for a model", stack.name("model")),
+            return config_error(
+                format!(
+                    "{}: {name} has no flag to choose a model",
+                    stack.display_name("model")
+                ),
                 hint,
             );
         }
         Some(model) => preset
             .model
             .iter()
-            .map(|word| word.replace("{model}", model))
+            .map(|arg| arg.replace("{model}", model))
             .collect(),
         None => vec![],
     };
-    let waits = preset
+    let waiting_exit = preset
         .exit
         .iter()
-        .find(|exit| exit.means == Meaning::Waiting)
+        .find(|exit| exit.means == ExitMeaning::Waiting)
         .map(|exit| exit.code);
-    let terminal = all.pty.unwrap_or(false);
-    let (headless, prompt_words, prompt) = if terminal {
-        (&[][..], &[][..], Delivery::default())
+    let terminal = settings.pty.unwrap_or(false);
+    let (headless, prompt_args, prompt) = if terminal {
+        (&[][..], &[][..], PromptDelivery::default())
     } else {
         (
             &preset.headless[..],
-            &preset.prompt_words[..],
+            &preset.prompt_args[..],
             preset.prompt.clone(),
         )
     };
-    // Flags of the user's own may ask for another form.
-    let own = [command, flags].concat();
-    let asks = !terminal && !structured::chooses(&own, &preset.stream);
-    let stream = if asks { &preset.stream[..] } else { &[] };
+    // The user's own flags may choose another output format.
+    let user_args = [command, flags].concat();
+    let add_stream = !terminal && !stream_flags::choose_format(&user_args, &preset.stream);
+    let stream = if add_stream { &preset.stream[..] } else { &[] };
     let mut agent = Agent {
         name: name.to_owned(),
         command: [
             command,
             headless,
             stream,
-            &level.words,
+            &level.args,
             &model,
             flags,
-            prompt_words,
+            prompt_args,
         ]
         .concat(),
         env: level.env.clone(),
         prompt,
-        approve: held_to(preset, level, all.approve),
-        exit_waiting: waiting(all, waits),
-        exits: preset.exit.iter().map(|exit| exit.rule(preset)).collect(),
+        approve: effective_approval(preset, level, settings.approve),
+        exit_waiting: waiting_exit_code(settings, waiting_exit),
+        exit_codes: preset
+            .exit
+            .iter()
+            .map(|exit| exit.to_rule(preset))
+            .collect(),
         denied: preset.denied.clone(),
         dialect: Dialect::Text,
-        reasons: preset.reason.clone(),
+        failure_patterns: preset.failure_patterns.clone(),
         login: preset.login.clone(),
-        // A person at a screen has an eye on the bill.
+        // A person at the terminal watches the cost.
         budget: if terminal {
             vec![]
         } else {
@@ -519,46 +400,35 @@ fn called(
         payer: None,
         held_back: Vec::new(),
         unset: Vec::new(),
-        model: all.model.clone(),
+        model: settings.model.clone(),
         reports_cost: false,
         terminal,
         ready: preset.ready.clone().filter(|_| terminal),
     };
-    if asks || (!terminal && structured::says(&own, &preset.stream)) {
-        speak(&mut agent, preset.dialect);
+    if add_stream || (!terminal && stream_flags::request_stream(&user_args, &preset.stream)) {
+        set_dialect(&mut agent, preset.dialect);
     }
     Ok(agent)
 }
 
-/// What an agent may really do: one that has no words for less may do more than was asked. One that has no
-/// words at all may do whatever its own settings allow, which nobody knows here.
-fn held_to(preset: &Preset, level: &LevelWords, asked: Approve) -> Option<Approve> {
+/// Returns the approval level that the agent actually gets. If its arguments for two levels are
+/// equal, the higher one applies. If it has no arguments for any level, its own configuration
+/// decides, and the result is `None`.
+fn effective_approval(
+    preset: &AgentPreset,
+    level: &ApprovalArgs,
+    requested: Approve,
+) -> Option<Approve> {
     let levels = &preset.approve;
     if [&levels.none, &levels.edits, &levels.all]
         .iter()
-        .all(|level| **level == LevelWords::default())
+        .all(|level| **level == ApprovalArgs::default())
     {
         return None;
     }
     Some(match level {
         level if *level == levels.all => Approve::All,
         level if *level == levels.edits => Approve::Edits,
-        _ => asked,
+        _ => requested,
     })
-}
-
-impl Exit {
-    fn rule(&self, preset: &Preset) -> ExitRule {
-        let login = self.means == Meaning::Login && self.hint.is_empty();
-        let hint = if login {
-            format!("log in: {}", preset.login)
-        } else {
-            self.hint.clone()
-        };
-        ExitRule {
-            code: self.code,
-            means: self.means,
-            hint,
-        }
-    }
 }

@@ -1,40 +1,42 @@
-//! Crashes, faults, survivors, and events that come too late.
+//! Crashes, faults, surviving processes and stale events.
 
-use super::kit::{Loop, green};
+use super::kit::{TestLoop, green};
 use crate::engine::event::{
-    CheckReport, Door, Event, Exit, Fault, Marker, Notice, Now, Report, Wish,
+    AgentReport, CheckReport, Event, Fault, Marker, Notice, Now, ProcessExit, Request,
+    RequestSource,
 };
-use crate::engine::state::{Claims, How};
+use crate::engine::iteration::IterationEnd;
+use crate::engine::state::{Claims, ProcessIdentity};
 use crate::engine::{Effect, Limit, Outcome, Phase};
 
 #[test]
-fn an_iteration_that_a_crash_cut_short_counts_and_blames_nobody() {
-    let work = Loop::preflight("r").start().open();
+fn an_iteration_that_a_crash_interrupts_counts_but_is_not_a_failure() {
+    let work = TestLoop::preflight("r").start().open();
     let cut = &work.state.recent[0];
     assert_eq!(
-        (cut.number, cut.how, cut.exit),
-        (1, How::Interrupted, Exit::default())
+        (cut.number, cut.end, cut.exit),
+        (1, IterationEnd::Interrupted, ProcessExit::default())
     );
     assert_eq!((work.state.counted, work.state.total_failures), (1, 0));
-    assert!(work.is_checking(), "the work may be there all the same");
+    assert!(work.is_checking(), "the agent may have finished the work");
     assert!(work.clone().check("g").is_done());
     assert_eq!(work.check("r").runs(), Some(2), "numbers never repeat");
 }
 
 #[test]
-fn a_crash_while_killing_is_an_interruption_too() {
-    let work = Loop::preflight("g").start().notice(Notice::Pattern).open();
-    assert_eq!(work.state.recent[0].how, How::Interrupted);
-    assert!(
-        work.state.claims.said.matched,
-        "what was seen before is not forgotten"
-    );
+fn a_crash_while_the_agent_is_killed_is_an_interruption() {
+    let work = TestLoop::preflight("g")
+        .start()
+        .notice(Notice::Pattern)
+        .open();
+    assert_eq!(work.state.recent[0].end, IterationEnd::Interrupted);
+    assert!(work.state.claims.signals.matched, "the match still counts");
 }
 
 #[test]
 fn a_marker_seen_before_a_crash_still_counts() {
     assert!(
-        Loop::new()
+        TestLoop::new()
             .open()
             .start()
             .marker(Marker::Done)
@@ -44,34 +46,38 @@ fn a_marker_seen_before_a_crash_still_counts() {
 }
 
 #[test]
-fn an_interrupted_iteration_has_cost_what_the_runner_found() {
+fn the_next_runner_reports_the_cost_of_an_interrupted_iteration() {
     let opened = |cost_usd| Event::Opened {
         pid: 2,
         version: "0".into(),
         cost_usd,
         tokens: None,
-        inside: false,
+        in_session: false,
     };
-    let work = Loop::new().open().start();
+    let work = TestLoop::new().open().start();
     assert_eq!(
         work.clone().feed(opened(Some(0.5))).state.known_cost(),
         Some(0.5)
     );
     assert_eq!(work.clone().feed(opened(None)).state.known_cost(), None);
-    let idle = Loop::new().open().feed(opened(Some(0.5)));
-    assert_eq!(idle.state.known_cost(), Some(0.0), "nothing was cut short");
+    let idle = TestLoop::new().open().feed(opened(Some(0.5)));
+    assert_eq!(
+        idle.state.known_cost(),
+        Some(0.0),
+        "no iteration was interrupted"
+    );
 }
 
 #[test]
 fn limits_hold_across_crashes() {
-    let work = Loop::new().at_most(2).open().start().open();
+    let work = TestLoop::new().at_most(2).open().start().open();
     assert_eq!(work.runs(), Some(2));
     assert_eq!(work.start().open().limit(), Limit::Iterations);
 }
 
 #[test]
-fn a_crash_in_the_middle_of_checks_runs_them_all_again() {
-    let work = Loop::new().checks(2).open().check("r").open();
+fn after_a_crash_during_checks_all_checks_run_again() {
+    let work = TestLoop::new().checks(2).open().check("r").open();
     assert_eq!(
         work.orders(),
         [Effect::Check {
@@ -83,7 +89,7 @@ fn a_crash_in_the_middle_of_checks_runs_them_all_again() {
     assert_eq!(
         work.state.red_at_start,
         Some(false),
-        "what was cut short says nothing"
+        "the interrupted preflight does not count"
     );
     let work = work
         .start()
@@ -104,47 +110,49 @@ fn a_crash_in_the_middle_of_checks_runs_them_all_again() {
 }
 
 #[test]
-fn a_crash_elsewhere_changes_nothing() {
-    let paused = Loop::new().open().ask(Wish::Pause, Door::Inbox);
-    let resting = Loop::new().open().start().exit(1);
-    let ended = Loop::new().open().start().fault().exit(0);
-    for work in [paused, resting, ended, Loop::new().open()] {
+fn a_crash_while_nothing_runs_changes_nothing() {
+    let paused = TestLoop::new()
+        .open()
+        .ask(Request::Pause, RequestSource::Inbox);
+    let resting = TestLoop::new().open().start().exit(1);
+    let ended = TestLoop::new().open().start().fault().exit(0);
+    for work in [paused, resting, ended, TestLoop::new().open()] {
         assert_eq!(work.clone().open().state, work.state);
     }
 }
 
 #[test]
-fn a_crash_after_a_hurried_wish_fulfils_it() {
+fn a_crash_after_an_immediate_pause_leaves_the_loop_paused() {
     assert!(
-        Loop::preflight("g")
+        TestLoop::preflight("g")
             .start()
-            .ask(Wish::PauseNow, Door::Inbox)
+            .ask(Request::PauseNow, RequestSource::Inbox)
             .open()
             .is_paused()
     );
 }
 
 #[test]
-fn a_fault_before_anything_runs_is_fatal() {
+fn a_fault_while_no_agent_runs_is_fatal_at_once() {
     let fatal = Outcome::Fatal {
         class: Fault::Disk,
         detail: "full".into(),
     };
-    let resting = Loop::new().open().start().exit(1);
-    let checking = Loop::new().checks(1).open();
-    for work in [Loop::new(), Loop::new().open(), resting, checking] {
+    let resting = TestLoop::new().open().start().exit(1);
+    let checking = TestLoop::new().checks(1).open();
+    for work in [TestLoop::new(), TestLoop::new().open(), resting, checking] {
         assert_eq!(work.fault().outcome(), fatal);
     }
 }
 
 #[test]
-fn a_fault_between_start_and_spawn_leaves_nothing_to_kill() {
-    let work = Loop::preflight("g").started_as_ordered(1).fault();
-    assert_eq!(work.outcome().status().word(), "failed");
+fn a_fault_before_the_agent_is_spawned_kills_nothing() {
+    let work = TestLoop::preflight("g").started_as_ordered(1).fault();
+    assert_eq!(work.outcome().status().as_str(), "failed");
     let cut = &work.state.recent[0];
     assert_eq!(
-        (cut.how, cut.cost_usd, work.state.counted),
-        (How::Faulted, Some(0.0), 1)
+        (cut.end, cut.cost_usd, work.state.counted),
+        (IterationEnd::Faulted, Some(0.0), 1)
     );
     assert_eq!(
         (work.state.known_cost(), work.state.total_failures),
@@ -154,8 +162,8 @@ fn a_fault_between_start_and_spawn_leaves_nothing_to_kill() {
 }
 
 #[test]
-fn a_fault_after_the_spawn_kills_first() {
-    let work = Loop::preflight("g").start().fault();
+fn a_fault_while_the_agent_runs_kills_it_first() {
+    let work = TestLoop::preflight("g").start().fault();
     assert_eq!(work.kills(), Some(false));
     let work = work.exit(143);
     assert_eq!(
@@ -166,26 +174,33 @@ fn a_fault_after_the_spawn_kills_first() {
         }
     );
     assert_eq!(
-        (work.state.recent[0].how, work.state.total_failures),
-        (How::Faulted, 0)
+        (work.state.recent[0].end, work.state.total_failures),
+        (IterationEnd::Faulted, 0)
     );
 }
 
 #[test]
-fn a_fault_while_killing_waits_for_the_end() {
-    let work = Loop::new().open().start().notice(Notice::Silence).fault();
+fn a_fault_while_the_agent_is_killed_waits_for_its_end() {
+    let work = TestLoop::new()
+        .open()
+        .start()
+        .notice(Notice::Silence)
+        .fault();
     assert_eq!(work.kills(), Some(false));
     let work = work.exit(143);
-    assert_eq!(work.outcome().verdict().kind, "fatal");
-    assert_eq!(work.state.recent[0].how, How::Inactive);
+    assert_eq!(work.outcome().summary().kind, "fatal");
+    assert_eq!(work.state.recent[0].end, IterationEnd::Inactive);
 }
 
 #[test]
-fn a_process_of_an_earlier_iteration_is_not_the_newest_ones() {
-    let work = Loop::new().open().start().exit(0);
+fn the_process_of_an_earlier_iteration_is_ignored() {
+    let work = TestLoop::new().open().start().exit(0);
     assert_eq!(
         work.state.process,
-        Some((101, 7)),
+        Some(ProcessIdentity {
+            pid: 101,
+            start_time: 7
+        }),
         "to be found again after a crash"
     );
     let late = work.started_as_ordered(2).feed(Event::Spawned {
@@ -201,27 +216,32 @@ fn a_process_of_an_earlier_iteration_is_not_the_newest_ones() {
 }
 
 #[test]
-fn a_fault_ends_nothing_twice() {
-    let ended = Loop::new().open().start().say("<promise>DONE</promise>");
+fn a_fault_after_the_end_is_ignored() {
+    let ended = TestLoop::new()
+        .open()
+        .start()
+        .say("<promise>DONE</promise>");
     let again = ended.clone().fault();
     assert_eq!(again.state, ended.state);
 }
 
 #[test]
-fn a_fault_of_a_paused_loop_ends_it() {
-    let paused = Loop::new().open().ask(Wish::Pause, Door::Inbox);
-    assert_eq!(paused.fault().outcome().verdict().kind, "fatal");
+fn a_fault_ends_a_paused_loop() {
+    let paused = TestLoop::new()
+        .open()
+        .ask(Request::Pause, RequestSource::Inbox);
+    assert_eq!(paused.fault().outcome().summary().kind, "fatal");
 }
 
 #[test]
-fn survivors_are_named_and_fatal() {
-    let report = Report {
-        exit: Exit::code(0),
+fn processes_that_survive_sigkill_are_named_and_fatal() {
+    let report = AgentReport {
+        exit: ProcessExit::from_code(0),
         survivors: vec![7, 8],
-        ..Report::default()
+        ..AgentReport::default()
     };
-    let work = Loop::preflight("g").start().end(report);
-    let detail = "processes outlived KILL: 7, 8".to_owned();
+    let work = TestLoop::preflight("g").start().end(report);
+    let detail = "processes survived SIGKILL: 7, 8".to_owned();
     assert_eq!(
         work.outcome(),
         Outcome::Fatal {
@@ -233,8 +253,8 @@ fn survivors_are_named_and_fatal() {
 
 #[test]
 fn events_of_another_iteration_are_ignored() {
-    let two = |work: Loop| work.start().exit(0).start();
-    let work = two(Loop::new().pattern("x").open());
+    let two = |work: TestLoop| work.start().exit(0).start();
+    let work = two(TestLoop::new().pattern("x").open());
     for iteration in [0, 1, 3, u32::MAX] {
         for event in [
             Event::Started {
@@ -243,22 +263,22 @@ fn events_of_another_iteration_are_ignored() {
             },
             Event::Ended {
                 iteration,
-                report: Report::default(),
+                report: AgentReport::default(),
             },
             Event::Noticed {
                 iteration,
                 notice: Notice::Pattern,
-                words: None,
+                text: None,
             },
             Event::Noticed {
                 iteration,
                 notice: Notice::Silence,
-                words: None,
+                text: None,
             },
             Event::Noticed {
                 iteration,
                 notice: Notice::Marker(Marker::Done),
-                words: None,
+                text: None,
             },
             Event::Checked {
                 iteration,
@@ -282,7 +302,7 @@ fn events_of_another_iteration_are_ignored() {
 
 #[test]
 fn a_second_start_of_the_same_iteration_is_ignored() {
-    let work = Loop::new().open().start();
+    let work = TestLoop::new().open().start();
     assert_eq!(
         work.clone()
             .feed(Event::Started {
@@ -296,22 +316,22 @@ fn a_second_start_of_the_same_iteration_is_ignored() {
 
 #[test]
 fn a_stale_exit_is_ignored() {
-    let report = || Report {
-        exit: Exit::code(1),
+    let report = || AgentReport {
+        exit: ProcessExit::from_code(1),
         cost_usd: Some(1.0),
-        ..Report::default()
+        ..AgentReport::default()
     };
-    let checking = Loop::preflight("g").start().exit(0);
-    let resting = Loop::new().open().start().exit(1);
-    let waiting = Loop::new().open().start().exit(0);
+    let checking = TestLoop::preflight("g").start().exit(0);
+    let resting = TestLoop::new().open().start().exit(1);
+    let waiting = TestLoop::new().open().start().exit(0);
     for work in [checking, resting, waiting] {
         assert_eq!(work.clone().end(report()).state, work.state);
     }
 }
 
 #[test]
-fn a_check_out_of_turn_is_ignored() {
-    let work = Loop::new().checks(2).open().check("g");
+fn a_check_that_was_not_ordered_is_ignored() {
+    let work = TestLoop::new().checks(2).open().check("g");
     for check in [0, 2, usize::MAX] {
         let event = Event::Checked {
             iteration: 0,
@@ -320,7 +340,7 @@ fn a_check_out_of_turn_is_ignored() {
         };
         assert_eq!(work.clone().feed(event).state, work.state, "{check}");
     }
-    let running = Loop::preflight("r").start();
+    let running = TestLoop::preflight("r").start();
     let early = Event::Checked {
         iteration: 1,
         check: 0,
@@ -329,17 +349,17 @@ fn a_check_out_of_turn_is_ignored() {
     assert_eq!(
         running.clone().feed(early).state,
         running.state,
-        "no check counts before its agent is gone"
+        "a check counts only after its agent is gone"
     );
 }
 
 #[test]
-fn a_stale_alarm_is_ignored() {
-    let killing = Loop::new().open().start().notice(Notice::Silence);
+fn a_stale_timer_is_ignored() {
+    let killing = TestLoop::new().open().start().notice(Notice::Silence);
     assert_eq!(killing.clone().after(0).state, killing.state);
-    let early = Loop::new().open().start().exit(1);
+    let early = TestLoop::new().open().start().exit(1);
     assert_eq!(early.clone().after(0).state, early.state);
-    let fresh = Loop::new()
+    let fresh = TestLoop::new()
         .open()
         .start()
         .after(7_199_999)
@@ -349,28 +369,28 @@ fn a_stale_alarm_is_ignored() {
     assert_eq!(
         fresh.runs(),
         Some(2),
-        "the alarm of the first is not the second's"
+        "the first iteration's deadline does not apply to the second"
     );
 }
 
 #[test]
-fn a_silence_between_iterations_is_ignored() {
-    let work = Loop::new().open().start().exit(1);
+fn silence_between_iterations_is_ignored() {
+    let work = TestLoop::new().open().start().exit(1);
     assert_eq!(work.clone().notice(Notice::Silence).state, work.state);
     assert_eq!(work.clone().notice(Notice::Pattern).state, work.state);
 }
 
 #[test]
-fn a_line_of_a_later_version_changes_nothing() {
-    let work = Loop::new().open().start();
+fn an_event_of_a_later_version_changes_nothing() {
+    let work = TestLoop::new().open().start();
     let event: Event = serde_json::from_str(r#"{"event":"teleported","to":[1,2]}"#).unwrap();
     assert_eq!(event, Event::Unknown);
     assert_eq!(work.clone().feed(event).state, work.state);
 }
 
 #[test]
-fn a_new_iteration_starts_with_a_clean_slate() {
-    let work = Loop::preflight("g")
+fn claims_and_checks_expire_when_an_iteration_starts() {
+    let work = TestLoop::preflight("g")
         .start()
         .marker(Marker::Done)
         .say("<promise>DONE</promise>")
@@ -396,8 +416,8 @@ fn a_new_iteration_starts_with_a_clean_slate() {
 }
 
 #[test]
-fn a_time_beyond_all_bounds_does_not_overflow() {
-    let work = Loop::new()
+fn times_saturate_instead_of_overflowing() {
+    let work = TestLoop::new()
         .open()
         .start()
         .after(u64::MAX)
@@ -407,7 +427,7 @@ fn a_time_beyond_all_bounds_does_not_overflow() {
         (work.state.clock_ms, work.state.active_ms),
         (u64::MAX, u64::MAX)
     );
-    let marked = Loop::new()
+    let marked = TestLoop::new()
         .open()
         .after(u64::MAX)
         .start()

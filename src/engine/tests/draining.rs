@@ -1,40 +1,40 @@
-//! Child loops: waited for before a loop is done, stopped when that takes too long or the loop itself is stopped.
+//! Child loops are waited for before a loop ends, and stopped if that takes too long or if the loop is stopped.
 
-use super::kit::Loop;
-use crate::engine::event::{Door, Event, Marker, Report, Said, Wish};
+use super::kit::TestLoop;
+use crate::engine::event::{AgentReport, Event, Marker, Request, RequestSource, TextSignals};
 use crate::engine::{Effect, Outcome};
 
-/// A loop whose work is done, and nobody has looked for child loops yet.
-fn done() -> Loop {
-    promised(Loop::new().open().start())
+/// A loop whose work is done and whose child loops are not drained yet.
+fn done() -> TestLoop {
+    promised(TestLoop::new().open().start())
 }
 
-/// Its agent promises what was asked for.
-fn promised(work: Loop) -> Loop {
+/// Ends the agent with the promise that was asked for.
+fn promised(work: TestLoop) -> TestLoop {
     let iteration = work.state.iteration;
-    let said = Said {
+    let signals = TextSignals {
         promised: true,
-        ..Said::default()
+        ..TextSignals::default()
     };
-    work.feed_alone(Event::Ended {
+    work.feed_without_draining(Event::Ended {
         iteration,
-        report: Report {
-            said,
+        report: AgentReport {
+            signals,
             cost_usd: Some(0.0),
-            ..Report::default()
+            ..AgentReport::default()
         },
     })
 }
 
-fn ask(work: Loop, wish: Wish) -> Loop {
-    work.feed_alone(Event::Asked {
-        wish,
-        by: Door::Sigint,
+fn ask(work: TestLoop, request: Request) -> TestLoop {
+    work.feed_without_draining(Event::Asked {
+        request,
+        by: RequestSource::Sigint,
         inbox: None,
     })
 }
 
-fn woke(mut work: Loop, ms: u64) -> Loop {
+fn woke(mut work: TestLoop, ms: u64) -> TestLoop {
     work.state.step(
         crate::engine::Now {
             wall_ms: 0,
@@ -46,7 +46,7 @@ fn woke(mut work: Loop, ms: u64) -> Loop {
 }
 
 #[test]
-fn a_loop_is_done_once_its_child_loops_are_over() {
+fn a_loop_is_done_once_its_child_loops_have_ended() {
     let work = done();
     assert_eq!(
         work.orders(),
@@ -61,15 +61,15 @@ fn a_loop_is_done_once_its_child_loops_are_over() {
     assert!(work.clone().drained(&[], &[]).is_done());
     assert!(
         work.drained(&["child"], &[]).is_done(),
-        "there is no check to look again"
+        "there are no checks to run again"
     );
 }
 
 #[test]
-fn the_checks_look_again_after_child_loops_ran() {
-    let work = Loop::preflight("r").start().exit(0);
-    let last = |work: Loop| {
-        work.feed_alone(Event::Checked {
+fn checks_run_again_if_child_loops_were_running() {
+    let work = TestLoop::preflight("r").start().exit(0);
+    let last = |work: TestLoop| {
+        work.feed_without_draining(Event::Checked {
             iteration: 1,
             check: 0,
             report: super::kit::green(),
@@ -79,7 +79,7 @@ fn the_checks_look_again_after_child_loops_ran() {
     assert!(work.is_draining());
     assert!(
         work.clone().drained(&[], &[]).is_done(),
-        "none ran: nothing can have changed"
+        "no child loop ran, so nothing can have changed"
     );
     for work in [
         work.clone().drained(&["child"], &[]),
@@ -88,17 +88,17 @@ fn the_checks_look_again_after_child_loops_ran() {
         assert!(work.is_checking());
         assert!(
             last(work.clone()).is_done(),
-            "they are not waited for twice"
+            "child loops are not drained twice"
         );
         let red = work.check("r");
         assert_eq!(
             red.runs(),
             Some(2),
-            "what a child loop has broken is mended"
+            "the agent fixes what a child loop broke"
         );
         assert!(
             !red.start().state.drained,
-            "and the next agent may have child loops of its own"
+            "the next agent may start child loops"
         );
     }
 }
@@ -116,7 +116,7 @@ fn child_loops_that_take_too_long_are_stopped_and_the_outcome_stays_done() {
         }]
     );
     assert!(work.drained(&[], &["child"]).is_done());
-    let patient = Loop::new()
+    let patient = TestLoop::new()
         .with(|plan| plan.grace.children_ms = None)
         .open()
         .start();
@@ -126,19 +126,19 @@ fn child_loops_that_take_too_long_are_stopped_and_the_outcome_stays_done() {
             iteration: 1,
             stop: false
         }],
-        "for ever"
+        "forever"
     );
 }
 
-/// Loops that come to each ending but `done` and `stopped`, and nobody has looked for child loops yet.
-fn endings() -> [(&'static str, Loop); 4] {
-    let new = || Loop::new().checks(1).no_preflight();
-    let red = |work: Loop| {
-        let work = work.feed_alone(Event::Ended {
+/// Loops about to end in every way but `done` and `stopped`, whose child loops are not drained yet.
+fn endings() -> [(&'static str, TestLoop); 4] {
+    let new = || TestLoop::new().checks(1).no_preflight();
+    let red = |work: TestLoop| {
+        let work = work.feed_without_draining(Event::Ended {
             iteration: 1,
-            report: Report::default(),
+            report: AgentReport::default(),
         });
-        work.feed_alone(Event::Checked {
+        work.feed_without_draining(Event::Checked {
             iteration: 1,
             check: 0,
             report: super::kit::red(),
@@ -151,9 +151,9 @@ fn endings() -> [(&'static str, Loop); 4] {
         ("waiting", red(new().open().start().marker(Marker::Wait))),
         (
             "fatal",
-            fatal.feed_alone(Event::Ended {
+            fatal.feed_without_draining(Event::Ended {
                 iteration: 1,
-                report: Report::default(),
+                report: AgentReport::default(),
             }),
         ),
     ]
@@ -171,7 +171,7 @@ fn every_ending_waits_for_child_loops_and_then_stops_them() {
         ];
         assert_eq!(work.orders(), waits, "{kind}");
         assert_eq!(
-            work.clone().drained(&[], &[]).outcome().verdict().kind,
+            work.clone().drained(&[], &[]).outcome().summary().kind,
             kind
         );
         let late = woke(work, 300_000);
@@ -189,24 +189,24 @@ fn every_ending_waits_for_child_loops_and_then_stops_them() {
         } else {
             ended.check("r")
         };
-        assert_eq!(ended.outcome().verdict().kind, kind, "once is enough");
+        assert_eq!(ended.outcome().summary().kind, kind, "once is enough");
     }
 }
 
 #[test]
-fn what_child_loops_did_after_a_limit_may_be_the_proof() {
+fn work_of_child_loops_after_a_limit_can_make_the_loop_done() {
     let [(_, work), ..] = endings();
     let mut work = work;
-    work.state.claims.said.promised = true;
+    work.state.claims.signals.promised = true;
     let work = work.drained(&["child"], &[]);
     assert!(work.is_checking());
     assert!(work.check("g").is_done());
 }
 
 #[test]
-fn who_hurries_an_ending_stops_child_loops_and_changes_nothing_else() {
+fn an_immediate_pause_stops_child_loops_but_does_not_change_the_ending() {
     for (kind, work) in endings() {
-        let work = ask(work, Wish::PauseNow);
+        let work = ask(work, Request::PauseNow);
         assert_eq!(
             work.orders(),
             [Effect::Drain {
@@ -219,36 +219,36 @@ fn who_hurries_an_ending_stops_child_loops_and_changes_nothing_else() {
             work.clone()
                 .drained(&[], &["child"])
                 .outcome()
-                .verdict()
+                .summary()
                 .kind,
             kind
         );
         assert_eq!(
-            ask(work, Wish::PauseNow).outcome().verdict().kind,
+            ask(work, Request::PauseNow).outcome().summary().kind,
             kind,
-            "and who presses again does not wait"
+            "a second request does not wait for them"
         );
     }
 }
 
 #[test]
-fn what_child_loops_did_after_the_commit_is_committed_too() {
-    let green = |work: Loop, iteration| {
-        work.feed_alone(Event::Checked {
+fn work_of_child_loops_after_the_commit_is_committed_too() {
+    let green = |work: TestLoop, iteration| {
+        work.feed_without_draining(Event::Checked {
             iteration,
             check: 0,
             report: super::kit::green(),
         })
     };
-    let commits = |work: Loop| {
-        let report = super::kit::kept();
-        work.feed_alone(Event::Committed {
+    let commits = |work: TestLoop| {
+        let report = super::kit::committed();
+        work.feed_without_draining(Event::Committed {
             iteration: 1,
             task: 0,
             report,
         })
     };
-    let work = Loop::new()
+    let work = TestLoop::new()
         .checks(1)
         .tasks(&["commit", "push"])
         .open()
@@ -256,53 +256,53 @@ fn what_child_loops_did_after_the_commit_is_committed_too() {
         .start()
         .exit(0);
     let work = commits(green(work, 1));
-    let work = work.feed_alone(Event::Committed {
+    let work = work.feed_without_draining(Event::Committed {
         iteration: 1,
         task: 1,
-        report: super::kit::kept(),
+        report: super::kit::committed(),
     });
     assert!(work.is_draining());
-    let before = work.state.keeping.clone();
+    let before = work.state.scm.clone();
     let work = green(work.drained(&["child"], &[]), 1);
     assert_eq!(
-        (work.orders(), work.state.keeping.round),
+        (work.orders(), work.state.scm.round),
         (
-            vec![Effect::Commit {
+            vec![Effect::ScmTask {
                 iteration: 1,
                 task: 0
             }],
             1
         )
     );
-    let nothing = work.clone().keep("u");
+    let nothing = work.clone().scm_tasks("u");
     assert!(nothing.is_done());
     assert_eq!(
-        nothing.state.keeping.reports, before.reports,
-        "it went as it went"
+        nothing.state.scm.reports, before.reports,
+        "the earlier results are kept"
     );
     let crashed = work.clone().open();
     assert!(crashed.is_checking());
     assert_eq!(
-        crashed.check("g").state.keeping.round,
+        crashed.check("g").state.scm.round,
         1,
-        "a crash repeats the order, not the commit"
+        "a crash does not start another round"
     );
-    assert!(work.clone().keep("kk").is_done());
-    let lost = work.keep("l");
+    assert!(work.clone().scm_tasks("ss").is_done());
+    let lost = work.scm_tasks("f");
     let rest = lost.state.rest_until_ms - lost.state.clock_ms;
     let next = lost.after(rest).start();
     assert_eq!(
-        (next.state.keeping.round, next.state.keeping.newest.clone()),
+        (next.state.scm.round, next.state.scm.newest_commit.clone()),
         (0, None)
     );
 }
 
 #[test]
-fn a_stop_stops_child_loops_and_who_presses_again_does_not_wait() {
-    let work = ask(Loop::new().open().start(), Wish::Stop);
-    let work = work.feed_alone(Event::Ended {
+fn a_stop_stops_child_loops_and_a_second_stop_does_not_wait() {
+    let work = ask(TestLoop::new().open().start(), Request::Stop);
+    let work = work.feed_without_draining(Event::Ended {
         iteration: 1,
-        report: Report::default(),
+        report: AgentReport::default(),
     });
     assert_eq!(
         work.orders(),
@@ -315,13 +315,13 @@ fn a_stop_stops_child_loops_and_who_presses_again_does_not_wait() {
         by: "Ctrl-C".into(),
     };
     assert_eq!(work.clone().drained(&[], &["child"]).outcome(), stopped);
-    assert_eq!(ask(work, Wish::Stop).outcome(), stopped);
+    assert_eq!(ask(work, Request::Stop).outcome(), stopped);
 }
 
 #[test]
-fn a_stop_while_child_loops_are_waited_for_stops_them() {
-    for wish in [Wish::Stop, Wish::StopNow] {
-        let work = ask(done(), wish);
+fn a_stop_stops_child_loops_that_are_waited_for() {
+    for request in [Request::Stop, Request::StopNow] {
+        let work = ask(done(), request);
         assert_eq!(
             work.orders(),
             [Effect::Drain {
@@ -330,69 +330,69 @@ fn a_stop_while_child_loops_are_waited_for_stops_them() {
             }]
         );
         assert_eq!(
-            work.drained(&[], &["child"]).outcome().verdict().kind,
+            work.drained(&[], &["child"]).outcome().summary().kind,
             "stopped"
         );
     }
 }
 
 #[test]
-fn a_pause_waits_for_child_loops_unless_it_is_hurried() {
-    let work = ask(done(), Wish::Pause);
+fn a_pause_waits_for_child_loops_unless_it_is_immediate() {
+    let work = ask(done(), Request::Pause);
     assert!(work.is_draining());
     assert!(work.drained(&["child"], &[]).is_done());
-    let hurried = ask(done(), Wish::PauseNow);
+    let hurried = ask(done(), Request::PauseNow);
     assert!(hurried.is_paused());
-    let resumed = ask(hurried, Wish::Go);
-    assert!(resumed.is_draining(), "what was done is still done");
+    let resumed = ask(hurried, Request::Go);
+    assert!(resumed.is_draining(), "the work is still done");
     assert!(resumed.drained(&[], &[]).is_done());
 }
 
 #[test]
-fn whoever_takes_a_stop_back_goes_on() {
-    let work = ask(Loop::new().open().start(), Wish::Stop);
-    let work = work.feed_alone(Event::Ended {
+fn a_loop_continues_if_a_stop_is_taken_back() {
+    let work = ask(TestLoop::new().open().start(), Request::Stop);
+    let work = work.feed_without_draining(Event::Ended {
         iteration: 1,
-        report: Report {
+        report: AgentReport {
             cost_usd: Some(0.0),
-            ..Report::default()
+            ..AgentReport::default()
         },
     });
-    assert_eq!(ask(work, Wish::Go).runs(), Some(2));
+    assert_eq!(ask(work, Request::Go).runs(), Some(2));
 }
 
 #[test]
-fn a_crash_in_between_looks_and_waits_again() {
+fn after_a_crash_while_draining_checks_and_draining_start_again() {
     let open = || Event::Opened {
         pid: 2,
         version: "0".into(),
         cost_usd: None,
         tokens: None,
-        inside: false,
+        in_session: false,
     };
-    let work = done().feed_alone(open());
+    let work = done().feed_without_draining(open());
     assert!(work.is_draining());
-    let checked = Loop::preflight("r").start().exit(0);
-    let checked = checked.feed_alone(Event::Checked {
+    let checked = TestLoop::preflight("r").start().exit(0);
+    let checked = checked.feed_without_draining(Event::Checked {
         iteration: 1,
         check: 0,
         report: super::kit::green(),
     });
     assert!(
-        checked.feed_alone(open()).is_checking(),
-        "nobody knows what child loops did meanwhile"
+        checked.feed_without_draining(open()).is_checking(),
+        "child loops may have changed something since"
     );
-    let stopping = ask(Loop::new().checks(1).open(), Wish::StopNow);
+    let stopping = ask(TestLoop::new().checks(1).open(), Request::StopNow);
     assert!(stopping.is_draining());
     assert!(
-        stopping.feed_alone(open()).is_draining(),
-        "a loop that is to stop checks nothing"
+        stopping.feed_without_draining(open()).is_draining(),
+        "a loop that stops runs no checks"
     );
 }
 
 #[test]
-fn a_stale_end_of_child_loops_is_ignored() {
-    let running = Loop::new().open().start();
+fn a_stale_drained_event_is_ignored() {
+    let running = TestLoop::new().open().start();
     assert_eq!(
         running.clone().drained(&["child"], &[]).state,
         running.state
@@ -403,11 +403,11 @@ fn a_stale_end_of_child_loops_is_ignored() {
         waited: vec![],
         stopped: vec![],
     };
-    assert_eq!(work.clone().feed_alone(stale).state, work.state);
+    assert_eq!(work.clone().feed_without_draining(stale).state, work.state);
 }
 
 #[test]
-fn the_end_of_child_loops_has_its_line() {
+fn drained_events_have_a_stable_format() {
     for (waited, stopped, line) in [
         (vec![], vec![], r#"{"event":"drained","iteration":3}"#),
         (
@@ -427,8 +427,8 @@ fn the_end_of_child_loops_has_its_line() {
 }
 
 #[test]
-fn a_state_of_before_there_were_child_loops_is_understood() {
-    let work = Loop::new().open().start();
+fn a_state_written_before_child_loops_existed_can_be_read() {
+    let work = TestLoop::new().open().start();
     let mut old = serde_json::to_value(&work.state).unwrap();
     old.as_object_mut().unwrap().remove("drained").unwrap();
     old["plan"]["grace"]

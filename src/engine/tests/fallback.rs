@@ -1,35 +1,37 @@
-//! Limits of agents: what is waited for, what is refunded, who takes over, and what stops at once.
+//! Failed agents: which failures are waited out and refunded, when another agent takes over, and which are fatal.
 
-use super::kit::Loop;
-use crate::engine::event::{Door, Event, Exit, Fault, Marker, Notice, Report, Wish};
-use crate::engine::failure::{Kind, Reason};
+use super::kit::TestLoop;
+use crate::engine::event::{
+    AgentReport, Event, Fault, Marker, Notice, ProcessExit, Request, RequestSource,
+};
+use crate::engine::failure::{AgentFailure, FailureKind};
+use crate::engine::iteration::IterationEnd;
 use crate::engine::plan::{Agent, Approve};
-use crate::engine::state::How;
 use crate::engine::usage::Tokens;
 use crate::engine::{Effect, Limit, Outcome, Phase};
 
-/// The agent ends badly for this reason, which is over at this time.
-fn bad(kind: Kind, until_ms: Option<i64>) -> Report {
-    let reason = Some(Reason {
+/// The report of an agent that failed. `until_ms` is when the cause has passed.
+fn bad(kind: FailureKind, until_ms: Option<i64>) -> AgentReport {
+    let reason = Some(AgentFailure {
         until_ms,
         ..kind.into()
     });
-    let error = Some("its words".into());
-    Report {
-        exit: Exit::code(1),
+    let error = Some("its message".into());
+    AgentReport {
+        exit: ProcessExit::from_code(1),
         cost_usd: Some(0.0),
         reason,
         error,
-        ..Report::default()
+        ..AgentReport::default()
     }
 }
 
-fn good() -> Report {
-    Report {
-        exit: Exit::code(0),
+fn good() -> AgentReport {
+    AgentReport {
+        exit: ProcessExit::from_code(0),
         cost_usd: Some(0.0),
         finished: true,
-        ..Report::default()
+        ..AgentReport::default()
     }
 }
 
@@ -40,20 +42,20 @@ fn named(name: &str) -> Agent {
     }
 }
 
-/// A loop without checks whose agent has begun.
-fn at_work() -> Loop {
-    Loop::new().open().start()
+/// A loop without checks whose agent runs.
+fn running() -> TestLoop {
+    TestLoop::new().open().start()
 }
 
 /// The same with a second agent.
-fn two() -> Loop {
-    Loop::new()
+fn running_with_fallback() -> TestLoop {
+    TestLoop::new()
         .with(|plan| (plan.agent, plan.fallback) = (named("first"), vec![named("second")]))
         .open()
         .start()
 }
 
-fn fault(work: &Loop) -> Option<Fault> {
+fn fault(work: &TestLoop) -> Option<Fault> {
     match work.state.outcome() {
         Some(Outcome::Fatal { class, .. }) => Some(*class),
         _ => None,
@@ -61,9 +63,13 @@ fn fault(work: &Loop) -> Option<Fault> {
 }
 
 #[test]
-fn a_limit_is_waited_out_and_neither_the_iteration_nor_a_failure_counts() {
-    for kind in [Kind::UsageLimit, Kind::RateLimit, Kind::Overloaded] {
-        let work = at_work().end(bad(kind, Some(5000)));
+fn a_usage_limit_is_waited_out_and_the_iteration_is_refunded() {
+    for kind in [
+        FailureKind::UsageLimit,
+        FailureKind::RateLimit,
+        FailureKind::Overloaded,
+    ] {
+        let work = running().end(bad(kind, Some(5000)));
         assert_eq!(work.state.orders(), [Effect::WakeAtWall(5000)], "{kind:?}");
         let state = &work.state;
         assert_eq!(
@@ -80,103 +86,116 @@ fn a_limit_is_waited_out_and_neither_the_iteration_nor_a_failure_counts() {
         assert_eq!(
             work.after(1).state.orders()[0],
             Effect::Run { iteration: 2 },
-            "its number is used up"
+            "the number is not used again"
         );
     }
 }
 
 #[test]
-fn a_limit_without_a_known_end_is_probed_ever_more_slowly_until_it_is_over() {
-    let mut work = at_work();
+fn a_limit_without_a_reset_time_is_probed_at_growing_intervals() {
+    let mut work = running();
     for expected in [30_000, 60_000, 120_000, 240_000, 480_000, 900_000, 900_000] {
-        work = work.end(bad(Kind::Overloaded, None));
+        work = work.end(bad(FailureKind::Overloaded, None));
         let now = work.state.wall_ms;
         assert_eq!(work.state.orders(), [Effect::WakeAtWall(now + expected)]);
         work = work.after(expected as u64).start();
     }
-    let work = work.end(good()).start().end(bad(Kind::Overloaded, None));
+    let work = work
+        .end(good())
+        .start()
+        .end(bad(FailureKind::Overloaded, None));
     assert_eq!(
         work.state.orders(),
         [Effect::WakeAtWall(work.state.wall_ms + 30_000)],
-        "it begins anew"
+        "after a success the intervals start again"
     );
 }
 
 #[test]
-fn a_reset_that_has_passed_is_no_reset() {
-    let work = at_work().after(1000).end(bad(Kind::UsageLimit, Some(999)));
+fn a_reset_time_in_the_past_is_ignored() {
+    let work = running()
+        .after(1000)
+        .end(bad(FailureKind::UsageLimit, Some(999)));
     assert_eq!(work.state.orders(), [Effect::WakeAtWall(31_000)]);
 }
 
 #[test]
-fn waiting_for_a_reset_is_no_work() {
-    let work = Loop::new()
+fn waiting_for_a_reset_does_not_count_as_active_time() {
+    let work = TestLoop::new()
         .with(|plan| plan.limits.time_ms = Some(10_000))
         .open()
         .start();
     let work = work
         .after(100)
-        .end(bad(Kind::UsageLimit, Some(3_600_000)))
+        .end(bad(FailureKind::UsageLimit, Some(3_600_000)))
         .after(3_599_900);
     assert_eq!(work.state.active_ms, 100);
     assert_eq!(work.state.orders()[0], Effect::Run { iteration: 2 });
 }
 
 #[test]
-fn a_person_may_try_at_once() {
-    let work = at_work()
-        .end(bad(Kind::UsageLimit, Some(5000)))
+fn a_person_can_end_a_rest() {
+    let work = running()
+        .end(bad(FailureKind::UsageLimit, Some(5000)))
         .feed(Event::Hurried { inbox: Some(7) });
     assert_eq!(work.state.orders()[0], Effect::Run { iteration: 2 });
     assert_eq!(work.state.inbox_offset, 7);
-    let again = work.start().end(bad(Kind::UsageLimit, Some(5000)));
-    assert_eq!(again.state.orders(), [Effect::WakeAtWall(5000)], "in vain");
+    let again = work.start().end(bad(FailureKind::UsageLimit, Some(5000)));
+    assert_eq!(
+        again.state.orders(),
+        [Effect::WakeAtWall(5000)],
+        "it rests again"
+    );
 }
 
 #[test]
-fn a_pause_does_not_forget_what_was_waited_for() {
-    let work = at_work()
-        .end(bad(Kind::UsageLimit, Some(5000)))
-        .ask(Wish::Pause, Door::Inbox);
+fn a_rest_continues_after_a_pause() {
+    let work = running()
+        .end(bad(FailureKind::UsageLimit, Some(5000)))
+        .ask(Request::Pause, RequestSource::Inbox);
     assert_eq!(work.state.phase, Phase::Paused);
     assert_eq!(
-        work.ask(Wish::Go, Door::Inbox).state.orders(),
+        work.ask(Request::Go, RequestSource::Inbox).state.orders(),
         [Effect::WakeAtWall(5000)]
     );
 }
 
 #[test]
-fn what_only_a_person_can_mend_stops_at_once_with_what_mends_it() {
+fn a_failure_that_only_a_person_can_fix_is_fatal_and_has_a_hint() {
     let login = |plan: &mut crate::engine::Plan| plan.agent.login = "type /login".into();
-    for (kind, class, mends) in [
-        (Kind::Login, Fault::Login, "log in: type /login"),
-        (Kind::Credit, Fault::Credit, "add credit"),
-        (Kind::Model, Fault::Model, "--model"),
-        (Kind::Denied, Fault::Permission, "--approve all"),
+    for (kind, class, hint) in [
+        (FailureKind::Login, Fault::Login, "log in: type /login"),
+        (FailureKind::Credit, Fault::Credit, "add credit"),
+        (FailureKind::Model, Fault::Model, "--model"),
+        (FailureKind::Denied, Fault::Permission, "--approve all"),
     ] {
-        let work = Loop::new()
+        let work = TestLoop::new()
             .with(login)
             .with(|plan| plan.agent.approve = Some(Approve::Edits));
         let work = work.with(login).open().start().end(bad(kind, None));
         assert_eq!(fault(&work), Some(class), "{kind:?}");
-        let detail = work.state.outcome().unwrap().verdict().detail;
+        let detail = work.state.outcome().unwrap().summary().detail;
         assert!(
-            detail.contains(mends) && detail.contains("its words"),
+            detail.contains(hint) && detail.contains("its message"),
             "{detail}"
         );
         assert_eq!(
-            work.ask(Wish::Go, Door::Inbox).state.orders()[0],
+            work.ask(Request::Go, RequestSource::Inbox).state.orders()[0],
             Effect::Run { iteration: 2 },
-            "a person resumes"
+            "a resume tries again"
         );
     }
 }
 
 #[test]
-fn anything_else_is_a_failure() {
-    for kind in [Kind::Context, Kind::Refused, Kind::Crashed] {
-        let work = at_work().end(Report {
-            exit: Exit::code(0),
+fn other_failures_are_counted() {
+    for kind in [
+        FailureKind::Context,
+        FailureKind::Refused,
+        FailureKind::Crashed,
+    ] {
+        let work = running().end(AgentReport {
+            exit: ProcessExit::from_code(0),
             ..bad(kind, None)
         });
         assert_eq!(
@@ -185,28 +204,28 @@ fn anything_else_is_a_failure() {
             "{kind:?}"
         );
     }
-    let work = at_work().end(Report {
-        exit: Exit::code(1),
+    let work = running().end(AgentReport {
+        exit: ProcessExit::from_code(1),
         ..good()
     });
     assert_eq!(
         work.state.consecutive_failures, 0,
-        "its stream outweighs its exit code"
+        "the stream outweighs the exit code"
     );
 }
 
 #[test]
-fn the_next_agent_takes_over_until_the_first_is_back() {
-    let work = two().end(bad(Kind::UsageLimit, Some(5000)));
+fn the_fallback_agent_takes_over_until_the_first_is_available() {
+    let work = running_with_fallback().end(bad(FailureKind::UsageLimit, Some(5000)));
     assert_eq!(
-        (work.state.orders()[0].clone(), work.state.using),
+        (work.state.orders()[0].clone(), work.state.agent_index),
         (Effect::Run { iteration: 2 }, 1)
     );
     assert_eq!(work.state.agent().name, "second");
     let work = work.start().end(good());
-    assert_eq!(work.state.using, 1, "the first still rests");
+    assert_eq!(work.state.agent_index, 1, "the first still rests");
     let work = work.start().after(5000).end(good());
-    assert_eq!(work.state.agent().name, "first", "it is back");
+    assert_eq!(work.state.agent().name, "first", "available again");
     let names: Vec<_> = work
         .state
         .recent
@@ -217,59 +236,65 @@ fn the_next_agent_takes_over_until_the_first_is_back() {
 }
 
 #[test]
-fn if_all_rest_the_soonest_is_waited_for() {
-    let work = two()
-        .end(bad(Kind::UsageLimit, Some(9000)))
+fn if_all_agents_rest_the_first_to_be_available_is_waited_for() {
+    let work = running_with_fallback()
+        .end(bad(FailureKind::UsageLimit, Some(9000)))
         .start()
-        .end(bad(Kind::Overloaded, Some(4000)));
+        .end(bad(FailureKind::Overloaded, Some(4000)));
     assert_eq!(work.state.orders(), [Effect::WakeAtWall(4000)]);
-    assert_eq!(work.after(4000).state.using, 1);
+    assert_eq!(work.after(4000).state.agent_index, 1);
 }
 
 #[test]
-fn red_work_and_crashes_change_no_agent() {
-    let mut work = two();
-    for kind in [Kind::Crashed, Kind::Context, Kind::Refused] {
+fn other_failures_do_not_switch_the_agent() {
+    let mut work = running_with_fallback();
+    for kind in [
+        FailureKind::Crashed,
+        FailureKind::Context,
+        FailureKind::Refused,
+    ] {
         work = work.end(bad(kind, None)).after(600_000).start();
-        assert_eq!(work.state.using, 0, "{kind:?}");
+        assert_eq!(work.state.agent_index, 0, "{kind:?}");
     }
 }
 
 #[test]
-fn a_missing_login_is_another_agents_turn_and_fatal_when_nobody_is_left() {
-    let work = two().end(bad(Kind::Login, None));
+fn a_missing_login_switches_the_agent_and_is_fatal_if_none_is_left() {
+    let work = running_with_fallback().end(bad(FailureKind::Login, None));
     assert_eq!(
-        (work.state.using, work.state.counted),
+        (work.state.agent_index, work.state.counted),
         (1, 0),
         "it does not count"
     );
-    let work = work.start().end(bad(Kind::Login, None));
+    let work = work.start().end(bad(FailureKind::Login, None));
     assert_eq!(fault(&work), Some(Fault::Login));
     assert_eq!(
-        work.ask(Wish::Go, Door::Inbox).state.using,
+        work.ask(Request::Go, RequestSource::Inbox)
+            .state
+            .agent_index,
         0,
-        "resumed, the first is asked again"
+        "after a resume the first is tried again"
     );
-    let work = two().end(bad(Kind::Credit, None));
+    let work = running_with_fallback().end(bad(FailureKind::Credit, None));
     assert_eq!(
         fault(&work),
         Some(Fault::Credit),
-        "that is nobody else's business"
+        "missing credit does not switch the agent"
     );
 }
 
 #[test]
-fn words_that_nobody_could_act_on_are_said_again() {
-    let answered = |work: Loop| {
+fn a_message_is_delivered_again_if_its_iteration_was_refunded() {
+    let answered = |work: TestLoop| {
         work.feed(Event::Answered {
-            text: "mind the roof".into(),
+            text: "use port 80".into(),
             inbox: None,
         })
     };
-    let work = answered(Loop::new().open())
+    let work = answered(TestLoop::new().open())
         .start()
-        .end(bad(Kind::UsageLimit, Some(5000)));
-    assert_eq!(work.state.answers, ["mind the roof"]);
+        .end(bad(FailureKind::UsageLimit, Some(5000)));
+    assert_eq!(work.state.answers, ["use port 80"]);
     assert!(
         work.after(5000)
             .start()
@@ -281,22 +306,22 @@ fn words_that_nobody_could_act_on_are_said_again() {
 }
 
 #[test]
-fn tokens_have_a_limit_and_hold_over_a_crash() {
+fn the_token_limit_holds_across_a_crash() {
     let tokens = Some(Tokens {
         output: 600,
         ..Tokens::default()
     });
-    let work = Loop::new()
+    let work = TestLoop::new()
         .with(|plan| plan.limits.tokens = Some(1000))
         .open()
         .start();
-    let work = work.end(Report { tokens, ..good() }).start();
+    let work = work.end(AgentReport { tokens, ..good() }).start();
     let crashed = work.feed(Event::Opened {
         pid: 2,
         version: "0".into(),
         cost_usd: None,
         tokens,
-        inside: false,
+        in_session: false,
     });
     assert_eq!(
         crashed.state.outcome(),
@@ -308,45 +333,45 @@ fn tokens_have_a_limit_and_hold_over_a_crash() {
 }
 
 #[test]
-fn dollars_that_nobody_knows_end_a_loop_that_counts_them() {
+fn an_unknown_cost_is_fatal_under_a_cost_limit() {
     let tokens = Some(Tokens {
         output: 600,
         ..Tokens::default()
     });
-    let unknown = Report {
+    let unknown = AgentReport {
         tokens,
         cost_usd: None,
         ..good()
     };
-    let counts = |allowed| {
-        Loop::new()
+    let limited = |allowed| {
+        TestLoop::new()
             .with(|plan| (plan.limits.cost_usd, plan.limits.unknown_cost) = (Some(1.0), allowed))
             .open()
             .start()
             .end(unknown.clone())
     };
-    assert_eq!(fault(&counts(false)), Some(Fault::Cost));
-    assert_eq!(fault(&counts(true)), None);
+    assert_eq!(fault(&limited(false)), Some(Fault::Cost));
+    assert_eq!(fault(&limited(true)), None);
 }
 
 #[test]
-fn every_bad_end_has_one_reason_and_a_good_one_has_none() {
+fn every_bad_end_has_exactly_one_reason_and_a_good_one_has_none() {
     let killed = |why| {
-        Some(Reason {
+        Some(AgentFailure {
             why: Some(why),
-            ..Kind::Killed.into()
+            ..FailureKind::Killed.into()
         })
     };
     let rows = vec![
-        ("well", at_work().exit(0), None),
+        ("success", running().exit(0), None),
         (
             "promised",
-            at_work().say("<promise>COMPLETE</promise>"),
+            running().say("<promise>COMPLETE</promise>"),
             None,
         ),
         (
             "matched",
-            Loop::new()
+            TestLoop::new()
                 .pattern("x")
                 .open()
                 .start()
@@ -356,65 +381,67 @@ fn every_bad_end_has_one_reason_and_a_good_one_has_none() {
         ),
         (
             "marked",
-            at_work().marker(Marker::Done).after(30_000).exit(143),
+            running().marker(Marker::Done).after(30_000).exit(143),
             None,
         ),
         (
-            "finished, and stayed",
-            at_work().notice(Notice::Lingering).end(good()),
+            "finished without exiting",
+            running().notice(Notice::Lingering).end(good()),
             None,
         ),
         (
             "an exit code",
-            at_work().exit(3),
-            Some(Kind::Crashed.into()),
+            running().exit(3),
+            Some(FailureKind::Crashed.into()),
         ),
         (
-            "too long",
-            at_work().after(7_200_000).exit(143),
-            killed(How::TimedOut),
+            "timeout",
+            running().after(7_200_000).exit(143),
+            killed(IterationEnd::TimedOut),
         ),
         (
-            "silent",
-            at_work().notice(Notice::Silence).exit(143),
-            killed(How::Inactive),
+            "inactivity",
+            running().notice(Notice::Silence).exit(143),
+            killed(IterationEnd::Inactive),
         ),
         (
-            "no screen",
-            at_work().notice(Notice::Unready).exit(143),
-            killed(How::Unready),
+            "screen not ready",
+            running().notice(Notice::Unready).exit(143),
+            killed(IterationEnd::Unready),
         ),
         (
-            "stayed",
-            at_work().notice(Notice::Lingering).exit(143),
-            killed(How::Lingered),
+            "not exiting",
+            running().notice(Notice::Lingering).exit(143),
+            killed(IterationEnd::Lingered),
         ),
         (
-            "a person",
-            at_work().ask(Wish::StopNow, Door::Inbox).exit(143),
-            killed(How::Stopped),
+            "stopped",
+            running()
+                .ask(Request::StopNow, RequestSource::Inbox)
+                .exit(143),
+            killed(IterationEnd::Stopped),
         ),
         (
             "a full disk",
-            at_work().fault().exit(143),
-            killed(How::Faulted),
+            running().fault().exit(143),
+            killed(IterationEnd::Faulted),
         ),
     ];
     for (name, work, reason) in rows {
         assert_eq!(work.state.recent.back().unwrap().reason, reason, "{name}");
     }
     assert_eq!(
-        at_work().open().state.recent.back().unwrap().reason,
-        killed(How::Interrupted)
+        running().open().state.recent.back().unwrap().reason,
+        killed(IterationEnd::Interrupted)
     );
     for (class, reason) in [
-        (Fault::NotFound, Some(Kind::NotFound.into())),
-        (Fault::Permission, Some(Kind::Denied.into())),
-        (Fault::Usage, Some(Kind::Usage.into())),
-        (Fault::Disk, killed(How::Faulted)),
+        (Fault::NotFound, Some(FailureKind::NotFound.into())),
+        (Fault::Permission, Some(FailureKind::Denied.into())),
+        (Fault::Usage, Some(FailureKind::Usage.into())),
+        (Fault::Disk, killed(IterationEnd::Faulted)),
     ] {
-        let began = Loop::new().open().started_as_ordered(1);
-        let work = began.feed(Event::Faulted {
+        let started = TestLoop::new().open().started_as_ordered(1);
+        let work = started.feed(Event::Faulted {
             class,
             detail: "no".into(),
         });

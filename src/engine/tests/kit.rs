@@ -1,19 +1,21 @@
-//! Makes plans and feeds events, so that a test reads in a few lines.
+//! A builder for plans and loops, so that a test reads in a few lines.
 
 use crate::engine::event::{
-    CheckReport, Door, Event, Exit, Fault, Marker, Notice, Now, Report, Said, Wish,
+    AgentReport, CheckReport, Event, Fault, Marker, Notice, Now, ProcessExit, Request,
+    RequestSource, TextSignals,
 };
 use crate::engine::plan::{
-    Agent, Check, Context, Grace, Level, Limits, OnFail, Plan, Proof, Rest, Scm, Task, Worktree,
+    Agent, Check, ContextLevel, GracePeriods, Limits, OnFail, Plan, PromptContext, Proof, Rest,
+    Scm, Task, Worktree,
 };
-use crate::engine::scm::{Skip, TaskReport};
+use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::signals;
 use crate::engine::usage::Prices;
 use crate::engine::{Effect, Limit, Outcome, Phase, State};
 
 pub(super) const TEMPLATE: &str = include_str!("../../../presets/prompt.md");
 
-/// The plan of a loop with nothing but a task, by the defaults of the program.
+/// The plan of a loop that has only a task, with the program's defaults.
 pub(super) fn plan() -> Plan {
     Plan {
         task: Task {
@@ -44,8 +46,8 @@ pub(super) fn plan() -> Plan {
             command: vec!["agent".into()],
             ..Agent::default()
         },
-        context: Context {
-            level: Level::Full,
+        context: PromptContext {
+            level: ContextLevel::Full,
             diff_chars: 5000,
             output_chars: 2000,
             bus: 0,
@@ -53,7 +55,7 @@ pub(super) fn plan() -> Plan {
         },
         fallback: vec![],
         prices: Prices::default(),
-        grace: Grace {
+        grace: GracePeriods {
             linger_ms: 10_000,
             term_ms: 5000,
             marker_ms: 30_000,
@@ -64,7 +66,7 @@ pub(super) fn plan() -> Plan {
         workspace: "/work".into(),
         worktree: None,
         session: None,
-        covered: Vec::new(),
+        redacted: Vec::new(),
         scm: Scm::default(),
         notify: None,
         share_workspace: false,
@@ -73,7 +75,6 @@ pub(super) fn plan() -> Plan {
     }
 }
 
-/// A place of its own.
 pub(super) fn worktree() -> Worktree {
     Worktree {
         path: "/trees/a".into(),
@@ -87,11 +88,11 @@ pub(super) fn worktree() -> Worktree {
     }
 }
 
-/// The check at this place.
-pub(super) fn check(place: usize) -> Check {
+/// The check with this index.
+pub(super) fn check(index: usize) -> Check {
     Check {
-        command: format!("make test{place}"),
-        slug: format!("test{place}"),
+        command: format!("make test{index}"),
+        slug: format!("test{index}"),
         timeout_ms: 1000,
         on_fail: OnFail::Append,
     }
@@ -99,7 +100,7 @@ pub(super) fn check(place: usize) -> Check {
 
 pub(super) fn green() -> CheckReport {
     CheckReport {
-        exit: Exit::code(0),
+        exit: ProcessExit::from_code(0),
         timed_out: false,
         ms: 10,
     }
@@ -107,41 +108,41 @@ pub(super) fn green() -> CheckReport {
 
 pub(super) fn red() -> CheckReport {
     CheckReport {
-        exit: Exit::code(1),
+        exit: ProcessExit::from_code(1),
         timed_out: false,
         ms: 10,
     }
 }
 
-pub(super) fn kept() -> TaskReport {
-    TaskReport {
-        exit: Exit::code(0),
+pub(super) fn committed() -> ScmTaskReport {
+    ScmTaskReport {
+        exit: ProcessExit::from_code(0),
         ms: 10,
         commit: Some("1a2b3c4d".into()),
-        ..TaskReport::default()
+        ..ScmTaskReport::default()
     }
 }
 
-pub(super) fn lost() -> TaskReport {
-    TaskReport {
-        exit: Exit::code(1),
+pub(super) fn failed_task() -> ScmTaskReport {
+    ScmTaskReport {
+        exit: ProcessExit::from_code(1),
         ms: 10,
         output: "no".into(),
-        ..TaskReport::default()
+        ..ScmTaskReport::default()
     }
 }
 
-/// Something that happens to a loop.
-pub(super) type Way = fn(Loop) -> Loop;
+/// Something that happens to a loop, such as an event.
+pub(super) type Transition = fn(TestLoop) -> TestLoop;
 
-/// A loop and everything that has happened to it.
+/// A loop under test. Its methods change the plan, feed events or look at the state.
 #[derive(Clone)]
-pub(super) struct Loop {
+pub(super) struct TestLoop {
     pub(super) state: State,
 }
 
-/// The plan, in words.
-impl Loop {
+// Changes to the plan.
+impl TestLoop {
     pub(super) fn new() -> Self {
         Self {
             state: State::new(plan()),
@@ -191,24 +192,24 @@ impl Loop {
         self.with(|plan| plan.limits.iterations = Some(iterations))
     }
 
-    /// With one check that preflight finds in this colour.
-    pub(super) fn preflight(colour: &str) -> Self {
-        Self::new().checks(1).open().check(colour)
+    /// A loop with one check that preflight finds green (`g`) or red (`r`).
+    pub(super) fn preflight(color: &str) -> Self {
+        Self::new().checks(1).open().check(color)
     }
 }
 
-/// What happens, in words.
-impl Loop {
+// Events.
+impl TestLoop {
     pub(super) fn feed(self, event: Event) -> Self {
-        self.feed_alone(event).childless()
+        self.feed_without_draining(event).drain_without_children()
     }
 
-    /// The same, and nobody looks for child loops.
+    /// Feeds an event, and leaves it to the test to drain child loops.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a test reads better without borrowing"
     )]
-    pub(super) fn feed_alone(mut self, event: Event) -> Self {
+    pub(super) fn feed_without_draining(mut self, event: Event) -> Self {
         self.state.step(
             Now {
                 wall_ms: self.state.wall_ms,
@@ -219,8 +220,8 @@ impl Loop {
         self
     }
 
-    /// Whoever looks for child loops finds none.
-    pub(super) fn childless(self) -> Self {
+    /// If child loops are to be drained, reports that there are none.
+    pub(super) fn drain_without_children(self) -> Self {
         if self.is_draining() {
             self.drained(&[], &[])
         } else {
@@ -228,19 +229,19 @@ impl Loop {
         }
     }
 
-    /// No child loop is left.
+    /// All child loops have ended.
     pub(super) fn drained(self, waited: &[&str], stopped: &[&str]) -> Self {
         let [waited, stopped] =
             [waited, stopped].map(|names| names.iter().map(|name| (*name).to_owned()).collect());
         let iteration = self.state.iteration;
-        self.feed_alone(Event::Drained {
+        self.feed_without_draining(Event::Drained {
             iteration,
             waited,
             stopped,
         })
     }
 
-    /// Time passes, and nothing happens but an alarm.
+    /// Lets time pass, then wakes the engine.
     pub(super) fn after(mut self, ms: u64) -> Self {
         let wall_ms = self.state.wall_ms + ms as i64;
         self.state.step(
@@ -250,7 +251,7 @@ impl Loop {
             },
             &Event::Woke,
         );
-        self.childless()
+        self.drain_without_children()
     }
 
     pub(super) fn open(self) -> Self {
@@ -259,18 +260,18 @@ impl Loop {
             version: "0".into(),
             cost_usd: None,
             tokens: None,
-            inside: false,
+            in_session: false,
         })
     }
 
-    /// The checks that are ordered end, one after the other, in these colours: `g` or `r`.
-    pub(super) fn check(mut self, colours: &str) -> Self {
-        for colour in colours.chars() {
+    /// Ends the ordered checks one by one: `g` green, `r` red.
+    pub(super) fn check(mut self, colors: &str) -> Self {
+        for color in colors.chars() {
             let orders = self.state.orders();
             let [Effect::Check { iteration, check }] = orders[..] else {
                 panic!("no check is ordered: {orders:?}")
             };
-            let report = if colour == 'g' { green() } else { red() };
+            let report = if color == 'g' { green() } else { red() };
             self = self.feed(Event::Checked {
                 iteration,
                 check,
@@ -280,23 +281,23 @@ impl Loop {
         self
     }
 
-    /// The tasks that are ordered end, one after the other: `k` kept, `l` lost, `u` unchanged, `e` empty.
-    pub(super) fn keep(mut self, ends: &str) -> Self {
+    /// Ends the ordered SCM tasks one by one: `s` succeeded, `f` failed, `u` unchanged, `e` empty.
+    pub(super) fn scm_tasks(mut self, ends: &str) -> Self {
         for end in ends.chars() {
             let orders = self.state.orders();
-            let [Effect::Commit { iteration, task }] = orders[..] else {
+            let [Effect::ScmTask { iteration, task }] = orders[..] else {
                 panic!("no task is ordered: {orders:?}")
             };
             let report = match end {
-                'k' => kept(),
-                'l' => lost(),
-                'u' => TaskReport {
-                    skipped: Some(Skip::Unchanged),
-                    ..TaskReport::default()
+                's' => committed(),
+                'f' => failed_task(),
+                'u' => ScmTaskReport {
+                    skipped: Some(SkipReason::Unchanged),
+                    ..ScmTaskReport::default()
                 },
-                _ => TaskReport {
-                    skipped: Some(Skip::Empty),
-                    ..TaskReport::default()
+                _ => ScmTaskReport {
+                    skipped: Some(SkipReason::Empty),
+                    ..ScmTaskReport::default()
                 },
             };
             self = self.feed(Event::Committed {
@@ -308,7 +309,7 @@ impl Loop {
         self
     }
 
-    /// The iteration that is ordered begins.
+    /// Starts the ordered iteration.
     pub(super) fn start(self) -> Self {
         let iteration = self.state.iteration + 1;
         self.started_as_ordered(iteration).feed(Event::Spawned {
@@ -332,27 +333,27 @@ impl Loop {
         })
     }
 
-    pub(super) fn end(self, report: Report) -> Self {
+    pub(super) fn end(self, report: AgentReport) -> Self {
         let iteration = self.state.iteration;
         self.feed(Event::Ended { iteration, report })
     }
 
     pub(super) fn exit(self, code: i32) -> Self {
-        self.end(Report {
-            exit: Exit::code(code),
+        self.end(AgentReport {
+            exit: ProcessExit::from_code(code),
             cost_usd: Some(0.0),
-            ..Report::default()
+            ..AgentReport::default()
         })
     }
 
-    /// The agent exits well with these last words, read as the shell reads them.
-    pub(super) fn say(self, words: &str) -> Self {
-        let said = signals::read(words, &self.state.promises());
-        self.end(Report {
-            exit: Exit::code(0),
+    /// Ends the agent with exit code 0 and this final message.
+    pub(super) fn say(self, message: &str) -> Self {
+        let signals = signals::read(message, &self.state.promises());
+        self.end(AgentReport {
+            exit: ProcessExit::from_code(0),
             cost_usd: Some(0.0),
-            said,
-            ..Report::default()
+            signals,
+            ..AgentReport::default()
         })
     }
 
@@ -361,7 +362,7 @@ impl Loop {
         self.feed(Event::Noticed {
             iteration,
             notice,
-            words: None,
+            text: None,
         })
     }
 
@@ -369,16 +370,16 @@ impl Loop {
         self.notice(Notice::Marker(marker))
     }
 
-    pub(super) fn ask(self, wish: Wish, by: Door) -> Self {
+    pub(super) fn ask(self, request: Request, by: RequestSource) -> Self {
         self.feed(Event::Asked {
-            wish,
+            request,
             by,
             inbox: None,
         })
     }
 
     pub(super) fn resume(self) -> Self {
-        self.ask(Wish::Go, Door::Inbox)
+        self.ask(Request::Go, RequestSource::Inbox)
     }
 
     pub(super) fn fault(self) -> Self {
@@ -388,7 +389,7 @@ impl Loop {
         })
     }
 
-    /// Bad exits, each followed by the rest that it costs.
+    /// Fails this many iterations, and rests after each as long as the engine asks for.
     pub(super) fn failures(mut self, count: u32) -> Self {
         for _ in 0..count {
             self = self.start().exit(1);
@@ -399,8 +400,8 @@ impl Loop {
     }
 }
 
-/// What is seen, in words.
-impl Loop {
+// Questions.
+impl TestLoop {
     pub(super) fn orders(&self) -> Vec<Effect> {
         self.state.orders()
     }
@@ -454,10 +455,9 @@ impl Loop {
     }
 }
 
-/// A promise made as it should be.
-pub(super) fn promised() -> Said {
-    Said {
+pub(super) fn promised() -> TextSignals {
+    TextSignals {
         promised: true,
-        ..Said::default()
+        ..TextSignals::default()
     }
 }

@@ -1,18 +1,23 @@
-//! The engine's tests: its rules one by one, then worlds of random events.
+//! Tests of the engine: its rules one by one, then random runs.
 
+mod cooperative_runs;
 mod crashes;
+mod decisions;
+mod done;
 mod draining;
-mod fairness;
+mod failures;
 mod fallback;
-mod harmless;
+mod formats;
 mod kit;
 mod limits;
+mod prompt_feedback;
+mod prompt_safety;
 mod prompts;
+mod random_events;
 mod random_runs;
 mod requests;
-mod rules;
+mod resume;
 mod scm;
 mod sessions;
 mod signals;
-mod texts;
 mod worktrees;

@@ -1,26 +1,29 @@
-//! What a person wants: pause, resume, stop, once and again, and what is forgiven by a resume.
+//! Requests to pause and stop, and how they escalate.
 
-use super::kit::Loop;
-use crate::engine::event::{
-    Change, Door, Event, Exit, Marker, Notice, Report, Said, Verdict, Wish,
-};
-use crate::engine::state::How;
-use crate::engine::{Effect, Limit, Outcome, Phase, Status};
+use super::kit::TestLoop;
+use crate::engine::event::{Event, LimitChange, Notice, Request, RequestSource};
+use crate::engine::iteration::IterationEnd;
+use crate::engine::outcome::OutcomeSummary;
+use crate::engine::{Effect, Outcome, Phase, Status};
+const SOURCES: [RequestSource; 4] = [
+    RequestSource::Inbox,
+    RequestSource::Sigint,
+    RequestSource::Sigterm,
+    RequestSource::Host,
+];
 
-const DOORS: [Door; 4] = [Door::Inbox, Door::Sigint, Door::Sigterm, Door::Host];
-
-fn running() -> Loop {
-    Loop::new().open().start()
+pub(super) fn running() -> TestLoop {
+    TestLoop::new().open().start()
 }
 
-fn finished(work: Loop) -> Loop {
-    let verdict = Verdict {
+pub(super) fn finished(work: TestLoop) -> TestLoop {
+    let outcome = OutcomeSummary {
         kind: String::new(),
         why: String::new(),
         detail: String::new(),
     };
     work.feed(Event::Finished {
-        outcome: verdict,
+        outcome,
         stop_reason: String::new(),
         success: false,
         exit_code: 1,
@@ -33,8 +36,8 @@ fn finished(work: Loop) -> Loop {
 
 #[test]
 fn a_pause_lets_the_agent_finish_and_starts_nothing_new() {
-    for by in DOORS {
-        let work = running().ask(Wish::Pause, by);
+    for by in SOURCES {
+        let work = running().ask(Request::Pause, by);
         assert_eq!(work.runs(), Some(1), "{by:?}");
         let work = work.exit(0);
         assert!(work.is_paused());
@@ -47,26 +50,31 @@ fn a_pause_lets_the_agent_finish_and_starts_nothing_new() {
 
 #[test]
 fn a_pause_lets_the_checks_finish() {
-    let work = Loop::preflight("g")
+    let work = TestLoop::preflight("g")
         .start()
         .exit(0)
-        .ask(Wish::Pause, Door::Inbox);
+        .ask(Request::Pause, RequestSource::Inbox);
     assert!(work.is_checking());
     assert!(work.check("g").is_paused());
-    let preflight = Loop::new().checks(1).open().ask(Wish::Pause, Door::Inbox);
+    let preflight = TestLoop::new()
+        .checks(1)
+        .open()
+        .ask(Request::Pause, RequestSource::Inbox);
     assert!(preflight.check("g").is_paused());
 }
 
 #[test]
 fn a_pause_ends_a_rest_at_once_and_a_resume_does_not_rest_again() {
-    let work = running().exit(1).ask(Wish::Pause, Door::Inbox);
+    let work = running().exit(1).ask(Request::Pause, RequestSource::Inbox);
     assert!(work.is_paused());
     assert_eq!(work.resume().runs(), Some(2));
 }
 
 #[test]
-fn a_pause_takes_back_an_order_that_was_not_obeyed_yet() {
-    let work = Loop::new().open().ask(Wish::Pause, Door::Inbox);
+fn a_pause_cancels_an_iteration_that_has_not_started() {
+    let work = TestLoop::new()
+        .open()
+        .ask(Request::Pause, RequestSource::Inbox);
     assert!(work.is_paused());
     assert!(
         work.feed(Event::Started {
@@ -79,30 +87,33 @@ fn a_pause_takes_back_an_order_that_was_not_obeyed_yet() {
 }
 
 #[test]
-fn a_resume_before_the_end_takes_the_pause_back() {
-    let work = running().ask(Wish::Pause, Door::Inbox).resume().exit(0);
+fn a_resume_before_the_iteration_ends_takes_the_pause_back() {
+    let work = running()
+        .ask(Request::Pause, RequestSource::Inbox)
+        .resume()
+        .exit(0);
     assert_eq!(work.runs(), Some(2));
 }
 
 #[test]
 fn a_resume_of_a_running_loop_changes_nothing() {
     let resting = running().exit(1);
-    for work in [running(), resting, Loop::new().checks(1).open()] {
+    for work in [running(), resting, TestLoop::new().checks(1).open()] {
         let before = work.orders();
         assert_eq!(work.resume().orders(), before);
     }
 }
 
 #[test]
-fn the_first_signal_waits_the_second_kills_the_third_is_hard() {
-    for (wish, by, status) in [
-        (Wish::Stop, Door::Sigint, Status::Stopped),
-        (Wish::Pause, Door::Sigterm, Status::Paused),
+fn the_first_signal_waits_the_second_kills_and_the_third_kills_hard() {
+    for (request, by, status) in [
+        (Request::Stop, RequestSource::Sigint, Status::Stopped),
+        (Request::Pause, RequestSource::Sigterm, Status::Paused),
     ] {
-        let once = running().ask(wish, by);
+        let once = running().ask(request, by);
         assert_eq!(once.runs(), Some(1));
         assert_eq!(once.clone().exit(0).state.status(true), status);
-        let twice = once.ask(wish, by);
+        let twice = once.ask(request, by);
         assert_eq!(
             twice.orders(),
             [Effect::Kill {
@@ -110,7 +121,7 @@ fn the_first_signal_waits_the_second_kills_the_third_is_hard() {
                 hard: false
             }]
         );
-        let thrice = twice.clone().ask(wish, by);
+        let thrice = twice.clone().ask(request, by);
         assert_eq!(
             thrice.orders(),
             [Effect::Kill {
@@ -118,81 +129,96 @@ fn the_first_signal_waits_the_second_kills_the_third_is_hard() {
                 hard: true
             }]
         );
-        assert_eq!(thrice.clone().ask(wish, by).kills(), Some(true));
+        assert_eq!(thrice.clone().ask(request, by).kills(), Some(true));
         let ended = twice.exit(143);
         assert_eq!(ended.state.status(true), status);
         assert_eq!(
-            (ended.state.recent[0].how, ended.state.total_failures),
-            (How::Stopped, 0)
+            (ended.state.recent[0].end, ended.state.total_failures),
+            (IterationEnd::Stopped, 0)
         );
     }
 }
 
 #[test]
-fn a_verb_asked_twice_does_not_escalate() {
-    for wish in [Wish::Pause, Wish::Stop] {
+fn a_repeated_command_does_not_escalate() {
+    for request in [Request::Pause, Request::Stop] {
         let work = running()
-            .ask(wish, Door::Inbox)
-            .ask(wish, Door::Inbox)
-            .ask(wish, Door::Inbox);
-        assert_eq!((work.runs(), work.state.wish), (Some(1), wish));
+            .ask(request, RequestSource::Inbox)
+            .ask(request, RequestSource::Inbox)
+            .ask(request, RequestSource::Inbox);
+        assert_eq!((work.runs(), work.state.request), (Some(1), request));
     }
-    let killing = running().ask(Wish::StopNow, Door::Inbox);
-    for weaker in [Wish::Pause, Wish::Stop] {
+    let killing = running().ask(Request::StopNow, RequestSource::Inbox);
+    for weaker in [Request::Pause, Request::Stop] {
         assert_eq!(
-            killing.clone().ask(weaker, Door::Inbox).kills(),
+            killing.clone().ask(weaker, RequestSource::Inbox).kills(),
             Some(false),
             "{weaker:?}"
         );
     }
     assert_eq!(
-        killing.ask(Wish::StopNow, Door::Inbox).kills(),
+        killing.ask(Request::StopNow, RequestSource::Inbox).kills(),
         Some(true),
-        "but now asked twice is hard"
+        "a second immediate stop kills hard"
     );
 }
 
 #[test]
-fn who_presses_while_the_agent_is_killed_for_another_reason_is_heard() {
+fn signals_escalate_while_the_agent_is_killed_for_another_reason() {
     let killing = running()
         .notice(Notice::Silence)
-        .ask(Wish::Stop, Door::Sigint);
+        .ask(Request::Stop, RequestSource::Sigint);
     assert_eq!(killing.kills(), Some(false));
-    let twice = killing.ask(Wish::Stop, Door::Sigint);
-    assert_eq!(twice.kills(), Some(false), "it is being killed already");
-    let thrice = twice.ask(Wish::Stop, Door::Sigint);
+    let twice = killing.ask(Request::Stop, RequestSource::Sigint);
+    assert_eq!(twice.kills(), Some(false), "it is already being killed");
+    let thrice = twice.ask(Request::Stop, RequestSource::Sigint);
     assert_eq!(thrice.kills(), Some(true));
     let ended = thrice.exit(1);
-    assert_eq!(ended.state.recent[0].how, How::Inactive, "the reason stays");
+    assert_eq!(
+        ended.state.recent[0].end,
+        IterationEnd::Inactive,
+        "the reason does not change"
+    );
     assert_eq!(ended.outcome().status(), Status::Stopped);
 }
 
 #[test]
-fn a_hard_kill_is_not_softened() {
+fn a_hard_kill_stays_hard() {
     let hard = running()
-        .ask(Wish::StopNow, Door::Inbox)
-        .ask(Wish::StopNow, Door::Inbox);
+        .ask(Request::StopNow, RequestSource::Inbox)
+        .ask(Request::StopNow, RequestSource::Inbox);
     assert_eq!(
-        hard.resume().ask(Wish::StopNow, Door::Inbox).kills(),
+        hard.resume()
+            .ask(Request::StopNow, RequestSource::Inbox)
+            .kills(),
         Some(true)
     );
 }
 
 #[test]
-fn the_first_signal_after_a_verb_is_not_the_second() {
-    for (wish, by) in [(Wish::Stop, Door::Sigint), (Wish::Pause, Door::Sigterm)] {
-        let once = running().ask(wish, Door::Inbox).ask(wish, by);
+fn the_first_signal_after_a_command_does_not_escalate() {
+    for (request, by) in [
+        (Request::Stop, RequestSource::Sigint),
+        (Request::Pause, RequestSource::Sigterm),
+    ] {
+        let once = running()
+            .ask(request, RequestSource::Inbox)
+            .ask(request, by);
         assert_eq!(once.runs(), Some(1), "{by:?}");
-        let verb_between = once.ask(wish, Door::Inbox);
-        assert_eq!(verb_between.ask(wish, by).kills(), Some(false), "{by:?}");
+        let command_between = once.ask(request, RequestSource::Inbox);
+        assert_eq!(
+            command_between.ask(request, by).kills(),
+            Some(false),
+            "{by:?}"
+        );
     }
 }
 
 #[test]
-fn a_pause_that_changes_nothing_does_not_rename_the_stop() {
+fn a_weaker_request_does_not_change_the_source_of_a_stop() {
     let work = running()
-        .ask(Wish::Stop, Door::Sigint)
-        .ask(Wish::Pause, Door::Inbox)
+        .ask(Request::Stop, RequestSource::Sigint)
+        .ask(Request::Pause, RequestSource::Inbox)
         .exit(0);
     assert_eq!(
         work.outcome(),
@@ -202,11 +228,12 @@ fn a_pause_that_changes_nothing_does_not_rename_the_stop() {
     );
 }
 
-/// What was wished by a signal, what is asked then, and what is wished after a verb or another signal.
+/// Each row: the request in force, made by a signal; another request; the result if that comes from a command; and
+/// the result if it comes from a signal.
 #[test]
-fn wishes_escalate_by_signal_and_a_pause_takes_no_stop_back() {
-    use Wish::{Go, Pause, PauseNow, Stop, StopNow};
-    for (before, asked, by_verb, by_signal) in [
+fn requests_escalate_by_signal_and_a_pause_does_not_undo_a_stop() {
+    use Request::{Go, Pause, PauseNow, Stop, StopNow};
+    for (before, asked, by_command, by_signal) in [
         (Go, Go, Go, Go),
         (Go, Pause, Pause, Pause),
         (Go, PauseNow, PauseNow, PauseNow),
@@ -233,64 +260,76 @@ fn wishes_escalate_by_signal_and_a_pause_takes_no_stop_back() {
         (StopNow, Stop, StopNow, StopNow),
         (StopNow, StopNow, StopNow, StopNow),
     ] {
-        for by in DOORS {
+        for by in SOURCES {
             let mut work = running();
-            (work.state.wish, work.state.wished_by) = (before, Door::Sigint);
-            let expected = if by.is_signal() { by_signal } else { by_verb };
+            (work.state.request, work.state.requested_by) = (before, RequestSource::Sigint);
+            let expected = if by.is_signal() {
+                by_signal
+            } else {
+                by_command
+            };
             let work = work.ask(asked, by);
-            assert_eq!(work.state.wish, expected, "{before:?} {asked:?} {by:?}");
-            let door = if expected == before && !by.is_signal() {
-                Door::Sigint
+            assert_eq!(work.state.request, expected, "{before:?} {asked:?} {by:?}");
+            let source = if expected == before && !by.is_signal() {
+                RequestSource::Sigint
             } else {
                 by
             };
-            assert_eq!(work.state.wished_by, door, "{before:?} {asked:?} {by:?}");
-            assert_eq!(work.kills().is_some(), expected.is_now());
+            assert_eq!(
+                work.state.requested_by, source,
+                "{before:?} {asked:?} {by:?}"
+            );
+            assert_eq!(work.kills().is_some(), expected.is_immediate());
         }
     }
 }
 
 #[test]
-fn a_stop_names_its_door() {
-    for (by, word, sentence) in [
-        (Door::Inbox, "ralph stop", "by a person (ralph stop)"),
-        (Door::Sigint, "Ctrl-C", "by a person (Ctrl-C)"),
-        (Door::Sigterm, "SIGTERM", "by a person (SIGTERM)"),
-        (Door::Host, "the host program", "by the host program"),
+fn a_stop_names_its_source() {
+    for (by, label, detail) in [
+        (
+            RequestSource::Inbox,
+            "ralph stop",
+            "by a person (ralph stop)",
+        ),
+        (RequestSource::Sigint, "Ctrl-C", "by a person (Ctrl-C)"),
+        (RequestSource::Sigterm, "SIGTERM", "by a person (SIGTERM)"),
+        (
+            RequestSource::Host,
+            "the host program",
+            "by the host program",
+        ),
     ] {
-        let work = running().ask(Wish::Stop, by).exit(0);
-        assert_eq!(work.outcome(), Outcome::Stopped { by: word.into() });
-        assert_eq!(work.outcome().verdict().detail, sentence);
+        let work = running().ask(Request::Stop, by).exit(0);
+        assert_eq!(work.outcome(), Outcome::Stopped { by: label.into() });
+        assert_eq!(work.outcome().summary().detail, detail);
     }
 }
 
 #[test]
-fn whoever_does_not_wait_for_the_agent_does_not_wait_for_checks() {
-    for (wish, status) in [
-        (Wish::StopNow, Status::Stopped),
-        (Wish::PauseNow, Status::Paused),
+fn an_immediate_request_skips_the_checks() {
+    for (request, status) in [
+        (Request::StopNow, Status::Stopped),
+        (Request::PauseNow, Status::Paused),
     ] {
-        let checking = Loop::new()
+        let checking = TestLoop::new()
             .checks(2)
             .open()
             .check("g")
-            .ask(wish, Door::Inbox);
+            .ask(request, RequestSource::Inbox);
         assert_eq!(checking.state.status(true), status);
-        let killed = Loop::preflight("g")
+        let killed = TestLoop::preflight("g")
             .start()
-            .ask(wish, Door::Inbox)
+            .ask(request, RequestSource::Inbox)
             .exit(143);
         assert_eq!(killed.state.status(true), status);
-        assert!(
-            killed.resume().is_checking(),
-            "the checks that were left out are due"
-        );
-        let unchecked = Loop::new()
+        assert!(killed.resume().is_checking(), "the skipped checks are due");
+        let unchecked = TestLoop::new()
             .checks(1)
             .no_preflight()
             .open()
             .start()
-            .ask(wish, Door::Inbox)
+            .ask(request, RequestSource::Inbox)
             .exit(143);
         assert!(unchecked.resume().is_checking());
         assert_eq!(
@@ -304,9 +343,15 @@ fn whoever_does_not_wait_for_the_agent_does_not_wait_for_checks() {
 }
 
 #[test]
-fn a_wish_that_came_before_the_runner_comes_before_preflight() {
-    for (wish, status) in [(Wish::Stop, Status::Stopped), (Wish::Pause, Status::Paused)] {
-        let work = Loop::new().checks(1).ask(wish, Door::Inbox).open();
+fn a_request_made_before_the_loop_opens_comes_before_preflight() {
+    for (request, status) in [
+        (Request::Stop, Status::Stopped),
+        (Request::Pause, Status::Paused),
+    ] {
+        let work = TestLoop::new()
+            .checks(1)
+            .ask(request, RequestSource::Inbox)
+            .open();
         assert_eq!(work.state.status(true), status);
         assert!(work.resume().is_checking(), "preflight is still due");
     }
@@ -314,254 +359,57 @@ fn a_wish_that_came_before_the_runner_comes_before_preflight() {
 
 #[test]
 fn a_stop_ends_a_paused_loop() {
-    let paused = running().ask(Wish::Pause, Door::Inbox).exit(0);
-    let stopped = paused.clone().ask(Wish::Stop, Door::Inbox);
+    let paused = running().ask(Request::Pause, RequestSource::Inbox).exit(0);
+    let stopped = paused.clone().ask(Request::Stop, RequestSource::Inbox);
     assert_eq!(stopped.outcome().status(), Status::Stopped);
-    assert!(paused.ask(Wish::Pause, Door::Inbox).is_paused());
+    assert!(paused.ask(Request::Pause, RequestSource::Inbox).is_paused());
 }
 
 #[test]
-fn a_wish_on_an_ended_loop_changes_no_ending() {
+fn a_request_does_not_change_an_ending() {
     let ended = running().fault().exit(0);
-    for wish in [Wish::Pause, Wish::PauseNow, Wish::Stop, Wish::StopNow] {
+    for request in [
+        Request::Pause,
+        Request::PauseNow,
+        Request::Stop,
+        Request::StopNow,
+    ] {
         assert_eq!(
-            ended.clone().ask(wish, Door::Inbox).outcome().status(),
+            ended
+                .clone()
+                .ask(request, RequestSource::Inbox)
+                .outcome()
+                .status(),
             Status::Failed
         );
     }
 }
 
 #[test]
-fn an_ending_is_written_down_once_and_then_the_runner_leaves() {
-    let ended = running().ask(Wish::Stop, Door::Inbox).exit(0);
+fn an_ending_is_recorded_once_and_then_the_runner_exits() {
+    let ended = running().ask(Request::Stop, RequestSource::Inbox).exit(0);
     assert_eq!(ended.orders(), [Effect::Finish(ended.outcome())]);
-    let left = finished(ended);
-    assert_eq!(left.orders(), [Effect::Leave]);
-    let again = left.resume().start().ask(Wish::Stop, Door::Inbox).exit(0);
+    let recorded = finished(ended);
+    assert_eq!(recorded.orders(), [Effect::Leave]);
+    let again = recorded
+        .resume()
+        .start()
+        .ask(Request::Stop, RequestSource::Inbox)
+        .exit(0);
     assert_eq!(again.orders(), [Effect::Finish(again.outcome())]);
     assert!(!finished(running()).state.finished);
 }
 
 #[test]
-fn done_is_not_reopened() {
-    let done = finished(running().say("<promise>DONE</promise>"));
-    assert!(done.is_done());
-    let asked = done.resume();
-    assert!(asked.is_done());
-    assert_eq!(asked.orders(), [Effect::Leave]);
-}
-
-#[test]
-fn a_resume_goes_on_after_every_other_ending() {
-    let blocked = Report {
-        said: Said {
-            blocked: Some("no key".into()),
-            ..Said::default()
-        },
-        ..Report::default()
-    };
-    for (work, status) in [
-        (
-            running().ask(Wish::Stop, Door::Inbox).exit(0),
-            Status::Stopped,
-        ),
-        (running().end(blocked), Status::Blocked),
-        (running().marker(Marker::Blocked).exit(0), Status::Blocked),
-        (running().marker(Marker::Wait).exit(0), Status::Waiting),
-        (running().marker(Marker::Bus).exit(0), Status::Waiting),
-        (running().fault().exit(0), Status::Failed),
-        (
-            Loop::new()
-                .with(|plan| plan.agent.exit_waiting = Some(42))
-                .open()
-                .start()
-                .exit(42),
-            Status::Waiting,
-        ),
-    ] {
-        assert_eq!(work.outcome().status(), status);
-        assert_eq!(finished(work).open().resume().runs(), Some(2), "{status:?}");
-    }
-}
-
-#[test]
-fn a_resume_forgets_what_ended_the_loop_and_nothing_else() {
-    let markers = vec![
-        Marker::Done,
-        Marker::Blocked,
-        Marker::Wait,
-        Marker::File,
-        Marker::Bus,
-    ];
-    let work = Loop::preflight("g").start().end(Report {
-        exit: Exit::code(0),
-        markers,
-        ..Report::default()
-    });
-    let work = work.check("r").resume();
-    assert_eq!(work.state.claims.markers, [Marker::Done, Marker::File]);
-    assert_eq!(work.runs(), Some(2));
-}
-
-#[test]
-fn failures_are_forgiven_at_once() {
-    let failed = Loop::new().open().failures(4).start().exit(1);
-    assert_eq!(failed.limit(), Limit::Failures);
-    let work = failed.resume();
-    assert_eq!((work.runs(), work.state.total_failures), (Some(6), 5));
-    assert_eq!(work.failures(4).runs(), Some(10));
-}
-
-#[test]
-fn only_a_limit_of_failures_forgives_failures() {
-    let work = Loop::new()
-        .open()
-        .failures(2)
-        .ask(Wish::Stop, Door::Inbox)
-        .resume();
-    assert_eq!(work.state.consecutive_failures, 2);
-    let work = Loop::new().at_most(1).open().start().exit(1).resume();
-    assert_eq!(
-        (work.limit(), work.state.consecutive_failures),
-        (Limit::Iterations, 1)
-    );
-}
-
-#[test]
-fn what_is_used_up_is_only_given_back_by_a_change() {
-    let used = finished(Loop::new().at_most(1).open().start().exit(0));
-    let refused = used.clone().resume();
-    assert_eq!(refused.limit(), Limit::Iterations);
-    assert_eq!(
-        refused.orders(),
-        [Effect::Finish(refused.outcome())],
-        "the new runner says so again"
-    );
-    let more = used.feed(Event::Changed {
-        limit: Change::MaxIterations(Some(2)),
-        inbox: None,
-    });
-    assert_eq!(
-        more.limit(),
-        Limit::Iterations,
-        "a change alone resumes nothing"
-    );
-    assert_eq!(more.resume().runs(), Some(2));
-}
-
-#[test]
-fn a_resume_runs_no_new_preflight() {
-    let paused = Loop::preflight("r").ask(Wish::Pause, Door::Inbox);
-    assert!(paused.is_paused());
-    assert_eq!(paused.resume().runs(), Some(1));
-    let unasked = Loop::new()
-        .checks(1)
-        .no_preflight()
-        .open()
-        .ask(Wish::Pause, Door::Inbox);
-    assert_eq!(unasked.resume().runs(), Some(1));
-}
-
-#[test]
-fn answers_wait_for_the_next_iteration_and_are_told_once() {
-    let answer = |work: Loop, text: &str| {
-        work.feed(Event::Answered {
-            text: text.into(),
-            inbox: None,
-        })
-    };
-    let work = answer(answer(running(), "use port 80"), "be brief").exit(0);
-    assert_eq!(work.state.answers, ["use port 80", "be brief"]);
-    let told = answer(work.start(), "in mid-run").exit(0);
-    assert_eq!(told.state.answers, ["in mid-run"]);
-    assert!(told.start().exit(0).state.answers.is_empty());
-}
-
-#[test]
-fn the_question_of_a_blocked_agent_is_told_with_the_answer() {
-    let said = Said {
-        blocked: Some("which port?".into()),
-        ..Said::default()
-    };
-    let blocked = running().end(Report {
-        said,
-        ..Report::default()
-    });
-    let resumed = blocked.resume();
-    assert_eq!(resumed.state.question.as_deref(), Some("which port?"));
-    let crashed = resumed.start().open();
-    assert_eq!(crashed.state.question.as_deref(), Some("which port?"));
-    assert_eq!(crashed.start().exit(0).state.question, None);
-}
-
-#[test]
-fn an_answer_that_a_crash_cut_short_is_told_again() {
-    let asked = running().exit(0).feed(Event::Answered {
-        text: "use port 80".into(),
-        inbox: None,
-    });
-    let crashed = asked.start().open();
-    assert_eq!(crashed.state.answers, ["use port 80"]);
-    assert!(crashed.start().exit(0).state.answers.is_empty());
-}
-
-#[test]
-fn an_answer_to_an_iteration_that_was_cut_short_is_told_again() {
-    let told = || {
-        let said = Said {
-            blocked: Some("which port?".into()),
-            ..Said::default()
-        };
-        let blocked = running().end(Report {
-            said,
-            ..Report::default()
-        });
-        blocked
-            .feed(Event::Answered {
-                text: "port 80".into(),
-                inbox: None,
-            })
-            .resume()
-    };
-    let stopped = |wish| told().start().ask(wish, Door::Inbox).exit(0).resume();
-    let unready = told().start().notice(Notice::Unready).exit(0);
-    let faulted = told().start().fault().exit(0).resume();
-    let unborn = told().started_as_ordered(2).end(Report::default());
-    for (how, work) in [
-        ("stopped", stopped(Wish::StopNow)),
-        ("paused", stopped(Wish::PauseNow)),
-        ("never ready", unready),
-        ("faulted", faulted),
-        ("not started", unborn),
-    ] {
-        let state = &work.state;
-        assert_eq!(
-            (&state.answers[..], state.answers_told),
-            (&["port 80".to_owned()][..], 0),
-            "{how}"
-        );
-        assert_eq!(state.question.as_deref(), Some("which port?"), "{how}");
-        let rest = state.rest_until_ms.saturating_sub(state.clock_ms);
-        let heard = work.after(rest).start().exit(0);
-        assert!(
-            heard.state.answers.is_empty() && heard.state.question.is_none(),
-            "{how}"
-        );
-    }
-    let late = told().start().notice(Notice::Silence).exit(0);
-    assert!(late.state.answers.is_empty(), "it had its time");
-}
-
-#[test]
-fn the_inbox_is_never_read_backwards() {
+fn the_inbox_offset_never_decreases() {
     let mut work = running();
     let asked = |inbox| Event::Asked {
-        wish: Wish::Go,
-        by: Door::Inbox,
+        request: Request::Go,
+        by: RequestSource::Inbox,
         inbox,
     };
     let changed = |inbox| Event::Changed {
-        limit: Change::MaxCost(None),
+        limit: LimitChange::MaxCost(None),
         inbox,
     };
     let answered = |inbox| Event::Answered {
@@ -581,12 +429,12 @@ fn the_inbox_is_never_read_backwards() {
 }
 
 #[test]
-fn status_says_whether_somebody_holds_the_lock() {
+fn a_loop_without_an_ending_is_crashed_if_its_lock_is_free() {
     for work in [
-        Loop::new(),
+        TestLoop::new(),
         running(),
         running().exit(1),
-        Loop::new().checks(1).open(),
+        TestLoop::new().checks(1).open(),
     ] {
         assert_eq!(
             (work.state.status(true), work.state.status(false)),
@@ -594,6 +442,6 @@ fn status_says_whether_somebody_holds_the_lock() {
         );
         assert_eq!(work.state.outcome(), None);
     }
-    assert!(matches!(Loop::new().state.phase, Phase::Waiting));
-    assert!(Loop::new().orders().is_empty());
+    assert!(matches!(TestLoop::new().state.phase, Phase::NotStarted));
+    assert!(TestLoop::new().orders().is_empty());
 }

@@ -1,25 +1,25 @@
-//! When the tasks for green work run, and what their ends do to a loop.
+//! When SCM tasks run, and what their results mean.
 
-use super::kit::{Loop, lost};
-use crate::engine::event::{Door, Event, Exit, Marker, Wish};
+use super::kit::{TestLoop, failed_task};
+use crate::engine::event::{Event, Marker, ProcessExit, Request, RequestSource};
 use crate::engine::excerpt::Excerpt;
-use crate::engine::prompt::{Materials, render};
-use crate::engine::scm::{Skip, TaskReport};
+use crate::engine::prompt::{PromptInputs, render};
+use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::state::State;
 use crate::engine::{Effect, Limit, Outcome};
 
-/// A loop with one check that was red at the start, and these tasks.
-fn with(tasks: &[&str]) -> Loop {
-    Loop::new().checks(1).tasks(tasks).open().check("r")
+/// A loop with these tasks and one check, red at the start.
+fn with(tasks: &[&str]) -> TestLoop {
+    TestLoop::new().checks(1).tasks(tasks).open().check("r")
 }
 
-/// The same after an iteration whose check is green.
-fn green(tasks: &[&str]) -> Loop {
+/// The same after an iteration that made the check green.
+fn green(tasks: &[&str]) -> TestLoop {
     with(tasks).start().exit(0).check("g")
 }
 
-/// Time passes until nothing rests any more.
-fn rested(work: Loop) -> Loop {
+/// Lets time pass until the rest is over.
+fn rested(work: TestLoop) -> TestLoop {
     let rest = work.state.rest_until_ms.saturating_sub(work.state.clock_ms);
     work.after(rest)
 }
@@ -29,34 +29,38 @@ fn tasks_run_in_order_after_green_checks_and_then_the_loop_is_done() {
     let work = green(&["commit", "push"]);
     assert_eq!(
         work.orders(),
-        [Effect::Commit {
+        [Effect::ScmTask {
             iteration: 1,
             task: 0
         }]
     );
-    let work = work.keep("k");
+    let work = work.scm_tasks("s");
     assert_eq!(
         work.orders(),
-        [Effect::Commit {
+        [Effect::ScmTask {
             iteration: 1,
             task: 1
         }]
     );
-    let work = work.keep("k");
+    let work = work.scm_tasks("s");
     assert!(work.is_done());
     assert_eq!(work.state.recent[0].tasks.len(), 2);
 }
 
 #[test]
-fn no_task_runs_where_it_is_not_earned() {
+fn tasks_run_only_after_an_iteration_with_green_checks() {
     assert_eq!(
         with(&["commit"]).start().exit(0).check("r").runs(),
         Some(2),
         "a red check"
     );
-    let preflight = Loop::new().checks(1).tasks(&["commit"]).open().check("g");
+    let preflight = TestLoop::new()
+        .checks(1)
+        .tasks(&["commit"])
+        .open()
+        .check("g");
     assert_eq!(preflight.runs(), Some(1), "preflight");
-    let done = Loop::new()
+    let done = TestLoop::new()
         .checks(1)
         .tasks(&["commit"])
         .open()
@@ -64,7 +68,12 @@ fn no_task_runs_where_it_is_not_earned() {
         .check("g");
     assert!(done.is_done(), "preflight, claimed");
     assert_eq!(
-        Loop::new().tasks(&["commit"]).open().start().exit(0).runs(),
+        TestLoop::new()
+            .tasks(&["commit"])
+            .open()
+            .start()
+            .exit(0)
+            .runs(),
         Some(2),
         "no checks"
     );
@@ -72,208 +81,195 @@ fn no_task_runs_where_it_is_not_earned() {
 }
 
 #[test]
-fn tasks_run_after_every_green_iteration_done_or_not() {
-    let work = Loop::new()
+fn tasks_run_after_every_green_iteration_even_if_the_loop_is_not_done() {
+    let work = TestLoop::new()
         .checks(1)
         .tasks(&["commit"])
         .promise("SHIPPED")
         .open()
         .check("r");
-    let work = work.start().exit(0).check("g").keep("k");
-    assert_eq!(work.runs(), Some(2), "green, and not claimed");
+    let work = work.start().exit(0).check("g").scm_tasks("s");
+    assert_eq!(work.runs(), Some(2), "green but not claimed");
     assert!(
         work.start()
             .say("<promise>SHIPPED</promise>")
             .check("g")
-            .keep("k")
+            .scm_tasks("s")
             .is_done()
     );
 }
 
 #[test]
-fn a_blocked_agent_s_green_work_is_kept_too() {
+fn a_blocked_agents_green_work_is_committed_too() {
     let work = with(&["commit"])
         .start()
         .say("<blocked>why</blocked>")
         .check("g");
     assert!(work.is_committing());
     assert!(
-        work.keep("k").is_done(),
-        "a check that turned green shows the work"
+        work.scm_tasks("s").is_done(),
+        "a check that turned green proves the work"
     );
 }
 
 #[test]
-fn nothing_changed_skips_all_and_nothing_to_commit_only_itself() {
-    assert!(green(&["commit", "push"]).keep("u").is_done());
-    let work = green(&["commit", "push"]).keep("e");
+fn no_changes_skip_all_tasks_and_an_empty_commit_skips_only_itself() {
+    assert!(green(&["commit", "push"]).scm_tasks("u").is_done());
+    let work = green(&["commit", "push"]).scm_tasks("e");
     assert_eq!(
         work.orders(),
-        [Effect::Commit {
+        [Effect::ScmTask {
             iteration: 1,
             task: 1
         }]
     );
-    assert!(work.keep("k").is_done());
+    assert!(work.scm_tasks("s").is_done());
 }
 
 #[test]
-fn a_failed_task_skips_the_rest_and_is_not_done() {
-    let work = green(&["commit", "push"]).keep("l");
+fn a_failed_task_skips_the_rest_and_the_loop_is_not_done() {
+    let work = green(&["commit", "push"]).scm_tasks("f");
     assert_eq!(
         work.orders(),
         [Effect::WakeAt(1000)],
-        "the backoff of a first failure"
+        "the backoff after one failure"
     );
     assert_eq!(
-        (work.state.keeping.failures, work.state.consecutive_failures),
+        (work.state.scm.failures, work.state.consecutive_failures),
         (1, 0)
     );
     let work = rested(work);
     assert_eq!(work.runs(), Some(2));
     let work = work.start();
-    assert!(work.state.keeping.reports.is_empty() && work.state.keeping.owed.is_some());
-    let work = work.exit(0).check("g").keep("kk");
-    assert!(
-        work.is_done() && work.state.keeping.owed.is_none() && work.state.keeping.failures == 0
-    );
+    assert!(work.state.scm.reports.is_empty() && work.state.scm.pending.is_some());
+    let work = work.exit(0).check("g").scm_tasks("ss");
+    assert!(work.is_done() && work.state.scm.pending.is_none() && work.state.scm.failures == 0);
 }
 
 #[test]
-fn tasks_that_were_cut_short_stay_open_until_they_run_to_their_end() {
-    let cut_short = green(&["commit", "push"]).keep("k").open().check("r");
-    assert_eq!(
-        cut_short.runs(),
-        Some(2),
-        "a crash, and then a check that is red"
-    );
+fn interrupted_tasks_stay_unfinished_until_all_have_run() {
+    let cut_short = green(&["commit", "push"]).scm_tasks("s").open().check("r");
+    assert_eq!(cut_short.runs(), Some(2), "a red check after the crash");
     let work = cut_short.start().exit(0).check("g");
     assert!(
-        work.state.keeping.open,
+        work.state.scm.unfinished,
         "the first iteration's commit is not pushed"
     );
-    let work = work.keep("ek");
-    assert!(work.is_done() && !work.state.keeping.open);
+    let work = work.scm_tasks("es");
+    assert!(work.is_done() && !work.state.scm.unfinished);
 }
 
 #[test]
-fn a_marker_between_iterations_does_not_excuse_a_failed_task() {
-    let work = green(&["commit"]).keep("l").marker(Marker::Done);
+fn a_marker_between_iterations_does_not_override_a_failed_task() {
+    let work = green(&["commit"]).scm_tasks("f").marker(Marker::Done);
     assert!(!work.is_done());
 }
 
 #[test]
-fn so_many_failures_in_a_row_end_the_loop() {
+fn task_failures_in_a_row_end_the_loop() {
     let mut work = with(&["commit", "push"]);
-    for ends in ["l", "kl", "l", "kl"] {
-        work = rested(work.start().exit(0).check("g").keep(ends));
+    for ends in ["f", "sf", "f", "sf"] {
+        work = rested(work.start().exit(0).check("g").scm_tasks(ends));
     }
     let backoff = work.clone().start().exit(1).check("r");
     assert_eq!(
-        backoff.state.keeping.failures, 4,
-        "red checks neither count nor forgive"
+        backoff.state.scm.failures, 4,
+        "a red check neither counts as a failure nor resets the count"
     );
-    let work = work.start().exit(0).check("g").keep("kl");
+    let work = work.start().exit(0).check("g").scm_tasks("sf");
     assert_eq!(work.limit(), Limit::Failures);
     assert_eq!(work.outcome().exit_code(), 1);
 }
 
 #[test]
-fn a_success_forgives_the_failures_before_it() {
-    let mut work = Loop::new()
+fn a_success_resets_the_task_failures() {
+    let mut work = TestLoop::new()
         .checks(1)
         .tasks(&["commit"])
         .promise("SHIPPED")
         .open()
         .check("r");
-    for ends in ["l", "l", "l", "l", "k", "l", "l", "l", "l"] {
-        work = rested(work.start().exit(0).check("g").keep(ends));
+    for ends in ["f", "f", "f", "f", "s", "f", "f", "f", "f"] {
+        work = rested(work.start().exit(0).check("g").scm_tasks(ends));
     }
     assert_eq!(work.runs(), Some(10));
 }
 
 #[test]
-fn a_person_who_resumes_has_the_failed_task_tried_again() {
+fn a_resume_tries_the_failed_task_again() {
     let mut work = with(&["commit", "push"]);
     for _ in 0..5 {
-        work = rested(work.start().exit(0).check("g").keep("kl"));
+        work = rested(work.start().exit(0).check("g").scm_tasks("sf"));
     }
     assert_eq!(work.limit(), Limit::Failures);
     let work = work.resume();
-    assert!(
-        work.is_checking(),
-        "somebody may have changed the files since"
-    );
+    assert!(work.is_checking(), "the files may have changed since");
     let work = work.check("g");
     assert_eq!(
         work.orders(),
-        [Effect::Commit {
+        [Effect::ScmTask {
             iteration: 5,
             task: 1
         }],
-        "what went well is not done again"
+        "the successful task is not repeated"
     );
-    assert!(work.clone().keep("k").is_done());
-    assert_eq!(work.keep("l").state.keeping.failures, 1);
+    assert!(work.clone().scm_tasks("s").is_done());
+    assert_eq!(work.scm_tasks("f").state.scm.failures, 1);
 }
 
 #[test]
-fn a_stop_now_does_not_wait_for_a_task_and_a_stop_does() {
+fn only_an_immediate_stop_does_not_wait_for_a_task() {
     let work = green(&["commit"]);
     assert_eq!(
         work.clone()
-            .ask(Wish::StopNow, Door::Inbox)
+            .ask(Request::StopNow, RequestSource::Inbox)
             .outcome()
             .status()
-            .word(),
+            .as_str(),
         "stopped"
     );
-    let stopping = work.clone().ask(Wish::Stop, Door::Sigint);
+    let stopping = work.clone().ask(Request::Stop, RequestSource::Sigint);
     assert!(stopping.is_committing());
     assert_eq!(
-        stopping.keep("k").outcome(),
+        stopping.scm_tasks("s").outcome(),
         Outcome::Stopped {
             by: "Ctrl-C".into()
         }
     );
-    let resumed = work.ask(Wish::StopNow, Door::Inbox).resume();
-    assert!(resumed.is_checking(), "it is still to be done");
-    assert!(resumed.check("g").keep("k").is_done());
+    let resumed = work.ask(Request::StopNow, RequestSource::Inbox).resume();
+    assert!(resumed.is_checking(), "the task is still due");
+    assert!(resumed.check("g").scm_tasks("s").is_done());
 }
 
 #[test]
-fn a_crash_checks_again_and_repeats_the_task_that_it_cut_short() {
-    let work = green(&["commit", "push"]).keep("k").open();
+fn after_a_crash_checks_run_again_and_the_interrupted_task_is_repeated() {
+    let work = green(&["commit", "push"]).scm_tasks("s").open();
     assert!(work.is_checking());
     assert_eq!(
         work.clone().check("g").orders(),
-        [Effect::Commit {
+        [Effect::ScmTask {
             iteration: 1,
             task: 1
         }]
     );
-    assert_eq!(
-        work.check("r").runs(),
-        Some(2),
-        "what is not green any more is not kept"
-    );
+    assert_eq!(work.check("r").runs(), Some(2), "red work is not committed");
 }
 
 #[test]
-fn a_fault_while_a_task_runs_is_fatal_and_not_done() {
+fn a_fault_while_a_task_runs_is_fatal() {
     let work = green(&["commit"]).fault();
-    assert_eq!(work.outcome().verdict().kind, "fatal");
-    assert!(work.resume().check("g").keep("k").is_done());
+    assert_eq!(work.outcome().summary().kind, "fatal");
+    assert!(work.resume().check("g").scm_tasks("s").is_done());
 }
 
 #[test]
-fn a_task_out_of_turn_is_ignored() {
+fn a_task_that_was_not_ordered_is_ignored() {
     let work = green(&["commit", "push"]);
     for (iteration, task) in [(0, 0), (2, 0), (1, 1), (1, usize::MAX)] {
         let event = Event::Committed {
             iteration,
             task,
-            report: lost(),
+            report: failed_task(),
         };
         assert_eq!(
             work.clone().feed(event).state,
@@ -285,15 +281,15 @@ fn a_task_out_of_turn_is_ignored() {
     let early = Event::Committed {
         iteration: 1,
         task: 0,
-        report: lost(),
+        report: failed_task(),
     };
     assert_eq!(running.clone().feed(early).state, running.state);
 }
 
 #[test]
-fn a_plain_loop_that_lost_its_last_work_is_no_success() {
+fn a_plain_loop_whose_last_task_failed_is_not_a_success() {
     let work = |ends| {
-        let work = Loop::new()
+        let work = TestLoop::new()
             .checks(1)
             .tasks(&["commit"])
             .no_promise()
@@ -303,18 +299,18 @@ fn a_plain_loop_that_lost_its_last_work_is_no_success() {
             .start()
             .exit(0)
             .check("g")
-            .keep(ends)
+            .scm_tasks(ends)
             .outcome()
     };
     assert_eq!(
-        work("k"),
+        work("s"),
         Outcome::Limit {
             limit: Limit::Iterations,
             success: true
         }
     );
     assert_eq!(
-        work("l"),
+        work("f"),
         Outcome::Limit {
             limit: Limit::Iterations,
             success: false
@@ -323,45 +319,45 @@ fn a_plain_loop_that_lost_its_last_work_is_no_success() {
 }
 
 #[test]
-fn the_agent_is_asked_for_a_message_only_where_one_is_used() {
-    let asks = |work: &Loop| render(&work.state, &Materials::default()).contains("<commit>");
+fn the_prompt_asks_for_a_commit_message_only_if_one_is_used() {
+    let asks = |work: &TestLoop| render(&work.state, &PromptInputs::default()).contains("<commit>");
     assert!(asks(&with(&["push", "commit"])));
     assert!(!asks(&with(&["push"])));
     assert!(!asks(&with(&[])));
     assert!(
-        !asks(&Loop::new().tasks(&["commit"]).open()),
+        !asks(&TestLoop::new().tasks(&["commit"]).open()),
         "without checks nothing is committed"
     );
 }
 
 #[test]
-fn a_failed_task_is_told_until_the_tasks_have_run_to_their_end() {
-    let materials = Materials {
-        task_output: Some((
+fn the_prompt_names_a_failed_task_until_all_tasks_succeed() {
+    let inputs = PromptInputs {
+        scm_output: Some((
             Excerpt::tail("lint: <promise>X</promise>", 99, 0),
             "/log".into(),
         )),
-        ..Materials::default()
+        ..PromptInputs::default()
     };
-    let told = |work: &Loop| {
-        let text = render(&work.state, &materials);
+    let named = |work: &TestLoop| {
+        let text = render(&work.state, &inputs);
         text.contains("`git commit` failed (exit 1)") && text.contains("lint: ‹promise›X‹/promise›")
     };
-    let work = rested(green(&["commit", "push"]).keep("l"));
-    assert!(told(&work));
+    let work = rested(green(&["commit", "push"]).scm_tasks("f"));
+    assert!(named(&work));
     let work = work.start().exit(0).check("r");
-    assert!(told(&work), "red checks do not make it good");
-    let work = work.start().exit(0).check("g").keep("kl");
-    let text = render(&work.state, &materials);
+    assert!(named(&work), "a red check does not clear it");
+    let work = work.start().exit(0).check("g").scm_tasks("sf");
+    let text = render(&work.state, &inputs);
     assert!(
         text.contains("`git push` failed") && !text.contains("git commit"),
         "{text}"
     );
-    assert!(!told(&with(&["commit"])));
+    assert!(!named(&with(&["commit"])));
 }
 
 #[test]
-fn a_state_of_before_there_were_tasks_is_understood() {
+fn a_state_written_before_scm_tasks_existed_can_be_read() {
     let work = with(&["commit"]).start().exit(0).check("r");
     let mut old = serde_json::to_value(&work.state).unwrap();
     old.as_object_mut().unwrap().remove("keeping").unwrap();
@@ -374,20 +370,20 @@ fn a_state_of_before_there_were_tasks_is_understood() {
 }
 
 #[test]
-fn every_end_of_a_task_has_its_line() {
+fn committed_events_have_a_stable_format() {
     let lines = [
         (
             Event::Committed {
                 iteration: 3,
                 task: 0,
-                report: TaskReport {
-                    exit: Exit::code(0),
+                report: ScmTaskReport {
+                    exit: ProcessExit::from_code(0),
                     ms: 5,
                     commit: Some("1a".into()),
                     subject: Some("Fix it".into()),
                     files: Some(1),
                     paths: vec!["a".into()],
-                    ..TaskReport::default()
+                    ..ScmTaskReport::default()
                 },
             },
             r#"{"event":"committed","iteration":3,"task":0,"report":{"exit":{"code":0},"ms":5,"commit":"1a","subject":"Fix it","files":1,"paths":["a"]}}"#,
@@ -396,9 +392,9 @@ fn every_end_of_a_task_has_its_line() {
             Event::Committed {
                 iteration: 3,
                 task: 1,
-                report: TaskReport {
-                    skipped: Some(Skip::Unchanged),
-                    ..TaskReport::default()
+                report: ScmTaskReport {
+                    skipped: Some(SkipReason::Unchanged),
+                    ..ScmTaskReport::default()
                 },
             },
             r#"{"event":"committed","iteration":3,"task":1,"report":{"exit":{},"ms":0,"skipped":"unchanged"}}"#,
@@ -407,12 +403,12 @@ fn every_end_of_a_task_has_its_line() {
             Event::Committed {
                 iteration: 3,
                 task: 1,
-                report: TaskReport {
-                    exit: Exit::code(1),
+                report: ScmTaskReport {
+                    exit: ProcessExit::from_code(1),
                     timed_out: true,
                     ms: 7,
                     output: "no".into(),
-                    ..TaskReport::default()
+                    ..ScmTaskReport::default()
                 },
             },
             r#"{"event":"committed","iteration":3,"task":1,"report":{"exit":{"code":1},"timed_out":true,"ms":7,"output":"no"}}"#,
@@ -425,38 +421,44 @@ fn every_end_of_a_task_has_its_line() {
 }
 
 #[test]
-fn the_message_of_a_failed_commit_serves_the_one_that_mends_it() {
+fn the_message_of_a_failed_commit_is_used_for_the_one_that_fixes_it() {
     let work = with(&["commit"])
         .start()
         .say("<commit>Add it</commit>")
         .check("g")
-        .keep("l");
-    let silent = rested(work.clone()).start().exit(0).check("g");
-    assert_eq!(silent.state.commit_words(), Some("Add it"));
-    let again = rested(silent.keep("l")).start().exit(0).check("g");
+        .scm_tasks("f");
+    let without_proposal = rested(work.clone()).start().exit(0).check("g");
     assert_eq!(
-        again.state.commit_words(),
+        without_proposal.state.requested_commit_message(),
+        Some("Add it")
+    );
+    let again = rested(without_proposal.scm_tasks("f"))
+        .start()
+        .exit(0)
+        .check("g");
+    assert_eq!(
+        again.state.requested_commit_message(),
         Some("Add it"),
-        "however often it fails"
+        "even after several failures"
     );
     let own = rested(work)
         .start()
-        .say("<commit>Mend it</commit>")
+        .say("<commit>Fix it</commit>")
         .check("g");
-    assert_eq!(own.state.commit_words(), Some("Mend it"));
+    assert_eq!(own.state.requested_commit_message(), Some("Fix it"));
     let pushed = with(&["commit", "push"])
         .start()
         .say("<commit>Add it</commit>")
         .check("g")
-        .keep("kl");
+        .scm_tasks("sf");
     assert_eq!(
         rested(pushed)
             .start()
             .exit(0)
             .check("g")
             .state
-            .commit_words(),
+            .requested_commit_message(),
         None,
-        "that one was made"
+        "that commit was made"
     );
 }

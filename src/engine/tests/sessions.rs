@@ -1,80 +1,83 @@
-//! A loop inside a session: its agent is the client's, its turns are iterations, and the rules are the same.
+//! Loops inside a client session: the client runs the agent, and each turn is an iteration.
 
-use super::kit::Loop;
-use crate::engine::event::{Door, Event, Exit, Report, Wish};
-use crate::engine::session::Session;
+use super::kit::TestLoop;
+use crate::engine::event::{AgentReport, Event, ProcessExit, Request, RequestSource};
+use crate::engine::session::ClientSession;
 use crate::engine::{Effect, Limit, Outcome, Phase};
 
-fn opened(inside: bool) -> Event {
+fn opened(in_session: bool) -> Event {
     Event::Opened {
         pid: 2,
         version: "0".into(),
         cost_usd: None,
         tokens: None,
-        inside,
+        in_session,
     }
 }
 
-/// A loop in a session whose first turn is under way.
-fn inside(before: u32) -> Loop {
-    let session = Session {
+/// A loop in a session whose first turn has started.
+fn in_session(iterations_before: u32) -> TestLoop {
+    let session = ClientSession {
         client: "claude".into(),
         id: "s".into(),
-        before,
+        iterations_before,
     };
-    let inside = Loop::new().with(|plan| *plan = plan.clone().inside(session));
-    inside.feed(opened(true)).start()
+    let work = TestLoop::new().with(|plan| *plan = plan.clone().in_session(session));
+    work.feed(opened(true)).start()
 }
 
-fn turn(steps: Option<u32>) -> Report {
-    Report {
-        exit: Exit::code(0),
+fn turn(steps: Option<u32>) -> AgentReport {
+    AgentReport {
+        exit: ProcessExit::from_code(0),
         finished: true,
         steps,
-        ..Report::default()
+        ..AgentReport::default()
     }
 }
 
-fn promise() -> Report {
+fn promise() -> AgentReport {
     let mut report = turn(None);
-    report.said.promised = true;
+    report.signals.promised = true;
     report
 }
 
 #[test]
-fn a_session_s_agent_outlives_whoever_takes_the_loop_up() {
-    let work = inside(0).feed(opened(true));
-    assert!(work.state.is_lent());
+fn another_hook_does_not_interrupt_the_turn() {
+    let work = in_session(0).feed(opened(true));
+    assert!(work.state.awaiting_turn());
     assert_eq!(work.state.orders(), [Effect::Run { iteration: 1 }]);
     let work = work.end(turn(None));
     assert_eq!(
         work.state.orders(),
         [Effect::Run { iteration: 2 }],
-        "no rest, no timeout"
+        "without a rest and without a timeout"
     );
-    assert!(!work.state.is_lent(), "it has not got its prompt yet");
+    assert!(
+        !work.state.awaiting_turn(),
+        "the session does not have its prompt yet"
+    );
 }
 
 #[test]
-fn whoever_goes_on_outside_has_left_the_session() {
-    let work = inside(0).feed(opened(false));
-    assert!(!work.state.is_inside());
+fn opening_the_loop_outside_the_session_detaches_it() {
+    let work = in_session(0).feed(opened(false));
+    assert!(!work.state.is_in_session());
     assert_eq!(
         work.state.orders()[0],
         Effect::Run { iteration: 2 },
-        "what went on inside is interrupted"
+        "the turn is interrupted"
     );
     let work = work.feed(opened(true));
-    assert!(!work.state.is_inside(), "there is no way back");
+    assert!(!work.state.is_in_session(), "it cannot be attached again");
 }
 
 #[test]
-fn no_rest_and_no_limit_of_failures_holds_a_session_up() {
-    let mut work = inside(0);
+fn rests_and_the_failure_limit_do_not_apply_in_a_session() {
+    let mut work = in_session(0);
     for iteration in 2..=25 {
-        work = work.end(Report {
-            exit: Exit::code(1),
-            ..Report::default()
+        work = work.end(AgentReport {
+            exit: ProcessExit::from_code(1),
+            ..AgentReport::default()
         });
         assert_eq!(work.state.orders(), [Effect::Run { iteration }]);
         work = work.start();
@@ -91,16 +94,16 @@ fn no_rest_and_no_limit_of_failures_holds_a_session_up() {
 }
 
 #[test]
-fn only_a_promise_that_was_asked_for_ends_it() {
-    assert!(inside(0).end(promise()).state.outcome().is_some());
-    let session = Session {
+fn a_claim_in_a_session_does_not_override_a_red_check() {
+    assert!(in_session(0).end(promise()).state.outcome().is_some());
+    let session = ClientSession {
         client: "claude".into(),
         id: "s".into(),
-        before: 0,
+        iterations_before: 0,
     };
-    let work = Loop::new()
+    let work = TestLoop::new()
         .checks(1)
-        .with(|plan| *plan = plan.clone().inside(session));
+        .with(|plan| *plan = plan.clone().in_session(session));
     let work = work.feed(opened(true)).start().end(promise());
     assert_eq!(
         work.state.orders(),
@@ -108,17 +111,17 @@ fn only_a_promise_that_was_asked_for_ends_it() {
             iteration: 1,
             check: 0
         }],
-        "a word is not enough"
+        "a claim is not enough"
     );
     let work = work.check("r").start().end(turn(None)).check("g");
     assert_eq!(work.state.outcome(), Some(&Outcome::Done { checked: true }));
 }
 
 #[test]
-fn a_stop_ends_it_at_once_and_whoever_is_told_lets_the_agent_go() {
-    let work = inside(0).feed(Event::Asked {
-        wish: Wish::StopNow,
-        by: Door::Session,
+fn a_stop_ends_the_turn_at_once() {
+    let work = in_session(0).feed(Event::Asked {
+        request: Request::StopNow,
+        by: RequestSource::Session,
         inbox: None,
     });
     assert_eq!(
@@ -128,7 +131,7 @@ fn a_stop_ends_it_at_once_and_whoever_is_told_lets_the_agent_go() {
             hard: false
         }]
     );
-    let work = work.end(Report::default());
+    let work = work.end(AgentReport::default());
     assert_eq!(
         work.state.outcome(),
         Some(&Outcome::Stopped {
@@ -138,27 +141,31 @@ fn a_stop_ends_it_at_once_and_whoever_is_told_lets_the_agent_go() {
 }
 
 #[test]
-fn a_turn_that_broke_off_is_remembered_until_it_goes_on() {
-    let stumbled = |iteration| Event::Stumbled {
+fn a_failed_turn_is_recorded_until_another_turn_ends() {
+    let turn_failed = |iteration| Event::TurnFailed {
         iteration,
-        words: "overloaded".into(),
+        message: "overloaded".into(),
     };
-    let work = inside(0).feed(stumbled(7));
-    assert_eq!(work.state.stumble(), None, "not of this iteration");
-    let work = work.feed(stumbled(1));
-    assert_eq!(work.state.stumble(), Some("overloaded"));
-    assert!(work.state.is_lent());
-    assert_eq!(work.end(turn(None)).state.stumble(), None);
+    let work = in_session(0).feed(turn_failed(7));
+    assert_eq!(work.state.turn_failure(), None, "another iteration");
+    let work = work.feed(turn_failed(1));
+    assert_eq!(work.state.turn_failure(), Some("overloaded"));
+    assert!(work.state.awaiting_turn());
+    assert_eq!(work.end(turn(None)).state.turn_failure(), None);
     assert!(matches!(
-        inside(0).feed(stumbled(1)).feed(opened(false)).state.phase,
+        in_session(0)
+            .feed(turn_failed(1))
+            .feed(opened(false))
+            .state
+            .phase,
         Phase::Running { .. }
     ));
 }
 
 #[test]
-fn a_client_s_patience_counts_blocks_without_a_tool() {
+fn blocks_without_tool_use_are_limited() {
     let ends = |steps: &[Option<u32>]| {
-        let mut work = inside(0);
+        let mut work = in_session(0);
         work.state.plan.limits.blocks = Some(2);
         for (at, steps) in steps.iter().enumerate() {
             work = work.end(turn(*steps));
@@ -179,7 +186,7 @@ fn a_client_s_patience_counts_blocks_without_a_tool() {
     assert_eq!(
         ends(&[idle, idle, idle]),
         Some(3),
-        "the first turn began without a block"
+        "the first turn was not started by a block"
     );
     assert_eq!(ends(&[busy, idle, idle]), Some(3));
     assert_eq!(ends(&[idle, idle, busy, idle, idle]), Some(5));
@@ -187,12 +194,12 @@ fn a_client_s_patience_counts_blocks_without_a_tool() {
 }
 
 #[test]
-fn a_loop_that_was_taken_over_counts_on() {
-    let work = inside(3);
+fn a_loop_taken_over_continues_the_iteration_count() {
+    let work = in_session(3);
     assert_eq!(
         (work.state.turn_number(), work.state.turn_limit()),
         (4, Some(25))
     );
     assert_eq!(work.state.plan.limits.iterations, Some(22));
-    assert_eq!(work.state.turn_words(), "4/25");
+    assert_eq!(work.state.turn_label(), "4/25");
 }

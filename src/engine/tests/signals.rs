@@ -1,13 +1,13 @@
-//! What counts as a promise, as blocked, and as the echo of a prompt.
+//! Which text counts as a signal.
 
-use crate::engine::event::Said;
-use crate::engine::signals::{Echo, TAIL, defang, fold, read, read_end};
+use crate::engine::event::TextSignals;
+use crate::engine::signals::{EchoFilter, TAIL_BYTES, defang, fold_whitespace, read, read_tail};
 
 fn promises() -> Vec<String> {
     vec!["COMPLETE".into(), "All tests pass".into()]
 }
 
-fn said(text: &str) -> Said {
+fn read_text(text: &str) -> TextSignals {
     read(text, &promises())
 }
 
@@ -48,10 +48,10 @@ fn a_promise_counts_alone_on_its_lines() {
         "<promise>COMPLETE</promise>\n```\ncode",
     ] {
         assert_eq!(
-            said(text),
-            Said {
+            read_text(text),
+            TextSignals {
                 promised: true,
-                ..Said::default()
+                ..TextSignals::default()
             },
             "{text:?}"
         );
@@ -74,10 +74,10 @@ fn a_promise_in_a_sentence_may_be_a_denial() {
         "say (<response>COMPLETE</response>)",
     ] {
         assert_eq!(
-            said(text),
-            Said {
+            read_text(text),
+            TextSignals {
                 promise_in_sentence: true,
-                ..Said::default()
+                ..TextSignals::default()
             },
             "{text:?}"
         );
@@ -85,7 +85,7 @@ fn a_promise_in_a_sentence_may_be_a_denial() {
 }
 
 #[test]
-fn what_is_quoted_or_code_or_something_else_is_no_promise() {
+fn quotations_code_and_other_text_are_not_promises() {
     for text in [
         "",
         "COMPLETE",
@@ -117,16 +117,19 @@ fn what_is_quoted_or_code_or_something_else_is_no_promise() {
         "<promise>\n```\nCOMPLETE\n```\n</promise>",
         "<promise>COMPLETE\n> </promise>",
     ] {
-        assert_eq!(said(text), Said::default(), "{text:?}");
+        assert_eq!(read_text(text), TextSignals::default(), "{text:?}");
     }
 }
 
 #[test]
-fn only_the_promises_asked_for_count() {
-    assert_eq!(read("<promise>COMPLETE</promise>", &[]), Said::default());
+fn only_promises_that_were_asked_for_count() {
+    assert_eq!(
+        read("<promise>COMPLETE</promise>", &[]),
+        TextSignals::default()
+    );
     assert_eq!(
         read("<promise></promise>", &[String::new()]),
-        Said::default(),
+        TextSignals::default(),
         "an empty promise never matches"
     );
     assert!(read("<promise>ÉTÉ  fini</promise>", &["été\nFINI".into()]).promised);
@@ -134,7 +137,7 @@ fn only_the_promises_asked_for_count() {
 }
 
 #[test]
-fn blocked_is_read_as_a_promise_is() {
+fn blocked_follows_the_rules_of_promises() {
     for (text, why) in [
         ("<blocked>no key</blocked>", Some("no key")),
         (
@@ -165,13 +168,13 @@ fn blocked_is_read_as_a_promise_is() {
         ("> <blocked>no key</blocked>", None),
         ("```\n<blocked>no key</blocked>\n```", None),
     ] {
-        assert_eq!(said(text).blocked.as_deref(), why, "{text:?}");
+        assert_eq!(read_text(text).blocked.as_deref(), why, "{text:?}");
     }
 }
 
 #[test]
-fn both_claims_are_read_from_one_text() {
-    let both = said("<promise>COMPLETE</promise>\n<blocked>no key</blocked>");
+fn one_text_can_contain_several_signals() {
+    let both = read_text("<promise>COMPLETE</promise>\n<blocked>no key</blocked>");
     assert_eq!(
         (both.promised, both.blocked.as_deref()),
         (true, Some("no key"))
@@ -180,39 +183,39 @@ fn both_claims_are_read_from_one_text() {
 
 #[test]
 fn the_last_64_kib_of_plain_text_are_read() {
-    assert_eq!(TAIL, 65_536);
+    assert_eq!(TAIL_BYTES, 65_536);
 }
 
 #[test]
-fn white_space_folds() {
-    assert_eq!(fold("  a\n\t b  "), "a b");
+fn white_space_is_folded() {
+    assert_eq!(fold_whitespace("  a\n\t b  "), "a b");
 }
 
 #[test]
-fn a_defanged_text_holds_no_signal() {
+fn defanged_text_contains_no_signal() {
     let text = "<promise>COMPLETE</promise>\n<Response>x</RESPONSE>\n<blocked>y</blocked> <b>";
     let safe = defang(text);
     assert_eq!(
         safe,
         "‹promise›COMPLETE‹/promise›\n‹Response›x‹/RESPONSE›\n‹blocked›y‹/blocked› <b>"
     );
-    assert_eq!(said(&safe), Said::default());
+    assert_eq!(read_text(&safe), TextSignals::default());
 }
 
 const PROMPT: &str = "Write the parser.\n\nPrint this line at the end:\n\nDONE\n\nGood luck.\n";
 
-/// The lines of the output that are known to be the agent's own matches of `DONE`.
+/// How many matches of `DONE` in the output are the agent's own.
 fn own_matches(prompt: &str, output: &str) -> usize {
-    let mut echo = Echo::of(prompt);
+    let mut echo = EchoFilter::new(prompt);
     let seen = output
         .lines()
-        .filter(|line| echo.own(line, line.contains("DONE")))
+        .filter(|line| echo.is_own_match(line, line.contains("DONE")))
         .count();
     seen + usize::from(echo.finish())
 }
 
 #[test]
-fn a_match_is_known_to_be_the_agents_own_or_an_echo() {
+fn a_match_is_the_agents_own_unless_it_is_part_of_an_echo() {
     for (output, matches) in [
         ("DONE", 1),
         ("hello\nDONE\nbye", 1),
@@ -251,7 +254,7 @@ fn the_whole_of_a_one_line_prompt_is_an_echo() {
     assert_eq!(own_matches("Print DONE.", "> Print DONE.\nbye"), 0);
     assert_eq!(own_matches("Print DONE.", "DONE"), 1);
     assert_eq!(
-        Echo::of("Print DONE.\n").cut("Print DONE.\nDONE\n"),
+        EchoFilter::new("Print DONE.\n").strip("Print DONE.\nDONE\n"),
         "DONE\n"
     );
     assert_eq!(own_matches("", "DONE"), 1);
@@ -259,24 +262,27 @@ fn the_whole_of_a_one_line_prompt_is_an_echo() {
 
 #[test]
 fn a_blank_line_may_match_too() {
-    let mut echo = Echo::of(PROMPT);
-    assert!(echo.own("", true));
-    assert!(!echo.own("", false));
+    let mut echo = EchoFilter::new(PROMPT);
+    assert!(echo.is_own_match("", true));
+    assert!(!echo.is_own_match("", false));
 }
 
 #[test]
 fn a_match_is_reported_once() {
-    let mut echo = Echo::of(PROMPT);
-    assert!(!echo.own("DONE", true), "it may become an echo");
-    assert!(!echo.own("", false));
-    assert!(echo.own("bye", false), "now it cannot");
-    assert!(!echo.own("bye", false));
+    let mut echo = EchoFilter::new(PROMPT);
+    assert!(
+        !echo.is_own_match("DONE", true),
+        "it may still be part of an echo"
+    );
+    assert!(!echo.is_own_match("", false));
+    assert!(echo.is_own_match("bye", false), "it is not");
+    assert!(!echo.is_own_match("bye", false));
     assert!(!echo.finish());
 }
 
 #[test]
-fn an_echo_is_cut_and_the_agents_words_stay() {
-    let echo = Echo::of(PROMPT);
+fn an_echo_is_removed_and_the_agents_text_stays() {
+    let echo = EchoFilter::new(PROMPT);
     for (text, kept) in [
         (PROMPT, ""),
         ("I work.\n", "I work.\n"),
@@ -298,27 +304,30 @@ fn an_echo_is_cut_and_the_agents_words_stay() {
         ("\n\n", "\n\n"),
         ("", ""),
     ] {
-        assert_eq!(echo.cut(text), kept, "{text:?}");
+        assert_eq!(echo.strip(text), kept, "{text:?}");
     }
 }
 
 #[test]
-fn lines_that_a_prompt_holds_twice_are_found_at_both_places() {
-    let echo = Echo::of("a\nb\na\nc\na\n");
-    assert_eq!(echo.cut("a\nc\nx\n"), "x\n");
-    assert_eq!(echo.cut("a\nb\na\nc\nx\n"), "x\n");
-    assert_eq!(echo.cut("b\nc\nc\n"), "b\nc\nc\n");
+fn lines_that_occur_twice_in_a_prompt_are_found_in_both_places() {
+    let echo = EchoFilter::new("a\nb\na\nc\na\n");
+    assert_eq!(echo.strip("a\nc\nx\n"), "x\n");
+    assert_eq!(echo.strip("a\nb\na\nc\nx\n"), "x\n");
+    assert_eq!(echo.strip("b\nc\nc\n"), "b\nc\nc\n");
     assert_eq!(
-        echo.cut("a\nb\na\nc\na\na\n"),
+        echo.strip("a\nb\na\nc\na\na\n"),
         "a\n",
         "the last one is the agent's own"
     );
 }
 
 #[test]
-fn a_prompt_of_one_line_many_times_is_soon_looked_through() {
+fn a_prompt_that_repeats_one_line_is_handled_quickly() {
     let prompt = ".\n".repeat(500);
-    assert_eq!(Echo::of(&prompt).cut(&format!("{prompt}.\n")), ".\n");
+    assert_eq!(
+        EchoFilter::new(&prompt).strip(&format!("{prompt}.\n")),
+        ".\n"
+    );
     assert_eq!(own_matches(&prompt, &prompt), 0);
 }
 
@@ -354,7 +363,7 @@ fn any_text(random: &mut fastrand::Rng) -> String {
 }
 
 #[test]
-fn a_cut_beginning_does_not_turn_a_fence_inside_out() {
+fn a_cut_inside_a_code_fence_is_recognized() {
     let promises = ["COMPLETE".to_owned()];
     for (text, promised) in [
         (
@@ -372,36 +381,39 @@ fn a_cut_beginning_does_not_turn_a_fence_inside_out() {
         ("no fence\n<promise>COMPLETE</promise>\n", true),
         ("```\ncode\n```\n<promise>COMPLETE</promise>\n", true),
     ] {
-        assert_eq!(read_end(text, &promises).promised, promised, "{text}");
+        assert_eq!(read_tail(text, &promises).promised, promised, "{text}");
     }
 }
 
 #[test]
-fn a_long_reason_is_cut() {
+fn a_long_blocked_reason_is_cut() {
     let text = format!("<blocked>{}</blocked>", "x".repeat(5000));
     assert_eq!(read(&text, &[]).blocked.map(|why| why.len()), Some(2000));
 }
 
 #[test]
-fn no_text_is_too_strange_to_be_read() {
+fn any_text_can_be_read() {
     for seed in [1, 2, 3, 0x5eed] {
         let mut random = fastrand::Rng::with_seed(seed);
         for _ in 0..2000 {
             let (text, prompt) = (any_text(&mut random), any_text(&mut random));
-            let found = said(&text);
+            let found = read_text(&text);
             assert!(
                 !(found.promised && found.promise_in_sentence),
                 "seed {seed}: {text:?}"
             );
             assert_eq!(
-                said(&defang(&text)),
-                Said::default(),
+                read_text(&defang(&text)),
+                TextSignals::default(),
                 "seed {seed}: {text:?}"
             );
-            let mut echo = Echo::of(&prompt);
-            let kept = echo.cut(&text);
+            let mut echo = EchoFilter::new(&prompt);
+            let kept = echo.strip(&text);
             assert!(kept.len() <= text.len(), "seed {seed}: {text:?}");
-            let own = text.lines().filter(|line| echo.own(line, true)).count()
+            let own = text
+                .lines()
+                .filter(|line| echo.is_own_match(line, true))
+                .count()
                 + usize::from(echo.finish());
             assert!(
                 own <= text.lines().count(),
@@ -412,7 +424,7 @@ fn no_text_is_too_strange_to_be_read() {
 }
 
 #[test]
-fn what_follows_an_echo_is_left_as_it_was() {
+fn text_after_an_echo_is_unchanged() {
     for seed in [4, 5, 6, 0x5eed] {
         let mut random = fastrand::Rng::with_seed(seed);
         for _ in 0..1000 {
@@ -425,8 +437,8 @@ fn what_follows_an_echo_is_left_as_it_was() {
                 .unwrap();
             let own = format!("{line}\nI, not the prompt, said so{}\n", random.u8(..));
             assert_eq!(
-                Echo::of(&prompt)
-                    .cut(&format!("{prompt}{own}"))
+                EchoFilter::new(&prompt)
+                    .strip(&format!("{prompt}{own}"))
                     .trim_start(),
                 own,
                 "seed {seed}: {prompt:?}"
@@ -436,7 +448,7 @@ fn what_follows_an_echo_is_left_as_it_was() {
 }
 
 #[test]
-fn a_commit_message_is_read_as_a_promise_is_and_keeps_its_lines() {
+fn a_commit_message_follows_the_rules_of_promises_and_keeps_its_lines() {
     for (text, message) in [
         ("<commit>Fix it</commit>", Some("Fix it")),
         (
@@ -464,14 +476,14 @@ fn a_commit_message_is_read_as_a_promise_is_and_keeps_its_lines() {
         ("<commit>…</commit>", None),
         ("<commit>Fix it", None),
     ] {
-        assert_eq!(said(text).commit.as_deref(), message, "{text:?}");
+        assert_eq!(read_text(text).commit.as_deref(), message, "{text:?}");
     }
-    let long = said(&format!("<commit>{}</commit>", "é".repeat(20_000)))
+    let long = read_text(&format!("<commit>{}</commit>", "é".repeat(20_000)))
         .commit
         .unwrap();
     assert_eq!(long.chars().count(), 16_000);
     assert!(
-        said("Good. <promise>COMPLETE</promise>\n<commit>Fix it</commit>").promise_in_sentence,
-        "not the last"
+        read_text("Good. <promise>COMPLETE</promise>\n<commit>Fix it</commit>").promise_in_sentence,
+        "it is not the last thing in the message"
     );
 }

@@ -1,15 +1,15 @@
-//! When a loop's own worktree is committed, and what a refusal does to a loop.
+//! When a loop's worktree is committed, and what happens if that fails.
 
-use super::kit::Loop;
-use crate::engine::event::{Door, Wish};
+use super::kit::TestLoop;
+use crate::engine::event::{Request, RequestSource};
 use crate::engine::excerpt::Excerpt;
-use crate::engine::prompt::{Materials, render};
+use crate::engine::prompt::{PromptInputs, render};
 use crate::engine::state::State;
 use crate::engine::{Effect, Outcome, Status};
 
-/// A loop in a worktree, with one check that was red at the start, and these tasks.
-fn with(tasks: &[&str]) -> Loop {
-    Loop::new()
+/// A loop in a worktree, with these tasks and one check, red at the start.
+fn with(tasks: &[&str]) -> TestLoop {
+    TestLoop::new()
         .checks(1)
         .tasks(tasks)
         .worktree()
@@ -17,179 +17,193 @@ fn with(tasks: &[&str]) -> Loop {
         .check("r")
 }
 
-fn save(iteration: u32, task: usize) -> [Effect; 1] {
-    [Effect::Commit { iteration, task }]
+fn commits(iteration: u32, task: usize) -> [Effect; 1] {
+    [Effect::ScmTask { iteration, task }]
 }
 
 #[test]
 fn every_iteration_is_committed_red_or_green_with_checks_or_without() {
     let work = with(&[]).start().exit(1).check("r");
-    assert_eq!(work.orders(), save(1, 0), "red, and a bad exit");
-    let work = work.keep("k").after(1000);
+    assert_eq!(work.orders(), commits(1, 0), "red, with a bad exit");
+    let work = work.scm_tasks("s").after(1000);
     assert_eq!(work.runs(), Some(2));
     let work = work.start().exit(0).check("g");
-    assert_eq!(work.orders(), save(2, 0), "before it is done");
-    let work = work.keep("k");
-    assert!(work.is_done() && !work.state.is_unsaved());
-    assert_eq!(work.state.recent[1].saved, work.state.keeping.saved);
-    let work = Loop::new().worktree().open().start().exit(0);
-    assert_eq!(work.orders(), save(1, 0), "without checks");
-    assert_eq!(work.keep("e").runs(), Some(2));
+    assert_eq!(work.orders(), commits(2, 0), "before it is done");
+    let work = work.scm_tasks("s");
+    assert!(work.is_done() && !work.state.has_uncommitted_work());
     assert_eq!(
-        Loop::new().checks(1).worktree().open().check("g").runs(),
+        work.state.recent[1].worktree_commit,
+        work.state.scm.worktree_commit
+    );
+    let work = TestLoop::new().worktree().open().start().exit(0);
+    assert_eq!(work.orders(), commits(1, 0), "without checks");
+    assert_eq!(work.scm_tasks("e").runs(), Some(2));
+    assert_eq!(
+        TestLoop::new()
+            .checks(1)
+            .worktree()
+            .open()
+            .check("g")
+            .runs(),
         Some(1),
         "preflight changes nothing"
     );
 }
 
 #[test]
-fn a_refusal_is_no_failure_and_is_tried_again_after_the_next_iteration() {
+fn a_failed_commit_is_not_a_failure_and_is_repeated_after_the_next_iteration() {
     let work = with(&[])
         .start()
         .say("<commit>Add it</commit>")
         .check("r")
-        .keep("l");
+        .scm_tasks("f");
     assert_eq!(
-        (work.runs(), work.state.keeping.failures),
+        (work.runs(), work.state.scm.failures),
         (Some(2), 0),
         "without a rest"
     );
-    assert!(work.state.is_unsaved());
+    assert!(work.state.has_uncommitted_work());
     let work = work.start().exit(0).check("g");
-    assert_eq!(work.state.commit_words(), Some("Add it"));
-    let lost = work.clone().keep("l");
+    assert_eq!(work.state.requested_commit_message(), Some("Add it"));
+    let failed = work.clone().scm_tasks("f");
     assert!(
-        lost.is_done() && lost.state.is_unsaved(),
-        "the work is proven, and said not to be committed"
+        failed.is_done() && failed.state.has_uncommitted_work(),
+        "done, but not committed"
     );
-    assert!(!work.keep("k").state.is_unsaved());
+    assert!(!work.scm_tasks("s").state.has_uncommitted_work());
 }
 
 #[test]
-fn the_next_agent_is_told_of_a_refusal() {
+fn the_next_prompt_names_a_failed_commit() {
     let output = (Excerpt::tail("lint: no", 99, 0), "/log".into());
-    let materials = Materials {
-        task_output: Some(output),
-        ..Materials::default()
+    let inputs = PromptInputs {
+        scm_output: Some(output),
+        ..PromptInputs::default()
     };
     let work = with(&[]).start().exit(0).check("r");
     assert!(
-        render(&work.state, &materials).contains("what you leave uncommitted is committed for you")
+        render(&work.state, &inputs).contains("what you leave uncommitted is committed for you")
     );
-    let work = work.keep("l");
-    let text = render(&work.state, &materials);
+    let work = work.scm_tasks("f");
+    let text = render(&work.state, &inputs);
     assert!(
         text.contains("`git commit` failed (exit 1)") && text.contains("lint: no"),
         "{text}"
     );
-    let text = render(&work.start().exit(0).check("r").keep("k").state, &materials);
+    let text = render(
+        &work.start().exit(0).check("r").scm_tasks("s").state,
+        &inputs,
+    );
     assert!(!text.contains("`git commit` failed"), "{text}");
 }
 
 #[test]
-fn tasks_for_green_work_leave_nothing_to_commit() {
+fn a_commit_task_makes_the_worktree_commit_unnecessary() {
     let green = |tasks: &[&str]| with(tasks).start().exit(0).check("g");
-    let work = green(&["commit", "push"]).keep("kk");
-    assert!(work.is_done() && !work.state.is_unsaved());
-    let work = green(&["commit"]).keep("l");
+    let work = green(&["commit", "push"]).scm_tasks("ss");
+    assert!(work.is_done() && !work.state.has_uncommitted_work());
+    let work = green(&["commit"]).scm_tasks("f");
     assert!(
-        work.state.is_unsaved() && !work.is_done(),
-        "what was asked for is not done"
+        work.state.has_uncommitted_work() && !work.is_done(),
+        "the requested commit failed"
     );
     assert_eq!(
         work.after(9000).runs(),
         Some(2),
-        "the same commit is not tried twice"
+        "the commit is not tried twice"
     );
     let work = with(&["commit"]).start().exit(0).check("r");
-    assert_eq!(work.orders(), save(1, 1), "red work has no task but this");
-    assert_eq!(work.keep("k").runs(), Some(2));
-    let work = green(&["fetch", "commit"]).keep("l");
-    assert_eq!(work.orders(), save(1, 2), "the commit was skipped");
+    assert_eq!(
+        work.orders(),
+        commits(1, 1),
+        "red work has only the worktree commit"
+    );
+    assert_eq!(work.scm_tasks("s").runs(), Some(2));
+    let work = green(&["fetch", "commit"]).scm_tasks("f");
+    assert_eq!(work.orders(), commits(1, 2), "the commit was skipped");
 }
 
 #[test]
 fn a_push_comes_after_the_commit() {
     let work = with(&["push"]).start().exit(0).check("g");
-    assert_eq!(work.orders(), save(1, 1));
-    let work = work.keep("k");
+    assert_eq!(work.orders(), commits(1, 1));
+    let work = work.scm_tasks("s");
     assert_eq!(
         work.orders(),
-        [Effect::Commit {
+        [Effect::ScmTask {
             iteration: 1,
             task: 0
         }]
     );
-    assert!(work.keep("k").is_done());
+    assert!(work.scm_tasks("s").is_done());
 }
 
 #[test]
-fn who_does_not_wait_for_the_agent_has_its_work_committed_first() {
-    for wish in [Wish::StopNow, Wish::PauseNow] {
-        let work = with(&[]).start().ask(wish, Door::Inbox).exit(143);
-        assert_eq!(work.orders(), save(1, 0));
-        let work = work.keep("k");
-        assert!(!work.state.is_unsaved());
+fn an_immediate_request_commits_the_work_first() {
+    for request in [Request::StopNow, Request::PauseNow] {
+        let work = with(&[])
+            .start()
+            .ask(request, RequestSource::Inbox)
+            .exit(143);
+        assert_eq!(work.orders(), commits(1, 0));
+        let work = work.scm_tasks("s");
+        assert!(!work.state.has_uncommitted_work());
         assert_eq!(
             work.state.status(false),
-            if wish == Wish::StopNow {
+            if request == Request::StopNow {
                 Status::Stopped
             } else {
                 Status::Paused
             }
         );
-        let work = with(&[]).start().exit(0).ask(wish, Door::Inbox);
-        assert_eq!(work.orders(), save(1, 0), "in the middle of its checks");
-        let pressed = work.ask(wish, Door::Inbox);
+        let work = with(&[]).start().exit(0).ask(request, RequestSource::Inbox);
+        assert_eq!(work.orders(), commits(1, 0), "while its checks run");
+        let pressed = work.ask(request, RequestSource::Inbox);
         assert!(
-            !pressed.is_committing() && pressed.state.is_unsaved(),
-            "once more, and nothing is waited for"
+            !pressed.is_committing() && pressed.state.has_uncommitted_work(),
+            "a second request does not wait for the commit"
         );
         let work = with(&["push"])
             .start()
             .exit(0)
             .check("g")
-            .ask(wish, Door::Inbox);
-        assert_eq!(
-            work.orders(),
-            save(1, 1),
-            "what is being committed is waited for"
-        );
-        assert!(!work.keep("k").is_committing(), "and nothing is pushed");
+            .ask(request, RequestSource::Inbox);
+        assert_eq!(work.orders(), commits(1, 1), "the commit is waited for");
+        assert!(!work.scm_tasks("s").is_committing(), "nothing is pushed");
         assert_eq!(
             pressed.resume().check("r").orders(),
-            save(1, 0),
-            "it is made good"
+            commits(1, 0),
+            "a resume makes up for it"
         );
     }
 }
 
 #[test]
-fn a_crash_leaves_the_commit_due_and_a_stop_then_makes_it() {
+fn the_commit_is_still_due_after_a_crash() {
     let work = with(&[]).start().open();
     assert!(work.is_checking());
-    assert_eq!(work.check("r").orders(), save(1, 0));
+    assert_eq!(work.check("r").orders(), commits(1, 0));
     let work = with(&[])
         .start()
         .exit(0)
-        .ask(Wish::StopNow, Door::Inbox)
+        .ask(Request::StopNow, RequestSource::Inbox)
         .open();
     assert_eq!(
         work.orders(),
-        save(1, 0),
-        "no check is run for one who stops"
+        commits(1, 0),
+        "an immediate stop skips the checks"
     );
     let work = with(&[]).start().exit(0).check("g").open();
-    assert!(work.is_checking(), "what was under way is judged anew");
-    assert!(work.check("g").keep("k").is_done());
+    assert!(work.is_checking(), "the checks run again");
+    assert!(work.check("g").scm_tasks("s").is_done());
 }
 
 #[test]
-fn a_fault_is_fatal_and_a_resume_tries_a_refused_commit_first() {
+fn a_resume_repeats_a_failed_commit_first() {
     let work = with(&[]).start().exit(0).check("r").fault();
-    assert!(matches!(work.outcome(), Outcome::Fatal { .. }) && work.state.is_unsaved());
-    assert_eq!(work.resume().check("r").orders(), save(1, 0));
-    let limited = Loop::new()
+    assert!(matches!(work.outcome(), Outcome::Fatal { .. }) && work.state.has_uncommitted_work());
+    assert_eq!(work.resume().check("r").orders(), commits(1, 0));
+    let limited = TestLoop::new()
         .checks(1)
         .worktree()
         .at_most(1)
@@ -198,17 +212,14 @@ fn a_fault_is_fatal_and_a_resume_tries_a_refused_commit_first() {
         .start()
         .exit(0)
         .check("r");
-    let work = limited.keep("l").resume();
-    assert!(
-        work.is_checking(),
-        "a person may have mended what was complained of"
-    );
-    assert_eq!(work.check("r").orders(), save(1, 0));
+    let work = limited.scm_tasks("f").resume();
+    assert!(work.is_checking(), "a person may have fixed the cause");
+    assert_eq!(work.check("r").orders(), commits(1, 0));
 }
 
 #[test]
-fn a_state_of_before_there_were_worktrees_is_understood() {
-    let work = Loop::new()
+fn a_state_written_before_worktrees_existed_can_be_read() {
+    let work = TestLoop::new()
         .checks(1)
         .open()
         .check("r")

@@ -1,15 +1,15 @@
-//! What loops and people tell one another: lines at the end of a file that many write at once.
+//! The message bus: files to which loops and people append messages for each other.
 //!
-//! Each loop has a bus, and so has each project. Nobody rewrites a line. A file that has grown long is put aside,
-//! and the one that was put aside before it goes.
+//! Each loop and each project has a bus. Several processes may write to one at a time; lines are never
+//! rewritten. A file that has grown too long is rotated: it replaces the one that was rotated before.
 
 mod read;
 
-use super::dir::{keep_from_git, make_dir, sync_dir};
-use super::error::Doing;
-use super::lock::is_at;
+use super::dir::{create_dir, sync_dir, write_gitignore};
+use super::error::IoContext;
+use super::lock::is_file_at;
 use super::{LoopDir, Result, rfc3339};
-pub use read::Heard;
+pub(crate) use read::BusBatch;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -18,62 +18,61 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const VERSION: u64 = 1;
-/// A file of this size is put aside.
-const LONG: u64 = 8 << 20;
-/// A message is looked for in so many bytes before it is written a second time.
-const RECENT: u64 = 256 << 10;
-/// The longest text of a message, in characters.
-pub const TEXT_MAX: usize = 16_000;
-/// The longest type of a message, in characters.
+/// A file larger than this is rotated.
+const ROTATE_AT: u64 = 8 << 20;
+/// A message is not posted if its ID occurs in this many bytes at the end of the file.
+const DUPLICATE_WINDOW: u64 = 256 << 10;
+/// The maximum length of a message's text, in characters.
+pub(crate) const TEXT_MAX: usize = 16_000;
+/// The maximum length of a message's type, in characters.
 const KIND_MAX: usize = 40;
 
-/// A bus.
+/// The bus of a loop or a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bus {
+pub(crate) struct Bus {
     path: PathBuf,
-    whose: Whose,
+    owner: BusOwner,
 }
 
-/// What the first line of a bus says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Whose {
+enum BusOwner {
     Loop(String),
     Project(PathBuf),
 }
 
+/// The first line of a bus file.
 #[derive(Serialize)]
-struct FirstLine<'a> {
+struct BusHeader<'a> {
     ralph: &'static str,
     version: u64,
-    of: &'a Whose,
+    #[serde(rename = "of")]
+    owner: &'a BusOwner,
 }
 
-/// A message.
+/// A message on a bus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Post {
-    /// What tells it from every other.
-    pub id: String,
+pub(crate) struct BusMessage {
+    /// Identifies the message: it is posted once, even if a crash makes a loop repeat it.
+    pub(crate) id: String,
     /// When it was posted, RFC 3339 in UTC.
-    pub time: String,
-    /// What kind of message it is.
+    pub(crate) time: String,
     #[serde(rename = "type")]
-    pub kind: String,
-    /// The loop that it comes from; none if it comes from a person.
+    pub(crate) kind: String,
+    /// The name of the loop that sent it; `None` for a person.
     #[serde(rename = "loop")]
-    pub from: Option<String>,
-    /// The iteration of that loop.
-    pub iteration: Option<u32>,
-    /// The words.
-    pub text: String,
+    pub(crate) from: Option<String>,
+    /// That loop's iteration.
+    pub(crate) iteration: Option<u32>,
+    pub(crate) text: String,
 }
 
-impl Post {
-    /// A message of now. A text that is too long is cut.
-    pub fn new(id: String, kind: &str, from: Option<(&str, u32)>, text: &str) -> Self {
-        let mut words: String = text.chars().take(TEXT_MAX).collect();
-        if words.len() < text.len() {
-            words.push('…');
+impl BusMessage {
+    /// Creates a message with the current time. Text beyond [`TEXT_MAX`] is cut off.
+    pub(crate) fn new(id: String, kind: &str, from: Option<(&str, u32)>, text: &str) -> Self {
+        let mut shortened: String = text.chars().take(TEXT_MAX).collect();
+        if shortened.len() < text.len() {
+            shortened.push('…');
         }
         Self {
             id,
@@ -81,12 +80,12 @@ impl Post {
             kind: kind.to_owned(),
             from: from.map(|(name, _)| name.to_owned()),
             iteration: from.map(|(_, iteration)| iteration),
-            text: words,
+            text: shortened,
         }
     }
 
-    /// Who says it: a loop in an iteration, or a person.
-    pub fn sender(&self) -> String {
+    /// Names the sender: a loop and its iteration, or a person.
+    pub(crate) fn sender(&self) -> String {
         match (&self.from, self.iteration) {
             (Some(name), Some(iteration)) => format!("{name}#{iteration}"),
             (Some(name), None) => name.clone(),
@@ -95,59 +94,59 @@ impl Post {
     }
 }
 
-/// The types by which a loop itself says how it left: from an agent they would be a lie.
-pub const LEAVING: [&str; 6] = ["done", "failed", "blocked", "waiting", "stopped", "paused"];
+/// The types of the messages that a loop itself posts when its runner exits. Agents may not use them.
+pub(crate) const RESERVED_KINDS: [&str; 6] =
+    ["done", "failed", "blocked", "waiting", "stopped", "paused"];
 
-/// The type that a word names: small letters, digits, `_` and `-`.
-pub fn kind(word: &str) -> Option<String> {
-    let word = word.trim().to_ascii_lowercase();
+/// Parses a message type: letters, which become lower case, digits, `_` and `-`.
+pub(crate) fn parse_kind(text: &str) -> Option<String> {
+    let kind = text.trim().to_ascii_lowercase();
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    (!word.is_empty() && word.len() <= KIND_MAX && word.chars().all(plain)).then_some(word)
+    (!kind.is_empty() && kind.len() <= KIND_MAX && kind.chars().all(plain)).then_some(kind)
 }
 
-/// A short name for something long: the same for the same words, today and by any later ralph (FNV-1a).
-pub fn digest(words: &str) -> String {
+/// Hashes a text (FNV-1a) to 16 hex digits. The result names directories and messages, so it must stay
+/// the same in later versions.
+pub(crate) fn stable_hash(text: &str) -> String {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", words.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+    format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
 }
 
 impl Bus {
-    /// The bus of a loop.
-    pub fn of_loop(dir: &LoopDir) -> Self {
+    pub(crate) fn for_loop(dir: &LoopDir) -> Self {
         Self {
             path: dir.path().join("bus.jsonl"),
-            whose: Whose::Loop(dir.name().to_owned()),
+            owner: BusOwner::Loop(dir.name().to_owned()),
         }
     }
 
-    pub(super) fn of_project(projects: &Path, project: &Path) -> Self {
+    pub(super) fn for_project(projects: &Path, project: &Path) -> Self {
         let path = projects
-            .join(digest(&project.to_string_lossy()))
+            .join(stable_hash(&project.to_string_lossy()))
             .join("bus.jsonl");
         Self {
             path,
-            whose: Whose::Project(project.to_owned()),
+            owner: BusOwner::Project(project.to_owned()),
         }
     }
 
-    /// Its file.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Posts these messages, but for those that are there already. They are durable afterwards. Others may be
-    /// posting, too: so long they are waited for.
-    pub fn post(&self, posts: &[Post], patience: Duration) -> Result<()> {
-        // A loop's directory is not made anew: it may have been taken away.
-        if let (Whose::Project(_), Some(dir)) = (&self.whose, self.path.parent()) {
-            make_dir(dir).doing("create", dir)?;
-            dir.parent().map(keep_from_git);
+    /// Posts the messages, except those that the bus already has, and makes them durable. Waits up to
+    /// `timeout` for other processes that are posting.
+    pub(crate) fn post(&self, messages: &[BusMessage], timeout: Duration) -> Result<()> {
+        // A loop's directory is not created: if it is missing, the loop was removed.
+        if let (BusOwner::Project(_), Some(dir)) = (&self.owner, self.path.parent()) {
+            create_dir(dir).context("create", dir)?;
+            dir.parent().map(write_gitignore);
         }
-        self.write(posts, Instant::now() + patience)
-            .doing("write", &self.path)
+        self.write(messages, Instant::now() + timeout)
+            .context("write", &self.path)
     }
 
-    fn write(&self, posts: &[Post], deadline: Instant) -> io::Result<()> {
+    fn write(&self, messages: &[BusMessage], deadline: Instant) -> io::Result<()> {
         loop {
             let mut options = OpenOptions::new();
             let mut file = options
@@ -158,21 +157,21 @@ impl Bus {
                 .open(&self.path)?;
             lock(&file, deadline)?;
             let length = file.metadata()?.len();
-            if !is_at(&file, &self.path)? {
-                // Another has put it aside between opening and locking.
+            if !is_file_at(&file, &self.path)? {
+                // Another process rotated the file between opening and locking.
                 continue;
             }
-            if length > LONG {
-                fs::rename(&self.path, self.aside())?;
+            if length > ROTATE_AT {
+                fs::rename(&self.path, self.rotated_path())?;
                 continue;
             }
-            let text = self.lines(posts, &mut file, length)?;
+            let text = self.new_lines(messages, &mut file, length)?;
             let written = if text.is_empty() {
                 0
             } else {
                 write_once(&mut file, text.as_bytes())?
             };
-            // Others may write while this is made durable.
+            // Let others write while these lines are being synced.
             let _ = file.unlock();
             if written < text.len() {
                 return Err(io::Error::from(ErrorKind::StorageFull));
@@ -185,41 +184,45 @@ impl Bus {
         }
     }
 
-    /// What is to be written at the end of a file of this length.
-    fn lines(&self, posts: &[Post], file: &mut File, length: u64) -> io::Result<String> {
+    /// Returns the text to append to a file of this length.
+    fn new_lines(
+        &self,
+        messages: &[BusMessage],
+        file: &mut File,
+        length: u64,
+    ) -> io::Result<String> {
         let mut recent = Vec::new();
-        file.seek(SeekFrom::Start(length.saturating_sub(RECENT)))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(DUPLICATE_WINDOW)))?;
         file.read_to_end(&mut recent)?;
-        let known = String::from_utf8_lossy(&recent);
+        let posted = String::from_utf8_lossy(&recent);
         let mut text = String::new();
-        for post in posts
+        for message in messages
             .iter()
-            .filter(|post| !known.contains(&format!("\"id\":\"{}\"", post.id)))
+            .filter(|message| !posted.contains(&format!("\"id\":\"{}\"", message.id)))
         {
-            text += &serde_json::to_string(post)?;
+            text += &serde_json::to_string(message)?;
             text.push('\n');
         }
         if length == 0 {
-            let first = FirstLine {
+            let header = BusHeader {
                 ralph: "bus",
                 version: VERSION,
-                of: &self.whose,
+                owner: &self.owner,
             };
-            text = format!("{}\n{text}", serde_json::to_string(&first)?);
+            text = format!("{}\n{text}", serde_json::to_string(&header)?);
         } else if recent.last() != Some(&b'\n') && !text.is_empty() {
-            // What a crash or a full disk cut short must not swallow the next line, too.
+            // Start a new line after one that a crash or a full disk cut short.
             text.insert(0, '\n');
         }
         Ok(text)
     }
 
-    /// Where a file goes that has grown long.
-    fn aside(&self) -> PathBuf {
+    fn rotated_path(&self) -> PathBuf {
         self.path.with_file_name("bus.old.jsonl")
     }
 }
 
-/// A second write of what did not fit might land behind somebody else's line.
+/// Writes with one call. Writing the rest of a short write could put it after another process's line.
 fn write_once(file: &mut File, text: &[u8]) -> io::Result<usize> {
     loop {
         match file.write(text) {
@@ -237,7 +240,7 @@ fn lock(file: &File, deadline: Instant) -> io::Result<()> {
             Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
                 return Err(io::Error::new(
                     ErrorKind::TimedOut,
-                    "another process does not let go of it",
+                    "another process keeps it locked",
                 ));
             }
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),

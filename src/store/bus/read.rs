@@ -1,118 +1,120 @@
-//! How a bus is read: its last messages, and whatever comes after.
+//! Reads a bus: its last messages, and those posted after a position.
 
-use super::{Bus, Post, VERSION};
-use crate::store::error::Doing;
-use crate::store::{Error, Result};
+use super::{Bus, BusMessage, VERSION};
+use crate::store::error::IoContext;
+use crate::store::{Result, StoreError};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// A bus is searched backwards in pieces of this size.
+/// The size of the pieces in which a file is searched backwards.
 const PIECE: u64 = 64 << 10;
 
-/// What was heard on a bus.
+/// Messages read from a bus.
 #[derive(Debug, Default, PartialEq)]
-pub struct Heard {
+pub(crate) struct BusBatch {
     /// The messages, oldest first.
-    pub posts: Vec<Post>,
-    /// Where lines stand that cannot be read, by the byte at which they begin.
-    pub damaged: Vec<u64>,
-    /// Where to go on.
-    pub place: Place,
+    pub(crate) messages: Vec<BusMessage>,
+    /// The byte offsets of lines that cannot be parsed.
+    pub(crate) damaged: Vec<u64>,
+    /// Where to continue reading.
+    pub(crate) position: BusPosition,
 }
 
-/// How far a bus is read: a file, and an offset in it.
+/// A position in a bus that stays valid when the file is rotated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    file: u64,
+pub(crate) struct BusPosition {
+    inode: u64,
     offset: u64,
 }
 
 impl Bus {
-    /// The last messages, at most so many. A bus that nobody has written to is silent.
-    pub fn last(&self, count: usize) -> Result<Heard> {
-        let mut heard = self.read_last(&self.path, count)?;
-        if heard.posts.len() < count {
-            let mut older = self.read_last(&self.aside(), count - heard.posts.len())?;
-            older.posts.append(&mut heard.posts);
-            heard.posts = older.posts;
+    /// Reads the last `count` messages, or fewer if there are not as many.
+    pub(crate) fn last(&self, count: usize) -> Result<BusBatch> {
+        let mut batch = self.read_last(&self.path, count)?;
+        if batch.messages.len() < count {
+            let mut older = self.read_last(&self.rotated_path(), count - batch.messages.len())?;
+            older.messages.append(&mut batch.messages);
+            batch.messages = older.messages;
         }
-        let surplus = heard.posts.len().saturating_sub(count);
-        heard.posts.drain(..surplus);
-        Ok(heard)
+        let surplus = batch.messages.len().saturating_sub(count);
+        batch.messages.drain(..surplus);
+        Ok(batch)
     }
 
-    /// What has come since.
-    pub fn after(&self, place: Place) -> Result<Heard> {
-        let mut heard = Heard::default();
-        if let Some(file) = open(&self.aside())?.filter(|(_, number)| *number == place.file) {
-            // What was being read has been put aside: its rest comes first.
-            heard = self.read(file, place.offset)?;
+    /// Reads all messages after `position`.
+    pub(crate) fn read_after(&self, position: BusPosition) -> Result<BusBatch> {
+        let mut batch = BusBatch::default();
+        if let Some(file) =
+            open(&self.rotated_path())?.filter(|(_, inode)| *inode == position.inode)
+        {
+            // The file was rotated since: read the rest of it first.
+            batch = self.read(file, position.offset)?;
         }
-        let Some((file, number)) = open(&self.path)? else {
-            return Ok(Heard { place, ..heard });
+        let Some((file, inode)) = open(&self.path)? else {
+            return Ok(BusBatch { position, ..batch });
         };
-        let offset = if number == place.file {
-            place.offset
+        let offset = if inode == position.inode {
+            position.offset
         } else {
             0
         };
-        let newer = self.read((file, number), offset)?;
-        heard.posts.extend(newer.posts);
-        heard.damaged.extend(newer.damaged);
-        Ok(Heard {
-            place: newer.place,
-            ..heard
+        let newer = self.read((file, inode), offset)?;
+        batch.messages.extend(newer.messages);
+        batch.damaged.extend(newer.damaged);
+        Ok(BusBatch {
+            position: newer.position,
+            ..batch
         })
     }
 
-    fn read_last(&self, path: &Path, count: usize) -> Result<Heard> {
-        let Some((mut file, number)) = open(path)? else {
-            return Ok(Heard::default());
+    fn read_last(&self, path: &Path, count: usize) -> Result<BusBatch> {
+        let Some((mut file, inode)) = open(path)? else {
+            return Ok(BusBatch::default());
         };
-        let start = start_of_last(&mut file, count).doing("read", path)?;
-        self.read((file, number), start)
+        let start = start_of_last_lines(&mut file, count).context("read", path)?;
+        self.read((file, inode), start)
     }
 
-    fn read(&self, (file, number): (File, u64), from: u64) -> Result<Heard> {
-        let mut heard = Heard {
-            place: Place {
-                file: number,
+    fn read(&self, (file, inode): (File, u64), from: u64) -> Result<BusBatch> {
+        let mut batch = BusBatch {
+            position: BusPosition {
+                inode,
                 offset: from,
             },
-            ..Heard::default()
+            ..BusBatch::default()
         };
         let mut reader = BufReader::new(file);
         reader
             .seek(SeekFrom::Start(from))
-            .doing("read", &self.path)?;
+            .context("read", &self.path)?;
         let mut raw = Vec::new();
         loop {
             raw.clear();
             let count = reader
                 .read_until(b'\n', &mut raw)
-                .doing("read", &self.path)? as u64;
-            // Whoever writes the rest of a line does so with the same call, or never.
+                .context("read", &self.path)? as u64;
+            // Leave an incomplete line for the next read: it may be being written.
             if raw.pop() != Some(b'\n') {
-                return Ok(heard);
+                return Ok(batch);
             }
-            let at = heard.place.offset;
-            heard.place.offset += count;
-            match serde_json::from_slice::<Post>(&raw) {
-                Ok(post) => heard.posts.push(post),
-                Err(_) if at == 0 => self.known_version(&raw)?,
+            let at = batch.position.offset;
+            batch.position.offset += count;
+            match serde_json::from_slice::<BusMessage>(&raw) {
+                Ok(message) => batch.messages.push(message),
+                Err(_) if at == 0 => self.check_version(&raw)?,
                 Err(_) if raw.is_empty() => {}
-                Err(_) => heard.damaged.push(at),
+                Err(_) => batch.damaged.push(at),
             }
         }
     }
 
-    /// The first line says what the others are.
-    fn known_version(&self, raw: &[u8]) -> Result<()> {
-        let first: serde_json::Value = serde_json::from_slice(raw).unwrap_or_default();
-        match first["version"].as_u64() {
-            Some(version) if version > VERSION => Err(Error::Newer {
+    /// Returns an error if the first line names a newer format version.
+    fn check_version(&self, raw: &[u8]) -> Result<()> {
+        let header: serde_json::Value = serde_json::from_slice(raw).unwrap_or_default();
+        match header["version"].as_u64() {
+            Some(version) if version > VERSION => Err(StoreError::NewerVersion {
                 path: self.path.clone(),
                 version,
             }),
@@ -121,18 +123,19 @@ impl Bus {
     }
 }
 
+/// Opens a file and returns its inode number as well; `None` if it does not exist.
 fn open(path: &Path) -> Result<Option<(File, u64)>> {
     match File::open(path).and_then(|file| Ok((file.metadata()?.ino(), file))) {
-        Ok((number, file)) => Ok(Some((file, number))),
+        Ok((inode, file)) => Ok(Some((file, inode))),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(e).doing("open", path),
+        Err(e) => Err(e).context("open", path),
     }
 }
 
-/// Where the last lines begin, at most so many.
-fn start_of_last(file: &mut File, count: usize) -> io::Result<u64> {
+/// Returns the offset at which the last `count` lines start.
+fn start_of_last_lines(file: &mut File, count: usize) -> io::Result<u64> {
     let mut end = file.metadata()?.len();
-    // The newline that ends the last line does not begin another.
+    // One more, for the newline at the end of the last line.
     let mut wanted = count + 1;
     let mut piece = Vec::new();
     while end > 0 {

@@ -1,18 +1,16 @@
-//! That a cache changes how fast something is read, and never what.
+//! Tests of the cache: it must never change what is read.
 
-use super::{header, line, place, write};
+use super::{append_lines, header, line, test_state_dir};
 use crate::engine::State;
-use crate::engine::event::{Change, Door, Event, Wish};
-use crate::store::journal::Line;
-use crate::store::{Journal, cache, inbox, pending, view_with_inbox};
-use inbox::Message;
+use crate::engine::event::{Event, LimitChange, Request, RequestSource};
+use crate::store::{InboxMessage, Journal, JournalLine, cache, inbox, pending, view_with_inbox};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
-fn a_cache_and_the_tail_are_the_whole_at_every_offset() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
+fn a_cache_at_any_offset_gives_the_same_state() {
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
     let head = header("a", "id-1");
     let mut state = State::new(head.plan.clone());
     let mut saved = vec![(journal.len(), state.clone())];
@@ -31,20 +29,20 @@ fn a_cache_and_the_tail_are_the_whole_at_every_offset() {
 
 #[test]
 fn the_cache_is_used() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
-    write(&mut journal, 0..3);
-    let mut told = State::new(header("a", "id-1").plan);
-    told.inbox_offset = 4242;
-    cache::save(&dir, journal.len(), &header("a", "id-1"), &told).unwrap();
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
+    append_lines(&mut journal, 0..3);
+    let mut cached = State::new(header("a", "id-1").plan);
+    cached.inbox_offset = 4242;
+    cache::save(&dir, journal.len(), &header("a", "id-1"), &cached).unwrap();
     assert_eq!(cache::read(&dir).unwrap().state.inbox_offset, 4242);
 }
 
 #[test]
 fn deleting_the_cache_loses_nothing() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
-    write(&mut journal, 0..6);
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
+    append_lines(&mut journal, 0..6);
     let before = cache::read(&dir).unwrap();
     cache::save(&dir, before.offset, &before.header, &before.state).unwrap();
     assert_eq!(cache::read(&dir).unwrap(), before);
@@ -53,10 +51,10 @@ fn deleting_the_cache_loses_nothing() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_right_is_ignored() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
-    write(&mut journal, 0..6);
+fn an_invalid_cache_is_ignored() {
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
+    append_lines(&mut journal, 0..6);
     let truth = cache::read(&dir).unwrap();
     let mut wrong = truth.state.clone();
     wrong.inbox_offset = 4242;
@@ -86,18 +84,18 @@ fn a_cache_that_cannot_be_right_is_ignored() {
 }
 
 #[test]
-fn a_cache_of_lines_that_a_power_cut_took_back_does_not_outlive_the_next_runner() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
-    write(&mut journal, 0..2);
+fn opening_the_journal_discards_a_cache_of_lines_lost_in_a_power_failure() {
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
+    append_lines(&mut journal, 0..2);
     let kept = fs::read(dir.journal()).unwrap();
-    write(&mut journal, 2..4);
+    append_lines(&mut journal, 2..4);
     let ahead = cache::read(&dir).unwrap();
     cache::save(&dir, ahead.offset, &ahead.header, &ahead.state).unwrap();
     fs::write(dir.journal(), &kept).unwrap();
 
     let mut opened = Journal::open(&dir).unwrap();
-    write(&mut opened.journal, 6..20);
+    append_lines(&mut opened.journal, 6..20);
     assert_eq!(
         cache::read(&dir).unwrap().state,
         Journal::open(&dir).unwrap().state
@@ -105,22 +103,28 @@ fn a_cache_of_lines_that_a_power_cut_took_back_does_not_outlive_the_next_runner(
 }
 
 #[test]
-fn unread_messages_show_before_the_runner_has_read_them() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
-    inbox::append(&dir, &Message::Asked { wish: Wish::Pause }).unwrap();
+fn unread_inbox_messages_show_in_the_view() {
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
+    inbox::append(
+        &dir,
+        &InboxMessage::Asked {
+            request: Request::Pause,
+        },
+    )
+    .unwrap();
     let (message, offset) = inbox::read(&dir, 0).unwrap().remove(0);
-    let event = pending::event_of(message, offset).unwrap();
+    let event = pending::event_from_message(message, offset).unwrap();
     assert_eq!(
         event,
         Event::Asked {
-            wish: Wish::Pause,
-            by: Door::Inbox,
+            request: Request::Pause,
+            by: RequestSource::Inbox,
             inbox: Some(offset)
         }
     );
     journal
-        .append(&Line {
+        .append(&JournalLine {
             at_ms: 1,
             ms: 0,
             event,
@@ -129,18 +133,18 @@ fn unread_messages_show_before_the_runner_has_read_them() {
     assert_eq!(
         view_with_inbox(&dir).unwrap(),
         cache::read(&dir).unwrap(),
-        "what was read is not read twice"
+        "a message is not applied twice"
     );
 
     let bytes = fs::read(dir.journal()).unwrap();
     inbox::append(
         &dir,
-        &Message::Changed {
-            limit: Change::MaxIterations(Some(200)),
+        &InboxMessage::Changed {
+            limit: LimitChange::MaxIterations(Some(200)),
         },
     )
     .unwrap();
-    inbox::append(&dir, &Message::Unknown).unwrap();
+    inbox::append(&dir, &InboxMessage::Unknown).unwrap();
     let view = view_with_inbox(&dir).unwrap();
     assert_ne!(view.state, cache::read(&dir).unwrap().state);
     assert!(view.state.inbox_offset > offset);
@@ -152,9 +156,9 @@ fn unread_messages_show_before_the_runner_has_read_them() {
 }
 
 #[test]
-fn who_reads_while_a_runner_writes_sees_whole_lines_only() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
+fn concurrent_readers_see_only_complete_lines() {
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
     let head = header("a", "id-1");
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -163,7 +167,7 @@ fn who_reads_while_a_runner_writes_sees_whole_lines_only() {
                 let mut before = 0;
                 while !done.load(Ordering::Relaxed) {
                     let view = cache::read(&dir).unwrap();
-                    assert!(view.offset >= before, "what has happened has happened");
+                    assert!(view.offset >= before, "the view never goes back");
                     before = view.offset;
                 }
             });
@@ -171,7 +175,7 @@ fn who_reads_while_a_runner_writes_sees_whole_lines_only() {
         let mut state = State::new(head.plan.clone());
         for n in 0..400 {
             let version = "x".repeat(fastrand::usize(..20_000));
-            let line = Line {
+            let line = JournalLine {
                 at_ms: n,
                 ms: 1,
                 event: Event::Opened {
@@ -179,7 +183,7 @@ fn who_reads_while_a_runner_writes_sees_whole_lines_only() {
                     version,
                     cost_usd: None,
                     tokens: None,
-                    inside: false,
+                    in_session: false,
                 },
             };
             journal.append(&line).unwrap();

@@ -1,13 +1,13 @@
-//! That what is said to a loop arrives, once and whole.
+//! Tests of the inbox: every message arrives once and complete.
 
-use super::place;
-use crate::engine::event::{Change, Wish};
-use crate::store::{LoopDir, Message, inbox};
+use super::test_state_dir;
+use crate::engine::event::{LimitChange, Request};
+use crate::store::{InboxMessage, LoopDir, inbox};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 
-fn said(dir: &LoopDir, from: u64) -> Vec<Message> {
+fn read_messages(dir: &LoopDir, from: u64) -> Vec<InboxMessage> {
     inbox::read(dir, from)
         .unwrap()
         .into_iter()
@@ -17,33 +17,29 @@ fn said(dir: &LoopDir, from: u64) -> Vec<Message> {
 
 #[test]
 fn messages_arrive_in_order_and_from_any_offset() {
-    let place = place();
-    let dir = place.dir("a");
-    assert_eq!(
-        inbox::read(&dir, 0).unwrap(),
-        [],
-        "nobody has said anything"
-    );
+    let test = test_state_dir();
+    let dir = test.create_dir("a");
+    assert_eq!(inbox::read(&dir, 0).unwrap(), [], "an empty inbox");
     let all = [
-        Message::Asked {
-            wish: Wish::StopNow,
+        InboxMessage::Asked {
+            request: Request::StopNow,
         },
-        Message::Answered {
+        InboxMessage::Answered {
             text: "two\nlines — ü".to_owned(),
         },
-        Message::Changed {
-            limit: Change::MaxIterations(Some(200)),
+        InboxMessage::Changed {
+            limit: LimitChange::MaxIterations(Some(200)),
         },
-        Message::Changed {
-            limit: Change::MaxCost(None),
+        InboxMessage::Changed {
+            limit: LimitChange::MaxCost(None),
         },
     ];
     for message in &all {
         inbox::append(&dir, message).unwrap();
     }
-    assert_eq!(said(&dir, 0), all);
+    assert_eq!(read_messages(&dir, 0), all);
     for (n, (_, offset)) in inbox::read(&dir, 0).unwrap().into_iter().enumerate() {
-        assert_eq!(said(&dir, offset), all[n + 1..]);
+        assert_eq!(read_messages(&dir, offset), all[n + 1..]);
     }
     let text = fs::read_to_string(dir.inbox()).unwrap();
     assert_eq!(
@@ -57,10 +53,12 @@ fn messages_arrive_in_order_and_from_any_offset() {
 }
 
 #[test]
-fn an_incomplete_line_waits_and_a_malformed_one_is_passed_over() {
-    let place = place();
-    let dir = place.dir("a");
-    let pause = Message::Asked { wish: Wish::Pause };
+fn an_incomplete_line_waits_and_a_malformed_one_is_unknown() {
+    let test = test_state_dir();
+    let dir = test.create_dir("a");
+    let pause = InboxMessage::Asked {
+        request: Request::Pause,
+    };
     fs::write(
         dir.inbox(),
         "nonsense \u{fffd}\n{\"message\":\"sung\",\"song\":[1]}\n",
@@ -73,20 +71,20 @@ fn an_incomplete_line_waits_and_a_malformed_one_is_passed_over() {
         .unwrap()
         .write_all(b"{\"message\":\"as")
         .unwrap();
-    let expected = [Message::Unknown, Message::Unknown, pause.clone()];
-    assert_eq!(said(&dir, 0), expected);
+    let expected = [InboxMessage::Unknown, InboxMessage::Unknown, pause.clone()];
+    assert_eq!(read_messages(&dir, 0), expected);
     let (_, offset) = inbox::read(&dir, 0).unwrap().pop().unwrap();
-    assert_eq!(said(&dir, offset), []);
+    assert_eq!(read_messages(&dir, offset), []);
 
-    // The one that was cut short is lost; the next is not.
+    // Only the incomplete message is lost.
     inbox::append(&dir, &pause).unwrap();
-    assert_eq!(said(&dir, offset), [Message::Unknown, pause]);
+    assert_eq!(read_messages(&dir, offset), [InboxMessage::Unknown, pause]);
 }
 
 #[test]
-fn what_many_say_at_once_is_all_heard() {
-    let place = place();
-    let dir = place.dir("a");
+fn concurrent_writers_lose_no_message() {
+    let test = test_state_dir();
+    let dir = test.create_dir("a");
     let text = |thread: u32, n: u32| format!("{thread}/{n} {}", "x".repeat((n * 7 % 600) as usize));
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -95,7 +93,7 @@ fn what_many_say_at_once_is_all_heard() {
                 for n in 0..200 {
                     inbox::append(
                         dir,
-                        &Message::Answered {
+                        &InboxMessage::Answered {
                             text: text(thread, n),
                         },
                     )
@@ -104,15 +102,15 @@ fn what_many_say_at_once_is_all_heard() {
             });
         }
     });
-    let heard: Vec<Message> = said(&dir, 0)
+    let received: Vec<InboxMessage> = read_messages(&dir, 0)
         .into_iter()
-        .filter(|it| *it != Message::Unknown)
+        .filter(|it| *it != InboxMessage::Unknown)
         .collect();
-    assert_eq!(heard.len(), 1600);
-    let heard: BTreeSet<String> = heard
+    assert_eq!(received.len(), 1600);
+    let received: BTreeSet<String> = received
         .into_iter()
         .filter_map(|message| {
-            if let Message::Answered { text } = message {
+            if let InboxMessage::Answered { text } = message {
                 Some(text)
             } else {
                 None
@@ -122,5 +120,5 @@ fn what_many_say_at_once_is_all_heard() {
     let expected: BTreeSet<String> = (0..8)
         .flat_map(|t| (0..200).map(move |n| text(t, n)))
         .collect();
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
 }

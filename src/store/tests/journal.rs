@@ -1,18 +1,20 @@
-//! What a journal survives.
+//! Tests of the journal: its format, and damage from crashes.
 
-use super::{header, line, place, write};
+use super::{append_lines, header, line, test_state_dir};
 use crate::engine::State;
 use crate::engine::event::Event;
-use crate::store::{Error, Holder, Journal, Line, Lock, Message, cache, dir, inbox};
+use crate::store::{
+    FileLock, InboxMessage, Journal, JournalLine, LockHolder, StoreError, cache, dir, inbox,
+};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
-fn files_and_directories_are_their_owners_alone() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
-    write(&mut journal, 0..2);
-    inbox::append(&dir, &Message::Unknown).unwrap();
+fn files_and_directories_are_accessible_to_their_owner_only() {
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
+    append_lines(&mut journal, 0..2);
+    inbox::append(&dir, &InboxMessage::Unknown).unwrap();
     cache::save(
         &dir,
         journal.len(),
@@ -20,23 +22,23 @@ fn files_and_directories_are_their_owners_alone() {
         &State::new(header("a", "").plan),
     )
     .unwrap();
-    dir.make_iteration(1).unwrap();
+    dir.create_iteration_dir(1).unwrap();
     dir::append_file(&dir.iterations_log()).unwrap();
-    let lock = Lock::take(&dir.lock(), &Holder::default()).unwrap();
+    let lock = FileLock::acquire(&dir.lock(), &LockHolder::default()).unwrap();
     assert!(lock.is_ok());
 
     let mut seen = 0;
-    let mut open = vec![place.home.root().to_owned()];
+    let mut open = vec![test.state_dir.root().to_owned()];
     while let Some(path) = open.pop() {
-        let is = fs::metadata(&path).unwrap();
-        let mode = is.permissions().mode() & 0o777;
+        let data = fs::metadata(&path).unwrap();
+        let mode = data.permissions().mode() & 0o777;
         assert_eq!(
             mode,
-            if is.is_dir() { 0o700 } else { 0o600 },
+            if data.is_dir() { 0o700 } else { 0o600 },
             "{}",
             path.display()
         );
-        if is.is_dir() {
+        if data.is_dir() {
             open.extend(
                 fs::read_dir(&path)
                     .unwrap()
@@ -49,10 +51,10 @@ fn files_and_directories_are_their_owners_alone() {
 }
 
 #[test]
-fn a_journal_opens_to_what_was_written() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
-    write(&mut journal, 0..9);
+fn opening_a_journal_restores_its_header_and_state() {
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
+    append_lines(&mut journal, 0..9);
     journal.sync().unwrap();
     let opened = Journal::open(&dir).unwrap();
 
@@ -70,11 +72,11 @@ fn a_journal_opens_to_what_was_written() {
 }
 
 #[test]
-fn the_lines_look_as_scripts_expect() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
+fn lines_have_the_documented_format() {
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
     journal
-        .append(&Line {
+        .append(&JournalLine {
             at_ms: 1_789_000_000_007,
             ms: 3,
             event: Event::Woke,
@@ -96,20 +98,20 @@ fn the_lines_look_as_scripts_expect() {
 }
 
 #[test]
-fn a_journal_is_never_created_over_another() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
-    write(&mut journal, 0..3);
+fn an_existing_journal_is_not_overwritten() {
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
+    append_lines(&mut journal, 0..3);
     let before = fs::read(dir.journal()).unwrap();
     assert!(matches!(
         Journal::create(&dir, &header("a", "id-2")),
-        Err(Error::Io { .. })
+        Err(StoreError::Io { .. })
     ));
     assert_eq!(fs::read(dir.journal()).unwrap(), before);
 }
 
 #[test]
-fn a_torn_last_line_is_cut_with_a_warning() {
+fn an_incomplete_last_line_is_cut_off_with_a_warning() {
     for torn in [
         &b"{\"at\":\"2026"[..],
         b"\0\0\0\0",
@@ -117,9 +119,9 @@ fn a_torn_last_line_is_cut_with_a_warning() {
         b"\n",
         b"{\"event\":\"woke\"}\n",
     ] {
-        let place = place();
-        let (dir, mut journal) = place.loop_called("a");
-        write(&mut journal, 0..5);
+        let test = test_state_dir();
+        let (dir, mut journal) = test.create_loop("a");
+        append_lines(&mut journal, 0..5);
         let whole = fs::read(dir.journal()).unwrap();
         fs::write(dir.journal(), [&whole, torn].concat()).unwrap();
 
@@ -132,7 +134,7 @@ fn a_torn_last_line_is_cut_with_a_warning() {
             opened.warnings
         );
 
-        write(&mut opened.journal, 5..6);
+        append_lines(&mut opened.journal, 5..6);
         let again = Journal::open(&dir).unwrap();
         opened.state.step(line(5).now(), &line(5).event);
         assert_eq!(again.state, opened.state);
@@ -141,10 +143,10 @@ fn a_torn_last_line_is_cut_with_a_warning() {
 }
 
 #[test]
-fn a_damaged_line_in_the_middle_is_named_and_left_alone() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
-    write(&mut journal, 0..5);
+fn a_damaged_line_in_the_middle_is_an_error_and_not_changed() {
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
+    append_lines(&mut journal, 0..5);
     let text = fs::read_to_string(dir.journal()).unwrap();
     let mut lines: Vec<&str> = text.lines().collect();
     lines[2] = "{\"at\":\"20";
@@ -154,34 +156,37 @@ fn a_damaged_line_in_the_middle_is_named_and_left_alone() {
         Journal::open(&dir).map(|_| ()).unwrap_err(),
         cache::read(&dir).map(|_| ()).unwrap_err(),
     ] {
-        assert!(matches!(error, Error::Damaged { line: 3, .. }), "{error}");
+        assert!(
+            matches!(error, StoreError::Damaged { line: 3, .. }),
+            "{error}"
+        );
         assert!(error.hint().is_some());
     }
     assert_eq!(fs::read_to_string(dir.journal()).unwrap(), damaged);
 }
 
 #[test]
-fn a_newer_journal_is_left_untouched() {
-    let place = place();
-    let dir = place.dir("a");
+fn a_journal_of_a_newer_version_is_an_error_and_not_changed() {
+    let test = test_state_dir();
+    let dir = test.create_dir("a");
     let newer =
         b"{\"ralph\":\"journal\",\"version\":2,\"pages\":[]}\nsomething else\nand a torn li";
     fs::write(dir.journal(), newer).unwrap();
     assert!(matches!(
         Journal::open(&dir),
-        Err(Error::Newer { version: 2, .. })
+        Err(StoreError::NewerVersion { version: 2, .. })
     ));
     assert!(matches!(
         cache::read(&dir),
-        Err(Error::Newer { version: 2, .. })
+        Err(StoreError::NewerVersion { version: 2, .. })
     ));
     assert_eq!(fs::read(dir.journal()).unwrap(), newer);
 }
 
 #[test]
-fn every_prefix_opens_to_the_state_of_its_whole_lines() {
-    let place = place();
-    let (dir, mut journal) = place.loop_called("a");
+fn every_prefix_opens_to_the_state_of_its_complete_lines() {
+    let test = test_state_dir();
+    let (dir, mut journal) = test.create_loop("a");
     let mut state = State::new(header("a", "id-1").plan);
     let mut known = vec![(journal.len() as usize, state.clone())];
     for n in 0..5 {
@@ -198,7 +203,7 @@ fn every_prefix_opens_to_the_state_of_its_whole_lines() {
             assert!(
                 matches!(
                     Journal::open(&dir),
-                    Err(Error::NotAJournal { .. } | Error::Damaged { line: 1, .. })
+                    Err(StoreError::NotAJournal { .. } | StoreError::Damaged { line: 1, .. })
                 ),
                 "a first line of {cut} bytes"
             );
@@ -224,11 +229,11 @@ fn every_prefix_opens_to_the_state_of_its_whole_lines() {
 }
 
 #[test]
-fn events_of_a_later_ralph_are_passed_over() {
+fn an_event_of_a_newer_version_is_unknown() {
     let text = r#"{"at":"x","at_ms":5,"ms":1,"event":"danced","with":{"whom":["you"]}}"#;
     assert_eq!(
-        Line::parse(text).unwrap(),
-        Line {
+        JournalLine::parse(text).unwrap(),
+        JournalLine {
             at_ms: 5,
             ms: 1,
             event: Event::Unknown
@@ -237,8 +242,8 @@ fn events_of_a_later_ralph_are_passed_over() {
 }
 
 #[test]
-fn every_line_reads_back_as_it_was_written() {
+fn every_line_parses_to_what_was_written() {
     for n in 0..8 {
-        assert_eq!(Line::parse(&line(n).to_json()).unwrap(), line(n));
+        assert_eq!(JournalLine::parse(&line(n).to_json()).unwrap(), line(n));
     }
 }

@@ -1,42 +1,44 @@
-//! Loops made for tests, and what they are asked.
+//! Tests of the state directory, with helpers that create loops in a temporary one.
 
 mod bus;
 mod cache;
-mod home;
+mod disk_full;
 mod inbox;
 mod journal;
 mod lock;
-mod space;
+mod state_dir;
 
-use super::{Header, Home, Journal, Line, LoopDir};
-use crate::engine::event::{Door, Event, Wish};
-use crate::engine::plan::{Agent, Context, Grace, Level, Limits, Plan, Proof, Rest, Scm, Task};
+use super::{Journal, JournalHeader, JournalLine, LoopDir, StateDir};
+use crate::engine::event::{Event, Request, RequestSource};
+use crate::engine::plan::{
+    Agent, ContextLevel, GracePeriods, Limits, Plan, PromptContext, Proof, Rest, Scm, Task,
+};
 use crate::engine::usage::Prices;
 use std::path::{Path, PathBuf};
 
-/// A state directory that goes away with the test.
-struct Place {
-    home: Home,
+/// A state directory that is removed after the test.
+struct TestStateDir {
+    state_dir: StateDir,
     _temp: tempfile::TempDir,
 }
 
-fn place() -> Place {
+fn test_state_dir() -> TestStateDir {
     let temp = tempfile::tempdir().unwrap();
-    Place {
-        home: Home::at(temp.path().join("state")),
+    TestStateDir {
+        state_dir: StateDir::new(temp.path().join("state")),
         _temp: temp,
     }
 }
 
-impl Place {
-    fn dir(&self, name: &str) -> LoopDir {
-        let dir = self.home.loop_dir(name);
+impl TestStateDir {
+    fn create_dir(&self, name: &str) -> LoopDir {
+        let dir = self.state_dir.loop_dir(name);
         dir.create().unwrap();
         dir
     }
 
-    fn loop_called(&self, name: &str) -> (LoopDir, Journal) {
-        let dir = self.dir(name);
+    fn create_loop(&self, name: &str) -> (LoopDir, Journal) {
+        let dir = self.create_dir(name);
         let journal = Journal::create(&dir, &header(name, "id-1")).unwrap();
         (dir, journal)
     }
@@ -59,28 +61,28 @@ fn plan(workspace: &Path) -> Plan {
         agent: Agent::default(),
         fallback: vec![],
         prices: Prices::default(),
-        context: Context {
-            level: Level::Full,
+        context: PromptContext {
+            level: ContextLevel::Full,
             diff_chars: 5000,
             output_chars: 2000,
             bus: 0,
             template: "{task}\n".to_owned(),
         },
-        grace: Grace::default(),
+        grace: GracePeriods::default(),
         workspace: workspace.to_owned(),
         scm: Scm::default(),
         notify: None,
         worktree: None,
         session: None,
-        covered: Vec::new(),
+        redacted: Vec::new(),
         share_workspace: false,
         log_cap: 1 << 20,
         min_free: 0,
     }
 }
 
-fn header(name: &str, id: &str) -> Header {
-    Header {
+fn header(name: &str, id: &str) -> JournalHeader {
+    JournalHeader {
         name: name.to_owned(),
         id: id.to_owned(),
         created_ms: 1_789_000_000_123,
@@ -91,19 +93,19 @@ fn header(name: &str, id: &str) -> Header {
     }
 }
 
-/// The `n`th of a series of lines, no two of which fold alike.
-fn line(n: u64) -> Line {
+/// Returns the `n`th of a series of lines, each of which changes the state.
+fn line(n: u64) -> JournalLine {
     let event = match n % 4 {
         0 => Event::Opened {
             pid: 7,
             version: "0.1.0 — ü".to_owned(),
             cost_usd: None,
             tokens: None,
-            inside: false,
+            in_session: false,
         },
         1 => Event::Asked {
-            wish: Wish::Pause,
-            by: Door::Inbox,
+            request: Request::Pause,
+            by: RequestSource::Inbox,
             inbox: Some(n),
         },
         2 => Event::Started {
@@ -111,19 +113,19 @@ fn line(n: u64) -> Line {
             agent: None,
         },
         _ => Event::Asked {
-            wish: Wish::Go,
-            by: Door::Sigterm,
+            request: Request::Go,
+            by: RequestSource::Sigterm,
             inbox: None,
         },
     };
-    Line {
+    JournalLine {
         at_ms: 1_789_000_001_000 + n as i64,
         ms: n,
         event,
     }
 }
 
-fn write(journal: &mut Journal, lines: std::ops::Range<u64>) {
+fn append_lines(journal: &mut Journal, lines: std::ops::Range<u64>) {
     for n in lines {
         journal.append(&line(n)).unwrap();
     }

@@ -1,9 +1,9 @@
-//! The screen of an agent that has a terminal: what it shows, when that last changed, and what is typed at it.
+//! The terminal of an agent: a screen emulator that types the prompt and detects readiness, silence and the done pattern.
 
-use super::responder::Listener;
+use super::responder::Responder;
 use super::typing;
 use crate::engine::screen;
-use crate::process::pty::Size;
+use crate::process::pty::ScreenSize;
 use memchr::memmem;
 use regex::Regex;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,172 +11,172 @@ use std::time::{Duration, Instant};
 use vt100::Parser;
 use vt100::capture::{BasicFormattedCaptureRange, basic_formatted_to_plain};
 
-/// How an agent is served at its terminal.
-pub struct Service {
-    /// What is typed once it is ready.
+/// What to type into an agent's terminal, and what to look for on its screen.
+pub struct TerminalOptions {
+    /// Typed once the screen is ready.
     pub prompt: String,
-    /// What its screen shows then; none: it is painted and still.
+    /// Matches the screen when it is ready. Without one, a painted screen that does not change is ready.
     pub ready: Option<Regex>,
-    /// How long that may take.
-    pub patience: Duration,
-    /// The done pattern.
-    pub pattern: Option<Regex>,
+    /// How long the screen may take to become ready.
+    pub ready_timeout: Duration,
+    pub done_pattern: Option<Regex>,
 }
 
-/// Something that a screen tells.
+/// What the emulator reports.
 #[derive(Debug, PartialEq)]
-pub enum Told {
-    /// It does not get ready for the prompt.
-    Unready,
-    /// It takes no line of the prompt that is as long as this one, in bytes.
-    TooLong(usize),
-    /// A line of the agent's own matches the done pattern.
-    Pattern,
+pub enum TerminalEvent {
+    /// The screen did not become ready for the prompt.
+    NeverReady,
+    /// A line of the prompt, of this many bytes, is longer than the terminal accepts.
+    LineTooLong(usize),
+    /// A line the agent printed matches the done pattern.
+    DonePattern,
 }
 
-/// How far the prompt has come.
+/// How far typing the prompt has come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Stage {
-    /// The screen is not ready.
+enum TypingStage {
+    /// The screen is not ready yet.
     Waiting,
-    /// It is on its way.
+    /// The prompt is being written.
     Typing,
-    /// It is there; the key that sends it waits until the program has taken it in.
+    /// The prompt is written. Enter follows at this time, once the program has read the paste.
     Sending(Instant),
-    /// The agent has it.
+    /// Enter was pressed.
     Sent,
-    /// It is never typed.
+    /// The prompt will not be typed.
     GivenUp,
 }
 
-/// Whether the done pattern stands on the screen.
+/// Whether the done pattern was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Finding {
-    Nothing,
+enum PatternState {
+    NotFound,
     Found,
-    Told,
+    Reported,
 }
 
-/// A terminal's screen, and the keys that wait for the program.
-pub struct Terminal {
-    parser: Parser<Listener>,
-    service: Service,
-    stage: Stage,
-    /// Whether queries are answered here: nobody else sees them.
+/// A screen, and the bytes that wait to be written to the program.
+pub struct Emulator {
+    parser: Parser<Responder>,
+    options: TerminalOptions,
+    stage: TypingStage,
+    /// Whether to answer terminal queries. False when the user's own terminal answers them.
     answers: bool,
     keys: Vec<u8>,
-    /// How many bytes of answers have been put among the keys since there were none.
-    unheard: usize,
-    /// How much has come since a control last ended whatever had begun.
-    unended: usize,
-    /// The beginning of a sequence whose end has not come yet.
-    torn: Vec<u8>,
+    /// Bytes of answers queued since the queue was last empty.
+    queued_answers: usize,
+    /// Bytes received since the last control character that can end an escape sequence.
+    unterminated: usize,
+    /// The beginning of an escape sequence whose end has not arrived yet.
+    partial: Vec<u8>,
     born: Instant,
-    /// Whether something came since the last look.
+    /// Whether output arrived since the last look.
     dirty: bool,
     looked_at: Instant,
     changed_at: Instant,
-    text: u64,
-    /// How much had scrolled away when the pattern was last looked for.
+    /// Hash of the screen's text, 0 if it is blank.
+    text_hash: u64,
+    /// How much had scrolled away when the pattern was last searched for.
     searched: usize,
-    finding: Finding,
+    done_pattern: PatternState,
 }
 
-/// A painted screen that stands still for so long waits for somebody.
+/// A painted screen that does not change for this long waits for input.
 const STILL: Duration = Duration::from_millis(700);
-/// Between the prompt and the key that sends it: some programs take that for part of a paste if it comes too soon.
-const BEFORE_ENTER: Duration = Duration::from_millis(300);
-/// Between two looks at a screen that changes.
-const LOOK: Duration = Duration::from_millis(200);
-/// So much of what was seen before is looked at again: it tells whose the lines after it are.
+/// Delay between the prompt and Enter. Some programs treat an earlier Enter as part of the paste.
+const ENTER_DELAY: Duration = Duration::from_millis(300);
+/// How often a changing screen is examined.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// How much text before the new part is searched again, to tell the agent's lines from the prompt's.
 const CONTEXT: usize = 8 * 1024;
-/// A longer command to the terminal is none.
-const ENDLESS: usize = 1024 * 1024;
-/// What ends any sequence, and does nothing else.
+/// An escape sequence longer than this is canceled: the parser would buffer it without a limit.
+const SEQUENCE_MAX: usize = 1024 * 1024;
+/// The control character that cancels an escape sequence.
 const CANCEL: u8 = 0x18;
-/// So many bytes of answers may wait for a program before its questions go unanswered.
-const UNHEARD: usize = 64 * 1024;
-/// So much may scroll away between two looks.
-const UNSEEN: usize = 32 * 1024;
+/// Queries are not answered while this many bytes of answers are unread.
+const ANSWERS_MAX: usize = 64 * 1024;
+/// The pattern is searched for at least whenever this many bytes have scrolled away.
+const SCROLL_MAX: usize = 32 * 1024;
 
-impl Terminal {
-    /// A new screen.
-    pub(crate) fn new(service: Service, size: Size, answers: bool) -> Self {
+impl Emulator {
+    pub(crate) fn new(options: TerminalOptions, size: ScreenSize, answers: bool) -> Self {
         let now = Instant::now();
         Self {
-            parser: Parser::new_with_callbacks(size.rows, size.columns, 0, Listener::default()),
-            service,
-            stage: Stage::Waiting,
+            parser: Parser::new_with_callbacks(size.rows, size.columns, 0, Responder::default()),
+            options,
+            stage: TypingStage::Waiting,
             answers,
             keys: Vec::new(),
-            unheard: 0,
-            unended: 0,
-            torn: Vec::new(),
+            queued_answers: 0,
+            unterminated: 0,
+            partial: Vec::new(),
             born: now,
             dirty: false,
             looked_at: now,
             changed_at: now,
-            text: 0,
+            text_hash: 0,
             searched: 0,
-            finding: Finding::Nothing,
+            done_pattern: PatternState::NotFound,
         }
     }
 
-    /// Shows what the program printed.
+    /// Processes output of the program.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.dirty = true;
-        for piece in bytes.chunks(UNSEEN / 2) {
+        for piece in bytes.chunks(SCROLL_MAX / 2) {
             self.show(piece);
-            self.cut_off_endless(piece);
-            if self.parser.callbacks().scrolled - self.searched >= UNSEEN {
+            self.cancel_endless_sequence(piece);
+            if self.parser.callbacks().scrolled - self.searched >= SCROLL_MAX {
                 self.search();
             }
         }
         let answers = std::mem::take(&mut self.parser.callbacks_mut().answers);
         if self.keys.is_empty() {
-            self.unheard = 0;
+            self.queued_answers = 0;
         }
-        // A program that asks and does not listen is not waited for with more and more answers.
-        if self.answers && self.unheard < UNHEARD {
-            self.unheard += answers.len();
+        // Do not queue answers without a limit for a program that does not read them.
+        if self.answers && self.queued_answers < ANSWERS_MAX {
+            self.queued_answers += answers.len();
             self.keys.extend(answers);
         }
     }
 
-    /// A command to the terminal is kept until it ends, and one that never does would fill the memory.
-    fn cut_off_endless(&mut self, piece: &[u8]) {
+    /// Cancels an escape sequence that does not end.
+    fn cancel_endless_sequence(&mut self, piece: &[u8]) {
         match piece
             .iter()
             .rposition(|byte| matches!(byte, 0x07 | 0x18 | 0x1a | 0x1b))
         {
-            Some(at) => self.unended = piece.len() - at,
-            None => self.unended += piece.len(),
+            Some(at) => self.unterminated = piece.len() - at,
+            None => self.unterminated += piece.len(),
         }
-        if self.unended > ENDLESS {
-            self.unended = 0;
+        if self.unterminated > SEQUENCE_MAX {
+            self.unterminated = 0;
             self.parser.process(&[CANCEL]);
         }
     }
 
-    /// A program that leaves its second screen takes what stands there away: that is remembered first.
+    /// Feeds the parser. When a program leaves the alternate screen, that screen's text is saved first.
     fn show(&mut self, piece: &[u8]) {
-        let whole = [&std::mem::take(&mut self.torn)[..], piece].concat();
+        let whole = [&std::mem::take(&mut self.partial)[..], piece].concat();
         let mut rest = &whole[..];
-        while let Some(at) = memmem::find(rest, LEAVES) {
-            let modes = rest[at + LEAVES.len()..].iter().take(TORN_MAX);
+        while let Some(at) = memmem::find(rest, MODE_PREFIX) {
+            let modes = rest[at + MODE_PREFIX.len()..].iter().take(PARTIAL_MAX);
             let digits = modes
                 .take_while(|byte| byte.is_ascii_digit() || **byte == b';')
                 .count();
-            let end = at + LEAVES.len() + digits;
+            let end = at + MODE_PREFIX.len() + digits;
             match rest.get(end) {
                 None => {
-                    self.torn = rest[at..].to_vec();
+                    self.partial = rest[at..].to_vec();
                     rest = &rest[..at];
                     break;
                 }
                 Some(last) => {
                     self.parser.process(&rest[..at]);
-                    let leaves = *last == b'l' && leaves(&rest[at + LEAVES.len()..end]);
+                    let leaves =
+                        *last == b'l' && has_alternate_screen(&rest[at + MODE_PREFIX.len()..end]);
                     if leaves && self.parser.screen().alternate_screen() {
                         let shown = self.parser.screen().contents();
                         self.parser
@@ -188,177 +188,179 @@ impl Terminal {
                 }
             }
         }
-        let torn = (1..LEAVES.len())
+        let torn = (1..MODE_PREFIX.len())
             .rev()
-            .find(|length| rest.ends_with(&LEAVES[..*length]))
+            .find(|length| rest.ends_with(&MODE_PREFIX[..*length]))
             .unwrap_or(0);
         let (rest, torn) = rest.split_at(rest.len() - torn);
         self.parser.process(rest);
-        self.torn.extend_from_slice(torn);
+        self.partial.extend_from_slice(torn);
     }
 
-    /// Passes on what a person types.
+    /// Queues keys a person pressed.
     pub(crate) fn press(&mut self, keys: &[u8]) {
         self.keys.extend_from_slice(keys);
     }
 
-    /// The keys that wait for the program.
+    /// The bytes that wait to be written to the program.
     pub(crate) fn keys(&mut self) -> &mut Vec<u8> {
         &mut self.keys
     }
 
-    /// Makes the screen as large as this.
-    pub(crate) fn resize(&mut self, size: Size) {
+    pub(crate) fn resize(&mut self, size: ScreenSize) {
         self.parser.set_size(size.rows, size.columns);
         self.dirty = true;
     }
 
-    /// When the text of the screen last changed.
     pub(crate) fn changed_at(&self) -> Instant {
         self.changed_at
     }
 
-    /// When its text has not changed for so long; never while the agent has no prompt yet.
+    /// When the text will have been unchanged for `time`. `None` while the agent has no prompt yet.
     pub(crate) fn still_at(&self, time: Duration) -> Option<Instant> {
         let still = self.changed_at + time;
         let at = if self.dirty {
-            still.max(self.looked_at + LOOK)
+            still.max(self.looked_at + LOOK_INTERVAL)
         } else {
             still
         };
-        (!matches!(self.stage, Stage::Waiting | Stage::GivenUp)).then_some(at)
+        (!matches!(self.stage, TypingStage::Waiting | TypingStage::GivenUp)).then_some(at)
     }
 
-    /// When [`Terminal::turn`] must be called again at the latest.
-    pub(crate) fn next_turn(&self) -> Option<Instant> {
-        let look = self.dirty.then_some(self.looked_at + LOOK);
+    /// When [`Emulator::tick`] must be called at the latest.
+    pub(crate) fn next_tick(&self) -> Option<Instant> {
+        let look = self.dirty.then_some(self.looked_at + LOOK_INTERVAL);
         let stage = match self.stage {
-            Stage::Waiting if self.dirty || self.text == 0 || self.service.ready.is_some() => {
-                Some(self.born + self.service.patience)
+            TypingStage::Waiting
+                if self.dirty || self.text_hash == 0 || self.options.ready.is_some() =>
+            {
+                Some(self.born + self.options.ready_timeout)
             }
-            Stage::Waiting => {
-                Some((self.changed_at + STILL).min(self.born + self.service.patience))
+            TypingStage::Waiting => {
+                Some((self.changed_at + STILL).min(self.born + self.options.ready_timeout))
             }
-            Stage::Typing if self.keys.is_empty() => Some(self.looked_at),
-            Stage::Sending(at) => Some(at),
+            TypingStage::Typing if self.keys.is_empty() => Some(self.looked_at),
+            TypingStage::Sending(at) => Some(at),
             _ => None,
         };
         [look, stage].into_iter().flatten().min()
     }
 
-    /// Does what time asks for. `line_max` says how long a line may be that is typed now.
-    pub(crate) fn turn(&mut self, line_max: impl Fn() -> Option<usize>) -> Option<Told> {
+    /// Acts on the passing of time. `line_max` returns the longest line the terminal accepts now.
+    pub(crate) fn tick(&mut self, line_max: impl Fn() -> Option<usize>) -> Option<TerminalEvent> {
         let now = Instant::now();
-        if self.dirty && now >= self.looked_at + LOOK {
+        if self.dirty && now >= self.looked_at + LOOK_INTERVAL {
             self.look(now);
         }
         match self.stage {
-            Stage::Waiting if self.is_ready(now) => {
+            TypingStage::Waiting if self.is_ready(now) => {
                 let bracketed = self.parser.screen().bracketed_paste();
-                let keys = typing::keys(&self.service.prompt, bracketed);
+                let keys = typing::keys(&self.options.prompt, bracketed);
                 let longest = keys
                     .split(|byte| *byte == b'\n')
                     .map(<[u8]>::len)
                     .max()
                     .unwrap_or(0);
                 if line_max().is_some_and(|max| longest > max) {
-                    self.stage = Stage::GivenUp;
-                    return Some(Told::TooLong(longest));
+                    self.stage = TypingStage::GivenUp;
+                    return Some(TerminalEvent::LineTooLong(longest));
                 }
                 self.keys.extend(keys);
-                self.stage = Stage::Typing;
+                self.stage = TypingStage::Typing;
                 self.changed_at = now;
             }
-            Stage::Waiting if now >= self.born + self.service.patience => {
-                self.stage = Stage::GivenUp;
-                return Some(Told::Unready);
+            TypingStage::Waiting if now >= self.born + self.options.ready_timeout => {
+                self.stage = TypingStage::GivenUp;
+                return Some(TerminalEvent::NeverReady);
             }
-            Stage::Typing if self.keys.is_empty() => {
-                self.stage = Stage::Sending(now + BEFORE_ENTER)
+            TypingStage::Typing if self.keys.is_empty() => {
+                self.stage = TypingStage::Sending(now + ENTER_DELAY)
             }
-            Stage::Sending(at) if at <= now => {
+            TypingStage::Sending(at) if at <= now => {
                 self.keys.push(b'\r');
-                self.stage = Stage::Sent;
+                self.stage = TypingStage::Sent;
             }
             _ => {}
         }
-        if self.finding == Finding::Found {
-            self.finding = Finding::Told;
-            return Some(Told::Pattern);
+        if self.done_pattern == PatternState::Found {
+            self.done_pattern = PatternState::Reported;
+            return Some(TerminalEvent::DonePattern);
         }
         None
     }
 
     fn is_ready(&self, now: Instant) -> bool {
-        let painted = self.text != 0 && !self.dirty;
+        let painted = self.text_hash != 0 && !self.dirty;
         painted
-            && match &self.service.ready {
+            && match &self.options.ready {
                 Some(pattern) => pattern.is_match(&self.parser.screen().contents()),
                 None => now >= self.changed_at + STILL,
             }
     }
 
-    /// Looks whether the text of the screen has changed, and whether what was looked for stands there.
+    /// Checks whether the text has changed, and searches it for the done pattern.
     fn look(&mut self, now: Instant) {
         (self.dirty, self.looked_at) = (false, now);
         let text = fingerprint(&self.parser.screen().contents());
-        if text != self.text || self.parser.callbacks().scrolled != self.searched {
-            (self.text, self.changed_at) = (text, now);
+        if text != self.text_hash || self.parser.callbacks().scrolled != self.searched {
+            (self.text_hash, self.changed_at) = (text, now);
             self.search();
         }
     }
 
-    /// Looks for the done pattern in what the agent itself has said. Before it has its prompt, it has said nothing.
+    /// Searches the agent's own text for the done pattern. Before the agent has its prompt, no text is its own.
     fn search(&mut self) {
         let scrolled = self.parser.callbacks().scrolled;
-        let news = scrolled - std::mem::replace(&mut self.searched, scrolled);
-        let Some(pattern) = self.service.pattern.as_ref() else {
+        let new = scrolled - std::mem::replace(&mut self.searched, scrolled);
+        let Some(pattern) = self.options.done_pattern.as_ref() else {
             return;
         };
-        if self.finding != Finding::Nothing || self.stage != Stage::Sent {
+        if self.done_pattern != PatternState::NotFound || self.stage != TypingStage::Sent {
             return;
         }
-        let text = self.tail(news + CONTEXT);
-        // Most texts do not hold it at all, and the prompt is cut out of those that do.
+        let text = self.tail(new + CONTEXT);
+        // Cutting out the prompt is expensive, so search the whole text first.
         let matches = |text: &str| text.lines().any(|line| pattern.is_match(line));
-        if matches(&text) && matches(&screen::own(&text, &self.service.prompt)) {
-            self.finding = Finding::Found;
+        if matches(&text) && matches(&screen::strip_prompt(&text, &self.options.prompt)) {
+            self.done_pattern = PatternState::Found;
         }
     }
 
-    /// The end: all of the text, and whether the pattern is in it.
+    /// Returns all of the text, and whether the done pattern is in it.
     pub(crate) fn finish(mut self) -> (String, bool) {
         if self.parser.screen().alternate_screen() {
             self.show(b"\x1b[?1049l");
         }
         self.search();
-        (self.tail(usize::MAX), self.finding != Finding::Nothing)
+        (
+            self.tail(usize::MAX),
+            self.done_pattern != PatternState::NotFound,
+        )
     }
 
-    /// So many of the last bytes that scrolled away, and what stands on the screen, rows that were broken in two
-    /// joined again.
+    /// The last `bytes` of the text that scrolled away, followed by the screen, with wrapped rows joined.
     fn tail(&self, bytes: usize) -> String {
-        let listener = self.parser.callbacks();
-        let (mut rows, mut seam) = (String::new(), listener.seam.clone());
+        let responder = self.parser.callbacks();
+        let (mut rows, mut seam) = (String::new(), responder.seam.clone());
         let range = BasicFormattedCaptureRange::Full(&mut seam);
-        // Writing into memory does not fail.
+        // Writing to a string does not fail.
         let _ = self
             .parser
             .screen()
             .write_contents_formatted_basic(&mut rows, range);
-        let cut = listener.past.len().saturating_sub(bytes);
+        let cut = responder.past.len().saturating_sub(bytes);
         let cut = if cut == 0 {
             0
         } else {
-            line_after(&listener.past, cut)
+            line_after(&responder.past, cut)
         };
-        let mut text = listener.past[cut..].to_owned();
+        let mut text = responder.past[cut..].to_owned();
         text.extend(basic_formatted_to_plain(&rows));
         text
     }
 }
 
-/// Where the next line begins.
+/// The start of the line after `at`.
 fn line_after(text: &str, at: usize) -> usize {
     text.as_bytes()[at..]
         .iter()
@@ -366,21 +368,21 @@ fn line_after(text: &str, at: usize) -> usize {
         .map_or(text.len(), |end| at + end + 1)
 }
 
-/// What a sequence begins with by which a program may leave its second screen.
-const LEAVES: &[u8] = b"\x1b[?";
+/// The start of the sequences with which a program leaves the alternate screen.
+const MODE_PREFIX: &[u8] = b"\x1b[?";
 
-/// Whether one of these modes is the second screen.
-fn leaves(modes: &[u8]) -> bool {
+/// Whether one of these modes is the alternate screen.
+fn has_alternate_screen(modes: &[u8]) -> bool {
     modes
         .split(|byte| *byte == b';')
         .any(|mode| matches!(mode, b"47" | b"1047" | b"1049"))
 }
 
-/// A longer one is none.
-const TORN_MAX: usize = 32;
+/// The longest such sequence.
+const PARTIAL_MAX: usize = 32;
 
-/// The text of a screen in one number, 0 where there is none. Blocks are left out: some programs paint their
-/// cursor, and it blinks.
+/// Hashes the text of a screen, 0 if it is blank. Block characters are skipped, because some programs paint a
+/// blinking cursor with them.
 fn fingerprint(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     let mut any = false;

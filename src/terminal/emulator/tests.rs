@@ -2,16 +2,16 @@
 
 use super::*;
 
-fn terminal(service: Service) -> Terminal {
-    Terminal::new(service, Size::new(4, 10).unwrap(), true)
+fn terminal(service: TerminalOptions) -> Emulator {
+    Emulator::new(service, ScreenSize::new(4, 10).unwrap(), true)
 }
 
-fn service() -> Service {
-    Service {
+fn service() -> TerminalOptions {
+    TerminalOptions {
         prompt: "go".into(),
         ready: None,
-        patience: Duration::from_secs(30),
-        pattern: None,
+        ready_timeout: Duration::from_secs(30),
+        done_pattern: None,
     }
 }
 
@@ -101,11 +101,12 @@ fn no_size_and_no_bytes_bring_a_screen_down() {
     let mut random = fastrand::Rng::with_seed(7);
     for (rows, columns) in [(1, 1), (1, 2), (2, 1), (2, 2), (1, 300), (300, 1), (5, 9)] {
         for _ in 0..150 {
-            let mut screen = Terminal::new(service(), Size::new(rows, columns).unwrap(), true);
+            let mut screen =
+                Emulator::new(service(), ScreenSize::new(rows, columns).unwrap(), true);
             for _ in 0..80 {
                 screen.feed(words[random.usize(..words.len())]);
                 if random.u8(..) < 8 {
-                    screen.resize(Size::new(random.u16(1..4), random.u16(1..4)).unwrap());
+                    screen.resize(ScreenSize::new(random.u16(1..4), random.u16(1..4)).unwrap());
                 }
             }
             screen.look(Instant::now());

@@ -40,7 +40,7 @@ fn a_newer_journal_is_refused_and_left_alone() {
         let done = test
             .ralph(words)
             .exits(2)
-            .complains("has version 2, this ralph reads version 1");
+            .complains("has format version 2, but this ralph reads version 1");
         done.complains("upgrade");
         assert_eq!(fs::read_to_string(&path).unwrap(), newer, "{words:?}");
     }

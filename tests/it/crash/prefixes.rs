@@ -116,7 +116,7 @@ fn a_torn_line_is_cut_off_with_a_warning() {
         );
         assert!(
             complaints.contains(&format!(
-                "cut off a last line of {} bytes",
+                "cut off an incomplete last line of {} bytes",
                 keep.min(next.len() - 1)
             )),
             "{complaints}"

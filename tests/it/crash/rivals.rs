@@ -38,7 +38,7 @@ fn a_second_runner_is_refused_and_told_who_is_there() {
     };
     second(&["a"]).complains("the loop \"a\" is");
     second(&["b"])
-        .complains("the loop \"a\" already works in this workspace")
+        .complains("the loop \"a\" is already running in this workspace")
         .complains("--share-workspace");
     assert!(!test.loop_dir("b").exists(), "nothing is left of it");
     test.ralph(&["resume", "a"])

@@ -266,7 +266,7 @@ fn an_unknown_name_is_an_error_with_the_nearest() {
             _ => &["paintr"],
         };
         let done = test.ralph(&[words, rest].concat()).exits(2);
-        done.complains("ralph: error: no loop is called `paintr`")
+        done.complains("ralph: error: no loop is named `paintr`")
             .complains("did you mean `painter`?");
     }
     test.ralph(&["status", "nobody"])
@@ -274,7 +274,7 @@ fn an_unknown_name_is_an_error_with_the_nearest() {
         .complains("ralph ls");
     test.ralph(&["status", "../x"])
         .exits(2)
-        .complains("cannot be a loop's name");
+        .complains("is not a valid loop name");
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! What must hold for any bytes: `fuzz/` looks for inputs that break a rule, this keeps each rule true for a few.
+//! Properties that must hold for any input. The test suite checks each on a few inputs; `fuzz/`
+//! searches for inputs that violate one.
 
-pub mod front;
+pub mod decoder;
 pub mod hook;
-pub mod mask;
-pub mod reader;
-pub mod reset;
-pub mod tail;
+pub mod loop_file;
+pub mod redaction;
+pub mod reset_time;
+pub mod transcript;

@@ -56,7 +56,7 @@ fn a_prompt_file_is_found_from_where_the_loop_was_spawned() {
         ends_with(
             &test,
             0,
-            "done (ran to its limit of iterations, checks green)",
+            "done (ran to its iteration limit, checks green)",
         );
     }
 }
@@ -85,7 +85,7 @@ fn an_empty_prompt_is_an_empty_input() {
     ends_with(
         &test,
         0,
-        "done (ran to its limit of iterations, checks green)",
+        "done (ran to its iteration limit, checks green)",
     );
 }
 
@@ -98,7 +98,7 @@ fn a_rest_does_not_count_as_inactivity() {
     ends_with(
         &test,
         0,
-        "done (the agent claimed it; no check was asked for)",
+        "done (the agent claimed it; there are no checks)",
     );
     assert_eq!(
         (iterations(&test), test.events("agent", "noticed").len()),
@@ -128,7 +128,7 @@ fn a_pause_ends_a_rest() {
     ends_with(
         &test,
         0,
-        "done (the agent claimed it; no check was asked for)",
+        "done (the agent claimed it; there are no checks)",
     );
     assert_eq!(iterations(&test), 2);
 }
@@ -150,12 +150,12 @@ fn a_rest_is_cut_short_with_an_answer() {
         .exits(0);
     assert_eq!(
         done.out,
-        "your words go into its next prompt\nresumed ralph loop for agent\n"
+        "your message will be in its next prompt\nresumed ralph loop for agent\n"
     );
     ends_with(
         &test,
         0,
-        "done (the agent claimed it; no check was asked for)",
+        "done (the agent claimed it; there are no checks)",
     );
     assert!(test.prompt("agent", 2).contains("port 8080"));
 }
@@ -176,7 +176,7 @@ fn a_limit_is_changed_under_a_running_loop() {
     ends_with(
         &test,
         0,
-        "done (ran to its limit of iterations, checks green)",
+        "done (ran to its iteration limit, checks green)",
     );
     assert_eq!(
         (iterations(&test), test.events("agent", "opened").len()),
@@ -237,7 +237,7 @@ fn a_stopped_loop_leaves_nothing_and_its_name_is_free() {
     assert_eq!(test.status("agent")["status"], "stopped");
     let test = test.script("iteration *\n promise COMPLETE\n");
     let again = spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
-    again.complains("the loop \"agent\" of before, which is stopped, is now in ");
+    again.complains("the previous loop \"agent\" (stopped) was archived in ");
     until_status(&test, "agent", "done");
 }
 
@@ -317,7 +317,7 @@ fn the_user_s_own_tmux_is_left_alone() {
     ends_with(
         &test,
         0,
-        "done (the agent claimed it; no check was asked for)",
+        "done (the agent claimed it; there are no checks)",
     );
     assert_eq!(
         mine(&["list-windows", "-a", "-F", "#S:#W"]),

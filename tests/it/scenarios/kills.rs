@@ -107,7 +107,7 @@ fn whoever_is_killed_the_loop_goes_on_where_it_was() {
         ends_with(
             &test,
             0,
-            "done (the agent claimed it; no check was asked for)",
+            "done (the agent claimed it; there are no checks)",
         );
         let done = test.status("agent");
         assert_eq!(
@@ -144,6 +144,6 @@ fn a_crash_gives_no_iteration_back() {
     kill_now(&Victims::All.pids(&test));
     until_status(&test, "agent", "crashed");
     test.ralph(&["resume", "agent"]).exits(0);
-    ends_with(&test, 1, "failed (no iteration is left)");
+    ends_with(&test, 1, "failed (iteration limit reached)");
     assert_eq!(iterations(&test), 2);
 }

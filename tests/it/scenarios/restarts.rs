@@ -28,7 +28,7 @@ fn the_done_marker_ends_the_loop_before_or_after_a_run() {
         ends_with(
             &test,
             0,
-            "done (the agent claimed it; no check was asked for)",
+            "done (the agent claimed it; there are no checks)",
         );
         assert_eq!(iterations(&test), count);
         assert_eq!(project_bus(&test).last().unwrap().0, "done");
@@ -48,11 +48,11 @@ fn a_loop_that_used_up_its_starts_has_failed_and_says_so() {
         .concat(),
     )
     .exits(0);
-    ends_with(&test, 1, "failed (no iteration is left)");
+    ends_with(&test, 1, "failed (iteration limit reached)");
     assert_eq!(iterations(&test), 3);
     let told = (
         "failed".to_owned(),
-        "failed after 3 iterations: no iteration is left".to_owned(),
+        "failed after 3 iterations: iteration limit reached".to_owned(),
     );
     assert_eq!(project_bus(&test), [told]);
 }
@@ -77,7 +77,7 @@ fn any_exit_code_starts_the_next_agent() {
     ends_with(
         &test,
         0,
-        "done (the agent claimed it; no check was asked for)",
+        "done (the agent claimed it; there are no checks)",
     );
     let exits: Vec<String> = test
         .events("agent", "ended")
@@ -110,7 +110,7 @@ fn a_delay_lies_between_good_iterations() {
     ends_with(
         &test,
         0,
-        "done (the agent claimed it; no check was asked for)",
+        "done (the agent claimed it; there are no checks)",
     );
     let at =
         |kind: &str, which: usize| test.events("agent", kind)[which]["at_ms"].as_i64().unwrap();
@@ -151,7 +151,7 @@ fn nothing_of_one_agent_lives_beside_the_next() {
     ends_with(
         &test,
         0,
-        "done (ran to its limit of iterations, checks green)",
+        "done (ran to its iteration limit, checks green)",
     );
 }
 
@@ -174,7 +174,7 @@ fn an_iteration_past_its_time_is_ended_and_counts_as_a_failure() {
     ends_with(
         &test,
         0,
-        "done (the agent claimed it; no check was asked for)",
+        "done (the agent claimed it; there are no checks)",
     );
     assert_eq!(
         test.events("agent", "ended")[0]["report"]["exit"]["signal"],
@@ -205,7 +205,7 @@ fn an_agent_can_ask_not_to_be_started_again() {
         ends_with(
             &test,
             3,
-            &format!("waiting (the agent asked for it by {why})"),
+            &format!("waiting (the agent asked to wait: {why})"),
         );
         let status = test.status("agent");
         assert_eq!(
@@ -217,7 +217,7 @@ fn an_agent_can_ask_not_to_be_started_again() {
         ends_with(
             &test,
             0,
-            "done (the agent claimed it; no check was asked for)",
+            "done (the agent claimed it; there are no checks)",
         );
         assert_eq!(iterations(&test), 2);
     }

@@ -125,7 +125,7 @@ fn the_done_pattern_stops_the_loop() {
     ends_with(
         &test,
         0,
-        "done (the agent claimed it; no check was asked for)",
+        "done (the agent claimed it; there are no checks)",
     );
     assert_eq!(iterations(&test), 2);
     assert_eq!(test.status("agent")["stop_reason"], "completed");
@@ -139,9 +139,9 @@ fn the_limit_of_iterations_ends_the_loop() {
         (
             &["--no-promise"][..],
             0,
-            "done (ran to its limit of iterations, checks green)",
+            "done (ran to its iteration limit, checks green)",
         ),
-        (&[], 1, "failed (no iteration is left)"),
+        (&[], 1, "failed (iteration limit reached)"),
     ] {
         let test = Test::new().script("iteration *\n say at it\n");
         spawn(&test, &[&["go", "-m", "3"], more, &SCRIPT].concat()).exits(0);
@@ -242,7 +242,7 @@ fn a_pause_is_taken_back_before_the_agent_has_ended() {
     ends_with(
         &test,
         0,
-        "done (ran to its limit of iterations, checks green)",
+        "done (ran to its iteration limit, checks green)",
     );
 }
 

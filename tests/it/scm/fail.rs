@@ -97,7 +97,7 @@ fn so_many_failures_end_the_loop_and_say_what_to_do() {
     );
     run(&test, &["--max-failures", "3"])
         .exits(1)
-        .says("3 failures of git in a row, stopping loop")
+        .says("3 consecutive git failures, stopping loop")
         .says("git commit failed 3 times in a row (exit 1): lint: never")
         .says("next     ralph resume a");
     assert_eq!(test.events("a", "started").len(), 3);

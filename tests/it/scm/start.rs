@@ -26,7 +26,7 @@ fn where_nothing_can_be_committed_nothing_starts() {
     run(&test, &[])
         .exits(2)
         .complains("--scm commit needs a git repository")
-        .complains("hint: git init");
+        .complains("hint: run git init");
     assert!(!test.loop_dir("a").exists());
     test.sh("git init -q --bare .");
     run(&test, &[]).exits(2).complains("bare repository");
@@ -38,7 +38,7 @@ fn where_nothing_can_be_committed_nothing_starts() {
     test.start_command(command)
         .end()
         .exits(2)
-        .complains("needs git, and there is none: git");
+        .complains("needs git, which was not found: git");
 
     let mut command = test.ralph_command(&RUN);
     for who in [
@@ -53,7 +53,7 @@ fn where_nothing_can_be_committed_nothing_starts() {
     test.start_command(command)
         .end()
         .exits(2)
-        .complains("git does not know who commits")
+        .complains("git has no committer identity")
         .complains("user.name");
 }
 
@@ -95,12 +95,12 @@ fn what_may_fail_is_warned_of() {
     test.sh("git checkout -q --detach");
     run(&test, &["--scm", "push", "--dry-run"])
         .exits(0)
-        .complains("HEAD is on no branch");
+        .complains("HEAD is detached");
     test.sh("git checkout -q -b side && touch s && git add s && git commit -q -m s");
     test.sh(
         "git checkout -q main && touch m && git add m && git commit -q -m m && git merge -q --no-commit side",
     );
     run(&test, &["--dry-run"])
         .exits(0)
-        .complains("a merge is under way");
+        .complains("a merge is in progress");
 }

@@ -167,9 +167,8 @@ fn a_worktree_that_was_deleted_is_fatal_and_says_what_brings_it_back() {
         .complains("the worktree is gone: ");
     assert_eq!(test.status("a")["outcome"]["why"], "workspace");
     assert!(!place.exists(), "it does not come back empty");
-    let (_, rest) = done.err.split_once("; git ").unwrap();
-    let back = rest.split(" brings it back").next().unwrap();
-    test.sh(&format!("git {back}"));
+    let (_, rest) = done.err.split_once("; restore it with git ").unwrap();
+    test.sh(&format!("git {}", rest.lines().next().unwrap()));
     test.ralph(&["resume", "a"]).exits(0);
     assert_eq!(
         subjects(&test, "ralph/a"),
@@ -183,13 +182,10 @@ fn a_worktree_that_has_lost_its_link_gives_nothing_to_the_repository_above() {
         .script("iteration 1\n write one\n  | x\n sh rm .git\niteration 2\n write made\n  | x\n");
     // The state directory lies in another repository of the user's.
     test.sh("cd .. && git init -q && git commit -q --allow-empty -m above");
-    let done = run(&test, &[]).exits(1).complains("is one no longer");
+    let done = run(&test, &[]).exits(1).complains("is no longer a worktree");
     assert_eq!(test.sh("git -C .. log --format=%s"), "above\n");
-    let (_, rest) = done.err.split_once("; git ").unwrap();
-    test.sh(&format!(
-        "git {}",
-        rest.split(" may mend it").next().unwrap()
-    ));
+    let (_, rest) = done.err.split_once("; try git ").unwrap();
+    test.sh(&format!("git {}", rest.lines().next().unwrap()));
     test.ralph(&["resume", "a"])
         .exits(0)
         .says("worktree commit: 1 file (one)");

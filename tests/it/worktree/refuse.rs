@@ -77,7 +77,7 @@ fn a_repository_that_has_none_to_give() {
     test.start_command(command)
         .end()
         .exits(2)
-        .complains("git does not know who commits");
+        .complains("git has no committer identity");
 }
 
 #[test]
@@ -87,13 +87,13 @@ fn a_branch_that_cannot_be_had() {
     refused(
         &test,
         &with("--worktree=a..b"),
-        "git has no branch of such a name",
+        "not a valid git branch name",
         "feature/parser",
     );
     refused(
         &test,
         &with("--worktree=-x"),
-        "git has no branch of such a name",
+        "not a valid git branch name",
         "feature/parser",
     );
     refused(&test, &with("--worktree="), "--worktree", "--help");
@@ -107,14 +107,14 @@ fn a_branch_that_cannot_be_had() {
     refused(
         &test,
         &with("--worktree"),
-        "the branch ralph/a exists already",
-        "--worktree=ralph/a goes on with it",
+        "the branch ralph/a already exists",
+        "--worktree=ralph/a continues it",
     );
     test.sh("git branch -D -q ralph/a && git branch ralph");
     refused(
         &test,
         &with("--worktree"),
-        "--worktree cannot be made",
+        "--worktree: cannot create the worktree",
         "git worktree list",
     );
     assert_eq!(subjects(&test, "ralph"), ["first"]);
@@ -127,7 +127,7 @@ fn a_worktree_of_before_is_not_lost() {
     refused(
         &test,
         &RUN,
-        "the loop \"a\" of before still has its worktree",
+        "the previous loop \"a\" still has its worktree",
         "ralph rm a --worktree",
     );
     let plain = [
@@ -150,7 +150,7 @@ fn a_worktree_of_before_is_not_lost() {
     refused(
         &test,
         &RUN,
-        "there is a worktree of this name already",
+        "a worktree with this name already exists",
         "git worktree remove ",
     );
     assert!(place(&test, "a").join("made").exists());
@@ -161,7 +161,7 @@ fn a_worktree_of_before_is_not_lost() {
     refused(
         &test,
         &RUN,
-        "the branch ralph/a exists already",
+        "the branch ralph/a already exists",
         "--worktree=ralph/a",
     );
     let words = [
@@ -188,14 +188,14 @@ fn what_is_wrong_in_the_worktree_is_seen_before_anything_starts_and_all_is_taken
     refused(
         &test,
         &agent,
-        "there is no program ./own-agent",
+        "program ./own-agent not found",
         "install it",
     );
     test.sh("git add claim && git commit -q -m claim && rm claim");
     refused(
         &test,
         &[&RUN[..], &["--done-file", "claim"]].concat(),
-        "--done-file claim is there already",
+        "--done-file claim already exists",
         "remove it",
     );
     assert!(!test.loop_dir("a").exists());
@@ -237,7 +237,7 @@ fn a_word_behind_the_flag_that_may_be_a_branch_or_a_task() {
         refused(
             &test,
             &words,
-            "--worktree mend: is \"mend\" the branch, or the task?",
+            "--worktree mend: is \"mend\" the branch or the task?",
             "--worktree=mend",
         );
     }
@@ -252,5 +252,5 @@ fn a_word_behind_the_flag_that_may_be_a_branch_or_a_task() {
     }
     test.ralph(&["rm", "--worktree", "mend"])
         .exits(2)
-        .complains("no loop is called `mend`");
+        .complains("no loop is named `mend`");
 }

@@ -1,149 +1,155 @@
-//! Codex' `exec --json`, 0.166.
+//! Decodes Codex 0.166 with `exec --json`.
 
-use super::Tell;
-use super::json_lines::Speech;
-use super::tools::{Tools, count, text};
-use super::usage::Meter;
+use super::ActSink;
+use super::json_lines::EventDecoder;
+use super::json_path::{str_at, u64_at};
+use super::tools::ToolTracker;
+use super::usage::UsageMeter;
 use crate::engine::Act;
-use crate::engine::failure::{Kind, Reason};
-use crate::engine::usage::{Session, Tokens};
+use crate::engine::failure::{AgentFailure, FailureKind};
+use crate::engine::usage::{SessionUsage, Tokens};
 use serde_json::Value;
 
-pub mod rollout;
+pub(crate) mod rollout;
 
-pub struct Codex {
-    tools: Tools,
-    meter: Meter,
+pub(super) struct CodexDecoder {
+    tools: ToolTracker,
+    meter: UsageMeter,
     thread: String,
-    /// The last message; tools that came after it make it an earlier one.
+    /// The last message, unless a tool call followed it.
     message: String,
-    /// An error after which no turn has come to an end yet.
+    /// An error event; a failure unless a turn ends after it.
     error: String,
 }
 
-impl Codex {
-    /// It counts on where a thread was left that it goes on with.
-    pub fn after(tools: Tools, sessions: &[Session]) -> Self {
-        let (thread, message, error) = Default::default();
+impl CodexDecoder {
+    /// Returns a decoder for Codex, which may resume one of these threads.
+    pub(super) fn resuming(tools: ToolTracker, sessions: &[SessionUsage]) -> Self {
         Self {
             tools,
-            meter: Meter::after(sessions),
-            thread,
-            message,
-            error,
+            meter: UsageMeter::resuming(sessions),
+            thread: String::new(),
+            message: String::new(),
+            error: String::new(),
         }
     }
 
-    fn item(&mut self, stage: &str, item: &Value, tell: &mut Tell<'_>) -> bool {
-        let (id, done) = (text(item, &["id"]), stage == "item.completed");
-        let (name, about) = match text(item, &["type"]) {
+    fn item(&mut self, event_type: &str, item: &Value, emit: &mut ActSink<'_>) -> bool {
+        let (id, done) = (str_at(item, &["id"]), event_type == "item.completed");
+        let (name, about) = match str_at(item, &["type"]) {
             "agent_message" if done => {
-                let words = text(item, &["text"]);
-                words.clone_into(&mut self.message);
-                tell(Act::Said(format!("{}\n", words.trim_end()).into()));
+                let text = str_at(item, &["text"]);
+                text.clone_into(&mut self.message);
+                emit(Act::Text(format!("{}\n", text.trim_end()).into()));
                 return true;
             }
             "reasoning" if done => {
-                tell(Act::Thought(text(item, &["text"]).into()));
+                emit(Act::Thinking(str_at(item, &["text"]).into()));
                 return true;
             }
-            // A warning: only a turn that failed is a failure.
+            // Only a warning: a failure is reported by `turn.failed`.
             "error" if done => {
-                tell(Act::Noise(text(item, &["message"]).into()));
+                emit(Act::SideOutput(str_at(item, &["message"]).into()));
                 return true;
             }
             "agent_message" | "reasoning" | "error" | "todo_list" => return true,
-            "command_execution" => ("shell", self.tools.short(bare(text(item, &["command"])))),
+            "command_execution" => (
+                "shell",
+                self.tools.shorten(strip_shell(str_at(item, &["command"]))),
+            ),
             "file_change" => {
                 let changes = item["changes"].as_array().into_iter().flatten();
-                let paths: Vec<&str> = changes.map(|change| text(change, &["path"])).collect();
-                ("edit", self.tools.short(&paths.join(" ")))
+                let paths: Vec<&str> = changes.map(|change| str_at(change, &["path"])).collect();
+                ("edit", self.tools.shorten(&paths.join(" ")))
             }
-            "mcp_tool_call" => (text(item, &["tool"]), self.tools.about(&item["arguments"])),
-            "web_search" => ("web_search", self.tools.about(item)),
-            "collab_tool_call" => (text(item, &["tool"]), self.tools.about(item)),
+            "mcp_tool_call" => (
+                str_at(item, &["tool"]),
+                self.tools.describe(&item["arguments"]),
+            ),
+            "web_search" => ("web_search", self.tools.describe(item)),
+            "collab_tool_call" => (str_at(item, &["tool"]), self.tools.describe(item)),
             _ => return false,
         };
         self.message.clear();
-        self.tools.begin_about(id, name, about.clone(), tell);
+        self.tools.start_about(id, name, about.clone(), emit);
         if done {
-            let status = text(item, &["status"]);
+            let status = str_at(item, &["status"]);
             if status == "declined" {
-                tell(Act::Denied(format!("{name} {about}").into()));
+                emit(Act::Denied(format!("{name} {about}").into()));
             }
-            let exited = item["exit_code"].as_i64().unwrap_or(0);
-            self.tools.end(
+            let exit_code = item["exit_code"].as_i64().unwrap_or(0);
+            self.tools.finish(
                 id,
-                !matches!(status, "failed" | "declined") && exited == 0,
-                tell,
+                !matches!(status, "failed" | "declined") && exit_code == 0,
+                emit,
             );
         }
         true
     }
 
-    fn completed(&mut self, usage: &Value, tell: &mut Tell<'_>) {
+    fn completed(&mut self, usage: &Value, emit: &mut ActSink<'_>) {
         let (cache_read, cache_write) = (
-            count(usage, &["cached_input_tokens"]),
-            count(usage, &["cache_write_input_tokens"]),
+            u64_at(usage, &["cached_input_tokens"]),
+            u64_at(usage, &["cache_write_input_tokens"]),
         );
-        // All that was read is counted as input, from a cache or not.
-        let input = count(usage, &["input_tokens"])
+        // Input tokens include cached ones.
+        let input = u64_at(usage, &["input_tokens"])
             .saturating_sub(cache_read)
             .saturating_sub(cache_write);
-        let all = Tokens {
+        let total = Tokens {
             input,
             cache_read,
             cache_write,
-            output: count(usage, &["output_tokens"]),
+            output: u64_at(usage, &["output_tokens"]),
         };
-        self.meter.of_all("", all, tell);
-        let words = std::mem::take(&mut self.message);
-        self.over(Act::Finished(words.into()), tell);
+        self.meter.set_total("", total, emit);
+        let message = std::mem::take(&mut self.message);
+        self.end_run(Act::Finished(message.into()), emit);
     }
 
-    fn failed(&mut self, why: &str, tell: &mut Tell<'_>) {
-        // The words name a time of day at most; the thread's own file knows better.
-        let limit = why.contains("usage limit").then(|| Reason {
-            until_ms: rollout::reset(&self.thread).map(|epoch| epoch.saturating_mul(1000)),
-            ..Kind::UsageLimit.into()
+    fn failed(&mut self, why: &str, emit: &mut ActSink<'_>) {
+        // The message names a time of day at most. The thread's rollout file has the exact time.
+        let limit = why.contains("usage limit").then(|| AgentFailure {
+            until_ms: rollout::limit_reset(&self.thread).map(|epoch| epoch.saturating_mul(1000)),
+            ..FailureKind::UsageLimit.into()
         });
-        self.over(
+        self.end_run(
             Act::Failed {
                 why: why.into(),
                 reason: limit,
             },
-            tell,
+            emit,
         );
     }
 
-    fn over(&mut self, end: Act<'_>, tell: &mut Tell<'_>) {
+    fn end_run(&mut self, end: Act<'_>, emit: &mut ActSink<'_>) {
         self.error.clear();
-        self.tools.forget();
-        tell(end);
-        tell(Act::Over);
+        self.tools.clear();
+        emit(end);
+        emit(Act::RunEnded);
     }
 }
 
-impl Speech for Codex {
-    fn event(&mut self, event: &Value, tell: &mut Tell<'_>) -> bool {
-        match text(event, &["type"]) {
+impl EventDecoder for CodexDecoder {
+    fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool {
+        match str_at(event, &["type"]) {
             "thread.started" => {
-                text(event, &["thread_id"]).clone_into(&mut self.thread);
-                self.meter.session(&self.thread);
-                tell(Act::Session(self.thread.as_str().into()));
+                str_at(event, &["thread_id"]).clone_into(&mut self.thread);
+                self.meter.start_session(&self.thread);
+                emit(Act::SessionId(self.thread.as_str().into()));
             }
             "turn.started" => {}
-            stage @ ("item.started" | "item.updated" | "item.completed") => {
-                return self.item(stage, &event["item"], tell);
+            event_type @ ("item.started" | "item.updated" | "item.completed") => {
+                return self.item(event_type, &event["item"], emit);
             }
-            "turn.completed" => self.completed(&event["usage"], tell),
-            "turn.failed" => self.failed(text(event, &["error", "message"]), tell),
+            "turn.completed" => self.completed(&event["usage"], emit),
+            "turn.failed" => self.failed(str_at(event, &["error", "message"]), emit),
             "error" => {
-                let words = text(event, &["message"]);
-                if words.starts_with("Reconnecting") {
-                    tell(Act::Retrying(words.into()));
+                let message = str_at(event, &["message"]);
+                if message.starts_with("Reconnecting") {
+                    emit(Act::Retrying(message.into()));
                 } else {
-                    words.clone_into(&mut self.error);
+                    message.clone_into(&mut self.error);
                 }
             }
             _ => return false,
@@ -151,15 +157,15 @@ impl Speech for Codex {
         true
     }
 
-    fn finish(&mut self, tell: &mut Tell<'_>) {
-        // What is wrong before a turn begins is told by an error alone.
+    fn finish(&mut self, emit: &mut ActSink<'_>) {
+        // A failure before the first turn is reported by an error event alone.
         if !self.error.is_empty() {
             let why = std::mem::take(&mut self.error);
-            self.failed(&why, tell);
+            self.failed(&why, emit);
         }
     }
 
-    fn tools(&mut self) -> &mut Tools {
+    fn tools(&mut self) -> &mut ToolTracker {
         &mut self.tools
     }
 
@@ -168,8 +174,8 @@ impl Speech for Codex {
     }
 }
 
-/// A command without the shell around it.
-fn bare(command: &str) -> &str {
+/// Strips `sh -c '…'` or the like from around a command.
+fn strip_shell(command: &str) -> &str {
     let inner = command
         .split_once("sh -lc ")
         .or_else(|| command.split_once("sh -c "));
@@ -187,8 +193,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_told_without_its_shell() {
-        for (command, told) in [
+    fn commands_are_shown_without_their_shell() {
+        for (command, expected) in [
             ("/bin/bash -lc 'exit 3'", "exit 3"),
             ("bash -lc \"echo 'a'\"", "echo 'a'"),
             ("/bin/zsh -c ls", "ls"),
@@ -196,7 +202,7 @@ mod tests {
             ("run me in sh -c x", "run me in sh -c x"),
             ("bash -lc '", "'"),
         ] {
-            assert_eq!(bare(command), told, "{command}");
+            assert_eq!(strip_shell(command), expected, "{command}");
         }
     }
 }

@@ -1,56 +1,64 @@
-//! When is Codex' usage limit over? Its stream tells a time of day; the file in which it keeps the thread, the second.
+//! Reads when Codex' usage limit resets from a thread's rollout file.
+//!
+//! The event stream names a time of day at most; the rollout file has the exact second.
 
-use crate::agent::decode::tools::{at, text};
+use crate::agent::decode::json_path::{str_at, value_at};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// The limits stand near the end.
-const TAIL: u64 = 256 << 10;
-/// A thread that was used just now is in one of the newest days.
-const DAYS: usize = 3;
+/// How much of the file's end is searched for the limits.
+const TAIL_BYTES: u64 = 256 << 10;
+/// How many of the newest years, months and days are searched for the file.
+const NEWEST_DIRS: usize = 3;
 
-/// When the limits of this thread are over, in seconds since 1970.
-pub fn reset(thread: &str) -> Option<i64> {
-    let own = std::env::var_os("CODEX_HOME")
+/// Returns the Unix time, in seconds, at which the limits of this thread reset.
+pub(super) fn limit_reset(thread: &str) -> Option<i64> {
+    let codex_home = std::env::var_os("CODEX_HOME")
         .filter(|home| !home.is_empty())
         .map(PathBuf::from);
-    let home = own.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".codex")))?;
-    in_home(&home, thread)
+    let home =
+        codex_home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".codex")))?;
+    limit_reset_in(&home, thread)
 }
 
-fn in_home(home: &Path, thread: &str) -> Option<i64> {
-    let plain = |thread: &str| {
+fn limit_reset_in(codex_home: &Path, thread: &str) -> Option<i64> {
+    let is_plain = |thread: &str| {
         thread
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || c == '-')
     };
-    if thread.is_empty() || !plain(thread) {
+    if thread.is_empty() || !is_plain(thread) {
         return None;
     }
-    let end = format!("-{thread}.jsonl");
-    let mut days = vec![home.join("sessions")];
+    let suffix = format!("-{thread}.jsonl");
+    let mut dirs = vec![codex_home.join("sessions")];
     for _ in ["year", "month", "day"] {
-        days = days.iter().flat_map(|dir| newest(dir)).take(DAYS).collect();
+        dirs = dirs
+            .iter()
+            .flat_map(|dir| newest_first(dir))
+            .take(NEWEST_DIRS)
+            .collect();
     }
-    let files = days.iter().flat_map(|day| newest(day));
+    let files = dirs.iter().flat_map(|dir| newest_first(dir));
     let file = files
         .into_iter()
-        .find(|path| path.to_string_lossy().ends_with(&end))?;
+        .find(|path| path.to_string_lossy().ends_with(&suffix))?;
     let mut file = File::open(file)
         .ok()
         .filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
     let len = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).ok()?;
+    file.seek(SeekFrom::Start(len.saturating_sub(TAIL_BYTES)))
+        .ok()?;
     let mut tail = Vec::new();
-    file.take(TAIL).read_to_end(&mut tail).ok()?;
-    in_tail(&tail)
+    file.take(TAIL_BYTES).read_to_end(&mut tail).ok()?;
+    limit_reset_in_tail(&tail)
 }
 
-/// What the end of such a file says.
-pub fn in_tail(tail: &[u8]) -> Option<i64> {
+/// Returns the reset time that the end of a rollout file contains.
+pub(crate) fn limit_reset_in_tail(tail: &[u8]) -> Option<i64> {
     let tail = String::from_utf8_lossy(tail);
     tail.lines()
         .rev()
@@ -58,21 +66,24 @@ pub fn in_tail(tail: &[u8]) -> Option<i64> {
         .find_map(|line| {
             let event: Value = serde_json::from_str(line).ok()?;
             let limits = ["primary", "secondary"]
-                .map(|window| at(&event, &["payload", "rate_limits", window]));
-            // The one that is used up; where both are, the later one holds.
-            let full = limits.iter().filter(|limit| {
+                .map(|window| value_at(&event, &["payload", "rate_limits", window]));
+            // If both limits are exhausted, the later reset applies.
+            let exhausted = limits.iter().filter(|limit| {
                 limit["used_percent"]
                     .as_f64()
                     .is_some_and(|used| used >= 100.0)
             });
-            let full = full.filter_map(|limit| limit["resets_at"].as_i64()).max();
-            full.or_else(|| limits.iter().find_map(|limit| limit["resets_at"].as_i64()))
-                .filter(|_| text(&event, &["type"]) == "event_msg")
+            let exhausted = exhausted
+                .filter_map(|limit| limit["resets_at"].as_i64())
+                .max();
+            exhausted
+                .or_else(|| limits.iter().find_map(|limit| limit["resets_at"].as_i64()))
+                .filter(|_| str_at(&event, &["type"]) == "event_msg")
         })
 }
 
-/// What is in a directory, the last names first.
-fn newest(dir: &Path) -> Vec<PathBuf> {
+/// Lists a directory by name in descending order. Codex names its directories by date.
+fn newest_first(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
     names.sort_unstable_by(|one, other| other.cmp(one));
@@ -83,7 +94,7 @@ fn newest(dir: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn count(primary: (f64, i64), secondary: (f64, i64)) -> String {
+    fn token_count(primary: (f64, i64), secondary: (f64, i64)) -> String {
         let window =
             |(used, reset)| serde_json::json!({ "used_percent": used, "resets_at": reset });
         let limits =
@@ -93,15 +104,15 @@ mod tests {
     }
 
     #[test]
-    fn the_last_limits_of_the_thread_count() {
+    fn the_reset_time_comes_from_the_last_limits_of_the_thread() {
         let home = tempfile::tempdir().unwrap();
         let day = home.path().join("sessions/2026/11/15");
         fs::create_dir_all(&day).unwrap();
         fs::create_dir_all(home.path().join("sessions/2026/11/16")).unwrap();
         let lines = [
-            "x".repeat(TAIL as usize),
-            count((100.0, 1), (5.0, 2)),
-            count((100.0, 1_794_783_030), (80.0, 1_794_999_999)),
+            "x".repeat(TAIL_BYTES as usize),
+            token_count((100.0, 1), (5.0, 2)),
+            token_count((100.0, 1_794_783_030), (80.0, 1_794_999_999)),
             r#"{"type":"response_item","payload":{"text":"resets_at 7"}}"#.into(),
             "{ torn resets_at".into(),
         ];
@@ -112,12 +123,12 @@ mod tests {
         .unwrap();
         fs::write(
             day.join("rollout-2026-11-15T21-00-00-abc-2.jsonl"),
-            count((100.0, 5), (100.0, 6)),
+            token_count((100.0, 5), (100.0, 6)),
         )
         .unwrap();
         fs::write(
             day.join("rollout-2026-11-15T21-00-00-abc-3.jsonl"),
-            count((1.0, 8), (1.0, 9)),
+            token_count((1.0, 8), (1.0, 9)),
         )
         .unwrap();
         for (thread, reset) in [
@@ -128,8 +139,8 @@ mod tests {
             ("", None),
             ("../abc-1", None),
         ] {
-            assert_eq!(in_home(home.path(), thread), reset, "{thread}");
+            assert_eq!(limit_reset_in(home.path(), thread), reset, "{thread}");
         }
-        assert_eq!(in_home(Path::new("/nowhere"), "abc-1"), None);
+        assert_eq!(limit_reset_in(Path::new("/nowhere"), "abc-1"), None);
     }
 }

@@ -1,77 +1,78 @@
-//! Which checks a directory asks for, by the files at its top.
+//! Detects the checks of a project from the files in its top directory.
 
 mod node;
 mod python;
 mod recipes;
 
-use crate::engine::Exit;
-use crate::os::{program, regular};
-use crate::process::probe::{Answer, ask};
+use crate::engine::ProcessExit;
+use crate::os::{program, regular_file};
+use crate::process::probe::{ProbeResult, run_probes};
 use std::path::Path;
 use std::time::Duration;
 
-/// A file that speaks of checks, and which.
+/// The checks that one file implies.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct DetectedChecks {
     pub(crate) file: String,
     pub(crate) checks: Vec<String>,
 }
 
-/// Everything that is found at the top of this directory.
-pub(crate) fn detect(here: &Path) -> Vec<Found> {
-    let place = Place { here };
+/// Detects the checks in a directory.
+pub(crate) fn detect(path: &Path) -> Vec<DetectedChecks> {
+    let project = ProjectDir { path };
     let all = [
-        cargo(&place),
-        node::look(&place),
-        python::look(&place),
-        go(&place),
-        maven(&place),
-        gradle(&place),
+        cargo(&project),
+        node::detect(&project),
+        python::detect(&project),
+        go(&project),
+        maven(&project),
+        gradle(&project),
     ];
     all.into_iter()
-        .chain([recipes::make(&place), recipes::just(&place)])
+        .chain([recipes::make(&project), recipes::just(&project)])
         .flatten()
         .collect()
 }
 
-/// A directory that is asked for its files.
-struct Place<'a> {
-    here: &'a Path,
+/// The directory to inspect.
+struct ProjectDir<'a> {
+    path: &'a Path,
 }
 
-/// No file of a project's own words is longer.
+/// Longer files are read up to this many bytes.
 const READ_MAX: u64 = 1 << 20;
 
-impl Place<'_> {
+impl ProjectDir<'_> {
     fn has(&self, name: &str) -> bool {
-        self.here.join(name).is_file()
+        self.path.join(name).is_file()
     }
 
     fn has_dir(&self, name: &str) -> bool {
-        self.here.join(name).is_dir()
+        self.path.join(name).is_dir()
     }
 
-    /// The first of these files that is there.
+    /// The first of these files that exists.
     fn first<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
         names.iter().copied().find(|name| self.has(name))
     }
 
-    /// What a file says; nothing if it cannot be read.
+    /// The text of a file; empty if it cannot be read.
     fn read(&self, name: &str) -> String {
-        let bytes = regular::read(&self.here.join(name), READ_MAX, true).map(|(bytes, _)| bytes);
+        let bytes =
+            regular_file::read(&self.path.join(name), READ_MAX, true).map(|(bytes, _)| bytes);
         String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
     }
 }
 
-fn found(file: &str, checks: &[&str]) -> Found {
-    Found {
+fn detected(file: &str, checks: &[&str]) -> DetectedChecks {
+    DetectedChecks {
         file: file.to_owned(),
         checks: checks.iter().map(|check| (*check).to_owned()).collect(),
     }
 }
 
-fn cargo(place: &Place<'_>) -> Option<Found> {
-    let file = place.first(&["Cargo.toml"])?;
+fn cargo(project: &ProjectDir<'_>) -> Option<DetectedChecks> {
+    let file = project.first(&["Cargo.toml"])?;
     let lints = [
         ("clippy", "cargo clippy -- -D warnings"),
         ("fmt", "cargo fmt --check"),
@@ -80,52 +81,61 @@ fn cargo(place: &Place<'_>) -> Option<Found> {
     checks.extend(
         lints
             .iter()
-            .filter(|(part, _)| cargo_has(part))
+            .filter(|(subcommand, _)| cargo_has(subcommand))
             .map(|(_, check)| *check),
     );
-    Some(found(file, &checks))
+    Some(detected(file, &checks))
 }
 
-/// Whether a part of the tool chain is installed. Its launcher may be there without it, so it is asked, and
-/// not from the project: a file there could make the launcher download another tool chain.
-fn cargo_has(part: &str) -> bool {
-    let words = ["cargo", part, "--version"].map(str::to_owned).to_vec();
-    let answers = program::find("cargo", Path::new("/"))
-        .map(|_| ask(&[words], Path::new("/"), Duration::from_secs(5)));
-    let answer = answers
+/// Returns whether a cargo subcommand is installed. Its launcher may exist without it, so the
+/// command is run. It does not run in the project: a file there could make the launcher download
+/// another toolchain.
+fn cargo_has(subcommand: &str) -> bool {
+    let command = ["cargo", subcommand, "--version"]
+        .map(str::to_owned)
+        .to_vec();
+    let results = program::find("cargo", Path::new("/"))
+        .map(|_| run_probes(&[command], Path::new("/"), Duration::from_secs(5)));
+    let result = results
         .and_then(Result::ok)
-        .and_then(|mut answers| answers.pop());
-    matches!(answer, Some(Answer::Said(Exit { code: Some(0), .. }, _)))
+        .and_then(|mut results| results.pop());
+    matches!(
+        result,
+        Some(ProbeResult::Exited(ProcessExit { code: Some(0), .. }, _))
+    )
 }
 
-fn go(place: &Place<'_>) -> Option<Found> {
-    Some(found(
-        place.first(&["go.mod"])?,
+fn go(project: &ProjectDir<'_>) -> Option<DetectedChecks> {
+    Some(detected(
+        project.first(&["go.mod"])?,
         &["go test ./...", "go vet ./..."],
     ))
 }
 
-fn maven(place: &Place<'_>) -> Option<Found> {
-    let program = if place.has("mvnw") { "./mvnw" } else { "mvn" };
-    Some(found(
-        place.first(&["pom.xml"])?,
+fn maven(project: &ProjectDir<'_>) -> Option<DetectedChecks> {
+    let program = if project.has("mvnw") { "./mvnw" } else { "mvn" };
+    Some(detected(
+        project.first(&["pom.xml"])?,
         &[&format!("{program} -q verify")],
     ))
 }
 
-fn gradle(place: &Place<'_>) -> Option<Found> {
+fn gradle(project: &ProjectDir<'_>) -> Option<DetectedChecks> {
     let files = [
         "build.gradle",
         "build.gradle.kts",
         "settings.gradle",
         "settings.gradle.kts",
     ];
-    let program = if place.has("gradlew") {
+    let program = if project.has("gradlew") {
         "./gradlew"
     } else {
         "gradle"
     };
-    Some(found(place.first(&files)?, &[&format!("{program} check")]))
+    Some(detected(
+        project.first(&files)?,
+        &[&format!("{program} check")],
+    ))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Which checks a `package.json` has, and who runs them.
+//! Detects the check scripts in `package.json` and the package manager that runs them.
 
-use super::{Found, Place};
+use super::{DetectedChecks, ProjectDir};
 use serde_json::Value;
 
 /// Scripts that check something.
 const SCRIPTS: [&str; 5] = ["test", "lint", "typecheck", "type-check", "build"];
 
-/// Lock files, and who writes them.
+/// Lock files and the package managers that write them.
 const LOCKS: [(&str, &str); 5] = [
     ("pnpm-lock.yaml", "pnpm"),
     ("yarn.lock", "yarn"),
@@ -15,13 +15,13 @@ const LOCKS: [(&str, &str); 5] = [
     ("package-lock.json", "npm"),
 ];
 
-pub(crate) fn look(place: &Place<'_>) -> Option<Found> {
-    let file = place.first(&["package.json"])?;
-    let package: Value = serde_json::from_str(&place.read(file)).unwrap_or_default();
-    let manager = manager(place, &package);
+pub(super) fn detect(project: &ProjectDir<'_>) -> Option<DetectedChecks> {
+    let file = project.first(&["package.json"])?;
+    let package: Value = serde_json::from_str(&project.read(file)).unwrap_or_default();
+    let manager = manager(project, &package);
     let has = |script: &&str| {
         let text = package["scripts"][*script].as_str().unwrap_or_default();
-        // What `npm init` writes is red by design.
+        // The placeholder of `npm init` always fails.
         !text.trim().is_empty() && !text.contains("no test specified")
     };
     let checks = SCRIPTS
@@ -29,19 +29,19 @@ pub(crate) fn look(place: &Place<'_>) -> Option<Found> {
         .filter(has)
         .map(|script| match (manager, script) {
             ("npm" | "pnpm" | "yarn", "test") => format!("{manager} test"),
-            // `bun test` would be bun's own runner.
+            // `bun test` would run bun's own test runner instead of the script.
             _ => format!("{manager} run {script}"),
         });
-    Some(Found {
+    Some(DetectedChecks {
         file: file.to_owned(),
         checks: checks.collect(),
     })
 }
 
-fn manager(place: &Place<'_>, package: &Value) -> &'static str {
+fn manager(project: &ProjectDir<'_>, package: &Value) -> &'static str {
     let named = package["packageManager"].as_str().unwrap_or_default();
     let named = named.split('@').next().unwrap_or_default();
     let by_name = LOCKS.iter().find(|(_, manager)| *manager == named);
-    let found = by_name.or_else(|| LOCKS.iter().find(|(lock, _)| place.has(lock)));
+    let found = by_name.or_else(|| LOCKS.iter().find(|(lock, _)| project.has(lock)));
     found.map_or("npm", |(_, manager)| manager)
 }

@@ -1,9 +1,9 @@
-//! Which checks a Python project has, and through whom they are run.
+//! Detects the checks of a Python project and the tool that runs them.
 
-use super::{Found, Place};
+use super::{DetectedChecks, ProjectDir};
 
-/// Files that make a directory a Python project.
-const MARKS: [&str; 8] = [
+/// Files that identify a Python project.
+const PROJECT_FILES: [&str; 8] = [
     "pyproject.toml",
     "setup.cfg",
     "setup.py",
@@ -14,33 +14,38 @@ const MARKS: [&str; 8] = [
     "Pipfile",
 ];
 
-/// Lock files, and the words that run a program in the environment that they describe.
+/// Lock files and the prefix that runs a program in their environment.
 const RUNNERS: [(&str, &str); 3] = [
     ("uv.lock", "uv run "),
     ("poetry.lock", "poetry run "),
     ("pdm.lock", "pdm run "),
 ];
 
-pub(crate) fn look(place: &Place<'_>) -> Option<Found> {
-    let file = place.first(&MARKS)?;
-    let says = |word: &str| MARKS.iter().any(|mark| place.read(mark).contains(word));
-    let tests = place.has("pytest.ini")
-        || place.has_dir("tests")
-        || place.has_dir("test")
-        || says("pytest");
-    let ruff = place.first(&["ruff.toml", ".ruff.toml"]).is_some() || says("[tool.ruff");
-    let mypy =
-        place.first(&["mypy.ini", ".mypy.ini"]).is_some() || says("[tool.mypy") || says("[mypy");
+pub(super) fn detect(project: &ProjectDir<'_>) -> Option<DetectedChecks> {
+    let file = project.first(&PROJECT_FILES)?;
+    let mentions = |text: &str| {
+        PROJECT_FILES
+            .iter()
+            .any(|file| project.read(file).contains(text))
+    };
+    let tests = project.has("pytest.ini")
+        || project.has_dir("tests")
+        || project.has_dir("test")
+        || mentions("pytest");
+    let ruff = project.first(&["ruff.toml", ".ruff.toml"]).is_some() || mentions("[tool.ruff");
+    let mypy = project.first(&["mypy.ini", ".mypy.ini"]).is_some()
+        || mentions("[tool.mypy")
+        || mentions("[mypy");
     let runner = RUNNERS
         .iter()
-        .find(|(lock, _)| place.has(lock))
-        .map_or("", |(_, words)| words);
+        .find(|(lock, _)| project.has(lock))
+        .map_or("", |(_, prefix)| prefix);
     let checks = [(tests, "pytest"), (ruff, "ruff check ."), (mypy, "mypy .")];
     let checks = checks
         .iter()
         .filter(|(wanted, _)| *wanted)
         .map(|(_, check)| format!("{runner}{check}"));
-    Some(Found {
+    Some(DetectedChecks {
         file: file.to_owned(),
         checks: checks.collect(),
     })

@@ -1,28 +1,28 @@
-//! Which checks a makefile or a justfile has: recipes with a name that everybody uses for one.
+//! Detects check recipes with conventional names in a makefile or a justfile.
 
-use super::{Found, Place};
+use super::{DetectedChecks, ProjectDir};
 
 const NAMES: [&str; 3] = ["test", "check", "lint"];
 
-pub(crate) fn make(place: &Place<'_>) -> Option<Found> {
+pub(crate) fn make(project: &ProjectDir<'_>) -> Option<DetectedChecks> {
     recipes(
-        place,
-        place.first(&["GNUmakefile", "makefile", "Makefile"])?,
+        project,
+        project.first(&["GNUmakefile", "makefile", "Makefile"])?,
         "make",
         |head| head.split_whitespace().collect(),
     )
 }
 
-pub(crate) fn just(place: &Place<'_>) -> Option<Found> {
+pub(crate) fn just(project: &ProjectDir<'_>) -> Option<DetectedChecks> {
     recipes(
-        place,
-        place.first(&["justfile", "Justfile", ".justfile"])?,
+        project,
+        project.first(&["justfile", "Justfile", ".justfile"])?,
         "just",
         |head| {
-            // What follows the name are parameters; one without a default would be asked for.
-            let mut words = head.trim_start_matches('@').split_whitespace();
-            let name = words.next();
-            name.filter(|_| words.all(|word| word.starts_with('*')))
+            // Parameters follow the name. A recipe with a required parameter cannot run as a check.
+            let mut parts = head.trim_start_matches('@').split_whitespace();
+            let name = parts.next();
+            name.filter(|_| parts.all(|parameter| parameter.starts_with('*')))
                 .into_iter()
                 .collect()
         },
@@ -30,13 +30,13 @@ pub(crate) fn just(place: &Place<'_>) -> Option<Found> {
 }
 
 fn recipes(
-    place: &Place<'_>,
+    project: &ProjectDir<'_>,
     file: &str,
     program: &str,
     names: fn(&str) -> Vec<&str>,
-) -> Option<Found> {
-    let text = place.read(file);
-    // Before the first colon of a line that is neither indented nor an assignment.
+) -> Option<DetectedChecks> {
+    let text = project.read(file);
+    // The text before the first colon of a line that is neither indented nor an assignment.
     let heads = text
         .lines()
         .filter(|line| !line.starts_with([' ', '\t', '#']))
@@ -50,8 +50,8 @@ fn recipes(
         .filter(|name| known.contains(*name))
         .map(|name| format!("{program} {name}"))
         .collect();
-    // Such a file may be about anything else.
-    (!checks.is_empty()).then(|| Found {
+    // Without checks, the file is not worth mentioning: it may be used for anything.
+    (!checks.is_empty()).then(|| DetectedChecks {
         file: file.to_owned(),
         checks,
     })

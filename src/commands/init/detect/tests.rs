@@ -1,5 +1,5 @@
-//! A table of directories, and the checks that are found in each. Where a program would be asked, which only a
-//! process of its own may do, `tests/it/init.rs` looks.
+//! A table of directories and the checks detected in each. `tests/it/init.rs` covers detection that
+//! runs programs, which needs a process of its own.
 
 use super::*;
 
@@ -8,7 +8,7 @@ type Case = (
     &'static [&'static str],
 );
 
-/// The checks that are found where these files are; a name that ends in `/` is a directory.
+/// Detects the checks in a directory with these files; a name that ends in `/` is a directory.
 fn checks(files: &[(&str, &str)]) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -26,7 +26,7 @@ fn checks(files: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn a_directory_gets_the_checks_that_its_files_speak_of() {
+fn checks_are_detected_from_the_files_of_a_directory() {
     const SCRIPTS: &str = r#"{"scripts": {"test": "vitest", "lint": "eslint .", "typecheck": "tsc", "build": "vite build", "dev": "vite"}}"#;
     let cases: &[Case] = &[
         (&[], &[]),

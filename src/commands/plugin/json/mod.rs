@@ -1,52 +1,54 @@
-//! A JSON text that is changed at one place, and stays as it is everywhere else: order, spaces and line ends.
+//! Edits one value in a JSON text and leaves everything else unchanged: order, white space and line
+//! endings.
 
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Value, from_str};
 use std::ops::Range;
 
-/// One step from a value into it.
+/// One step of a path from a value to a value inside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Part {
+pub(crate) enum PathPart {
     /// A key of an object.
     Key(String),
-    /// The item of an array that is like this.
+    /// The item of an array that equals this value.
     Item(Value),
 }
 
-/// What takes one change back.
+/// How to undo one change; stored as JSON, so the field names must not change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Undo {
-    pub(crate) path: Vec<Part>,
+pub(crate) struct JsonUndo {
+    pub(crate) path: Vec<PathPart>,
     pub(crate) wrote: Value,
-    /// How many parts of the path were there before.
-    kept: usize,
-    /// How the last of those was written, if it was replaced or is a container that was empty.
+    /// How many parts of the path existed before.
+    #[serde(rename = "kept")]
+    existing: usize,
+    /// The text of the last of those, if it was replaced or is a container that was empty.
     before: Option<String>,
 }
 
-/// A text that holds one object.
+/// The text of one JSON object.
 #[derive(Clone, Debug)]
-pub(crate) struct Json {
+pub(crate) struct JsonDocument {
     text: String,
 }
 
-/// Where a member of an object, or an item of an array, stands.
-struct Member {
+/// The position of a member of an object or an item of an array.
+struct JsonMember {
     start: usize,
     key: Option<String>,
     value: Range<usize>,
 }
 
-impl Json {
-    /// The text of an object; the error says what is wrong with any other.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+impl JsonDocument {
+    /// Parses the text, which must be an object.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match from_str::<Value>(text) {
             Ok(Value::Object(_)) => Ok(Self {
                 text: text.to_owned(),
             }),
-            Ok(_) => Err("it holds no object".to_owned()),
+            Ok(_) => Err("not an object".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -59,101 +61,108 @@ impl Json {
         self.members(self.root().start).is_empty()
     }
 
-    /// What stands there.
-    pub(crate) fn get(&self, path: &[Part]) -> Option<Value> {
+    pub(crate) fn get(&self, path: &[PathPart]) -> Option<Value> {
         from_str(&self.text[self.find(path)?]).ok()
     }
 
-    /// Makes this stand there. None: it did already. An error names the part that has no room for it.
-    pub(crate) fn set(&mut self, path: &[Part], value: &Value) -> Result<Option<Undo>, String> {
-        let kept = (0..=path.len())
+    /// Sets a value, and returns how to undo that; `None` if it was already set. Fails if a part of
+    /// the path is not a container of the right kind.
+    pub(crate) fn set(
+        &mut self,
+        path: &[PathPart],
+        value: &Value,
+    ) -> Result<Option<JsonUndo>, String> {
+        let existing = (0..=path.len())
             .rev()
-            .find(|kept| self.find(&path[..*kept]).is_some())
+            .find(|length| self.find(&path[..*length]).is_some())
             .unwrap_or(0);
-        let Some(place) = self.find(&path[..kept]) else {
+        let Some(range) = self.find(&path[..existing]) else {
             return Ok(None);
         };
-        let undo = |before| Undo {
+        let undo = |before| JsonUndo {
             path: path.to_vec(),
             wrote: value.clone(),
-            kept,
+            existing,
             before,
         };
-        let Some((part, rest)) = path[kept..].split_first() else {
-            let old = self.text[place.clone()].to_owned();
+        let Some((part, rest)) = path[existing..].split_first() else {
+            let old = self.text[range.clone()].to_owned();
             if from_str::<Value>(&old).is_ok_and(|old| old == *value) {
                 return Ok(None);
             }
-            let indent = self.indent_at(place.start).to_owned();
+            let indent = self.indent_at(range.start).to_owned();
             let new = if old.contains('\n') {
                 self.pretty(value, &indent)
             } else {
                 value.to_string()
             };
-            self.text.replace_range(place, &new);
+            self.text.replace_range(range, &new);
             return Ok(Some(undo(Some(old))));
         };
         let opening = match part {
-            Part::Key(_) => "{",
-            Part::Item(_) => "[",
+            PathPart::Key(_) => "{",
+            PathPart::Item(_) => "[",
         };
-        if !self.text[place.start..].starts_with(opening) {
+        if !self.text[range.start..].starts_with(opening) {
             let kind = if opening == "{" { "object" } else { "array" };
-            return Err(format!("{} is no {kind}", shown(&path[..kept])));
+            return Err(format!(
+                "{} is not an {kind}",
+                display_path(&path[..existing])
+            ));
         }
         let empty = self
-            .members(place.start)
+            .members(range.start)
             .is_empty()
-            .then(|| self.text[place.clone()].to_owned());
+            .then(|| self.text[range.clone()].to_owned());
         let nested = rest
             .iter()
             .rev()
             .fold(value.clone(), |inner, part| match part {
-                Part::Key(key) => Value::Object([(key.clone(), inner)].into_iter().collect()),
-                Part::Item(_) => Value::Array(vec![inner]),
+                PathPart::Key(key) => Value::Object([(key.clone(), inner)].into_iter().collect()),
+                PathPart::Item(_) => Value::Array(vec![inner]),
             });
-        self.insert(place, part, &nested);
+        self.insert(range, part, &nested);
         Ok(Some(undo(empty)))
     }
 
-    /// Takes a change back. False: it is not there any more.
-    pub(crate) fn undo(&mut self, undo: &Undo) -> bool {
-        let Some(place) = self.find(&undo.path) else {
+    /// Undoes a change. Returns false if the value no longer exists.
+    pub(crate) fn undo(&mut self, undo: &JsonUndo) -> bool {
+        let Some(range) = self.find(&undo.path) else {
             return false;
         };
-        if undo.kept == undo.path.len() {
+        if undo.existing == undo.path.len() {
             if let Some(before) = &undo.before {
-                self.text.replace_range(place, before);
+                self.text.replace_range(range, before);
             }
             return true;
         }
         self.remove(&undo.path);
-        for length in (undo.kept + 1..undo.path.len()).rev() {
+        for length in (undo.existing + 1..undo.path.len()).rev() {
             if self.is_empty_at(&undo.path[..length]) {
                 self.remove(&undo.path[..length]);
             }
         }
-        let container = &undo.path[..undo.kept];
+        let container = &undo.path[..undo.existing];
         if let (Some(before), true) = (&undo.before, self.is_empty_at(container))
-            && let Some(place) = self.find(container)
+            && let Some(range) = self.find(container)
         {
-            self.text.replace_range(place, before);
+            self.text.replace_range(range, before);
         }
         true
     }
 
-    /// How much the object or array that stands there holds.
-    pub(crate) fn count(&self, path: &[Part]) -> usize {
+    /// The number of members of the object or array at this path.
+    pub(crate) fn count(&self, path: &[PathPart]) -> usize {
         self.find(path)
-            .map_or(0, |place| self.members(place.start).len())
+            .map_or(0, |range| self.members(range.start).len())
     }
 
-    fn is_empty_at(&self, path: &[Part]) -> bool {
+    fn is_empty_at(&self, path: &[PathPart]) -> bool {
         self.find(path).is_some() && self.count(path) == 0
     }
 
-    /// Puts a member behind the last one, written as that one is.
-    fn insert(&mut self, container: Range<usize>, part: &Part, value: &Value) {
+    /// Appends a member, formatted like the one before it.
+    fn insert(&mut self, container: Range<usize>, part: &PathPart, value: &Value) {
         let members = self.members(container.start);
         let Some(last) = members.last() else {
             let indent = self.indent_at(container.start).to_owned();
@@ -161,8 +170,11 @@ impl Json {
                 &self.text[container.start..=container.start],
                 &self.text[container.end - 1..container.end],
             );
-            let new = if self.is_spread() {
-                let (line, deeper) = (self.line_end(), format!("{indent}{}", self.unit()));
+            let new = if self.is_multiline() {
+                let (line, deeper) = (
+                    self.line_ending(),
+                    format!("{indent}{}", self.indent_unit()),
+                );
                 let member = format!("{}{}", key_of(part, ": "), self.pretty(value, &deeper));
                 format!("{opening}{line}{deeper}{member}{line}{indent}{closing}")
             } else {
@@ -180,7 +192,7 @@ impl Json {
                 let indent = &gap[at + 1..];
                 format!(
                     ",{}{indent}{}{}",
-                    self.line_end(),
+                    self.line_ending(),
                     key_of(part, colon),
                     self.pretty(value, indent)
                 )
@@ -192,9 +204,9 @@ impl Json {
         self.text.insert_str(at, &new);
     }
 
-    /// Takes a member out, with what divides it from the one before it, or from the next if it is the first. False:
-    /// there is none.
-    pub(crate) fn remove(&mut self, path: &[Part]) -> bool {
+    /// Removes a member, together with the separator before it, or after it if it is the first.
+    /// Returns false if it does not exist.
+    pub(crate) fn remove(&mut self, path: &[PathPart]) -> bool {
         let Some((part, container)) = path.split_last() else {
             return false;
         };
@@ -202,34 +214,34 @@ impl Json {
             return false;
         };
         let members = self.members(container.start);
-        let Some(at) = self.index(&members, part) else {
+        let Some(index) = self.index(&members, part) else {
             return false;
         };
-        let gone = match (
-            at.checked_sub(1).map(|at| &members[at]),
-            members.get(at + 1),
+        let removed = match (
+            index.checked_sub(1).map(|previous| &members[previous]),
+            members.get(index + 1),
         ) {
-            (Some(previous), _) => previous.value.end..members[at].value.end,
-            (None, Some(next)) => members[at].start..next.start,
+            (Some(previous), _) => previous.value.end..members[index].value.end,
+            (None, Some(next)) => members[index].start..next.start,
             (None, None) => container.start + 1..container.end - 1,
         };
-        self.text.replace_range(gone, "");
+        self.text.replace_range(removed, "");
         true
     }
 
-    fn find(&self, path: &[Part]) -> Option<Range<usize>> {
-        path.iter().try_fold(self.root(), |place, part| {
-            let mut members = self.members(place.start);
-            let at = self.index(&members, part)?;
-            Some(members.swap_remove(at).value)
+    fn find(&self, path: &[PathPart]) -> Option<Range<usize>> {
+        path.iter().try_fold(self.root(), |range, part| {
+            let mut members = self.members(range.start);
+            let index = self.index(&members, part)?;
+            Some(members.swap_remove(index).value)
         })
     }
 
-    /// Of several members with one key, the last counts.
-    fn index(&self, members: &[Member], part: &Part) -> Option<usize> {
+    /// The index of a member. If several have the same key, the last one counts.
+    fn index(&self, members: &[JsonMember], part: &PathPart) -> Option<usize> {
         members.iter().rposition(|member| match part {
-            Part::Key(key) => member.key.as_ref() == Some(key),
-            Part::Item(item) => {
+            PathPart::Key(key) => member.key.as_ref() == Some(key),
+            PathPart::Item(item) => {
                 member.key.is_none()
                     && from_str::<Value>(&self.text[member.value.clone()])
                         .is_ok_and(|value| value == *item)
@@ -242,8 +254,8 @@ impl Json {
         start..self.skip_value(start)
     }
 
-    /// What the object or array that begins there holds; nothing, if it is neither.
-    fn members(&self, start: usize) -> Vec<Member> {
+    /// The members of the object or array that begins at `start`; empty if it is neither.
+    fn members(&self, start: usize) -> Vec<JsonMember> {
         let bytes = self.text.as_bytes();
         let is_object = bytes[start] == b'{';
         let mut members = Vec::new();
@@ -259,7 +271,7 @@ impl Json {
                 from_str(&self.text[start..end]).unwrap_or_default()
             });
             let end = self.skip_value(at);
-            members.push(Member {
+            members.push(JsonMember {
                 start,
                 key,
                 value: at..end,
@@ -276,7 +288,7 @@ impl Json {
         self.text.len() - self.text[at..].trim_start_matches(is_space).len()
     }
 
-    /// The end of the value that begins there; the text is known to be right.
+    /// The end of the value that begins at `start`. The text is known to be valid.
     fn skip_value(&self, start: usize) -> usize {
         let bytes = self.text.as_bytes();
         let (mut at, mut depth) = (start, 0);
@@ -306,8 +318,8 @@ impl Json {
         }
     }
 
-    /// Whether the object is written over several lines, as a new one is.
-    fn is_spread(&self) -> bool {
+    /// Returns whether the object spans several lines; an empty one counts as if it did.
+    fn is_multiline(&self) -> bool {
         let root = self.root();
         match self.members(root.start).first() {
             Some(first) => self.text[root.start..first.start].contains('\n'),
@@ -315,15 +327,15 @@ impl Json {
         }
     }
 
-    /// What one level is indented by.
-    fn unit(&self) -> &str {
+    /// The indentation of one level.
+    fn indent_unit(&self) -> &str {
         let root = self.root();
         let first = self.members(root.start).into_iter().next();
         let gap = first.map_or("", |first| &self.text[root.start + 1..first.start]);
         gap.rfind('\n').map_or("  ", |at| &gap[at + 1..])
     }
 
-    fn line_end(&self) -> &'static str {
+    fn line_ending(&self) -> &'static str {
         if self.text.contains("\r\n") {
             "\r\n"
         } else {
@@ -331,7 +343,7 @@ impl Json {
         }
     }
 
-    /// What the line of this place begins with.
+    /// The indentation of the line at this position.
     fn indent_at(&self, at: usize) -> &str {
         let line = self.text[..at].rfind('\n').map_or(0, |end| end + 1);
         let rest = &self.text[line..at];
@@ -340,13 +352,13 @@ impl Json {
 
     fn pretty(&self, value: &Value, indent: &str) -> String {
         let mut bytes = Vec::new();
-        let formatter = PrettyFormatter::with_indent(self.unit().as_bytes());
+        let formatter = PrettyFormatter::with_indent(self.indent_unit().as_bytes());
         let written = value.serialize(&mut Serializer::with_formatter(&mut bytes, formatter));
         let text = written
             .ok()
             .and_then(|()| String::from_utf8(bytes).ok())
             .unwrap_or_else(|| value.to_string());
-        text.replace('\n', &format!("{}{indent}", self.line_end()))
+        text.replace('\n', &format!("{}{indent}", self.line_ending()))
     }
 }
 
@@ -354,18 +366,18 @@ fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
-fn key_of(part: &Part, colon: &str) -> String {
+fn key_of(part: &PathPart, colon: &str) -> String {
     match part {
-        Part::Key(key) => format!("{}{colon}", Value::from(key.as_str())),
-        Part::Item(_) => String::new(),
+        PathPart::Key(key) => format!("{}{colon}", Value::from(key.as_str())),
+        PathPart::Item(_) => String::new(),
     }
 }
 
-/// A path as a person reads it.
-pub(crate) fn shown(path: &[Part]) -> String {
+/// The path as text for people.
+pub(crate) fn display_path(path: &[PathPart]) -> String {
     let keys = path.iter().map(|part| match part {
-        Part::Key(key) => key.as_str(),
-        Part::Item(_) => "[]",
+        PathPart::Key(key) => key.as_str(),
+        PathPart::Item(_) => "[]",
     });
     keys.collect::<Vec<_>>().join(".")
 }

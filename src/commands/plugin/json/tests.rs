@@ -1,32 +1,36 @@
-//! Changes of texts, and that they can be taken back to the byte.
+//! Edits of JSON texts, and that they can be undone byte for byte.
 
 use super::*;
 use serde_json::json;
 use std::fmt::Write as _;
 
-fn keys(path: &str) -> Vec<Part> {
+fn keys(path: &str) -> Vec<PathPart> {
     path.split('/')
         .filter(|key| !key.is_empty())
-        .map(|key| Part::Key(key.to_owned()))
+        .map(|key| PathPart::Key(key.to_owned()))
         .collect()
 }
 
-/// Sets, looks, and takes back; the text in between.
+/// Sets a value, checks it and undoes it; returns the text in between.
 #[track_caller]
-fn set(text: &str, path: &[Part], value: &Value) -> String {
-    let mut json = Json::read(text).unwrap();
+fn set(text: &str, path: &[PathPart], value: &Value) -> String {
+    let mut json = JsonDocument::parse(text).unwrap();
     let undo = json.set(path, value).unwrap().expect("a change");
     assert_eq!(json.get(path).as_ref(), Some(value), "{}", json.text());
     let changed = json.text().to_owned();
-    assert_eq!(json.set(path, value).unwrap(), None, "twice is once");
+    assert_eq!(
+        json.set(path, value).unwrap(),
+        None,
+        "setting it again changes nothing"
+    );
     assert!(json.undo(&undo));
     assert_eq!(json.text(), text);
-    assert!(!json.undo(&undo) || undo.kept == path.len());
+    assert!(!json.undo(&undo) || undo.existing == path.len());
     changed
 }
 
 #[test]
-fn a_new_member_is_written_as_its_neighbours_are() {
+fn a_new_member_is_formatted_like_its_neighbors() {
     for (text, path, value, changed) in [
         ("{}", "a", json!(1), "{\n  \"a\": 1\n}"),
         (
@@ -84,9 +88,9 @@ fn a_new_member_is_written_as_its_neighbours_are() {
 }
 
 #[test]
-fn items_of_arrays_stand_beside_others() {
+fn an_array_item_is_appended_to_the_others() {
     let item = json!({ "command": "x" });
-    let path = |base: &str| [keys(base), vec![Part::Item(item.clone())]].concat();
+    let path = |base: &str| [keys(base), vec![PathPart::Item(item.clone())]].concat();
     for (text, base, changed) in [
         (
             "{}",
@@ -105,8 +109,8 @@ fn items_of_arrays_stand_beside_others() {
 }
 
 #[test]
-fn what_others_have_put_beside_it_since_stays() {
-    let mut json = Json::read("{\n  \"x\": 1\n}").unwrap();
+fn undo_keeps_members_that_were_added_later() {
+    let mut json = JsonDocument::parse("{\n  \"x\": 1\n}").unwrap();
     let first = json.set(&keys("env/A"), &json!("0")).unwrap().unwrap();
     json.set(&keys("env/B"), &json!("1")).unwrap();
     json.set(&keys("y"), &json!(2)).unwrap();
@@ -118,20 +122,23 @@ fn what_others_have_put_beside_it_since_stays() {
 }
 
 #[test]
-fn what_has_no_room_is_an_error_and_changes_nothing() {
-    for (text, path, wrong) in [
-        ("{\"env\": 1}", "env/a", "env is no object"),
-        ("{\"a\": []}", "a/b/c", "a is no object"),
+fn setting_a_value_in_something_else_than_a_container_fails() {
+    for (text, path, error) in [
+        ("{\"env\": 1}", "env/a", "env is not an object"),
+        ("{\"a\": []}", "a/b/c", "a is not an object"),
     ] {
-        let mut json = Json::read(text).unwrap();
-        assert_eq!(json.set(&keys(path), &json!(1)).unwrap_err(), wrong);
+        let mut json = JsonDocument::parse(text).unwrap();
+        assert_eq!(json.set(&keys(path), &json!(1)).unwrap_err(), error);
         assert_eq!(json.text(), text);
     }
-    let mut json = Json::read("{\"a\": {}}").unwrap();
+    let mut json = JsonDocument::parse("{\"a\": {}}").unwrap();
     assert_eq!(
-        json.set(&[Part::Key("a".into()), Part::Item(json!(1))], &json!(1))
-            .unwrap_err(),
-        "a is no array"
+        json.set(
+            &[PathPart::Key("a".into()), PathPart::Item(json!(1))],
+            &json!(1)
+        )
+        .unwrap_err(),
+        "a is not an array"
     );
     for text in [
         "",
@@ -142,11 +149,11 @@ fn what_has_no_room_is_an_error_and_changes_nothing() {
         "{",
         "\u{feff}{}",
     ] {
-        assert!(Json::read(text).is_err(), "{text}");
+        assert!(JsonDocument::parse(text).is_err(), "{text}");
     }
 }
 
-/// A random text of an object, in a style of its own.
+/// Generates the text of a random object in a random style.
 fn random(rng: &mut fastrand::Rng, depth: u32) -> String {
     let space =
         |rng: &mut fastrand::Rng| ["", "", " ", "\n  ", "\r\n", "\t", "\n\n    "][rng.usize(..7)];
@@ -183,7 +190,7 @@ fn random_texts_are_restored_to_the_byte() {
     let mut rng = fastrand::Rng::with_seed(seed);
     for _ in 0..5_000 {
         let text = format!("{}{}", random(&mut rng, 0), ["", "\n"][rng.usize(..2)]);
-        let mut json = Json::read(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let mut json = JsonDocument::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
         let mut undone = Vec::new();
         let mut expected: Value = from_str(&text).unwrap();
         for _ in 0..rng.u32(1..5) {

@@ -1,0 +1,273 @@
+//! The one way an agent's output is read, whatever its source: a pipe, a terminal, a function, a client's
+//! session, or a log that is replayed after a crash.
+//!
+//! Output is decoded into acts as it arrives. [`OutputPipeline::finish`] turns the run into an
+//! [`AgentOutput`]: signals, denials, usage and failure.
+
+use super::decode::{AgentProfile, OutputDecoder};
+use super::pattern::PatternScanner;
+use crate::engine::act::{Tally, error_excerpt};
+use crate::engine::event::TextSignals;
+use crate::engine::failure::AgentFailure;
+use crate::engine::plain_text::clean;
+use crate::engine::{Act, State, screen, signals};
+use regex::RegexSet;
+use std::collections::BTreeSet;
+
+/// Where the agent's final text comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum FinalText {
+    /// The final message of a structured stream.
+    Message,
+    /// The text of the screen, without the prompt typed there.
+    Screen,
+    /// Everything printed, without an echoed prompt.
+    Output,
+}
+
+/// Reads one run of an agent.
+pub(crate) struct OutputPipeline {
+    profile: AgentProfile,
+    decoder: OutputDecoder,
+    final_text: FinalText,
+    prompt: String,
+    promises: Vec<String>,
+    pattern: Option<PatternScanner>,
+    pattern_found: bool,
+    pattern_reported: bool,
+    progress: Option<Progress>,
+    tally: Tally,
+}
+
+/// What a structured stream says about its run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Progress {
+    /// Whether a tool is running, so that silence is no sign of inactivity.
+    pub(crate) is_busy: bool,
+    /// Whether the run has ended, so that only the process has to exit.
+    pub(crate) has_ended: bool,
+}
+
+/// The end of what a run printed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OutputTail<'a> {
+    /// The last output; for a terminal, the text it showed.
+    pub(crate) text: &'a str,
+    /// How many bytes were printed in all.
+    pub(crate) bytes: u64,
+}
+
+/// What a run's output means.
+pub(crate) struct AgentOutput {
+    pub(crate) signals: TextSignals,
+    /// Costs, tokens, steps and denials.
+    pub(crate) tally: Tally,
+    tail: String,
+    is_cut: bool,
+    reads_stream: bool,
+    on_screen: bool,
+    profile: AgentProfile,
+}
+
+impl OutputPipeline {
+    /// A pipeline for the agent that `state` says runs now.
+    pub(crate) fn new(profile: &AgentProfile, state: &State, prompt: &[u8]) -> Self {
+        let agent = state.agent();
+        let prompt = String::from_utf8_lossy(prompt).into_owned();
+        let (decoder, final_text) = if agent.terminal {
+            (OutputDecoder::Screen, FinalText::Screen)
+        } else {
+            let decoder = profile.decoder(&state.plan.workspace, &state.session_usage, || {
+                prompt.clone()
+            });
+            let final_text = match decoder {
+                OutputDecoder::JsonLines(_) => FinalText::Message,
+                _ => FinalText::Output,
+            };
+            (decoder, final_text)
+        };
+        let pattern = state
+            .plan
+            .proof
+            .pattern
+            .as_ref()
+            .filter(|_| !agent.terminal);
+        let pattern = pattern.and_then(|pattern| RegexSet::new([pattern]).ok());
+        Self {
+            profile: profile.clone(),
+            decoder,
+            final_text,
+            pattern: pattern.map(|pattern| PatternScanner::new(pattern, &prompt)),
+            prompt,
+            promises: state.promises(),
+            pattern_found: false,
+            pattern_reported: false,
+            progress: None,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Reads the next bytes. Acts worth showing go to `emit`.
+    pub(crate) fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(&Act<'_>)) {
+        if self.final_text == FinalText::Output {
+            scan(&mut self.pattern, &mut self.pattern_found, bytes);
+        }
+        let mut decoder = std::mem::replace(&mut self.decoder, OutputDecoder::Screen);
+        decoder.feed(bytes, &mut |act| self.push(&act, emit));
+        self.decoder = decoder;
+    }
+
+    /// Reads an act that a function agent reported.
+    pub(crate) fn feed_act(&mut self, act: &Act<'_>, emit: &mut dyn FnMut(&Act<'_>)) {
+        if let Act::Text(text) = act {
+            scan(&mut self.pattern, &mut self.pattern_found, text.as_bytes());
+        }
+        if let Act::Finished(text) = act {
+            scan(&mut self.pattern, &mut self.pattern_found, text.as_bytes());
+            scan(&mut self.pattern, &mut self.pattern_found, b"\n");
+        }
+        self.push(act, emit);
+    }
+
+    fn push(&mut self, act: &Act<'_>, emit: &mut dyn FnMut(&Act<'_>)) {
+        match act {
+            // The pattern is searched for in the final message alone where there is one.
+            Act::Finished(text) if self.final_text == FinalText::Message => {
+                scan(&mut self.pattern, &mut self.pattern_found, text.as_bytes());
+                scan(&mut self.pattern, &mut self.pattern_found, b"\n");
+            }
+            // A structured agent that prints no event is read as plain text.
+            Act::SideOutput(line) if !self.tally.has_events() => {
+                scan(&mut self.pattern, &mut self.pattern_found, line.as_bytes());
+                scan(&mut self.pattern, &mut self.pattern_found, b"\n");
+            }
+            _ => {}
+        }
+        if self.final_text == FinalText::Message && act.is_progress() {
+            self.progress = Some(Progress {
+                is_busy: false,
+                has_ended: *act == Act::RunEnded,
+            });
+        }
+        if self.tally.add(act) && act.has_content() {
+            emit(act);
+        }
+    }
+
+    /// Whether the done pattern was found since the last call. Reported once.
+    pub(crate) fn take_pattern(&mut self) -> bool {
+        let is_new = self.pattern_found && !self.pattern_reported;
+        self.pattern_reported |= is_new;
+        is_new
+    }
+
+    /// The progress since the last call. `None` if the stream reported none.
+    pub(crate) fn take_progress(&mut self) -> Option<Progress> {
+        let progress = self.progress.take()?;
+        Some(Progress {
+            is_busy: self.decoder.is_busy(),
+            ..progress
+        })
+    }
+
+    /// Reads what is left, and then the signals of the whole run.
+    pub(crate) fn finish(
+        mut self,
+        tail: OutputTail<'_>,
+        emit: &mut dyn FnMut(&Act<'_>),
+    ) -> AgentOutput {
+        let mut decoder = std::mem::replace(&mut self.decoder, OutputDecoder::Screen);
+        decoder.finish(&mut |act| self.push(&act, emit));
+        if let Some(scanner) = self.pattern.as_mut().filter(|_| !self.pattern_found) {
+            scanner.finish(&mut |_| self.pattern_found = true);
+        }
+        let tail_text = clean(tail.text).into_owned();
+        let on_screen = self.final_text == FinalText::Screen;
+        let screen_text = on_screen.then(|| screen::strip_prompt(&tail_text, &self.prompt));
+        if let Some(text) = &screen_text {
+            self.read_denials(text, emit);
+        }
+        let is_cut = tail.bytes > tail.text.len() as u64;
+        let mut signals = self.read_signals(&tail_text, screen_text.as_deref(), is_cut);
+        signals.matched = self.pattern_found;
+        AgentOutput {
+            signals,
+            tally: self.tally,
+            tail: tail_text,
+            is_cut,
+            reads_stream: self.final_text == FinalText::Message,
+            on_screen,
+            profile: self.profile,
+        }
+    }
+
+    /// Reports the denials on a screen. A screen is painted again and again, so each line counts once.
+    fn read_denials(&mut self, text: &str, emit: &mut dyn FnMut(&Act<'_>)) {
+        let mut seen = BTreeSet::new();
+        for line in text.lines() {
+            if self.profile.is_denial(line) && seen.insert(line) {
+                let act = Act::Denied(line.into());
+                if self.tally.add(&act) {
+                    emit(&act);
+                }
+            }
+        }
+    }
+
+    fn read_signals(&self, tail: &str, screen: Option<&str>, is_cut: bool) -> TextSignals {
+        if let Some(message) = self.tally.final_message() {
+            return signals::read(&clean(message), &self.promises);
+        }
+        if let Some(screen) = screen {
+            return signals::read(screen, &self.promises);
+        }
+        let reads_stream = self.final_text == FinalText::Message;
+        if (reads_stream && self.tally.has_events()) || !tail.contains('<') {
+            return TextSignals::default();
+        }
+        let own = signals::EchoFilter::new(&self.prompt).strip(tail);
+        let read = if is_cut {
+            signals::read_tail
+        } else {
+            signals::read
+        };
+        read(&own, &self.promises)
+    }
+}
+
+impl AgentOutput {
+    /// The last lines of an agent that failed without reporting an error.
+    pub(crate) fn last_lines(&self) -> String {
+        if !self.reads_stream {
+            return error_excerpt(&self.tail);
+        }
+        let beside: Vec<&str> = self
+            .tail
+            .lines()
+            .skip(usize::from(self.is_cut))
+            .filter(|line| !line.trim_start().starts_with('{'))
+            .collect();
+        error_excerpt(&beside.join("\n"))
+    }
+
+    /// Classifies the failure by the last line the agent printed beside its events.
+    pub(crate) fn classify_last_line(&self) -> Option<AgentFailure> {
+        if self.on_screen {
+            return None;
+        }
+        let mut lines = self
+            .tail
+            .lines()
+            .rev()
+            .map(str::trim)
+            .filter(|line| !line.is_empty());
+        let last = lines.find(|line| !(self.reads_stream && line.starts_with('{')))?;
+        self.profile.failure_reason(last)
+    }
+}
+
+fn scan(pattern: &mut Option<PatternScanner>, found: &mut bool, bytes: &[u8]) {
+    if let Some(scanner) = pattern.as_mut().filter(|_| !*found) {
+        scanner.feed(bytes, &mut |_| *found = true);
+    }
+}

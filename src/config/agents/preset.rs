@@ -1,0 +1,222 @@
+//! Agent presets: how to call each known agent and read its output. Presets are data; none has code
+//! of its own.
+
+use crate::config::keys::key;
+use crate::config::layers::{merge, remove_nulls};
+use crate::config::validate::normalize;
+use crate::config::{ConfigError, LayerStack, Origin, check_pattern, config_error};
+use crate::engine::plan::{Dialect, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+macro_rules! embedded_presets {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../../presets/agents/", $name, ".toml")))),*]
+    };
+}
+
+/// The embedded presets, in the order in which an installed agent is looked for.
+const EMBEDDED: [(&str, &str); 12] = embedded_presets![
+    "claude",
+    "codex",
+    "amp",
+    "gemini",
+    "opencode",
+    "copilot",
+    "cursor-agent",
+    "qwen",
+    "goose",
+    "aider",
+    "droid",
+    "pi",
+];
+
+/// How to call one agent's program and read its output: a file in `presets/agents/`, or an entry of
+/// the setting `agents`. docs/presets.md describes every field.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub(crate) struct AgentPreset {
+    pub(crate) title: String,
+    pub(crate) command: Vec<String>,
+    pub(crate) headless: Vec<String>,
+    #[serde(rename = "signs")]
+    pub(crate) headless_markers: Vec<String>,
+    pub(crate) stream: Vec<String>,
+    pub(crate) dialect: Dialect,
+    pub(crate) ready: Option<String>,
+    pub(crate) prompt: PromptDelivery,
+    #[serde(rename = "prompt-words")]
+    pub(crate) prompt_args: Vec<String>,
+    pub(crate) model: Vec<String>,
+    pub(crate) model_hint: String,
+    pub(crate) approve: ApprovalLevels,
+    pub(crate) exit: Vec<PresetExit>,
+    pub(crate) denied: Vec<String>,
+    #[serde(rename = "reason")]
+    pub(crate) failure_patterns: Vec<FailurePattern>,
+    pub(crate) budget: Vec<String>,
+    pub(crate) install: String,
+    pub(crate) login: String,
+    pub(crate) login_files: Vec<String>,
+    pub(crate) login_variables: Vec<String>,
+    #[serde(rename = "keys")]
+    pub(crate) api_key_variables: Vec<String>,
+    #[serde(rename = "inside")]
+    pub(crate) session_variables: Vec<String>,
+    pub(crate) version: Vec<String>,
+    pub(crate) notes: String,
+    pub(crate) tested: String,
+}
+
+/// The agent's arguments for each level of `--approve`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ApprovalLevels {
+    pub(crate) none: ApprovalArgs,
+    pub(crate) edits: ApprovalArgs,
+    pub(crate) all: ApprovalArgs,
+}
+
+/// Arguments and environment variables that select one approval level.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ApprovalArgs {
+    #[serde(rename = "words")]
+    pub(crate) args: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+/// The meaning of one exit code of the agent.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PresetExit {
+    pub(crate) code: i32,
+    pub(crate) means: ExitMeaning,
+    #[serde(default)]
+    pub(crate) hint: String,
+}
+
+/// Loads all presets as [`presets`] does; an error names the settings file it comes from.
+pub(crate) fn load_presets(
+    stack: &LayerStack,
+    own: &BTreeMap<String, Value>,
+) -> Result<Vec<(String, AgentPreset)>, ConfigError> {
+    presets(own).map_err(|error| match stack.origin(&["agents"]) {
+        Origin::File(path) => ConfigError {
+            message: format!("{path}: {}", error.message),
+            ..error
+        },
+        _ => error,
+    })
+}
+
+/// Returns the embedded presets in their order, changed by the setting `agents`, then the user's
+/// own agents.
+pub(crate) fn presets(
+    own: &BTreeMap<String, Value>,
+) -> Result<Vec<(String, AgentPreset)>, ConfigError> {
+    let mut all: Vec<(String, Value)> = EMBEDDED
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), parse_embedded(text)))
+        .collect();
+    for (name, changes) in own {
+        match all.iter_mut().find(|(known, _)| known == name) {
+            Some((_, Value::Object(known))) => {
+                merge(known, changes.as_object().unwrap_or(&Map::new()))
+            }
+            _ => all.push((name.clone(), changes.clone())),
+        }
+    }
+    let mut presets = Vec::new();
+    for (name, value) in all {
+        let preset = parse_preset(&name, value)?;
+        // Compiling patterns is slow, and the embedded ones are known to be valid.
+        if own.contains_key(&name) {
+            check_patterns(&name, &preset)?;
+        }
+        presets.push((name, preset));
+    }
+    Ok(presets)
+}
+
+fn check_patterns(name: &str, preset: &AgentPreset) -> Result<(), ConfigError> {
+    let denied = preset.denied.iter().map(|pattern| ("denied", pattern));
+    let reasons = preset
+        .failure_patterns
+        .iter()
+        .map(|rule| ("reason.pattern", &rule.pattern));
+    let ready = preset.ready.iter().map(|pattern| ("ready", pattern));
+    let mut patterns = denied.chain(reasons).chain(ready);
+    patterns.try_for_each(|(key, pattern)| check_pattern(&format!("agents.{name}.{key}"), pattern))
+}
+
+fn parse_embedded(text: &str) -> Value {
+    let value: Map<String, Value> = toml::from_str(text).expect("an embedded preset is valid TOML");
+    let all = normalize(key("agents"), &json!({ "known": value }), "presets")
+        .expect("an embedded preset has valid keys");
+    all["known"].clone()
+}
+
+fn parse_preset(name: &str, mut value: Value) -> Result<AgentPreset, ConfigError> {
+    let path = format!("agents.{name}");
+    remove_nulls(&mut value);
+    let mut preset: AgentPreset = match serde_json::from_value(value) {
+        Ok(preset) => preset,
+        Err(error) => {
+            return config_error(
+                format!("{path}: {error}"),
+                "docs/presets.md describes the keys of an agent",
+            );
+        }
+    };
+    if preset.command.first().is_none_or(String::is_empty) {
+        return config_error(
+            format!("{path}: command is missing"),
+            "name the program, for example command = [\"my-agent\"]",
+        );
+    }
+    if preset.version.is_empty() {
+        // Called without arguments, most agents would start a session.
+        preset.version.push("--version".into());
+    }
+    Ok(preset)
+}
+
+pub(super) fn preset_for_program<'a>(
+    presets: &'a [(String, AgentPreset)],
+    program: &str,
+) -> Option<&'a (String, AgentPreset)> {
+    let base = program.rsplit('/').next().unwrap_or_default();
+    presets.iter().find(|(_, preset)| preset.command[0] == base)
+}
+
+/// Returns how to install the program of a known agent.
+pub(crate) fn install_hint(program: &str, own: &BTreeMap<String, Value>) -> Option<String> {
+    let presets = presets(own).ok()?;
+    let base = Path::new(program).file_name()?.to_str()?;
+    let (_, preset) = presets
+        .into_iter()
+        .find(|(_, preset)| preset.command[0] == base)?;
+    (!preset.install.is_empty()).then(|| match preset.login.as_str() {
+        "" => format!("install it: {}", preset.install),
+        login => format!("install it: {}; then log in: {login}", preset.install),
+    })
+}
+
+impl PresetExit {
+    pub(super) fn to_rule(&self, preset: &AgentPreset) -> ExitCodeRule {
+        let login = self.means == ExitMeaning::Login && self.hint.is_empty();
+        let hint = if login {
+            format!("log in: {}", preset.login)
+        } else {
+            self.hint.clone()
+        };
+        ExitCodeRule {
+            code: self.code,
+            means: self.means,
+            hint,
+        }
+    }
+}

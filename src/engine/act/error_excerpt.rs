@@ -1,0 +1,92 @@
+use crate::engine::plain_text::plain;
+
+/// The longest excerpt, in characters.
+const EXCERPT_MAX: usize = 500;
+/// How many of the last lines are taken.
+const LAST_LINES: usize = 5;
+
+/// What lines that explain an error contain.
+const ERROR_TERMS: [&str; 12] = [
+    "error",
+    "unknown",
+    "unrecognized",
+    "invalid",
+    "denied",
+    "not found",
+    "not valid",
+    "unauthorized",
+    "forbidden",
+    "expired",
+    "refused",
+    "cannot",
+];
+
+/// Returns the part of an output that explains why its program failed: the last lines that are not blank.
+///
+/// If none of them looks like an error message (a usage text or a stack trace may follow it), the last
+/// earlier line that does is put first.
+pub(crate) fn error_excerpt(text: &str) -> String {
+    let lines = text.lines().map(|line| plain(line.trim_end()).into_owned());
+    let mut lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
+    let last = lines.split_off(lines.len().saturating_sub(LAST_LINES));
+    let names_error = |line: &&String| {
+        let line = line.to_lowercase();
+        ERROR_TERMS.iter().any(|term| line.contains(term))
+    };
+    let explanation = lines
+        .iter()
+        .rev()
+        .find(names_error)
+        .filter(|_| !last.iter().any(|line| names_error(&line)));
+    match explanation {
+        None => tail(&last.join("\n"), EXCERPT_MAX),
+        Some(line) => {
+            let line: String = line.chars().take(EXCERPT_MAX / 2).collect();
+            format!(
+                "{line}\n…\n{}",
+                tail(&last[1..].join("\n"), EXCERPT_MAX / 2)
+            )
+        }
+    }
+}
+
+/// The last `max` characters, beginning with `…` if the text was cut.
+fn tail(text: &str, max: usize) -> String {
+    match text.chars().count().saturating_sub(max) {
+        0 => text.to_owned(),
+        dropped => std::iter::once('…')
+            .chain(text.chars().skip(dropped + 1))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_excerpt_is_short_has_no_escapes_and_ends_where_the_text_ends() {
+        for (text, excerpt) in [
+            ("", ""),
+            ("one\n\n  \ntwo\r\n", "one\ntwo"),
+            ("1\n2\n3\n4\n5\n6\n", "2\n3\n4\n5\n6"),
+            (
+                "\x1b[31mError:\x1b[0m no such flag\n",
+                "Error: no such flag",
+            ),
+            (
+                "noise\nUnknown argument: x\n\nUsage:\n1\n2\n3\n4\n5\n",
+                "Unknown argument: x\n…\n2\n3\n4\n5",
+            ),
+            (
+                "error: early\n1\n2\n3\n4\nerror: late\n",
+                "1\n2\n3\n4\nerror: late",
+            ),
+        ] {
+            assert_eq!(error_excerpt(text), excerpt, "{text:?}");
+        }
+        let long = format!("{}end", "é".repeat(600));
+        assert_eq!(error_excerpt(&long).chars().count(), EXCERPT_MAX);
+        assert!(error_excerpt(&long).ends_with("éend"));
+    }
+}

@@ -1,0 +1,62 @@
+//! Prepares text for display: one line, no control characters, at most so many terminal columns.
+
+use super::plain_text::plain;
+use unicode_width::UnicodeWidthChar;
+
+/// Turns untrusted text into part of a line: control characters are removed and white space is
+/// folded.
+pub(crate) fn one_line(text: &str) -> String {
+    let parts: Vec<&str> = text.split_whitespace().collect();
+    plain(&parts.join(" ")).into_owned()
+}
+
+/// Cuts a text to `width` terminal columns; a cut text ends in `…`.
+pub(crate) fn truncate_to_width(text: &str, width: usize) -> String {
+    let text = text.replace('\t', " ");
+    if display_width(&text) <= width {
+        return text;
+    }
+    let mut left = width.saturating_sub(1);
+    let mut cut: String = text
+        .chars()
+        .map_while(|c| {
+            left = left.checked_sub(char_width(c))?;
+            Some(c)
+        })
+        .collect();
+    cut.push('…');
+    cut
+}
+
+/// The number of terminal columns that a text occupies.
+pub(crate) fn display_width(text: &str) -> usize {
+    text.chars().map(char_width).sum()
+}
+
+pub(crate) fn char_width(c: char) -> usize {
+    c.width().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn truncated_text_never_exceeds_the_width() {
+        for (text, width, shown) in [
+            ("short", 5, "short"),
+            ("longer", 5, "long…"),
+            ("日本語", 6, "日本語"),
+            ("日本語です", 6, "日本…"),
+            ("a\tb", 9, "a b"),
+            ("x", 0, "…"),
+        ] {
+            assert_eq!(truncate_to_width(text, width), shown);
+        }
+    }
+
+    #[test]
+    fn untrusted_text_stays_on_one_line() {
+        assert_eq!(one_line("two\nlines\x1b[2J \r here"), "two lines here");
+    }
+}

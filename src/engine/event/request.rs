@@ -1,0 +1,87 @@
+use serde::{Deserialize, Serialize};
+
+/// What a person, or the program that hosts the loop, wants the loop to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Request {
+    /// Run, or resume.
+    #[default]
+    Go,
+    /// Let the agent finish, then rest until resumed.
+    Pause,
+    /// Pause without waiting for the agent.
+    PauseNow,
+    /// Let the iteration finish, then end the loop.
+    Stop,
+    /// End the loop without waiting for the agent.
+    StopNow,
+}
+
+impl Request {
+    /// Whether the agent is killed instead of waited for.
+    pub fn is_immediate(self) -> bool {
+        matches!(self, Self::PauseNow | Self::StopNow)
+    }
+
+    pub(crate) fn is_stop(self) -> bool {
+        matches!(self, Self::Stop | Self::StopNow)
+    }
+}
+
+/// How a request reached the loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RequestSource {
+    /// A `ralph` command wrote it to the loop's inbox.
+    #[default]
+    Inbox,
+    /// Ctrl-C.
+    Sigint,
+    /// SIGTERM, from the system or a person.
+    Sigterm,
+    /// The program that embeds ralph as a library.
+    Host,
+    /// A command in the client session that the loop runs in.
+    Session,
+    /// The loop's file in the workspace was deleted.
+    #[serde(rename = "sheet")]
+    LoopFile,
+}
+
+impl RequestSource {
+    /// Whether it is a process signal. A second signal makes the request immediate.
+    pub fn is_signal(self) -> bool {
+        matches!(self, Self::Sigint | Self::Sigterm)
+    }
+
+    /// The source as people read it: `Ctrl-C`, `ralph stop`.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Inbox => "ralph stop",
+            Self::Sigint => "Ctrl-C",
+            Self::Sigterm => "SIGTERM",
+            Self::Host => "the host program",
+            Self::Session => "cancel-ralph",
+            Self::LoopFile => "the loop's file was deleted",
+        }
+    }
+}
+
+/// A limit changed by `ralph set` while the loop exists; `None` removes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", content = "value", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum LimitChange {
+    /// `max-iterations`
+    MaxIterations(Option<u32>),
+    /// `max-cost`, in dollars
+    MaxCost(Option<f64>),
+    /// `max-tokens`
+    MaxTokens(Option<u64>),
+    /// `max-time`, in milliseconds
+    MaxTime(Option<u64>),
+    /// `max-failures`, in a row
+    MaxFailures(Option<u32>),
+}

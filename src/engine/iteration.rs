@@ -1,0 +1,277 @@
+//! Iterations: how they can end, the record that is kept of each, and what an end changes in the state.
+
+use super::act::COST_MAX;
+use super::event::{AgentReport, CheckReport, Fault, ProcessExit, is_false};
+use super::failure::AgentFailure;
+use super::fallback::doubled;
+use super::scm::ScmTaskReport;
+use super::state::{Phase, State};
+use super::usage::{SessionUsage, Tokens};
+use serde::{Deserialize, Serialize};
+
+/// How many iterations the state records.
+pub(crate) const RECENT_MAX: usize = 20;
+
+/// How many agent sessions the state records: one for each of a few agents.
+const SESSIONS_MAX: usize = 4;
+
+/// How an iteration ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IterationEnd {
+    /// The agent exited by itself.
+    Exited,
+    /// The iteration timeout passed.
+    TimedOut,
+    /// The inactivity timeout passed.
+    Inactive,
+    /// The agent's screen did not become ready for the prompt.
+    Unready,
+    /// The agent reported the end of its run but did not exit.
+    Lingered,
+    /// The done pattern matched.
+    #[serde(rename = "matched")]
+    PatternMatched,
+    /// The agent left a marker but did not exit.
+    #[serde(rename = "marked")]
+    MarkerSeen,
+    /// The loop's time limit was reached.
+    OutOfTime,
+    /// A person stopped or paused the loop without waiting for the agent.
+    Stopped,
+    /// An error that retrying cannot fix.
+    Faulted,
+    /// Ralph was killed.
+    Interrupted,
+}
+
+/// The record of an iteration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Iteration {
+    /// Its number.
+    pub(crate) number: u32,
+    /// How it ended.
+    #[serde(rename = "how")]
+    pub(crate) end: IterationEnd,
+    /// How the agent's process ended.
+    pub(crate) exit: ProcessExit,
+    /// How long the agent ran.
+    pub(crate) ms: u64,
+    /// What it cost, if known.
+    pub(crate) cost_usd: Option<f64>,
+    /// Why it ended badly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<AgentFailure>,
+    /// Whether it does not count, because the agent was at a limit.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) refunded: bool,
+    /// Whether the agent's stream reported success.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) finished: bool,
+    /// The agent's name, if the loop has several agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<String>,
+    /// Tokens used, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens: Option<Tokens>,
+    /// Tool calls made, if known.
+    #[serde(default)]
+    pub(crate) steps: Option<u32>,
+    /// The agent's last lines, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    /// How many actions it was denied.
+    #[serde(default)]
+    pub(crate) denied: u32,
+    /// The first denial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) denial: Option<String>,
+    /// Whether the agent claimed that the task is done.
+    pub(crate) claimed: bool,
+    /// Its check results, in the plan's order.
+    pub(crate) checks: Vec<Option<CheckReport>>,
+    /// The results of its SCM tasks, if its checks were green.
+    #[serde(default)]
+    pub(crate) tasks: Vec<ScmTaskReport>,
+    /// The result of its commit in the loop's worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "saved")]
+    pub(crate) worktree_commit: Option<ScmTaskReport>,
+}
+
+impl Iteration {
+    /// Whether it counts as a failure of the agent: a bad exit or a timeout. A success that the agent's stream
+    /// reported outweighs its exit code.
+    pub(crate) fn is_failure(&self) -> bool {
+        match self.end {
+            _ if self.refunded => false,
+            IterationEnd::Exited if self.finished => false,
+            IterationEnd::Exited => !self.exit.is_success() || self.reason.is_some(),
+            IterationEnd::Lingered => !self.finished,
+            IterationEnd::TimedOut | IterationEnd::Unready => true,
+            _ => false,
+        }
+    }
+}
+
+impl State {
+    /// The agent and all its processes are gone.
+    pub(super) fn agent_ended(&mut self, iteration: u32, report: &AgentReport) {
+        let end = match self.phase {
+            _ if iteration != self.iteration => return,
+            Phase::Running { started: true, .. } => IterationEnd::Exited,
+            Phase::Killing { why, .. } => why,
+            _ => return,
+        };
+        self.turn_ended(report.steps);
+        self.take_claims(end, report);
+        self.record_iteration(end, report);
+        self.clear_delivered_answers(end);
+        let limits = &self.plan.limits;
+        let is_unpriced = report.cost_usd.is_none() && report.tokens.is_some();
+        if is_unpriced && limits.cost_usd.is_some() && !limits.unknown_cost {
+            let detail =
+                format!("the cost of iteration {iteration} is unknown: its model has no price");
+            self.fault = Some((Fault::Cost, detail));
+        }
+        if !report.survivors.is_empty() {
+            let pids: Vec<String> = report.survivors.iter().map(u32::to_string).collect();
+            let detail = format!("processes survived SIGKILL: {}", pids.join(", "));
+            self.fault = Some((Fault::Survivors, detail));
+        }
+        self.check_or_proceed();
+    }
+
+    fn take_claims(&mut self, end: IterationEnd, report: &AgentReport) {
+        let matched = self.claims.signals.matched;
+        let signals = &mut self.claims.signals;
+        *signals = report.signals.clone();
+        signals.matched |= matched;
+        if report.was_denied_everything() {
+            // The agent could not do anything, so its claim to be done is void.
+            (signals.promised, signals.matched) = (false, false);
+        }
+        self.claims.markers.extend(&report.markers);
+        self.claims.markers.sort_unstable();
+        self.claims.markers.dedup();
+        let waiting = self.agent().exit_waiting;
+        if end == IterationEnd::Exited && waiting.is_some() && report.exit.code == waiting {
+            self.claims.exit_waiting = waiting;
+        }
+    }
+
+    /// Forgets the messages from people that the agent has seen. They are delivered again if it was cut short.
+    fn clear_delivered_answers(&mut self, end: IterationEnd) {
+        let cut_short = matches!(
+            end,
+            IterationEnd::Stopped
+                | IterationEnd::Unready
+                | IterationEnd::Faulted
+                | IterationEnd::Interrupted
+        );
+        let refunded = self.recent.back().is_some_and(|last| last.refunded);
+        if !cut_short && !refunded && self.process.is_some() {
+            self.question = None;
+            self.answers.drain(..self.answers_delivered);
+        }
+        self.answers_delivered = 0;
+    }
+
+    /// Records the newest iteration, and updates costs, failures and the time to rest.
+    pub(super) fn record_iteration(&mut self, end: IterationEnd, report: &AgentReport) {
+        let reason = self.failure_of(end, report);
+        // Other ends were caused by ralph or a person, so no failure policy applies.
+        let is_agents_own = matches!(
+            end,
+            IterationEnd::Exited | IterationEnd::Lingered | IterationEnd::PatternMatched
+        );
+        let refunded =
+            reason.is_some_and(|reason| is_agents_own && self.apply_failure(reason, report));
+        let mut iteration = Iteration {
+            number: self.iteration,
+            end,
+            exit: report.exit,
+            ms: report.ms,
+            cost_usd: report.cost_usd,
+            reason,
+            refunded,
+            finished: report.finished,
+            agent: (!self.plan.fallback.is_empty()).then(|| self.agent().name.clone()),
+            tokens: report.tokens,
+            steps: report.steps,
+            error: report.error.clone(),
+            denied: report.denied,
+            denial: report.denial.clone(),
+            claimed: self.is_claimed(),
+            checks: self.checks.clone(),
+            tasks: Vec::new(),
+            worktree_commit: None,
+        };
+        match report.cost_usd {
+            Some(usd) => self.cost_usd = (self.cost_usd + usd).min(COST_MAX),
+            // An agent at a limit did no work, unless it used tokens.
+            None => self.cost_unknown |= !refunded || report.tokens.is_some(),
+        }
+        self.tokens += report.tokens.unwrap_or_default();
+        self.add_session_usage(report);
+        let failed = iteration.is_failure() && self.claims.exit_waiting.is_none();
+        // An agent that ralph killed, or that asked to wait, did not fail.
+        iteration.error = iteration.error.filter(|_| failed || refunded);
+        let mut rest_ms = self.plan.rest.delay_ms;
+        if refunded {
+            self.counted = self.counted.saturating_sub(1);
+        } else if failed {
+            self.total_failures += 1;
+            self.consecutive_failures += 1;
+            rest_ms = rest_ms.max(self.backoff_ms(self.consecutive_failures));
+        } else if is_agents_own || end == IterationEnd::MarkerSeen {
+            self.consecutive_failures = 0;
+            self.reset_availability();
+        }
+        self.rest_until_ms = self.clock_ms.saturating_add(rest_ms);
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(iteration);
+    }
+
+    /// Adds an iteration's usage to that of its session. An agent may resume the session and report it again.
+    fn add_session_usage(&mut self, report: &AgentReport) {
+        let Some(id) = &report.session else { return };
+        let known = self.session_usage.iter().position(|usage| usage.id == *id);
+        let mut usage = match known {
+            Some(index) => self.session_usage.remove(index),
+            None => SessionUsage {
+                id: id.clone(),
+                cost_usd: 0.0,
+                tokens: Tokens::default(),
+            },
+        };
+        usage.cost_usd = (usage.cost_usd + report.cost_usd.unwrap_or(0.0)).min(COST_MAX);
+        usage.tokens += report.tokens.unwrap_or_default();
+        if self.session_usage.len() == SESSIONS_MAX {
+            self.session_usage.remove(0);
+        }
+        self.session_usage.push(usage);
+    }
+
+    /// After an iteration: runs the checks. A fault or an immediate request skips them.
+    pub(super) fn check_or_proceed(&mut self) {
+        if self.fault.is_some() {
+            self.proceed();
+        } else if self.request.is_immediate() {
+            self.run_scm_tasks_or_proceed();
+        } else {
+            self.begin_checks();
+        }
+    }
+
+    /// How long to rest after this many failures in a row.
+    pub(super) fn backoff_ms(&self, failures: u32) -> u64 {
+        let rest = &self.plan.rest;
+        doubled(
+            rest.backoff_ms,
+            failures.saturating_sub(1),
+            rest.backoff_cap_ms,
+        )
+    }
+}

@@ -1,0 +1,299 @@
+//! The plan: everything that a loop was asked to do, complete and validated.
+//!
+//! It is built once, from the settings, and written to the first line of the journal. All behavior of a loop is
+//! data in its plan; the engine never asks where a value came from. Durations are in milliseconds.
+
+mod agent;
+
+pub use agent::Approve;
+pub(crate) use agent::{
+    Agent, Dialect, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery, SCRIPT,
+};
+
+use super::session::ClientSession;
+use super::usage::Prices;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A complete, validated description of a loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    /// What the agent should do.
+    pub(crate) task: Task,
+    /// What proves that the task is done.
+    pub(crate) proof: Proof,
+    /// When the loop gives up.
+    pub(crate) limits: Limits,
+    /// How long the loop rests between iterations.
+    pub(crate) rest: Rest,
+    /// The agent.
+    pub(crate) agent: Agent,
+    /// Agents that take over, in this order, while the first rests at a limit or is not logged in.
+    #[serde(default)]
+    pub(crate) fallback: Vec<Agent>,
+    /// What the prompt contains besides the task.
+    pub(crate) context: PromptContext,
+    /// How long ralph waits for processes.
+    pub(crate) grace: GracePeriods,
+    /// Token prices, for agents that report tokens but no cost.
+    #[serde(default)]
+    pub(crate) prices: Prices,
+    /// What is done with the work of an iteration whose checks are all green.
+    #[serde(default)]
+    pub(crate) scm: Scm,
+    /// A command that is run when the loop ends.
+    #[serde(default)]
+    pub(crate) notify: Option<String>,
+    /// The directory in which the agent and the checks run.
+    pub(crate) workspace: PathBuf,
+    /// The git worktree that was made for this loop, if any.
+    #[serde(default)]
+    pub(crate) worktree: Option<Worktree>,
+    /// The client session in which the loop runs; `None` if ralph starts the agent itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<ClientSession>,
+    /// Environment variables whose values occur in [user text](Plan::user_text_mut). The plan contains their names
+    /// instead, so that no secret gets into the journal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "covered")]
+    pub(crate) redacted: Vec<String>,
+    /// Whether another loop may use the same workspace.
+    pub(crate) share_workspace: bool,
+    /// How much of an iteration's output is kept, in bytes.
+    pub(crate) log_cap: u64,
+    /// How many bytes must be free on disk before an iteration starts.
+    pub(crate) min_free: u64,
+}
+
+impl Plan {
+    /// All agents, in order of preference.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = &Agent> + Clone {
+        std::iter::once(&self.agent).chain(&self.fallback)
+    }
+
+    /// Every text that a person typed and that the journal contains as it is. Any of them may contain a secret.
+    pub(crate) fn user_text_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let task = self.task.text.iter_mut().chain(&mut self.task.title);
+        let checks = self.proof.checks.iter_mut().map(|check| &mut check.command);
+        let agents = std::iter::once(&mut self.agent)
+            .chain(&mut self.fallback)
+            .flat_map(|agent| agent.command.iter_mut().chain(agent.env.values_mut()));
+        task.chain(checks).chain(agents).chain(&mut self.notify)
+    }
+}
+
+/// The task. Either `text` or `file` is set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Task {
+    /// A short title, if one was given besides a file.
+    pub(crate) title: Option<String>,
+    /// The task itself.
+    pub(crate) text: Option<String>,
+    /// A file that contains the task. It is read again for every iteration.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// What must hold before a loop counts as done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Proof {
+    /// Commands that ralph runs; all must be green.
+    pub(crate) checks: Vec<Check>,
+    /// Whether they also run once before the first iteration.
+    pub(crate) preflight: bool,
+    /// The promise that was asked for explicitly.
+    pub(crate) promise: Option<String>,
+    /// The done pattern that was asked for explicitly.
+    pub(crate) pattern: Option<String>,
+    /// The done file that was asked for explicitly.
+    pub(crate) file: Option<PathBuf>,
+    /// Promises that count if no signal was asked for explicitly and the checks alone prove nothing. The prompt asks
+    /// for the first. If empty, no promise is needed.
+    pub(crate) fallback: Vec<String>,
+}
+
+impl Proof {
+    /// Whether a promise, a done pattern or a done file was asked for explicitly.
+    pub(crate) fn has_explicit_signal(&self) -> bool {
+        self.promise.is_some() || self.pattern.is_some() || self.file.is_some()
+    }
+}
+
+/// A command that must exit with 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Check {
+    /// The command, run with `sh -c` in the workspace.
+    pub(crate) command: String,
+    /// A name for it that is safe in file names and unique in the plan.
+    pub(crate) slug: String,
+    /// It is killed, and red, after this time.
+    pub(crate) timeout_ms: u64,
+    /// How its output enters the next prompt if it is red.
+    pub(crate) on_fail: OnFail,
+}
+
+impl Check {
+    /// The file in the workspace that contains the check's full output in an iteration.
+    pub(crate) fn guardrail_log(&self, iteration: u32) -> String {
+        format!(".ralph/guardrail_{iteration}_{}.log", self.slug)
+    }
+}
+
+/// How a red check's output enters the next prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnFail {
+    /// After the task.
+    #[default]
+    Append,
+    /// Before the task.
+    Prepend,
+    /// Instead of the task's text.
+    Replace,
+}
+
+/// When the loop, or one of its iterations, ends at the latest. `None` means no limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Limits {
+    /// Iterations that count.
+    pub(crate) iterations: Option<u32>,
+    /// Dollars, as the agent reports them.
+    pub(crate) cost_usd: Option<f64>,
+    /// Whether the loop continues under a cost limit although the cost is unknown.
+    #[serde(default)]
+    pub(crate) unknown_cost: bool,
+    /// Tokens, as the agent reports them.
+    #[serde(default)]
+    pub(crate) tokens: Option<u64>,
+    /// Active time of the whole loop.
+    pub(crate) time_ms: Option<u64>,
+    /// Failures in a row.
+    pub(crate) failures: Option<u32>,
+    /// Time of one iteration.
+    pub(crate) iteration_ms: Option<u64>,
+    /// Time without output in one iteration.
+    pub(crate) inactivity_ms: Option<u64>,
+    /// How often in a row a session's client lets ralph hold back an agent that uses no tool in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) blocks: Option<u32>,
+}
+
+/// How long the loop rests between iterations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Rest {
+    /// After every iteration.
+    pub(crate) delay_ms: u64,
+    /// After the first failure; doubled with each further failure in a row.
+    pub(crate) backoff_ms: u64,
+    /// The longest rest after failures.
+    pub(crate) backoff_cap_ms: u64,
+    /// At a usage limit whose reset time is unknown, until the agent is tried again; doubled each time.
+    #[serde(default = "default_probe_ms")]
+    pub(crate) probe_ms: u64,
+    /// The longest such rest.
+    #[serde(default = "default_probe_cap_ms")]
+    pub(crate) probe_cap_ms: u64,
+}
+
+/// What is done with the work of an iteration whose checks are all green.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Scm {
+    /// The program and its first arguments, normally `git`.
+    pub(crate) command: Vec<String>,
+    /// `commit`, `push` or other arguments for it, in order.
+    pub(crate) tasks: Vec<String>,
+}
+
+impl Scm {
+    /// The file in the workspace that contains a task's full output in an iteration.
+    pub(crate) fn guardrail_log(iteration: u32, task: usize) -> String {
+        format!(".ralph/guardrail_{iteration}_scm-{}.log", task + 1)
+    }
+}
+
+/// A git worktree that was made for one loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Worktree {
+    /// Its top directory.
+    pub(crate) path: PathBuf,
+    /// The branch that is checked out there.
+    pub(crate) branch: String,
+    /// Whether that branch was made for the loop.
+    pub(crate) new_branch: bool,
+    /// The git directory of the repository it belongs to.
+    pub(crate) repository: PathBuf,
+    /// The user's current directory when the loop was created.
+    pub(crate) from: PathBuf,
+    /// The commit at which the loop's work begins.
+    pub(crate) base: String,
+    /// The branch that the user was on, if any.
+    pub(crate) base_branch: Option<String>,
+    /// How long a commit there may take, including its hooks.
+    pub(crate) commit_timeout_ms: u64,
+}
+
+/// What the prompt contains besides the task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PromptContext {
+    /// How much of it.
+    pub(crate) level: ContextLevel,
+    /// The longest diff, in characters.
+    pub(crate) diff_chars: usize,
+    /// The longest output of each red check, in characters.
+    pub(crate) output_chars: usize,
+    /// How many messages of the project's bus.
+    #[serde(default)]
+    pub(crate) bus: usize,
+    /// The prompt template.
+    pub(crate) template: String,
+}
+
+/// How much a prompt contains besides the task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ContextLevel {
+    /// Nothing: the prompt is the task, byte for byte.
+    None,
+    /// The rules of the loop and the red checks, but no diff and no history.
+    Feedback,
+    /// Everything.
+    #[default]
+    Full,
+}
+
+/// How long ralph waits for processes before it acts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct GracePeriods {
+    /// Between SIGTERM and SIGKILL.
+    pub(crate) term_ms: u64,
+    /// Between a marker that appears while the agent runs and SIGTERM.
+    pub(crate) marker_ms: u64,
+    /// How long a process may survive SIGKILL before the loop fails.
+    pub(crate) survivor_ms: u64,
+    /// How long an agent's screen may take to become ready for the prompt.
+    #[serde(default = "default_ready_ms")]
+    pub(crate) ready_ms: u64,
+    /// How long an agent may keep running after it reported the end of its run.
+    #[serde(default = "default_linger_ms")]
+    pub(crate) linger_ms: u64,
+    /// How long child loops may continue after the work is done; `None` is forever.
+    #[serde(default)]
+    pub(crate) children_ms: Option<u64>,
+}
+
+// Journals of earlier versions lack these fields. The values are those that applied then.
+
+fn default_probe_ms() -> u64 {
+    30_000
+}
+
+fn default_probe_cap_ms() -> u64 {
+    900_000
+}
+
+fn default_ready_ms() -> u64 {
+    30_000
+}
+
+fn default_linger_ms() -> u64 {
+    10_000
+}

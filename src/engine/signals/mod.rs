@@ -1,0 +1,192 @@
+//! Reads signals from an agent's final message: promises, `<blocked>` and `<commit>`.
+//!
+//! A signal is a tag. It counts when it is alone on its lines, or when it is the last thing in the message after
+//! the end of a sentence. Inside a sentence it may be a denial ("I cannot write <promise>…"), and inside code
+//! fences and quotations it may be someone else's text; there it does not count.
+
+mod echo;
+
+pub(crate) use echo::EchoFilter;
+
+use super::event::TextSignals;
+use super::plain_text::plain;
+use regex::Regex;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+/// The longest reason for being blocked, in characters.
+const BLOCKED_MAX: usize = 2000;
+
+/// The longest commit message, in characters.
+const COMMIT_MAX: usize = 16_000;
+
+/// How much of a plain-text agent's output is read for signals, from its end.
+pub(crate) const TAIL_BYTES: usize = 64 * 1024;
+
+static TAG: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)<(?P<slash>/?)(?P<name>promise|response|blocked|commit)>")
+        .expect("a constant pattern")
+});
+
+/// Reads the signals in an agent's final message. `promises` are the texts that count as a promise.
+pub(crate) fn read(text: &str, promises: &[String]) -> TextSignals {
+    let hidden = hidden_lines(text).ranges;
+    let mut signals = TextSignals::default();
+    for (tag, content) in tagged(text, "promise").chain(tagged(text, "response")) {
+        if !promises.iter().any(|promise| same_text(promise, content)) {
+            continue;
+        }
+        match tag_position(text, tag, &hidden) {
+            TagPosition::Alone => signals.promised = true,
+            TagPosition::InSentence => signals.promise_in_sentence = true,
+            TagPosition::Hidden => {}
+        }
+    }
+    signals.promise_in_sentence &= !signals.promised;
+    let is_alone = |tag: Range<usize>| tag_position(text, tag, &hidden) == TagPosition::Alone;
+    signals.blocked = tagged(text, "blocked").find_map(|(tag, content)| {
+        let why = fold_whitespace(content);
+        let counts = !why.is_empty() && is_alone(tag);
+        counts.then(|| why.chars().take(BLOCKED_MAX).collect())
+    });
+    // The last commit message counts, and not the prompt's example `<commit>…</commit>` if the agent copied it.
+    signals.commit = tagged(text, "commit")
+        .filter(|(tag, _)| is_alone(tag.clone()))
+        .last()
+        .map(|(_, content)| commit_lines(content))
+        .filter(|message| message.contains(char::is_alphanumeric));
+    signals
+}
+
+/// Reads the signals in a message whose beginning was cut off.
+///
+/// The cut may be inside a code fence. Then what looks like an opening fence closes it, and the text appears to
+/// end inside a fence; the missing opening fence is put back.
+pub(crate) fn read_tail(text: &str, promises: &[String]) -> TextSignals {
+    match hidden_lines(text).open_fence {
+        Some((mark, length)) => read(
+            &format!("{}\n{text}", mark.to_string().repeat(length)),
+            promises,
+        ),
+        None => read(text, promises),
+    }
+}
+
+/// Every pair of this tag: its range and its content. A closing tag belongs to the nearest opening tag, so that a
+/// tag that is only mentioned does not swallow the next.
+fn tagged<'a>(text: &'a str, name: &'static str) -> impl Iterator<Item = (Range<usize>, &'a str)> {
+    let mut open: Option<Range<usize>> = None;
+    TAG.captures_iter(text)
+        .filter(move |tag| tag["name"].eq_ignore_ascii_case(name))
+        .filter_map(move |tag| {
+            let whole = tag.get_match();
+            if tag["slash"].is_empty() {
+                open = Some(whole.range());
+                return None;
+            }
+            let open = open.take()?;
+            Some((open.start..whole.end(), &text[open.end..whole.start()]))
+        })
+}
+
+/// Replaces every run of white space by one space, and trims the text.
+pub(crate) fn fold_whitespace(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The lines of a commit message, without control characters, up to the longest length.
+fn commit_lines(text: &str) -> String {
+    let lines: Vec<_> = text
+        .trim()
+        .lines()
+        .map(|line| plain(line.trim_end()))
+        .collect();
+    let message: String = lines.join("\n").chars().take(COMMIT_MAX).collect();
+    message.trim_end().to_owned()
+}
+
+/// Whether a tag's content is this promise. White space is folded and case is ignored.
+fn same_text(promise: &str, content: &str) -> bool {
+    let content = fold_whitespace(content).to_lowercase();
+    !content.is_empty() && content == fold_whitespace(promise).to_lowercase()
+}
+
+#[derive(PartialEq)]
+enum TagPosition {
+    /// Alone on its lines, or at the very end after a sentence.
+    Alone,
+    InSentence,
+    /// In a code fence or a quotation.
+    Hidden,
+}
+
+fn tag_position(text: &str, tag: Range<usize>, hidden: &[Range<usize>]) -> TagPosition {
+    if hidden
+        .iter()
+        .any(|lines| lines.start.max(tag.start) < lines.end.min(tag.end))
+    {
+        return TagPosition::Hidden;
+    }
+    let line_start = text[..tag.start].rfind('\n').unwrap_or(0);
+    let line_end = text[tag.end..]
+        .find('\n')
+        .map_or(text.len(), |at| tag.end + at);
+    let before = trim_emphasis(&text[line_start..tag.start]);
+    let after = trim_emphasis(&text[tag.end..line_end]);
+    let is_last = trim_emphasis(&text[tag.end..]).is_empty();
+    let after_sentence = before.ends_with(['.', '!', '?', '…', '。', '！', '？']);
+    if after.is_empty() && (before.is_empty() || (is_last && after_sentence)) {
+        TagPosition::Alone
+    } else {
+        TagPosition::InSentence
+    }
+}
+
+/// Trims white space and Markdown emphasis.
+fn trim_emphasis(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || c == '*' || c == '_')
+}
+
+/// Lines in which no signal counts.
+struct HiddenLines {
+    /// The byte ranges of code fences and quotations.
+    ranges: Vec<Range<usize>>,
+    /// The mark and length of a fence that the text does not close.
+    open_fence: Option<(char, usize)>,
+}
+
+fn hidden_lines(text: &str) -> HiddenLines {
+    let mut ranges = Vec::new();
+    let mut fence: Option<(char, usize)> = None;
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let range = start..start + line.len();
+        start = range.end;
+        let line = line.trim();
+        let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'));
+        let run = mark.map_or(0, |mark| line.chars().take_while(|c| *c == mark).count());
+        match (fence, mark) {
+            // A line may also begin with inline code in three backticks, but then more backticks follow.
+            (None, Some(mark)) if run >= 3 && !line[run..].contains('`') => {
+                fence = Some((mark, run));
+            }
+            (Some((open, length)), Some(mark))
+                if mark == open && run >= length && line.len() == run =>
+            {
+                fence = None;
+            }
+            (None, _) if !line.starts_with('>') => continue,
+            _ => {}
+        }
+        ranges.push(range);
+    }
+    HiddenLines {
+        ranges,
+        open_fence: fence,
+    }
+}
+
+/// Makes text harmless: its tags cannot be read as signals if an agent repeats it.
+pub(crate) fn defang(text: &str) -> String {
+    TAG.replace_all(text, "‹$slash$name›").into_owned()
+}

@@ -1,0 +1,78 @@
+//! Finds out, before a loop starts, what would keep its work from being committed or pushed.
+
+use super::command;
+use super::working_tree::WorkingTree;
+
+/// The state of a working tree, as far as it matters for commits and pushes.
+#[derive(Debug, Default)]
+pub(crate) struct TreeStatus {
+    /// The files that differ from the HEAD commit.
+    pub(crate) changed_files: Vec<String>,
+    /// An operation that has not been concluded, such as `a merge`.
+    pub(crate) operation_in_progress: Option<&'static str>,
+    /// Whether HEAD is detached.
+    pub(crate) detached: bool,
+    pub(crate) has_remote: bool,
+    /// Whether a plain `git push` has a destination.
+    pub(crate) has_upstream: bool,
+    /// Git's error if no committer identity is configured.
+    pub(crate) missing_identity: Option<String>,
+}
+
+/// Files that git keeps while an operation is in progress, and the name of the operation.
+const OPERATIONS: [(&str, &str); 5] = [
+    ("MERGE_HEAD", "a merge"),
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+];
+
+impl WorkingTree {
+    /// Returns the current status. If git fails to answer a question, no problem is assumed.
+    pub(crate) fn status(&self) -> Result<TreeStatus, String> {
+        let run = |args: &[&str]| self.git(args).ok();
+        Ok(TreeStatus {
+            changed_files: self.changed_files()?,
+            operation_in_progress: OPERATIONS
+                .iter()
+                .find(|(file, _)| self.has_git_file(file))
+                .map(|(_, operation)| *operation),
+            detached: run(&["symbolic-ref", "--quiet", "HEAD"])
+                .is_some_and(|output| output.code != Some(0)),
+            has_remote: run(&["remote"]).is_none_or(|output| !output.stdout.is_empty()),
+            has_upstream: self.has_upstream(),
+            missing_identity: self.missing_identity(),
+        })
+    }
+
+    /// Returns git's error if no committer identity is configured.
+    pub(super) fn missing_identity(&self) -> Option<String> {
+        let identity = self.git(&["var", "GIT_COMMITTER_IDENT"]).ok()?;
+        (identity.code != Some(0)).then(|| identity.error_message("var"))
+    }
+
+    fn has_upstream(&self) -> bool {
+        let query = |args: &[&str]| {
+            let output = self
+                .git(args)
+                .ok()
+                .filter(|output| output.code == Some(0))?;
+            Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        };
+        query(&["rev-parse", "--abbrev-ref", "@{upstream}"]).is_some()
+            || query(&["config", "--bool", "push.autoSetupRemote"]).as_deref() == Some("true")
+            || query(&["config", "push.default"])
+                .is_some_and(|value| value == "current" || value == "matching")
+    }
+
+    /// Whether a file or directory of this name exists in the `.git` directory of this working tree.
+    pub(super) fn has_git_file(&self, name: &str) -> bool {
+        let output = self.git(&["rev-parse", "--git-path", name]).ok();
+        output.is_some_and(|output| {
+            self.top()
+                .join(command::parse_path(&output.stdout))
+                .exists()
+        })
+    }
+}

@@ -1,0 +1,241 @@
+//! The working tree that SCM tasks run in: what has changed there, which commits it has, and the
+//! command for each task.
+
+use super::command;
+use super::command::{FOREGROUND_OPTIONS, GitError, GitOutput};
+use super::untracked::quote;
+use super::{PATHS_SHOWN, READ_MAX};
+use crate::engine::scm::COMMIT;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Pathspecs for everything in the repository except ralph's own files.
+const WORK: [&str; 3] = [
+    ":/",
+    ":(top,exclude,glob)**/.ralph",
+    ":(top,exclude,glob)**/.ralph/**",
+];
+
+/// The environment variable that names the file with the commit message.
+const MESSAGE_VAR: &str = "RALPH_COMMIT_MESSAGE";
+
+/// A working tree, and the command that runs git there.
+#[derive(Debug)]
+pub(crate) struct WorkingTree {
+    command: Vec<String>,
+    workspace: PathBuf,
+    top: PathBuf,
+}
+
+/// Why there is no working tree.
+#[derive(Debug, PartialEq)]
+pub(crate) enum WorkingTreeError {
+    GitNotInstalled,
+    NotARepository,
+    /// The repository is bare.
+    Bare,
+    /// Git failed for another reason.
+    GitFailed(String),
+}
+
+/// The command that carries out an SCM task.
+#[derive(Debug)]
+pub(crate) struct ScmCommand {
+    /// The program and its arguments.
+    pub(crate) command: Vec<String>,
+    /// The directory to run it in.
+    pub(crate) dir: PathBuf,
+    /// Variables to add to the environment.
+    pub(crate) env: Vec<(String, String)>,
+}
+
+/// The content of a commit.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct CommitSummary {
+    /// The number of changed files.
+    pub(crate) files: u32,
+    /// The first few of them.
+    pub(crate) paths: Vec<String>,
+    /// The first line of the message.
+    pub(crate) subject: String,
+}
+
+impl WorkingTree {
+    /// Finds the working tree that contains `workspace`. `command` runs git; if it is empty, `git`
+    /// does.
+    pub(crate) fn find(command: &[String], workspace: &Path) -> Result<Self, WorkingTreeError> {
+        let command = if command.is_empty() {
+            vec!["git".to_owned()]
+        } else {
+            command.to_vec()
+        };
+        let mut tree = Self {
+            command,
+            workspace: workspace.to_owned(),
+            top: workspace.to_owned(),
+        };
+        let output = match tree.git(&["rev-parse", "--is-inside-work-tree", "--show-toplevel"]) {
+            Ok(output) => output,
+            Err(GitError::NotInstalled) => return Err(WorkingTreeError::GitNotInstalled),
+            Err(GitError::Failed(why)) => return Err(WorkingTreeError::GitFailed(why)),
+        };
+        match output.stdout.strip_prefix(b"true\n") {
+            Some(top) if output.code == Some(0) => tree.top = command::parse_path(top),
+            _ if output.stdout.starts_with(b"false") => return Err(WorkingTreeError::Bare),
+            _ if output.stderr.contains("not a git repository") => {
+                return Err(WorkingTreeError::NotARepository);
+            }
+            _ => {
+                return Err(WorkingTreeError::GitFailed(
+                    output.error_message("rev-parse"),
+                ));
+            }
+        }
+        Ok(tree)
+    }
+
+    /// Returns the ID of the HEAD commit; `None` before the first commit.
+    pub(crate) fn head_commit(&self) -> Result<Option<String>, String> {
+        let output = self
+            .git(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"])
+            .map_err(GitError::message)?;
+        let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok(Some(id).filter(|id| output.code == Some(0) && !id.is_empty()))
+    }
+
+    /// Returns the files that differ from the HEAD commit, untracked ones included, except ralph's own.
+    pub(crate) fn changed_files(&self) -> Result<Vec<String>, String> {
+        let mut args = vec![
+            "status",
+            "--porcelain=v1",
+            "-z",
+            "--untracked-files=all",
+            "--no-renames",
+        ];
+        // Uncommitted changes inside a submodule cannot be committed from outside.
+        args.extend(["--ignore-submodules=dirty", "--"]);
+        args.extend(WORK);
+        let output = self.git(&args).map_err(GitError::message)?;
+        if output.code != Some(0) && !output.truncated {
+            return Err(output.error_message("status"));
+        }
+        let entries = output
+            .stdout
+            .split(|byte| *byte == 0)
+            .filter(|entry| entry.len() > 3);
+        Ok(entries.map(|entry| quote(&entry[3..])).collect())
+    }
+
+    /// Finds the newest commit after `since` whose message contains this trailer.
+    pub(crate) fn find_commit_with_trailer(
+        &self,
+        trailer: &str,
+        since: Option<&str>,
+    ) -> Option<String> {
+        let grep = format!("--grep={trailer}");
+        let range = since.map_or_else(|| "HEAD".to_owned(), |since| format!("{since}..HEAD"));
+        let args = [
+            "log",
+            "--no-show-signature",
+            "--max-count=1",
+            "--format=%H",
+            "--fixed-strings",
+            &grep,
+            &range,
+            "--",
+        ];
+        let output = self
+            .git(&args)
+            .ok()
+            .filter(|output| output.code == Some(0))?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned()).filter(|id| !id.is_empty())
+    }
+
+    /// Describes a commit. What git does not return is left empty.
+    pub(crate) fn commit_summary(&self, commit: &str) -> CommitSummary {
+        let log = |options: &[&str]| {
+            let args = [
+                &["log", "--no-show-signature", "--max-count=1"],
+                options,
+                &[commit, "--"],
+            ]
+            .concat();
+            self.git(&args)
+                .map(|output| output.stdout)
+                .unwrap_or_default()
+        };
+        // A merge shows as the changes it brings to the branch it was made on.
+        let names = log(&[
+            "--format=",
+            "--name-only",
+            "-z",
+            "-M",
+            "-m",
+            "--first-parent",
+            "--root",
+        ]);
+        let paths: Vec<String> = names
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty())
+            .map(quote)
+            .collect();
+        let subject = log(&["--format=%s"]);
+        CommitSummary {
+            files: u32::try_from(paths.len()).unwrap_or(u32::MAX),
+            paths: paths.into_iter().take(PATHS_SHOWN).collect(),
+            subject: String::from_utf8_lossy(&subject).trim().to_owned(),
+        }
+    }
+
+    /// Returns the command for an SCM task; `message` is the file with the commit message. A commit runs
+    /// at the top of the working tree, because the agent may have changed files outside the workspace.
+    /// Prompts are disabled.
+    pub(crate) fn task_command(&self, task: &str, message: &Path) -> ScmCommand {
+        let git = self
+            .command
+            .iter()
+            .map(String::as_str)
+            .chain(FOREGROUND_OPTIONS)
+            .map(str::to_owned);
+        let mut env = vec![("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned())];
+        if std::env::var_os("SSH_ASKPASS_REQUIRE").is_none() {
+            env.push(("SSH_ASKPASS_REQUIRE".to_owned(), "never".to_owned()));
+        }
+        if task == COMMIT {
+            env.push((
+                MESSAGE_VAR.to_owned(),
+                message.to_string_lossy().into_owned(),
+            ));
+            let shell = ["sh", "-c", include_str!("commit.sh"), "commit"].map(str::to_owned);
+            return ScmCommand {
+                command: shell.into_iter().chain(git).collect(),
+                dir: self.top.clone(),
+                env,
+            };
+        }
+        let args = shlex::split(task).unwrap_or_default();
+        ScmCommand {
+            command: git.chain(args).collect(),
+            dir: self.workspace.clone(),
+            env,
+        }
+    }
+
+    /// Whether `path` is the top of this working tree.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        std::fs::canonicalize(path).is_ok_and(|path| path == self.top)
+    }
+
+    pub(super) fn top(&self) -> &Path {
+        &self.top
+    }
+
+    /// Runs git at the top of the working tree.
+    pub(super) fn git(&self, args: &[&str]) -> Result<GitOutput, GitError> {
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]);
+        let mut command = command::isolate(command, &self.top);
+        command.args(args);
+        command::run(&mut command, READ_MAX, command::TIMEOUT)
+    }
+}

@@ -1,0 +1,114 @@
+//! The error of commands and library calls: a message, a hint and an exit code.
+
+use crate::{config, runner, store};
+use serde_json::{Value, json};
+use std::fmt::Display;
+
+/// An error as a person sees it.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    exit_code: i32,
+    message: String,
+    hint: Option<String>,
+}
+
+impl CommandError {
+    /// A bad request: nothing was started or changed. Exits with 2.
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            exit_code: 2,
+            message: message.into(),
+            hint: Some(hint.into()),
+        }
+    }
+
+    /// A failure of the system or of ralph itself. Exits with 1.
+    pub(crate) fn broken(message: impl Display) -> Self {
+        Self {
+            exit_code: 1,
+            message: message.to_string(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn is_usage(&self) -> bool {
+        self.exit_code == 2
+    }
+
+    pub(crate) fn exit_code(&self) -> i32 {
+        self.exit_code
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Message and hint in one line.
+    pub(crate) fn one_line(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{} ({hint})", self.message),
+            None => self.message.clone(),
+        }
+    }
+
+    /// Serializes the error for another process.
+    pub(crate) fn to_json(&self) -> String {
+        json!({ "code": self.exit_code, "error": self.message, "hint": self.hint }).to_string()
+    }
+
+    /// Reads the error of another process.
+    pub(crate) fn from_json(text: &str) -> Self {
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        let exit_code = value["code"]
+            .as_i64()
+            .and_then(|code| i32::try_from(code).ok())
+            .unwrap_or(1);
+        let message = value["error"]
+            .as_str()
+            .unwrap_or("the supervisor could not start")
+            .to_owned();
+        Self {
+            exit_code,
+            message,
+            hint: value["hint"].as_str().map(str::to_owned),
+        }
+    }
+}
+
+impl From<config::ConfigError> for CommandError {
+    fn from(error: config::ConfigError) -> Self {
+        Self::usage(error.message, error.hint)
+    }
+}
+
+impl From<store::StoreError> for CommandError {
+    fn from(error: store::StoreError) -> Self {
+        let usage = error.is_inaccessible() || !matches!(error, store::StoreError::Io { .. });
+        Self {
+            exit_code: if usage { 2 } else { 1 },
+            hint: error.hint(),
+            message: error.to_string(),
+        }
+    }
+}
+
+impl From<runner::RunnerError> for CommandError {
+    fn from(error: runner::RunnerError) -> Self {
+        match error {
+            runner::RunnerError::Store(error) => Self {
+                exit_code: 1,
+                ..error.into()
+            },
+            runner::RunnerError::Io(error) => Self::broken(error),
+        }
+    }
+}

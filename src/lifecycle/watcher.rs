@@ -1,0 +1,106 @@
+//! Waits until a loop's files change, or until the loop is no longer running.
+
+use super::session;
+use crate::process::file_watcher::FileWatcher;
+use crate::store::{LoopDir, cache, wait_until_free};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Enough for a thread that waits and then reads a loop's state.
+pub(crate) const THREAD_STACK_SIZE: usize = 512 * 1024;
+/// How often to check whether a client process has exited.
+const CLIENT_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How often to wake up where files cannot be watched.
+const FALLBACK_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Waits until neither a runner nor a session is working on the loop.
+pub(crate) fn wait_until_over(dir: &LoopDir) {
+    let mut watcher = None;
+    loop {
+        wait_until_free(&dir.lock());
+        if !cache::read(dir).is_ok_and(|view| session::is_active(&view.state)) {
+            return;
+        }
+        let watcher = watcher.get_or_insert_with(FileWatcher::open);
+        watcher.watch(&dir.journal());
+        watcher.wait(CLIENT_POLL_INTERVAL);
+    }
+}
+
+/// Watches one loop. It runs a thread that waits for the loop's lock, so its process must not fork.
+pub(crate) struct LoopWatcher {
+    /// Opened on first use: closing it is slow.
+    files: Option<FileWatcher>,
+    /// The thread closes the other end when the loop is over.
+    over: UnixStream,
+}
+
+impl LoopWatcher {
+    /// Starts watching for the end of the loop's runner or session.
+    pub(crate) fn new(dir: &LoopDir) -> io::Result<Self> {
+        let (over, other_end) = UnixStream::pair()?;
+        let dir = dir.clone();
+        let wait = move || {
+            wait_until_over(&dir);
+            drop(other_end);
+        };
+        std::thread::Builder::new()
+            .stack_size(THREAD_STACK_SIZE)
+            .spawn(wait)?;
+        Ok(Self { files: None, over })
+    }
+
+    /// Watches these files too. Call it again when a missing file may have appeared.
+    pub(crate) fn watch(&mut self, paths: &[PathBuf]) {
+        let files = self.files.get_or_insert_with(FileWatcher::open);
+        files.reset();
+        for path in paths {
+            files.watch(path);
+        }
+    }
+
+    /// Whether the loop is over. Everything its runner wrote is then on disk.
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.poll(Duration::ZERO)
+    }
+
+    /// Waits for a file change, the end of the loop, or the timeout; returns whether the loop is
+    /// over.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
+        let can_watch = self
+            .files
+            .as_ref()
+            .is_some_and(|files| !files.is_unavailable() && !files.may_miss_changes());
+        self.poll(if can_watch {
+            timeout
+        } else {
+            timeout.min(FALLBACK_POLL_INTERVAL)
+        })
+    }
+
+    /// Waits for the end of the loop or the timeout; returns whether the loop is over.
+    pub(crate) fn wait_for_end(&mut self, timeout: Duration) -> bool {
+        self.poll(timeout)
+    }
+
+    fn poll(&mut self, timeout: Duration) -> bool {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.over.as_fd(), PollFlags::IN)];
+        fds.extend(
+            self.files
+                .as_ref()
+                .and_then(FileWatcher::fd)
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+        );
+        let _ = poll(&mut fds, Timespec::try_from(timeout).ok().as_ref());
+        let is_over = !fds[0].revents().is_empty();
+        drop(fds);
+        if let Some(files) = &mut self.files {
+            files.drain();
+        }
+        is_over
+    }
+}

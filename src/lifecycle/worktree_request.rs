@@ -1,0 +1,329 @@
+//! Creates a git worktree for a loop, and rolls it back if the loop does not start.
+
+use super::error::CommandError;
+use super::preconditions::check_ready;
+use super::scm_check::{check_scm_tasks, file_list, working_tree_error};
+use crate::config::settings::WorktreeSetting;
+use crate::config::{LayerStack, Settings};
+use crate::engine::Plan;
+use crate::engine::format::shell_quote;
+use crate::engine::plan::Worktree;
+use crate::git::worktree;
+use crate::git::worktree::WorktreeSource;
+use crate::store::dir::create_file;
+use crate::store::{FileLock, LockHolder, LoopDir, StateDir, is_valid_name};
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long to wait for another loop that is creating a worktree.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A requested worktree, and the repository to create it from.
+pub(crate) struct WorktreeRequest {
+    source: WorktreeSource,
+    stack: LayerStack,
+    /// The branch, if the user named one.
+    branch: Option<String>,
+    commit_timeout_ms: u64,
+}
+
+impl WorktreeRequest {
+    /// Reads the request from the settings, and checks that the repository around `dir` can serve
+    /// it.
+    pub(crate) fn from_settings(
+        stack: &LayerStack,
+        dir: &Path,
+    ) -> Result<Option<Self>, CommandError> {
+        let all = Settings::from_layers(stack);
+        let branch = match all.worktree {
+            WorktreeSetting::Off => return Ok(None),
+            WorktreeSetting::DefaultBranch => None,
+            WorktreeSetting::Branch(branch) => Some(branch),
+        };
+        let name = stack.display_name("worktree");
+        reject_git_redirection()?;
+        let source =
+            WorktreeSource::find(dir).map_err(|why| working_tree_error(&name, &why, "git", dir))?;
+        if source.head.is_none() {
+            return Err(CommandError::usage(
+                format!("{name} starts from the latest commit, but this repository has none"),
+                "git commit first",
+            ));
+        }
+        if let Some(why) = source.missing_identity() {
+            return Err(CommandError::usage(
+                format!("git has no committer identity: {why}"),
+                "git config user.name \"…\" && git config user.email \"…\"",
+            ));
+        }
+        if let Some(branch) = branch
+            .as_ref()
+            .filter(|branch| !source.is_valid_branch_name(branch))
+        {
+            return Err(CommandError::usage(
+                format!("{name}: not a valid git branch name: {branch}"),
+                "use a name such as --worktree=feature/parser, or omit it",
+            ));
+        }
+        Ok(Some(Self {
+            source,
+            stack: stack.clone(),
+            branch,
+            commit_timeout_ms: all.check_timeout.0,
+        }))
+    }
+
+    /// Whether a worktree or branch of this name exists already; it may contain work.
+    pub(crate) fn is_taken(&self, state_dir: &StateDir, name: &str) -> bool {
+        let derived_branch = self.branch.is_none();
+        std::fs::symlink_metadata(state_dir.worktree_path(name)).is_ok()
+            || (derived_branch
+                && self
+                    .source
+                    .branch_tip(&self.branch_for(Some(name)))
+                    .is_some())
+    }
+
+    /// The branch for a loop of this name.
+    pub(crate) fn branch_for(&self, name: Option<&str>) -> String {
+        self.branch
+            .clone()
+            .unwrap_or_else(|| format!("ralph/{}", name.unwrap_or("<name>")))
+    }
+
+    /// Plans the worktree of a loop of this name; returns an error if something is in the way.
+    pub(crate) fn plan(
+        &self,
+        state_dir: &StateDir,
+        name: &str,
+        from: &Path,
+    ) -> Result<Worktree, CommandError> {
+        let path = state_dir.worktree_path(name);
+        if path.starts_with(self.source.top()) {
+            return Err(CommandError::usage(
+                format!(
+                    "the state directory {} is inside this repository",
+                    state_dir.root().display()
+                ),
+                "a worktree there would clutter your checkout; set RALPH_STATE_DIR to a path outside it",
+            ));
+        }
+        for path in [&path, &self.source.repository] {
+            if path.to_str().is_none() {
+                return Err(CommandError::usage(
+                    format!("the path {} is not UTF-8", path.display()),
+                    "the journal stores only UTF-8 paths; rename it",
+                ));
+            }
+        }
+        let branch = self.branch_for(Some(name));
+        if std::fs::symlink_metadata(&path).is_ok() {
+            let is_known = state_dir.find_loop(name).is_ok();
+            let remove = if is_known {
+                format!("ralph rm {name} --worktree")
+            } else {
+                format!(
+                    "git worktree remove {}",
+                    shell_quote(&path.to_string_lossy())
+                )
+            };
+            return Err(CommandError::usage(
+                format!(
+                    "a worktree with this name already exists: {}",
+                    path.display()
+                ),
+                format!("inspect it; {remove} removes it; or choose another --name"),
+            ));
+        }
+        let tip = self.source.branch_tip(&branch);
+        if let Some(place) = tip.as_ref().and_then(|_| self.source.checkout_of(&branch)) {
+            return Err(CommandError::usage(
+                format!("the branch {branch} is checked out in {}", place.display()),
+                "choose another with --worktree=BRANCH, or switch that checkout to another branch",
+            ));
+        }
+        if tip.is_some() && self.branch.is_none() {
+            return Err(CommandError::usage(
+                format!("the branch {branch} already exists"),
+                format!(
+                    "--worktree={branch} continues it; or choose another --name or --worktree=BRANCH"
+                ),
+            ));
+        }
+        Ok(Worktree {
+            path,
+            branch,
+            new_branch: tip.is_none(),
+            repository: self.source.repository.clone(),
+            from: from.to_owned(),
+            base: tip.or_else(|| self.source.head.clone()).unwrap_or_default(),
+            base_branch: self.source.branch.clone(),
+            commit_timeout_ms: self.commit_timeout_ms,
+        })
+    }
+
+    /// Creates the worktree for a loop whose lock is held and which has no journal yet, and moves
+    /// the plan's workspace into it.
+    pub(crate) fn create(
+        &self,
+        state_dir: &StateDir,
+        dir: &LoopDir,
+        planned: Worktree,
+        plan: &mut Plan,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<NewWorktree, CommandError> {
+        // Another process may have been faster. What exists now is not ours to roll back.
+        if dir.journal().exists() || std::fs::symlink_metadata(&planned.path).is_ok() {
+            return Err(CommandError::usage(
+                format!(
+                    "the loop {:?} was just started by another process",
+                    dir.name()
+                ),
+                "choose another --name",
+            ));
+        }
+        let draft = serde_json::to_string(&planned).map_err(CommandError::broken)?;
+        let draft = create_file(&dir.worktree_draft()).and_then(|mut file| {
+            file.write_all(draft.as_bytes())
+                .and_then(|()| file.sync_all())
+        });
+        // From here on, dropping `created` rolls everything back.
+        let mut created = NewWorktree {
+            dir: Some(dir.clone()),
+            warnings: Vec::new(),
+        };
+        draft.map_err(CommandError::broken)?;
+        created.warnings.extend(self.uncommitted_warning());
+        state_dir.create_worktrees_dir()?;
+        let lock = lock_repository(state_dir, dir, &planned.repository, stop);
+        let git_errors = self.source.add_worktree(&planned, stop).map_err(|why| {
+            let name = self.stack.display_name("worktree");
+            CommandError::usage(
+                format!("{name}: cannot create the worktree: {why}"),
+                "check the output of git worktree list",
+            )
+        })?;
+        drop(lock);
+        created.warnings.extend(
+            git_errors.map(|why| format!("the worktree was created, but with errors: {why}")),
+        );
+        if worktree::has_submodules(&planned) {
+            let path = shell_quote(&planned.path.to_string_lossy());
+            created.warnings.push(format!(
+                "submodules are not checked out in the worktree: git -C {path} submodule update --init --recursive"
+            ));
+        }
+        // `components` drops a trailing slash.
+        plan.workspace = planned
+            .path
+            .join(&self.source.prefix)
+            .components()
+            .collect();
+        // git creates no directory that has no file in HEAD.
+        std::fs::create_dir_all(&plan.workspace).map_err(CommandError::broken)?;
+        plan.worktree = Some(planned);
+        check_ready(plan, &self.stack)?;
+        created
+            .warnings
+            .extend(check_scm_tasks(plan, &self.stack.display_name("scm"))?);
+        Ok(created)
+    }
+
+    fn uncommitted_warning(&self) -> Option<String> {
+        let changed = self.source.changed_files().unwrap_or_default();
+        (!changed.is_empty()).then(|| {
+            let files = file_list(&changed);
+            format!("uncommitted changes are not copied to the worktree: {files}")
+        })
+    }
+}
+
+/// Waits until no other loop is creating a worktree of this repository: git itself fails on a
+/// half-created one. After a timeout the caller goes ahead without the lock.
+fn lock_repository(
+    state_dir: &StateDir,
+    dir: &LoopDir,
+    repository: &Path,
+    stop: &dyn Fn() -> bool,
+) -> Option<FileLock> {
+    let path = state_dir.repository_lock_path(repository).ok()?;
+    let me = LockHolder {
+        pid: std::process::id(),
+        loop_name: dir.name().into(),
+        ..LockHolder::default()
+    };
+    let started = Instant::now();
+    loop {
+        match FileLock::acquire(&path, &me).ok()? {
+            Ok(lock) => return Some(lock),
+            Err(_) if started.elapsed() > LOCK_TIMEOUT || stop() => return None,
+            Err(_) => {}
+        }
+    }
+}
+
+/// A created worktree, which is rolled back on drop unless its loop starts.
+pub(crate) struct NewWorktree {
+    dir: Option<LoopDir>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl NewWorktree {
+    /// Keeps the worktree, now that the journal records it; returns the warnings.
+    pub(crate) fn keep(mut self) -> Vec<String> {
+        if let Some(dir) = self.dir.take() {
+            let _ = std::fs::remove_file(dir.worktree_draft());
+        }
+        std::mem::take(&mut self.warnings)
+    }
+}
+
+impl Drop for NewWorktree {
+    fn drop(&mut self) {
+        if let Some(dir) = self.dir.take() {
+            roll_back(&dir);
+        }
+    }
+}
+
+/// Removes the worktree and directory of a loop that never started. Its lock must be held.
+fn roll_back(dir: &LoopDir) {
+    if dir.journal().exists() {
+        return;
+    }
+    let draft = std::fs::read_to_string(dir.worktree_draft()).ok();
+    // An unreadable draft was cut short before anything else was created.
+    let planned: Option<Worktree> = draft.and_then(|draft| serde_json::from_str(&draft).ok());
+    if planned.is_none_or(|planned| worktree::roll_back(&planned).is_ok()) {
+        let _ = std::fs::remove_dir_all(dir.path());
+    }
+}
+
+/// Removes what crashes during creation have left behind.
+pub(crate) fn remove_incomplete_loops(state_dir: &StateDir) {
+    for dir in state_dir
+        .incomplete_loops()
+        .into_iter()
+        .filter(|dir| is_valid_name(dir.name()))
+    {
+        let me = LockHolder {
+            pid: std::process::id(),
+            loop_name: dir.name().into(),
+            ..LockHolder::default()
+        };
+        if let Ok(Ok(_lock)) = FileLock::acquire(&dir.lock(), &me) {
+            roll_back(&dir);
+        }
+    }
+}
+
+/// Rejects an environment variable that would point git away from the worktree.
+pub(crate) fn reject_git_redirection() -> Result<(), CommandError> {
+    worktree::redirecting_variable().map_or(Ok(()), |name| {
+        Err(CommandError::usage(
+            format!("{name} is set, so git would use your own checkout instead of the worktree"),
+            format!("unset {name}"),
+        ))
+    })
+}

@@ -1,0 +1,307 @@
+//! Starts the agent of an iteration, and reports how it ended.
+
+use super::clock::millis;
+use super::host::AgentHost;
+use super::job::{Job, JobResult};
+use super::process_spec::{JobLimits, ProcessSpec};
+use super::reactor::JobKey;
+use super::reconcile::Flow;
+use super::{Runner, RunnerError};
+use crate::agent::function::CallRequest;
+use crate::agent::pipeline::{AgentOutput, OutputPipeline, OutputTail};
+use crate::agent::script;
+use crate::engine::event::{AgentReport, Fault};
+use crate::engine::plan::PromptDelivery;
+use crate::engine::usage::Tokens;
+use crate::engine::{Event, ProcessIdentity, format};
+use crate::process::{orphans, tree};
+use crate::terminal::emulator::TerminalOptions;
+use regex::Regex;
+use std::fs::File;
+use std::io::{self, Read};
+
+impl Runner<'_> {
+    /// Prepares an iteration or, once its prompt is prepared, starts its agent.
+    pub(super) fn run_iteration(&mut self, iteration: u32) -> Result<Flow, RunnerError> {
+        let answers = self.rec.state.answers.len();
+        match self.prompts.take_prepared(iteration, answers) {
+            Some(prompt) => self.start_iteration(iteration, prompt),
+            None => self.prepare_iteration(iteration),
+        }
+    }
+
+    /// Everything that takes time, such as asking git for a diff. The input that arrives meanwhile is recorded
+    /// before the agent starts, and may lead to other orders or to another prompt.
+    fn prepare_iteration(&mut self, iteration: u32) -> Result<Flow, RunnerError> {
+        let prepared = self.check_workspace().and_then(|()| {
+            self.check_disk()?;
+            let messages = self.bus.excerpt(&self.rec);
+            let prompt = self.prompts.build(&self.rec, messages)?;
+            self.prompts.prepare(&self.rec, iteration, prompt)
+        });
+        if let Err((class, detail)) = prepared {
+            self.rec.record_fault(class, detail)?;
+            return Ok(Flow::Again);
+        }
+        self.save_head(iteration);
+        self.reactor.kill_strays();
+        if self.reactor.may_miss_changes() {
+            self.reactor.look_within(std::time::Duration::ZERO);
+        }
+        Ok(Flow::Poll)
+    }
+
+    fn start_iteration(&mut self, iteration: u32, prompt: File) -> Result<Flow, RunnerError> {
+        let has_fallback = !self.rec.state.plan.fallback.is_empty();
+        let agent = has_fallback.then(|| self.rec.state.agent().name.clone());
+        self.rec.record(Event::Started { iteration, agent })?;
+        if self.rec.is_disk_full() {
+            return Ok(Flow::Again);
+        }
+        self.rec.sync()?;
+        if let Some(caller) = self.host.session() {
+            // The client's agent is there already, and gets the prompt as the answer of the hook.
+            let process = caller.process.unwrap_or_default();
+            return self.iteration_started(iteration, process);
+        }
+        match self.start_agent(iteration, prompt) {
+            Ok(job) => {
+                let pid = job.pid();
+                let profile = &self.profiles[self.rec.state.agent_index];
+                let pipeline = OutputPipeline::new(profile, &self.rec.state, self.prompts.bytes());
+                self.reactor
+                    .begin(JobKey::Agent(iteration), job, Some(pipeline));
+                let start_time = tree::start_time(pid).unwrap_or(0);
+                self.iteration_started(iteration, ProcessIdentity { pid, start_time })
+            }
+            Err(error) => {
+                self.record_start_failure(iteration, &error)?;
+                Ok(Flow::Again)
+            }
+        }
+    }
+
+    fn iteration_started(
+        &mut self,
+        iteration: u32,
+        process: ProcessIdentity,
+    ) -> Result<Flow, RunnerError> {
+        self.rec.record(Event::Spawned {
+            iteration,
+            pid: process.pid,
+            start_time: process.start_time,
+        })?;
+        if let Err(error) = self.prompts.keep(&self.rec.dir, iteration) {
+            self.rec
+                .record_fault(Fault::Disk, format!("cannot keep the prompt: {error}"))?;
+        }
+        Ok(Flow::Again)
+    }
+
+    fn start_agent(&mut self, iteration: u32, prompt: File) -> io::Result<Job> {
+        let (plan, agent) = (&self.rec.state.plan, self.rec.state.agent());
+        let log = self.rec.dir.iteration_dir(iteration).join("output.log");
+        let mut limits = JobLimits::new(plan, log);
+        limits.inactivity = plan.limits.inactivity_ms.map(millis);
+        limits.linger = agent
+            .dialect
+            .is_stream()
+            .then(|| millis(plan.grace.linger_ms));
+        let task_dir = self.task_dir.path();
+        if let AgentHost::Function(function) = &self.host {
+            let request = CallRequest {
+                prompt: String::from_utf8_lossy(self.prompts.bytes()).into_owned(),
+                iteration,
+                workspace: plan.workspace.clone(),
+                task_dir: task_dir.to_owned(),
+            };
+            return self.reactor.call(function, request, limits);
+        }
+        let typed: Vec<String> = agent
+            .command
+            .iter()
+            .map(|word| self.rec.restore_secrets(word))
+            .collect();
+        let mut command = script::resolve_command(&typed);
+        command.extend(self.budget_args());
+        let stdin = match agent.prompt {
+            _ if agent.terminal => None,
+            PromptDelivery::Stdin => Some(prompt),
+            PromptDelivery::Argument => {
+                command.push(String::from_utf8_lossy(self.prompts.bytes()).into_owned());
+                None
+            }
+            PromptDelivery::File => {
+                let path = self.prompts.path(&self.rec.dir);
+                command.push(path.display().to_string());
+                None
+            }
+        };
+        let task_dir = task_dir.to_string_lossy().into_owned();
+        let own_env = agent
+            .env
+            .iter()
+            .map(|(name, value)| (name.clone(), self.rec.restore_secrets(value)));
+        let env = [
+            ("RALPH_LOOP", self.rec.header.name.clone()),
+            ("RALPH_ITERATION", iteration.to_string()),
+            ("RALPH_TASK_DIR", task_dir.clone()),
+            ("TASK_FOLDER", task_dir),
+            (orphans::MARKER_VAR, orphans::marker(&self.rec.header.id)),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value));
+        let env: Vec<(String, String)> = own_env.chain(env).collect();
+        let unset = [&agent.unset[..], &agent.held_back].concat();
+        let spec = ProcessSpec {
+            command: &command,
+            dir: &plan.workspace,
+            env: &env,
+            unset: &unset,
+            stdin,
+            terminal: agent.terminal.then(|| self.terminal_options()),
+            limits,
+        };
+        self.reactor.start(spec, &self.rec.redactor)
+    }
+
+    /// The arguments that limit an agent to the dollars that are left.
+    fn budget_args(&self) -> Vec<String> {
+        let state = &self.rec.state;
+        let Some(max) = state.plan.limits.cost_usd else {
+            return Vec::new();
+        };
+        let left = format!("{:.4}", (max - state.cost_usd).max(0.0001));
+        let args = state.agent().budget.iter();
+        args.map(|arg| arg.replace("{usd}", &left)).collect()
+    }
+
+    fn terminal_options(&self) -> TerminalOptions {
+        let (plan, agent) = (&self.rec.state.plan, self.rec.state.agent());
+        let pattern = |text: &Option<String>| text.as_ref().and_then(|text| Regex::new(text).ok());
+        TerminalOptions {
+            prompt: String::from_utf8_lossy(self.prompts.bytes()).into_owned(),
+            ready: pattern(&agent.ready),
+            ready_timeout: millis(plan.grace.ready_ms),
+            done_pattern: pattern(&plan.proof.pattern),
+        }
+    }
+
+    /// A missing program stays missing, so it is a fault. Other errors may pass, so they fail the iteration.
+    fn record_start_failure(
+        &mut self,
+        iteration: u32,
+        error: &io::Error,
+    ) -> Result<(), RunnerError> {
+        let agent = self.rec.state.agent();
+        let program = agent.command.first().unwrap_or(&agent.name).clone();
+        let text = format!("cannot start {program}: {error}");
+        match error.kind() {
+            io::ErrorKind::NotFound => self.rec.record_fault(Fault::NotFound, text),
+            io::ErrorKind::PermissionDenied => self.rec.record_fault(Fault::Permission, text),
+            io::ErrorKind::ArgumentListTooLong => {
+                let bytes = format::bytes(self.prompts.bytes().len() as u64);
+                let detail =
+                    format!("the prompt ({bytes}) is too long for an argument of {program}");
+                self.rec.record_fault(Fault::Usage, detail)
+            }
+            _ => {
+                self.rec.warn(&text);
+                let report = AgentReport {
+                    cost_usd: Some(0.0),
+                    error: Some(text),
+                    ..AgentReport::default()
+                };
+                self.rec.record(Event::Ended { iteration, report })
+            }
+        }
+    }
+
+    /// Records the report of an agent that has ended.
+    pub(super) fn agent_ended(
+        &mut self,
+        iteration: u32,
+        result: JobResult,
+        output: Option<Box<AgentOutput>>,
+    ) -> Result<(), RunnerError> {
+        let Some(output) = output else {
+            return Ok(());
+        };
+        self.relay_messages()?;
+        let found = self
+            .task_dir
+            .scan(self.rec.state.plan.proof.file.as_deref());
+        let has_found = !found.markers.is_empty() || found.cost_usd.is_some();
+        let failed_by_itself = !result.exit.is_success() && !result.stopped;
+        let last_line = failed_by_itself
+            .then(|| output.classify_last_line())
+            .flatten();
+        let mut report = AgentReport {
+            exit: result.exit,
+            ms: result.ms,
+            markers: found.markers,
+            cost_usd: found.cost_usd,
+            bytes: result.bytes,
+            error: failed_by_itself
+                .then(|| output.last_lines())
+                .filter(|text| !text.is_empty()),
+            orphans: result.orphans,
+            survivors: result.survivors,
+            ..AgentReport::default()
+        };
+        report.signals = output.signals;
+        report.signals.blocked = report.signals.blocked.or(found.blocked);
+        let model = self.rec.state.agent().model.as_deref().unwrap_or_default();
+        output
+            .tally
+            .add_to(&mut report, &self.rec.state.plan.prices, model);
+        if report.reason.is_none() && !report.finished {
+            report.reason = last_line;
+        }
+        if result.stuck {
+            let detail = "the agent's function was asked to return, but did not";
+            self.rec.record_fault(Fault::Survivors, detail)?;
+        }
+        self.rec.record(Event::Ended { iteration, report })?;
+        if let Some(error) = result.log_error {
+            let detail = format!("cannot write the output log: {error}");
+            self.rec.record_fault(Fault::Disk, detail)?;
+        }
+        if let Some(detail) = found.invalid_marker {
+            self.rec.record_fault(Fault::Marker, detail)?;
+        }
+        if has_found {
+            self.archive_markers()?;
+        }
+        Ok(())
+    }
+
+    /// The dollars and tokens of an iteration that a crash cut short, read from its log.
+    pub(super) fn recover_usage(&self) -> (Option<f64>, Option<Tokens>) {
+        let own_report = self.task_dir.scan(None).cost_usd;
+        let (state, agent) = (&self.rec.state, self.rec.state.agent());
+        if !agent.dialect.is_stream() {
+            return (own_report, None);
+        }
+        let mut pipeline = OutputPipeline::new(&self.profiles[state.agent_index], state, b"");
+        let log = self
+            .rec
+            .dir
+            .iteration_dir(state.iteration)
+            .join("output.log");
+        // The end of a long log is in a second file until the iteration is over.
+        for path in [log.clone(), log.with_extension("tail")] {
+            let Ok(mut log) = File::open(path) else {
+                continue;
+            };
+            let mut buffer = vec![0; 64 * 1024];
+            while let Ok(count @ 1..) = log.read(&mut buffer) {
+                pipeline.feed(&buffer[..count], &mut |_| {});
+            }
+        }
+        let tally = pipeline.finish(OutputTail::default(), &mut |_| {}).tally;
+        let model = agent.model.as_deref().unwrap_or_default();
+        let cost = tally.cost(&state.plan.prices, model);
+        let cost = own_report.map(|usd| usd + cost.unwrap_or(0.0)).or(cost);
+        (cost, tally.tokens())
+    }
+}

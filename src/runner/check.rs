@@ -1,0 +1,116 @@
+//! Runs a check, and reports how it ended.
+
+use super::clock::millis;
+use super::job::JobResult;
+use super::process_spec::{JobLimits, ProcessSpec};
+use super::reactor::JobKey;
+use super::reconcile::Flow;
+use super::{Runner, RunnerError};
+use crate::engine::event::{CheckReport, Fault};
+use crate::engine::{Effect, Event};
+use crate::process::orphans;
+use crate::store::dir;
+
+impl Runner<'_> {
+    pub(super) fn start_check(
+        &mut self,
+        iteration: u32,
+        check: usize,
+    ) -> Result<Flow, RunnerError> {
+        if check == 0 {
+            // The iteration's end is durable before its checks run.
+            self.rec.sync()?;
+        }
+        if let Err((class, detail)) = self.check_places() {
+            self.rec.record_fault(class, detail)?;
+            return Ok(Flow::Again);
+        }
+        let plan = &self.rec.state.plan;
+        let command = &plan.proof.checks[check].command;
+        let (slug, timeout_ms) = {
+            let check = &plan.proof.checks[check];
+            (&check.slug, check.timeout_ms)
+        };
+        self.rec.dir.create_iteration_dir(iteration)?;
+        let log = self.rec.dir.check_log(iteration, slug);
+        // The log exists even if the check prints nothing, and holds nothing of a run that a crash cut short.
+        let created = dir::create_file(&log);
+        let timeout = self.host.limit_timeout(millis(timeout_ms));
+        let spec = ProcessSpec {
+            command: &["sh", "-c", &self.rec.restore_secrets(command)].map(str::to_owned),
+            dir: &plan.workspace,
+            env: &[(
+                orphans::MARKER_VAR.to_owned(),
+                orphans::marker(&self.rec.header.id),
+            )],
+            unset: &[],
+            stdin: None,
+            terminal: None,
+            limits: JobLimits::new(plan, log).with_timeout(Some(timeout)),
+        };
+        let started = created.and_then(|_| self.reactor.start(spec, &self.rec.redactor));
+        match started {
+            Ok(job) => {
+                self.reactor
+                    .begin(JobKey::Check(iteration, check), job, None);
+                Ok(Flow::Wait)
+            }
+            Err(error) => {
+                let detail = format!("cannot run the check `{command}`: {error}");
+                let class = if plan.workspace.is_dir() {
+                    Fault::Disk
+                } else {
+                    Fault::Workspace
+                };
+                self.rec.record_fault(class, detail)?;
+                Ok(Flow::Again)
+            }
+        }
+    }
+
+    pub(super) fn check_ended(
+        &mut self,
+        iteration: u32,
+        check: usize,
+        result: &JobResult,
+    ) -> Result<(), RunnerError> {
+        let order = Effect::Check { iteration, check };
+        if !self.rec.state.orders().contains(&order) {
+            return Ok(());
+        }
+        let plan = &self.rec.state.plan.proof.checks[check];
+        let log = self.rec.dir.check_log(iteration, &plan.slug);
+        let published = self
+            .task_dir
+            .publish_log(&log, &plan.guardrail_log(iteration));
+        if let Err(error) = published {
+            self.rec.warn(&format!(
+                "cannot copy a check's output into the workspace: {error}"
+            ));
+        }
+        let report = CheckReport {
+            exit: result.exit,
+            timed_out: result.timed_out,
+            ms: result.ms,
+        };
+        self.rec.record(Event::Checked {
+            iteration,
+            check,
+            report,
+        })?;
+        self.record_survivors("a check", &result.survivors)
+    }
+
+    /// Records a fault if processes of a job survived KILL.
+    pub(super) fn record_survivors(
+        &mut self,
+        job: &str,
+        survivors: &[u32],
+    ) -> Result<(), RunnerError> {
+        if survivors.is_empty() {
+            return Ok(());
+        }
+        let detail = format!("processes of {job} survived KILL: {survivors:?}");
+        self.rec.record_fault(Fault::Survivors, detail)
+    }
+}

@@ -1,0 +1,122 @@
+//! The loop's monotonic clock, which continues across runners, and the runner's timers.
+
+use crate::engine::{Phase, State};
+use crate::store::{Heartbeat, LoopDir};
+use std::io;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How often the clock is written to disk while the runner is awake. After a crash, at most this much of the
+/// loop's time is lost, plus the time the runner slept.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(900);
+/// The longest time to wait for a wall-clock alarm without looking at the clock again: it can be set, and the
+/// monotonic clock stops while the machine sleeps.
+const WALL_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Milliseconds that the loop has been supervised.
+pub(super) struct Clock {
+    started: Instant,
+    /// The clock's value at `started`.
+    offset_ms: u64,
+    heartbeat: Heartbeat,
+    beat_at: Instant,
+}
+
+impl Clock {
+    /// Continues the clock of a loop. If its last runner crashed, the heartbeat says how far it had come.
+    pub(super) fn open(dir: &LoopDir, state: &State) -> io::Result<Self> {
+        let (reached_ms, heartbeat) = Heartbeat::open(dir)?;
+        let crashed = !matches!(
+            state.phase,
+            Phase::NotStarted | Phase::Paused | Phase::Ended(_)
+        );
+        let offset_ms = if crashed {
+            state.clock_ms.max(reached_ms)
+        } else {
+            state.clock_ms
+        };
+        Ok(Self {
+            started: Instant::now(),
+            offset_ms,
+            heartbeat,
+            beat_at: Instant::now(),
+        })
+    }
+
+    pub(super) fn now_ms(&self) -> u64 {
+        self.offset_ms + self.started.elapsed().as_millis() as u64
+    }
+
+    /// Sets the clock to the time that passed while no runner was there.
+    pub(super) fn set(&mut self, clock_ms: u64) {
+        self.offset_ms = clock_ms;
+    }
+
+    /// The instant at which the clock shows `clock_ms`.
+    pub(super) fn instant_at(&self, clock_ms: u64) -> Instant {
+        self.started + millis(clock_ms.saturating_sub(self.offset_ms))
+    }
+
+    /// Writes the clock to disk if that is due. A failure costs some of the loop's time, and only after a crash.
+    pub(super) fn beat(&mut self) {
+        if self.beat_at.elapsed() >= HEARTBEAT_INTERVAL {
+            self.beat_at = Instant::now();
+            let _ = self.heartbeat.write(self.now_ms());
+        }
+    }
+}
+
+/// The times at which the runner must wake up.
+#[derive(Default)]
+pub(super) struct Alarms {
+    /// Ordered by the engine, on the loop's clock.
+    pub(super) wake_at: Option<Instant>,
+    /// Ordered by the engine, in milliseconds since 1970.
+    pub(super) wake_at_wall_ms: Option<i64>,
+    /// When the observer is called again.
+    pub(super) tick_at: Option<Instant>,
+}
+
+impl Alarms {
+    /// Forgets what the engine ordered. Its orders say it again.
+    pub(super) fn clear_orders(&mut self) {
+        (self.wake_at, self.wake_at_wall_ms) = (None, None);
+    }
+
+    /// When to wake up at the latest.
+    pub(super) fn next(&self) -> Option<Instant> {
+        let wall = self.wake_at_wall_ms.map(|at| {
+            let left = at.saturating_sub(wall_ms()).max(0) as u64;
+            Instant::now() + millis(left).min(WALL_CHECK_INTERVAL)
+        });
+        [self.wake_at, wall, self.tick_at]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Removes and counts the engine's alarms that are due.
+    pub(super) fn take_due(&mut self) -> usize {
+        let clock = self.wake_at.take_if(|at| *at <= Instant::now()).is_some();
+        let wall = self
+            .wake_at_wall_ms
+            .take_if(|at| *at <= wall_ms())
+            .is_some();
+        usize::from(clock) + usize::from(wall)
+    }
+
+    /// Whether the observer's tick is due.
+    pub(super) fn is_tick_due(&self) -> bool {
+        self.tick_at.is_none_or(|at| at <= Instant::now())
+    }
+}
+
+pub(super) fn wall_ms() -> i64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_millis() as i64
+}
+
+pub(super) fn millis(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}

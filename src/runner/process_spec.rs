@@ -1,0 +1,166 @@
+//! What a job's process is: its command, environment, input and limits; and how it is started.
+
+use super::clock::millis;
+use super::owner::KillScope;
+use crate::engine::Plan;
+use crate::os;
+use crate::process::pty::{self, ScreenSize};
+use crate::terminal::emulator::TerminalOptions;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Pid;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A process to start.
+pub(super) struct ProcessSpec<'a> {
+    /// Program and arguments.
+    pub(super) command: &'a [String],
+    /// The working directory.
+    pub(super) dir: &'a Path,
+    /// Variables to set.
+    pub(super) env: &'a [(String, String)],
+    /// Variables to remove.
+    pub(super) unset: &'a [String],
+    /// Standard input; `/dev/null` if `None`.
+    pub(super) stdin: Option<File>,
+    /// Set if the process gets a terminal instead of pipes.
+    pub(super) terminal: Option<TerminalOptions>,
+    pub(super) limits: JobLimits,
+}
+
+/// Where a job's output goes, and how long it may take.
+pub(super) struct JobLimits {
+    /// The file for its output.
+    pub(super) log: PathBuf,
+    /// The maximum size of that file.
+    pub(super) log_cap: u64,
+    /// The job is stopped after this time.
+    pub(super) timeout: Option<Duration>,
+    /// Silence for this long is reported.
+    pub(super) inactivity: Option<Duration>,
+    /// How long the process may take to exit after its stream has reported the end of the run. `None` if there is
+    /// no stream. With a stream, only progress ends a silence.
+    pub(super) linger: Option<Duration>,
+    /// The time between TERM and KILL.
+    pub(super) grace: Duration,
+    /// How long to wait for processes after KILL.
+    pub(super) survivor: Duration,
+}
+
+impl JobLimits {
+    /// The limits of a plan, without a timeout.
+    pub(super) fn new(plan: &Plan, log: PathBuf) -> Self {
+        Self {
+            log,
+            log_cap: plan.log_cap,
+            timeout: None,
+            inactivity: None,
+            linger: None,
+            grace: millis(plan.grace.term_ms),
+            survivor: millis(plan.grace.survivor_ms),
+        }
+    }
+
+    pub(super) fn with_timeout(self, timeout: Option<Duration>) -> Self {
+        Self { timeout, ..self }
+    }
+}
+
+impl ProcessSpec<'_> {
+    /// Starts the process in a session of its own. Returns its pid and our end of its output.
+    pub(super) fn spawn(
+        &mut self,
+        scope: &KillScope,
+        size: ScreenSize,
+        answers: bool,
+    ) -> io::Result<(Pid, OwnedFd)> {
+        if self.terminal.is_some() {
+            return self.spawn_on_terminal(scope, size, answers);
+        }
+        let (output, child_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&output, true)?;
+        #[cfg(target_os = "linux")]
+        if matches!(scope, KillScope::Everything { .. }) {
+            let stdin = match self.stdin.take() {
+                Some(file) => file,
+                None => File::open("/dev/null")?,
+            };
+            let pid = os::spawn::SessionProcess {
+                command: self.command,
+                dir: self.dir,
+                env: &self.environment(),
+                stdin: stdin.as_fd(),
+                output: child_end.as_fd(),
+            }
+            .spawn()?;
+            return Ok((Pid::from_raw(pid).expect("a child has a pid"), output));
+        }
+        let mut command = self.command(scope)?;
+        command.stdin(self.stdin.take().map_or_else(Stdio::null, Stdio::from));
+        os::set_new_session(&mut command);
+        command.stdout(child_end.try_clone()?).stderr(child_end);
+        Ok((spawn(&mut command)?, output))
+    }
+
+    fn spawn_on_terminal(
+        &self,
+        scope: &KillScope,
+        size: ScreenSize,
+        answers: bool,
+    ) -> io::Result<(Pid, OwnedFd)> {
+        let (output, child_end) = pty::open(size)?;
+        let mut command = self.command(scope)?;
+        command
+            .stdin(child_end.try_clone()?)
+            .env_remove("COLUMNS")
+            .env_remove("LINES");
+        // Programs know this terminal type, and the emulator implements it.
+        if answers {
+            command.env("TERM", "xterm-256color");
+        }
+        os::set_controlling_terminal(&mut command);
+        command.stdout(child_end.try_clone()?).stderr(child_end);
+        Ok((spawn(&mut command)?, output))
+    }
+
+    fn command(&self, scope: &KillScope) -> io::Result<Command> {
+        let [program, arguments @ ..] = self.command else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.dir);
+        for name in self.unset {
+            command.env_remove(name);
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        if matches!(scope, KillScope::Marked { .. }) {
+            os::set_parent_death_signal(&mut command);
+        }
+        Ok(command)
+    }
+
+    /// The whole environment: this process's, without the variables to remove, plus those to set.
+    #[cfg(target_os = "linux")]
+    fn environment(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+        let is_set = |name: &std::ffi::OsStr| self.env.iter().any(|(set, _)| name == set.as_str());
+        let is_removed =
+            |name: &std::ffi::OsStr| self.unset.iter().any(|gone| name == gone.as_str());
+        let inherited = std::env::vars_os().filter(|(name, _)| !is_set(name) && !is_removed(name));
+        // The last value of a name counts.
+        let set =
+            self.env.iter().enumerate().filter(|(at, (name, _))| {
+                self.env[at + 1..].iter().all(|(later, _)| later != name)
+            });
+        let set = set.map(|(_, (name, value))| (name.into(), value.into()));
+        inherited.chain(set).collect()
+    }
+}
+
+fn spawn(command: &mut Command) -> io::Result<Pid> {
+    let child = command.spawn()?;
+    Ok(Pid::from_raw(child.id() as i32).expect("a child has a pid"))
+}

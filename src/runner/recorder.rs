@@ -1,0 +1,176 @@
+//! Records events: writes each to the journal, applies it to the state, and passes it to the observer.
+
+use super::clock::{Clock, wall_ms};
+use super::{Observer, RunnerError};
+use crate::agent::redact::Redactor;
+use crate::engine::event::{Fault, Notice, Request, RequestSource};
+use crate::engine::{Act, Event, Now, State};
+use crate::store::{Journal, JournalHeader, JournalLine, LoopDir, OpenedJournal, cache};
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+/// The cache is written at most this often.
+const CACHE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The journal and the state folded from it. Nothing but [`Recorder::record`] changes the state.
+pub(super) struct Recorder<'a> {
+    pub(super) dir: LoopDir,
+    pub(super) header: JournalHeader,
+    pub(super) state: State,
+    pub(super) clock: Clock,
+    pub(super) redactor: Redactor,
+    pub(super) observer: &'a mut dyn Observer,
+    journal: Journal,
+    cached_at: Option<Instant>,
+    disk_full: bool,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn open(
+        dir: LoopDir,
+        opened: OpenedJournal,
+        observer: &'a mut dyn Observer,
+    ) -> Result<Self, RunnerError> {
+        let OpenedJournal {
+            journal,
+            header,
+            state,
+            warnings,
+        } = opened;
+        for warning in warnings {
+            observer.warn(&warning);
+        }
+        let clock = Clock::open(&dir, &state)?;
+        Ok(Self {
+            dir,
+            header,
+            state,
+            clock,
+            redactor: Redactor::from_env(),
+            observer,
+            journal,
+            cached_at: None,
+            disk_full: false,
+        })
+    }
+
+    /// Records an event. It is durable only after the next [`Recorder::sync`].
+    pub(super) fn record(&mut self, event: Event) -> Result<(), RunnerError> {
+        let now = Now {
+            wall_ms: wall_ms(),
+            delta_ms: self.clock.now_ms().saturating_sub(self.state.clock_ms),
+        };
+        let line = JournalLine {
+            at_ms: now.wall_ms,
+            ms: now.delta_ms,
+            event: self.redact(event),
+        };
+        if let Err(error) = self.journal.append(&line) {
+            if self.disk_full || !error.is_disk_full() {
+                return Err(error.into());
+            }
+            self.disk_full = true;
+            self.journal.release_disk_reserve()?;
+            self.journal.append(&line)?;
+            self.apply(now, &line);
+            let detail = format!("no space left on the disk of {}", self.dir.path().display());
+            return self.record_fault(Fault::Disk, detail);
+        }
+        self.apply(now, &line);
+        if self
+            .cached_at
+            .is_none_or(|at| at.elapsed() > CACHE_INTERVAL)
+        {
+            self.save_cache();
+            self.cached_at = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, now: Now, line: &JournalLine) {
+        self.state.step(now, &line.event);
+        self.observer.event(line, &self.state);
+    }
+
+    pub(super) fn record_fault(
+        &mut self,
+        class: Fault,
+        detail: impl Into<String>,
+    ) -> Result<(), RunnerError> {
+        let detail = detail.into();
+        self.record(Event::Faulted { class, detail })
+    }
+
+    pub(super) fn record_notice(
+        &mut self,
+        iteration: u32,
+        notice: Notice,
+        text: Option<String>,
+    ) -> Result<(), RunnerError> {
+        self.record(Event::Noticed {
+            iteration,
+            notice,
+            text,
+        })
+    }
+
+    pub(super) fn record_request(
+        &mut self,
+        request: Request,
+        by: RequestSource,
+    ) -> Result<(), RunnerError> {
+        self.record(Event::Asked {
+            request,
+            by,
+            inbox: None,
+        })
+    }
+
+    /// Makes everything recorded so far durable.
+    pub(super) fn sync(&mut self) -> Result<(), RunnerError> {
+        Ok(self.journal.sync()?)
+    }
+
+    /// Whether the disk was found to be full. The loop is then ending.
+    pub(super) fn is_disk_full(&self) -> bool {
+        self.disk_full
+    }
+
+    /// Whether the loop's directory was deleted.
+    pub(super) fn is_deleted(&self) -> bool {
+        self.journal.is_deleted()
+    }
+
+    /// Saves the state for readers. They can do without.
+    pub(super) fn save_cache(&self) {
+        let _ = cache::save(&self.dir, self.journal.len(), &self.header, &self.state);
+    }
+
+    /// Passes an act of the agent to the observer.
+    pub(super) fn show(&mut self, act: &Act<'_>) {
+        self.observer.act(act);
+    }
+
+    pub(super) fn warn(&mut self, text: &str) {
+        self.observer.warn(text);
+    }
+
+    /// Restores the secrets in a text of the plan that a command needs as the user typed it.
+    pub(super) fn restore_secrets(&self, text: &str) -> String {
+        self.redactor.restore(text, &self.state.plan.redacted)
+    }
+
+    /// Redacts the secrets in an event's texts.
+    fn redact(&self, event: Event) -> Event {
+        if self.redactor.is_empty() || !event.has_untrusted_text() {
+            return event;
+        }
+        let redacted = serde_json::to_string(&event).ok().and_then(|text| {
+            match self.redactor.redact_text(&text) {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(text) => serde_json::from_str(&text).ok(),
+            }
+        });
+        redacted.unwrap_or(event)
+    }
+}

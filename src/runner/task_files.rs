@@ -1,0 +1,134 @@
+//! Reads what other processes leave for the runner: inbox lines, markers, and the state of the workspace.
+
+use super::{Runner, RunnerError};
+use crate::engine::Marker;
+use crate::engine::event::{Fault, Notice};
+use crate::engine::format;
+use crate::git::worktree;
+use crate::store::derived_files::PROGRESS_FILE;
+use crate::store::{event_from_message, inbox};
+use std::time::{Duration, Instant};
+
+/// A fault, with a description for people.
+pub(super) type FaultResult<T> = Result<T, (Fault, String)>;
+
+/// How long enough free disk space is taken for granted.
+const DISK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Runner<'_> {
+    /// Watches every place where other processes leave files.
+    pub(super) fn watch_files(&mut self) {
+        self.reactor.reset_watches();
+        self.reactor.ignore_file(PROGRESS_FILE);
+        self.reactor.watch(&self.rec.dir.inbox());
+        self.reactor.watch(self.task_dir.path());
+        let plan = &self.rec.state.plan;
+        if let Some(parent) = plan.proof.file.as_ref().and_then(|file| file.parent()) {
+            self.reactor.watch(&plan.workspace.join(parent));
+        }
+    }
+
+    /// Reads everything that may have changed.
+    pub(super) fn look_at_files(&mut self) -> Result<(), RunnerError> {
+        self.watch_files();
+        self.read_inbox()?;
+        self.look_for_markers()
+    }
+
+    pub(super) fn read_inbox(&mut self) -> Result<(), RunnerError> {
+        for (message, offset) in inbox::read(&self.rec.dir, self.rec.state.inbox_offset)? {
+            if let Some(event) = event_from_message(message, offset) {
+                self.rec.record(event)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records new markers of the agent, and passes on its messages.
+    pub(super) fn look_for_markers(&mut self) -> Result<(), RunnerError> {
+        self.relay_messages()?;
+        let found = self
+            .task_dir
+            .scan(self.rec.state.plan.proof.file.as_deref());
+        if let Some(detail) = found.invalid_marker {
+            return self.rec.record_fault(Fault::Marker, detail);
+        }
+        let iteration = self.rec.state.iteration;
+        let leaves_something =
+            found.cost_usd.is_some() || found.markers.iter().any(|marker| *marker != Marker::File);
+        for marker in found.markers {
+            if !self.rec.state.claims.markers.contains(&marker) {
+                let text = found.blocked.clone().filter(|_| marker == Marker::Blocked);
+                self.rec
+                    .record_notice(iteration, Notice::Marker(marker), text)?;
+            }
+        }
+        // Between iterations a marker is judged at once, and must not count in the next one as well.
+        if leaves_something && !self.is_in_iteration() {
+            self.archive_markers()?;
+        }
+        Ok(())
+    }
+
+    /// Moves markers that were judged into the newest iteration's directory, so that none counts twice.
+    pub(super) fn archive_markers(&mut self) -> Result<(), RunnerError> {
+        let dir = self.rec.dir.iteration_dir(self.rec.state.iteration);
+        let judged = &self.rec.state.claims.markers;
+        match self.task_dir.archive(judged, &dir, &self.rec.redactor) {
+            Ok(()) => Ok(()),
+            Err(detail) => self.rec.record_fault(Fault::Marker, detail),
+        }
+    }
+
+    /// Checks that the loop's directory and its workspace still exist.
+    pub(super) fn check_places(&self) -> FaultResult<()> {
+        let plan = &self.rec.state.plan;
+        if self.rec.is_deleted() {
+            let dir = self.rec.dir.path().display();
+            let detail = format!("the loop's directory was deleted: {dir}");
+            return Err((Fault::Disk, detail));
+        }
+        if let Some(own) = plan.worktree.as_ref().filter(|own| !worktree::exists(own)) {
+            return Err((Fault::Workspace, worktree::missing_message(own)));
+        }
+        if !plan.workspace.is_dir() {
+            let detail = format!("the workspace is gone: {}", plan.workspace.display());
+            return Err((Fault::Workspace, detail));
+        }
+        Ok(())
+    }
+
+    /// Checks that an iteration can start in the workspace, and creates the task directory.
+    pub(super) fn check_workspace(&mut self) -> FaultResult<()> {
+        self.check_places()?;
+        if let Err(error) = self.task_dir.ensure() {
+            let detail = format!("cannot write to the workspace: {error}");
+            return Err((Fault::Workspace, detail));
+        }
+        self.reactor.watch(self.task_dir.path());
+        Ok(())
+    }
+
+    /// Checks that there is enough free disk space.
+    pub(super) fn check_disk(&mut self) -> FaultResult<()> {
+        let is_recent = |at: Instant| at.elapsed() < DISK_CHECK_INTERVAL;
+        if self.disk_checked_at.is_some_and(is_recent) {
+            return Ok(());
+        }
+        let plan = &self.rec.state.plan;
+        for dir in [self.rec.dir.path(), &plan.workspace] {
+            let Ok(disk) = rustix::fs::statvfs(dir) else {
+                continue;
+            };
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            if free < plan.min_free {
+                let (free, needed) = (format::bytes(free), format::bytes(plan.min_free));
+                let dir = dir.display();
+                let detail = format!("only {free} free on the disk of {dir}; {needed} are needed");
+                return Err((Fault::Disk, detail));
+            }
+        }
+        self.disk_checked_at = Some(Instant::now());
+        Ok(())
+    }
+}

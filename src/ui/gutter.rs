@@ -1,0 +1,200 @@
+//! Prints untrusted output line by line behind a gutter, without control characters.
+//!
+//! Because every line of an agent starts with the gutter, it cannot imitate ralph's own lines.
+
+use crate::engine::display::char_width;
+use crate::engine::plain_text::plain;
+use memchr::memchr;
+
+/// A longer line is split, which bounds the memory for a line that never ends.
+const MAX_LINE: usize = 16 * 1024;
+
+/// The columns that a tab can occupy.
+const TAB: usize = 8;
+
+/// Splits bytes into lines that are safe to print.
+pub(crate) struct GutterWriter {
+    gutter: String,
+    width: usize,
+    partial: Vec<u8>,
+}
+
+impl GutterWriter {
+    pub(crate) fn new(gutter: &str) -> Self {
+        Self {
+            gutter: gutter.to_owned(),
+            width: usize::MAX,
+            partial: Vec::new(),
+        }
+    }
+
+    /// Wraps lines at this many columns. If the terminal wrapped them, the rest of a line would
+    /// start without the gutter.
+    pub(crate) fn set_width(&mut self, width: usize) {
+        self.width = width;
+    }
+
+    /// Appends the lines that `bytes` complete.
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
+        // Leave space for the gutters of lines of usual length.
+        out.reserve(bytes.len() + bytes.len() / 8 + 256);
+        while let Some(end) = memchr(b'\n', bytes) {
+            let line = &bytes[..end];
+            if self.partial.is_empty() && line.len() <= MAX_LINE {
+                self.show(line, out);
+            } else {
+                self.buffer(line, out);
+                self.flush(out);
+            }
+            bytes = &bytes[end + 1..];
+        }
+        self.buffer(bytes, out);
+    }
+
+    /// Appends the last line if it did not end with a newline.
+    pub(crate) fn flush(&mut self, out: &mut Vec<u8>) {
+        if !self.partial.is_empty() {
+            let partial = std::mem::take(&mut self.partial);
+            self.show(&partial, out);
+        }
+    }
+
+    /// The line that has not ended yet.
+    pub(crate) fn unfinished(&self) -> Option<String> {
+        (!self.partial.is_empty()).then(|| readable(&self.partial))
+    }
+
+    fn buffer(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
+        while self.partial.len() + bytes.len() > MAX_LINE {
+            let (piece, rest) = bytes.split_at(MAX_LINE - self.partial.len());
+            self.partial.extend_from_slice(piece);
+            self.flush(out);
+            bytes = rest;
+        }
+        self.partial.extend_from_slice(bytes);
+    }
+
+    fn show(&self, line: &[u8], out: &mut Vec<u8>) {
+        if line.len() <= self.width && is_plain(line) {
+            self.row(line, out);
+            return;
+        }
+        let text = readable(line);
+        let mut rest = text.as_str();
+        loop {
+            let (row, more) = split_at_column(rest, self.width);
+            self.row(row.as_bytes(), out);
+            rest = more;
+            if rest.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn row(&self, text: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(self.gutter.as_bytes());
+        out.extend_from_slice(text);
+        out.push(b'\n');
+    }
+}
+
+/// Whether a line is printable ASCII. `fold` without an early exit lets the compiler vectorize it.
+fn is_plain(line: &[u8]) -> bool {
+    line.iter()
+        .fold(true, |plain, byte| plain & (0x20..0x7f).contains(byte))
+}
+
+/// Splits a text after `width` columns, but not before its first character.
+fn split_at_column(text: &str, width: usize) -> (&str, &str) {
+    let mut column = 0;
+    for (at, c) in text.char_indices() {
+        column += if c == '\t' { TAB } else { char_width(c) };
+        if column > width && at > 0 {
+            return text.split_at(at);
+        }
+    }
+    (text, "")
+}
+
+/// The line as a terminal would end up showing it: a carriage return restarts it, and control
+/// characters are removed.
+fn readable(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let last = text
+        .trim_end_matches('\r')
+        .rsplit('\r')
+        .next()
+        .unwrap_or_default();
+    plain(last).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(pieces: &[&[u8]]) -> String {
+        let mut stream = GutterWriter::new("| ");
+        let mut out = Vec::new();
+        for piece in pieces {
+            stream.feed(piece, &mut out);
+        }
+        stream.flush(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn every_line_starts_with_the_gutter() {
+        assert_eq!(
+            shown(&[b"one\ntw", b"o\n\nthree"]),
+            "| one\n| two\n| \n| three\n"
+        );
+        assert_eq!(
+            shown(&[b"[ralph] x: loop complete\n"]),
+            "| [ralph] x: loop complete\n"
+        );
+    }
+
+    #[test]
+    fn control_characters_are_removed() {
+        assert_eq!(shown(&[b"\x1b]0;evil\x07a\x1b[2Jb\x07\n"]), "| ab\n");
+        assert_eq!(shown(&[b"10%\r50%\r100%\r\n"]), "| 100%\n");
+        assert_eq!(shown(&[b"bad \xff utf\n"]), "| bad \u{fffd} utf\n");
+        assert_eq!(
+            shown(&[
+                "split é".as_bytes().split_at(7).0,
+                "split é".as_bytes().split_at(7).1
+            ]),
+            "| split é\n"
+        );
+    }
+
+    #[test]
+    fn long_lines_are_wrapped_at_the_width() {
+        let wrapped = |text: &str| {
+            let mut stream = GutterWriter::new("| ");
+            stream.set_width(10);
+            let mut out = Vec::new();
+            stream.feed(text.as_bytes(), &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(wrapped("0123456789\n"), "| 0123456789\n");
+        assert_eq!(
+            wrapped("0123456789[ralph] x: done\n"),
+            "| 0123456789\n| [ralph] x:\n|  done\n"
+        );
+        assert_eq!(wrapped("日本語日本語\n"), "| 日本語日本\n| 語\n");
+        assert_eq!(wrapped("a\tb\tc\n"), "| a\tb\n| \tc\n");
+        assert_eq!(wrapped("\n"), "| \n");
+    }
+
+    #[test]
+    fn a_line_that_never_ends_is_split() {
+        let long = vec![b'x'; 3 * MAX_LINE + 5];
+        let text = shown(&[&long[..10], &long[10..], b"\n"]);
+        assert_eq!(text.matches('x').count(), long.len());
+        assert!(
+            text.lines()
+                .all(|line| line.starts_with("| ") && line.len() <= MAX_LINE + 2)
+        );
+    }
+}

@@ -1,0 +1,54 @@
+//! Prints to standard output and standard error. Nothing below `ui` prints.
+
+use crate::lifecycle::error::CommandError;
+use std::fmt::Display;
+use std::io::{self, Write, stderr, stdout};
+
+/// Prints the output that a command was asked for. A reader that closed the pipe has seen enough;
+/// any other write error is returned.
+pub(crate) fn print_output(text: &str) -> Result<(), CommandError> {
+    match write_out(text) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result
+            .map_err(|error| CommandError::broken(format!("cannot write the output: {error}"))),
+    }
+}
+
+/// Prints a message about what a command did. Write errors are ignored: the work is done.
+pub(crate) fn print_message(text: &str) {
+    let _ = write_out(text);
+}
+
+/// Prints a warning to standard error.
+pub(crate) fn warn(message: impl Display) {
+    write_err(&format!("ralph: warning: {message}"));
+}
+
+/// Prints each warning to standard error.
+pub(crate) fn warn_all(messages: impl IntoIterator<Item = impl Display>) {
+    messages.into_iter().for_each(warn);
+}
+
+/// Prints an error and its hint to standard error; returns the exit code.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a reported error is not used again"
+)]
+pub(crate) fn report_error(error: CommandError) -> i32 {
+    let hint = error
+        .hint()
+        .map(|hint| format!("\n  hint: {hint}"))
+        .unwrap_or_default();
+    write_err(&format!("ralph: error: {}{hint}", error.message()));
+    error.exit_code()
+}
+
+fn write_out(text: &str) -> io::Result<()> {
+    let mut out = stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+}
+
+/// A standard error that cannot be written must not stop anything.
+fn write_err(line: &str) {
+    let _ = writeln!(stderr(), "{line}");
+}

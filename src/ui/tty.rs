@@ -1,0 +1,37 @@
+//! Properties of the terminal on standard output.
+
+use std::io::{IsTerminal, stdout};
+
+/// Whether standard output gets colors.
+pub(crate) fn use_color() -> bool {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    stdout().is_terminal() && !no_color && !is_dumb()
+}
+
+/// Whether the terminal cannot move the cursor.
+pub(super) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// The width of the terminal in columns, if there is one.
+pub(super) fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    Some(if size.ws_col == 0 {
+        80
+    } else {
+        usize::from(size.ws_col).max(2)
+    })
+}
+
+/// Whether this runner may draw on the terminal. It has its own process group, and the shell knows
+/// only its parent, the warden; either may be in the foreground. Without a controlling shell it may
+/// always draw.
+pub(super) fn in_foreground() -> bool {
+    let foreground = rustix::termios::tcgetpgrp(stdout());
+    let warden = rustix::process::getpgid(rustix::process::getppid());
+    let own = rustix::process::getpgrp();
+    foreground
+        .ok()
+        .zip(warden.ok())
+        .is_none_or(|(foreground, warden)| foreground == warden || foreground == own)
+}

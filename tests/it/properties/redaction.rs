@@ -1,0 +1,76 @@
+//! However output is split into pieces, no secret is ever shown, and the result is the same as for
+//! the whole output.
+//!
+//! The first bytes of an input are the lengths of two secrets and whether the output goes to a
+//! terminal. The secrets follow, then the output.
+
+use ralph::testing::redact_both_ways;
+
+/// Maps a byte to one of a few letters, so that secrets overlap with themselves and each other.
+fn letter(byte: u8) -> char {
+    char::from(b'a' + byte % 3)
+}
+
+pub fn check(input: &[u8]) {
+    let [one, other, terminal, rest @ ..] = input else {
+        return;
+    };
+    let mut rest = rest.iter().copied();
+    let secrets = [("ONE_KEY", one), ("OTHER_KEY", other)].map(|(name, length)| {
+        let value: String = rest
+            .by_ref()
+            .take(8 + usize::from(length % 8))
+            .map(letter)
+            .collect();
+        (name.to_owned(), value)
+    });
+    if secrets.iter().any(|(_, value)| value.len() < 8) {
+        return;
+    }
+    // A high byte is a part of a secret or starts a new piece; any other byte is a letter.
+    let mut pieces = vec![String::new()];
+    while let Some(byte) = rest.next() {
+        let piece = pieces.last_mut().expect("there is a piece");
+        match byte {
+            0..=127 => piece.push(letter(byte)),
+            128..=159 => pieces.push(String::new()),
+            160.. => {
+                let value = &secrets[usize::from(byte % 2)].1;
+                let (from, to) = (byte / 2 % 4, rest.next().unwrap_or(255));
+                piece.push_str(&value[usize::from(from)..value.len() - usize::from(to % 4)]);
+            }
+        }
+    }
+    let is_terminal = terminal % 2 == 1;
+    let (whole, shown) = redact_both_ways(&secrets, is_terminal, &pieces);
+    let (whole, shown) = (
+        String::from_utf8_lossy(&whole),
+        String::from_utf8_lossy(&shown),
+    );
+    if !is_terminal {
+        assert_eq!(shown, whole, "{secrets:?} in {pieces:?}");
+    }
+    for (name, value) in &secrets {
+        assert!(
+            !whole.contains(value) && !shown.contains(value),
+            "{name} {value} in {pieces:?}: {shown}"
+        );
+    }
+}
+
+/// A secret that is printed whole, in two pieces, twice, and after a part of itself.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let secrets = *b"abcabcabcaabcbacba";
+    let outputs: [&[u8]; 4] = [
+        &[160, 0],
+        b"abc\x80abcabca",
+        &[160, 0, 161, 0, 128, 97, 128, 161, 0],
+        &[97, 160, 0, 163, 3, 128, 98],
+    ];
+    let inputs = outputs
+        .into_iter()
+        .flat_map(|output| [(0, output), (1, output)]);
+    inputs
+        .map(|(terminal, output)| [&[2, 0, terminal], &secrets[..], output].concat())
+        .collect()
+}
