@@ -187,14 +187,14 @@ pub(crate) struct OutputArgs {
     /// Print events as JSON, one per line
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Record the agent's output without showing it
+    /// Capture the agent's output without showing it
     #[arg(
         long,
         visible_alias = "no-stream-agent-output",
         help_heading = "Output"
     )]
     pub(crate) no_stream: bool,
-    /// Show the agent's events unprocessed
+    /// Show the agent's event stream as it is, without rendering it
     #[arg(long, help_heading = "Output")]
     pub(crate) raw: bool,
     // Not a flag: leaves the suggested next step out of the summary.
@@ -276,7 +276,7 @@ pub(crate) struct LogsArgs {
     /// Print the output of this iteration [default: the newest]
     #[arg(long, value_name = "N")]
     pub(crate) iteration: Option<u32>,
-    /// Print the agent's events unprocessed
+    /// Print the agent's event stream as it is, without rendering it
     #[arg(long)]
     pub(crate) raw: bool,
 }

@@ -1,12 +1,13 @@
-//! The message of a commit: the agent's proposal, or else the task's title, and the trailers that identify it.
+//! The message of a commit: the agent's proposal, or else the task's title, and the trailers that
+//! identify it.
 
 use super::signals::fold_whitespace;
 
 /// The longest first line, in characters.
 const SUBJECT_MAX: usize = 72;
 
-/// The trailers of an iteration's commit. The last one is unique to the commit: if child loops keep working after
-/// an iteration, it gets another commit for each round.
+/// The trailers of an iteration's commit. The last one is unique to the commit: if child loops keep
+/// working after an iteration, it gets another commit for each round.
 pub(crate) fn trailers(name: &str, id: &str, iteration: u32, round: u32) -> [String; 2] {
     let unique = if round == 0 {
         iteration.to_string()
@@ -19,7 +20,8 @@ pub(crate) fn trailers(name: &str, id: &str, iteration: u32, round: u32) -> [Str
     ]
 }
 
-/// Builds the whole message from the agent's proposal, else the title, else the first line of the task.
+/// Builds the whole message from the agent's proposal, else the title, else the first line of the
+/// task.
 pub(crate) fn commit_message(
     proposal: Option<&str>,
     title: Option<&str>,
@@ -40,7 +42,8 @@ pub(crate) fn commit_message(
     format!("{text}{gap}{}\n", trailers.join("\n"))
 }
 
-/// Splits a proposal into subject and body. If the first line is too long, the body repeats it in full.
+/// Splits a proposal into subject and body. If the first line is too long, the body repeats it in
+/// full.
 fn subject_and_body(text: &str) -> String {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let (first, rest) = (first.trim(), rest.trim());

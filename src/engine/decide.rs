@@ -24,8 +24,8 @@ pub(crate) enum Decision {
 
 /// Decides what comes next, between iterations.
 ///
-/// The order of the tests is a contract: stop, done, blocked or waiting, fatal, limit, pause, rest, run.
-/// Before any ending, child loops are drained.
+/// The order of the tests is a contract: stop, done, blocked or waiting, fatal, limit, pause, rest,
+/// run. Before any ending, child loops are drained.
 pub(crate) fn decide(state: &State) -> Decision {
     if state.request.is_stop() {
         let stopped = Outcome::Stopped {
@@ -44,7 +44,8 @@ pub(crate) fn decide(state: &State) -> Decision {
     if let Some(outcome) = ending {
         return match outcome {
             outcome if state.drained => Decision::End(outcome),
-            // An immediate pause does not wait for child loops. The work is still done after the pause.
+            // An immediate pause does not wait for child loops. The work is still done after the
+            // pause.
             Outcome::Done { .. } if state.request == Request::PauseNow => Decision::Pause,
             _ => Decision::Drain,
         };
@@ -61,10 +62,12 @@ pub(crate) fn decide(state: &State) -> Decision {
     }
 }
 
-/// Done: every check is green in the same iteration, and the work is claimed or proven by the checks.
+/// Done: every check is green in the same iteration, and the work is claimed or proven by the
+/// checks.
 ///
-/// SCM tasks must have succeeded too. If one fails (a commit hook complains, a push is rejected), the loop
-/// continues and the next prompt says what failed. Otherwise the iteration that proves the work could lose it.
+/// SCM tasks must have succeeded too. If one fails (a commit hook complains, a push is rejected),
+/// the loop continues and the next prompt says what failed. Otherwise the iteration that proves the
+/// work could lose it.
 fn done(state: &State) -> Option<Outcome> {
     let proven = state.all_green() && (state.is_claimed() || state.is_proven_by_checks());
     (proven && state.scm_tasks_succeeded()).then_some(Outcome::Done {
@@ -140,21 +143,22 @@ impl State {
 
     /// Failures in a row that count against the limit.
     ///
-    /// Failures of the agent and of the SCM tasks are counted separately: an agent that exits with 0 does not
-    /// reset the count of a push that is always rejected.
+    /// Failures of the agent and of the SCM tasks are counted separately: an agent that exits with
+    /// 0 does not reset the count of a push that is always rejected.
     pub(super) fn failures(&self) -> u32 {
         self.consecutive_failures.max(self.scm.failures)
     }
 
-    /// Whether every check of the newest iteration has run and is green. True if there are no checks, so callers
-    /// must test for a claim as well.
+    /// Whether every check of the newest iteration has run and is green. True if there are no
+    /// checks, so callers must test for a claim as well.
     pub(crate) fn all_green(&self) -> bool {
         self.checks
             .iter()
             .all(|check| check.as_ref().is_some_and(CheckReport::is_green))
     }
 
-    /// Whether the agent gave a signal that the plan asks for, or the DONE marker, in the newest iteration.
+    /// Whether the agent gave a signal that the plan asks for, or the DONE marker, in the newest
+    /// iteration.
     pub(crate) fn is_claimed(&self) -> bool {
         let (claims, proof) = (&self.claims, &self.plan.proof);
         claims.signals.promised
@@ -163,7 +167,8 @@ impl State {
             || claims.markers.contains(&Marker::Done)
     }
 
-    /// Whether green checks prove the work without a claim: they were red before, or no claim is asked for.
+    /// Whether green checks prove the work without a claim: they were red before, or no claim is
+    /// asked for.
     fn is_proven_by_checks(&self) -> bool {
         let proof = &self.plan.proof;
         if proof.has_explicit_signal() || self.checks.is_empty() {

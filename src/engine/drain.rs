@@ -1,5 +1,5 @@
-//! Child loops. Before a loop ends it waits for the loops it started, and stops them if that takes too long or
-//! if it is stopped itself.
+//! Child loops. Before a loop ends it waits for the loops it started, and stops them if that takes
+//! too long or if it is stopped itself.
 
 use super::event::Request;
 use super::state::{Phase, State};
@@ -25,8 +25,8 @@ impl State {
         }
     }
 
-    /// No child loop is left. If one had been running, it may have changed the workspace: checks and SCM tasks run
-    /// again.
+    /// No child loop is left. If one had been running, it may have changed the workspace: checks
+    /// and SCM tasks run again.
     pub(super) fn drained(&mut self, iteration: u32, any_was_running: bool) {
         let Phase::Draining { .. } = self.phase else {
             return;
@@ -57,7 +57,8 @@ impl State {
     pub(super) fn hurry_drain(&mut self) {
         let stopping = matches!(self.phase, Phase::Draining { stop: true, .. });
         match self.request {
-            // The child loops have been told to stop. A second immediate request does not wait for them.
+            // The child loops have been told to stop. A second immediate request does not wait for
+            // them.
             Request::StopNow | Request::PauseNow if stopping => {
                 self.drained = true;
                 self.proceed();

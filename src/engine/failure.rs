@@ -78,7 +78,8 @@ impl FailureKind {
         }
     }
 
-    /// The failure of an agent that could not be started because of this fault, if the agent caused it.
+    /// The failure of an agent that could not be started because of this fault, if the agent caused
+    /// it.
     fn from_fault(fault: Fault) -> Option<Self> {
         [Self::NotFound, Self::Denied, Self::Usage]
             .into_iter()
@@ -143,7 +144,8 @@ impl From<FailureKind> for AgentFailure {
 }
 
 impl State {
-    /// Classifies the end of an iteration: every bad end has exactly one failure, a good one has none.
+    /// Classifies the end of an iteration: every bad end has exactly one failure, a good one has
+    /// none.
     pub(super) fn failure_of(
         &self,
         end: IterationEnd,

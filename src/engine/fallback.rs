@@ -1,5 +1,5 @@
-//! Which of a loop's agents runs next. Agents may rest at a limit or be excluded after a failure; another
-//! agent of the loop then takes over.
+//! Which of a loop's agents runs next. Agents may rest at a limit or be excluded after a failure;
+//! another agent of the loop then takes over.
 
 use super::event::{AgentReport, Fault};
 use super::failure::{AgentFailure, FailureKind, FailurePolicy};
@@ -73,7 +73,8 @@ impl State {
         }
     }
 
-    /// Applies the policy for a failure. Returns true if the iteration is refunded: neither it nor a failure counts.
+    /// Applies the policy for a failure. Returns true if the iteration is refunded: neither it nor
+    /// a failure counts.
     pub(super) fn apply_failure(&mut self, failure: AgentFailure, report: &AgentReport) -> bool {
         let has_alternative = !self.plan.fallback.is_empty() && failure.kind.is_agent_specific();
         match failure.kind.policy() {

@@ -1,4 +1,5 @@
-//! Iterations: how they can end, the record that is kept of each, and what an end changes in the state.
+//! Iterations: how they can end, the record that is kept of each, and what an end changes in the
+//! state.
 
 use super::act::COST_MAX;
 use super::event::{AgentReport, CheckReport, Fault, ProcessExit, is_false};
@@ -99,8 +100,8 @@ pub(crate) struct Iteration {
 }
 
 impl Iteration {
-    /// Whether it counts as a failure of the agent: a bad exit or a timeout. A success that the agent's stream
-    /// reported outweighs its exit code.
+    /// Whether it counts as a failure of the agent: a bad exit or a timeout. A success that the
+    /// agent's stream reported outweighs its exit code.
     pub(crate) fn is_failure(&self) -> bool {
         match self.end {
             _ if self.refunded => false,
@@ -159,7 +160,8 @@ impl State {
         }
     }
 
-    /// Forgets the messages from people that the agent has seen. They are delivered again if it was cut short.
+    /// Forgets the messages from people that the agent has seen. They are delivered again if it was
+    /// cut short.
     fn clear_delivered_answers(&mut self, end: IterationEnd) {
         let cut_short = matches!(
             end,
@@ -234,7 +236,8 @@ impl State {
         self.recent.push_back(iteration);
     }
 
-    /// Adds an iteration's usage to that of its session. An agent may resume the session and report it again.
+    /// Adds an iteration's usage to that of its session. An agent may resume the session and report
+    /// it again.
     fn add_session_usage(&mut self, report: &AgentReport) {
         let Some(id) = &report.session else { return };
         let known = self.session_usage.iter().position(|usage| usage.id == *id);

@@ -1,16 +1,16 @@
 //! Decides what a loop does next: a pure, synchronous state machine.
 //!
-//! The engine sees no clock, file, process, environment or randomness, is never `async`, and cannot fail. It has
-//! three entry points:
+//! The engine sees no clock, file, process, environment or randomness, is never `async`, and cannot
+//! fail. It has three entry points:
 //!
-//! - [`State::step`] applies one [`Event`], together with the time at which it happened. The state is a fold of the
-//!   journal: applying the same events again gives the same state. An event that does not fit (a timer that is no
-//!   longer wanted, the exit of an earlier iteration) is ignored.
-//! - [`State::orders`] derives from the state what must be running now, as a list of [`Effect`]s. The runner
-//!   reconciles: it starts what is ordered and not running, and stops what is running and not ordered. Phases,
-//!   timers, changed limits and crash recovery all use this mechanism.
-//! - [`decide`](decide::decide) chooses, between iterations, whether the loop ends, pauses, rests or runs again. No
-//!   other code makes this choice, and the order of its tests is a contract.
+//! - [`State::step`] applies one [`Event`], together with the time at which it happened. The state
+//!   is a fold of the journal: applying the same events again gives the same state. An event that
+//!   does not fit (a timer that is no longer wanted, the exit of an earlier iteration) is ignored.
+//! - [`State::orders`] derives from the state what must be running now, as a list of [`Effect`]s.
+//!   The runner reconciles: it starts what is ordered and not running, and stops what is running
+//!   and not ordered. Phases, timers, changed limits and crash recovery all use this mechanism.
+//! - [`decide`](decide::decide) chooses, between iterations, whether the loop ends, pauses, rests
+//!   or runs again. No other code makes this choice, and the order of its tests is a contract.
 //!
 //! # Phases
 //!
@@ -36,25 +36,25 @@
 //! | Phase | Orders | Left on |
 //! |---|---|---|
 //! | `Running`, not started | run the agent | `Started`, the durable record of the iteration |
-//! | `Running` | run the agent; wake at the next deadline | `Ended`, or a reason to kill the agent |
+//! | `Running` | run the agent; wake at the next deadline | `Ended`, or a reason to kill it |
 //! | `Killing` | kill the agent | `Ended` |
 //! | `Checking` | run the next check | `Checked` of the last check |
 //! | `Committing` | run the next SCM task | `Committed` of the last task |
-//! | `Resting` | wake at a certain time | `Woke`, `Hurried`, or any event that changes the decision |
+//! | `Resting` | wake at a certain time | `Woke`, or any event that changes the decision |
 //! | `Draining` | wait for child loops, or stop them | `Drained` |
 //! | `Paused` | exit the runner | `Asked`, with a request to go on or to stop |
 //! | `Ended` | write `Finished`, then exit | `Asked`, with a request to go on |
 //!
-//! Before an iteration has started, every event makes the engine decide again, so a request or a new limit takes
-//! effect at once.
+//! Before an iteration has started, every event makes the engine decide again, so a request or a
+//! new limit takes effect at once.
 //!
 //! # Where to find what
 //!
-//! - Input: [`event`] (the journal's events), [`plan`] (what the loop was asked to do), [`act`] (what an agent does
-//!   while it works) and [`signals`] (claims in an agent's text).
-//! - State machine: [`state`], [`step`], [`iteration`] (the end of an iteration), [`decide`](mod@decide),
-//!   [`failure`] and [`fallback`] (failed agents), [`scm`] (SCM tasks), [`drain`] (child loops) and [`session`]
-//!   (loops inside Claude Code or Codex).
+//! - Input: [`event`] (the journal's events), [`plan`] (what the loop was asked to do), [`act`]
+//!   (what an agent does while it works) and [`signals`] (claims in an agent's text).
+//! - State machine: [`state`], [`step`], [`iteration`] (the end of an iteration),
+//!   [`decide`](mod@decide), [`failure`] and [`fallback`] (failed agents), [`scm`] (SCM tasks),
+//!   [`drain`] (child loops) and [`session`] (loops inside Claude Code or Codex).
 //! - Output: [`outcome`] (how a loop ends) and [`prompt`] (the text of the next prompt).
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -210,11 +210,11 @@ impl Limit {
     /// A clause about a loop that has reached this limit.
     pub(crate) fn exhausted_text(self) -> &'static str {
         match self {
-            Self::Failures => "it has reached its failure limit",
-            Self::Cost => "it has reached its cost limit",
-            Self::Tokens => "it has reached its token limit",
-            Self::Time => "it has reached its time limit",
-            Self::Iterations => "it has reached its iteration limit",
+            Self::Failures => "its failure limit is reached",
+            Self::Cost => "its cost limit is reached",
+            Self::Tokens => "its token limit is reached",
+            Self::Time => "its time limit is reached",
+            Self::Iterations => "its iteration limit is reached",
             Self::Blocks => "its client does not hold the session any longer",
         }
     }

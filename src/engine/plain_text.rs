@@ -1,7 +1,7 @@
 //! Removes terminal escape sequences and control characters from text that ralph did not write.
 //!
-//! Output of agents and checks is cleaned once, before signals are read from it and before it enters a prompt or
-//! a message.
+//! Output of agents and checks is cleaned once, before signals are read from it and before it
+//! enters a prompt or a message.
 
 use std::borrow::Cow;
 use vte::{Parser, Perform};
@@ -41,7 +41,8 @@ fn strip(text: &str, has_lines: bool) -> String {
     stripper.out
 }
 
-/// Replaces 8-bit control characters, which the parser does not know in UTF-8, by their 7-bit sequences.
+/// Replaces 8-bit control characters, which the parser does not know in UTF-8, by their 7-bit
+/// sequences.
 fn expand_c1(text: &str) -> Cow<'_, str> {
     if !text.contains(|c| matches!(c, '\u{80}'..='\u{9f}')) {
         return Cow::Borrowed(text);

@@ -1,7 +1,8 @@
 //! Renders an iteration's prompt, from the state and the inputs that the runner gathers.
 //!
-//! No line of a prompt may match the detector that reads the agent's answer: an agent may echo its prompt. Text
-//! from elsewhere is therefore [defanged](defang), and matches of the done pattern in it are broken up.
+//! No line of a prompt may match the detector that reads the agent's answer: an agent may echo its
+//! prompt. Text from elsewhere is therefore [defanged](defang), and matches of the done pattern in
+//! it are broken up.
 
 use super::event::CheckReport;
 use super::excerpt::Excerpt;
@@ -189,8 +190,8 @@ fn limits(state: &State) -> String {
     }
 }
 
-/// What "done" asks for. So that no line is read as a signal, every tag is inside a sentence and the done pattern is
-/// written in pieces.
+/// What "done" asks for. So that no line is read as a signal, every tag is inside a sentence and
+/// the done pattern is written in pieces.
 fn done(state: &State, pattern: Option<&Regex>) -> String {
     let proof = &state.plan.proof;
     let mut lines = Vec::new();
@@ -238,14 +239,14 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
     };
     lines.extend(when.map(|when| {
         let line = format!(
-            "- {when} Put what your changes do, short and in the imperative, as <commit>…</commit> alone on a line of \
-             your final message."
+            "- {when} Put what your changes do, short and in the imperative, as \
+             <commit>…</commit> alone on a line of your final message."
         );
         defang_matches(line, pattern)
     }));
     lines.push(
-        "- If you cannot go on without a person, do not guess or fake: write <blocked>the reason</blocked> alone on a \
-         line and exit."
+        "- If you cannot go on without a person, do not guess or fake: write \
+         <blocked>the reason</blocked> alone on a line and exit."
             .into(),
     );
     lines.join("\n")
@@ -363,8 +364,8 @@ fn notes(state: &State, inputs: &PromptInputs) -> String {
     let mut notes: Vec<String> = question.chain(answers).collect();
     if state.claims.signals.promise_in_sentence {
         notes.push(
-            "The last promise was inside a sentence, a quotation or code, where it may be a denial, so it did not count. \
-             Write it alone on the last line."
+            "The last promise was inside a sentence, a quotation or code, where it may be a \
+             denial, so it did not count. Write it alone on the last line."
                 .into(),
         );
     }
@@ -384,14 +385,15 @@ fn failed_task(state: &State, inputs: &PromptInputs) -> Option<String> {
     let result = describe_red_check(&failed.report.as_check());
     let mut note = if failed.task == state.worktree_task() {
         format!(
-            "After iteration {}, the work was to be committed, but `git {args}` failed ({result}). Fix what it \
-             complains about; it is run again for you after you exit.",
+            "After iteration {}, the work was to be committed, but `git {args}` failed \
+             ({result}). Fix what it complains about; it is run again for you after you exit.",
             failed.iteration
         )
     } else {
         format!(
-            "The checks of iteration {} were green, but then `git {args}` failed ({result}), so the work does not count \
-             as done. Fix what it complains about; it is run again for you once the checks are green.",
+            "The checks of iteration {} were green, but then `git {args}` failed ({result}), so the \
+             work does not count as done. Fix what it complains about; it is run again for you \
+             once the checks are green.",
             failed.iteration
         )
     };

@@ -1,8 +1,9 @@
 //! SCM tasks: what is done with the work of an iteration, when, and what the results mean.
 //!
-//! If an iteration's checks are all green, the plan's tasks run in order (`commit`, `push`, …). A loop with its own
-//! worktree also commits whatever an iteration left uncommitted, green or red. That is one more task, whose index
-//! follows those of the plan: the [worktree task](State::worktree_task).
+//! If an iteration's checks are all green, the plan's tasks run in order (`commit`, `push`, …). A
+//! loop with its own worktree also commits whatever an iteration left uncommitted, green or red.
+//! That is one more task, whose index follows those of the plan: the [worktree
+//! task](State::worktree_task).
 
 use super::event::{CheckReport, ProcessExit, is_false};
 use super::state::{Phase, State};
@@ -130,8 +131,8 @@ pub(crate) struct PendingTask {
 }
 
 impl State {
-    /// The plan's next task. There is one only while every check of an iteration is green, and none after a
-    /// failure.
+    /// The plan's next task. There is one only while every check of an iteration is green, and none
+    /// after a failure.
     fn next_plan_task(&self) -> Option<usize> {
         let reports = &self.scm.reports;
         let green = self.iteration > 0 && !self.checks.is_empty() && self.all_green();
@@ -143,8 +144,8 @@ impl State {
         due.then_some(next)
     }
 
-    /// Whether the loop's worktree is still to be committed in this iteration. A `commit` among the plan's tasks
-    /// makes this unnecessary, whether it succeeded or not.
+    /// Whether the loop's worktree is still to be committed in this iteration. A `commit` among the
+    /// plan's tasks makes this unnecessary, whether it succeeded or not.
     fn is_worktree_commit_due(&self) -> bool {
         let tried = (0..self.scm.reports.len()).any(|task| self.scm_task_args(task) == COMMIT);
         self.plan.worktree.is_some()
@@ -153,8 +154,8 @@ impl State {
             && !tried
     }
 
-    /// The task to run next. If the plan has no `commit`, the worktree task comes first, so that a push has
-    /// something to push.
+    /// The task to run next. If the plan has no `commit`, the worktree task comes first, so that a
+    /// push has something to push.
     pub(crate) fn next_scm_task(&self) -> Option<usize> {
         let worktree = self.is_worktree_commit_due().then(|| self.worktree_task());
         if self.plan.scm.tasks.iter().any(|task| task == COMMIT) {
@@ -188,8 +189,8 @@ impl State {
         }
     }
 
-    /// The commit message that the agent proposes. If it fixes an earlier commit and proposes none, the earlier
-    /// proposal is used.
+    /// The commit message that the agent proposes. If it fixes an earlier commit and proposes none,
+    /// the earlier proposal is used.
     pub(crate) fn requested_commit_message(&self) -> Option<&str> {
         let pending = self.scm.pending_task();
         self.claims
@@ -241,7 +242,8 @@ impl State {
             self.scm.uncommitted.clone_from(&pending);
         }
         if task == self.worktree_task() {
-            // A failed commit here is reported but is not a failure: the next iteration commits the work again.
+            // A failed commit here is reported but is not a failure: the next iteration commits the
+            // work again.
             self.scm.worktree_commit = Some(report.clone());
             self.scm.unfinished |= report.commit.is_some() && self.next_plan_task().is_some();
         } else {

@@ -1,4 +1,5 @@
-//! Separates an agent's own text on a terminal screen from frames, bullets and the prompt that was typed there.
+//! Separates an agent's own text on a terminal screen from frames, bullets and the prompt that was
+//! typed there.
 
 use std::borrow::Cow;
 
@@ -10,8 +11,8 @@ const OCCURRENCES_MAX: usize = 64;
 
 /// Returns the agent's own text on a screen.
 ///
-/// The program may have rewrapped the typed prompt, framed it or cut it off. The parts that can be recognized are
-/// removed.
+/// The program may have rewrapped the typed prompt, framed it or cut it off. The parts that can be
+/// recognized are removed.
 pub(crate) fn strip_prompt(text: &str, prompt: &str) -> String {
     let lines = join_promises(text.lines().map(strip_frame));
     let typed = TypedPrompt::new(prompt);
@@ -32,7 +33,8 @@ pub(crate) fn strip_prompt(text: &str, prompt: &str) -> String {
 /// The most rows over which a promise may be wrapped, besides its first.
 const PROMISE_ROWS: usize = 4;
 
-/// Joins rows over which a promise is wrapped. Otherwise they would look like two lines of the prompt.
+/// Joins rows over which a promise is wrapped. Otherwise they would look like two lines of the
+/// prompt.
 fn join_promises<'a>(rows: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, str>> {
     let mut lines: Vec<Cow<'a, str>> = Vec::new();
     let mut open = 0;
@@ -67,7 +69,8 @@ fn has_open_promise(line: &str) -> bool {
 /// The prompt as its letters and digits, so that line breaks do not matter.
 struct TypedPrompt {
     letters: String,
-    /// A Bloom filter of the prompt's n-grams. It rules out most lines of a screen, however long the prompt is.
+    /// A Bloom filter of the prompt's n-grams. It rules out most lines of a screen, however long
+    /// the prompt is.
     ngrams: Vec<u64>,
 }
 
@@ -101,8 +104,8 @@ impl TypedPrompt {
 
     /// How many of these lines, from the first, are the prompt's.
     ///
-    /// A single line may be the agent's own even if the prompt contains it too. It is the prompt's if it continues
-    /// where the previous line ended, or if it begins where the prompt begins.
+    /// A single line may be the agent's own even if the prompt contains it too. It is the prompt's
+    /// if it continues where the previous line ended, or if it begins where the prompt begins.
     fn echo_length(&self, lines: &[Cow<'_, str>], letters: &[String]) -> usize {
         let first = &letters[0];
         if first.is_empty() || !self.may_contain(first) {
@@ -160,8 +163,8 @@ fn is_cut_off(line: &str) -> bool {
     line.ends_with('…') || line.ends_with("...")
 }
 
-/// Removes the frame and the bullet around a line. The mark of user input becomes `>`, that of a quotation, in which
-/// no signal counts.
+/// Removes the frame and the bullet around a line. The mark of user input becomes `>`, that of a
+/// quotation, in which no signal counts.
 fn strip_frame(line: &str) -> Cow<'_, str> {
     let line = line.trim_matches(|c: char| c.is_whitespace() || is_frame(c));
     match line.strip_prefix(['❯', '›', '»']) {

@@ -1,7 +1,9 @@
-//! Loops inside a client session: Claude Code or Codex runs the agent, and ralph runs as its stop hook.
+//! Loops inside a client session: Claude Code or Codex runs the agent, and ralph runs as its stop
+//! hook.
 //!
-//! Ralph cannot start or kill such an agent. When a turn ends, the hook either lets the session stop, or blocks the
-//! stop and hands over the next prompt. The engine treats each turn as an iteration.
+//! Ralph cannot start or kill such an agent. When a turn ends, the hook either lets the session
+//! stop, or blocks the stop and hands over the next prompt. The engine treats each turn as an
+//! iteration.
 
 use super::plan::Rest;
 use super::state::{Phase, State};
@@ -34,8 +36,8 @@ pub(crate) struct SessionState {
 }
 
 impl Plan {
-    /// The same plan for a loop in a session. Rests, iteration timeouts and cost limits do not apply there, and a
-    /// promise is needed only if one was asked for explicitly.
+    /// The same plan for a loop in a session. Rests, iteration timeouts and cost limits do not
+    /// apply there, and a promise is needed only if one was asked for explicitly.
     #[must_use]
     pub(crate) fn in_session(mut self, session: ClientSession) -> Self {
         let limits = &mut self.limits;

@@ -1,7 +1,8 @@
 //! A loop's state: a fold of its journal, of bounded size however long the journal grows.
 //!
-//! [`State::step`](super::step) changes it; [`State::orders`] derives from it what must be running. Some fields keep
-//! their serialized names from earlier versions, because `state.json` caches the state.
+//! [`State::step`](super::step) changes it; [`State::orders`] derives from it what must be running.
+//! Some fields keep their serialized names from earlier versions, because `state.json` caches the
+//! state.
 
 use super::event::{CheckReport, Fault, Marker, Request, RequestSource, TextSignals};
 use super::fallback::AgentAvailability;
@@ -78,7 +79,8 @@ pub(crate) struct State {
     pub(crate) rest_until_ms: u64,
     /// The last iterations.
     pub(crate) recent: VecDeque<Iteration>,
-    /// What a blocked agent asked before the loop was resumed, until an agent has seen it together with the answer.
+    /// What a blocked agent asked before the loop was resumed, until an agent has seen it together
+    /// with the answer.
     pub(crate) question: Option<String>,
     /// Messages from people, until an agent has seen them.
     pub(crate) answers: Vec<String>,
@@ -134,7 +136,8 @@ pub(crate) enum Phase {
     Resting {
         /// That time on the loop's clock.
         until_ms: u64,
-        /// That time in milliseconds since 1970, if every agent is at a limit. Time in system sleep counts for it.
+        /// That time in milliseconds since 1970, if every agent is at a limit. Time in system sleep
+        /// counts for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wall_ms: Option<i64>,
     },
@@ -215,7 +218,8 @@ pub(crate) enum Effect {
     },
     /// Send [`Event::Woke`](super::Event::Woke) at this time on the loop's clock.
     WakeAt(u64),
-    /// Send [`Event::Woke`](super::Event::Woke) at this wall-clock time, in milliseconds since 1970.
+    /// Send [`Event::Woke`](super::Event::Woke) at this wall-clock time, in milliseconds since
+    /// 1970.
     WakeAtWall(i64),
     /// Write the ending to the journal.
     Finish(Outcome),
@@ -263,8 +267,8 @@ impl State {
         }
     }
 
-    /// What must be running now. The runner starts what is ordered and not running, and stops what is running and
-    /// not ordered.
+    /// What must be running now. The runner starts what is ordered and not running, and stops what
+    /// is running and not ordered.
     pub(crate) fn orders(&self) -> Vec<Effect> {
         let iteration = self.iteration;
         match &self.phase {
@@ -331,7 +335,8 @@ impl State {
         }
     }
 
-    /// The highest number an iteration can have. Iterations that do not count raise it above the limit.
+    /// The highest number an iteration can have. Iterations that do not count raise it above the
+    /// limit.
     pub(crate) fn last_number(&self) -> Option<u32> {
         let refunded = self.iteration.saturating_sub(self.counted);
         self.plan
@@ -340,7 +345,8 @@ impl State {
             .map(|max| max.saturating_add(refunded))
     }
 
-    /// An iteration's number and the limit: `7/25`. Once an iteration did not count: `7, counted 5/25`.
+    /// An iteration's number and the limit: `7/25`. Once an iteration did not count: `7, counted
+    /// 5/25`.
     pub(crate) fn iteration_label(&self, number: u32) -> String {
         let max = self.plan.limits.iterations;
         match max {
@@ -351,8 +357,8 @@ impl State {
         }
     }
 
-    /// Dollars spent, for display; `None` if unknown. An agent that reports no cost has not spent 0 dollars while
-    /// its first iteration runs.
+    /// Dollars spent, for display; `None` if unknown. An agent that reports no cost has not spent 0
+    /// dollars while its first iteration runs.
     pub(crate) fn reported_cost(&self) -> Option<f64> {
         let is_reported =
             self.plan.agent.reports_cost || self.recent.iter().any(|last| last.cost_usd.is_some());

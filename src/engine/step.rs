@@ -12,7 +12,8 @@ use super::usage::Tokens;
 impl State {
     /// Applies one event.
     ///
-    /// An event that does not fit the phase or names another iteration is stale and changes nothing but the time.
+    /// An event that does not fit the phase or names another iteration is stale and changes nothing
+    /// but the time.
     pub(crate) fn step(&mut self, now: Now, event: &Event) {
         self.pass_time(now);
         match event {
@@ -23,7 +24,8 @@ impl State {
                 ..
             } => {
                 if !*in_session {
-                    // Opening the loop from anything but a hook detaches it from the session permanently.
+                    // Opening the loop from anything but a hook detaches it from the session
+                    // permanently.
                     self.session = None;
                 }
                 self.opened(*cost_usd, *tokens);
@@ -84,7 +86,8 @@ impl State {
             Event::Finished { .. } => self.finished = matches!(self.phase, Phase::Ended(_)),
             Event::Spawned { .. } | Event::Unknown => {}
         }
-        // An iteration that has not started is decided again: a limit or a request may now prevent it.
+        // An iteration that has not started is decided again: a limit or a request may now prevent
+        // it.
         if matches!(
             self.phase,
             Phase::Resting { .. } | Phase::Running { started: false, .. }
@@ -115,7 +118,8 @@ impl State {
         self.inbox_offset = self.inbox_offset.max(offset.unwrap_or(0));
     }
 
-    /// A runner took over. Nothing an earlier runner started is adopted; its processes are already killed.
+    /// A runner took over. Nothing an earlier runner started is adopted; its processes are already
+    /// killed.
     fn opened(&mut self, cost_usd: Option<f64>, tokens: Option<Tokens>) {
         match self.phase {
             Phase::NotStarted if self.plan.proof.preflight && self.request == Request::Go => {
@@ -134,8 +138,8 @@ impl State {
                 self.record_iteration(IterationEnd::Interrupted, &report);
                 self.check_or_proceed();
             }
-            // An interrupted check proves nothing, and files may have changed since the others ran. SCM tasks must
-            // not commit files that no check has seen.
+            // An interrupted check proves nothing, and files may have changed since the others ran.
+            // SCM tasks must not commit files that no check has seen.
             Phase::Checking | Phase::Committing if !self.request.is_immediate() => {
                 self.begin_checks();
             }
@@ -295,7 +299,8 @@ impl State {
             (Phase::Running { started: true, .. }, Notice::Lingering) => {
                 self.kill(IterationEnd::Lingered);
             }
-            // The done file may have been left by an earlier iteration, so it does not end this one.
+            // The done file may have been left by an earlier iteration, so it does not end this
+            // one.
             (
                 Phase::Running {
                     started: true,
@@ -363,8 +368,8 @@ impl State {
     }
 }
 
-/// Combines two requests. Stop outweighs pause, immediate outweighs graceful, and a second signal is immediate. Only
-/// `Go` takes a request back.
+/// Combines two requests. Stop outweighs pause, immediate outweighs graceful, and a second signal
+/// is immediate. Only `Go` takes a request back.
 fn escalate(before: Request, asked: Request, second_signal: bool) -> Request {
     if before == Request::Go || asked == Request::Go {
         return asked;

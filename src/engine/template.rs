@@ -1,4 +1,5 @@
-//! Prompt templates: `{{name}}` inserts a value, `{{#name}}…{{/name}}` is kept only if that value is not empty.
+//! Prompt templates: `{{name}}` inserts a value, `{{#name}}…{{/name}}` is kept only if that value
+//! is not empty.
 
 /// Fills in a template. An unknown name is left as it is; [`find_invalid_tag`] finds it beforehand.
 pub(crate) fn fill(template: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
@@ -25,7 +26,8 @@ pub(crate) fn fill(template: &str, value: &dyn Fn(&str) -> Option<String>) -> St
     out
 }
 
-/// Returns the first tag that cannot be filled in: an unknown name, or a section that is not closed.
+/// Returns the first tag that cannot be filled in: an unknown name, or a section that is not
+/// closed.
 pub fn find_invalid_tag(template: &str, names: &[&str]) -> Option<String> {
     let mut open = Vec::new();
     let mut rest = template;

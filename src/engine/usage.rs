@@ -47,16 +47,16 @@ impl Tokens {
     }
 }
 
-/// The usage of an agent's session up to the end of its last iteration. Some agents resume a session and report
-/// totals that include it.
+/// The usage of an agent's session up to the end of its last iteration. Some agents resume a
+/// session and report totals that include it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SessionUsage {
     /// The session's ID.
-    pub id: String,
+    pub(crate) id: String,
     /// Dollars spent.
-    pub cost_usd: f64,
+    pub(crate) cost_usd: f64,
     /// Tokens used.
-    pub tokens: Tokens,
+    pub(crate) tokens: Tokens,
 }
 
 /// A model's prices, in dollars per million tokens.
@@ -64,15 +64,15 @@ pub(crate) struct SessionUsage {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Price {
     /// Input.
-    pub input: f64,
+    pub(crate) input: f64,
     /// Output.
-    pub output: f64,
+    pub(crate) output: f64,
     /// Cache reads; defaults to `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache_read: Option<f64>,
+    pub(crate) cache_read: Option<f64>,
     /// Cache writes; defaults to `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache_write: Option<f64>,
+    pub(crate) cache_write: Option<f64>,
 }
 
 /// Prices by model. A name that ends in `*` matches every model that begins with it.
@@ -103,8 +103,8 @@ impl Prices {
         )
     }
 
-    /// A model's price: by its full name, else by the longest prefix. If `provider/model` has no price, that of
-    /// `model` applies.
+    /// A model's price: by its full name, else by the longest prefix. If `provider/model` has no
+    /// price, that of `model` applies.
     pub(crate) fn price_of(&self, model: &str) -> Option<&Price> {
         let bare = model.rsplit('/').next().unwrap_or(model);
         [model, bare]

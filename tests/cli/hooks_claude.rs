@@ -139,7 +139,7 @@ fn broke_off(client: &'static Client) {
     session.ended("done", "completed", 3);
 }
 
-/// What broke off goes on outside of any session, too.
+/// What broke off continues it outside of any session, too.
 #[test]
 fn overloaded() {
     let Some(mut session) = Session::with(&CLAUDE, [refuse(529, "overloaded_error", "Overloaded")])

@@ -117,7 +117,7 @@ fn the_first_installed_agent_is_taken() {
     let mut command = test.ralph_command(&["run", "x"]);
     command.env("PATH", &tools);
     let done = test.start_command(command).end().exits(2);
-    done.complains("no agent is installed")
+    done.complains("no known agent is installed")
         .complains("npm install -g @anthropic-ai/claude-code");
 }
 
@@ -142,7 +142,7 @@ fn one_that_is_unknown_or_missing_is_named() {
         ("claude,codx", "did you mean codex?"),
     ] {
         let done = test.ralph(&["run", "x", "--agent", name]).exits(2);
-        done.complains("there is no such agent").complains(hint);
+        done.complains("unknown agent").complains(hint);
     }
     test.write(
         ".ralph/settings.toml",
@@ -163,7 +163,7 @@ fn an_agent_without_a_flag_for_models_says_so() {
     let done = test
         .ralph(&["run", "x", "--agent", "mine", "--model", "big"])
         .exits(2);
-    done.complains("--model: mine has no flag for a model")
+    done.complains("--model: mine has no flag to choose a model")
         .complains("set MINE_MODEL");
 }
 
@@ -292,11 +292,11 @@ fn a_cost_that_cannot_be_read_is_refused_by_its_flag() {
     let cost = ["--max-cost", "2", "--agent"];
     let unknown = run(&[&cost[..], &["aider"]].concat()).exits(2);
     unknown
-        .complains("--max-cost is set, but the cost of `aider` cannot be read")
+        .complains("--max-cost is set, but ralph cannot read the cost of `aider`")
         .complains("--allow-unknown-cost");
     let unnamed = run(&[&cost[..], &["codex"]].concat()).exits(2);
     unnamed
-        .complains("codex tells tokens alone")
+        .complains("codex reports tokens without cost or model")
         .complains("--model");
     let unpriced = run(&[&cost[..], &["codex", "--model", "mine"]].concat()).exits(2);
     unpriced

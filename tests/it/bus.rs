@@ -260,7 +260,7 @@ fn an_agent_does_not_speak_of_its_loop_s_end() {
     test.ralph(&words)
         .exits(1)
         .says("posted 2")
-        .says("ralph done and ralph blocked WHY");
+        .says("ralph done or ralph blocked WHY");
     let lines = test.ralph(&["bus", "tail", "a", "--json"]).exits(0).out;
     let kinds: Vec<String> = lines
         .lines()
@@ -379,7 +379,7 @@ fn damage_is_named_and_skipped() {
     let done: Done = test.ralph(&["bus", "tail", "--json"]).exits(0);
     assert_eq!(texts(&done.json_lines()), ["one", "two"]);
     done.complains(&format!(
-        "ralph: warning: {}: the line at byte {} cannot be read",
+        "ralph: warning: {}: skipped an unreadable line at byte {}",
         path.display(),
         whole.len()
     ));
@@ -429,7 +429,7 @@ fn wrong_words_are_named() {
     test.ralph(&["bus", "post"]).exits(2).complains("<TEXT>");
     test.ralph(&["bus", "post", " "])
         .exits(2)
-        .complains("there are no words");
+        .complains("the message is empty");
     test.ralph(&["bus", "post", "--type", "two words", "x"])
         .exits(2)
         .complains("--type \"two words\"")
@@ -443,7 +443,7 @@ fn wrong_words_are_named() {
     test.ralph(&run(&[]))
         .exits(0)
         .says("posted 2")
-        .says("--loop is for people");
+        .says("--loop cannot be used inside an iteration");
     test.ralph(&["bus", "tail", "aa"])
         .exits(2)
         .complains("no loop is named `aa`");
@@ -465,9 +465,9 @@ fn a_bus_that_cannot_be_written_ends_no_loop() {
     let done = test
         .ralph(&run(&[]))
         .exits(0)
-        .complains("the bus is silent: cannot create");
+        .complains("cannot post to the bus: cannot create");
     assert_eq!(
-        done.err.matches("the bus is silent").count(),
+        done.err.matches("cannot post to the bus").count(),
         1,
         "{}",
         done.err

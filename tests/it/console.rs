@@ -403,7 +403,7 @@ fn a_fatal_ending_is_an_error_on_standard_error_whatever_is_shown() {
         words.extend(flags);
         let path = test.workspace().canonicalize().unwrap().join("PROMPT.md");
         let error = format!(
-            "ralph: error: prompt file not found: {}\n  hint: mend it, then ralph resume a\n",
+            "ralph: error: prompt file not found: {}\n  hint: fix it, then ralph resume a\n",
             path.display()
         );
         let done = test.ralph(&words).exits(1);

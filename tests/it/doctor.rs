@@ -153,12 +153,12 @@ fn programs_that_hang_ask_or_fail_are_named_and_leave_nothing_behind() {
         (&codex["installed"], &codex["version"]),
         (&true.into(), &Value::Null)
     );
-    assert_eq!(codex["trouble"], "it did not say its version in 10 s");
+    assert_eq!(codex["trouble"], "did not print its version within 10 s");
     let gemini = named(&report["agents"], "gemini");
     assert_eq!(gemini["works"], false);
     assert_eq!(
         gemini["trouble"],
-        "asked for its version, it failed (exit 7): node is too old"
+        "printing its version failed (exit 7): node is too old"
     );
     assert_eq!(named(&report["agents"], "pi")["version"], "0.9.1");
     assert!(named(&report["tools"], "tmux")["trouble"].is_string());
@@ -227,7 +227,7 @@ fn a_state_directory_that_cannot_be_made_keeps_loops_from_running() {
     doctor(&test, &[])
         .exits(1)
         .says("✘ directory")
-        .says("needed: a state directory that can be written");
+        .says("needed: a writable state directory");
 }
 
 #[test]
@@ -271,12 +271,12 @@ fn a_loop_can_run_if_the_agent_of_the_settings_can() {
     test.write(".ralph/settings.toml", "agent = 'codex'\n");
     let done = doctor(&test, &[])
         .exits(1)
-        .says("needed: the agent of the settings: ");
+        .says("needed: the agent that the settings select: ");
     done.says("npm install -g @openai/codex");
     test.write(".ralph/settings.toml", "agent = 'cluade'\n");
     doctor(&test, &[])
         .exits(1)
-        .says(".ralph/settings.toml: agent \"cluade\": there is no such agent");
+        .says(".ralph/settings.toml: agent \"cluade\": unknown agent");
     let test = machine(&[GIT]).program("my-agent", "#!/bin/sh\n");
     test.write(".ralph/settings.toml", "[agent]\ncommand = './my-agent'\n");
     doctor(&test, &[])
@@ -299,7 +299,7 @@ fn a_program_whose_interpreter_is_missing_is_not_called_missing() {
         goose["trouble"]
             .as_str()
             .unwrap()
-            .contains("the program that is to run it is missing")
+            .contains("its interpreter is missing")
     );
 }
 
@@ -317,7 +317,7 @@ fn settings_that_cannot_be_read_and_agents_of_one_s_own_are_seen() {
     doctor(&test, &[])
         .exits(1)
         .says("✘ settings")
-        .says("needed: settings that can be read: ");
+        .says("needed: valid settings: ");
     test.write(".ralph/settings.toml", "minFree = \"900000GiB\"\n");
     doctor(&test, &[]).exits(1).says("needed: space");
 }

@@ -173,7 +173,7 @@ fn an_answer_that_cannot_be_written_is_no_success() {
         assert_eq!(done.status.code(), Some(1), "{words:?}");
         let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(
-            complaint.contains("cannot write the answer"),
+            complaint.contains("cannot write the output"),
             "{words:?}: {complaint}"
         );
     }

@@ -96,8 +96,8 @@ fn settings_fit_what_is_found() {
         .says("created .ralph/settings.toml\n");
     let done = done
         .says("found package.json: npm test\n")
-        .says("found Makefile: make lint (not installed: left as a comment)\n");
-    done.says("next: look the file over, then ralph run \"what is to be done\"");
+        .says("found Makefile: make lint (not installed: commented out)\n");
+    done.says("next: review the file, then ralph run \"your task\"");
     let written = test.read(".ralph/settings.toml");
     assert!(
         written.contains("\n[[checks]]\ncommand = \"npm test\"\n"),
@@ -120,7 +120,7 @@ fn settings_that_are_there_are_kept() {
     assert_eq!(test.read(".ralph/settings.toml"), "maxIterations = 3\n");
     let done = test.ralph(&["init", "--settings", "--force"]).exits(0);
     done.says("created .ralph/settings.toml (overwritten)")
-        .says("found nothing");
+        .says("no checks detected");
     for end in ["json", "yaml", "yml"] {
         let name = format!(".ralph/settings.{end}");
         let test = Test::new().file(&name, "{}\n");
@@ -145,7 +145,7 @@ fn settings_are_not_written_elsewhere() {
     symlink(&outside, test.workspace().join(".ralph")).unwrap();
     test.ralph(&["init", "--settings", "--force"])
         .exits(2)
-        .complains(".ralph is not a directory in this one");
+        .complains(".ralph is not a directory, or links to somewhere else");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     fs::remove_file(test.workspace().join(".ralph")).unwrap();
     test.write(".ralph", "a file");

@@ -83,7 +83,7 @@ fn a_function_works_in_a_worktree_of_its_own() {
         (true, Some(place.as_path()))
     );
     assert!(
-        report.warnings[0].contains("are not in the worktree: 1 file (README)"),
+        report.warnings[0].contains("are not copied to the worktree: 1 file (README)"),
         "{:?}",
         report.warnings
     );
@@ -481,7 +481,7 @@ fn a_function_that_never_returns_ends_the_loop_and_is_named() {
     };
     assert_eq!(
         detail,
-        "the agent's function was told to return, and did not"
+        "the agent's function was asked to return, but did not"
     );
     assert_eq!(report.iterations.len(), 1);
 }
@@ -504,7 +504,7 @@ fn what_cannot_be_done_is_refused_before_anything_starts() {
         usage(loop_in(&test, "x").name("No Name").run_with(never))
             .contains("is not a valid loop name")
     );
-    assert!(usage(loop_in(&test, "x").check(" ").run_with(never)).contains("a check is empty"));
+    assert!(usage(loop_in(&test, "x").check(" ").run_with(never)).contains("is empty"));
     assert!(
         usage(loop_in(&test, "x").check("no-such-command").run_with(never))
             .contains("no-such-command")
@@ -514,10 +514,10 @@ fn what_cannot_be_done_is_refused_before_anything_starts() {
             usage(loop_in(&test, "x").max_cost(no_amount).run_with(never)).contains("max-cost")
         );
     }
-    assert!(usage(loop_in(&test, "x").done_pattern("(").run_with(never)).contains("not a pattern"));
+    assert!(usage(loop_in(&test, "x").done_pattern("(").run_with(never)).contains("pattern"));
     assert!(usage(loop_in(&test, "x").run_command(["no-such-agent"])).contains("no-such-agent"));
     assert!(usage(loop_in(&test, "x").run_command([""; 0])).contains("command is empty"));
-    assert!(usage(loop_in(&test, "x").run_agent("no-such-agent")).contains("no such agent"));
+    assert!(usage(loop_in(&test, "x").run_agent("no-such-agent")).contains("unknown agent"));
     assert!(usage(loop_in(&test, "x").run_command(["script:a.script"])).contains("scripted agent"));
     let dear = loop_in(&test, "x").max_cost(1.0).run_command(["true"]);
     assert!(usage(dear).contains("cannot be read"));
@@ -599,7 +599,7 @@ fn a_paused_loop_of_a_function_is_not_resumed_by_the_program() {
     );
     test.ralph(&["resume", "a"])
         .exits(2)
-        .complains("is a function of the host program: ralph cannot call it");
+        .complains("is a function of the host program, which ralph cannot start");
     assert_eq!(test.status("a")["status"], "paused", "nothing is lost");
     test.ralph(&["stop", "a"]).exits(0);
     assert_eq!(test.status("a")["status"], "stopped");

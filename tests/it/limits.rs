@@ -235,7 +235,7 @@ fn no_limit_and_a_high_limit_are_warned_of() {
     let test = Test::new().script("iteration 1\n promise COMPLETE\n");
     run(&test, &["-m", "0"])
         .exits(0)
-        .complains("ralph: warning: no limit of iterations");
+        .complains("ralph: warning: no iteration limit");
     assert_eq!(test.status("a")["max_iterations"], serde_json::Value::Null);
     run(&test, &["-m", "51"])
         .exits(0)

@@ -148,11 +148,11 @@ fn the_plugin_is_shown_written_registered_and_taken_away() {
     let installed = everything(&test);
     install(&test)
         .exits(0)
-        .says("nothing to change: it is installed");
+        .says("nothing to change: already installed");
     assert_eq!(everything(&test), installed, "twice is once");
     plugin(&test, &["plugin", "uninstall", "--dry-run"])
         .exits(0)
-        .says("enabledPlugins.ralph@ralph (no more)");
+        .says("enabledPlugins.ralph@ralph (removed)");
     assert_eq!(everything(&test), installed, "a dry run takes nothing");
     uninstall(&test).exits(0);
     assert_eq!(everything(&test), before);
@@ -184,7 +184,7 @@ fn settings_of_every_style_come_back_to_the_byte() {
         if text.contains("1e400000") {
             install(&test)
                 .exits(2)
-                .complains("settings.json is no JSON object");
+                .complains("settings.json is not a JSON object");
             continue;
         }
         let before = everything(&test);
@@ -285,9 +285,9 @@ fn without_a_record_only_what_is_surely_ralphs_goes() {
 #[test]
 fn settings_that_cannot_be_changed_with_care_are_left_alone() {
     for (text, wrong) in [
-        ("{ // mine\n}", "settings.json is no JSON object"),
-        ("{\"a\": 1,}", "settings.json is no JSON object"),
-        ("[]", "it holds no object"),
+        ("{ // mine\n}", "settings.json is not a JSON object"),
+        ("{\"a\": 1,}", "settings.json is not a JSON object"),
+        ("[]", "not an object"),
         ("{\"env\": \"A=1\"}", "settings.json: env is no object"),
         (
             "{\"enabledPlugins\": []}",
@@ -355,7 +355,7 @@ fn a_client_of_old_is_said_to_know_the_long_names() {
     let test = machine("#!/bin/sh\necho '2.1.49 (Claude Code)'\n");
     install(&test)
         .exits(0)
-        .says("note    this version knows the command as /ralph:ralph-loop");
+        .says("note    in this version the command is /ralph:ralph-loop");
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn an_old_client_gets_no_hook_that_it_does_not_know_until_it_is_updated() {
     let test = test.program("../bin/claude", "#!/bin/sh\nexit 1\n");
     install(&test)
         .exits(0)
-        .says("claude did not say its version");
+        .says("claude did not print its version");
     uninstall(&test).exits(0);
     assert_eq!(doctor(&test)["installed"], false);
 }
@@ -431,7 +431,7 @@ fn clients_that_are_not_there_are_named() {
     assert!(everything(&test).is_empty());
     install(&test)
         .exits(0)
-        .says("there is no program claude in your PATH")
+        .says("is not in your PATH")
         .says("Installed.");
     assert!(home(&test, SETTINGS).exists());
     uninstall(&test).exits(0);
@@ -473,7 +473,7 @@ fn what_the_user_has_set_stays_and_is_said() {
         parsed(&home(&test, SETTINGS))["env"]["CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"],
         "3"
     );
-    plugin(&test, &["doctor"]).says("ralph-wiggum@market hears the same stops");
+    plugin(&test, &["doctor"]).says("ralph-wiggum@market reacts to the same stop events");
     uninstall(&test).exits(0);
     assert_eq!(read(&home(&test, SETTINGS)), own);
 }

@@ -90,7 +90,7 @@ fn a_name_that_is_not_there_is_named_with_the_nearest_and_nothing_goes() {
         "did you mean `auth`?",
     );
     refused(&test, &["rm", "zebra"], "zebra", "ralph ls");
-    refused(&test, &["rm", "../auth"], "../auth", "a name has");
+    refused(&test, &["rm", "../auth"], "../auth", "use at most 63 characters");
     refused(&test, &["rm"], "NAME", "ralph rm --help");
     refused(
         &test,
@@ -139,7 +139,7 @@ fn a_living_loop_stays_and_a_paused_or_crashed_one_may_go() {
         &test,
         &["rm", "a"],
         "the loop \"a\" is running",
-        "ralph stop a first",
+        "stop it first: ralph stop a",
     );
     live.signal("TERM");
     live.until_out("pausing after this iteration");
@@ -212,8 +212,8 @@ fn a_worktree_goes_only_if_that_is_said_and_only_if_its_work_is_elsewhere() {
     test.start_command(command)
         .end()
         .exits(2)
-        .complains("this is the worktree of \"a\"")
-        .complains("cd somewhere");
+        .complains("the current directory is in the worktree of \"a\"")
+        .complains("cd to another directory first");
     test.sh("git merge -q ralph/a");
     test.ralph(&["rm", "a", "--worktree"])
         .exits(0)
@@ -307,7 +307,7 @@ fn a_worktree_can_be_kept_and_one_that_is_gone_is_no_hindrance() {
     refused(
         &test,
         &["rm", "d", "--worktree"],
-        "nobody can tell",
+        "cannot tell whether the worktree",
         "--force",
     );
     test.ralph(&["rm", "d", "--worktree", "--force"]).exits(0);
@@ -340,7 +340,7 @@ fn a_worktree_with_submodules_or_settings_of_its_own_is_not_taken_lightly() {
     refused(
         &test,
         &["rm", "a", "--worktree"],
-        "the worktree of \"a\" stays: ",
+        "the worktree of \"a\" was kept: ",
         "--force",
     );
     assert!(place(&test, "a").join("sub/README").exists() && test.loop_dir("a").exists());

@@ -167,7 +167,7 @@ fn whoever_cannot_hear_is_not_spoken_to() {
         .complains("ralph run");
     test.ralph(&["say", "a", " "])
         .exits(2)
-        .complains("there are no words");
+        .complains("the message is empty");
     test.ralph(&["say", "a"]).exits(2).complains("<TEXT>");
     assert!(
         !test.loop_dir("a").join("inbox.jsonl").exists()
@@ -190,7 +190,7 @@ fn whoever_cannot_hear_is_not_spoken_to() {
     test.ralph(&plain).exits(1);
     test.ralph(&["say", "b", WORDS])
         .exits(2)
-        .complains("has no place for your words")
+        .complains("cannot include messages")
         .complains("prompt file");
     let test = test.file(
         ".ralph/template.md",

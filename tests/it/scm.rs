@@ -155,7 +155,7 @@ fn nothing_is_committed_at_preflight_without_checks_or_without_changes() {
     ];
     test.ralph(&words)
         .exits(0)
-        .complains("never done without a check");
+        .complains("never runs without a check");
     assert_eq!(subjects(&test), ["first"]);
     assert!(test.events("a", "committed").is_empty());
 }

@@ -430,30 +430,30 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.json",
         "{ \"maxIterations\": ",
         "settings.json: EOF while parsing",
-        "correct that place",
+        "fix the file first",
     ),
     (
         "settings.toml",
         "a = \n",
         "settings.toml: ",
-        "correct that place",
+        "fix the file first",
     ),
     (
         "settings.toml",
         "max-time = 5\nmax-time = 6\n",
         "line 2",
-        "correct that place",
+        "fix the file first",
     ),
     (
         "settings.yaml",
         "a: [1, 2\nb: }",
         "settings.yaml: ",
-        "correct that place",
+        "fix the file first",
     ),
     (
         "settings.json",
         "[1]",
-        "does not hold settings",
+        "does not contain settings",
         "names and values",
     ),
     (
@@ -550,12 +550,12 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.json",
         r#"{"agent": {"name": "claude", "command": "x"}}"#,
         "name and command contradict",
-        "one of the two",
+        "contradict each other",
     ),
     (
         "settings.json",
         r#"{"agent": "cluade"}"#,
-        "settings.json: agent \"cluade\": there is no such agent",
+        "settings.json: agent \"cluade\": unknown agent",
         "did you mean claude?",
     ),
     (
@@ -580,7 +580,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.json",
         r#"{"promise": "x", "noPromise": true}"#,
         "settings.json: promise and",
-        "one of the two",
+        "contradict each other",
     ),
     (
         "settings.json",
@@ -598,13 +598,13 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.json",
         r#"{"maxTime": 5, "maxTime": 6}"#,
         "maxTime is given twice",
-        "correct that place",
+        "fix the file first",
     ),
     (
         "settings.toml",
         "maxCost = inf\n",
         "settings.toml: inf is not a number at line 1",
-        "correct that place",
+        "fix the file first",
     ),
     (
         "settings.toml",
@@ -616,7 +616,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.yaml",
         "max_time: 5\nmax_time: 6\n",
         "duplicate mapping key: max_time\n",
-        "correct that place",
+        "fix the file first",
     ),
     (
         "settings.json",
@@ -633,7 +633,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "settings.json",
         r#"{"checks": ["true", " "]}"#,
-        "checks: a check is empty (number 2)",
+        "checks: is empty (number 2)",
         "--check",
     ),
     (
@@ -705,7 +705,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "settings.yaml",
         "ralph_loop: 5\n",
-        "ralph_loop does not hold settings",
+        "ralph_loop does not contain settings",
         "object",
     ),
     (
@@ -753,12 +753,12 @@ fn a_file_that_cannot_be_read_is_named() {
     };
     refused(
         &["-c", "DONE"],
-        "the name does not say what it is",
+        "unknown file type",
         "--promise TEXT",
     );
     refused(
         &["-c", "missing.json"],
-        "there is no settings file missing.json",
+        "settings file not found: missing.json",
         "--promise TEXT",
     );
     refused(&["--settings", "."], "the name does not say", ".json");
@@ -793,11 +793,11 @@ fn flags_that_contradict_are_refused() {
         (&["--promise", "x", "--no-promise"], "contradict each other"),
         (&["--prompt", "x"], "TASK and --prompt"),
         (&["--quiet", "--json"], "--quiet"),
-        (&["--model", "m", "--", "claude"], "--model and a command"),
-        (&["--yolo", "--", "claude"], "--approve and a command"),
+        (&["--model", "m", "--", "claude"], "--model cannot be combined with a command after --"),
+        (&["--yolo", "--", "claude"], "--approve cannot be combined with a command after --"),
         (
             &["--agent", "claude", "--", "claude"],
-            "--agent and a command",
+            "--agent cannot be combined with a command after --",
         ),
         (&["--approve", "most"], "most"),
         (
@@ -975,7 +975,7 @@ fn settings_above_are_not_passed_over_in_silence() {
     };
     for words in [&["run", "x", "-m", "1"][..], &["config"]] {
         let done = run(words).exits(2);
-        done.complains("../../.ralph/settings.toml holds in")
+        done.complains("../../.ralph/settings.toml applies to")
             .complains("-c ../../.ralph/settings.toml");
     }
     run(&[

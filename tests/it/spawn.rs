@@ -174,7 +174,7 @@ fn an_environment_that_was_not_sent_to_its_end_is_none() {
         let done = live.end();
         // With a whole environment it gets as far as to look for the loop.
         let said = if fails {
-            "whoever started this went away"
+            "the process that started this one is gone"
         } else {
             "no loop is named"
         };
@@ -235,7 +235,7 @@ fn what_cannot_begin_says_so_and_leaves_nothing() {
     assert!(!test.loop_dir("b").exists());
     test.ralph(&["spawn", "x", "--agent", "nobody"])
         .exits(2)
-        .complains("no such agent");
+        .complains("unknown agent");
     spawn(&test, "A!", &[]).exits(2).complains("A!");
     test.write("go", "");
     until_status(&test, "a", "done");
@@ -390,7 +390,7 @@ fn only_what_runs_in_the_background_can_be_looked_at() {
     until("the agent", || test.workspace().join("here").exists());
     test.ralph(&["attach", "f"])
         .exits(2)
-        .complains("runs in a terminal of its own");
+        .complains("runs in the foreground of another terminal");
     test.write("go", "");
     live.end().exits(1);
 }
@@ -443,7 +443,7 @@ fn after_a_restart_every_loop_in_the_background_goes_on() {
     test.write("go", "");
     let done = test.ralph(&["resume", "--all"]).exits(0);
     done.says("resumed ralph loop for a\nresumed ralph loop for b\n")
-        .complains("ralph resume f goes on in this one");
+        .complains("ralph resume f continues it in this one");
     for (name, status) in [
         ("a", "done"),
         ("b", "done"),

@@ -172,12 +172,12 @@ fn words_for_one_agent_alone_do_not_go_to_several() {
             .exits(2)
     };
     run(&["--model", "big"])
-        .complains("--model: several agents are named")
+        .complains("--model applies to one agent, but several are named")
         .complains("headless");
     let twice = test.ralph(&["run", "x", "--agent", "first,first"]).exits(2);
     twice.complains("names first twice");
     let unknown = test.ralph(&["run", "x", "--agent", "first,secnd"]).exits(2);
     unknown
-        .complains("\"secnd\": there is no such agent")
+        .complains("\"secnd\": unknown agent")
         .complains("did you mean second?");
 }

@@ -198,7 +198,7 @@ fn a_wait_can_be_given_up() {
     let begun = Instant::now();
     test.ralph(&["wait", "a", "--timeout", "300ms"])
         .exits(1)
-        .complains("ralph: error: not over after 300ms: a")
+        .complains("ralph: error: still running after 300ms: a")
         .complains("ralph status a");
     assert!(begun.elapsed() >= Duration::from_millis(300));
     test.write("go", "");

@@ -40,26 +40,26 @@ fn a_loop_needs_a_task() {
     refused(
         &test,
         &["run", "--", "true"],
-        "there is no task",
+        "no task given",
         "PROMPT.md",
     );
     refused(
         &test,
         &["run", " ", "--", "true"],
-        "there is no task",
+        "no task given",
         "--prompt-file",
     );
     refused(
         &test,
         &["run", "a", "--prompt", "b", "--", "true"],
         "TASK and --prompt",
-        "once",
+        "",
     );
     refused(
         &test,
         &["run", "--prompt", "b", "--prompt-file", "c", "--", "true"],
         "--prompt and --prompt-file",
-        "one of the two",
+        "only one of them",
     );
 }
 
@@ -70,13 +70,13 @@ fn a_prompt_file_is_a_file_that_is_there() {
         &test,
         &["run", "--prompt-file", "no.md", "--", "true"],
         "prompt file not found: no.md",
-        "write it",
+        "create it",
     );
     refused(
         &test,
         &["run", "--spec", "no.md", "--", "true"],
         "prompt file not found: no.md",
-        "write it",
+        "create it",
     );
     refused(
         &test,
@@ -181,21 +181,21 @@ fn a_word_that_is_no_verb_is_never_a_task() {
     refused(
         &test,
         &["fix", "the", "bug"],
-        "\"fix\" is not a verb",
+        "\"fix\" is not a command",
         "ralph run \"fix the bug\"",
     );
-    refused(&test, &["stats"], "\"stats\" is not a verb", "ralph status");
+    refused(&test, &["stats"], "\"stats\" is not a command", "ralph status");
     refused(
         &test,
         &["puase", "a"],
-        "\"puase\" is not a verb",
+        "\"puase\" is not a command",
         "ralph pause",
     );
-    refused(&test, &[""], "\"\" is not a verb", "ralph run");
+    refused(&test, &[""], "\"\" is not a command", "ralph run");
     refused(
         &test,
         &["help", "frobnicate"],
-        "\"frobnicate\" is not a verb",
+        "\"frobnicate\" is not a command",
         "ralph help",
     );
     let done = test.ralph(&[]).exits(2);
@@ -284,7 +284,7 @@ fn limits_are_numbers_from_zero_up() {
     let test = Test::new();
     let count = "a whole number, 0 or more";
     let amount = "an amount in dollars";
-    let span = "a duration reads 90, 90s, 5m, 12h or 30d";
+    let span = "write a duration as 90, 90s, 5m, 12h or 30d";
     for (flag, named, value, why) in [
         ("-m", "--max-iterations", "-5", count),
         ("-m", "--max-iterations", "abc", count),
@@ -310,7 +310,7 @@ fn limits_are_numbers_from_zero_up() {
         ("--inactivity-timeout", "--inactivity-timeout", "soon", span),
         ("--check-timeout", "--check-timeout", "-1s", span),
         ("--delay", "--delay", "-3", span),
-        ("--backoff", "--backoff", "5", "a backoff reads 1s..300s"),
+        ("--backoff", "--backoff", "5", "write a backoff as 1s..300s"),
         (
             "--backoff",
             "--backoff",
@@ -363,7 +363,7 @@ fn an_empty_check_is_refused() {
         refused(
             &test,
             &["run", "a", "--check", check, "--", "true"],
-            "a check is empty",
+            "is empty",
             "--check",
         );
     }
@@ -373,7 +373,7 @@ fn an_empty_check_is_refused() {
 fn a_check_that_nobody_can_run_is_refused() {
     let test = Test::new();
     let words = ["run", "a", "--check", "nosuchcmd --flag", "--", "true"];
-    refused(&test, &words, "no command nosuchcmd", "--no-preflight");
+    refused(&test, &words, "command nosuchcmd not found", "--no-preflight");
     // With what the agent will bring, preflight cannot be asked for.
     let words = [
         "run",
@@ -451,8 +451,8 @@ fn an_agent_must_be_there_before_the_first_iteration() {
     refused(
         &test,
         &["run", "a", "--agent", "script:x", "--", "true"],
-        "--agent and a command",
-        "run as it is",
+        "--agent cannot be combined with a command after --",
+        "runs as given",
     );
 }
 
@@ -480,7 +480,7 @@ fn a_budget_needs_a_cost_that_can_be_known() {
     refused(
         &test,
         &words,
-        "--max-cost is set, but the cost of `true`",
+        "--max-cost is set, but ralph cannot read the cost of `true`",
         "--allow-unknown-cost",
     );
     let words = [
@@ -506,7 +506,7 @@ fn a_promise_is_asked_for_or_not() {
         &test,
         &words,
         "--promise and --no-promise",
-        "one of the two",
+        "only one of them",
     );
     for empty in ["", " \t"] {
         refused(
@@ -744,7 +744,7 @@ fn a_directory_that_is_gone_is_named() {
             "mkdir gone && cd gone && rmdir ../gone && {{ {ralph} {words} 2>&1 || echo $?; }}"
         ));
         assert!(
-            said.contains("cannot tell the current directory") && said.ends_with("1\n"),
+            said.contains("cannot find the current directory") && said.ends_with("1\n"),
             "{words}: {said}"
         );
     }

@@ -230,7 +230,7 @@ fn a_branch_can_be_named_and_one_that_is_there_is_gone_on_with() {
     );
     test.ralph(&["rm", "b", "--worktree"])
         .exits(0)
-        .says("the branch side stays: it was there before");
+        .says("kept the branch side: it existed before the loop");
     assert_eq!(subjects(&test, "side"), ["x", "own", "first"]);
 }
 
@@ -412,7 +412,7 @@ fn a_dry_run_and_events_tell_of_it_and_make_nothing() {
     let test = Test::git().script(MAKES);
     run(&test, &["--dry-run"])
         .exits(0)
-        .says("worktree    a new one, on the branch ralph/a\n");
+        .says("worktree    a new one on branch ralph/a\n");
     assert!(
         !test.state_dir().join("worktrees").exists()
             && test.sh("git branch --list 'ralph/*'").is_empty()

@@ -45,8 +45,8 @@ impl CopilotDecoder {
     fn tool_complete(&mut self, data: &Value, emit: &mut ActSink<'_>) {
         let id = str_at(data, &["toolCallId"]);
         if data["success"] == true {
-            let exit = value_at(data, &["shellExecution", "exitCode"]).as_i64();
-            self.tools.finish(id, exit.unwrap_or(0) == 0, emit);
+            let exit_code = value_at(data, &["shellExecution", "exitCode"]).as_i64();
+            self.tools.finish(id, exit_code.unwrap_or(0) == 0, emit);
         } else {
             let why = match str_at(data, &["error", "message"]) {
                 "" => str_at(data, &["result", "content"]),

@@ -52,11 +52,12 @@ impl CursorDecoder {
                     format!("{name} {}", self.tools.describe(input)).into(),
                 ));
             }
-            let exit = value_at(result, &["success", "exitCode"]).as_i64();
+            let exit_code = value_at(result, &["success", "exitCode"]).as_i64();
             let ok = result["error"].is_null()
                 && result["rejected"].is_null()
                 && result["failure"].is_null();
-            self.tools.finish(id, ok && exit.unwrap_or(0) == 0, emit);
+            self.tools
+                .finish(id, ok && exit_code.unwrap_or(0) == 0, emit);
         }
     }
 

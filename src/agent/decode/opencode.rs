@@ -1,4 +1,4 @@
-//! Decodes OpenCode 1.18 with `run --format json`.
+//! Decodes `OpenCode` 1.18 with `run --format json`.
 //!
 //! A tool is reported only when it has finished, and no event marks the end of the run.
 
@@ -39,8 +39,8 @@ impl OpencodeDecoder {
         if str_at(state, &["status"]) == "error" {
             self.tools.fail(id, str_at(state, &["error"]), emit);
         } else {
-            let exit = value_at(state, &["metadata", "exit"]).as_i64();
-            self.tools.finish(id, exit.unwrap_or(0) == 0, emit);
+            let exit_code = value_at(state, &["metadata", "exit"]).as_i64();
+            self.tools.finish(id, exit_code.unwrap_or(0) == 0, emit);
         }
     }
 

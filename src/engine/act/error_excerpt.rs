@@ -21,10 +21,11 @@ const ERROR_TERMS: [&str; 12] = [
     "cannot",
 ];
 
-/// Returns the part of an output that explains why its program failed: the last lines that are not blank.
+/// Returns the part of an output that explains why its program failed: the last lines that are not
+/// blank.
 ///
-/// If none of them looks like an error message (a usage text or a stack trace may follow it), the last
-/// earlier line that does is put first.
+/// If none of them looks like an error message (a usage text or a stack trace may follow it), the
+/// last earlier line that does is put first.
 pub(crate) fn error_excerpt(text: &str) -> String {
     let lines = text.lines().map(|line| plain(line.trim_end()).into_owned());
     let mut lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();

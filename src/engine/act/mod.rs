@@ -1,7 +1,7 @@
 //! Acts: what an agent does while it works, decoded from its output.
 //!
-//! Acts are shown as they arrive and are not written to the journal. [`Tally`] adds up the acts of one
-//! iteration; the journal gets the sum, as an [`AgentReport`](super::event::AgentReport).
+//! Acts are shown as they arrive and are not written to the journal. [`Tally`] adds up the acts of
+//! one iteration; the journal gets the sum, as an [`AgentReport`](super::event::AgentReport).
 
 mod error_excerpt;
 mod tally;

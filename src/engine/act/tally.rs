@@ -41,7 +41,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds an act. Returns false if it should not be shown: a repeated or excess denial, or an invalid cost.
+    /// Adds an act. Returns false if it should not be shown: a repeated or excess denial, or an
+    /// invalid cost.
     pub(crate) fn add(&mut self, act: &Act<'_>) -> bool {
         self.has_events |= act.is_stream_event();
         match act {
@@ -70,7 +71,8 @@ impl Tally {
             Act::Unparsed => self.unparsed = self.unparsed.saturating_add(1),
             Act::Finished(message) => {
                 self.final_message = Some(message.clone().into_owned());
-                // An agent may end several times. The last end counts, so an earlier failure is void.
+                // An agent may end several times. The last end counts, so an earlier failure is
+                // void.
                 (self.finished, self.error, self.reason) = (true, None, None);
             }
             Act::Failed { why, reason } => {
@@ -121,8 +123,8 @@ impl Tally {
 
     /// Dollars so far: what the agent reported, plus the price of the tokens it used since then.
     ///
-    /// `model` is the model of tokens that name none. If the agent reported no cost, one model without a price
-    /// makes the whole cost unknown.
+    /// `model` is the model of tokens that name none. If the agent reported no cost, one model
+    /// without a price makes the whole cost unknown.
     pub(crate) fn cost(&self, prices: &Prices, model: &str) -> Option<f64> {
         let dollars = |(own, tokens): &(String, Tokens)| {
             prices.cost(if own.is_empty() { model } else { own }, tokens)
@@ -141,7 +143,8 @@ impl Tally {
         (!self.tokens.is_empty()).then_some(all)
     }
 
-    /// Adds the sums to a report. A cost and an error that are already there come from other sources and are kept.
+    /// Adds the sums to a report. A cost and an error that are already there come from other
+    /// sources and are kept.
     pub(crate) fn add_to(self, report: &mut AgentReport, prices: &Prices, model: &str) {
         report.cost_usd = match (report.cost_usd, self.cost(prices, model)) {
             (Some(one), Some(other)) => Some(one + other),
@@ -153,7 +156,8 @@ impl Tally {
         report.unparsed = self.unparsed;
         report.run_ended = self.run_ended;
         let failed = self.error.is_some();
-        // A stream reports every tool call. Plain text need not, so there the lack of one proves nothing.
+        // A stream reports every tool call. Plain text need not, so there the lack of one proves
+        // nothing.
         let reports_tools = self.steps.is_some() || self.run_ended;
         let denied_everything = self.denied > 0 && !self.has_worked && reports_tools;
         report.reason = match self.reason {

@@ -206,7 +206,8 @@ pub enum Notice {
     Pattern,
     /// A marker or the done file appeared.
     Marker(Marker),
-    /// The inactivity timeout passed without output, or on a terminal without a change of the screen's text.
+    /// The inactivity timeout passed without output, or on a terminal without a change of the
+    /// screen's text.
     Silence,
     /// The agent's screen did not become ready for the prompt, so nothing was typed.
     Unready,

@@ -3,7 +3,8 @@ use crate::engine::failure::AgentFailure;
 use crate::engine::usage::Tokens;
 use serde::{Deserialize, Serialize};
 
-/// How a process ended. Neither field is set if it could not be started, or if its status is unknown.
+/// How a process ended. Neither field is set if it could not be started, or if its status is
+/// unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessExit {
     /// The exit code, if it exited.

@@ -48,7 +48,8 @@ pub(crate) struct Agent {
     /// API key variables that would make someone else pay; they are removed from its environment.
     #[serde(default)]
     pub(crate) held_back: Vec<String>,
-    /// Variables that would tell it that it runs inside another agent; they are removed from its environment.
+    /// Variables that would tell it that it runs inside another agent; they are removed from its
+    /// environment.
     #[serde(default)]
     pub(crate) unset: Vec<String>,
     /// The model that it was asked to use.
@@ -59,7 +60,8 @@ pub(crate) struct Agent {
     /// Whether it runs on a terminal, where the prompt is typed, instead of on pipes.
     #[serde(default)]
     pub(crate) terminal: bool,
-    /// A pattern of the screen that is ready for the prompt. `None`: ready once it is painted and still.
+    /// A pattern of the screen that is ready for the prompt. `None`: ready once it is painted and
+    /// still.
     #[serde(default)]
     pub(crate) ready: Option<String>,
 }

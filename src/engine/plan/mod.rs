@@ -1,7 +1,8 @@
 //! The plan: everything that a loop was asked to do, complete and validated.
 //!
-//! It is built once, from the settings, and written to the first line of the journal. All behavior of a loop is
-//! data in its plan; the engine never asks where a value came from. Durations are in milliseconds.
+//! It is built once, from the settings, and written to the first line of the journal. All behavior
+//! of a loop is data in its plan; the engine never asks where a value came from. Durations are in
+//! milliseconds.
 
 mod agent;
 
@@ -52,8 +53,8 @@ pub(crate) struct Plan {
     /// The client session in which the loop runs; `None` if ralph starts the agent itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<ClientSession>,
-    /// Environment variables whose values occur in [user text](Plan::user_text_mut). The plan contains their names
-    /// instead, so that no secret gets into the journal.
+    /// Environment variables whose values occur in [user text](Plan::user_text_mut). The plan
+    /// contains their names instead, so that no secret gets into the journal.
     #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "covered")]
     pub(crate) redacted: Vec<String>,
     /// Whether another loop may use the same workspace.
@@ -70,7 +71,8 @@ impl Plan {
         std::iter::once(&self.agent).chain(&self.fallback)
     }
 
-    /// Every text that a person typed and that the journal contains as it is. Any of them may contain a secret.
+    /// Every text that a person typed and that the journal contains as it is. Any of them may
+    /// contain a secret.
     pub(crate) fn user_text_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let task = self.task.text.iter_mut().chain(&mut self.task.title);
         let checks = self.proof.checks.iter_mut().map(|check| &mut check.command);
@@ -105,8 +107,8 @@ pub(crate) struct Proof {
     pub(crate) pattern: Option<String>,
     /// The done file that was asked for explicitly.
     pub(crate) file: Option<PathBuf>,
-    /// Promises that count if no signal was asked for explicitly and the checks alone prove nothing. The prompt asks
-    /// for the first. If empty, no promise is needed.
+    /// Promises that count if no signal was asked for explicitly and the checks alone prove
+    /// nothing. The prompt asks for the first. If empty, no promise is needed.
     pub(crate) fallback: Vec<String>,
 }
 
@@ -171,7 +173,8 @@ pub(crate) struct Limits {
     pub(crate) iteration_ms: Option<u64>,
     /// Time without output in one iteration.
     pub(crate) inactivity_ms: Option<u64>,
-    /// How often in a row a session's client lets ralph hold back an agent that uses no tool in between.
+    /// How often in a row a session's client lets ralph hold back an agent that uses no tool in
+    /// between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) blocks: Option<u32>,
 }
@@ -185,7 +188,8 @@ pub(crate) struct Rest {
     pub(crate) backoff_ms: u64,
     /// The longest rest after failures.
     pub(crate) backoff_cap_ms: u64,
-    /// At a usage limit whose reset time is unknown, until the agent is tried again; doubled each time.
+    /// At a usage limit whose reset time is unknown, until the agent is tried again; doubled each
+    /// time.
     #[serde(default = "default_probe_ms")]
     pub(crate) probe_ms: u64,
     /// The longest such rest.

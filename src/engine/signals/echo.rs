@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Recognizes lines of the prompt in an agent's output, so that a signal in an echoed prompt does not count.
+/// Recognizes lines of the prompt in an agent's output, so that a signal in an echoed prompt does
+/// not count.
 ///
-/// A single line may be the agent's own even if the prompt contains it too: the prompt may ask for just that line.
-/// Two lines in the prompt's order, or the whole of a one-line prompt, are an echo.
+/// A single line may be the agent's own even if the prompt contains it too: the prompt may ask for
+/// just that line. Two lines in the prompt's order, or the whole of a one-line prompt, are an echo.
 pub(crate) struct EchoFilter {
     /// The line numbers of each line of the prompt, by its hash.
     positions: BTreeMap<u64, Vec<usize>>,
@@ -31,8 +32,8 @@ impl EchoFilter {
         }
     }
 
-    /// Takes the next line of output and whether it matches the done pattern. Returns whether a match, on this line
-    /// or the previous one, is now known to be the agent's own.
+    /// Takes the next line of output and whether it matches the done pattern. Returns whether a
+    /// match, on this line or the previous one, is now known to be the agent's own.
     pub(crate) fn is_own_match(&mut self, line: &str, matches: bool) -> bool {
         let Some(line) = line_hash(line) else {
             return matches;
@@ -83,7 +84,8 @@ impl EchoFilter {
         kept
     }
 
-    /// The longest run of prompt lines at the start of these lines: its length with and without blank lines.
+    /// The longest run of prompt lines at the start of these lines: its length with and without
+    /// blank lines.
     fn longest_run(&self, lines: &[(&str, Option<u64>)]) -> (usize, usize) {
         let Some(positions) = lines[0].1.and_then(|first| self.positions.get(&first)) else {
             return (1, 0);
@@ -114,7 +116,8 @@ fn successors(run: &[usize], positions: &[usize]) -> Vec<usize> {
     positions.iter().copied().filter(follows).collect()
 }
 
-/// Hashes a line without what an echo may add: white space and quotation marks. `None` for a blank line.
+/// Hashes a line without what an echo may add: white space and quotation marks. `None` for a blank
+/// line.
 fn line_hash(line: &str) -> Option<u64> {
     let content = line
         .trim_start_matches(|c: char| c.is_whitespace() || c == '>' || c == '|')

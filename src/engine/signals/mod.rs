@@ -1,8 +1,9 @@
 //! Reads signals from an agent's final message: promises, `<blocked>` and `<commit>`.
 //!
-//! A signal is a tag. It counts when it is alone on its lines, or when it is the last thing in the message after
-//! the end of a sentence. Inside a sentence it may be a denial ("I cannot write <promise>…"), and inside code
-//! fences and quotations it may be someone else's text; there it does not count.
+//! A signal is a tag. It counts when it is alone on its lines, or when it is the last thing in the
+//! message after the end of a sentence. Inside a sentence it may be a denial ("I cannot promise
+//! that"), and inside code fences and quotations it may be someone else's text; there it does
+//! not count.
 
 mod echo;
 
@@ -49,7 +50,8 @@ pub(crate) fn read(text: &str, promises: &[String]) -> TextSignals {
         let counts = !why.is_empty() && is_alone(tag);
         counts.then(|| why.chars().take(BLOCKED_MAX).collect())
     });
-    // The last commit message counts, and not the prompt's example `<commit>…</commit>` if the agent copied it.
+    // The last commit message counts, and not the prompt's example `<commit>…</commit>` if the
+    // agent copied it.
     signals.commit = tagged(text, "commit")
         .filter(|(tag, _)| is_alone(tag.clone()))
         .last()
@@ -60,8 +62,8 @@ pub(crate) fn read(text: &str, promises: &[String]) -> TextSignals {
 
 /// Reads the signals in a message whose beginning was cut off.
 ///
-/// The cut may be inside a code fence. Then what looks like an opening fence closes it, and the text appears to
-/// end inside a fence; the missing opening fence is put back.
+/// The cut may be inside a code fence. Then what looks like an opening fence closes it, and the
+/// text appears to end inside a fence; the missing opening fence is put back.
 pub(crate) fn read_tail(text: &str, promises: &[String]) -> TextSignals {
     match hidden_lines(text).open_fence {
         Some((mark, length)) => read(
@@ -72,8 +74,8 @@ pub(crate) fn read_tail(text: &str, promises: &[String]) -> TextSignals {
     }
 }
 
-/// Every pair of this tag: its range and its content. A closing tag belongs to the nearest opening tag, so that a
-/// tag that is only mentioned does not swallow the next.
+/// Every pair of this tag: its range and its content. A closing tag belongs to the nearest opening
+/// tag, so that a tag that is only mentioned does not swallow the next.
 fn tagged<'a>(text: &'a str, name: &'static str) -> impl Iterator<Item = (Range<usize>, &'a str)> {
     let mut open: Option<Range<usize>> = None;
     TAG.captures_iter(text)
@@ -166,7 +168,8 @@ fn hidden_lines(text: &str) -> HiddenLines {
         let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'));
         let run = mark.map_or(0, |mark| line.chars().take_while(|c| *c == mark).count());
         match (fence, mark) {
-            // A line may also begin with inline code in three backticks, but then more backticks follow.
+            // A line may also begin with inline code in three backticks, but then more backticks
+            // follow.
             (None, Some(mark)) if run >= 3 && !line[run..].contains('`') => {
                 fence = Some((mark, run));
             }

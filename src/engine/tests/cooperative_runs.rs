@@ -1,4 +1,5 @@
-//! Random runs with a cooperative runner: it carries out every order, errors stop after a while, and every loop ends.
+//! Random runs with a cooperative runner: it carries out every order, errors stop after a while,
+//! and every loop ends.
 
 use super::kit::{committed, green, red};
 use super::random_events::{
@@ -98,7 +99,14 @@ impl CooperativeRunner {
                     },
                 );
             }
-            ([Effect::Drain { stop: false, .. }, Effect::WakeAt(at)], 4..8) => {
+            (
+                [
+                    Effect::Drain { stop: false, .. } | Effect::Run { .. },
+                    Effect::WakeAt(at),
+                ],
+                4..8,
+            )
+            | ([Effect::WakeAt(at)], _) => {
                 self.feed(at.saturating_sub(self.state.clock_ms), Event::Woke);
             }
             ([Effect::Drain { iteration, .. }, ..], _) => {
@@ -122,9 +130,6 @@ impl CooperativeRunner {
                     },
                 );
             }
-            ([Effect::Run { .. }, Effect::WakeAt(at)], 4..8) => {
-                self.feed(at.saturating_sub(self.state.clock_ms), Event::Woke);
-            }
             ([Effect::Run { .. }, ..], 8) => {
                 self.feed(
                     50,
@@ -136,42 +141,40 @@ impl CooperativeRunner {
                 );
             }
             ([Effect::Run { .. } | Effect::Kill { .. }, ..], error) => self.end(iteration, error),
-            ([Effect::WakeAt(at)], _) => {
-                self.feed(at.saturating_sub(self.state.clock_ms), Event::Woke)
-            }
             ([Effect::WakeAtWall(at)], _) => {
-                self.feed(
-                    at.saturating_sub(self.state.wall_ms).max(0) as u64,
-                    Event::Woke,
-                );
+                let left_ms = at.saturating_sub(self.state.wall_ms).max(0) as u64;
+                self.feed(left_ms, Event::Woke);
             }
             ([Effect::Finish(_)], _) => self.feed(1, finished()),
-            ([Effect::Leave], _) => {
-                let can_resume = self.state.outcome().is_none_or(|outcome| match outcome {
-                    Outcome::Done { .. } => false,
-                    Outcome::Limit { limit, .. } => *limit == Limit::Failures,
-                    _ => true,
-                });
-                self.feed(0, opened());
-                self.ask(Request::Go);
-                if let ([Effect::Drain { iteration, .. }, ..], false) =
-                    (&self.state.orders()[..], can_resume)
-                {
-                    let (iteration, waited, stopped) = (*iteration, vec![], vec![]);
-                    self.feed(
-                        1,
-                        Event::Drained {
-                            iteration,
-                            waited,
-                            stopped,
-                        },
-                    );
-                }
-                return can_resume;
-            }
+            ([Effect::Leave], _) => return self.resume(),
             _ => panic!("{orders:?}"),
         }
         true
+    }
+
+    /// Resumes a loop that has paused or ended. Returns false if it ends again for good.
+    fn resume(&mut self) -> bool {
+        let can_resume = self.state.outcome().is_none_or(|outcome| match outcome {
+            Outcome::Done { .. } => false,
+            Outcome::Limit { limit, .. } => *limit == Limit::Failures,
+            _ => true,
+        });
+        self.feed(0, opened());
+        self.ask(Request::Go);
+        if let ([Effect::Drain { iteration, .. }, ..], false) =
+            (&self.state.orders()[..], can_resume)
+        {
+            let (iteration, waited, stopped) = (*iteration, vec![], vec![]);
+            self.feed(
+                1,
+                Event::Drained {
+                    iteration,
+                    waited,
+                    stopped,
+                },
+            );
+        }
+        can_resume
     }
 
     fn end(&mut self, iteration: u32, error: u8) {

@@ -1,4 +1,5 @@
-//! Child loops are waited for before a loop ends, and stopped if that takes too long or if the loop is stopped.
+//! Child loops are waited for before a loop ends, and stopped if that takes too long or if the loop
+//! is stopped.
 
 use super::kit::TestLoop;
 use crate::engine::event::{AgentReport, Event, Marker, Request, RequestSource, TextSignals};

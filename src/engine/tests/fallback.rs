@@ -1,4 +1,5 @@
-//! Failed agents: which failures are waited out and refunded, when another agent takes over, and which are fatal.
+//! Failed agents: which failures are waited out and refunded, when another agent takes over, and
+//! which are fatal.
 
 use super::kit::TestLoop;
 use crate::engine::event::{

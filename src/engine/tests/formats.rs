@@ -15,6 +15,7 @@ use serde_json::{from_str, to_string};
 use std::borrow::Cow;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn every_outcome_has_a_status_an_exit_code_and_a_summary() {
     let limit = |limit, success| Outcome::Limit { limit, success };
     let fatal = Outcome::Fatal {
@@ -197,6 +198,7 @@ fn counts_have_the_right_plural() {
 }
 
 /// Events and their lines in the journal. Later versions must be able to read them.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn lines() -> Vec<(Event, &'static str)> {
     let report = AgentReport {
         exit: ProcessExit {

@@ -104,13 +104,7 @@ fn any_failure(random: &mut Rng) -> AgentFailure {
 
 pub(super) fn any_report(random: &mut Rng) -> AgentReport {
     let rarely = |random: &mut Rng| random.u8(..20) == 0;
-    let marker = [
-        Marker::Done,
-        Marker::Blocked,
-        Marker::Wait,
-        Marker::File,
-        Marker::Bus,
-    ][random.usize(..5)];
+    let marker = any_marker(random);
     AgentReport {
         exit: match random.u8(..12) {
             0 => ProcessExit::from_code(42),
@@ -138,6 +132,47 @@ pub(super) fn any_report(random: &mut Rng) -> AgentReport {
     }
 }
 
+fn any_marker(random: &mut Rng) -> Marker {
+    [
+        Marker::Done,
+        Marker::Blocked,
+        Marker::Wait,
+        Marker::File,
+        Marker::Bus,
+    ][random.usize(..5)]
+}
+
+fn any_request(random: &mut Rng, inbox: Option<u64>) -> Event {
+    let requests = [
+        Request::Go,
+        Request::Go,
+        Request::Go,
+        Request::Pause,
+        Request::PauseNow,
+        Request::Stop,
+        Request::StopNow,
+    ];
+    let sources = [
+        RequestSource::Inbox,
+        RequestSource::Sigint,
+        RequestSource::Sigterm,
+    ];
+    Event::Asked {
+        request: requests[random.usize(..requests.len())],
+        by: sources[random.usize(..sources.len())],
+        inbox,
+    }
+}
+
+fn any_limit_change(random: &mut Rng) -> LimitChange {
+    match random.u8(..4) {
+        0 => LimitChange::MaxIterations(random.bool().then(|| random.u32(..40))),
+        1 => LimitChange::MaxCost(random.bool().then_some(2.0)),
+        2 => LimitChange::MaxTime(random.bool().then(|| random.u64(..200_000))),
+        _ => LimitChange::MaxFailures(random.bool().then(|| random.u32(..6))),
+    }
+}
+
 /// Any event, with numbers that are right or nearly right.
 pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
     let near = |random: &mut Rng, number: u32| match random.u8(..12) {
@@ -156,40 +191,15 @@ pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
             tokens: None,
             in_session: random.bool(),
         },
-        1 | 2 => {
-            let requests = [
-                Request::Go,
-                Request::Go,
-                Request::Go,
-                Request::Pause,
-                Request::PauseNow,
-                Request::Stop,
-                Request::StopNow,
-            ];
-            let request = requests[random.usize(..requests.len())];
-            Event::Asked {
-                request,
-                by: [
-                    RequestSource::Inbox,
-                    RequestSource::Sigint,
-                    RequestSource::Sigterm,
-                ][random.usize(..3)],
-                inbox,
-            }
-        }
+        1 | 2 => any_request(random, inbox),
         3 => Event::Answered {
             text: "yes".into(),
             inbox,
         },
-        4 => {
-            let limit = match random.u8(..4) {
-                0 => LimitChange::MaxIterations(random.bool().then(|| random.u32(..40))),
-                1 => LimitChange::MaxCost(random.bool().then_some(2.0)),
-                2 => LimitChange::MaxTime(random.bool().then(|| random.u64(..200_000))),
-                _ => LimitChange::MaxFailures(random.bool().then(|| random.u32(..6))),
-            };
-            Event::Changed { limit, inbox }
-        }
+        4 => Event::Changed {
+            limit: any_limit_change(random),
+            inbox,
+        },
         5..12 => {
             let expected = state.checks.iter().position(Option::is_none).unwrap_or(0) as u32;
             let report = if random.u8(..3) == 0 { red() } else { green() };
@@ -225,20 +235,11 @@ pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
                 text: None,
             }
         }
-        22 => {
-            let marker = [
-                Marker::Done,
-                Marker::Blocked,
-                Marker::Wait,
-                Marker::File,
-                Marker::Bus,
-            ][random.usize(..5)];
-            Event::Noticed {
-                iteration,
-                notice: Notice::Marker(marker),
-                text: None,
-            }
-        }
+        22 => Event::Noticed {
+            iteration,
+            notice: Notice::Marker(any_marker(random)),
+            text: None,
+        },
         23..28 => Event::Ended {
             iteration,
             report: any_report(random),

@@ -281,7 +281,7 @@ fn an_unknown_name_is_an_error_with_the_nearest() {
 fn whoever_follows_a_loop_that_crashed_is_told_so() {
     let test = waiting();
     crashed(&test, &[]);
-    let last = "[ralph] a: crashed; ralph resume a goes on\n";
+    let last = "[ralph] a: crashed; ralph resume a continues it\n";
     for out in [
         test.ralph(&["logs", "a", "-f"]).exits(0).out,
         test.ralph(&["logs", "a", "-f", "--raw"]).exits(0).out,

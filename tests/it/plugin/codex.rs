@@ -128,7 +128,7 @@ fn another_ralph_takes_the_place_of_the_first_and_has_to_be_trusted_anew() {
     assert_eq!(now["hooks"]["Stop"].as_array().unwrap().len(), 3);
     plugin(&test, &["plugin", "uninstall"])
         .exits(0)
-        .says("hooks that come after ralph's move up");
+        .says("hooks after ralph's move up");
     assert_eq!(
         parsed(&hooks)["hooks"]["Stop"],
         json!([{ "hooks": [{ "type": "command", "command": "theirs" }] }, { "hooks": [] }])
@@ -147,7 +147,7 @@ fn what_is_somebody_elses_is_left_alone() {
     let before = everything(&test);
     install(&test, &[])
         .exits(2)
-        .complains("there is another skill at ");
+        .complains("another skill exists at ");
     plugin(&test, &["plugin", "uninstall"]).exits(0);
     assert_eq!(everything(&test), before);
     for (file, text, words, wrong) in [
@@ -155,7 +155,7 @@ fn what_is_somebody_elses_is_left_alone() {
             "hooks.json",
             "{ nope",
             &[][..],
-            "hooks.json is no JSON object",
+            "hooks.json is not a JSON object",
         ),
         (
             "hooks.json",

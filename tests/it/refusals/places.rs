@@ -48,7 +48,7 @@ fn a_tmux_that_will_not_do_is_named() {
         (Some("2.9a"), "tmux 2.9a is too old: ralph needs tmux 3.0"),
     ] {
         let no_tmux = "or add --no-tmux for a plain background process";
-        let stays = "\"asks\" lives in a window of it, and stays as it is until then";
+        let stays = "\"asks\" runs in a tmux window and has not been changed";
         let spawn = [&["spawn", "go", "--name", "new"], &AGENT[..]].concat();
         for (words, hint) in [
             (&spawn[..], no_tmux),

@@ -25,14 +25,14 @@ fn a_living_loop_s_name_is_its_own() {
             &test,
             &words,
             "the loop \"auth\" is already running (process ",
-            "ralph status auth, or ralph stop auth",
+            "see ralph status auth, or run ralph stop auth",
         );
     }
     refused(
         &test,
         &["rm", "auth"],
         "the loop \"auth\" is running",
-        "ralph stop auth first",
+        "stop it first: ralph stop auth",
     );
     assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "auth\n");
     test.write("go", "");
@@ -49,7 +49,7 @@ fn a_loop_that_is_over_is_not_steered() {
     for (words, error, hint) in [
         (
             &["pause", "over"][..],
-            "\"over\" does not run: it is done",
+            "\"over\" is not running: it is done",
             "ralph status over",
         ),
         (&["resume", "over"], "\"over\" is done", again),
@@ -66,7 +66,7 @@ fn a_loop_that_is_over_is_not_steered() {
         ),
         (
             &["set", "over", "max-iterations=9"],
-            "\"over\" is done: no limit matters",
+            "\"over\" is done: limits no longer apply",
             again,
         ),
         (
@@ -81,7 +81,7 @@ fn a_loop_that_is_over_is_not_steered() {
     let warned = test.ralph(&["stop", "over"]).exits(0);
     assert_eq!(
         (&warned.out[..], &warned.err[..]),
-        ("", "ralph: warning: \"over\" does not run: it is done\n")
+        ("", "ralph: warning: \"over\" is not running: it is done\n")
     );
     assert!(on_disk(&test) == before, "it changed something");
 }
@@ -95,7 +95,7 @@ fn a_loop_at_its_limit_wants_another_limit() {
     refused(
         &test,
         &["pause", "short"],
-        "\"short\" does not run: it is failed",
+        "\"short\" is not running: it is failed",
         "ralph status short",
     );
     refused(
@@ -137,7 +137,7 @@ fn what_is_so_already_is_a_warning() {
     test.ralph(&["wait", "auth"]).exits(3);
     warned(&["pause", "auth"], "\"auth\" is already paused or stopping");
     test.ralph(&["stop", "auth"]).exits(0);
-    warned(&["stop", "auth"], "\"auth\" does not run: it is stopped");
+    warned(&["stop", "auth"], "\"auth\" is not running: it is stopped");
 }
 
 /// A limit that is used up already lets nothing start: that is said, with what would.
@@ -145,11 +145,11 @@ fn what_is_so_already_is_a_warning() {
 fn a_limit_below_what_is_used_is_said_to_be_so() {
     let test = living();
     let done = test.ralph(&["set", "auth", "max-iterations=1"]).exits(0);
-    let ends = "its iterations are used up (1 of 1): it ends after this iteration\n";
+    let ends = "its iteration limit is reached (1 of 1): it ends after this iteration\n";
     assert_eq!(done.out, format!("set max-iterations=1 for auth\n{ends}"));
     let said = test.ralph(&["say", "auth", "mind the gap"]).exits(0);
     said.says(
-        "there is no next one by its limits: ralph set auth max-iterations=2 lets it go on\n",
+        "its limits allow no further iteration: ralph set auth max-iterations=2 allows more\n",
     );
     test.ralph(&["set", "auth", "max-iterations=9"]).exits(0);
     test.ralph(&["set", "auth", "max-iterations=1"]).exits(0);
@@ -157,7 +157,7 @@ fn a_limit_below_what_is_used_is_said_to_be_so() {
     test.ralph(&["wait", "auth"]).exits(1);
     let more = "ralph set auth max-iterations=2 && ralph resume auth\n";
     let done = test.ralph(&["set", "auth", "max-time=1h"]).exits(0);
-    let why = "it is failed, and its iterations are used up (1 of 1)";
+    let why = "it is failed, and its iteration limit is reached (1 of 1)";
     assert_eq!(done.out, format!("set max-time=1h for auth\n{why}: {more}"));
     test.ralph(&["say", "auth", "mind the gap"])
         .exits(0)

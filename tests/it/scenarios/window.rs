@@ -284,7 +284,7 @@ fn many_iterations_are_warned_of_and_run() {
         ),
         (
             "0",
-            "no limit of iterations: the loop may consume significant resources",
+            "no iteration limit: the loop may consume significant resources",
             "1",
         ),
     ] {

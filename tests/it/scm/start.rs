@@ -62,11 +62,11 @@ fn words_that_make_no_sense_are_refused() {
     let test = Test::git().script(MAKES);
     run(&test, &["--scm", "git push"])
         .exits(2)
-        .complains("\"git push\" names git itself");
+        .complains("\"git push\" starts with git");
     test.write(".ralph/settings.json", r#"{"scm": {"command": "hg"}}"#);
     run(&test, &[])
         .exits(2)
-        .complains("command is \"hg\", and only git is understood");
+        .complains("command is \"hg\", but only git is supported");
     test.write(".ralph/settings.json", "{}");
     run(&test, &["--scm", "push 'x"])
         .exits(2)

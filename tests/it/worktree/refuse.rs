@@ -218,7 +218,7 @@ fn a_living_loop_of_that_name_is_named_first() {
         &test,
         &["rm", "a", "--worktree", "--force"],
         "the loop \"a\" is running",
-        "ralph stop a first",
+        "stop it first: ralph stop a",
     );
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130);
