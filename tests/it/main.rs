@@ -10,6 +10,7 @@ mod console;
 mod crash;
 mod docs;
 mod doctor;
+mod golden;
 mod hostile;
 mod house;
 mod init;
