@@ -31,6 +31,7 @@ mod prompt;
 mod properties;
 mod pty;
 mod refusals;
+mod requirements;
 mod rm;
 mod rows;
 mod say;
