@@ -75,6 +75,7 @@ tests_need script '`script` from util-linux' quietly grep '^script from util-lin
 tests_need mounts 'user namespace that may mount' quietly unshare -Urm mount -t tmpfs tmpfs /mnt
 tests_need limits 'user namespace with limits of its own' \
     quietly unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_inotify_instances'
+tests_need packages 'package of every target' quietly cargo fetch --locked
 freezer=/sys/fs/cgroup/freezer/ralph-test-$$
 tests_need freezer 'freezer of version 1 control groups' quietly sh -c "mkdir $freezer && rmdir $freezer"
 if [[ ${RALPH_TEST_REQUIRE:-} == 1 ]] && ((${#skipped[@]})); then

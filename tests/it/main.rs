@@ -8,6 +8,7 @@ mod children;
 mod completions;
 mod console;
 mod crash;
+mod dependencies;
 mod docs;
 mod doctor;
 mod golden;
