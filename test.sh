@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Everything that must hold before a commit: format, lints, documentation, tests, dependencies.
-# Needs Rust; finds or installs the rest. Words after the command go to the test run: `./test.sh house`.
-# RALPH_TEST_CLIS says which real agent CLIs are installed and run: all (the default), core, or none.
+# Runs everything that must pass before a commit: format, lints, documentation, tests, dependencies.
+# Needs Rust; finds or installs everything else. Arguments go to the test runner: `./test.sh prompt`.
+# RALPH_TEST_CLIS selects the real agent CLIs to install and run: all (the default), core or none.
 # RALPH_TEST_REQUIRE=1 fails where a test would have to be skipped.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 note() { printf 'test.sh: %s\n' "$*" >&2; }
 
-# Runs one step and says how long it took; the first that fails ends the script with its exit code.
+# Runs one step and prints how long it took. The first step that fails ends the script with its exit code.
 step() {
     local name=$1 from=$SECONDS code=0
     shift
@@ -21,7 +21,7 @@ step() {
     printf '    %s: %s s\n' "$name" "$((SECONDS - from))"
 }
 
-# True when a program is there; installs it by its Debian package of the same name if it is not.
+# have PROGRAM: succeeds if the program is installed, after trying to install the Debian package of the same name.
 can_install=1
 have() {
     command -v "$1" >/dev/null && return
@@ -35,12 +35,12 @@ have() {
     command -v "$1" >/dev/null
 }
 
-# Makes sure that a program is there without which the tests are not worth running.
+# need PROGRAM: like `have`, for programs without which the tests are not worth running.
 need() {
     have "$1" || { note "$1 is missing and could not be installed: the tests need it"; exit 2; }
 }
 
-# Some tests need more than that. They are in modules called `needs_NAME`, and `tests_need NAME WHAT COMMAND…` leaves
+# Some tests need more. They are in modules called `needs_NAME`, and `tests_need NAME WHAT COMMAND…` leaves
 # these out of the run where the command fails. So nextest counts them as skipped, `cargo test` as filtered out, and no
 # test passes without having tested anything. (Rust's harness cannot skip a test that has begun, and a test binary with
 # a harness of its own would have to list every test by hand.) With RALPH_TEST_REQUIRE=1 nothing may be skipped.
@@ -54,14 +54,14 @@ tests_need() {
     skipped+=("$name")
 }
 
-# True when `cargo $1` works; asks rustup for the component $2 first if it does not.
+# have_component COMMAND COMPONENT: succeeds if `cargo COMMAND` works, after trying to install COMPONENT with rustup.
 have_component() {
     cargo "$1" --version >/dev/null 2>&1 && return
     if command -v rustup >/dev/null; then
         rustup component add "$2" >&2 || true
     fi
     cargo "$1" --version >/dev/null 2>&1 && return
-    note "left out: cargo $1 (component $2 is not installed)"
+    note "skipped: cargo $1 (component $2 is not installed)"
     return 1
 }
 
@@ -105,11 +105,11 @@ else
     for name in ${skipped[@]+"${skipped[@]}"}; do
         filter+=(--skip "needs_$name::")
     done
-    # As many at once as nextest is told to run: most tests wait for processes.
+    # As many at once as in .config/nextest.toml, because most tests wait for processes.
     export RUST_TEST_THREADS=${RUST_TEST_THREADS:-6}
     step test cargo test --locked --lib --bins --examples --test it "$@" -- ${filter[@]+"${filter[@]}"}
 fi
-# Documentation examples are left out so far; without any there is no reason to build for them.
+# The runs above do not cover doctests. Skip the extra build if there are none.
 if grep -rqE '^[[:space:]]*//[/!][[:space:]]*```' src; then
     step doctest cargo test --doc --locked
 fi
@@ -117,17 +117,17 @@ fi
 if cargo deny --version >/dev/null 2>&1; then
     step deny cargo deny --locked check bans licenses sources
 else
-    note 'left out: cargo deny (not installed)'
+    note 'skipped: cargo deny (not installed)'
 fi
 
-# Last, so that what it had to leave out is not overlooked. None is for those who know that they changed nothing there.
+# Last, so that skipped agents are easy to notice. Use `none` if your change cannot affect them.
 agents=${RALPH_TEST_CLIS:-all}
 if [[ $agents == none ]]; then
-    note 'left out: loops through real agent CLIs (RALPH_TEST_CLIS=none)'
+    note 'skipped: loops with real agent CLIs (RALPH_TEST_CLIS=none)'
 else
     step 'real agents' bash tests/cli/run.sh "$agents" "$@"
 fi
 if ((${#skipped[@]})); then
     note "skipped: tests in ${skipped[*]/#/needs_}, as said above"
 fi
-printf '==> all of it: %s s\n' "$SECONDS"
+printf '==> total: %s s\n' "$SECONDS"
