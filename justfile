@@ -48,6 +48,7 @@ test *ARGS:
 lint:
     cargo fmt
     cargo clippy --all-targets --locked -- -D warnings
+    cargo clippy --test cli --locked -- -D warnings
 
 # Build the library documentation
 doc:

@@ -42,8 +42,8 @@
 //! | `Committing` | run the next SCM task | `Committed` of the last task |
 //! | `Resting` | wake at a certain time | `Woke`, or any event that changes the decision |
 //! | `Draining` | wait for child loops, or stop them | `Drained` |
-//! | `Paused` | exit the runner | `Asked`, with a request to go on or to stop |
-//! | `Ended` | write `Finished`, then exit | `Asked`, with a request to go on |
+//! | `Paused` | exit the runner | `Asked`: resume or stop |
+//! | `Ended` | write `Finished`, then exit | `Asked`: resume |
 //!
 //! Before an iteration has started, every event makes the engine decide again, so a request or a
 //! new limit takes effect at once.

@@ -106,25 +106,18 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// None where the client is not installed, which is said.
-    pub(crate) fn with(
-        client: &'static Client,
-        steps: impl IntoIterator<Item = Step>,
-    ) -> Option<Self> {
-        let session = Self::bare(client, steps)?;
+    pub(crate) fn with(client: &'static Client, steps: impl IntoIterator<Item = Step>) -> Self {
+        let session = Self::bare(client, steps);
         session.install().exits(0).says("Installed.");
-        Some(session)
+        session
     }
 
     /// The same, before anything is installed.
-    pub(crate) fn bare(
-        client: &'static Client,
-        steps: impl IntoIterator<Item = Step>,
-    ) -> Option<Self> {
-        Some(Self {
-            stage: Stage::set(client.cli, steps)?,
+    pub(crate) fn bare(client: &'static Client, steps: impl IntoIterator<Item = Step>) -> Self {
+        Self {
+            stage: Stage::set(client.cli, steps),
             client,
-        })
+        }
     }
 
     pub(crate) fn install(&self) -> Done {
@@ -250,9 +243,7 @@ pub(crate) fn done() -> Step {
 
 /// It is held back with the same prompt until it makes its promise.
 fn promise(client: &'static Client) {
-    let Some(session) = Session::with(client, [say("One."), say("Not DONE yet."), done()]) else {
-        return;
-    };
+    let session = Session::with(client, [say("One."), say("Not DONE yet."), done()]);
     session.loops("Build a todo API --completion-promise DONE --max-iterations 20");
     session.ended("done", "completed", 3);
     assert!(
@@ -271,9 +262,7 @@ fn promise(client: &'static Client) {
 }
 
 fn limit(client: &'static Client) {
-    let Some(session) = Session::with(client, [say("One."), say("Two.")]) else {
-        return;
-    };
+    let session = Session::with(client, [say("One."), say("Two.")]);
     session.loops("Build it --max-iterations=2 --completion-promise DONE");
     session.ended("failed", "max_iterations", 2);
     session.stage.model.is_played(2);
@@ -281,9 +270,7 @@ fn limit(client: &'static Client) {
 
 /// Checks are red, and their output comes back, until the model has changed the file by its own tool.
 fn red_checks(client: &'static Client) {
-    let Some(session) = Session::with(client, []) else {
-        return;
-    };
+    let session = Session::with(client, []);
     let stage = &session.stage;
     let write = (client.cli.write)(&stage.path("one.txt"), "hello");
     stage.model.add([
@@ -308,9 +295,7 @@ fn red_checks(client: &'static Client) {
 /// A promise does not overrule a red check; to be blocked ends it honestly.
 fn word_alone(client: &'static Client) {
     let steps = [done(), say("<blocked>which database?</blocked>")];
-    let Some(session) = Session::with(client, steps) else {
-        return;
-    };
+    let session = Session::with(client, steps);
     session.loops("Write it --check false --completion-promise DONE");
     session.ended("blocked", "blocked", 2);
     session.stage.model.is_played(2);
@@ -318,9 +303,7 @@ fn word_alone(client: &'static Client) {
 
 /// Only the session that has the loop is held back; the other ends at its first stop.
 fn two_sessions(client: &'static Client) {
-    let Some(session) = Session::with(client, []) else {
-        return;
-    };
+    let session = Session::with(client, []);
     let sign = session.stage.test.root().join("sign");
     session
         .stage
@@ -348,9 +331,7 @@ fn two_sessions(client: &'static Client) {
 
 /// A file for people that cannot be read any more lets the session go, and is kept aside.
 fn broken_sheet(client: &'static Client) {
-    let Some(session) = Session::with(client, []) else {
-        return;
-    };
+    let session = Session::with(client, []);
     let sign = session.stage.test.root().join("sign");
     session
         .stage
@@ -373,9 +354,7 @@ fn broken_sheet(client: &'static Client) {
 
 /// Nothing of a prompt is run, lost or changed on its way.
 fn odd_text(client: &'static Client) {
-    let Some(session) = Session::with(client, [say("One."), done()]) else {
-        return;
-    };
+    let session = Session::with(client, [say("One."), done()]);
     let prompt = "say \"hi\", don't $(touch pwned) `touch pwned`; touch pwned | \\n $HOME %s\n\n---\n  🦀 ¿qué?";
     session.loops(&format!("{prompt} --completion-promise DONE"));
     session.ended("done", "completed", 2);
@@ -395,9 +374,7 @@ fn longish_prompt(client: &'static Client) {
 }
 
 fn comes_back_whole(client: &'static Client, times: usize) {
-    let Some(session) = Session::with(client, [say("One."), done()]) else {
-        return;
-    };
+    let session = Session::with(client, [say("One."), done()]);
     let prompt = "a long story \u{1f980} ".repeat(times);
     session
         .reads(&format!(
@@ -417,9 +394,7 @@ fn comes_back_whole(client: &'static Client, times: usize) {
 
 /// Codex cuts what is long: the model is told where all of it is.
 fn cut_prompt(client: &'static Client) {
-    let Some(session) = Session::with(client, [say("One."), done()]) else {
-        return;
-    };
+    let session = Session::with(client, [say("One."), done()]);
     let prompt = format!("Begin. {}", "a long & <story> ".repeat(60_000));
     session
         .reads(&format!(

@@ -13,9 +13,7 @@ crate::in_sessions! {
 /// After eight blocks without a tool the client would let go; the plugin has set that aside.
 fn many_blocks(client: &'static Client) {
     let idle = std::iter::repeat_n(say("Not yet."), 12);
-    let Some(session) = Session::with(client, idle.chain([done()])) else {
-        return;
-    };
+    let session = Session::with(client, idle.chain([done()]));
     session.loops("Build it --completion-promise DONE --max-iterations 20");
     session.ended("done", "completed", 13);
     session.stage.model.is_played(13);
@@ -23,9 +21,7 @@ fn many_blocks(client: &'static Client) {
 
 /// The command of a plugin has its plugin's name, too.
 fn full_name(client: &'static Client) {
-    let Some(session) = Session::with(client, [say("One."), done()]) else {
-        return;
-    };
+    let session = Session::with(client, [say("One."), done()]);
     session
         .begin("/ralph:ralph-loop Build it --completion-promise DONE")
         .end_within(PATIENCE)
@@ -37,9 +33,7 @@ fn full_name(client: &'static Client) {
 #[test]
 fn a_cap_in_force_is_an_ending_with_a_name() {
     let idle = std::iter::repeat_n(say("Not yet."), 9);
-    let Some(session) = Session::bare(&CLAUDE, idle) else {
-        return;
-    };
+    let session = Session::bare(&CLAUDE, idle);
     let own = r#"{ "env": { "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "8" } }"#;
     session.stage.home_file(".claude/settings.json", own);
     session
@@ -55,9 +49,7 @@ fn a_cap_in_force_is_an_ending_with_a_name() {
 /// One stop in five comes before the transcript has the last message.
 #[test]
 fn twenty_promises_are_heard() {
-    let Some(session) = Session::with(&CLAUDE, []) else {
-        return;
-    };
+    let session = Session::with(&CLAUDE, []);
     for n in 1..=20 {
         session.stage.model.add([say("One."), done()]);
         session.loops("Build it --completion-promise DONE --max-iterations 5");
@@ -81,9 +73,7 @@ fn helper(client: &'static Client) {
         say("It looked."),
         done(),
     ];
-    let Some(session) = Session::with(client, steps) else {
-        return;
-    };
+    let session = Session::with(client, steps);
     session.loops("Build it --completion-promise DONE --max-iterations 5");
     session.ended("done", "completed", 2);
     assert!(
@@ -100,9 +90,7 @@ fn broke_off(client: &'static Client) {
     let steps = [say("One.")]
         .into_iter()
         .chain(std::iter::repeat_n(refused, 20));
-    let Some(session) = Session::with(client, steps) else {
-        return;
-    };
+    let session = Session::with(client, steps);
     session
         .begin(&format!(
             "{} Build it --completion-promise DONE",
@@ -142,10 +130,7 @@ fn broke_off(client: &'static Client) {
 /// What broke off continues it outside of any session, too.
 #[test]
 fn overloaded() {
-    let Some(mut session) = Session::with(&CLAUDE, [refuse(529, "overloaded_error", "Overloaded")])
-    else {
-        return;
-    };
+    let mut session = Session::with(&CLAUDE, [refuse(529, "overloaded_error", "Overloaded")]);
     session.stage.env("CLAUDE_CODE_MAX_RETRIES", "0");
     session.begin("/ralph-loop Build it").end_within(PATIENCE);
     let name = session.status()["name"].as_str().unwrap().to_owned();
@@ -163,9 +148,7 @@ fn overloaded() {
 
 /// The client itself finds nothing wrong with the plugin, nor with where it is sold.
 fn valid(client: &'static Client) {
-    let Some(session) = Session::with(client, []) else {
-        return;
-    };
+    let session = Session::with(client, []);
     let plugin = session
         .ralph(&["plugin", "path"])
         .exits(0)
@@ -192,9 +175,7 @@ fn valid(client: &'static Client) {
 
 /// Nothing is left: not in the settings, not in the next session.
 fn uninstalled(client: &'static Client) {
-    let Some(session) = Session::bare(client, [done(), say("I know no such command.")]) else {
-        return;
-    };
+    let session = Session::bare(client, [done(), say("I know no such command.")]);
     let own = "{\n  \"theme\" : \"dark\",\n\t\"env\": {\"MINE\":\"1\"}\n}";
     session.stage.home_file(".claude/settings.json", own);
     session.install().exits(0);

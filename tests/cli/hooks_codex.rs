@@ -7,9 +7,7 @@ use crate::stage::PATIENCE;
 /// Hooks that nobody has trusted do not run, and the client says nothing of it: ralph does.
 #[test]
 fn hooks_that_nobody_trusts_are_named() {
-    let Some(session) = Session::bare(&CODEX, [say("One.")]) else {
-        return;
-    };
+    let session = Session::bare(&CODEX, [say("One.")]);
     session
         .ralph(&["plugin", "install", "codex"])
         .exits(0)

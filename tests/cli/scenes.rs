@@ -32,9 +32,7 @@ pub(crate) fn promise() -> Step {
 
 /// It changes a file by its own tool: the check is red after the first iteration, green after the second.
 fn red_then_green(cli: &Cli) {
-    let Some(stage) = Stage::set(cli, []) else {
-        return;
-    };
+    let stage = Stage::set(cli, []);
     let write = |file: &str| (cli.write)(&stage.path(file), "hello").saying("I write it.");
     stage.model.add([
         write("one.txt"),
@@ -79,9 +77,7 @@ fn red_then_green(cli: &Cli) {
 fn promise_in_a_result(cli: &Cli) {
     let found =
         (cli.shell)("echo '<promise>COMPLETE</promise>'").saying("<promise>COMPLETE</promise>");
-    let Some(stage) = Stage::set(cli, [found, say("I have seen it."), promise()]) else {
-        return;
-    };
+    let stage = Stage::set(cli, [found, say("I have seen it."), promise()]);
     stage.run(&["--approve", "all", "-m", "3"]).exits(0);
     let reports = stage.reports();
     let promised: Vec<bool> = reports
@@ -94,9 +90,7 @@ fn promise_in_a_result(cli: &Cli) {
 
 /// `ralph stop` while a command runs leaves neither the command nor any part of the CLI.
 fn stop_in_a_tool(cli: &Cli) {
-    let Some(stage) = Stage::set(cli, [(cli.shell)("touch begun; sleep 333; touch ended")]) else {
-        return;
-    };
+    let stage = Stage::set(cli, [(cli.shell)("touch begun; sleep 333; touch ended")]);
     let live = stage.start(&["--approve", "all"]);
     until_within(PATIENCE, "the tool to begin", || {
         stage.test.workspace().join("begun").exists()
@@ -109,9 +103,7 @@ fn stop_in_a_tool(cli: &Cli) {
 
 /// What was not allowed, and nothing else done, stops the loop with the flag that allows it.
 fn not_allowed(cli: &Cli) {
-    let Some(stage) = Stage::set(cli, []) else {
-        return;
-    };
+    let stage = Stage::set(cli, []);
     stage.model.add([
         (cli.write)(&stage.path("new.txt"), "x"),
         say("I may not write."),
@@ -133,9 +125,7 @@ fn not_allowed(cli: &Cli) {
 /// A key that is refused stops the loop at once, with the words that mend it.
 fn bad_key(cli: &Cli) {
     let refused = refuse(401, "authentication_error", "invalid x-api-key");
-    let Some(stage) = Stage::set(cli, std::iter::repeat_n(refused, 20)) else {
-        return;
-    };
+    let stage = Stage::set(cli, std::iter::repeat_n(refused, 20));
     stage
         .run(&[])
         .exits(1)
@@ -158,9 +148,7 @@ fn own_costs(cli: &Cli) {
         output: 1_000,
     };
     let steps = [(cli.shell)("true"), say("One.")].map(|step| step.taking(tokens));
-    let Some(stage) = Stage::set(cli, steps) else {
-        return;
-    };
+    let stage = Stage::set(cli, steps);
     stage
         .run(&["--approve", "all", "-m", "1", "--no-promise"])
         .exits(0);

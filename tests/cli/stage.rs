@@ -21,9 +21,9 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Sets the stage; none where this CLI is not installed, which is said.
-    pub(crate) fn set(cli: &Cli, steps: impl IntoIterator<Item = Step>) -> Option<Self> {
-        let packages = packages(cli)?;
+    /// Sets the stage. Panics where this CLI is not installed: `run.sh` leaves its tests out there.
+    pub(crate) fn set(cli: &Cli, steps: impl IntoIterator<Item = Step>) -> Self {
+        let packages = packages(cli);
         let test = Test::git();
         std::fs::create_dir_all(test.root().join("bin")).unwrap();
         std::fs::create_dir(test.root().join("tmp")).unwrap();
@@ -48,7 +48,7 @@ impl Stage {
         );
         stage.env("LANG", "C.UTF-8");
         (cli.prepare)(&mut stage);
-        Some(stage)
+        stage
     }
 
     /// With one more variable.
@@ -123,33 +123,21 @@ impl Stage {
     }
 }
 
-/// Where the packages of a CLI are. Where they must be and are not, the test fails.
-fn packages(cli: &Cli) -> Option<PathBuf> {
+/// Where the packages of a CLI are.
+fn packages(cli: &Cli) -> PathBuf {
     let root = std::env::var_os("RALPH_TEST_AGENTS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/agents"),
         PathBuf::from,
     );
-    let is_there = root.join(cli.set).join("installed.json").is_file();
-    // Set by test.sh, with the sets that it has installed.
-    let wanted = std::env::var("RALPH_TEST_INSTALLED").ok();
-    let is_wanted = wanted
-        .as_ref()
-        .map(|sets| sets.split(' ').any(|set| set == cli.set));
+    let set = root.join(cli.set);
+    let is_there = set.join("installed.json").is_file();
     assert!(
-        is_there || is_wanted != Some(true),
-        "{} is not in {}",
+        is_there,
+        "{} is not in {}: tests/cli/run.sh installs it",
         cli.name,
-        root.display()
+        set.display()
     );
-    if !is_there || is_wanted == Some(false) {
-        eprintln!(
-            "LEFT OUT: no loop through {}, which `./test.sh` installs in {}",
-            cli.name,
-            root.display()
-        );
-        return None;
-    }
-    Some(root.join(cli.set).join("node_modules"))
+    set.join("node_modules")
 }
 
 /// Seconds since 1970.

@@ -1,6 +1,8 @@
 //! The documentation holds: every command in it runs, every example line is what it claims to be.
 
-use crate::kit::{Test, until};
+mod commands;
+
+use crate::kit::Test;
 use ralph::Event;
 use ralph::testing::{InboxMessage, JournalHeader, JournalLine};
 use std::fs;
@@ -68,93 +70,6 @@ fn blocks(page: &Path, language: &str) -> Vec<Block> {
     blocks
 }
 
-/// Programs that behave well enough: agents that mend what the checks look for, and promise what is asked.
-const AGENT: &str = r#"#!/bin/sh
-if test -t 0; then echo ready && read -r prompt; else prompt=$(cat); fi
-touch .mended report.md roof.md
-echo 'All tasks done'
-echo "$prompt" | sed -n 's:.*\(<promise>[^<]*</promise>\).*:\1:p' | head -n 1
-"#;
-const CHECK: &str = "#!/bin/sh\ntest -f .mended\n";
-const CARGO: &str = r#"#!/bin/sh
-case "$*" in
-"run --release -- "*) shift 3 && exec ralph "$@" ;;
-"install --path .") exit 0 ;;
-"run --example "*) exec "$EXAMPLES/$3" ;;
-*) test -f .mended ;;
-esac
-"#;
-
-/// A repository in which every recipe makes sense.
-fn place() -> Test {
-    let test = Test::git()
-        .file("PROMPT.md", "Mend it.\n")
-        .file("spec.md", "What is wanted.\n")
-        .file("PLAN.md", "- mend\n");
-    let test = test
-        .program("my-agent", AGENT)
-        .program("test.sh", "#!/bin/sh\n");
-    let test = test
-        .program("../bin/claude", AGENT)
-        .program("../bin/codex", AGENT)
-        .program("../bin/cargo", CARGO);
-    let test = test
-        .program("../bin/npm", CHECK)
-        .program("../bin/pytest", CHECK)
-        .program(
-            "../bin/just",
-            "#!/bin/sh
-",
-        );
-    test.sh("git init -q --bare -b main ../remote.git && git remote add origin ../remote.git && git push -q -u origin main");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ralph"), test.root().join("bin/ralph")).unwrap();
-    test.script(
-        "iteration 1\n  say working\n  sleep 400ms\niteration 2\n  say done\n  promise COMPLETE\n",
-    )
-}
-
-/// Loops that a command speaks of: `nightly` runs, `api` is blocked.
-fn with_loops<T>(test: &Test, command: &str, then: impl FnOnce() -> T) -> T {
-    let speaks_of = |name: &str| {
-        command.split_whitespace().any(|word| word == name) && !command.contains("--name")
-    };
-    if speaks_of("old") {
-        let words = [
-            "run",
-            "mend",
-            "--name",
-            "old",
-            "-m",
-            "1",
-            "--no-promise",
-            "--",
-            "true",
-        ];
-        with_path(test, test.ralph_command(&words)).exits(0);
-    }
-    if speaks_of("api") {
-        let agent =
-            "test -f .asked && exec claude; touch .asked; echo '<blocked>Which port?</blocked>'";
-        let words = ["run", "serve", "--name", "api", "--", "sh", "-c", agent];
-        with_path(test, test.ralph_command(&words)).exits(3);
-    }
-    if !speaks_of("nightly") {
-        return then();
-    }
-    let live = test.start(&[
-        "run",
-        "mend",
-        "--name",
-        "nightly",
-        "--agent",
-        "script:../agent.script",
-    ]);
-    live.until_out("working");
-    let result = then();
-    drop(live.end());
-    result
-}
-
 /// Where the examples are built to: beside the binary, together with the tests.
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_ralph")).with_file_name("examples")
@@ -176,70 +91,6 @@ fn every_example_of_the_library_runs_and_proves_its_work() {
             "{name} cleans up"
         );
     }
-}
-
-fn with_path(test: &Test, mut command: std::process::Command) -> crate::kit::Done {
-    let path = format!(
-        "{}:{}",
-        test.root().join("bin").display(),
-        std::env::var("PATH").unwrap_or_default()
-    );
-    command.env("PATH", path).env("EXAMPLES", examples());
-    test.start_command(command).end()
-}
-
-#[test]
-fn every_command_of_the_documentation_runs() {
-    let blocks: Vec<Block> = pages().iter().flat_map(|page| blocks(page, "sh")).collect();
-    let results: Vec<Result<usize, String>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = blocks
-            .iter()
-            .map(|block| scope.spawn(|| run_block(block)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().expect("no panic"))
-            .collect()
-    });
-    let wrong: Vec<&str> = results
-        .iter()
-        .filter_map(|result| result.as_ref().err())
-        .map(String::as_str)
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let count: usize = results.into_iter().flatten().sum();
-    assert!(count > 25, "only {count} commands were found");
-}
-
-/// Runs every line of a block, each in a place of its own; how many there were, or what went wrong.
-fn run_block(block: &Block) -> Result<usize, String> {
-    let joined = block.lines.join("\n").replace("\\\n", " ");
-    let lines: Vec<&str> = joined
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    for line in &lines {
-        let test = place();
-        if *line == "ralph init" {
-            // The one command for those who have no prompt yet.
-            fs::remove_file(test.workspace().join("PROMPT.md")).unwrap();
-        }
-        let mut command = test.command("sh");
-        command.args(["-c", line]);
-        let done = with_loops(&test, line, || with_path(&test, command));
-        if line.ends_with('&') || line.starts_with("ralph spawn") {
-            until("the end of what was left in the background", || {
-                test.survivors().is_empty()
-            });
-        }
-        if done.code != 0 {
-            return Err(format!(
-                "{}: {line}\n  exit {}\n{}{}",
-                block.place, done.code, done.out, done.err
-            ));
-        }
-    }
-    Ok(lines.len())
 }
 
 #[test]

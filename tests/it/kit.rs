@@ -154,6 +154,22 @@ impl Test {
         command
     }
 
+    /// The same for a user who is bound by the modes of files: where the tests run as root, that is another one, who
+    /// can read the root directory of this test only if its mode says so.
+    pub(crate) fn unprivileged(&self, words: &[&str]) -> Command {
+        use std::os::unix::process::CommandExt;
+        if !rustix::process::geteuid().is_root() {
+            return self.ralph_command(words);
+        }
+        let program = self.root.path().join("ralph-for-all");
+        if !program.exists() {
+            fs::copy(env!("CARGO_BIN_EXE_ralph"), &program).unwrap();
+        }
+        let mut command = self.command(program);
+        command.args(words).uid(65534).gid(65534);
+        command
+    }
+
     /// Runs the real binary to its end.
     pub(crate) fn ralph(&self, words: &[&str]) -> Done {
         self.start(words).end()
@@ -170,13 +186,13 @@ impl Test {
         self.launch(command)
     }
 
-    /// Starts the real binary on a terminal of its own; none where nothing can make one.
-    pub(crate) fn start_on_terminal(&self, words: &[&str]) -> Option<Live> {
+    /// Starts the real binary on a terminal of its own. Tests that do so belong into a module `needs_script`.
+    pub(crate) fn start_on_terminal(&self, words: &[&str]) -> Live {
         self.start_on_terminal_as("", words)
     }
 
     /// The same, on a terminal of this kind.
-    pub(crate) fn start_on_terminal_as(&self, kind: &str, words: &[&str]) -> Option<Live> {
+    pub(crate) fn start_on_terminal_as(&self, kind: &str, words: &[&str]) -> Live {
         let kind = if kind.is_empty() {
             String::new()
         } else {
@@ -186,17 +202,14 @@ impl Test {
     }
 
     /// The same, with this before it, as a shell understands it.
-    pub(crate) fn start_on_terminal_with(&self, setting: &str, words: &[&str]) -> Option<Live> {
+    pub(crate) fn start_on_terminal_with(&self, setting: &str, words: &[&str]) -> Live {
         let words = [&[env!("CARGO_BIN_EXE_ralph")], words].concat();
         let line = format!("{setting} exec '{}'", words.join("' '"));
         let mut command = self.command("script");
         command
             .args(["-q", "-e", "-c", &line, "/dev/null"])
             .stdin(Stdio::piped());
-        let known = Command::new("script").arg("--version").output();
-        known
-            .is_ok_and(|done| done.stdout.starts_with(b"script from util-linux"))
-            .then(|| self.launch(command))
+        self.launch(command)
     }
 
     fn launch(&self, mut command: Command) -> Live {

@@ -99,58 +99,49 @@ fn a_marker_is_noticed_in_a_task_directory_that_was_made_anew() {
     until("the end", || test.status("a")["status"] != "running");
 }
 
-/// Whether this machine lets a test have limits of its own.
-fn can_have_limits() -> bool {
-    let set = "echo 0 > /proc/sys/user/max_inotify_instances";
-    Command::new("unshare")
-        .args(["-Ur", "sh", "-c", set])
-        .output()
-        .is_ok_and(|done| done.status.success())
-}
+mod needs_limits {
+    use super::*;
 
-#[test]
-fn a_loop_for_which_the_system_has_no_ears_left_is_knocked_at() {
-    if !can_have_limits() {
-        eprintln!("left out: unshare cannot set limits here");
-        return;
+    #[test]
+    fn a_loop_for_which_the_system_has_no_ears_left_is_knocked_at() {
+        let test = Test::new().script("iteration *\n say over\n");
+        let ralph = test.ralph_command(&[
+            "spawn",
+            "work",
+            "--name",
+            "a",
+            "-m",
+            "2",
+            "--delay",
+            "5h",
+            "--no-tmux",
+        ]);
+        let mut command = test.command("unshare");
+        let set = "echo 0 > /proc/sys/user/max_inotify_instances; exec \"$@\"";
+        command
+            .args(["-Ur", "sh", "-c", set, "sh"])
+            .arg(ralph.get_program())
+            .args(ralph.get_args())
+            .args(TERMS);
+        assert!(command.status().unwrap().success());
+        until("the rest", || test.status("a")["resting_until"].is_string());
+        let holder: Value = serde_json::from_str(&test.read_loop("a", "lock")).unwrap();
+        let supervisor =
+            std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", holder["pid"])).unwrap();
+        let open = std::fs::read_dir(format!("/proc/{}/fd", supervisor.trim()))
+            .unwrap()
+            .flatten();
+        let open: Vec<_> = open
+            .filter_map(|fd| std::fs::read_link(fd.path()).ok())
+            .collect();
+        assert!(
+            !open
+                .iter()
+                .any(|link| link.to_string_lossy().contains("inotify")),
+            "{open:?}"
+        );
+        test.ralph(&["stop", "a"]).exits(0);
+        until("the end", || test.status("a")["status"] == "stopped");
+        assert_eq!(test.status("a")["outcome"]["why"], "ralph stop");
     }
-    let test = Test::new().script("iteration *\n say over\n");
-    let ralph = test.ralph_command(&[
-        "spawn",
-        "work",
-        "--name",
-        "a",
-        "-m",
-        "2",
-        "--delay",
-        "5h",
-        "--no-tmux",
-    ]);
-    let mut command = test.command("unshare");
-    let set = "echo 0 > /proc/sys/user/max_inotify_instances; exec \"$@\"";
-    command
-        .args(["-Ur", "sh", "-c", set, "sh"])
-        .arg(ralph.get_program())
-        .args(ralph.get_args())
-        .args(TERMS);
-    assert!(command.status().unwrap().success());
-    until("the rest", || test.status("a")["resting_until"].is_string());
-    let holder: Value = serde_json::from_str(&test.read_loop("a", "lock")).unwrap();
-    let supervisor =
-        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", holder["pid"])).unwrap();
-    let open = std::fs::read_dir(format!("/proc/{}/fd", supervisor.trim()))
-        .unwrap()
-        .flatten();
-    let open: Vec<_> = open
-        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
-        .collect();
-    assert!(
-        !open
-            .iter()
-            .any(|link| link.to_string_lossy().contains("inotify")),
-        "{open:?}"
-    );
-    test.ralph(&["stop", "a"]).exits(0);
-    until("the end", || test.status("a")["status"] == "stopped");
-    assert_eq!(test.status("a")["outcome"]["why"], "ralph stop");
 }

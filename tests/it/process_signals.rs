@@ -156,54 +156,44 @@ fn a_signal_ends_a_rest_at_once() {
     }
 }
 
-fn on_terminal(test: &Test) -> Option<Live> {
-    let live = test.start_on_terminal(&RUN);
-    if live.is_none() {
-        eprintln!("skipped: there is no `script` from util-linux to make a terminal");
-    }
-    live
-}
+mod needs_script {
+    use super::*;
 
-#[test]
-fn ctrl_c_on_a_terminal_counts_once() {
-    let test = Test::new().script(PATIENT);
-    let Some(live) = on_terminal(&test) else {
-        return;
-    };
-    ready(&test);
-    live.type_in("\x03");
-    live.until_out("stopping after this iteration; Ctrl-C again kills it now");
-    test.write("go", "");
-    live.end().exits(130).says("finished");
-    assert_eq!(test.events("a", "asked").len(), 1);
-}
-
-#[test]
-fn ctrl_c_twice_on_a_terminal_kills() {
-    let test = Test::new().script(PATIENT);
-    let Some(live) = on_terminal(&test) else {
-        return;
-    };
-    ready(&test);
-    for count in 1..=2 {
+    #[test]
+    fn ctrl_c_on_a_terminal_counts_once() {
+        let test = Test::new().script(PATIENT);
+        let live = test.start_on_terminal(&RUN);
+        ready(&test);
         live.type_in("\x03");
-        until("a heard key", || test.events("a", "asked").len() == count);
+        live.until_out("stopping after this iteration; Ctrl-C again kills it now");
+        test.write("go", "");
+        live.end().exits(130).says("finished");
+        assert_eq!(test.events("a", "asked").len(), 1);
     }
-    live.end().exits(130).says("by a person (Ctrl-C)");
-    nobody_lives(&test, 1);
-}
 
-#[test]
-fn a_terminal_that_goes_away_takes_the_tree_along() {
-    let test = Test::new().script(PATIENT);
-    let Some(live) = on_terminal(&test) else {
-        return;
-    };
-    ready(&test);
-    let supervisor = supervisor(&test);
-    live.signal("KILL");
-    until("the runner's end", || !alive(supervisor));
-    until("a free lock", || test.status("a")["status"] == "crashed");
-    nobody_lives(&test, 1);
-    assert_eq!(test.events("a", "finished").len(), 0);
+    #[test]
+    fn ctrl_c_twice_on_a_terminal_kills() {
+        let test = Test::new().script(PATIENT);
+        let live = test.start_on_terminal(&RUN);
+        ready(&test);
+        for count in 1..=2 {
+            live.type_in("\x03");
+            until("a heard key", || test.events("a", "asked").len() == count);
+        }
+        live.end().exits(130).says("by a person (Ctrl-C)");
+        nobody_lives(&test, 1);
+    }
+
+    #[test]
+    fn a_terminal_that_goes_away_takes_the_tree_along() {
+        let test = Test::new().script(PATIENT);
+        let live = test.start_on_terminal(&RUN);
+        ready(&test);
+        let supervisor = supervisor(&test);
+        live.signal("KILL");
+        until("the runner's end", || !alive(supervisor));
+        until("a free lock", || test.status("a")["status"] == "crashed");
+        nobody_lives(&test, 1);
+        assert_eq!(test.events("a", "finished").len(), 0);
+    }
 }

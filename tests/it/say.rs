@@ -96,29 +96,6 @@ fn words_that_come_while_a_prompt_is_made_are_not_lost() {
 }
 
 #[test]
-fn what_is_said_before_an_iteration_ends_is_heard_before_the_next_also_where_nothing_is_noticed() {
-    let test = Test::new().script(&format!("iteration *\n {WAITS}"));
-    let ralph = env!("CARGO_BIN_EXE_ralph");
-    // A system that has run out of watches for files.
-    let shell = format!(
-        "echo 0 > /proc/sys/user/max_inotify_instances && exec {ralph} {}",
-        run(&["-m", "3"]).join(" ")
-    );
-    let mut command = test.command("unshare");
-    command.args(["-Ur", "sh", "-c", &shell]);
-    let may = "unshare -Ur test -w /proc/sys/user/max_inotify_instances 2>&- && echo yes || true";
-    if test.sh(may).is_empty() {
-        return;
-    }
-    let live = test.start_command(command);
-    until("the agent", || test.workspace().join("here").exists());
-    test.ralph(&["pause", "a"]).exits(0);
-    test.write("go", "");
-    live.end().exits(3);
-    assert_eq!(test.status("a")["current_iteration"], 1);
-}
-
-#[test]
 fn a_crashed_loop_hears_when_it_is_resumed() {
     let test = Test::new().script(&format!(
         "iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"
@@ -224,4 +201,28 @@ fn an_agent_does_not_speak_to_itself() {
         done.out
     );
     assert!(test.events("a", "answered").is_empty());
+}
+
+mod needs_limits {
+    use super::*;
+
+    #[test]
+    fn what_is_said_before_an_iteration_ends_is_heard_before_the_next_also_where_nothing_is_noticed()
+     {
+        let test = Test::new().script(&format!("iteration *\n {WAITS}"));
+        let ralph = env!("CARGO_BIN_EXE_ralph");
+        // A system that has run out of watches for files.
+        let shell = format!(
+            "echo 0 > /proc/sys/user/max_inotify_instances && exec {ralph} {}",
+            run(&["-m", "3"]).join(" ")
+        );
+        let mut command = test.command("unshare");
+        command.args(["-Ur", "sh", "-c", &shell]);
+        let live = test.start_command(command);
+        until("the agent", || test.workspace().join("here").exists());
+        test.ralph(&["pause", "a"]).exits(0);
+        test.write("go", "");
+        live.end().exits(3);
+        assert_eq!(test.status("a")["current_iteration"], 1);
+    }
 }

@@ -312,35 +312,6 @@ fn a_kill_of_everything_leaves_no_agent() {
     until_status(&test, "a", "done");
 }
 
-/// `ralph attach a` in a terminal that tmux knows.
-fn attach(test: &Test) -> Option<Live> {
-    test.start_on_terminal_as("xterm", &["attach", "a"])
-}
-
-#[test]
-fn a_viewer_may_come_and_go() {
-    let test = in_window();
-    let Some(live) = attach(&test) else { return };
-    live.until_out("starting iteration 1/2");
-    let client: u32 = tmux(&test, &["list-clients", "-F", "#{client_pid}"])
-        .trim()
-        .parse()
-        .unwrap();
-    signal(client, "KILL");
-    drop(live.end());
-    assert_eq!(test.status("a")["status"], "running");
-    let live = attach(&test).unwrap();
-    live.until_out("starting iteration 1/2");
-    // tmux's own keys detach.
-    live.type_in("\u{2}");
-    // tmux takes keys that come within the same millisecond for a paste, and a paste for no command.
-    std::thread::sleep(std::time::Duration::from_millis(50));
-    live.type_in("d");
-    live.end().exits(0);
-    test.write("go", "");
-    until_status(&test, "a", "done");
-}
-
 #[test]
 fn an_answer_that_came_too_late_for_one_agent_is_no_key_for_the_next() {
     let agent = "#!/bin/sh\nif mkdir first 2>&-; then for i in 1 2 3 4 5; do printf '\\033[c'; done; exit; fi\n\
@@ -456,38 +427,69 @@ fn after_a_restart_every_loop_in_the_background_goes_on() {
     test.ralph(&["resume", "a", "--all"]).exits(2);
 }
 
-#[test]
-fn a_viewer_sees_one_loop_and_leaves_with_it() {
-    let test = Test::new().program(
-        "wait",
-        "#!/bin/sh\nuntil test -e \"$1\"; do sleep 0.05; done\ntouch \"$RALPH_TASK_DIR/DONE\"\n",
-    );
-    for name in ["a", "b"] {
-        let words = [
-            "spawn",
-            "x",
-            "--name",
-            name,
-            "--share-workspace",
-            "--",
-            "./wait",
-            name,
-        ];
-        test.ralph(&words).exits(0);
+mod needs_script {
+    use super::*;
+
+    /// `ralph attach a` in a terminal that tmux knows.
+    fn attach(test: &Test) -> Live {
+        test.start_on_terminal_as("xterm", &["attach", "a"])
     }
-    let Some(first) = attach(&test) else { return };
-    first.until_out("starting iteration");
-    let second = test
-        .start_on_terminal_as("xterm", &["attach", "b"])
-        .unwrap();
-    second.until_out("starting iteration");
-    test.write("a", "");
-    first.end().exits(0).says("a: done (");
-    assert_eq!(
-        test.status("b")["status"],
-        "running",
-        "and nobody was put before another"
-    );
-    test.write("b", "");
-    second.end().exits(0).says("b: done (");
+
+    #[test]
+    fn a_viewer_may_come_and_go() {
+        let test = in_window();
+        let live = attach(&test);
+        live.until_out("starting iteration 1/2");
+        let client: u32 = tmux(&test, &["list-clients", "-F", "#{client_pid}"])
+            .trim()
+            .parse()
+            .unwrap();
+        signal(client, "KILL");
+        drop(live.end());
+        assert_eq!(test.status("a")["status"], "running");
+        let live = attach(&test);
+        live.until_out("starting iteration 1/2");
+        // tmux's own keys detach.
+        live.type_in("\u{2}");
+        // tmux takes keys that come within the same millisecond for a paste, and a paste for no command.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        live.type_in("d");
+        live.end().exits(0);
+        test.write("go", "");
+        until_status(&test, "a", "done");
+    }
+
+    #[test]
+    fn a_viewer_sees_one_loop_and_leaves_with_it() {
+        let test = Test::new().program(
+            "wait",
+            "#!/bin/sh\nuntil test -e \"$1\"; do sleep 0.05; done\ntouch \"$RALPH_TASK_DIR/DONE\"\n",
+        );
+        for name in ["a", "b"] {
+            let words = [
+                "spawn",
+                "x",
+                "--name",
+                name,
+                "--share-workspace",
+                "--",
+                "./wait",
+                name,
+            ];
+            test.ralph(&words).exits(0);
+        }
+        let first = attach(&test);
+        first.until_out("starting iteration");
+        let second = test.start_on_terminal_as("xterm", &["attach", "b"]);
+        second.until_out("starting iteration");
+        test.write("a", "");
+        first.end().exits(0).says("a: done (");
+        assert_eq!(
+            test.status("b")["status"],
+            "running",
+            "and nobody was put before another"
+        );
+        test.write("b", "");
+        second.end().exits(0).says("b: done (");
+    }
 }

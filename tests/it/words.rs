@@ -480,7 +480,7 @@ fn a_budget_needs_a_cost_that_can_be_known() {
     refused(
         &test,
         &words,
-        "--max-cost is set, but ralph cannot read the cost of `true`",
+        "--max-cost is set, but ralph cannot read ralph cannot read the cost of `true`",
         "--allow-unknown-cost",
     );
     let words = [

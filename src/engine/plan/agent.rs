@@ -199,7 +199,7 @@ impl ExitMeaning {
         }
     }
 
-    /// The failure it stands for; `None` for [`ExitMeaning::Waiting`], which is not a failure.
+    /// The corresponding failure; `None` for [`ExitMeaning::Waiting`], which is not a failure.
     pub(crate) fn failure_kind(self) -> Option<FailureKind> {
         Some(match self {
             Self::Waiting => return None,

@@ -4,85 +4,6 @@ use super::{AGENT, supervisor};
 use crate::kit::{Done, Test, until};
 use std::fs;
 
-/// Runs a shell script whose state directory is a disk of its own of that size; none where that is not allowed.
-fn on_a_disk(test: &Test, size: &str, script: &str) -> Option<Done> {
-    let alone = |script: &str| {
-        let mut command = test.command("unshare");
-        command.args([
-            "-Urm",
-            "sh",
-            "-c",
-            &format!("mount -t tmpfs -o size={size} tmpfs \"$RALPH_STATE_DIR\" && {{ {script}\n}}"),
-        ]);
-        command.env("RALPH", env!("CARGO_BIN_EXE_ralph"));
-        test.start_command(command).end()
-    };
-    let probe = alone("true");
-    if probe.code != 0 {
-        eprintln!(
-            "not tested: a mount of one's own is not allowed here: {}",
-            probe.err
-        );
-        return None;
-    }
-    Some(alone(script))
-}
-
-#[test]
-fn too_little_space_is_said_before_anything_starts() {
-    let test = Test::new().script("iteration *\n write started\n");
-    let script = format!(
-        "$RALPH run x --name a --agent {AGENT}; echo exit $?; $RALPH status a --json; ls $RALPH_STATE_DIR/loops/a/iterations"
-    );
-    let Some(done) = on_a_disk(&test, "1m", &script) else {
-        return;
-    };
-    let done = done
-        .says("KiB free on the disk of ")
-        .says("100 MiB are needed")
-        .says("\nexit 1\n");
-    done.says("\"why\":\"disk\"")
-        .says("\"current_iteration\":0");
-    assert!(!test.workspace().join("started").exists());
-}
-
-#[test]
-fn a_disk_that_fills_up_ends_the_loop_in_good_order() {
-    let test = Test::new().script(
-        "iteration 1\n cost 0.25\niteration 2\n cost 0.25\n sh head -c 200000000 /dev/zero > $RALPH_STATE_DIR/filler\n flood 1MiB\n hang\n\
-         iteration *\n cost 0.25\n promise COMPLETE\n",
-    );
-    let script = format!(
-        "$RALPH run x --name a --agent {AGENT} --no-stream; echo exit $?; $RALPH status a; cat $RALPH_STATE_DIR/loops/a/journal.jsonl\n\
-         echo; $RALPH resume a --no-stream; echo again $?\n\
-         rm $RALPH_STATE_DIR/filler; $RALPH resume a --no-stream; echo then $?; $RALPH status a --json"
-    );
-    let Some(done) = on_a_disk(&test, "150m", &script) else {
-        return;
-    };
-    let done = done
-        .says("\nexit 1\n")
-        .says("Status: failed")
-        .says("o space left on ");
-    let done = done
-        .says("\nagain 1\n")
-        .says("\nthen 0\n")
-        .says("\"status\":\"done\"");
-    let lines = done.out.lines().filter(|line| line.starts_with("{\"at\""));
-    let events: Vec<serde_json::Value> = lines
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!(events.last().unwrap()["event"], "finished");
-    assert_eq!(events.last().unwrap()["outcome"]["why"], "disk");
-    assert_eq!(
-        events
-            .iter()
-            .filter(|line| line["event"] == "ended")
-            .count(),
-        2
-    );
-}
-
 #[test]
 fn endless_output_takes_neither_disk_nor_memory() {
     const MIB: u64 = 1 << 20;
@@ -132,18 +53,84 @@ fn endless_output_takes_neither_disk_nor_memory() {
     );
 }
 
-#[test]
-fn a_loop_that_never_began_is_not_to_be_resumed() {
-    let test = Test::new().script("iteration *\n write started\n");
-    let script = format!(
-        "head -c 2000000 /dev/zero > $RALPH_STATE_DIR/filler; $RALPH run x --name a --agent {AGENT}; echo exit $?; $RALPH ls --names"
-    );
-    let Some(done) = on_a_disk(&test, "1m", &script) else {
-        return;
-    };
-    assert!(done.out.ends_with("exit 1\n"), "{done:?}");
-    let done = done
-        .complains("o space left on ")
-        .complains("hint: free some disk space, then try again\n");
-    assert!(!done.err.contains("resume"), "{}", done.err);
+mod needs_mounts {
+    use super::*;
+
+    /// Runs a shell script whose state directory is a disk of its own of that size.
+    fn on_a_disk(test: &Test, size: &str, script: &str) -> Done {
+        let mut command = test.command("unshare");
+        command.args([
+            "-Urm",
+            "sh",
+            "-c",
+            &format!("mount -t tmpfs -o size={size} tmpfs \"$RALPH_STATE_DIR\" && {{ {script}\n}}"),
+        ]);
+        command.env("RALPH", env!("CARGO_BIN_EXE_ralph"));
+        test.start_command(command).end()
+    }
+
+    #[test]
+    fn too_little_space_is_said_before_anything_starts() {
+        let test = Test::new().script("iteration *\n write started\n");
+        let script = format!(
+            "$RALPH run x --name a --agent {AGENT}; echo exit $?; $RALPH status a --json; ls $RALPH_STATE_DIR/loops/a/iterations"
+        );
+        let done = on_a_disk(&test, "1m", &script);
+        let done = done
+            .says("KiB free on the disk of ")
+            .says("100 MiB are needed")
+            .says("\nexit 1\n");
+        done.says("\"why\":\"disk\"")
+            .says("\"current_iteration\":0");
+        assert!(!test.workspace().join("started").exists());
+    }
+
+    #[test]
+    fn a_disk_that_fills_up_ends_the_loop_in_good_order() {
+        let test = Test::new().script(
+            "iteration 1\n cost 0.25\niteration 2\n cost 0.25\n sh head -c 200000000 /dev/zero > $RALPH_STATE_DIR/filler\n flood 1MiB\n hang\n\
+             iteration *\n cost 0.25\n promise COMPLETE\n",
+        );
+        let script = format!(
+            "$RALPH run x --name a --agent {AGENT} --no-stream; echo exit $?; $RALPH status a; cat $RALPH_STATE_DIR/loops/a/journal.jsonl\n\
+             echo; $RALPH resume a --no-stream; echo again $?\n\
+             rm $RALPH_STATE_DIR/filler; $RALPH resume a --no-stream; echo then $?; $RALPH status a --json"
+        );
+        let done = on_a_disk(&test, "150m", &script);
+        let done = done
+            .says("\nexit 1\n")
+            .says("Status: failed")
+            .says("o space left on ");
+        let done = done
+            .says("\nagain 1\n")
+            .says("\nthen 0\n")
+            .says("\"status\":\"done\"");
+        let lines = done.out.lines().filter(|line| line.starts_with("{\"at\""));
+        let events: Vec<serde_json::Value> = lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(events.last().unwrap()["event"], "finished");
+        assert_eq!(events.last().unwrap()["outcome"]["why"], "disk");
+        assert_eq!(
+            events
+                .iter()
+                .filter(|line| line["event"] == "ended")
+                .count(),
+            2
+        );
+    }
+
+    #[test]
+    fn a_loop_that_never_began_is_not_to_be_resumed() {
+        let test = Test::new().script("iteration *\n write started\n");
+        let script = format!(
+            "head -c 2000000 /dev/zero > $RALPH_STATE_DIR/filler; $RALPH run x --name a --agent {AGENT}; echo exit $?; $RALPH ls --names"
+        );
+        let done = on_a_disk(&test, "1m", &script);
+        assert!(done.out.ends_with("exit 1\n"), "{done:?}");
+        let done = done
+            .complains("o space left on ")
+            .complains("hint: free some disk space, then try again\n");
+        assert!(!done.err.contains("resume"), "{}", done.err);
+    }
 }

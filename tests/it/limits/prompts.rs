@@ -75,14 +75,10 @@ fn a_prompt_file_that_cannot_be_read_ends_the_loop() {
 #[test]
 fn a_prompt_file_without_permission_is_an_error() {
     let test = Test::new().file("PROMPT.md", "words\n").script("");
-    test.sh("chmod 000 PROMPT.md");
-    if std::fs::File::open(test.workspace().join("PROMPT.md")).is_ok() {
-        eprintln!("not tested: this user may read everything");
-        return;
-    }
-    prompted(&test, &[])
-        .exits(2)
-        .complains("ralph: error: cannot read prompt file: PROMPT.md");
+    test.sh("chmod 755 ..; chmod -R a+rwX . ../state ../home; chmod 000 PROMPT.md");
+    let command = test.unprivileged(&["run", "--name", "a", "--agent", super::AGENT]);
+    let done = test.start_command(command).end().exits(2);
+    done.complains("ralph: error: cannot read prompt file: PROMPT.md");
 }
 
 #[test]

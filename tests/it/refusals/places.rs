@@ -5,7 +5,6 @@ use crate::kit::{Test, signal, until};
 use crate::spawn::until_status;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -73,27 +72,6 @@ fn a_tmux_that_will_not_do_is_named() {
         "{prompt}"
     );
     assert!(!test.loop_dir("new").exists());
-}
-
-/// A window cannot be looked at without tmux; the loop in it works on, and can be followed.
-#[test]
-fn a_window_is_not_shown_without_tmux() {
-    let waits =
-        "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n";
-    let test = Test::new().script(waits);
-    test.ralph(&[&["spawn", "go", "--name", "auth"], &AGENT[..]].concat())
-        .exits(0);
-    until("the agent", || test.workspace().join("here").exists());
-    few_tools(&test, None);
-    let Some(live) = test.start_on_terminal_with("PATH=../few", &["attach", "auth"]) else {
-        return;
-    };
-    live.end()
-        .exits(2)
-        .says("ralph: error: tmux is not installed")
-        .says("ralph logs auth -f follows it");
-    test.write("go", "");
-    until_status(&test, "auth", "done");
 }
 
 /// After a restart of the machine without tmux, every loop is named and none is harmed; a plain one goes on.
@@ -169,22 +147,6 @@ fn a_file_in_the_state_directory_s_place_is_named() {
     );
 }
 
-/// A command of somebody who may read the loops, but not write: as nobody where the tests run as root, and else
-/// through the files' own modes.
-fn as_reader(test: &Test, words: &[&str]) -> Command {
-    let mut command = test.ralph_command(words);
-    if rustix::process::geteuid().is_root() {
-        let program = test.root().join("ralph-for-all");
-        if !program.exists() {
-            fs::copy(env!("CARGO_BIN_EXE_ralph"), &program).unwrap();
-        }
-        let mut other = test.command(program);
-        other.args(words).uid(65534).gid(65534);
-        command = other;
-    }
-    command
-}
-
 /// Whoever may only read a loop is told where it stands, and cannot steer or remove it; nobody starts one in a state
 /// directory that cannot be written.
 #[test]
@@ -225,7 +187,7 @@ fn a_state_directory_that_may_only_be_read_is_named() {
             "true",
         ],
     ] {
-        let done = test.start_command(as_reader(&test, words)).end();
+        let done = test.start_command(test.unprivileged(words)).end();
         is_refusal(
             &done,
             words,
@@ -240,14 +202,14 @@ fn a_state_directory_that_may_only_be_read_is_named() {
         &["logs", "auth"],
         &["bus", "tail", "auth"],
     ] {
-        test.start_command(as_reader(&test, words)).end().exits(0);
+        test.start_command(test.unprivileged(words)).end().exits(0);
     }
     test.sh("chmod -R u+w ../state");
     test.write("go", "");
     until_status(&test, "auth", "done");
     test.sh("chmod -R a-w ../state");
     let words = ["rm", "auth"];
-    let done = test.start_command(as_reader(&test, &words)).end();
+    let done = test.start_command(test.unprivileged(&words)).end();
     is_refusal(
         &done,
         &words,
@@ -256,4 +218,26 @@ fn a_state_directory_that_may_only_be_read_is_named() {
     );
     test.sh("chmod -R u+w ../state");
     assert_eq!(test.status("auth")["status"], "done");
+}
+
+mod needs_script {
+    use super::*;
+
+    /// A window cannot be looked at without tmux; the loop in it works on, and can be followed.
+    #[test]
+    fn a_window_is_not_shown_without_tmux() {
+        let waits = "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n";
+        let test = Test::new().script(waits);
+        test.ralph(&[&["spawn", "go", "--name", "auth"], &AGENT[..]].concat())
+            .exits(0);
+        until("the agent", || test.workspace().join("here").exists());
+        few_tools(&test, None);
+        let live = test.start_on_terminal_with("PATH=../few", &["attach", "auth"]);
+        live.end()
+            .exits(2)
+            .says("ralph: error: tmux is not installed")
+            .says("ralph logs auth -f follows it");
+        test.write("go", "");
+        until_status(&test, "auth", "done");
+    }
 }

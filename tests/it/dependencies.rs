@@ -1,0 +1,244 @@
+//! The dependencies keep to deny.toml, also where `cargo deny` is not installed.
+//!
+//! Only what `cargo deny check bans licenses sources` needs for this repository is understood; a key that would change
+//! the result and is not understood fails a test.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use toml::Table;
+
+/// The index of crates.io, as Cargo.lock names it: the only source that is allowed by default.
+const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+fn read(path: &str) -> Table {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    std::fs::read_to_string(path).unwrap().parse().unwrap()
+}
+
+/// A table of deny.toml that has no other keys than these.
+fn policy(name: &str, known: &[&str]) -> Table {
+    let table = read("deny.toml")[name].as_table().unwrap().clone();
+    let unknown: Vec<&String> = table
+        .keys()
+        .filter(|key| !known.contains(&key.as_str()))
+        .collect();
+    assert!(
+        unknown.is_empty(),
+        "[{name}] has {unknown:?}, which this test does not understand"
+    );
+    table
+}
+
+fn strings(list: &toml::Value) -> Vec<String> {
+    let list = list.as_array().unwrap().iter();
+    list.map(|item| item.as_str().unwrap().to_owned()).collect()
+}
+
+/// Every package of every target and feature, ralph included: its name and its source.
+fn locked() -> Vec<(String, Option<String>)> {
+    let lock = read("Cargo.lock");
+    let text = |package: &toml::Value, key: &str| Some(package.get(key)?.as_str()?.to_owned());
+    let packages = lock["package"].as_array().unwrap().iter();
+    packages
+        .map(|package| (text(package, "name").unwrap(), text(package, "source")))
+        .collect()
+}
+
+/// What `cargo metadata` says about one target. The packages of another target than the host may have to be downloaded
+/// first.
+fn metadata(target: &str) -> Value {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).args([
+        "metadata",
+        "--locked",
+        "--offline",
+        "--all-features",
+        "--format-version=1",
+        "--filter-platform",
+        target,
+    ]);
+    let done = command.output().unwrap();
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    serde_json::from_slice(&done.stdout).unwrap()
+}
+
+fn host() -> String {
+    let version = Command::new("rustc").arg("-vV").output().unwrap().stdout;
+    let version = String::from_utf8(version).unwrap();
+    version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap()
+        .to_owned()
+}
+
+/// Whether an SPDX expression can be met with these licences alone.
+fn is_allowed(expression: &str, allowed: &[String]) -> bool {
+    // Older manifests have a slash for OR.
+    let spaced = expression
+        .replace('/', " OR ")
+        .replace('(', " ( ")
+        .replace(')', " ) ");
+    let tokens: Vec<&str> = spaced.split_whitespace().collect();
+    let mut rest = tokens.as_slice();
+    let result = any_of(&mut rest, allowed);
+    assert!(
+        rest.is_empty(),
+        "{expression:?} cannot be read from {rest:?} on"
+    );
+    result
+}
+
+fn next_is(rest: &mut &[&str], token: &str) -> bool {
+    let is_next = rest.first() == Some(&token);
+    if is_next {
+        *rest = &rest[1..];
+    }
+    is_next
+}
+
+/// Terms with OR between them; AND binds more tightly.
+fn any_of(rest: &mut &[&str], allowed: &[String]) -> bool {
+    let mut result = all_of(rest, allowed);
+    while next_is(rest, "OR") {
+        result |= all_of(rest, allowed);
+    }
+    result
+}
+
+fn all_of(rest: &mut &[&str], allowed: &[String]) -> bool {
+    let mut result = licence(rest, allowed);
+    while next_is(rest, "AND") {
+        result &= licence(rest, allowed);
+    }
+    result
+}
+
+fn licence(rest: &mut &[&str], allowed: &[String]) -> bool {
+    if next_is(rest, "(") {
+        let result = any_of(rest, allowed);
+        assert!(
+            next_is(rest, ")"),
+            "a bracket is not closed before {rest:?}"
+        );
+        return result;
+    }
+    let (name, after) = rest.split_first().expect("a licence");
+    *rest = after;
+    if !next_is(rest, "WITH") {
+        return allowed.iter().any(|known| known == name);
+    }
+    let (exception, after) = rest.split_first().expect("an exception");
+    *rest = after;
+    allowed.contains(&format!("{name} WITH {exception}"))
+}
+
+/// The packages of a target whose licence is not allowed.
+fn unlicensed(target: &str) -> Vec<String> {
+    let known = ["allow", "unused-allowed-license", "confidence-threshold"];
+    let allowed = strings(&policy("licenses", &known)["allow"]);
+    let metadata = metadata(target);
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(
+        packages.len() > 10,
+        "{target} has {} packages",
+        packages.len()
+    );
+    let licence = |package: &Value| package["license"].as_str().unwrap_or("none").to_owned();
+    let found = packages
+        .iter()
+        .filter(|package| !is_allowed(&licence(package), &allowed));
+    found
+        .map(|package| format!("{}: {}", package["name"], licence(package)))
+        .collect()
+}
+
+#[test]
+fn no_banned_crate_is_locked() {
+    let policy = policy("bans", &["multiple-versions", "wildcards", "deny"]);
+    let banned: BTreeSet<&str> = policy["deny"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|ban| ban["crate"].as_str().unwrap())
+        .collect();
+    assert!(!banned.is_empty());
+    let found: Vec<String> = locked()
+        .into_iter()
+        .map(|(name, _)| name)
+        .filter(|name| banned.contains(name.as_str()))
+        .collect();
+    assert!(found.is_empty(), "banned by deny.toml: {found:?}");
+}
+
+#[test]
+fn every_package_is_from_crates_io() {
+    let policy = policy("sources", &["unknown-registry", "unknown-git"]);
+    assert!(policy.values().all(|lint| lint.as_str() == Some("deny")));
+    for (name, source) in locked() {
+        let expected = (name != env!("CARGO_PKG_NAME")).then_some(CRATES_IO);
+        assert_eq!(source.as_deref(), expected, "{name}");
+    }
+}
+
+#[test]
+fn no_version_is_a_wildcard() {
+    assert_eq!(
+        policy("bans", &["multiple-versions", "wildcards", "deny"])["wildcards"].as_str(),
+        Some("deny")
+    );
+    let metadata = metadata(&host());
+    let own = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|package| package["source"].is_null());
+    for dependency in own.unwrap()["dependencies"].as_array().unwrap() {
+        assert_ne!(dependency["req"], "*", "{}", dependency["name"]);
+    }
+}
+
+#[test]
+fn every_licence_here_is_allowed() {
+    assert_eq!(unlicensed(&host()), [""; 0]);
+}
+
+mod needs_packages {
+    #[test]
+    fn every_licence_on_every_target_is_allowed() {
+        let graph = super::policy("graph", &["targets", "all-features"]);
+        for target in super::strings(&graph["targets"]) {
+            assert_eq!(super::unlicensed(&target), [""; 0], "{target}");
+        }
+    }
+}
+
+#[test]
+fn licences_are_read_as_spdx_has_them() {
+    let allowed = [
+        "MIT".to_owned(),
+        "BSD-3-Clause".into(),
+        "GPL-2.0 WITH Classpath".into(),
+    ];
+    for (expression, expected) in [
+        ("MIT", true),
+        ("Apache-2.0", false),
+        ("MIT/Apache-2.0", true),
+        ("Apache-2.0 OR MIT", true),
+        ("Apache-2.0 AND MIT", false),
+        ("Apache-2.0 OR MIT AND BSD-3-Clause", true),
+        ("(Apache-2.0 OR MIT) AND Zlib", false),
+        ("(Apache-2.0 OR MIT) AND (BSD-3-Clause)", true),
+        ("GPL-2.0 WITH Classpath OR Zlib", true),
+        ("MIT WITH Classpath", false),
+    ] {
+        assert_eq!(is_allowed(expression, &allowed), expected, "{expression}");
+    }
+}

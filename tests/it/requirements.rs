@@ -1,0 +1,57 @@
+//! Tests that need more of a machine than git and tmux are skipped where it is missing, and never pass unrun.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+/// Every source file below a directory of tests.
+fn sources(dir: PathBuf) -> Vec<String> {
+    let paths = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| match path.extension() {
+            _ if path.is_dir() => sources(path),
+            Some(end) if end == "rs" => vec![fs::read_to_string(path).unwrap()],
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+/// What follows a word at the beginning of a line, up to the next blank.
+fn after<'a>(text: &'a str, word: &str) -> BTreeSet<&'a str> {
+    text.lines()
+        .filter_map(|line| line.trim().strip_prefix(word)?.split(' ').next())
+        .collect()
+}
+
+#[test]
+fn test_sh_knows_what_each_test_needs() {
+    let tests = sources(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"));
+    let needed: BTreeSet<&str> = tests
+        .iter()
+        .flat_map(|text| after(text, "mod needs_"))
+        .collect();
+    let script = read("test.sh");
+    assert_eq!(
+        after(&script, "tests_need "),
+        needed,
+        "in test.sh, and as modules of tests/it"
+    );
+}
+
+#[test]
+fn no_test_says_that_it_is_skipped_and_passes() {
+    for dir in ["tests/it", "tests/cli"] {
+        for text in sources(Path::new(env!("CARGO_MANIFEST_DIR")).join(dir)) {
+            let found = text
+                .lines()
+                .find(|line| line.trim_start().starts_with("eprintln!"));
+            assert_eq!(found, None, "put the test into a module `needs_…` instead");
+        }
+    }
+}
