@@ -6,4 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use ralph_fuzz::properties::redaction;
 use ralph_fuzz::write_corpus;
 
-fuzz_target!(init: write_corpus("redaction", &redaction::seeds()), |input: &[u8]| redaction::check(input));
+fuzz_target!(
+    init: write_corpus("redaction", &redaction::seeds()),
+    |input: &[u8]| redaction::check(input)
+);

@@ -6,4 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use ralph_fuzz::properties::reset_time;
 use ralph_fuzz::write_corpus;
 
-fuzz_target!(init: write_corpus("reset_time", &reset_time::seeds()), |input: &[u8]| reset_time::check(input));
+fuzz_target!(
+    init: write_corpus("reset_time", &reset_time::seeds()),
+    |input: &[u8]| reset_time::check(input)
+);

@@ -6,4 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use ralph_fuzz::properties::transcript;
 use ralph_fuzz::write_corpus;
 
-fuzz_target!(init: write_corpus("transcript", &transcript::seeds()), |input: &[u8]| transcript::check(input));
+fuzz_target!(
+    init: write_corpus("transcript", &transcript::seeds()),
+    |input: &[u8]| transcript::check(input)
+);

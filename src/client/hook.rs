@@ -211,7 +211,7 @@ impl HookResponse {
                 json.system_message = message.as_deref();
             }
             Self::RejectPrompt { reason } => {
-                (json.decision, json.reason) = (Some("block"), Some(reason.as_str()))
+                (json.decision, json.reason) = (Some("block"), Some(reason.as_str()));
             }
         }
         Some(serde_json::to_string(&json).expect("strings serialize"))

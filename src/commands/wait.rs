@@ -31,11 +31,11 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<i32, CommandError> {
     }
     let mut worst = 0;
     while !names.is_empty() {
-        let received = match deadline {
+        let result = match deadline {
             Some(at) => receiver.recv_timeout(at.saturating_duration_since(Instant::now())),
             None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        let Ok(name) = received else {
+        let Ok(name) = result else {
             let timeout_ms = args.timeout.map_or(0, |timeout| timeout.0);
             return Err(CommandError::broken(format!(
                 "still running after {}: {}",

@@ -112,8 +112,7 @@ impl SettingKey {
     /// The default as text for people; `None` for a switch.
     pub(crate) fn describe_default(&self) -> Option<String> {
         match (&self.default_text, &self.default) {
-            (Some(text), _) => Some(text.clone()),
-            (None, Some(Value::String(text))) => Some(text.clone()),
+            (Some(text), _) | (None, Some(Value::String(text))) => Some(text.clone()),
             (None, Some(Value::Number(number))) => Some(number.to_string()),
             _ => None,
         }

@@ -329,7 +329,7 @@ fn load_prompt_template(request: &RunRequest) -> Result<String, ConfigError> {
                 return match template::find_invalid_tag(&text, &prompt::TEMPLATE_FIELDS) {
                     None => Ok(text),
                     Some(tag) => config_error(
-                        format!("{}: unknown tag {tag}", path.display()),
+                        format!("{}: invalid tag {tag}", path.display()),
                         format!(
                             "a template can use {}; close sections in order",
                             prompt::TEMPLATE_FIELDS.join(", ")

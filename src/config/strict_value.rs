@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
         while let Some(name) = entries.next_key::<String>()? {
             let StrictValue(value) = entries.next_value()?;
             if all.contains_key(&name) {
-                return Err(A::Error::custom(format!("{name} is given twice")));
+                return Err(A::Error::custom(format!("{name} is set twice")));
             }
             all.insert(name, value);
         }

@@ -245,7 +245,7 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
         defang_matches(line, pattern)
     }));
     lines.push(
-        "- If you cannot go on without a person, do not guess or fake: write \
+        "- If you cannot continue without a person, do not guess or fake results: write \
          <blocked>the reason</blocked> alone on a line and exit."
             .into(),
     );

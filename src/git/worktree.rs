@@ -54,7 +54,7 @@ pub(crate) struct WorktreeSource {
 /// Work in a loop's worktree that exists nowhere else.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct UnsavedWork {
-    /// Uncommitted files, shell_quote as git does.
+    /// Uncommitted files, quoted as git does.
     pub(crate) files: Vec<String>,
     /// The number of commits that no other branch or tag contains.
     pub(crate) commits: u32,

@@ -5,7 +5,7 @@
 
 mod error;
 mod observer;
-pub mod replay;
+pub(crate) mod replay;
 mod reply;
 mod report;
 mod stopper;
@@ -393,7 +393,7 @@ impl<'a> Loop<'a> {
                 self.values.insert("pty".into(), json!(false));
             }
             AgentChoice::Known(name) => {
-                drop(self.values.insert("agent".into(), json!({ "name": name })))
+                self.values.insert("agent".into(), json!({ "name": name }));
             }
             AgentChoice::Function(agent) => {
                 function = Some(agent);

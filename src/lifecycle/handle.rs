@@ -2,8 +2,8 @@
 
 use super::error::CommandError;
 use super::session;
-use crate::engine::{ProcessIdentity, Status};
 use crate::engine::format::process_count;
+use crate::engine::{ProcessIdentity, Status};
 use crate::process::exemptions::{ExemptProcess, Exemptions};
 use crate::process::orphans;
 use crate::process::tree::start_time;

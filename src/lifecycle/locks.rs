@@ -31,12 +31,10 @@ impl LoopLocks {
         in_window: bool,
     ) -> Result<Self, CommandError> {
         let host = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get() as u32);
-        let host = host
-            .filter(|_| in_window)
-            .and_then(|pid| {
-                let start_time = start_time(pid)?;
-                Some(ProcessIdentity { pid, start_time })
-            });
+        let host = host.filter(|_| in_window).and_then(|pid| {
+            let start_time = start_time(pid)?;
+            Some(ProcessIdentity { pid, start_time })
+        });
         let holder = LockHolder {
             background: true,
             host,

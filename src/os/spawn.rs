@@ -42,9 +42,9 @@ impl SessionProcess<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         let attributes = Attributes::new()?;
         let actions = FileActions::new(&dir, self.stdin, self.output)?;
-        let start = |path: &CStr, argv: &[&CStr]| -> io::Result<i32> {
-            let (argv, env) = (
-                pointers(argv.iter().copied()),
+        let start = |path: &CStr, words: &[&CStr]| -> io::Result<i32> {
+            let (word_list, env_list) = (
+                pointers(words.iter().copied()),
                 pointers(env.iter().map(AsRef::as_ref)),
             );
             let mut pid = 0;
@@ -55,24 +55,24 @@ impl SessionProcess<'_> {
                     path.as_ptr(),
                     &raw const actions.0,
                     &raw const attributes.0,
-                    argv.as_ptr(),
-                    env.as_ptr(),
+                    word_list.as_ptr(),
+                    env_list.as_ptr(),
                 )
             })?;
             Ok(pid)
         };
         let program = CString::new(program.as_bytes())?;
-        let argv: Vec<&CStr> = [program.as_c_str()]
+        let words: Vec<&CStr> = [program.as_c_str()]
             .into_iter()
             .chain(args.iter().map(AsRef::as_ref))
             .collect();
         let mut refused = None;
         for path in self.candidates(&program)? {
-            match start(&path, &argv) {
+            match start(&path, &words) {
                 // A script without an interpreter line is run by the shell, as execvp does it.
                 Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
                     let mut shell = vec![c"/bin/sh", path.as_c_str()];
-                    shell.extend(args.iter().map(|arg| arg.as_c_str()));
+                    shell.extend(args.iter().map(CString::as_c_str));
                     return start(c"/bin/sh", &shell);
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A process that sweeps leave alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExemptProcess {
+pub(crate) struct ExemptProcess {
     pub process: ProcessIdentity,
     /// Whether its descendants are exempt too.
     pub with_descendants: bool,
@@ -16,13 +16,13 @@ pub struct ExemptProcess {
 
 /// Looks up the exempt processes, anew for every sweep.
 #[derive(Clone)]
-pub struct Exemptions {
+pub(crate) struct Exemptions {
     registry: Arc<dyn Fn() -> Vec<ExemptProcess> + Send + Sync>,
 }
 
 /// The exempt processes that are alive at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ExemptSet {
+pub(crate) struct ExemptSet {
     /// Exempt together with all their descendants.
     pub trees: Vec<Pid>,
     /// Exempt without their descendants.
@@ -31,14 +31,14 @@ pub struct ExemptSet {
 
 impl Exemptions {
     /// Exempts whatever `registry` returns at the time of a sweep.
-    pub fn new(registry: impl Fn() -> Vec<ExemptProcess> + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(registry: impl Fn() -> Vec<ExemptProcess> + Send + Sync + 'static) -> Self {
         Self {
             registry: Arc::new(registry),
         }
     }
 
     /// The exempt processes that are alive now.
-    pub fn current(&self) -> ExemptSet {
+    pub(crate) fn current(&self) -> ExemptSet {
         let mut exempt = ExemptSet::default();
         for ExemptProcess {
             process,
@@ -64,19 +64,19 @@ impl Exemptions {
 
 impl ExemptSet {
     /// Exempts these processes and their descendants.
-    pub fn trees(pids: &[Pid]) -> Self {
+    pub(crate) fn trees(pids: &[Pid]) -> Self {
         Self {
             trees: pids.to_vec(),
             single: Vec::new(),
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.trees.is_empty() && self.single.is_empty()
     }
 
     /// Adds these processes and their descendants.
-    pub fn with_trees(mut self, pids: &[Pid]) -> Self {
+    pub(crate) fn with_trees(mut self, pids: &[Pid]) -> Self {
         self.trees.extend_from_slice(pids);
         self
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// An inotify instance. Where there is none, or a file system does not report changes, callers must poll.
-pub struct FileWatcher {
+pub(crate) struct FileWatcher {
     inotify: Option<OwnedFd>,
     /// Whether a watched path may change without an event.
     may_miss_changes: bool,
@@ -26,14 +26,14 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How far a change has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FileChange {
+pub(crate) enum FileChange {
     /// A file was created and may still be written to.
     InProgress,
     Complete,
 }
 
 impl FileWatcher {
-    pub fn open() -> Self {
+    pub(crate) fn open() -> Self {
         #[cfg(target_os = "linux")]
         let inotify = {
             use rustix::fs::inotify::{CreateFlags, init};
@@ -53,7 +53,7 @@ impl FileWatcher {
     }
 
     /// Watches a file for changes, or a directory for new entries. Repeat it after [`FileWatcher::reset`].
-    pub fn watch(&mut self, path: &Path) {
+    pub(crate) fn watch(&mut self, path: &Path) {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::inotify::{WatchFlags, add_watch};
@@ -77,12 +77,12 @@ impl FileWatcher {
     }
 
     /// Whether a path watched since [`FileWatcher::reset`] may change without an event.
-    pub fn may_miss_changes(&self) -> bool {
+    pub(crate) fn may_miss_changes(&self) -> bool {
         self.may_miss_changes
     }
 
     /// Call this before watching everything again: a path may have been removed, or exist at last.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         if self.lost_watch || self.may_miss_changes || self.renewed_at.elapsed() > RENEW_INTERVAL {
             self.watched.clear();
             self.lost_watch = false;
@@ -92,19 +92,19 @@ impl FileWatcher {
     }
 
     /// Does not report changes of files with this name.
-    pub fn ignore(&mut self, name: &'static str) {
+    pub(crate) fn ignore(&mut self, name: &'static str) {
         if !self.ignored.contains(&name) {
             self.ignored.push(name);
         }
     }
 
     /// Whether there is no inotify instance.
-    pub fn is_unavailable(&self) -> bool {
+    pub(crate) fn is_unavailable(&self) -> bool {
         self.inotify.is_none()
     }
 
     /// Sleeps until something changes, at most this long.
-    pub fn wait(&mut self, at_most: Duration) {
+    pub(crate) fn wait(&mut self, at_most: Duration) {
         let mut fds: Vec<PollFd<'_>> = self
             .fd()
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
@@ -115,12 +115,12 @@ impl FileWatcher {
     }
 
     /// Becomes readable when something changes.
-    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.inotify.as_ref().map(AsFd::as_fd)
     }
 
     /// Discards pending events. Returns how far the changes have come, or `None` if there were none to report.
-    pub fn drain(&mut self) -> Option<FileChange> {
+    pub(crate) fn drain(&mut self) -> Option<FileChange> {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::inotify::{ReadFlags, Reader};

@@ -1,12 +1,12 @@
 //! Processes: starting them, finding everything they started, and ending it all.
 
-pub mod exemptions;
-pub mod file_watcher;
-pub mod orphans;
-pub mod output_log;
-pub mod probe;
-pub mod pty;
-pub mod signals;
-pub mod termios;
-pub mod tree;
-pub mod warden;
+pub(crate) mod exemptions;
+pub(crate) mod file_watcher;
+pub(crate) mod orphans;
+pub(crate) mod output_log;
+pub(crate) mod probe;
+pub(crate) mod pty;
+pub(crate) mod signals;
+pub(crate) mod termios;
+pub(crate) mod tree;
+pub(crate) mod warden;

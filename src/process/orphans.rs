@@ -8,10 +8,10 @@ use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The environment variable that every process of a loop carries.
-pub const MARKER_VAR: &str = "RALPH_ID";
+pub(crate) const MARKER_VAR: &str = "RALPH_ID";
 
 /// The value of the marker for a loop's processes. A loop started inside another loop's iteration carries both ids.
-pub fn marker(id: &str) -> String {
+pub(crate) fn marker(id: &str) -> String {
     match std::env::var(MARKER_VAR) {
         Ok(outer) if !outer.is_empty() => format!("{outer}/{id}"),
         _ => id.to_owned(),
@@ -19,13 +19,13 @@ pub fn marker(id: &str) -> String {
 }
 
 /// Whether this process itself belongs to the loop.
-pub fn is_inside(id: &str) -> bool {
+pub(crate) fn is_inside(id: &str) -> bool {
     std::env::var(MARKER_VAR).is_ok_and(|marker| marker.split('/').any(|part| part == id))
 }
 
 /// Kills everything that an earlier run of this loop left behind: TERM, a grace period, KILL. Returns how many
 /// processes were killed, and the pids of those that survived.
-pub fn sweep(
+pub(crate) fn sweep(
     id: &str,
     process: Option<ProcessIdentity>,
     exemptions: &Exemptions,
@@ -64,7 +64,7 @@ fn signal(pids: &[u32], signal: Signal) {
 }
 
 /// Whether the machine booted after this time, so that no older process can be alive.
-pub fn booted_since(wall_ms: i64) -> bool {
+pub(crate) fn booted_since(wall_ms: i64) -> bool {
     let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
     let Some(seconds) = uptime
         .split_whitespace()

@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// A log that never grows beyond its limit, and remembers the last bytes in memory.
-pub struct OutputLog {
+pub(crate) struct OutputLog {
     /// Created with the first byte, because many checks print nothing.
     log: Option<File>,
     path: PathBuf,
@@ -21,7 +21,7 @@ pub struct OutputLog {
 
 impl OutputLog {
     /// Opens a log for at most `cap` bytes that also keeps the last `tail_size` bytes in memory.
-    pub fn new(path: &Path, cap: u64, tail_size: usize) -> Self {
+    pub(crate) fn new(path: &Path, cap: u64, tail_size: usize) -> Self {
         let tail = TailBuffer {
             bytes: Vec::new(),
             max: tail_size,
@@ -37,7 +37,7 @@ impl OutputLog {
     }
 
     /// Appends bytes.
-    pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.tail.push(bytes);
         if self.total < self.half {
             let room = (self.half - self.total).min(bytes.len() as u64) as usize;
@@ -68,12 +68,12 @@ impl OutputLog {
     }
 
     /// Number of bytes written so far.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
     /// The last bytes as text, without a partial character at the start.
-    pub fn tail_text(&self) -> String {
+    pub(crate) fn tail_text(&self) -> String {
         let bytes = self.tail.get();
         let cut = bytes
             .iter()
@@ -84,7 +84,7 @@ impl OutputLog {
     }
 
     /// Appends the tail to the head, with a line between them that says how much was dropped.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         let (Some(log), Some(ring)) = (&mut self.log, &mut self.ring) else {
             return Ok(());
         };
@@ -115,7 +115,7 @@ fn ring_path(log: &Path) -> PathBuf {
 }
 
 /// Creates or truncates a file that only its owner can read, because agents print secrets.
-pub fn create_private_file(path: &Path) -> io::Result<File> {
+pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     let file = regular_file::create(path)?;
     file.set_len(0)?;
     Ok(file)

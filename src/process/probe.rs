@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// How a probed command ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum ProbeResult {
+pub(crate) enum ProbeResult {
     /// It exited by itself. The text is its standard output or, if that is empty, its standard error.
     Exited(ProcessExit, String),
     /// The program does not exist.
@@ -35,7 +35,7 @@ const KILL_WAIT: Duration = Duration::from_secs(2);
 
 /// Runs all commands at once, without standard input or a terminal, and waits at most `timeout` for each.
 /// Fails with `Interrupted` when this process receives a signal that asks it to exit.
-pub fn run_probes(
+pub(crate) fn run_probes(
     commands: &[Vec<String>],
     dir: &Path,
     timeout: Duration,
@@ -160,7 +160,7 @@ impl Probe {
                 });
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                one.failed = Some(ProbeResult::NotFound)
+                one.failed = Some(ProbeResult::NotFound);
             }
             Err(error) => one.failed = Some(ProbeResult::NotStarted(error.to_string())),
         }

@@ -9,14 +9,14 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// The size of a terminal in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScreenSize {
+pub(crate) struct ScreenSize {
     pub rows: NonZeroU16,
     pub columns: NonZeroU16,
 }
 
 impl ScreenSize {
     /// Returns `None` if a dimension is zero, as it is where the system does not know the size.
-    pub fn new(rows: u16, columns: u16) -> Option<Self> {
+    pub(crate) fn new(rows: u16, columns: u16) -> Option<Self> {
         Some(Self {
             rows: NonZeroU16::new(rows)?,
             columns: NonZeroU16::new(columns)?,
@@ -24,7 +24,7 @@ impl ScreenSize {
     }
 
     /// The size of a terminal that no person sees.
-    pub fn default_size() -> Self {
+    pub(crate) fn default_size() -> Self {
         Self::new(40, 120).expect("both are positive")
     }
 }
@@ -53,7 +53,7 @@ pub(crate) const LINE_MAX: usize = if cfg!(target_os = "linux") {
 };
 
 /// The error for a prompt with a line that a terminal in canonical mode would cut.
-pub fn line_too_long(bytes: usize) -> String {
+pub(crate) fn line_too_long(bytes: usize) -> String {
     format!(
         "the prompt has a line of {bytes} bytes, but the agent's terminal accepts at most {LINE_MAX}: \
          break the line, or use --no-pty"

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A signal that a runner reacts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignalEvent {
+pub(crate) enum SignalEvent {
     ChildExited,
     /// Ctrl-C.
     Interrupt,
@@ -24,7 +24,7 @@ pub enum SignalEvent {
 }
 
 /// The parent-death signal of a supervisor. It is not SIGHUP, because `nohup` ignores that one.
-pub const WARDEN_DIED: i32 = SIGUSR1;
+pub(crate) const WARDEN_DIED: i32 = SIGUSR1;
 
 const SIGNALS: [(SignalEvent, i32); 6] = [
     (SignalEvent::ChildExited, SIGCHLD),
@@ -36,19 +36,19 @@ const SIGNALS: [(SignalEvent, i32); 6] = [
 ];
 
 /// Counts each signal as it arrives, so that two Ctrl-C are two, and makes one pipe readable.
-pub struct SignalListener {
+pub(crate) struct SignalListener {
     pipe: OwnedFd,
     counts: Vec<(SignalEvent, Arc<AtomicUsize>)>,
 }
 
 impl SignalListener {
     /// Listens from now on, in place of the default dispositions.
-    pub fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         Self::listen_except(0)
     }
 
     /// Listens, except to signals the parent has set to be ignored, as `nohup` does.
-    pub fn listen_unless_ignored() -> io::Result<Self> {
+    pub(crate) fn listen_unless_ignored() -> io::Result<Self> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
         Self::listen_except(
@@ -67,7 +67,7 @@ impl SignalListener {
                 continue;
             }
             let count = Arc::new(AtomicUsize::new(0));
-            // Counted before the pipe becomes readable: whoever wakes up sees the count.
+            // Counted before the pipe becomes readable, so that the count is there on wake-up.
             os::count_signal(signal, Arc::clone(&count))?;
             pipe::register(signal, write.try_clone()?)?;
             counts.push((event, count));
@@ -77,12 +77,12 @@ impl SignalListener {
     }
 
     /// Becomes readable when a signal arrives.
-    pub fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
 
     /// The signals since the last call. Exits of several children are one event.
-    pub fn take(&mut self) -> Vec<SignalEvent> {
+    pub(crate) fn take(&mut self) -> Vec<SignalEvent> {
         let mut bytes = [0; 64];
         let mut woken = false;
         while let Ok(count @ 1..) = rustix::io::read(&self.pipe, &mut bytes) {

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// Makes this process a subreaper: orphaned descendants become its children. Linux only.
-pub fn become_subreaper() {
+pub(crate) fn become_subreaper() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
         debug_assert!(false, "cannot become a subreaper: {error}");
@@ -18,7 +18,7 @@ pub fn become_subreaper() {
 
 /// Reaps every child that has exited. Returns true if no child is left at all: for a subreaper, that proves
 /// that nothing below it is alive.
-pub fn reap(mut on_exit: impl FnMut(Pid, ProcessExit)) -> bool {
+pub(crate) fn reap(mut on_exit: impl FnMut(Pid, ProcessExit)) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => on_exit(pid, exit_of(status)),
@@ -30,7 +30,7 @@ pub fn reap(mut on_exit: impl FnMut(Pid, ProcessExit)) -> bool {
 }
 
 /// Converts a wait status.
-pub fn exit_of(status: WaitStatus) -> ProcessExit {
+pub(crate) fn exit_of(status: WaitStatus) -> ProcessExit {
     ProcessExit {
         code: status.exit_status(),
         signal: status.terminating_signal(),
@@ -38,7 +38,7 @@ pub fn exit_of(status: WaitStatus) -> ProcessExit {
 }
 
 /// Every living process below this one except exempt ones, parents before children.
-pub fn descendants(exempt: &ExemptSet) -> Vec<Pid> {
+pub(crate) fn descendants(exempt: &ExemptSet) -> Vec<Pid> {
     let mut found = vec![rustix::process::getpid()];
     let mut next = 0;
     while let Some(pid) = found.get(next).copied() {
@@ -76,14 +76,14 @@ fn is_alive(pid: Pid) -> bool {
 const THREADS: usize = 17;
 
 /// Sends a signal to every process below this one that is not exempt.
-pub fn signal_all(exempt: &ExemptSet, signal: Signal) {
+pub(crate) fn signal_all(exempt: &ExemptSet, signal: Signal) {
     for pid in descendants(exempt) {
         let _ = kill_process(pid, signal);
     }
 }
 
 /// The direct children of a process.
-pub fn children(parent: Pid) -> Vec<Pid> {
+pub(crate) fn children(parent: Pid) -> Vec<Pid> {
     let tasks = format!("/proc/{}/task", parent.as_raw_nonzero());
     let Ok(tasks) = fs::read_dir(tasks) else {
         return vec![];
@@ -123,7 +123,7 @@ fn children_by_scan(parent: Pid) -> Vec<Pid> {
 }
 
 /// The kernel's start time of a process, in clock ticks since boot. `None` if it has exited or is a zombie.
-pub fn start_time(pid: u32) -> Option<u64> {
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let mut text = [0; 1024];
     let length = fs::File::open(format!("/proc/{pid}/stat"))
         .and_then(|mut stat| stat.read(&mut text))

@@ -13,7 +13,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// How the supervisor ended.
-pub enum SupervisorExit {
+pub(crate) enum SupervisorExit {
     /// It exited with this code.
     Exited(i32),
     /// It was killed by a signal.
@@ -29,7 +29,7 @@ pub enum SupervisorExit {
 /// Forks, runs `supervisor` in the child, and waits as its parent until nothing of it is left. The child has
 /// its own process group, so each signal sent to this process is forwarded and arrives exactly once. If this
 /// process is killed, the child receives [`WARDEN_DIED`].
-pub fn run_guarded(
+pub(crate) fn run_guarded(
     supervisor: impl FnOnce() -> i32,
     grace: Duration,
     exemptions: &Exemptions,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// How a job ended.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
-pub struct JobResult {
+pub(crate) struct JobResult {
     /// The exit of its first process.
     pub exit: ProcessExit,
     /// How long that process ran.
@@ -45,7 +45,7 @@ pub struct JobResult {
 }
 
 /// A piece of a job's output.
-pub enum JobOutput<'a> {
+pub(super) enum JobOutput<'a> {
     Bytes(&'a [u8]),
     /// An act that a function agent reported.
     Act(Act<'static>),
@@ -53,7 +53,7 @@ pub enum JobOutput<'a> {
 
 /// A running process or function.
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
-pub struct Job {
+pub(super) struct Job {
     owner: ProcessOwner,
     /// When its processes must be checked without a signal.
     check_at: Option<Instant>,
@@ -112,7 +112,7 @@ impl Job {
     }
 
     /// Calls a function in its own thread.
-    pub fn call(
+    pub(super) fn call(
         function: &AgentFunction,
         waker: &Arc<Waker>,
         request: CallRequest,
@@ -154,12 +154,12 @@ impl Job {
     }
 
     /// The pid of its first process, 0 for a function.
-    pub fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         self.owner.pid()
     }
 
     /// File descriptors to poll: its output first, then one that reports the exit of its first process.
-    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.output
             .as_ref()
             .map(AsFd::as_fd)
@@ -168,20 +168,20 @@ impl Job {
     }
 
     /// Whether input waits to be written to its terminal.
-    pub fn has_pending_keys(&mut self) -> bool {
+    pub(super) fn has_pending_keys(&mut self) -> bool {
         self.terminal
             .as_mut()
             .is_some_and(|terminal| !terminal.keys().is_empty())
     }
 
     /// Passes keys to its terminal.
-    pub fn press(&mut self, keys: &[u8]) {
+    pub(super) fn press(&mut self, keys: &[u8]) {
         if let Some(terminal) = &mut self.terminal {
             terminal.press(keys);
         }
     }
 
-    pub fn resize(&mut self, size: ScreenSize) {
+    pub(super) fn resize(&mut self, size: ScreenSize) {
         if let Some((terminal, output)) = self.terminal.as_mut().zip(self.output.as_ref()) {
             terminal.resize(size);
             let _ = pty::resize(output, size);
@@ -189,7 +189,7 @@ impl Job {
     }
 
     /// Acts on the passing of time at its terminal.
-    pub fn tick_terminal(&mut self) -> Option<TerminalEvent> {
+    pub(super) fn tick_terminal(&mut self) -> Option<TerminalEvent> {
         let output = self.output.as_ref();
         let line_max = || {
             output
@@ -213,7 +213,7 @@ impl Job {
     }
 
     /// How long the job has been silent.
-    pub fn silent_for(&self) -> Duration {
+    pub(super) fn silent_for(&self) -> Duration {
         self.terminal
             .as_ref()
             .map_or(self.active_at, Emulator::changed_at)
@@ -222,7 +222,7 @@ impl Job {
 
     /// Reads available output, at most a few pieces so that a flood does not block the runner. If the log cannot
     /// be written, the output is still read: the agent would hang on a full pipe.
-    pub fn read(&mut self, buffer: &mut [u8], emit: &mut dyn FnMut(JobOutput<'_>)) {
+    pub(super) fn read(&mut self, buffer: &mut [u8], emit: &mut dyn FnMut(JobOutput<'_>)) {
         for _ in 0..8 {
             let Some(output) = &self.output else { return };
             match rustix::io::read(output, &mut *buffer) {
@@ -258,7 +258,7 @@ impl Job {
     }
 
     /// Reads the acts that a function has reported.
-    pub fn read_acts(&mut self, emit: &mut dyn FnMut(JobOutput<'_>)) {
+    pub(super) fn read_acts(&mut self, emit: &mut dyn FnMut(JobOutput<'_>)) {
         let ProcessOwner::Function(call) = &mut self.owner else {
             return;
         };
@@ -293,12 +293,12 @@ impl Job {
     }
 
     /// The error while writing the log, once.
-    pub fn take_log_error(&mut self) -> Option<io::Error> {
+    pub(super) fn take_log_error(&mut self) -> Option<io::Error> {
         self.log_error.take()
     }
 
     /// Stops the job: TERM, then KILL after the grace period, or KILL at once if `hard` is set.
-    pub fn stop(&mut self, hard: bool) {
+    pub(super) fn stop(&mut self, hard: bool) {
         let now = Instant::now();
         let kill_at = if hard { now } else { now + self.limits.grace };
         let first = self.kill_at.is_none();
@@ -315,8 +315,8 @@ impl Job {
         }
     }
 
-    /// PollSchedule who is left. True means that nothing is.
-    pub fn check_processes(&mut self) -> bool {
+    /// Checks which processes are left. Returns true if there are none.
+    pub(super) fn check_processes(&mut self) -> bool {
         let found = self.owner.scan();
         if let Some(exit) = found.exit.filter(|_| self.ended.is_none()) {
             self.ended = Some((exit, self.started.elapsed()));
@@ -329,18 +329,18 @@ impl Job {
     }
 
     /// Whether its first process or its function has ended.
-    pub fn has_ended(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
     /// Whether its processes must be checked without a signal.
-    pub fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         matches!(self.owner, ProcessOwner::Function(_))
             || self.next_tick().is_some_and(|at| at <= Instant::now())
     }
 
     /// Acts on the passing of time. `empty` says that no process is left. Returns true if the job is over.
-    pub fn tick(&mut self, empty: bool) -> bool {
+    pub(super) fn tick(&mut self, empty: bool) -> bool {
         let now = Instant::now();
         if self.timeout_at.is_some_and(|at| at <= now) && self.ended.is_none() && !self.timed_out {
             self.timed_out = true;
@@ -366,7 +366,7 @@ impl Job {
     }
 
     /// When [`Job::tick`] must be called at the latest.
-    pub fn next_tick(&self) -> Option<Instant> {
+    pub(super) fn next_tick(&self) -> Option<Instant> {
         let again = self.give_up_at.map(|_| Instant::now() + KILL_INTERVAL);
         let timeout = self
             .timeout_at
@@ -387,7 +387,7 @@ impl Job {
     }
 
     /// Notes progress that its stream reported.
-    pub fn note_progress(&mut self, progress: Progress) {
+    pub(super) fn note_progress(&mut self, progress: Progress) {
         let now = Instant::now();
         self.active_at = now;
         self.busy = progress.is_busy;
@@ -395,17 +395,17 @@ impl Job {
     }
 
     /// When the process will have taken too long to exit after the end of its run.
-    pub fn lingers_at(&self) -> Option<Instant> {
+    pub(super) fn lingers_at(&self) -> Option<Instant> {
         Some(self.run_ended_at.filter(|_| self.ended.is_none())? + self.limits.linger?)
     }
 
     /// Stops reporting that it lingers.
-    pub fn clear_lingering(&mut self) {
+    pub(super) fn clear_lingering(&mut self) {
         self.run_ended_at = None;
     }
 
     /// When its silence will have lasted too long.
-    pub fn silent_at(&self) -> Option<Instant> {
+    pub(super) fn silent_at(&self) -> Option<Instant> {
         let inactivity = self
             .limits
             .inactivity
@@ -418,12 +418,12 @@ impl Job {
     }
 
     /// Stops reporting silence.
-    pub fn clear_silence(&mut self) {
+    pub(super) fn clear_silence(&mut self) {
         self.limits.inactivity = None;
     }
 
     /// Ends the job and returns its result.
-    pub fn finish(self) -> JobResult {
+    pub(super) fn finish(self) -> JobResult {
         let (exit, time) = self
             .ended
             .unwrap_or((ProcessExit::default(), self.started.elapsed()));

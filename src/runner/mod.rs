@@ -278,7 +278,8 @@ impl<'a> Runner<'a> {
                 self.rec
                     .record_request(Request::Pause, RequestSource::Sigterm)?;
             }
-            Input::Signal(SignalEvent::ChildExited | SignalEvent::Resized) => {}
+            Input::Signal(SignalEvent::ChildExited | SignalEvent::Resized)
+            | Input::JobEnded(JobKey::Notify, ..) => {}
             Input::Requested(request) => {
                 self.rec.record_request(request, RequestSource::Host)?;
             }
@@ -304,7 +305,6 @@ impl<'a> Runner<'a> {
             Input::JobEnded(JobKey::ScmTask(iteration, task), result, _) => {
                 self.scm_task_ended(iteration, task, &result)?;
             }
-            Input::JobEnded(JobKey::Notify, ..) => {}
         }
         Ok(ControlFlow::Continue(()))
     }

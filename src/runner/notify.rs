@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const LOG_CAP: u64 = 1 << 20;
 
 /// The command to run, and its input.
-pub struct Notification<'a> {
+pub(crate) struct Notification<'a> {
     /// A command line for `sh -c`.
     pub command: &'a str,
     /// Its working directory.
@@ -36,7 +36,7 @@ pub struct Notification<'a> {
 }
 
 /// Runs the command and waits until nothing of it is left. Returns a description of what went wrong.
-pub fn run(notification: Notification<'_>) -> Option<String> {
+pub(crate) fn run(notification: Notification<'_>) -> Option<String> {
     match run_to_end(notification) {
         Ok(result) => describe_failure(&result),
         Err(error) => Some(format!("it could not be started: {error}")),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Which processes a job may kill.
 #[derive(Clone, Debug)]
-pub enum KillScope {
+pub(super) enum KillScope {
     /// Everything below this process, which is a subreaper and has no other children. The binary uses this.
     Everything { exemptions: Exemptions },
     /// What the job itself has started: its descendants, its session, and whatever carries this loop's marker.
@@ -124,9 +124,9 @@ impl ProcessOwner {
     /// Sends a signal to everything that belongs to the job.
     pub(crate) fn signal(&self, signal: Signal) {
         match self {
-            // Without a subreaper, only the process group is knmarked.
+            // Without a subreaper, only the process group is known.
             Self::Subtree(subtree) if cfg!(target_os = "linux") => {
-                tree::signal_all(&subtree.exemptions.current(), signal)
+                tree::signal_all(&subtree.exemptions.current(), signal);
             }
             Self::Subtree(subtree) => drop(kill_process_group(subtree.first, signal)),
             Self::Marked(marked) => marked.signal(signal),

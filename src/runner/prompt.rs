@@ -102,13 +102,12 @@ impl Prompts {
         let reopened = is_same
             .then(|| regular_file::open(&self.path(&rec.dir), false).ok())
             .flatten();
-        let file = match reopened {
-            Some(file) => file,
-            None => {
-                (self.kept_in, self.bytes) = (iteration, prompt);
-                self.write(&rec.dir, iteration)
-                    .map_err(|error| (Fault::Disk, format!("cannot write the prompt: {error}")))?
-            }
+        let file = if let Some(file) = reopened {
+            file
+        } else {
+            (self.kept_in, self.bytes) = (iteration, prompt);
+            self.write(&rec.dir, iteration)
+                .map_err(|error| (Fault::Disk, format!("cannot write the prompt: {error}")))?
         };
         self.prepared = Some(PreparedPrompt {
             iteration,

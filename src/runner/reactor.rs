@@ -73,6 +73,7 @@ pub(crate) struct Embedding {
 }
 
 /// The event source of one runner, and the job it runs.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(crate) struct Reactor {
     signals: Option<SignalListener>,
     embedding: Option<Embedding>,

@@ -58,7 +58,7 @@ impl Callbacks for Responder {
             (None, None, 5, 'n') => self.answer("\x1b[0n"),
             (None, None, 6, 'n') => self.answer(&format!("\x1b[{};{}R", row + 1, column + 1)),
             (Some(b'?'), None, 6, 'n') => {
-                self.answer(&format!("\x1b[?{};{}R", row + 1, column + 1))
+                self.answer(&format!("\x1b[?{};{}R", row + 1, column + 1));
             }
             (Some(b'?'), Some(b'$'), mode, 'p') => {
                 self.answer(&format!("\x1b[?{mode};{}$y", mode_value(screen, mode)));

@@ -59,7 +59,7 @@ impl ActPrinter {
                 self.row(mark, style, &format!("{name} {about}"), out);
             }
             Act::Retrying(why) => {
-                self.row("…", TextStyle::Yellow, &format!("retrying: {why}"), out)
+                self.row("…", TextStyle::Yellow, &format!("retrying: {why}"), out);
             }
             Act::NearLimit {
                 limit,

@@ -108,7 +108,7 @@ impl EscapeFilter {
                 _ => self.sequence.push(byte),
             },
             ParserState::String { escape: true } if byte == b'\\' => {
-                self.end_string(b"\x1b\\", out)
+                self.end_string(b"\x1b\\", out);
             }
             // An escape that does not end the string starts a new sequence: drop the string.
             ParserState::String { escape: true } => {

@@ -6,10 +6,10 @@ use crate::engine::failure::FailureKind;
 use crate::engine::format::{
     dollars, duration, iteration_count, plural, process_count, with_limit,
 };
+use crate::engine::iteration::{Iteration, IterationEnd};
 use crate::engine::outcome::Limit;
 use crate::engine::plan::{Approve, OnFail};
 use crate::engine::prompt::{describe_end, describe_red_check};
-use crate::engine::iteration::{Iteration, IterationEnd};
 use crate::engine::{Event, Marker, Outcome, Phase, Plan, State};
 
 /// The lines for an event that has just been applied to `state`.

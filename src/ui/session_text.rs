@@ -132,10 +132,10 @@ pub(crate) fn turn(state: &State) -> String {
             ]);
         }
         None if !state.plan.proof.checks.is_empty() => {
-            text.push_str(" | green checks end the loop")
+            text.push_str(" | green checks end the loop");
         }
         None if state.turn_limit().is_some() => {
-            text.push_str(" | no promise: the loop runs to its limit")
+            text.push_str(" | no promise: the loop runs to its limit");
         }
         None => text.push_str(" | no promise and no limit: only /cancel-ralph ends the loop"),
     }

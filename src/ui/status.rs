@@ -110,16 +110,43 @@ pub(super) fn resting_until(state: &State) -> Option<i64> {
     }
 }
 
+/// A label and its value.
+type StatusRow = (&'static str, String);
+
 /// The status of a loop as text.
 pub(crate) fn text(view: &LoopView, held: bool, directory: &str) -> String {
     let LoopView { header, state, .. } = view;
-    let (limits, running) = (&state.plan.limits, state.status(held) == Status::Running);
+    let running = state.status(held) == Status::Running;
     let mut rows = vec![
         ("Ralph Loop", header.name.clone()),
         ("Status", line(state, held)),
         ("Iteration", state.iteration_label(state.iteration)),
         ("Started", local(header.created_ms)),
     ];
+    rows.extend(progress_rows(state, running));
+    rows.extend(proof_rows(state));
+    rows.push(("Task", task(state)));
+    rows.push(agent_row(state));
+    rows.extend(header.parent.clone().map(|parent| ("Parent", parent)));
+    rows.push(("Workspace", state.plan.workspace.display().to_string()));
+    if let Some(worktree) = &state.plan.worktree {
+        rows.push(("Worktree", worktree_text::location(worktree)));
+        rows.extend(worktree_text::unsaved(state, running).map(|text| ("Unsaved", text)));
+        let names = ["Inspect", "Merge", "Remove"];
+        let commands = worktree_text::commands(worktree, &header.name).map(|(_, command)| command);
+        rows.extend(names.into_iter().zip(commands));
+    }
+    rows.push(("Logs", directory.to_owned()));
+    rows.extend(outcome_text::advice(header, state, held).map(|text| ("Next", text)));
+    let lines = rows
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", one_line(value)));
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// How far the loop is, and what it has used.
+fn progress_rows(state: &State, running: bool) -> Vec<StatusRow> {
+    let (limits, mut rows) = (&state.plan.limits, Vec::new());
     let newest = if running {
         "Current iteration started"
     } else {
@@ -167,6 +194,12 @@ pub(crate) fn text(view: &LoopView, held: bool, directory: &str) -> String {
         None if state.tokens.total() > 0 => rows.push(("Tokens", used)),
         None => {}
     }
+    rows
+}
+
+/// What proves the work done, and what is missing.
+fn proof_rows(state: &State) -> Vec<StatusRow> {
+    let mut rows = Vec::new();
     for (check, report) in state.plan.proof.checks.iter().zip(&state.checks) {
         let verdict = report
             .as_ref()
@@ -186,7 +219,11 @@ pub(crate) fn text(view: &LoopView, held: bool, directory: &str) -> String {
             .map(str::to_owned)
             .map(|message| ("Turn failed", message)),
     );
-    rows.push(("Task", task(state)));
+    rows
+}
+
+/// The session that the loop runs in, or its agent.
+fn agent_row(state: &State) -> StatusRow {
     let agent = state.agent();
     let command = agent.command.join(" ");
     match state
@@ -195,31 +232,10 @@ pub(crate) fn text(view: &LoopView, held: bool, directory: &str) -> String {
         .as_ref()
         .filter(|_| state.is_in_session())
     {
-        Some(session) => rows.push(("Session", format!("{} {}", session.client, session.id))),
-        None => rows.push((
-            "Agent",
-            if command.is_empty() {
-                agent.name.clone()
-            } else {
-                command
-            },
-        )),
+        Some(session) => ("Session", format!("{} {}", session.client, session.id)),
+        None if command.is_empty() => ("Agent", agent.name.clone()),
+        None => ("Agent", command),
     }
-    rows.extend(header.parent.clone().map(|parent| ("Parent", parent)));
-    rows.push(("Workspace", state.plan.workspace.display().to_string()));
-    if let Some(worktree) = &state.plan.worktree {
-        rows.push(("Worktree", worktree_text::location(worktree)));
-        rows.extend(worktree_text::unsaved(state, running).map(|text| ("Unsaved", text)));
-        let names = ["Inspect", "Merge", "Remove"];
-        let commands = worktree_text::commands(worktree, &header.name).map(|(_, command)| command);
-        rows.extend(names.into_iter().zip(commands));
-    }
-    rows.push(("Logs", directory.to_owned()));
-    rows.extend(outcome_text::advice(header, state, held).map(|text| ("Next", text)));
-    let lines = rows
-        .iter()
-        .map(|(name, value)| format!("{name}: {}", one_line(value)));
-    lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// The status and its reason: `done (every check is green)`.

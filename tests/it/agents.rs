@@ -300,7 +300,7 @@ fn a_cost_that_cannot_be_read_is_refused_by_its_flag() {
         .complains("--model");
     let unpriced = run(&[&cost[..], &["codex", "--model", "mine"]].concat()).exits(2);
     unpriced
-        .complains("nobody knows what mine costs")
+        .complains("the price of mine is unknown")
         .complains("prices.mine");
     run(&[&cost[..], &["codex", "--model", "gpt-5.5"]].concat()).exits(0);
     run(&[&cost[..], &["claude"]].concat()).exits(0);

@@ -66,7 +66,7 @@ fn every_decoder_has_a_seed_that_it_decodes() {
             let (name, agent) = agents.iter().nth(seed[0].into())?;
             let mut has_event = false;
             agent.decode(Path::new("/work"), [&seed[2..]], &mut |act| {
-                has_event |= act.is_stream_event()
+                has_event |= act.is_stream_event();
             });
             has_event.then_some(name)
         })

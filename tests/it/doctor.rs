@@ -319,7 +319,7 @@ fn settings_that_cannot_be_read_and_agents_of_one_s_own_are_seen() {
         .says("✘ settings")
         .says("needed: valid settings: ");
     test.write(".ralph/settings.toml", "minFree = \"900000GiB\"\n");
-    doctor(&test, &[]).exits(1).says("needed: space");
+    doctor(&test, &[]).exits(1).says("needed: disk space");
 }
 
 #[test]

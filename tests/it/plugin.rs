@@ -158,7 +158,7 @@ fn the_plugin_is_shown_written_registered_and_taken_away() {
     assert_eq!(everything(&test), before);
     uninstall(&test)
         .exits(0)
-        .says("nothing to take away: it is not installed");
+        .says("nothing to remove: not installed");
     assert_eq!(everything(&test), before);
 }
 
@@ -288,14 +288,14 @@ fn settings_that_cannot_be_changed_with_care_are_left_alone() {
         ("{ // mine\n}", "settings.json is not a JSON object"),
         ("{\"a\": 1,}", "settings.json is not a JSON object"),
         ("[]", "not an object"),
-        ("{\"env\": \"A=1\"}", "settings.json: env is no object"),
+        ("{\"env\": \"A=1\"}", "settings.json: env is not an object"),
         (
             "{\"enabledPlugins\": []}",
-            "settings.json: enabledPlugins is no object",
+            "settings.json: enabledPlugins is not an object",
         ),
         (
             "{\"extraKnownMarketplaces\": {\"ralph\": {\"source\": {\"repo\": \"a/b\"}}}}",
-            "another marketplace that is called ralph",
+            "another marketplace named ralph",
         ),
     ] {
         let test = machine(NEW);
@@ -315,14 +315,10 @@ fn settings_that_cannot_be_changed_with_care_are_left_alone() {
     assert_eq!(everything(&test), before);
     fs::remove_file(&settings).unwrap();
     symlink("nowhere", &settings).unwrap();
-    install(&test)
-        .exits(2)
-        .complains("a link that leads nowhere");
+    install(&test).exits(2).complains("a broken link");
     fs::remove_file(&settings).unwrap();
     test.sh("mkfifo ../home/.claude/settings.json");
-    install(&test)
-        .exits(2)
-        .complains("not a regular file");
+    install(&test).exits(2).complains("not a regular file");
     assert!(!test.state_dir().join("plugin").exists());
 }
 

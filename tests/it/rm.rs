@@ -90,7 +90,12 @@ fn a_name_that_is_not_there_is_named_with_the_nearest_and_nothing_goes() {
         "did you mean `auth`?",
     );
     refused(&test, &["rm", "zebra"], "zebra", "ralph ls");
-    refused(&test, &["rm", "../auth"], "../auth", "use at most 63 characters");
+    refused(
+        &test,
+        &["rm", "../auth"],
+        "../auth",
+        "use at most 63 characters",
+    );
     refused(&test, &["rm"], "NAME", "ralph rm --help");
     refused(
         &test,
@@ -174,7 +179,8 @@ fn an_agent_cannot_remove_its_own_loop() {
     ])
     .exits(0);
     assert!(
-        test.read("told").contains("an agent cannot control its own loop"),
+        test.read("told")
+            .contains("an agent cannot control its own loop"),
         "{}",
         test.read("told")
     );

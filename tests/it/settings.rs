@@ -454,7 +454,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.json",
         "[1]",
         "does not contain settings",
-        "names and values",
+        "keys and values",
     ),
     (
         "settings.json",
@@ -531,8 +531,8 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "settings.json",
         r#"{"maxIterations": 5, "max_iterations": 6}"#,
-        "is given twice",
-        "another spelling",
+        "is set twice",
+        "keep one spelling",
     ),
     (
         "settings.json",
@@ -732,7 +732,7 @@ fn what_is_wrong_in_a_file_is_named() {
             .unwrap_or_else(|| panic!("no hint: {done:?}"));
         assert!(given.contains(hint), "{text}: {hint:?} is not in {given:?}");
         assert!(
-            done.err.contains(&format!(".ralph/{file}: ")) || error.contains("does not hold"),
+            done.err.contains(&format!(".ralph/{file}: ")) || error.contains("does not contain"),
             "{done:?}"
         );
         assert!(
@@ -751,38 +751,34 @@ fn a_file_that_cannot_be_read_is_named() {
             .complains(error)
             .complains(hint);
     };
-    refused(
-        &["-c", "DONE"],
-        "unknown file type",
-        "--promise TEXT",
-    );
+    refused(&["-c", "DONE"], "unknown file type", "--promise TEXT");
     refused(
         &["-c", "missing.json"],
         "settings file not found: missing.json",
         "--promise TEXT",
     );
-    refused(&["--settings", "."], "the name does not say", ".json");
+    refused(&["--settings", "."], "unknown file type", ".json");
     test.sh("mkdir dir.json && mkfifo pipe.json && printf '\\377' > bytes.json && head -c 2000000 /dev/zero > big.json");
     refused(
         &["-c", "dir.json"],
         "cannot read dir.json: not a regular file",
-        "mend it",
+        "fix the file",
     );
-    refused(&["-c", "pipe.json"], "cannot read pipe.json", "mend it");
-    refused(&["-c", "bytes.json"], "bytes.json is not UTF-8", "UTF-8");
-    refused(&["-c", "big.json"], "big.json is too long", "1 MiB");
-    test.sh("ln -s nowhere .ralph/settings.json");
     refused(
-        &[],
-        "there is no settings file .ralph/settings.json",
-        "hint",
+        &["-c", "pipe.json"],
+        "cannot read pipe.json",
+        "fix the file",
     );
+    refused(&["-c", "bytes.json"], "bytes.json is not UTF-8", "UTF-8");
+    refused(&["-c", "big.json"], "big.json is too large", "1 MiB");
+    test.sh("ln -s nowhere .ralph/settings.json");
+    refused(&[], "settings file not found: .ralph/settings.json", "hint");
     test.sh(
         "rm .ralph/settings.json; echo '{}' > .ralph/settings.json; echo > .ralph/settings.yaml",
     );
-    refused(&[], "there are two settings files", "keep one");
+    refused(&[], "found two settings files", "keep one");
     test.sh("rm -r .ralph && ln -s .ralph .ralph");
-    refused(&[], "cannot look for settings in ", "mend it");
+    refused(&[], "cannot look for settings in ", "fix its permissions");
 }
 
 #[test]
@@ -793,8 +789,14 @@ fn flags_that_contradict_are_refused() {
         (&["--promise", "x", "--no-promise"], "contradict each other"),
         (&["--prompt", "x"], "TASK and --prompt"),
         (&["--quiet", "--json"], "--quiet"),
-        (&["--model", "m", "--", "claude"], "--model cannot be combined with a command after --"),
-        (&["--yolo", "--", "claude"], "--approve cannot be combined with a command after --"),
+        (
+            &["--model", "m", "--", "claude"],
+            "--model cannot be combined with a command after --",
+        ),
+        (
+            &["--yolo", "--", "claude"],
+            "--approve cannot be combined with a command after --",
+        ),
         (
             &["--agent", "claude", "--", "claude"],
             "--agent cannot be combined with a command after --",

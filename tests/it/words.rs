@@ -37,12 +37,7 @@ fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
 #[test]
 fn a_loop_needs_a_task() {
     let test = Test::new();
-    refused(
-        &test,
-        &["run", "--", "true"],
-        "no task given",
-        "PROMPT.md",
-    );
+    refused(&test, &["run", "--", "true"], "no task given", "PROMPT.md");
     refused(
         &test,
         &["run", " ", "--", "true"],
@@ -184,7 +179,12 @@ fn a_word_that_is_no_verb_is_never_a_task() {
         "\"fix\" is not a command",
         "ralph run \"fix the bug\"",
     );
-    refused(&test, &["stats"], "\"stats\" is not a command", "ralph status");
+    refused(
+        &test,
+        &["stats"],
+        "\"stats\" is not a command",
+        "ralph status",
+    );
     refused(
         &test,
         &["puase", "a"],
@@ -315,7 +315,7 @@ fn limits_are_numbers_from_zero_up() {
             "--backoff",
             "--backoff",
             "5s..1s",
-            "first rest is at most its last",
+            "must not exceed the second",
         ),
         ("--backoff", "--backoff", "-1s..1s", span),
         ("--on-fail", "--on-fail", "explode", ""),
@@ -373,7 +373,12 @@ fn an_empty_check_is_refused() {
 fn a_check_that_nobody_can_run_is_refused() {
     let test = Test::new();
     let words = ["run", "a", "--check", "nosuchcmd --flag", "--", "true"];
-    refused(&test, &words, "command nosuchcmd not found", "--no-preflight");
+    refused(
+        &test,
+        &words,
+        "command nosuchcmd not found",
+        "--no-preflight",
+    );
     // With what the agent will bring, preflight cannot be asked for.
     let words = [
         "run",
@@ -480,7 +485,7 @@ fn a_budget_needs_a_cost_that_can_be_known() {
     refused(
         &test,
         &words,
-        "--max-cost is set, but ralph cannot read ralph cannot read the cost of `true`",
+        "--max-cost is set, but ralph cannot read the cost of `true`",
         "--allow-unknown-cost",
     );
     let words = [
@@ -529,7 +534,7 @@ fn a_template_is_checked_before_anything_runs() {
         refused(
             &test,
             &["run", "a", "--", "true"],
-            &format!(".ralph/template.md: {tag}"),
+            &format!(".ralph/template.md: invalid tag {tag}"),
             "task, prepended",
         );
     }
@@ -700,7 +705,7 @@ fn many_iterations_are_warned_of() {
     let test = Test::new();
     for (limit, words) in [
         ("51", "high iteration count (>50)"),
-        ("0", "no limit of iterations"),
+        ("0", "no iteration limit"),
     ] {
         let done = test.ralph(&[
             "run",

@@ -177,7 +177,7 @@ impl ClaudeDecoder {
                 self.limit = Some(AgentFailure {
                     until_ms,
                     ..FailureKind::UsageLimit.into()
-                })
+                });
             }
             "allowed_warning" if !self.has_warned => {
                 self.has_warned = true;

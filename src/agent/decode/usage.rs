@@ -107,7 +107,7 @@ mod tests {
         let mut emitted = Vec::new();
         let mut emit = |act: Act<'_>| match act {
             Act::TokensUsed { model, tokens } => {
-                emitted.push((model.into_owned(), tokens.input as f64))
+                emitted.push((model.into_owned(), tokens.input as f64));
             }
             Act::Cost(usd) => emitted.push(("usd".to_owned(), usd)),
             other => panic!("{other:?}"),

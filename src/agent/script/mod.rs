@@ -169,7 +169,7 @@ impl ScriptStep {
         match self {
             Self::Print(text) => output.write_all(text.as_bytes())?,
             Self::Write { path, content } => {
-                fs::write(with_parents(&context.workspace.join(path))?, content)?
+                fs::write(with_parents(&context.workspace.join(path))?, content)?;
             }
             Self::Append { path, content } => append(&context.workspace.join(path), content)?,
             Self::Replace { path, old, new } => replace(&context.workspace.join(path), old, new)?,
@@ -186,7 +186,7 @@ impl ScriptStep {
             }
             Self::Cost(cost) => append(&context.task_file("COST")?, &format!("{cost}\n"))?,
             Self::Ignore(signal) => {
-                signal_hook::flag::register(*signal, Arc::default()).map(drop)?
+                signal_hook::flag::register(*signal, Arc::default()).map(drop)?;
             }
             Self::Shell(command) => {
                 Command::new("sh")

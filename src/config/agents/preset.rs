@@ -124,7 +124,7 @@ pub(crate) fn presets(
     for (name, changes) in own {
         match all.iter_mut().find(|(known, _)| known == name) {
             Some((_, Value::Object(known))) => {
-                merge(known, changes.as_object().unwrap_or(&Map::new()))
+                merge(known, changes.as_object().unwrap_or(&Map::new()));
             }
             _ => all.push((name.clone(), changes.clone())),
         }

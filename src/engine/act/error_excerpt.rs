@@ -1,3 +1,5 @@
+//! Shortens an agent's error output to the lines that say what went wrong.
+
 use crate::engine::plain_text::plain;
 
 /// The longest excerpt, in characters.

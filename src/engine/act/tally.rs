@@ -1,3 +1,5 @@
+//! Adds up the acts of one iteration.
+
 use super::{Act, error_excerpt};
 use crate::engine::event::AgentReport;
 use crate::engine::failure::{AgentFailure, FailureKind};

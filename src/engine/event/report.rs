@@ -1,3 +1,5 @@
+//! Reports in events: how an agent and a check ended, and what the agent's text signals.
+
 use super::{Marker, is_false, is_zero};
 use crate::engine::failure::AgentFailure;
 use crate::engine::usage::Tokens;

@@ -1,3 +1,5 @@
+//! Requests in events: what people, signals and embedding programs ask of a loop.
+
 use serde::{Deserialize, Serialize};
 
 /// What a person, or the program that hosts the loop, wants the loop to do.

@@ -1,3 +1,5 @@
+//! The agents of a plan: their commands, output formats and failure patterns.
+
 use crate::engine::event::ProcessExit;
 use crate::engine::failure::FailureKind;
 use serde::{Deserialize, Serialize};

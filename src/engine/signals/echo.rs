@@ -1,3 +1,5 @@
+//! Recognizes the agent's prompt in its output, so that no signal is read from the echo.
+
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 

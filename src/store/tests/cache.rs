@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn a_cache_at_any_offset_gives_the_same_state() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     let head = header("a", "id-1");
     let mut state = State::new(head.plan.clone());
     let mut saved = vec![(journal.len(), state.clone())];
@@ -29,8 +29,8 @@ fn a_cache_at_any_offset_gives_the_same_state() {
 
 #[test]
 fn the_cache_is_used() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     append_lines(&mut journal, 0..3);
     let mut cached = State::new(header("a", "id-1").plan);
     cached.inbox_offset = 4242;
@@ -40,8 +40,8 @@ fn the_cache_is_used() {
 
 #[test]
 fn deleting_the_cache_loses_nothing() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     append_lines(&mut journal, 0..6);
     let before = cache::read(&dir).unwrap();
     cache::save(&dir, before.offset, &before.header, &before.state).unwrap();
@@ -52,8 +52,8 @@ fn deleting_the_cache_loses_nothing() {
 
 #[test]
 fn an_invalid_cache_is_ignored() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     append_lines(&mut journal, 0..6);
     let truth = cache::read(&dir).unwrap();
     let mut wrong = truth.state.clone();
@@ -85,8 +85,8 @@ fn an_invalid_cache_is_ignored() {
 
 #[test]
 fn opening_the_journal_discards_a_cache_of_lines_lost_in_a_power_failure() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     append_lines(&mut journal, 0..2);
     let kept = fs::read(dir.journal()).unwrap();
     append_lines(&mut journal, 2..4);
@@ -104,8 +104,8 @@ fn opening_the_journal_discards_a_cache_of_lines_lost_in_a_power_failure() {
 
 #[test]
 fn unread_inbox_messages_show_in_the_view() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     inbox::append(
         &dir,
         &InboxMessage::Asked {
@@ -157,8 +157,8 @@ fn unread_inbox_messages_show_in_the_view() {
 
 #[test]
 fn concurrent_readers_see_only_complete_lines() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     let head = header("a", "id-1");
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

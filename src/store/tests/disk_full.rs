@@ -9,8 +9,8 @@ use std::process::Command;
 
 #[test]
 fn the_disk_reserve_is_written_and_can_be_released_twice() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     assert_eq!(fs::read(dir.disk_reserve()).unwrap(), vec![0; 64 * 1024]);
     journal.release_disk_reserve().unwrap();
     assert!(!dir.disk_reserve().exists());
@@ -89,8 +89,8 @@ fn a_line_that_does_not_fit_is_removed_again() {
         );
         return;
     }
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     append_lines(&mut journal, 0..3);
     let long = JournalLine {
         at_ms: 1,

@@ -17,8 +17,8 @@ fn read_messages(dir: &LoopDir, from: u64) -> Vec<InboxMessage> {
 
 #[test]
 fn messages_arrive_in_order_and_from_any_offset() {
-    let test = test_state_dir();
-    let dir = test.create_dir("a");
+    let fixture = test_state_dir();
+    let dir = fixture.create_dir("a");
     assert_eq!(inbox::read(&dir, 0).unwrap(), [], "an empty inbox");
     let all = [
         InboxMessage::Asked {
@@ -54,8 +54,8 @@ fn messages_arrive_in_order_and_from_any_offset() {
 
 #[test]
 fn an_incomplete_line_waits_and_a_malformed_one_is_unknown() {
-    let test = test_state_dir();
-    let dir = test.create_dir("a");
+    let fixture = test_state_dir();
+    let dir = fixture.create_dir("a");
     let pause = InboxMessage::Asked {
         request: Request::Pause,
     };
@@ -83,8 +83,8 @@ fn an_incomplete_line_waits_and_a_malformed_one_is_unknown() {
 
 #[test]
 fn concurrent_writers_lose_no_message() {
-    let test = test_state_dir();
-    let dir = test.create_dir("a");
+    let fixture = test_state_dir();
+    let dir = fixture.create_dir("a");
     let text = |thread: u32, n: u32| format!("{thread}/{n} {}", "x".repeat((n * 7 % 600) as usize));
     std::thread::scope(|scope| {
         for thread in 0..8 {

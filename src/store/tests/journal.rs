@@ -11,8 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn files_and_directories_are_accessible_to_their_owner_only() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     append_lines(&mut journal, 0..2);
     inbox::append(&dir, &InboxMessage::Unknown).unwrap();
     cache::save(
@@ -28,7 +28,7 @@ fn files_and_directories_are_accessible_to_their_owner_only() {
     assert!(lock.is_ok());
 
     let mut seen = 0;
-    let mut open = vec![test.state_dir.root().to_owned()];
+    let mut open = vec![fixture.state_dir.root().to_owned()];
     while let Some(path) = open.pop() {
         let data = fs::metadata(&path).unwrap();
         let mode = data.permissions().mode() & 0o777;
@@ -52,8 +52,8 @@ fn files_and_directories_are_accessible_to_their_owner_only() {
 
 #[test]
 fn opening_a_journal_restores_its_header_and_state() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     append_lines(&mut journal, 0..9);
     journal.sync().unwrap();
     let opened = Journal::open(&dir).unwrap();
@@ -73,8 +73,8 @@ fn opening_a_journal_restores_its_header_and_state() {
 
 #[test]
 fn lines_have_the_documented_format() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     journal
         .append(&JournalLine {
             at_ms: 1_789_000_000_007,
@@ -99,8 +99,8 @@ fn lines_have_the_documented_format() {
 
 #[test]
 fn an_existing_journal_is_not_overwritten() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     append_lines(&mut journal, 0..3);
     let before = fs::read(dir.journal()).unwrap();
     assert!(matches!(
@@ -119,8 +119,8 @@ fn an_incomplete_last_line_is_cut_off_with_a_warning() {
         b"\n",
         b"{\"event\":\"woke\"}\n",
     ] {
-        let test = test_state_dir();
-        let (dir, mut journal) = test.create_loop("a");
+        let fixture = test_state_dir();
+        let (dir, mut journal) = fixture.create_loop("a");
         append_lines(&mut journal, 0..5);
         let whole = fs::read(dir.journal()).unwrap();
         fs::write(dir.journal(), [&whole, torn].concat()).unwrap();
@@ -144,8 +144,8 @@ fn an_incomplete_last_line_is_cut_off_with_a_warning() {
 
 #[test]
 fn a_damaged_line_in_the_middle_is_an_error_and_not_changed() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     append_lines(&mut journal, 0..5);
     let text = fs::read_to_string(dir.journal()).unwrap();
     let mut lines: Vec<&str> = text.lines().collect();
@@ -167,8 +167,8 @@ fn a_damaged_line_in_the_middle_is_an_error_and_not_changed() {
 
 #[test]
 fn a_journal_of_a_newer_version_is_an_error_and_not_changed() {
-    let test = test_state_dir();
-    let dir = test.create_dir("a");
+    let fixture = test_state_dir();
+    let dir = fixture.create_dir("a");
     let newer =
         b"{\"ralph\":\"journal\",\"version\":2,\"pages\":[]}\nsomething else\nand a torn li";
     fs::write(dir.journal(), newer).unwrap();
@@ -185,8 +185,8 @@ fn a_journal_of_a_newer_version_is_an_error_and_not_changed() {
 
 #[test]
 fn every_prefix_opens_to_the_state_of_its_complete_lines() {
-    let test = test_state_dir();
-    let (dir, mut journal) = test.create_loop("a");
+    let fixture = test_state_dir();
+    let (dir, mut journal) = fixture.create_loop("a");
     let mut state = State::new(header("a", "id-1").plan);
     let mut known = vec![(journal.len() as usize, state.clone())];
     for n in 0..5 {

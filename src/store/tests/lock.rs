@@ -20,8 +20,8 @@ fn holder() -> LockHolder {
 
 #[test]
 fn a_lock_has_one_holder_and_names_it() {
-    let test = test_state_dir();
-    let path = test.create_dir("a").lock();
+    let fixture = test_state_dir();
+    let path = fixture.create_dir("a").lock();
     assert_eq!(lock_holder(&path), None, "no file, no holder");
     let lock = FileLock::acquire(&path, &holder()).unwrap().unwrap();
     assert_eq!(lock_holder(&path), Some(holder()));
@@ -55,8 +55,8 @@ fn a_lock_has_one_holder_and_names_it() {
 
 #[test]
 fn a_copy_of_the_open_file_keeps_the_lock() {
-    let test = test_state_dir();
-    let path = test.create_dir("a").lock();
+    let fixture = test_state_dir();
+    let path = fixture.create_dir("a").lock();
     let lock = FileLock::acquire(&path, &holder()).unwrap().unwrap();
     let copy = lock.file.try_clone().unwrap();
     drop(lock);
@@ -67,8 +67,8 @@ fn a_copy_of_the_open_file_keeps_the_lock() {
 
 #[test]
 fn an_unreadable_entry_is_an_unknown_holder() {
-    let test = test_state_dir();
-    let path = test.create_dir("a").lock();
+    let fixture = test_state_dir();
+    let path = fixture.create_dir("a").lock();
     let _lock = FileLock::acquire(&path, &holder()).unwrap().unwrap();
     for text in ["", "{\"pid\":", "[]"] {
         fs::write(&path, text).unwrap();
@@ -86,8 +86,8 @@ fn an_unreadable_entry_is_an_unknown_holder() {
 
 #[test]
 fn reading_the_holder_does_not_make_an_attempt_fail() {
-    let test = test_state_dir();
-    let path = test.create_dir("a").lock();
+    let fixture = test_state_dir();
+    let path = fixture.create_dir("a").lock();
     let probe = File::create(&path).unwrap();
     probe.try_lock_shared().unwrap();
     std::thread::scope(|scope| {
@@ -116,10 +116,10 @@ fn reading_the_holder_does_not_make_an_attempt_fail() {
 
 #[test]
 fn an_archived_lock_does_not_apply_to_a_new_loop() {
-    let test = test_state_dir();
-    let dir = test.create_dir("a");
+    let fixture = test_state_dir();
+    let dir = fixture.create_dir("a");
     let old = FileLock::acquire(&dir.lock(), &holder()).unwrap().unwrap();
-    let archived = test.state_dir.archive("a").unwrap();
+    let archived = fixture.state_dir.archive("a").unwrap();
     assert_eq!(lock_holder(&dir.lock()), None);
     assert!(
         matches!(
@@ -132,7 +132,7 @@ fn an_archived_lock_does_not_apply_to_a_new_loop() {
         !dir.path().exists(),
         "acquiring a lock does not create the directory"
     );
-    test.create_dir("a");
+    fixture.create_dir("a");
     assert!(FileLock::acquire(&dir.lock(), &holder()).unwrap().is_ok());
     assert_eq!(lock_holder(&archived.join("lock")), Some(holder()));
     drop(old);
@@ -140,8 +140,8 @@ fn an_archived_lock_does_not_apply_to_a_new_loop() {
 
 #[test]
 fn only_one_of_many_attempts_gets_the_lock() {
-    let test = test_state_dir();
-    let path = test.create_dir("a").lock();
+    let fixture = test_state_dir();
+    let path = fixture.create_dir("a").lock();
     let taken: Vec<_> = std::thread::scope(|scope| {
         let attempts: Vec<_> = (0..6)
             .map(|_| scope.spawn(|| FileLock::acquire(&path, &holder()).unwrap()))

@@ -41,25 +41,25 @@ fn names_are_short_and_lower_case() {
 
 #[test]
 fn only_directories_with_a_journal_are_loops() {
-    let test = test_state_dir();
-    assert_eq!(test.state_dir.loop_names().unwrap(), [] as [&str; 0]);
-    test.create_loop("b");
-    test.create_loop("a");
-    test.create_dir("incomplete");
-    fs::write(test.state_dir.root().join("loops/file"), "").unwrap();
-    assert_eq!(test.state_dir.loop_names().unwrap(), ["a", "b"]);
-    assert_eq!(test.state_dir.find_loop("b").unwrap().name(), "b");
+    let fixture = test_state_dir();
+    assert_eq!(fixture.state_dir.loop_names().unwrap(), [] as [&str; 0]);
+    fixture.create_loop("b");
+    fixture.create_loop("a");
+    fixture.create_dir("incomplete");
+    fs::write(fixture.state_dir.root().join("loops/file"), "").unwrap();
+    assert_eq!(fixture.state_dir.loop_names().unwrap(), ["a", "b"]);
+    assert_eq!(fixture.state_dir.find_loop("b").unwrap().name(), "b");
     assert!(matches!(
-        test.state_dir.find_loop("incomplete"),
+        fixture.state_dir.find_loop("incomplete"),
         Err(StoreError::NoSuchLoop { .. })
     ));
 }
 
 #[test]
 fn an_unknown_name_suggests_the_nearest_one() {
-    let test = test_state_dir();
+    let fixture = test_state_dir();
     for name in ["api-1", "api-2", "website"] {
-        test.create_loop(name);
+        fixture.create_loop(name);
     }
     for (wanted, expected) in [
         ("websit", Some("website")),
@@ -70,7 +70,7 @@ fn an_unknown_name_suggests_the_nearest_one() {
         ("apo-2", Some("api-2")),
         ("zebra", None),
     ] {
-        let error = test.state_dir.find_loop(wanted).unwrap_err();
+        let error = fixture.state_dir.find_loop(wanted).unwrap_err();
         let hint = error.hint().unwrap();
         let StoreError::NoSuchLoop { nearest, .. } = error else {
             panic!("{error}")
@@ -82,16 +82,17 @@ fn an_unknown_name_suggests_the_nearest_one() {
 
 #[test]
 fn a_loop_is_named_after_its_directory_with_the_smallest_free_number() {
-    let test = test_state_dir();
+    let fixture = test_state_dir();
     let free = |path: &str| {
-        test.state_dir
+        fixture
+            .state_dir
             .free_name(Path::new(path), &["taken-1".to_owned()])
             .unwrap()
     };
     assert_eq!(free("/no/such/My Project (v2)!"), "my-project-v2-1");
-    test.create_loop("api-1");
-    test.create_dir("api-2");
-    test.create_loop("api-4");
+    fixture.create_loop("api-1");
+    fixture.create_dir("api-2");
+    fixture.create_loop("api-4");
     assert_eq!(free("/no/such/api"), "api-3");
     for (path, expected) in [
         ("/", "loop-1"),
@@ -112,8 +113,8 @@ fn a_loop_is_named_after_its_directory_with_the_smallest_free_number() {
 
 #[test]
 fn archiving_frees_the_name_and_overwrites_nothing() {
-    let test = test_state_dir();
-    let archive = |stamp| test.state_dir.archive_at("a", stamp);
+    let fixture = test_state_dir();
+    let archive = |stamp| fixture.state_dir.archive_at("a", stamp);
     let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
     assert!(matches!(
         archive("20261115T225544Z"),
@@ -121,7 +122,7 @@ fn archiving_frees_the_name_and_overwrites_nothing() {
     ));
     let mut seen = Vec::new();
     for id in ["1", "2", "3"] {
-        let dir = test.create_dir("a");
+        let dir = fixture.create_dir("a");
         Journal::create(&dir, &header("a", id)).unwrap();
         let path = archive("20261115T225544Z").unwrap();
         assert!(!dir.path().exists());
@@ -138,8 +139,8 @@ fn archiving_frees_the_name_and_overwrites_nothing() {
         ]
     );
 
-    test.create_dir("a");
-    let stamp = name(test.state_dir.archive("a").unwrap());
+    fixture.create_dir("a");
+    let stamp = name(fixture.state_dir.archive("a").unwrap());
     assert_eq!(
         (stamp.len(), &stamp[10..11], &stamp[17..]),
         (18, "T", "Z"),
@@ -149,18 +150,19 @@ fn archiving_frees_the_name_and_overwrites_nothing() {
 
 #[test]
 fn a_workspace_has_one_lock_by_all_its_paths() {
-    let test = test_state_dir();
+    let fixture = test_state_dir();
     let temp = tempfile::tempdir().unwrap();
     let real = temp.path().join("real");
     fs::create_dir(&real).unwrap();
     std::os::unix::fs::symlink(&real, temp.path().join("link")).unwrap();
-    let lock = |path: &Path| test.state_dir.workspace_lock_path(path).unwrap();
+    let lock = |path: &Path| fixture.state_dir.workspace_lock_path(path).unwrap();
     assert_eq!(lock(&real), lock(&temp.path().join("link")));
     assert_eq!(lock(&real), lock(&real.join("../real/.")));
     assert_ne!(lock(&real), lock(temp.path()));
     assert!(lock(&real).parent().unwrap().ends_with("workspaces"));
     assert!(
-        test.state_dir
+        fixture
+            .state_dir
             .workspace_lock_path(&real.join("gone"))
             .is_err()
     );

@@ -12,7 +12,7 @@ use vt100::Parser;
 use vt100::capture::{BasicFormattedCaptureRange, basic_formatted_to_plain};
 
 /// What to type into an agent's terminal, and what to look for on its screen.
-pub struct TerminalOptions {
+pub(crate) struct TerminalOptions {
     /// Typed once the screen is ready.
     pub prompt: String,
     /// Matches the screen when it is ready. Without one, a painted screen that does not change is ready.
@@ -24,7 +24,7 @@ pub struct TerminalOptions {
 
 /// What the emulator reports.
 #[derive(Debug, PartialEq)]
-pub enum TerminalEvent {
+pub(crate) enum TerminalEvent {
     /// The screen did not become ready for the prompt.
     NeverReady,
     /// A line of the prompt, of this many bytes, is longer than the terminal accepts.
@@ -57,7 +57,7 @@ enum PatternState {
 }
 
 /// A screen, and the bytes that wait to be written to the program.
-pub struct Emulator {
+pub(crate) struct Emulator {
     parser: Parser<Responder>,
     options: TerminalOptions,
     stage: TypingStage,
@@ -274,7 +274,7 @@ impl Emulator {
                 return Some(TerminalEvent::NeverReady);
             }
             TypingStage::Typing if self.keys.is_empty() => {
-                self.stage = TypingStage::Sending(now + ENTER_DELAY)
+                self.stage = TypingStage::Sending(now + ENTER_DELAY);
             }
             TypingStage::Sending(at) if at <= now => {
                 self.keys.push(b'\r');

@@ -299,5 +299,5 @@ fn whoever_follows_a_loop_that_crashed_is_told_so() {
     );
     test.ralph(&["resume", "--all"])
         .exits(0)
-        .says("no loop has crashed: there is nothing to resume\n");
+        .says("no loop has crashed: nothing to resume\n");
 }

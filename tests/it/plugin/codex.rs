@@ -74,7 +74,7 @@ fn hooks_stand_beside_others_and_go_again() {
         }
         plugin(&test, &["doctor"])
             .says("✘ codex")
-            .says("$ralph-loop is there")
+            .says("$ralph-loop installed")
             .says("not trusted yet");
         install(&test, &["--trust"]).exits(0);
         let trusted = read(&home(&test, ".codex/config.toml"));
@@ -161,7 +161,7 @@ fn what_is_somebody_elses_is_left_alone() {
             "hooks.json",
             "{\"hooks\": {\"Stop\": {}}}",
             &[],
-            "hooks.Stop is no array",
+            "hooks.Stop is not an array",
         ),
         (
             "config.toml",

@@ -53,11 +53,7 @@ fn a_prompt_file_is_found_from_where_the_loop_was_spawned() {
             file
         );
         let_go(&test, 2);
-        ends_with(
-            &test,
-            0,
-            "done (ran to its iteration limit, checks green)",
-        );
+        ends_with(&test, 0, "done (ran to its iteration limit, checks green)");
     }
 }
 
@@ -82,11 +78,7 @@ fn an_empty_prompt_is_an_empty_input() {
     until_works(&test, 1);
     assert_eq!(test.read("got-1"), "");
     let_go(&test, 1);
-    ends_with(
-        &test,
-        0,
-        "done (ran to its iteration limit, checks green)",
-    );
+    ends_with(&test, 0, "done (ran to its iteration limit, checks green)");
 }
 
 /// A rest after a failure is no silence of the agent: nothing is ended for it.
@@ -95,11 +87,7 @@ fn a_rest_does_not_count_as_inactivity() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
     let words = ["go", "--inactivity-timeout", "400ms", "--backoff", "1s..1s"];
     spawn(&test, &[&words[..], &SCRIPT].concat()).exits(0);
-    ends_with(
-        &test,
-        0,
-        "done (the agent claimed it; there are no checks)",
-    );
+    ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
     assert_eq!(
         (iterations(&test), test.events("agent", "noticed").len()),
         (2, 0)
@@ -125,11 +113,7 @@ fn a_pause_ends_a_rest() {
     ends_with(&test, 3, "paused");
     assert_eq!(test.status("agent")["consecutive_failures"], 1);
     test.ralph(&["resume", "agent"]).exits(0);
-    ends_with(
-        &test,
-        0,
-        "done (the agent claimed it; there are no checks)",
-    );
+    ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
     assert_eq!(iterations(&test), 2);
 }
 
@@ -152,11 +136,7 @@ fn a_rest_is_cut_short_with_an_answer() {
         done.out,
         "your message will be in its next prompt\nresumed ralph loop for agent\n"
     );
-    ends_with(
-        &test,
-        0,
-        "done (the agent claimed it; there are no checks)",
-    );
+    ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
     assert!(test.prompt("agent", 2).contains("port 8080"));
 }
 
@@ -173,11 +153,7 @@ fn a_limit_is_changed_under_a_running_loop() {
     until_window(&test, "starting iteration 2/9");
     test.ralph(&["set", "agent", "max-iterations=2"]).exits(0);
     let_go(&test, 2);
-    ends_with(
-        &test,
-        0,
-        "done (ran to its iteration limit, checks green)",
-    );
+    ends_with(&test, 0, "done (ran to its iteration limit, checks green)");
     assert_eq!(
         (iterations(&test), test.events("agent", "opened").len()),
         (2, 1)
@@ -314,11 +290,7 @@ fn the_user_s_own_tmux_is_left_alone() {
         "off\n"
     );
     test.write("go", "");
-    ends_with(
-        &test,
-        0,
-        "done (the agent claimed it; there are no checks)",
-    );
+    ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
     assert_eq!(
         mine(&["list-windows", "-a", "-F", "#S:#W"]),
         "ralph:notes\n"

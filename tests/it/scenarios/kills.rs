@@ -104,11 +104,7 @@ fn whoever_is_killed_the_loop_goes_on_where_it_was() {
             test.ralph(&["resume", "agent"]).exits(0).out,
             "resumed ralph loop for agent\n"
         );
-        ends_with(
-            &test,
-            0,
-            "done (the agent claimed it; there are no checks)",
-        );
+        ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
         let done = test.status("agent");
         assert_eq!(
             counts.map(|field| done[field].as_u64().unwrap()),

@@ -25,11 +25,7 @@ fn the_done_marker_ends_the_loop_before_or_after_a_run() {
             test.write(".ralph/task/agent/DONE", "");
         }
         spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
-        ends_with(
-            &test,
-            0,
-            "done (the agent claimed it; there are no checks)",
-        );
+        ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
         assert_eq!(iterations(&test), count);
         assert_eq!(project_bus(&test).last().unwrap().0, "done");
     }
@@ -74,11 +70,7 @@ fn any_exit_code_starts_the_next_agent() {
     let script = "iteration 1\n exit 0\niteration 2\n exit 1\niteration 3\n exit 255\niteration 4\n crash\niteration 5\n mark DONE\n";
     let test = Test::new().script(script);
     spawn(&test, &[&["go", "--backoff", "0..0"], &SCRIPT[..]].concat()).exits(0);
-    ends_with(
-        &test,
-        0,
-        "done (the agent claimed it; there are no checks)",
-    );
+    ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
     let exits: Vec<String> = test
         .events("agent", "ended")
         .iter()
@@ -107,11 +99,7 @@ fn a_delay_lies_between_good_iterations() {
     test.ralph(&["stop", "agent"]).exits(0);
     let test = Test::new().script("iteration 2\n promise COMPLETE\n");
     spawn(&test, &[&["go", "--delay", "300ms"], &SCRIPT[..]].concat()).exits(0);
-    ends_with(
-        &test,
-        0,
-        "done (the agent claimed it; there are no checks)",
-    );
+    ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
     let at =
         |kind: &str, which: usize| test.events("agent", kind)[which]["at_ms"].as_i64().unwrap();
     assert!(
@@ -148,11 +136,7 @@ fn nothing_of_one_agent_lives_beside_the_next() {
     assert!(left.iter().all(|pid| !alive(*pid)), "{left:?}");
     assert_eq!(test.events("agent", "ended")[0]["report"]["leftovers"], 2);
     test.write("go", "");
-    ends_with(
-        &test,
-        0,
-        "done (ran to its iteration limit, checks green)",
-    );
+    ends_with(&test, 0, "done (ran to its iteration limit, checks green)");
 }
 
 /// An iteration that takes too long is ended with all that it started, even if it is deaf to TERM; it is a failure, and
@@ -171,11 +155,7 @@ fn an_iteration_past_its_time_is_ended_and_counts_as_a_failure() {
         .concat(),
     )
     .exits(0);
-    ends_with(
-        &test,
-        0,
-        "done (the agent claimed it; there are no checks)",
-    );
+    ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
     assert_eq!(
         test.events("agent", "ended")[0]["report"]["exit"]["signal"],
         9,
@@ -196,7 +176,7 @@ fn an_agent_can_ask_not_to_be_started_again() {
         ("exit 42", "exit 42"),
         ("mark WAIT", "WAIT marker"),
         ("sh touch $TASK_FOLDER/WAIT_WITHOUT_RESTART", "WAIT marker"),
-        (&bus, "a message on the bus"),
+        (&bus, "message on the bus"),
     ] {
         let test = Test::new().script(&format!(
             "iteration 1\n {how}\niteration 2\n promise COMPLETE\n"
@@ -214,11 +194,7 @@ fn an_agent_can_ask_not_to_be_started_again() {
         );
         assert_eq!(iterations(&test), 1);
         test.ralph(&["resume", "agent"]).exits(0);
-        ends_with(
-            &test,
-            0,
-            "done (the agent claimed it; there are no checks)",
-        );
+        ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
         assert_eq!(iterations(&test), 2);
     }
 }

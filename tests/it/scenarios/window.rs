@@ -122,11 +122,7 @@ fn the_done_pattern_stops_the_loop() {
         &[&["go", "--done-pattern", "All tasks complete"], &SCRIPT[..]].concat(),
     )
     .exits(0);
-    ends_with(
-        &test,
-        0,
-        "done (the agent claimed it; there are no checks)",
-    );
+    ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
     assert_eq!(iterations(&test), 2);
     assert_eq!(test.status("agent")["stop_reason"], "completed");
     assert_eq!(test.events("agent", "noticed")[0]["notice"], "pattern");
@@ -239,11 +235,7 @@ fn a_pause_is_taken_back_before_the_agent_has_ended() {
         "by the same runner"
     );
     let_go(&test, 2);
-    ends_with(
-        &test,
-        0,
-        "done (ran to its iteration limit, checks green)",
-    );
+    ends_with(&test, 0, "done (ran to its iteration limit, checks green)");
 }
 
 /// `status` has the seven lines of a loop that runs, wherever it runs.

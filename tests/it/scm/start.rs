@@ -70,7 +70,7 @@ fn words_that_make_no_sense_are_refused() {
     test.write(".ralph/settings.json", "{}");
     run(&test, &["--scm", "push 'x"])
         .exits(2)
-        .complains("without its pair");
+        .complains("an unclosed quotation mark");
     run(&test, &["--scm", " "])
         .exits(2)
         .complains("--scm: a task is empty");

@@ -182,7 +182,9 @@ fn a_worktree_that_has_lost_its_link_gives_nothing_to_the_repository_above() {
         .script("iteration 1\n write one\n  | x\n sh rm .git\niteration 2\n write made\n  | x\n");
     // The state directory lies in another repository of the user's.
     test.sh("cd .. && git init -q && git commit -q --allow-empty -m above");
-    let done = run(&test, &[]).exits(1).complains("is no longer a worktree");
+    let done = run(&test, &[])
+        .exits(1)
+        .complains("is no longer a worktree");
     assert_eq!(test.sh("git -C .. log --format=%s"), "above\n");
     let (_, rest) = done.err.split_once("; try git ").unwrap();
     test.sh(&format!("git {}", rest.lines().next().unwrap()));

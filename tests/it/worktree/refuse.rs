@@ -185,12 +185,7 @@ fn what_is_wrong_in_the_worktree_is_seen_before_anything_starts_and_all_is_taken
         .program("own-agent", "#!/bin/sh\n")
         .file("claim", "");
     let agent = ["run", "x", "--name", "a", "--worktree", "--", "./own-agent"];
-    refused(
-        &test,
-        &agent,
-        "program ./own-agent not found",
-        "install it",
-    );
+    refused(&test, &agent, "program ./own-agent not found", "install it");
     test.sh("git add claim && git commit -q -m claim && rm claim");
     refused(
         &test,

@@ -63,7 +63,7 @@ pub(crate) fn parse(text: &str) -> Result<Script, ScriptError> {
         match line.chars().next() {
             None | Some('#') => {}
             Some(sign @ ('|' | '-' | '+')) => {
-                add_content(sections.last_mut(), sign, &line[1..]).map_err(at)?
+                add_content(sections.last_mut(), sign, &line[1..]).map_err(at)?;
             }
             Some(_) => {
                 require_content(sections.last())?;

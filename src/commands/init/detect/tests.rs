@@ -26,6 +26,7 @@ fn checks(files: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table of cases")]
 fn checks_are_detected_from_the_files_of_a_directory() {
     const SCRIPTS: &str = r#"{"scripts": {"test": "vitest", "lint": "eslint .", "typecheck": "tsc", "build": "vite build", "dev": "vite"}}"#;
     let cases: &[Case] = &[
