@@ -88,10 +88,8 @@ pub(super) const SCENES: &[Scene] = &[
     Scene {
         name: "timeout",
         script: "iteration 1
-          hang
-        iteration 2
-          promise COMPLETE",
-        play: |stage| run(stage, &["--iteration-timeout", "300ms", "--backoff", "1ms..1ms"], 0),
+          hang",
+        play: |stage| run(stage, &["--iteration-timeout", "300ms", "-m", "1"], 1),
         resume: None,
     },
     Scene {
