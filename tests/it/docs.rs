@@ -174,10 +174,15 @@ fn every_example_of_the_journal_s_page_is_what_it_claims() {
         .nth(1)
         .and_then(|rest| rest.split("\n}").next())
         .unwrap();
+    let mut renamed = None;
     let names = all.lines().filter_map(|line| {
-        let name = line.strip_prefix("    ")?.trim_end_matches([' ', '{', ',']);
-        name.starts_with(char::is_uppercase)
-            .then(|| name.to_lowercase())
+        let line = line.strip_prefix("    ")?;
+        if let Some(name) = line.strip_prefix("#[serde(rename = \"") {
+            renamed = name.strip_suffix("\")]").map(str::to_owned);
+        }
+        let name = line.trim_end_matches([' ', '{', ',']);
+        let is_variant = name.starts_with(char::is_uppercase);
+        is_variant.then(|| renamed.take().unwrap_or_else(|| name.to_lowercase()))
     });
     for name in names.filter(|name| name != "unknown") {
         assert!(events.contains(&name), "{name} is not described");
