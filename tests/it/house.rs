@@ -262,7 +262,7 @@ fn names_comments_messages_and_docs_use_plain_words() {
         "CONTRIBUTING.md",
         "CHANGELOG.md",
     ];
-    let pages = pages.into_iter().map(|name| page(root().join(name)));
+    let pages = pages.into_iter().map(|name| page(&root().join(name)));
     let docs = fs::read_dir(root().join("docs")).unwrap().flatten();
     let docs = docs
         .map(|entry| entry.path())
@@ -270,7 +270,7 @@ fn names_comments_messages_and_docs_use_plain_words() {
     let files = sources("src")
         .into_iter()
         .chain(pages)
-        .chain(docs.map(page));
+        .chain(docs.map(|path| page(&path)));
     report(files.flat_map(|file| banned(&file.name, &file.text)));
 }
 
@@ -304,7 +304,7 @@ fn no_type_name_is_declared_twice() {
 
 #[test]
 fn the_architecture_page_lists_every_file() {
-    let text = page(root().join("ARCHITECTURE.md")).text;
+    let text = page(&root().join("ARCHITECTURE.md")).text;
     report(
         sources("src")
             .iter()
@@ -455,11 +455,11 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn page(path: PathBuf) -> Source {
-    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+fn page(path: &Path) -> Source {
+    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let name = path
         .strip_prefix(root())
-        .unwrap_or(&path)
+        .unwrap_or(path)
         .to_string_lossy()
         .replace('\\', "/");
     Source { name, text }
@@ -474,7 +474,7 @@ fn sources(under: &str) -> Vec<Source> {
             if path.is_dir() {
                 dirs.push(path);
             } else if path.extension().is_some_and(|ext| ext == "rs") {
-                found.push(page(path));
+                found.push(page(&path));
             }
         }
     }

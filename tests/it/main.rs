@@ -29,6 +29,7 @@ mod process_markers;
 mod process_signals;
 mod process_start;
 mod prompt;
+#[expect(unreachable_pub, reason = "the fuzz targets share this module")]
 mod properties;
 mod pty;
 mod refusals;

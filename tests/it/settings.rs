@@ -597,7 +597,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "settings.json",
         r#"{"maxTime": 5, "maxTime": 6}"#,
-        "maxTime is given twice",
+        "maxTime is set twice",
         "fix the file first",
     ),
     (
