@@ -137,27 +137,30 @@ impl RemovableLoop {
         let name = self.dir.name().to_owned();
         let mut removed = Vec::new();
         let mut freed = 0;
-        if let Some(own) = self.state.plan.worktree.as_ref().filter(|_| args.worktree) {
-            freed += disk::usage(&own.path);
-            worktree::remove(own, args.force).map_err(|why| {
+        if let Some(loop_worktree) = self.state.plan.worktree.as_ref().filter(|_| args.worktree) {
+            freed += disk::usage(&loop_worktree.path);
+            worktree::remove(loop_worktree, args.force).map_err(|why| {
                 CommandError::usage(
                     format!("the worktree of {name:?} was kept: {why}"),
-                    format!("look at {}; --force removes it anyway", own.path.display()),
+                    format!(
+                        "look at {}; --force removes it anyway",
+                        loop_worktree.path.display()
+                    ),
                 )
             })?;
-            removed.push(format!("worktree {}", own.path.display()));
-            removed.extend(remove_branch(own));
-        } else if let Some(own) = self
+            removed.push(format!("worktree {}", loop_worktree.path.display()));
+            removed.extend(remove_branch(loop_worktree));
+        } else if let Some(loop_worktree) = self
             .state
             .plan
             .worktree
             .as_ref()
-            .filter(|own| own.path.exists())
+            .filter(|loop_worktree| loop_worktree.path.exists())
         {
-            let path = shell_quote(&own.path.to_string_lossy());
+            let path = shell_quote(&loop_worktree.path.to_string_lossy());
             print_message(&format!(
                 "kept the worktree {path} on {}; git worktree remove {path} removes it\n",
-                own.branch
+                loop_worktree.branch
             ));
         }
         freed += disk::usage(self.dir.path());
@@ -190,44 +193,54 @@ impl RemovableLoop {
 }
 
 /// Deletes the branch of a worktree if it was created for the loop; a failure is only a warning.
-fn remove_branch(own: &Worktree) -> Option<String> {
-    if !own.new_branch {
+fn remove_branch(loop_worktree: &Worktree) -> Option<String> {
+    if !loop_worktree.new_branch {
         print_message(&format!(
             "kept the branch {}: it existed before the loop\n",
-            own.branch
+            loop_worktree.branch
         ));
         return None;
     }
-    match worktree::delete_branch(own) {
-        Ok(tip) => {
-            tip.map(|tip| format!("branch {} (was {})", own.branch, &tip[..7.min(tip.len())]))
-        }
+    match worktree::delete_branch(loop_worktree) {
+        Ok(tip) => tip.map(|tip| {
+            format!(
+                "branch {} (was {})",
+                loop_worktree.branch,
+                &tip[..7.min(tip.len())]
+            )
+        }),
         Err(why) => {
-            warn(format!("the branch {} was kept: {why}", own.branch));
+            warn(format!(
+                "the branch {} was kept: {why}",
+                loop_worktree.branch
+            ));
             None
         }
     }
 }
 
 /// Checks that a loop with a worktree can be removed with these flags.
-fn check_worktree(name: &str, own: &Worktree, args: &RmArgs) -> Result<(), CommandError> {
+fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result<(), CommandError> {
     if !args.worktree {
-        if args.keep_worktree || !own.path.exists() {
+        if args.keep_worktree || !loop_worktree.path.exists() {
             return Ok(());
         }
         return Err(CommandError::usage(
-            format!("the loop {name:?} has a worktree: {}", own.path.display()),
+            format!(
+                "the loop {name:?} has a worktree: {}",
+                loop_worktree.path.display()
+            ),
             format!(
                 "ralph rm {name} --worktree removes it and its branch, --keep-worktree keeps it"
             ),
         ));
     }
     reject_git_redirection()?;
-    if is_inside(&own.path) {
+    if is_inside(&loop_worktree.path) {
         return Err(CommandError::usage(
             format!(
                 "the current directory is in the worktree of {name:?}: {}",
-                own.path.display()
+                loop_worktree.path.display()
             ),
             "cd to another directory first",
         ));
@@ -235,7 +248,7 @@ fn check_worktree(name: &str, own: &Worktree, args: &RmArgs) -> Result<(), Comma
     if args.force {
         return Ok(());
     }
-    match worktree::find_unsaved_work(own) {
+    match worktree::find_unsaved_work(loop_worktree) {
         Ok(unsaved) if unsaved.is_empty() => Ok(()),
         Ok(unsaved) => Err(CommandError::usage(
             format!(
@@ -244,15 +257,18 @@ fn check_worktree(name: &str, own: &Worktree, args: &RmArgs) -> Result<(), Comma
             ),
             format!(
                 "git merge {} or push it, and commit what is left in {}; --force removes it anyway",
-                shell_quote(&own.branch),
-                own.path.display()
+                shell_quote(&loop_worktree.branch),
+                loop_worktree.path.display()
             ),
         )),
         Err(why) => Err(CommandError::usage(
             format!(
                 "cannot tell whether the worktree of {name:?} has work that is nowhere else: {why}"
             ),
-            format!("look at {}; --force removes it anyway", own.path.display()),
+            format!(
+                "look at {}; --force removes it anyway",
+                loop_worktree.path.display()
+            ),
         )),
     }
 }

@@ -304,7 +304,8 @@ fn check_pattern(name: &str, pattern: &str) -> Result<(), ConfigError> {
     )
 }
 
-/// The value for "no timeout": too large to expire, small enough to add to a clock without overflow.
+/// The value for "no timeout": too large to expire, small enough to add to a clock without
+/// overflow.
 pub(crate) const NO_TIMEOUT: u64 = u64::MAX / 4;
 
 fn load_prompt_template(request: &RunRequest) -> Result<String, ConfigError> {

@@ -5,13 +5,13 @@ use crate::engine::usage::{Price, Prices};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Loads the embedded prices, with `own` added to them.
+/// Loads the embedded prices, with `custom` added to them.
 pub(super) fn load_prices(
     stack: &LayerStack,
-    own: &BTreeMap<String, Value>,
+    custom: &BTreeMap<String, Value>,
 ) -> Result<Prices, ConfigError> {
     let mut all = embedded_prices();
-    for (model, price) in own {
+    for (model, price) in custom {
         match serde_json::from_value::<Price>(price.clone()) {
             Ok(price) => all.0.insert(model.clone(), price),
             Err(error) => {

@@ -92,11 +92,16 @@ impl Runner<'_> {
     /// Posts the messages the agent left. A message can be a claim as well: that is recorded, and durable, before
     /// the message is removed.
     pub(super) fn relay_messages(&mut self) -> Result<(), RunnerError> {
+        let dir = outbox::dir(self.task_dir.path());
+        if !dir.is_dir() {
+            return Ok(());
+        }
+        // Watch before reading, so that a later message is noticed.
+        self.reactor.watch(&dir);
         let agent_runs = matches!(self.reactor.running(), Some(JobKey::Agent(_)));
         let Some(outbox) = outbox::read(self.task_dir.path(), agent_runs) else {
             return Ok(());
         };
-        self.reactor.watch(&outbox::dir(self.task_dir.path()));
         if outbox.messages.iter().any(|message| kind(message) == WAIT)
             && !self.rec.state.claims.markers.contains(&Marker::Bus)
         {

@@ -158,7 +158,7 @@ fn progress_text(state: &State) -> String {
             describe_end(iteration),
             duration(iteration.ms)
         );
-        // `how` already says that the iteration was killed.
+        // The "Agent" row already says that the iteration was killed.
         if let Some(reason) = iteration
             .reason
             .filter(|reason| reason.kind != FailureKind::Killed)

@@ -306,5 +306,5 @@ fn a_cost_that_cannot_be_read_is_refused_by_its_flag() {
     run(&[&cost[..], &["claude"]].concat()).exits(0);
     run(&[&cost[..], &["aider", "--allow-unknown-cost"]].concat()).exits(0);
     let tokens = run(&["--max-tokens", "5", "--agent", "aider"]).exits(2);
-    tokens.complains("--max-tokens is set, but the tokens of `aider` cannot be read");
+    tokens.complains("--max-tokens is set, but ralph cannot read the token usage of `aider`");
 }

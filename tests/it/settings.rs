@@ -489,7 +489,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "settings.json",
         r#"{"promise": 5}"#,
-        "promise must be a text, not 5",
+        "promise must be a string, not 5",
         "promise",
     ),
     (
@@ -513,7 +513,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "settings.json",
         r#"{"guardrails": [{"command": 3}]}"#,
-        "guardrails[0].command must be a text",
+        "guardrails[0].command must be a string",
         "command",
     ),
     (
@@ -543,14 +543,14 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "settings.json",
         r#"{"agent": {"flags": ["--a 'b"]}}"#,
-        "agent.flags[0] has a quotation without an end",
+        "agent.flags[0] has an unclosed quotation mark",
         "close it",
     ),
     (
         "settings.json",
         r#"{"agent": {"name": "claude", "command": "x"}}"#,
-        "name and command contradict",
-        "contradict each other",
+        "name and command contradict each other",
+        "only one of them",
     ),
     (
         "settings.json",
@@ -574,24 +574,24 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.json",
         r#"{"agents": {"mine": {"command": "x", "denied": ["("]}}, "agent": "mine"}"#,
         "agents.mine.denied",
-        "regular expressions",
+        "regex syntax",
     ),
     (
         "settings.json",
         r#"{"promise": "x", "noPromise": true}"#,
         "settings.json: promise and",
-        "contradict each other",
+        "only one of them",
     ),
     (
         "settings.json",
         r#"{"donePattern": "("}"#,
-        "settings.json: donePattern \"(\" is not a pattern",
+        "settings.json: donePattern \"(\" is not a valid pattern",
         "backslash",
     ),
     (
         "settings.json",
         r#"{"maxCost": 5, "agent": {"command": "mine"}}"#,
-        "settings.json: maxCost is set, but the cost of `mine`",
+        "settings.json: maxCost is set, but ralph cannot read the cost of `mine`",
         "--allow-unknown-cost",
     ),
     (
@@ -633,13 +633,13 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "settings.json",
         r#"{"checks": ["true", " "]}"#,
-        "checks: is empty (number 2)",
+        "checks: check number 2 is empty",
         "--check",
     ),
     (
         "settings.json",
         r#"{"checks": [5]}"#,
-        "checks[0] must be a text or an object, not 5",
+        "checks[0] must be a string or an object, not 5",
         "checks has",
     ),
     (
@@ -651,20 +651,20 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "settings.json",
         r#"{"fallbackPromises": [" "]}"#,
-        "fallbackPromises: a promise is empty",
+        "fallbackPromises is empty or contains an empty promise",
         "noPromise",
     ),
     (
         "settings.json",
         r#"{"fallbackPromises": []}"#,
-        "fallbackPromises: a promise is empty, or",
+        "fallbackPromises is empty or contains an empty promise",
         "noPromise",
     ),
     (
         "settings.json",
         r#"{"doneFile": ""}"#,
         "settings.json: doneFile is empty",
-        "name a file",
+        "path of a file",
     ),
     (
         "settings.json",
@@ -682,7 +682,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.json",
         r#"{"agent": {"name": "script:x", "flags": "-v"}}"#,
         "a script takes no flags",
-        "leave",
+        "remove the flags",
     ),
     (
         "settings.json",

@@ -40,21 +40,21 @@ pub(crate) fn text(report: &DoctorReport, color: bool) -> String {
     let agents = report
         .agents
         .iter()
-        .map(|agent| program(agent, false))
+        .map(|agent| program_row(agent, false))
         .collect();
     let tools = report
         .tools
         .iter()
-        .map(|tool| program(tool, tool.name == "git"))
+        .map(|tool| program_row(tool, tool.name == "git"))
         .collect();
     let mut text = format!("ralph {}\n", report.ralph);
     let groups = [
         ("Agents", agents),
         ("Tools", tools),
-        ("Plugin", report.plugins.iter().map(plugin).collect()),
-        ("System", system(report)),
-        ("State", state(report)),
-        ("Here", here(report)),
+        ("Plugin", report.plugins.iter().map(plugin_row).collect()),
+        ("System", system_rows(report)),
+        ("State", state_rows(report)),
+        ("Here", workspace_rows(report)),
     ];
     let all = groups
         .iter()
@@ -128,7 +128,7 @@ fn render_group(
     }
 }
 
-fn program(program: &ProgramReport, needed: bool) -> ReportRow {
+fn program_row(program: &ProgramReport, needed: bool) -> ReportRow {
     let mark = ok_or(
         program.works,
         if needed || program.installed {
@@ -162,7 +162,7 @@ fn program(program: &ProgramReport, needed: bool) -> ReportRow {
     row(mark, &program.name, one_line(value), one_line(&note))
 }
 
-fn plugin(plugin: &PluginReport) -> ReportRow {
+fn plugin_row(plugin: &PluginReport) -> ReportRow {
     let mark = match (&plugin.problem, plugin.installed) {
         (Some(_), _) => RowMark::Bad,
         (None, installed) => ok_or(installed, RowMark::Missing),
@@ -186,7 +186,7 @@ fn plugin(plugin: &PluginReport) -> ReportRow {
     )
 }
 
-fn system(report: &DoctorReport) -> Vec<ReportRow> {
+fn system_rows(report: &DoctorReport) -> Vec<ReportRow> {
     let rows = report.system.iter().map(|feature| {
         let version = feature
             .version
@@ -198,7 +198,7 @@ fn system(report: &DoctorReport) -> Vec<ReportRow> {
     rows.collect()
 }
 
-fn state(report: &DoctorReport) -> Vec<ReportRow> {
+fn state_rows(report: &DoctorReport) -> Vec<ReportRow> {
     let state = &report.state;
     let mut facts = vec![
         if state.writable {
@@ -237,13 +237,13 @@ fn state(report: &DoctorReport) -> Vec<ReportRow> {
     ]
 }
 
-fn here(report: &DoctorReport) -> Vec<ReportRow> {
-    let here = &report.workspace;
-    let branch = here
+fn workspace_rows(report: &DoctorReport) -> Vec<ReportRow> {
+    let workspace = &report.workspace;
+    let branch = workspace
         .branch
         .as_ref()
         .map_or_else(|| "no branch".into(), |branch| format!("on {branch}"));
-    let git = match (here.changed_files, &here.git_error) {
+    let git = match (workspace.changed_files, &workspace.git_error) {
         (_, Some(error)) => row(RowMark::Bad, "git", one_line(error), ""),
         (Some(0), _) => row(
             RowMark::Ok,
@@ -262,14 +262,14 @@ fn here(report: &DoctorReport) -> Vec<ReportRow> {
         }
         (None, None) => row(RowMark::Missing, "git", "no repository", "git init"),
     };
-    let prompt = if here.prompt_file {
+    let prompt = if workspace.prompt_file {
         ("found", "")
     } else {
         ("not found", "ralph init")
     };
-    let settings = if let Some(error) = &here.settings_error {
+    let settings = if let Some(error) = &workspace.settings_error {
         row(RowMark::Bad, "settings", one_line(error), "")
-    } else if here.settings.is_empty() {
+    } else if workspace.settings.is_empty() {
         row(
             RowMark::Missing,
             "settings",
@@ -277,9 +277,9 @@ fn here(report: &DoctorReport) -> Vec<ReportRow> {
             "ralph init --settings",
         )
     } else {
-        row(RowMark::Ok, "settings", here.settings.join(", "), "")
+        row(RowMark::Ok, "settings", workspace.settings.join(", "), "")
     };
-    let directory = row(RowMark::Ok, "directory", one_line(&here.path), "");
+    let directory = row(RowMark::Ok, "directory", one_line(&workspace.path), "");
     let agent = report
         .agent
         .as_ref()
@@ -288,7 +288,7 @@ fn here(report: &DoctorReport) -> Vec<ReportRow> {
         directory,
         git,
         row(
-            ok_or(here.prompt_file, RowMark::Missing),
+            ok_or(workspace.prompt_file, RowMark::Missing),
             "PROMPT.md",
             prompt.0,
             prompt.1,

@@ -101,9 +101,9 @@ pub(crate) struct PresetExit {
 /// Loads all presets as [`presets`] does; an error names the settings file it comes from.
 pub(crate) fn load_presets(
     stack: &LayerStack,
-    own: &BTreeMap<String, Value>,
+    custom: &BTreeMap<String, Value>,
 ) -> Result<Vec<(String, AgentPreset)>, ConfigError> {
-    presets(own).map_err(|error| match stack.origin(&["agents"]) {
+    presets(custom).map_err(|error| match stack.origin(&["agents"]) {
         Origin::File(path) => ConfigError {
             message: format!("{path}: {}", error.message),
             ..error
@@ -113,15 +113,15 @@ pub(crate) fn load_presets(
 }
 
 /// Returns the embedded presets in their order, changed by the setting `agents`, then the user's
-/// own agents.
+/// custom agents.
 pub(crate) fn presets(
-    own: &BTreeMap<String, Value>,
+    custom: &BTreeMap<String, Value>,
 ) -> Result<Vec<(String, AgentPreset)>, ConfigError> {
     let mut all: Vec<(String, Value)> = EMBEDDED
         .iter()
         .map(|(name, text)| ((*name).to_owned(), parse_embedded(text)))
         .collect();
-    for (name, changes) in own {
+    for (name, changes) in custom {
         match all.iter_mut().find(|(known, _)| known == name) {
             Some((_, Value::Object(known))) => {
                 merge(known, changes.as_object().unwrap_or(&Map::new()));
@@ -133,7 +133,7 @@ pub(crate) fn presets(
     for (name, value) in all {
         let preset = parse_preset(&name, value)?;
         // Compiling patterns is slow, and the embedded ones are known to be valid.
-        if own.contains_key(&name) {
+        if custom.contains_key(&name) {
             check_patterns(&name, &preset)?;
         }
         presets.push((name, preset));
@@ -193,8 +193,8 @@ pub(super) fn preset_for_program<'a>(
 }
 
 /// Returns how to install the program of a known agent.
-pub(crate) fn install_hint(program: &str, own: &BTreeMap<String, Value>) -> Option<String> {
-    let presets = presets(own).ok()?;
+pub(crate) fn install_hint(program: &str, custom: &BTreeMap<String, Value>) -> Option<String> {
+    let presets = presets(custom).ok()?;
     let base = Path::new(program).file_name()?.to_str()?;
     let (_, preset) = presets
         .into_iter()
