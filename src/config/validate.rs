@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub(crate) struct ValueError {
     /// The path of the key, as in `checks[1].failAction`.
     pub(crate) path: String,
-    /// What is invalid; a predicate whose subject is the path.
+    /// What is wrong, as a predicate of the path: `must be a string, not 5`.
     pub(crate) message: String,
     /// A valid example, or what to do instead.
     pub(crate) hint: String,
