@@ -42,7 +42,7 @@ fn a_cap_in_force_is_an_ending_with_a_name() {
         .says("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP is \"8\" in your settings");
     let told = session.loops("Build it --completion-promise DONE --max-iterations 20");
     session.ended("failed", "block_cap", 9);
-    told.says("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts that");
+    told.says("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts this limit");
     session.stage.model.is_played(9);
 }
 
