@@ -36,7 +36,7 @@ fn replace_partial_chars(bytes: &[u8]) -> Cow<'_, [u8]> {
     text
 }
 
-/// Returns the code unit of a `\uXXXX` escape at the start of a text.
+/// Returns the UTF-16 code unit if the text starts with a JSON `\u` escape.
 fn utf16_escape(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
     digits.iter().try_fold(0, |number, digit| {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-/// A shorter line, in letters and digits, is not enough to recognize the prompt's beginning.
+/// The fewest letters and digits a line needs to be recognized as the start of the prompt.
 const BEGINNING_MIN: usize = 12;
 
 /// How many occurrences of a line in the prompt are followed.

@@ -46,7 +46,7 @@ const SERVER_ENVIRONMENT: [&str; 12] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// Options of the server. They keep programs from the clipboard and from the surrounding terminal.
+/// tmux server options that stop programs from accessing the clipboard and the outer terminal.
 const OPTIONS: [(&str, &str); 5] = [
     ("set-clipboard", "off"),
     ("allow-rename", "off"),

@@ -284,7 +284,7 @@ impl Job {
         }
     }
 
-    /// Enlarges the pipe of an agent that prints much. It works without, too.
+    /// Enlarges the pipe buffer of an agent that prints a lot. Failure is harmless.
     fn widen(&mut self) {
         if let Some(output) = self.output.as_ref().filter(|_| !self.widened) {
             self.widened = true;

@@ -199,7 +199,7 @@ impl Marked {
                     signal: status.terminating_signal(),
                 }),
                 Ok(None) | Err(Errno::INTR) => None,
-                // The host has reaped it, and keeps how it ended to itself.
+                // The embedding program has reaped it, so its exit status is lost.
                 Err(_) => Some(ProcessExit::default()),
             };
         }

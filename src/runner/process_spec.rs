@@ -52,7 +52,7 @@ pub(super) struct JobLimits {
 }
 
 impl JobLimits {
-    /// The limits of a plan, without a timeout.
+    /// Takes the limits from a plan, with no timeout. Output goes to `log`.
     pub(super) fn new(plan: &Plan, log: PathBuf) -> Self {
         Self {
             log,

@@ -16,7 +16,7 @@ pub(super) type FaultResult<T> = Result<T, (Fault, String)>;
 const DISK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Runner<'_> {
-    /// Watches every place where other processes leave files.
+    /// Watches the inbox, the task directory and the directory of the done file.
     pub(super) fn watch_files(&mut self) {
         self.reactor.reset_watches();
         self.reactor.ignore_file(PROGRESS_FILE);

@@ -29,7 +29,7 @@ pub(crate) struct ProgramReport {
     pub(crate) title: String,
     pub(crate) installed: bool,
     pub(crate) version: Option<String>,
-    /// What went wrong when it was run to get its version.
+    /// The error from running the program to get its version.
     #[serde(rename = "trouble")]
     pub(crate) problem: Option<String>,
     /// Whether it can be used, as far as doctor can tell.

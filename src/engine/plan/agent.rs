@@ -110,7 +110,7 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Whether it is a stream of events that marks the final message.
+    /// Whether this format is an event stream that marks the final message.
     pub(crate) fn is_stream(self) -> bool {
         self != Self::Text
     }

@@ -218,7 +218,7 @@ impl Scm {
 pub(crate) struct Worktree {
     /// Its top directory.
     pub(crate) path: PathBuf,
-    /// The branch that is checked out there.
+    /// The branch that is checked out in the worktree.
     pub(crate) branch: String,
     /// Whether that branch was made for the loop.
     pub(crate) new_branch: bool,
