@@ -69,15 +69,16 @@ mod ui;
 
 pub use agent::function::Turn;
 pub use engine::plan::{Approve, ContextLevel};
-pub use engine::{Act, Event, Limit, Outcome};
+pub use engine::{Act, Amount, Event, Limit, Outcome};
 pub use library::{CheckResult, Error, IterationReport, Loop, Reply, Report, Stopper};
 
 /// The types of an [`Event`]'s fields.
 pub mod event {
     pub use crate::engine::event::{
-        AgentReport, CheckReport, Fault, LimitChange, Marker, Notice, ProcessExit, Request,
-        RequestSource, TextSignals,
+        AgentReport, CheckReport, Fault, Marker, Notice, ProcessExit, Request, RequestSource,
+        TextSignals,
     };
+    pub use crate::engine::limits::LimitChange;
     pub use crate::engine::outcome::OutcomeSummary;
     pub use crate::engine::scm::{ScmTaskReport, SkipReason};
 }

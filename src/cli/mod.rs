@@ -8,7 +8,7 @@ pub(crate) mod setting_flags;
 pub(crate) mod setup;
 
 use crate::config::units::{Millis, parse_text};
-use crate::config::{Layer, RunRequest};
+use crate::config::{Layer, RunRequest, keys};
 use clap::{Args, Parser, Subcommand};
 use lazy_args::LazyArgs;
 use setting_flags::SettingFlags;
@@ -286,8 +286,7 @@ pub(crate) struct LogsArgs {
 pub(crate) struct SetArgs {
     /// The loop
     pub(crate) name: String,
-    /// max-iterations=N, max-cost=USD, max-time=D or max-failures=N; 0 means no limit
-    #[arg(value_name = "LIMIT=VALUE", required = true)]
+    #[arg(value_name = "LIMIT=VALUE", required = true, help = keys::limit_syntax())]
     pub(crate) limits: Vec<String>,
 }
 

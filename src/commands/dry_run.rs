@@ -1,7 +1,8 @@
 //! `ralph run --dry-run`: prints the plan and the first prompt without starting anything.
 
 use crate::config;
-use crate::engine::format::{dollars, duration};
+use crate::engine::format::duration;
+use crate::engine::limits::LIMITS;
 use crate::engine::plan::{Approve, PromptDelivery};
 use crate::engine::prompt::{PromptInputs, render};
 use crate::engine::{Plan, State};
@@ -35,8 +36,6 @@ pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<i32, Comman
 fn describe_plan(plan: &Plan, branch: Option<String>) -> String {
     let limits = &plan.limits;
     let never = |ms: Option<u64>| ms.map_or_else(|| "never".into(), duration);
-    let at_most =
-        |max: Option<u32>| max.map_or_else(|| "no limit".into(), |max| format!("at most {max}"));
     let agent = &plan.agent;
     let mut rows = vec![("agent", agent.command.join(" "))];
     rows.extend(
@@ -78,18 +77,16 @@ fn describe_plan(plan: &Plan, branch: Option<String>) -> String {
             ),
         )
     }));
-    rows.push(("iterations", at_most(limits.iterations)));
-    rows.push(("failures", at_most(limits.failures) + " in a row"));
-    rows.extend(
-        limits
-            .cost_usd
-            .map(|max| ("cost", format!("at most {}", dollars(max)))),
-    );
-    rows.extend(
-        limits
-            .time_ms
-            .map(|max| ("time", format!("at most {}", duration(max)))),
-    );
+    for row in &LIMITS {
+        let max = row.max(limits);
+        if row.key.is_some() && (max.is_some() || !row.is_budget) {
+            let at_most = max.map_or_else(|| "no limit".into(), |max| format!("at most {max}"));
+            let noun = Some(row.noun)
+                .filter(|noun| *noun != row.name)
+                .unwrap_or_default();
+            rows.push((row.name, format!("{at_most} {noun}").trim_end().to_owned()));
+        }
+    }
     rows.push((
         "timeouts",
         format!(

@@ -3,10 +3,9 @@
 use super::open_loop::open_as_operator;
 use crate::cli::SayArgs;
 use crate::engine::prompt::includes_notes;
-use crate::engine::{Limit, Outcome, Status};
+use crate::engine::{Outcome, Status};
 use crate::lifecycle::error::CommandError;
 use crate::store::{InboxMessage, inbox};
-use crate::ui::outcome_text::limit_raised;
 use crate::ui::print::print_message;
 
 pub(crate) fn say(args: &SayArgs) -> Result<i32, CommandError> {
@@ -37,8 +36,8 @@ pub(crate) fn say(args: &SayArgs) -> Result<i32, CommandError> {
     // A resume resets the count of failures.
     let used_up = state
         .reached_limit()
-        .filter(|limit| handle.held || *limit != Limit::Failures);
-    let raised = used_up.and_then(|limit| limit_raised(limit, state));
+        .filter(|limit| handle.held || !limit.row().is_reset_by_resume);
+    let raised = used_up.and_then(|limit| state.raised_limit(limit));
     let note = match (handle.status(), raised) {
         (Status::Running, None) => String::new(),
         (Status::Running, Some(raised)) => {

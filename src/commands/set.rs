@@ -2,15 +2,13 @@
 
 use super::open_loop::open_as_operator;
 use crate::cli::SetArgs;
-use crate::config::units::{Millis, parse_amount};
-use crate::engine::event::LimitChange;
-use crate::engine::{Event, Limit, Now, Outcome, Phase, State, Status};
+use crate::config::keys::limit_syntax;
+use crate::config::units::parse_limit;
+use crate::engine::{Event, Limit, LimitChange, Now, Outcome, Phase, State, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::LoopHandle;
 use crate::store::{InboxMessage, inbox};
-use crate::ui::outcome_text::limit_raised;
 use crate::ui::print::{print_message, warn};
-use std::str::FromStr;
 
 pub(crate) fn set(args: &SetArgs) -> Result<i32, CommandError> {
     let changes = args
@@ -29,7 +27,7 @@ pub(crate) fn set(args: &SetArgs) -> Result<i32, CommandError> {
     if !plan.agent.reports_cost
         && changes
             .iter()
-            .any(|change| matches!(change, LimitChange::MaxCost(Some(_))))
+            .any(|change| change.limit == Limit::Cost && change.max.is_some())
     {
         warn(format!(
             "ralph may not be able to read the cost of `{}`; then this limit never applies",
@@ -63,9 +61,8 @@ fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
     // The running iteration may succeed, and a resume resets the count of failures.
     let used_up = after
         .reached_limit()
-        .filter(|limit| *limit != Limit::Failures || (handle.held && is_resting));
-    let why =
-        used_up.map(|limit| format!("{} ({})", limit.exhausted_text(), after.usage_of(limit)));
+        .filter(|limit| !limit.row().is_reset_by_resume || (handle.held && is_resting));
+    let why = used_up.map(|limit| format!("{} ({})", limit.row().exhausted, after.usage_of(limit)));
     match (handle.status(), why) {
         (Status::Running, None) => String::new(),
         (Status::Running, Some(why)) if is_resting => format!("{why}: it ends now\n"),
@@ -73,7 +70,7 @@ fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
         (status, None) => format!("it is {}: ralph resume {name}\n", status.as_str()),
         (status, Some(why)) => {
             let raised = used_up
-                .and_then(|limit| limit_raised(limit, after))
+                .and_then(|limit| after.raised_limit(limit))
                 .unwrap_or_default();
             format!(
                 "it is {}, and {why}: ralph set {name} {raised} && ralph resume {name}\n",
@@ -83,44 +80,18 @@ fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
     }
 }
 
+/// Parses an argument such as `max-cost=2.50`.
 fn parse_change(arg: &str) -> Result<LimitChange, CommandError> {
-    let hint = "use max-iterations=N, max-cost=USD, max-tokens=N, max-time=D or max-failures=N; 0 means no limit";
-    let invalid = || CommandError::usage(format!("{arg:?} is not a limit with a value"), hint);
-    let (name, value) = arg.split_once('=').ok_or_else(invalid)?;
-    Ok(match name {
-        "max-iterations" => {
-            LimitChange::MaxIterations(parse_limit::<u32>(value).ok_or_else(invalid)?.into())
-        }
-        "max-failures" => {
-            LimitChange::MaxFailures(parse_limit::<u32>(value).ok_or_else(invalid)?.into())
-        }
-        "max-cost" => {
-            LimitChange::MaxCost(LimitValue(parse_amount(value).map_err(|_| invalid())?).into())
-        }
-        "max-tokens" => {
-            LimitChange::MaxTokens(parse_limit::<u64>(value).ok_or_else(invalid)?.into())
-        }
-        "max-time" => LimitChange::MaxTime(
-            Option::<Millis>::from(parse_limit(value).ok_or_else(invalid)?)
-                .map(|duration| duration.0),
-        ),
-        _ => return Err(invalid()),
+    let parse = || {
+        let (key, value) = arg.split_once('=')?;
+        let limit = Limit::from_key(key)?;
+        let max = parse_limit(limit, value).ok()?;
+        Some(LimitChange { limit, max })
+    };
+    parse().ok_or_else(|| {
+        CommandError::usage(
+            format!("{arg:?} is not a limit with a value"),
+            format!("use {}", limit_syntax()),
+        )
     })
-}
-
-/// The value of a limit; zero means no limit.
-struct LimitValue<T>(T);
-
-impl<T: PartialOrd + Default> From<LimitValue<T>> for Option<T> {
-    fn from(limit: LimitValue<T>) -> Self {
-        Some(limit.0).filter(|value| *value > T::default())
-    }
-}
-
-fn parse_limit<T: FromStr + PartialOrd + Default>(value: &str) -> Option<LimitValue<T>> {
-    value
-        .parse()
-        .ok()
-        .filter(|value| *value >= T::default())
-        .map(LimitValue)
 }

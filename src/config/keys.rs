@@ -1,6 +1,7 @@
 //! The table of settings, read from `presets/settings.toml`: name, type, default, flag and help of
 //! each.
 
+use crate::engine::Limit;
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -189,9 +190,30 @@ pub(crate) fn camel_case(kebab: &str) -> String {
     })
 }
 
+/// The arguments of `ralph set`: `max-cost=USD, …; 0 means no limit`.
+pub(crate) fn limit_syntax() -> String {
+    let keys = table().iter();
+    let limits: Vec<String> = keys
+        .filter(|key| Limit::from_key(&key.name).is_some())
+        .map(|key| format!("{}={}", key.name, key.value_name.as_deref().unwrap_or("N")))
+        .collect();
+    let (last, others) = limits.split_last().expect("there are limits");
+    format!("{} or {last}; 0 means no limit", others.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_limit_that_users_can_set_is_a_setting() {
+        for key in crate::engine::limits::LIMITS
+            .iter()
+            .filter_map(|row| row.key)
+        {
+            assert!(table().iter().any(|setting| setting.name == key), "{key}");
+        }
+    }
 
     #[test]
     fn a_name_can_be_spelled_in_several_ways() {

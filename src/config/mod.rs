@@ -18,7 +18,8 @@ pub(crate) mod task;
 pub(crate) mod units;
 pub(crate) mod validate;
 
-use crate::engine::plan::{Agent, Check, GracePeriods, Limits, Plan, PromptContext, Proof, Rest};
+use crate::engine::limits::Limits;
+use crate::engine::plan::{Agent, Check, GracePeriods, Plan, PromptContext, Proof, Rest};
 use crate::engine::usage::Prices;
 use crate::engine::{prompt, template};
 pub(crate) use layers::{Layer, LayerStack, Origin, SettingsPaths};
@@ -74,7 +75,6 @@ pub(crate) fn build_plan(stack: &LayerStack, request: &RunRequest) -> Result<Pla
         .any(|agent| agent.dialect.is_stream());
     let known = prices::load_prices(stack, &settings.prices)?;
     let prices = if has_stream { known } else { Prices::default() };
-    let max_cost = Some(settings.max_cost).filter(|max| *max > 0.0);
     for agent in std::iter::once(&agent).chain(&fallback) {
         check_limits_measurable(stack, &settings, agent, &prices)?;
     }
@@ -82,15 +82,10 @@ pub(crate) fn build_plan(stack: &LayerStack, request: &RunRequest) -> Result<Pla
         task: task::resolve_task(stack, &settings, request)?,
         proof,
         limits: Limits {
-            iterations: Some(settings.max_iterations).filter(|max| *max > 0),
-            cost_usd: max_cost,
             unknown_cost: settings.allow_unknown_cost,
-            tokens: Some(settings.max_tokens).filter(|max| *max > 0),
-            time_ms: nonzero_ms(settings.max_time),
-            failures: Some(settings.max_failures).filter(|max| *max > 0),
             iteration_ms: nonzero_ms(settings.iteration_timeout),
             inactivity_ms: inactivity_ms(&settings, &agent),
-            blocks: None,
+            ..settings.limits
         },
         rest: Rest {
             delay_ms: settings.delay.0,
@@ -138,7 +133,7 @@ fn check_limits_measurable(
     prices: &Prices,
 ) -> Result<(), ConfigError> {
     let reports_tokens = agent.dialect.reports_tokens();
-    if settings.max_tokens > 0 && !reports_tokens {
+    if settings.limits.tokens.is_some() && !reports_tokens {
         return config_error(
             format!(
                 "{} is set, but ralph cannot read the token usage of `{}`",
@@ -150,7 +145,8 @@ fn check_limits_measurable(
     }
     let model = agent.model.as_deref();
     let has_price = reports_tokens && model.is_some_and(|model| prices.price_of(model).is_some());
-    if settings.max_cost <= 0.0 || agent.reports_cost || has_price || settings.allow_unknown_cost {
+    let has_cost_limit = settings.limits.cost_usd.is_some();
+    if !has_cost_limit || agent.reports_cost || has_price || settings.allow_unknown_cost {
         return Ok(());
     }
     let (limit, name) = (stack.display_name("max-cost"), &agent.name);

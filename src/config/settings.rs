@@ -1,7 +1,9 @@
 //! The merged settings, typed: one field for each row of the table.
 
 use super::layers::{LayerStack, remove_nulls};
-use super::units::{BackoffRange, ByteSize, Millis};
+use super::units::{BackoffRange, ByteSize, Millis, parse_limit};
+use crate::engine::Amount;
+use crate::engine::limits::{LIMITS, LimitRow, Limits};
 use crate::engine::plan::{Approve, ContextLevel, OnFail};
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,12 +26,10 @@ pub(crate) struct Settings {
     pub(crate) check_timeout: Millis,
     pub(crate) on_fail: OnFail,
     pub(crate) preflight: bool,
-    pub(crate) max_iterations: u32,
-    pub(crate) max_cost: f64,
+    /// The values of all `max-…` settings.
+    #[serde(skip)]
+    pub(crate) limits: Limits,
     pub(crate) allow_unknown_cost: bool,
-    pub(crate) max_tokens: u64,
-    pub(crate) max_time: Millis,
-    pub(crate) max_failures: u32,
     pub(crate) iteration_timeout: Millis,
     pub(crate) inactivity_timeout: Option<Millis>,
     pub(crate) delay: Millis,
@@ -124,7 +124,26 @@ impl Settings {
             .iter_mut()
             .filter(|(name, _)| *name != "agents")
             .for_each(|(_, value)| remove_nulls(value));
+        let mut limits = Limits::default();
+        for row in &LIMITS {
+            let value = row.key.and_then(|key| values.remove(key));
+            row.set(
+                &mut limits,
+                value.and_then(|value| limit_value(row, &value)),
+            );
+        }
         // Every value was validated against the table before it became part of a layer.
-        serde_json::from_value(Value::Object(values)).expect("the table matches this struct")
+        let settings: Self =
+            serde_json::from_value(Value::Object(values)).expect("the table matches this struct");
+        Self { limits, ..settings }
     }
+}
+
+fn limit_value(row: &LimitRow, value: &Value) -> Option<Amount> {
+    match value {
+        Value::String(text) => parse_limit(row.limit, text),
+        number => parse_limit(row.limit, &number.to_string()),
+    }
+    .ok()
+    .flatten()
 }

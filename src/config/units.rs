@@ -1,6 +1,7 @@
 //! Parses durations (`90`, `90s`, `5m`, `2h`), sizes (`64MiB`), backoffs (`1s..300s`), counts and
 //! amounts.
 
+use crate::engine::{Amount, Limit};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 use std::fmt;
@@ -99,6 +100,18 @@ pub(crate) fn parse_amount(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|usd: &f64| usd.is_finite() && *usd >= 0.0);
     usd.ok_or_else(|| "write an amount in dollars as 2.50".into())
+}
+
+/// Parses the value of a limit in its unit; `None` for zero, which means no limit.
+pub(crate) fn parse_limit(limit: Limit, text: &str) -> Result<Option<Amount>, String> {
+    let zero = limit.row().zero;
+    let max = match zero {
+        Amount::Count(_) => Amount::Count(parse_count(text)?),
+        Amount::Dollars(_) => Amount::Dollars(parse_amount(text)?),
+        Amount::Tokens(_) => Amount::Tokens(parse_count(text)?),
+        Amount::Millis(_) => Amount::Millis(text.parse::<Millis>()?.0),
+    };
+    Ok(Some(max).filter(|max| *max > zero))
 }
 
 /// Multiplies a number by the first of `units` that the text ends with; the empty unit must come

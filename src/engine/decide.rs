@@ -2,7 +2,8 @@
 
 use super::event::{CheckReport, Marker, Request};
 use super::fallback::NextAgent;
-use super::outcome::{Limit, Outcome};
+use super::limits::Limit;
+use super::outcome::Outcome;
 use super::state::{Phase, State};
 
 /// What the loop does next.
@@ -111,36 +112,6 @@ fn limit_reached(state: &State) -> Option<Outcome> {
 }
 
 impl State {
-    /// The limit that is reached, if any. No iteration starts beyond a limit.
-    pub(crate) fn reached_limit(&self) -> Option<Limit> {
-        let limits = &self.plan.limits;
-        [
-            (
-                Limit::Failures,
-                limits.failures.is_some_and(|max| self.failures() >= max),
-            ),
-            (
-                Limit::Cost,
-                limits.cost_usd.is_some_and(|max| self.cost_usd >= max),
-            ),
-            (
-                Limit::Tokens,
-                limits.tokens.is_some_and(|max| self.tokens.total() >= max),
-            ),
-            (
-                Limit::Time,
-                limits.time_ms.is_some_and(|max| self.active_ms >= max),
-            ),
-            (
-                Limit::Iterations,
-                limits.iterations.is_some_and(|max| self.counted >= max),
-            ),
-            (Limit::Blocks, self.is_block_limit_reached()),
-        ]
-        .into_iter()
-        .find_map(|(limit, is_reached)| is_reached.then_some(limit))
-    }
-
     /// Failures in a row that count against the limit.
     ///
     /// Failures of the agent and of the SCM tasks are counted separately: an agent that exits with
@@ -178,6 +149,18 @@ impl State {
             Some(red) => red,
             None => proof.fallback.is_empty(),
         }
+    }
+
+    /// Whether another iteration follows unless the checks prove the work done.
+    pub(crate) fn will_continue(&self) -> bool {
+        let is_over = matches!(
+            self.phase,
+            Phase::Ended(_) | Phase::Paused | Phase::Draining { .. }
+        );
+        self.request == Request::Go
+            && !is_over
+            && self.fault.is_none()
+            && self.reached_limit().is_none()
     }
 
     /// Whether the loop is plain: nothing but its limit or the DONE marker can finish it.

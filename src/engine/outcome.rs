@@ -1,7 +1,7 @@
 //! How a loop can end, and what each ending means to scripts and people.
 
 use super::event::{Fault, RequestSource};
-use super::format::{dollars, duration, thousands};
+use super::limits::Limit;
 use super::state::State;
 use serde::{Deserialize, Serialize};
 
@@ -44,25 +44,6 @@ pub enum Outcome {
         /// The [source](RequestSource::label) of the request.
         by: String,
     },
-}
-
-/// The limits that can end a loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Limit {
-    /// Failures in a row.
-    Failures,
-    /// Dollars.
-    Cost,
-    /// Tokens.
-    Tokens,
-    /// Active time.
-    Time,
-    /// Iterations that count.
-    Iterations,
-    /// How often in a row a client lets ralph hold back an agent that uses no tool in between.
-    Blocks,
 }
 
 /// A loop's status.
@@ -143,13 +124,7 @@ impl Outcome {
         match self {
             Self::Done { checked: true } => "all_checks_passed",
             Self::Done { checked: false } => "completed",
-            Self::Limit { limit, .. } => match limit {
-                Limit::Iterations => "max_iterations",
-                Limit::Cost | Limit::Tokens => "budget_exhausted",
-                Limit::Time => "timeout",
-                Limit::Failures => "failures",
-                Limit::Blocks => "block_cap",
-            },
+            Self::Limit { limit, .. } => limit.row().stop_reason,
             Self::Fatal { .. } => "fatal",
             Self::Blocked { .. } => "blocked",
             Self::Waiting { .. } => "waiting",
@@ -168,7 +143,11 @@ impl Outcome {
                 "completed",
                 "the agent claimed it; there are no checks".into(),
             ),
-            Self::Limit { limit, success } => ("limit", limit.as_str(), limit.describe(*success)),
+            Self::Limit { limit, success } => (
+                "limit",
+                limit.as_str(),
+                limit.describe_ending(*success).into(),
+            ),
             Self::Fatal { class, detail } => ("fatal", class.as_str(), detail.clone()),
             Self::Blocked { why } => ("blocked", why.as_str(), why.clone()),
             Self::Waiting { why } if why == "bus" => (
@@ -194,83 +173,16 @@ impl Outcome {
     }
 }
 
-impl Limit {
-    /// The name used in JSON and in messages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Failures => "failures",
-            Self::Cost => "cost",
-            Self::Tokens => "tokens",
-            Self::Time => "time",
-            Self::Iterations => "iterations",
-            Self::Blocks => "blocks",
-        }
-    }
-
-    /// A clause about a loop that has reached this limit.
-    pub(crate) fn exhausted_text(self) -> &'static str {
-        match self {
-            Self::Failures => "its failure limit is reached",
-            Self::Cost => "its cost limit is reached",
-            Self::Tokens => "its token limit is reached",
-            Self::Time => "its time limit is reached",
-            Self::Iterations => "its iteration limit is reached",
-            Self::Blocks => "its client does not hold the session any longer",
-        }
-    }
-
-    fn describe(self, success: bool) -> String {
-        match (self, success) {
-            (Self::Iterations, true) => "ran to its iteration limit, checks green",
-            (Self::Iterations, false) => "iteration limit reached",
-            (Self::Cost, _) => "cost limit reached",
-            (Self::Tokens, _) => "token limit reached",
-            (Self::Time, _) => "time limit reached",
-            (Self::Failures, _) => "too many failures in a row",
-            (Self::Blocks, _) => "the client ends a session whose agent uses no tools",
-        }
-        .into()
-    }
-}
-
 impl State {
     /// The outcome as scripts read it, with how much of a limit was used.
     pub(crate) fn outcome_summary(&self) -> Option<OutcomeSummary> {
         let outcome = self.outcome()?;
         let mut summary = outcome.summary();
-        if let Outcome::Limit {
-            limit: limit @ (Limit::Cost | Limit::Tokens | Limit::Time),
-            ..
-        } = outcome
+        if let Outcome::Limit { limit, .. } = outcome
+            && limit.row().is_budget
         {
             summary.detail.extend([" (", &self.usage_of(*limit), ")"]);
         }
         Some(summary)
-    }
-
-    /// How much of a limit is used: `$0.6000 of $0.5000`.
-    pub(crate) fn usage_of(&self, limit: Limit) -> String {
-        let limits = &self.plan.limits;
-        let (used, max) = match limit {
-            Limit::Failures => (
-                self.failures().to_string(),
-                limits.failures.map(|max| max.to_string()),
-            ),
-            Limit::Iterations => (
-                self.counted.to_string(),
-                limits.iterations.map(|max| max.to_string()),
-            ),
-            Limit::Cost => (dollars(self.cost_usd), limits.cost_usd.map(dollars)),
-            Limit::Tokens => (thousands(self.tokens.total()), limits.tokens.map(thousands)),
-            Limit::Time => (duration(self.active_ms), limits.time_ms.map(duration)),
-            Limit::Blocks => (
-                self.idle_blocks().to_string(),
-                limits.blocks.map(|max| max.to_string()),
-            ),
-        };
-        match max {
-            Some(max) => format!("{used} of {max}"),
-            None => used,
-        }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::event::CheckReport;
 use super::excerpt::Excerpt;
-use super::format::{dollars, duration, with_limit};
+use super::format::{duration, with_limit};
 use super::iteration::{Iteration, IterationEnd};
 use super::plan::{ContextLevel, OnFail, PromptContext};
 use super::scm::COMMIT;
@@ -171,18 +171,7 @@ pub(crate) fn describe_red_check(report: &CheckReport) -> String {
 }
 
 fn limits(state: &State) -> String {
-    let limits = &state.plan.limits;
-    let mut used = Vec::new();
-    if let Some(max) = limits.time_ms {
-        used.push(format!(
-            "{} of {}",
-            duration(state.active_ms),
-            duration(max)
-        ));
-    }
-    if let Some(max) = limits.cost_usd {
-        used.push(format!("{} of {}", dollars(state.cost_usd), dollars(max)));
-    }
+    let used: Vec<String> = state.used_budgets().collect();
     if used.is_empty() {
         String::new()
     } else {

@@ -113,12 +113,6 @@ impl State {
         }
     }
 
-    /// Whether the client would now end its session even if ralph blocked that.
-    pub(super) fn is_block_limit_reached(&self) -> bool {
-        let limit = self.plan.limits.blocks;
-        self.is_in_session() && limit.is_some_and(|max| self.idle_blocks() >= max)
-    }
-
     /// How often in a row the agent was held back and then used no tool.
     pub(crate) fn idle_blocks(&self) -> u32 {
         self.session

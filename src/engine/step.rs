@@ -1,11 +1,11 @@
 //! Applies one event to a loop's state.
 
 use super::event::{
-    AgentReport, CheckReport, Event, Fault, LimitChange, Marker, Notice, Now, Request,
-    RequestSource,
+    AgentReport, CheckReport, Event, Fault, Marker, Notice, Now, Request, RequestSource,
 };
 use super::iteration::IterationEnd;
-use super::outcome::{Limit, Outcome};
+use super::limits::Limit;
+use super::outcome::Outcome;
 use super::state::{Claims, Phase, ProcessIdentity, State};
 use super::usage::Tokens;
 
@@ -206,17 +206,6 @@ impl State {
             self.begin_checks();
         } else {
             self.proceed();
-        }
-    }
-
-    fn change_limit(&mut self, change: &LimitChange) {
-        let limits = &mut self.plan.limits;
-        match change {
-            LimitChange::MaxIterations(value) => limits.iterations = *value,
-            LimitChange::MaxCost(value) => limits.cost_usd = *value,
-            LimitChange::MaxTokens(value) => limits.tokens = *value,
-            LimitChange::MaxTime(value) => limits.time_ms = *value,
-            LimitChange::MaxFailures(value) => limits.failures = *value,
         }
     }
 

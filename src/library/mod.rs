@@ -207,6 +207,11 @@ impl<'a> Loop<'a> {
         )
     }
 
+    /// Limits the tokens, as reported by the agent, cached ones included; 0 means no limit.
+    pub fn max_tokens(self, max: u64) -> Self {
+        self.set("max-tokens", json!(max))
+    }
+
     /// Limits the working time of the loop; zero means no limit.
     pub fn max_time(self, time: Duration) -> Self {
         self.set_duration("max-time", time)

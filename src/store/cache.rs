@@ -7,7 +7,7 @@
 use super::dir::create_file;
 use super::error::IoContext;
 use super::{JournalHeader, LoopDir, Result, fold};
-use crate::engine::plan::Limits;
+use crate::engine::limits::Limits;
 use crate::engine::{Plan, State};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};

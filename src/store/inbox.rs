@@ -4,7 +4,8 @@
 use super::dir::append_file;
 use super::error::IoContext;
 use super::{LoopDir, Result, lock_holder};
-use crate::engine::event::{LimitChange, Request};
+use crate::engine::LimitChange;
+use crate::engine::event::Request;
 use crate::os::regular_file;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};

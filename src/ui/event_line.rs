@@ -1,16 +1,15 @@
 //! The console lines for events.
 
 use super::{TextStyle, outcome_text, rest_text, scm_text, worktree_text};
-use crate::engine::event::{CheckReport, LimitChange, Notice, Request, RequestSource};
+use crate::engine::event::{CheckReport, Notice, Request, RequestSource};
 use crate::engine::failure::FailureKind;
 use crate::engine::format::{
     dollars, duration, iteration_count, plural, process_count, with_limit,
 };
 use crate::engine::iteration::{Iteration, IterationEnd};
-use crate::engine::outcome::Limit;
 use crate::engine::plan::{Approve, OnFail};
 use crate::engine::prompt::{describe_end, describe_red_check};
-use crate::engine::{Event, Marker, Outcome, Phase, Plan, State};
+use crate::engine::{Event, Limit, LimitChange, Marker, Outcome, Phase, Plan, State};
 
 /// The lines for an event that has just been applied to `state`.
 pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
@@ -227,7 +226,7 @@ fn ended(iteration: &Iteration, state: &State) -> (String, TextStyle) {
             let rest = state.rest_until_ms.saturating_sub(state.clock_ms);
             let attempt = with_limit(state.consecutive_failures, state.plan.limits.failures);
             let retry = format!(", retrying in {} (attempt {attempt})", duration(rest));
-            let retry = if will_continue(state) {
+            let retry = if state.will_continue() {
                 retry.as_str()
             } else {
                 ""
@@ -248,7 +247,7 @@ fn ended(iteration: &Iteration, state: &State) -> (String, TextStyle) {
             format!("iteration {number} completed ({exit}, duration: {time}{cost})"),
             TextStyle::Dim,
         ),
-        IterationEnd::Inactive if will_continue(state) => {
+        IterationEnd::Inactive if state.will_continue() => {
             let after = seconds(state.plan.limits.inactivity_ms.unwrap_or(0));
             (
                 format!("inactivity timeout ({after}), restarting"),
@@ -265,31 +264,11 @@ fn ended(iteration: &Iteration, state: &State) -> (String, TextStyle) {
     }
 }
 
-/// Whether another iteration follows unless the checks prove the work done.
-fn will_continue(state: &State) -> bool {
-    let limits = &state.plan.limits;
-    state.request == Request::Go
-        && !matches!(
-            state.phase,
-            Phase::Ended(_) | Phase::Paused | Phase::Draining { .. }
-        )
-        && limits
-            .failures
-            .is_none_or(|max| state.consecutive_failures < max)
-        && limits.iterations.is_none_or(|max| state.counted < max)
-}
-
-fn changed(limit: &LimitChange) -> String {
-    let (name, value) = match limit {
-        LimitChange::MaxIterations(max) => ("max-iterations", max.map(|max| max.to_string())),
-        LimitChange::MaxFailures(max) => ("max-failures", max.map(|max| max.to_string())),
-        LimitChange::MaxCost(max) => ("max-cost", max.map(dollars)),
-        LimitChange::MaxTokens(max) => ("max-tokens", max.map(|max| max.to_string())),
-        LimitChange::MaxTime(max) => ("max-time", max.map(duration)),
-    };
-    value.map_or_else(
+fn changed(change: &LimitChange) -> String {
+    let name = change.limit.row().key.unwrap_or(change.limit.as_str());
+    change.max.map_or_else(
         || format!("{name}: no limit"),
-        |value| format!("{name} is now {value}"),
+        |max| format!("{name} is now {max}"),
     )
 }
 

@@ -15,9 +15,10 @@ pub(super) fn missing(state: &State) -> Option<String> {
                 .map(|pending| format!("the checks are green, but {pending}"));
         }
         Outcome::Limit {
-            limit: Limit::Iterations | Limit::Cost | Limit::Tokens | Limit::Time | Limit::Blocks,
-            success: false,
-        } => {}
+            limit: Limit::Failures,
+            ..
+        } => return None,
+        Outcome::Limit { success: false, .. } => {}
         _ => return None,
     }
     let (green, proof) = (state.all_green(), &state.plan.proof);
@@ -138,42 +139,11 @@ pub(crate) fn next_step(header: &JournalHeader, state: &State, held: bool) -> Op
         }
         (Status::Running, _) => format!("ralph logs {name} -f"),
         (Status::Blocked, _) => format!("{resume} --answer \"…\""),
-        (_, Some(Outcome::Limit { limit, .. })) => match limit_raised(*limit, state) {
+        (_, Some(Outcome::Limit { limit, .. })) => match state.raised_limit(*limit) {
             Some(limit) => format!("ralph set {name} {limit} && {resume}"),
             None => resume,
         },
         (Status::Done, _) => return None,
         _ => resume,
-    })
-}
-
-/// The `ralph set` argument that raises a reached limit, to at least twice its value.
-pub(crate) fn limit_raised(limit: Limit, state: &State) -> Option<String> {
-    let limits = &state.plan.limits;
-    Some(match limit {
-        Limit::Failures | Limit::Blocks => return None,
-        Limit::Iterations => {
-            let max = limits.iterations?.saturating_mul(2).max(state.counted + 1);
-            format!("max-iterations={max}")
-        }
-        Limit::Cost => {
-            let cents = (limits.cost_usd?.max(state.cost_usd) * 200.0).ceil();
-            format!("max-cost={:.2}", cents / 100.0)
-        }
-        Limit::Tokens => {
-            format!(
-                "max-tokens={}",
-                limits.tokens?.max(state.tokens.total()).saturating_mul(2)
-            )
-        }
-        Limit::Time => {
-            let seconds = (limits.time_ms? / 500).max(state.active_ms / 1000 + 1);
-            let value = match seconds {
-                hours if hours.is_multiple_of(3600) => format!("{}h", hours / 3600),
-                minutes if minutes.is_multiple_of(60) => format!("{}m", minutes / 60),
-                seconds => format!("{seconds}s"),
-            };
-            format!("max-time={value}")
-        }
     })
 }

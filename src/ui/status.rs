@@ -4,9 +4,9 @@ use super::cost::{cost_of_limit, cost_text};
 use super::event_line::{check_command, seconds, verdict};
 use super::{loop_order, one_line, outcome_text, rest_text, truncate_to_width, worktree_text};
 use crate::engine::event::Request;
-use crate::engine::format::{duration, thousands};
+use crate::engine::limits::LIMITS;
 use crate::engine::task_text::{task_name, task_verdict};
-use crate::engine::{Outcome, Phase, State, Status};
+use crate::engine::{Amount, Limit, Outcome, Phase, State, Status};
 use crate::store::{LoopView, rfc3339};
 use serde_json::{Value, json};
 
@@ -16,28 +16,23 @@ pub(crate) fn object(view: &LoopView, held: bool, directory: &str) -> Value {
     let outcome = state.outcome_summary();
     let seconds = |ms: Option<u64>| ms.map(|ms| ms as f64 / 1000.0);
     let last = state.recent.back();
-    json!({
+    let mut object = json!({
         "name": header.name,
         "status": state.status(held).as_str(),
         "outcome": outcome,
         "stop_reason": state.outcome().map(crate::engine::Outcome::stop_reason),
         "current_iteration": state.iteration,
-        "max_iterations": state.plan.limits.iterations,
         "started": rfc3339(header.created_ms),
         "last_iteration_started": state.iteration_wall_ms.map(rfc3339),
         "resting_until": resting_until(state).map(rfc3339),
         "consecutive_failures": state.consecutive_failures,
         "total_failures": state.total_failures,
         "cost_usd": state.reported_cost(),
-        "max_cost": state.plan.limits.cost_usd,
         "tokens": state.recent.iter().any(|last| last.tokens.is_some()).then(|| state.tokens.total()),
-        "max_tokens": state.plan.limits.tokens,
         "agent": state.agent().name,
         "session": state.plan.session.as_ref().filter(|_| state.is_in_session()).map(|session| &session.id),
         "stumbled": state.turn_failure(),
         "active_s": state.active_ms as f64 / 1000.0,
-        "max_time": seconds(state.plan.limits.time_ms),
-        "max_failures": state.plan.limits.failures,
         "done_pattern": state.plan.proof.pattern,
         "inactivity_timeout": seconds(state.plan.limits.inactivity_ms),
         "prompt_file": state.plan.task.file,
@@ -52,7 +47,16 @@ pub(crate) fn object(view: &LoopView, held: bool, directory: &str) -> Value {
         "last_reason": last.and_then(|last| last.reason),
         "last_error": last.and_then(|last| last.error.as_deref()),
         "last_exit": last.map(|last| json!({"code": last.exit.code, "signal": last.exit.signal})),
-    })
+    });
+    for row in &LIMITS {
+        if let Some(key) = row.key {
+            object[key.replace('-', "_")] = match row.max(&state.plan.limits) {
+                Some(Amount::Millis(ms)) => json!(seconds(Some(ms))),
+                max => json!(max),
+            };
+        }
+    }
+    object
 }
 
 /// The most recent iterations, newest last.
@@ -177,22 +181,13 @@ fn progress_rows(state: &State, running: bool) -> Vec<StatusRow> {
             .filter(|_| running)
             .map(|text| ("Now", text)),
     );
-    rows.push((
-        "Active time",
-        match limits.time_ms {
-            Some(max) => format!("{} of {}", duration(state.active_ms), duration(max)),
-            None => duration(state.active_ms),
-        },
-    ));
+    rows.push(("Active time", state.usage_of(Limit::Time)));
     rows.push((
         "Cost",
         cost_of_limit(state).unwrap_or_else(|| "unknown".into()),
     ));
-    let used = thousands(state.tokens.total());
-    match limits.tokens {
-        Some(max) => rows.push(("Tokens", format!("{used} of {}", thousands(max)))),
-        None if state.tokens.total() > 0 => rows.push(("Tokens", used)),
-        None => {}
+    if limits.tokens.is_some() || state.tokens.total() > 0 {
+        rows.push(("Tokens", state.usage_of(Limit::Tokens)));
     }
     rows
 }

@@ -93,6 +93,71 @@ fn the_cost_limit_holds_across_a_crash() {
 }
 
 #[test]
+fn no_retry_is_announced_once_a_budget_is_spent() {
+    let test = Test::new().script("iteration *\n cost 0.60\n exit 1\n");
+    let done = run(&test, &["--max-cost", "0.50", "--backoff", "1s..1s"])
+        .exits(1)
+        .says("iteration 1 failed (exit: 1)");
+    assert!(!done.out.contains("retrying"), "{}", done.out);
+}
+
+#[test]
+fn every_limit_can_be_set_and_is_named_in_the_help() {
+    let test = Test::new().script("iteration *\n say hello\n");
+    run(&test, &["-m", "1"]).exits(1);
+    let help = test.ralph(&["set", "--help"]).exits(0);
+    let refused = test.ralph(&["set", "a", "max-cash=1"]).exits(2);
+    for (limit, value) in [
+        ("max-iterations", "7"),
+        ("max-cost", "2.50"),
+        ("max-tokens", "5000"),
+        ("max-time", "90s"),
+        ("max-failures", "3"),
+    ] {
+        assert!(help.out.contains(limit), "{}", help.out);
+        assert!(refused.err.contains(limit), "{}", refused.err);
+        test.ralph(&["set", "a", &format!("{limit}={value}")])
+            .exits(0);
+    }
+}
+
+#[test]
+fn the_token_limit_is_in_the_plan_the_prompt_and_the_status() {
+    let usage = r#"{"type":"result","subtype":"success","is_error":false,"result":"more","usage":{"input_tokens":3000,"output_tokens":500}}"#;
+    let test = Test::new()
+        .on_path(
+            "mine",
+            &format!("#!/bin/sh\ncat > /dev/null\ncat <<'E'\n{usage}\nE\n"),
+        )
+        .file(
+            ".ralph/settings.toml",
+            "[agents.mine]\ncommand = 'mine'\ndialect = 'claude'\n",
+        );
+    let words = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--agent",
+        "mine",
+        "--max-tokens",
+        "7000",
+    ];
+    test.ralph(&[&words[..], &["--dry-run"]].concat())
+        .exits(0)
+        .says("tokens      at most 7.0k\n");
+    test.ralph(&words)
+        .exits(1)
+        .says("token limit reached (7.0k of 7.0k)");
+    assert!(
+        test.prompt("a", 2)
+            .contains("Used so far: 3.5k of 7.0k tokens.")
+    );
+    ended(&test, "budget_exhausted", 2);
+    assert_eq!(test.status("a")["max_tokens"], 7000);
+}
+
+#[test]
 fn the_time_limit_kills_the_running_iteration() {
     let test = Test::new().script("iteration *\n hang\n");
     run(&test, &["--max-time", "300ms"])

@@ -10,8 +10,8 @@ use crate::client::loop_file::{LoadedLoopFile, LoopFile};
 use crate::client::slash;
 use crate::client::slash::SlashCommand;
 use crate::client::{process, transcript};
-use crate::engine::State;
-use crate::engine::event::{LimitChange, Request, RequestSource};
+use crate::engine::event::{Request, RequestSource};
+use crate::engine::{Amount, Limit, LimitChange, State};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::exemptions;
 use crate::lifecycle::locks::LoopLocks;
@@ -215,9 +215,12 @@ impl HookCall {
                 let max = Some(file.max_iterations).filter(|max| *max > 0);
                 let before = state.turn_number().saturating_sub(state.iteration);
                 let is_changed = max != state.turn_limit();
-                let limit = max.map(|max| max.saturating_sub(before));
+                let change = LimitChange {
+                    limit: Limit::Iterations,
+                    max: max.map(|max| Amount::Count(max.saturating_sub(before))),
+                };
                 is_changed
-                    .then_some(HookEvent::LimitChanged(LimitChange::MaxIterations(limit)))
+                    .then_some(HookEvent::LimitChanged(change))
                     .into_iter()
                     .collect()
             }

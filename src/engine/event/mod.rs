@@ -6,8 +6,9 @@ mod report;
 mod request;
 
 pub use report::{AgentReport, CheckReport, ProcessExit, TextSignals};
-pub use request::{LimitChange, Request, RequestSource};
+pub use request::{Request, RequestSource};
 
+use super::limits::LimitChange;
 use super::outcome::OutcomeSummary;
 use super::scm::ScmTaskReport;
 use super::usage::Tokens;

@@ -70,20 +70,3 @@ impl RequestSource {
         }
     }
 }
-
-/// A limit changed by `ralph set` while the loop exists; `None` removes it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "name", content = "value", rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum LimitChange {
-    /// `max-iterations`
-    MaxIterations(Option<u32>),
-    /// `max-cost`, in dollars
-    MaxCost(Option<f64>),
-    /// `max-tokens`
-    MaxTokens(Option<u64>),
-    /// `max-time`, in milliseconds
-    MaxTime(Option<u64>),
-    /// `max-failures`, in a row
-    MaxFailures(Option<u32>),
-}

@@ -11,6 +11,7 @@ pub(crate) use agent::{
     Agent, Dialect, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery, SCRIPT,
 };
 
+use super::limits::Limits;
 use super::session::ClientSession;
 use super::usage::Prices;
 use serde::{Deserialize, Serialize};
@@ -150,33 +151,6 @@ pub(crate) enum OnFail {
     Prepend,
     /// Instead of the task's text.
     Replace,
-}
-
-/// When the loop, or one of its iterations, ends at the latest. `None` means no limit.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Limits {
-    /// Iterations that count.
-    pub(crate) iterations: Option<u32>,
-    /// Dollars, as the agent reports them.
-    pub(crate) cost_usd: Option<f64>,
-    /// Whether the loop continues under a cost limit although the cost is unknown.
-    #[serde(default)]
-    pub(crate) unknown_cost: bool,
-    /// Tokens, as the agent reports them.
-    #[serde(default)]
-    pub(crate) tokens: Option<u64>,
-    /// Active time of the whole loop.
-    pub(crate) time_ms: Option<u64>,
-    /// Failures in a row.
-    pub(crate) failures: Option<u32>,
-    /// Time of one iteration.
-    pub(crate) iteration_ms: Option<u64>,
-    /// Time without output in one iteration.
-    pub(crate) inactivity_ms: Option<u64>,
-    /// How often in a row a session's client lets ralph hold back an agent that uses no tool in
-    /// between.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) blocks: Option<u32>,
 }
 
 /// How long the loop rests between iterations.

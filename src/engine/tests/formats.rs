@@ -2,15 +2,15 @@
 
 use super::kit::{TestLoop, green};
 use crate::engine::event::{
-    AgentReport, CheckReport, Event, Fault, LimitChange, Marker, Notice, ProcessExit, Request,
-    RequestSource, TextSignals,
+    AgentReport, CheckReport, Event, Fault, Marker, Notice, ProcessExit, Request, RequestSource,
+    TextSignals,
 };
 use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::format::{bytes, iteration_count, process_count};
 use crate::engine::outcome::OutcomeSummary;
 use crate::engine::plain_text::plain;
 use crate::engine::usage::Tokens;
-use crate::engine::{Limit, Outcome, State, Status};
+use crate::engine::{Amount, Limit, LimitChange, Outcome, State, Status};
 use serde_json::{from_str, to_string};
 use std::borrow::Cow;
 
@@ -282,14 +282,20 @@ fn lines() -> Vec<(Event, &'static str)> {
         ),
         (
             Event::Changed {
-                limit: LimitChange::MaxIterations(None),
+                limit: LimitChange {
+                    limit: Limit::Iterations,
+                    max: None,
+                },
                 inbox: None,
             },
             r#"{"event":"changed","limit":{"name":"max-iterations","value":null}}"#,
         ),
         (
             Event::Changed {
-                limit: LimitChange::MaxCost(Some(1.5)),
+                limit: LimitChange {
+                    limit: Limit::Cost,
+                    max: Some(Amount::Dollars(1.5)),
+                },
                 inbox: None,
             },
             r#"{"event":"changed","limit":{"name":"max-cost","value":1.5}}"#,

@@ -4,9 +4,10 @@ use crate::engine::event::{
     AgentReport, CheckReport, Event, Fault, Marker, Notice, Now, ProcessExit, Request,
     RequestSource, TextSignals,
 };
+use crate::engine::limits::Limits;
 use crate::engine::plan::{
-    Agent, Check, ContextLevel, GracePeriods, Limits, OnFail, Plan, PromptContext, Proof, Rest,
-    Scm, Task, Worktree,
+    Agent, Check, ContextLevel, GracePeriods, OnFail, Plan, PromptContext, Proof, Rest, Scm, Task,
+    Worktree,
 };
 use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::signals;

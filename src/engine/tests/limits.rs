@@ -2,10 +2,11 @@
 
 use super::kit::TestLoop;
 use crate::engine::event::{
-    AgentReport, Event, LimitChange, Marker, Notice, ProcessExit, Request, RequestSource,
+    AgentReport, Event, Marker, Notice, ProcessExit, Request, RequestSource,
 };
 use crate::engine::iteration::IterationEnd;
-use crate::engine::{Effect, Limit, Phase};
+use crate::engine::limits::LIMITS;
+use crate::engine::{Amount, Effect, Limit, LimitChange, Phase};
 fn set(work: TestLoop, limit: LimitChange) -> TestLoop {
     work.feed(Event::Changed { limit, inbox: None })
 }
@@ -195,18 +196,36 @@ fn the_earlier_of_two_deadlines_is_the_reason() {
 fn limits_can_be_changed_while_the_agent_runs() {
     let work = || TestLoop::new().open().start();
     assert_eq!(
-        set(work(), LimitChange::MaxIterations(Some(1)))
-            .exit(0)
-            .limit(),
+        set(
+            work(),
+            LimitChange {
+                limit: Limit::Iterations,
+                max: Some(Amount::Count(1))
+            }
+        )
+        .exit(0)
+        .limit(),
         Limit::Iterations
     );
     assert_eq!(
-        set(work(), LimitChange::MaxFailures(Some(1)))
-            .exit(1)
-            .limit(),
+        set(
+            work(),
+            LimitChange {
+                limit: Limit::Failures,
+                max: Some(Amount::Count(1))
+            }
+        )
+        .exit(1)
+        .limit(),
         Limit::Failures
     );
-    let limited = set(work(), LimitChange::MaxCost(Some(0.5)));
+    let limited = set(
+        work(),
+        LimitChange {
+            limit: Limit::Cost,
+            max: Some(Amount::Dollars(0.5)),
+        },
+    );
     assert_eq!(
         limited
             .end(AgentReport {
@@ -216,7 +235,13 @@ fn limits_can_be_changed_while_the_agent_runs() {
             .limit(),
         Limit::Cost
     );
-    let late = set(work().after(2000), LimitChange::MaxTime(Some(1000)));
+    let late = set(
+        work().after(2000),
+        LimitChange {
+            limit: Limit::Time,
+            max: Some(Amount::Millis(1000)),
+        },
+    );
     assert_eq!(
         late.orders(),
         [Effect::Run { iteration: 1 }, Effect::WakeAt(1000)]
@@ -228,20 +253,48 @@ fn limits_can_be_changed_while_the_agent_runs() {
 fn limits_can_be_changed_between_iterations() {
     let resting = || TestLoop::new().open().start().exit(1).after(500);
     assert_eq!(
-        set(resting(), LimitChange::MaxIterations(Some(1))).limit(),
+        set(
+            resting(),
+            LimitChange {
+                limit: Limit::Iterations,
+                max: Some(Amount::Count(1))
+            }
+        )
+        .limit(),
         Limit::Iterations
     );
     assert_eq!(
-        set(resting(), LimitChange::MaxTime(Some(500))).limit(),
+        set(
+            resting(),
+            LimitChange {
+                limit: Limit::Time,
+                max: Some(Amount::Millis(500))
+            }
+        )
+        .limit(),
         Limit::Time
     );
     assert_eq!(
-        set(resting(), LimitChange::MaxFailures(Some(1))).limit(),
+        set(
+            resting(),
+            LimitChange {
+                limit: Limit::Failures,
+                max: Some(Amount::Count(1))
+            }
+        )
+        .limit(),
         Limit::Failures
     );
     let about_to_run = TestLoop::new().open().start().exit(0);
     assert_eq!(
-        set(about_to_run, LimitChange::MaxIterations(Some(1))).limit(),
+        set(
+            about_to_run,
+            LimitChange {
+                limit: Limit::Iterations,
+                max: Some(Amount::Count(1))
+            }
+        )
+        .limit(),
         Limit::Iterations
     );
 }
@@ -250,7 +303,10 @@ fn limits_can_be_changed_between_iterations() {
 fn a_removed_limit_no_longer_applies() {
     let work = set(
         TestLoop::new().at_most(1).open().start(),
-        LimitChange::MaxIterations(None),
+        LimitChange {
+            limit: Limit::Iterations,
+            max: None,
+        },
     )
     .exit(0);
     assert_eq!(work.runs(), Some(2));
@@ -304,4 +360,46 @@ fn every_marker_but_the_done_file_stops_the_agent() {
         None,
         "it may be from an earlier iteration"
     );
+}
+
+#[test]
+fn every_limit_has_one_row_and_a_change_keeps_its_journal_format() {
+    for (index, row) in LIMITS.iter().enumerate() {
+        assert!(LIMITS[..index].iter().all(|other| other.limit != row.limit));
+        let name = serde_json::to_value(row.limit).unwrap();
+        assert_eq!(name, row.name);
+    }
+    for (json, limit, max) in [
+        (
+            r#"{"name":"max-iterations","value":null}"#,
+            Limit::Iterations,
+            None,
+        ),
+        (
+            r#"{"name":"max-failures","value":3}"#,
+            Limit::Failures,
+            Some(Amount::Count(3)),
+        ),
+        (
+            r#"{"name":"max-cost","value":1.5}"#,
+            Limit::Cost,
+            Some(Amount::Dollars(1.5)),
+        ),
+        (
+            r#"{"name":"max-tokens","value":70000}"#,
+            Limit::Tokens,
+            Some(Amount::Tokens(70_000)),
+        ),
+        (
+            r#"{"name":"max-time","value":1000}"#,
+            Limit::Time,
+            Some(Amount::Millis(1000)),
+        ),
+    ] {
+        let change = LimitChange { limit, max };
+        assert_eq!(serde_json::to_string(&change).unwrap(), json);
+        assert_eq!(serde_json::from_str::<LimitChange>(json).unwrap(), change);
+    }
+    let unknown = r#"{"name":"max-moons","value":1}"#;
+    assert!(serde_json::from_str::<LimitChange>(unknown).is_err());
 }

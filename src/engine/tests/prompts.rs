@@ -157,7 +157,7 @@ fn the_prompt_says_how_much_of_the_limits_is_used() {
     };
     contains_in_order(
         &spent(limited(Some(2.0), Some(3_600_000))),
-        &["below. Used so far: 1m 30s of 1h, $0.5000 of $2.00.\n"],
+        &["below. Used so far: $0.5000 of $2.00, 1m 30s of 1h.\n"],
     );
     contains_in_order(
         &spent(limited(None, Some(3_600_000))),

@@ -2,14 +2,14 @@
 
 use super::kit::{check, committed, failed_task, green, plan, red, worktree};
 use crate::engine::event::{
-    AgentReport, Event, Fault, LimitChange, Marker, Notice, Now, ProcessExit, Request,
-    RequestSource, TextSignals,
+    AgentReport, Event, Fault, Marker, Notice, Now, ProcessExit, Request, RequestSource,
+    TextSignals,
 };
 use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::outcome::OutcomeSummary;
 use crate::engine::plan::Plan;
 use crate::engine::scm::{ScmTaskReport, SkipReason};
-use crate::engine::{Effect, State};
+use crate::engine::{Amount, Effect, Limit, LimitChange, State};
 use fastrand::Rng;
 
 pub(super) const SEEDS: [u64; 4] = [1, 2, 3, 0x5eed];
@@ -166,10 +166,25 @@ fn any_request(random: &mut Rng, inbox: Option<u64>) -> Event {
 
 fn any_limit_change(random: &mut Rng) -> LimitChange {
     match random.u8(..4) {
-        0 => LimitChange::MaxIterations(random.bool().then(|| random.u32(..40))),
-        1 => LimitChange::MaxCost(random.bool().then_some(2.0)),
-        2 => LimitChange::MaxTime(random.bool().then(|| random.u64(..200_000))),
-        _ => LimitChange::MaxFailures(random.bool().then(|| random.u32(..6))),
+        0 => LimitChange {
+            limit: Limit::Iterations,
+            max: random.bool().then(|| random.u32(..40)).map(Amount::Count),
+        },
+        1 => LimitChange {
+            limit: Limit::Cost,
+            max: random.bool().then_some(2.0).map(Amount::Dollars),
+        },
+        2 => LimitChange {
+            limit: Limit::Time,
+            max: random
+                .bool()
+                .then(|| random.u64(..200_000))
+                .map(Amount::Millis),
+        },
+        _ => LimitChange {
+            limit: Limit::Failures,
+            max: random.bool().then(|| random.u32(..6)).map(Amount::Count),
+        },
     }
 }
 

@@ -1,10 +1,10 @@
 //! Requests to pause and stop, and how they escalate.
 
 use super::kit::TestLoop;
-use crate::engine::event::{Event, LimitChange, Notice, Request, RequestSource};
+use crate::engine::event::{Event, Notice, Request, RequestSource};
 use crate::engine::iteration::IterationEnd;
 use crate::engine::outcome::OutcomeSummary;
-use crate::engine::{Effect, Outcome, Phase, Status};
+use crate::engine::{Effect, Limit, LimitChange, Outcome, Phase, Status};
 const SOURCES: [RequestSource; 4] = [
     RequestSource::Inbox,
     RequestSource::Sigint,
@@ -409,7 +409,10 @@ fn the_inbox_offset_never_decreases() {
         inbox,
     };
     let changed = |inbox| Event::Changed {
-        limit: LimitChange::MaxCost(None),
+        limit: LimitChange {
+            limit: Limit::Cost,
+            max: None,
+        },
         inbox,
     };
     let answered = |inbox| Event::Answered {

@@ -3,10 +3,9 @@
 use super::kit::TestLoop;
 use super::requests::{finished, running};
 use crate::engine::event::{
-    AgentReport, Event, LimitChange, Marker, Notice, ProcessExit, Request, RequestSource,
-    TextSignals,
+    AgentReport, Event, Marker, Notice, ProcessExit, Request, RequestSource, TextSignals,
 };
-use crate::engine::{Effect, Limit, Status};
+use crate::engine::{Amount, Effect, Limit, LimitChange, Status};
 
 #[test]
 fn a_done_loop_cannot_be_resumed() {
@@ -104,7 +103,10 @@ fn a_loop_at_its_limit_continues_only_after_the_limit_changes() {
         "the new runner records it again"
     );
     let more = at_limit.feed(Event::Changed {
-        limit: LimitChange::MaxIterations(Some(2)),
+        limit: LimitChange {
+            limit: Limit::Iterations,
+            max: Some(Amount::Count(2)),
+        },
         inbox: None,
     });
     assert_eq!(

@@ -2,7 +2,8 @@
 
 use super::{append_lines, header, line, test_state_dir};
 use crate::engine::State;
-use crate::engine::event::{Event, LimitChange, Request, RequestSource};
+use crate::engine::event::{Event, Request, RequestSource};
+use crate::engine::{Amount, Limit, LimitChange};
 use crate::store::{InboxMessage, Journal, JournalLine, cache, inbox, pending, view_with_inbox};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,7 +141,10 @@ fn unread_inbox_messages_show_in_the_view() {
     inbox::append(
         &dir,
         &InboxMessage::Changed {
-            limit: LimitChange::MaxIterations(Some(200)),
+            limit: LimitChange {
+                limit: Limit::Iterations,
+                max: Some(Amount::Count(200)),
+            },
         },
     )
     .unwrap();

@@ -1,7 +1,8 @@
 //! Tests of the inbox: every message arrives once and complete.
 
 use super::test_state_dir;
-use crate::engine::event::{LimitChange, Request};
+use crate::engine::event::Request;
+use crate::engine::{Amount, Limit, LimitChange};
 use crate::store::{InboxMessage, LoopDir, inbox};
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,10 +29,16 @@ fn messages_arrive_in_order_and_from_any_offset() {
             text: "two\nlines — ü".to_owned(),
         },
         InboxMessage::Changed {
-            limit: LimitChange::MaxIterations(Some(200)),
+            limit: LimitChange {
+                limit: Limit::Iterations,
+                max: Some(Amount::Count(200)),
+            },
         },
         InboxMessage::Changed {
-            limit: LimitChange::MaxCost(None),
+            limit: LimitChange {
+                limit: Limit::Cost,
+                max: None,
+            },
         },
     ];
     for message in &all {

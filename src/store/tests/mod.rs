@@ -10,8 +10,9 @@ mod state_dir;
 
 use super::{Journal, JournalHeader, JournalLine, LoopDir, StateDir};
 use crate::engine::event::{Event, Request, RequestSource};
+use crate::engine::limits::Limits;
 use crate::engine::plan::{
-    Agent, ContextLevel, GracePeriods, Limits, Plan, PromptContext, Proof, Rest, Scm, Task,
+    Agent, ContextLevel, GracePeriods, Plan, PromptContext, Proof, Rest, Scm, Task,
 };
 use crate::engine::usage::Prices;
 use std::path::{Path, PathBuf};
