@@ -86,12 +86,7 @@ impl OutputPipeline {
             };
             (decoder, final_text)
         };
-        let pattern = state
-            .plan
-            .proof
-            .pattern
-            .as_ref()
-            .filter(|_| !agent.terminal);
+        let pattern = state.plan.proof.pattern().filter(|_| !agent.terminal);
         let pattern = pattern.and_then(|pattern| RegexSet::new([pattern]).ok());
         Self {
             profile: profile.clone(),

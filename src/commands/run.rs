@@ -98,7 +98,7 @@ pub(crate) fn resolve_in(
     }
     if plan.context.level == ContextLevel::None
         && plan.proof.checks.is_empty()
-        && !plan.proof.has_explicit_signal()
+        && plan.proof.signals.is_empty()
         && !settings.no_promise
     {
         warn(

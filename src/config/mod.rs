@@ -19,7 +19,7 @@ pub(crate) mod units;
 pub(crate) mod validate;
 
 use crate::engine::limits::Limits;
-use crate::engine::plan::{Agent, Check, GracePeriods, Plan, PromptContext, Proof, Rest};
+use crate::engine::plan::{Agent, Check, GracePeriods, Plan, PromptContext, Proof, Rest, Signal};
 use crate::engine::usage::Prices;
 use crate::engine::{prompt, template};
 pub(crate) use layers::{Layer, LayerStack, Origin, SettingsPaths};
@@ -60,7 +60,7 @@ fn config_error<T>(message: impl Into<String>, hint: impl Into<String>) -> Resul
 pub(crate) fn build_plan(stack: &LayerStack, request: &RunRequest) -> Result<Plan, ConfigError> {
     let settings = Settings::from_layers(stack);
     let proof = build_proof(stack, &settings)?;
-    for path in std::iter::once(&request.workspace).chain(&proof.file) {
+    for path in std::iter::once(&request.workspace).chain(&settings.done_file) {
         if path.to_str().is_none() {
             return config_error(
                 format!("the path {} is not UTF-8", path.display()),
@@ -250,12 +250,15 @@ fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Proof, ConfigE
     } else {
         settings.fallback_promises.clone()
     };
+    let signals = [
+        settings.promise.clone().map(Signal::Promise),
+        settings.done_pattern.clone().map(Signal::Pattern),
+        settings.done_file.clone().map(Signal::File),
+    ];
     Ok(Proof {
         checks,
         preflight: settings.preflight,
-        promise: settings.promise.clone(),
-        pattern: settings.done_pattern.clone(),
-        file: settings.done_file.clone(),
+        signals: signals.into_iter().flatten().collect(),
         fallback,
     })
 }

@@ -4,6 +4,7 @@ use super::event::{CheckReport, Marker, Request};
 use super::fallback::NextAgent;
 use super::limits::Limit;
 use super::outcome::Outcome;
+use super::plan::Signal;
 use super::state::{Phase, State};
 
 /// What the loop does next.
@@ -131,18 +132,23 @@ impl State {
     /// Whether the agent gave a signal that the plan asks for, or the DONE marker, in the newest
     /// iteration.
     pub(crate) fn is_claimed(&self) -> bool {
-        let (claims, proof) = (&self.claims, &self.plan.proof);
+        let claims = &self.claims;
+        // The promises that count were known when the agent's message was read.
         claims.signals.promised
-            || (proof.pattern.is_some() && claims.signals.matched)
-            || (proof.file.is_some() && claims.markers.contains(&Marker::File))
             || claims.markers.contains(&Marker::Done)
+            || self
+                .plan
+                .proof
+                .signals
+                .iter()
+                .any(|signal| signal.is_given(claims))
     }
 
     /// Whether green checks prove the work without a claim: they were red before, or no claim is
     /// asked for.
     fn is_proven_by_checks(&self) -> bool {
         let proof = &self.plan.proof;
-        if proof.has_explicit_signal() || self.checks.is_empty() {
+        if !proof.signals.is_empty() || self.checks.is_empty() {
             return false;
         }
         match self.red_at_start {
@@ -166,7 +172,7 @@ impl State {
     /// Whether the loop is plain: nothing but its limit or the DONE marker can finish it.
     pub(crate) fn is_plain(&self) -> bool {
         let proof = &self.plan.proof;
-        !proof.has_explicit_signal()
+        proof.signals.is_empty()
             && proof.fallback.is_empty()
             && (proof.checks.is_empty() || self.red_at_start == Some(false))
     }
@@ -174,10 +180,22 @@ impl State {
     /// The promises that count now. The prompt asks for the first.
     pub(crate) fn promises(&self) -> Vec<String> {
         let proof = &self.plan.proof;
-        match &proof.promise {
-            Some(promise) => vec![promise.clone()],
-            None if proof.has_explicit_signal() || self.red_at_start == Some(true) => vec![],
+        match proof.promise() {
+            Some(promise) => vec![promise.to_owned()],
+            None if !proof.signals.is_empty() || self.red_at_start == Some(true) => vec![],
             None => proof.fallback.clone(),
+        }
+    }
+
+    /// The signals that the prompt asks for: the explicit ones, else the first fallback promise
+    /// that counts.
+    pub(crate) fn expected_signals(&self) -> Vec<Signal> {
+        let explicit = &self.plan.proof.signals;
+        if explicit.is_empty() {
+            let promise = self.promises().into_iter().next();
+            promise.map(Signal::Promise).into_iter().collect()
+        } else {
+            explicit.clone()
         }
     }
 

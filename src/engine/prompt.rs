@@ -78,8 +78,7 @@ pub(crate) fn render(state: &State, inputs: &PromptInputs) -> String {
     let pattern = state
         .plan
         .proof
-        .pattern
-        .as_deref()
+        .pattern()
         .and_then(|pattern| Regex::new(pattern).ok());
     let pattern = pattern.as_ref();
     let red = |wanted: OnFail| defang_matches(red_outputs(state, inputs, wanted), pattern);
@@ -196,22 +195,11 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
         );
         lines.push(defang_matches(line, pattern));
     }
-    let mut signals = Vec::new();
-    if let Some(promise) = state.promises().first() {
-        signals.push(format!(
-            "write <promise>{}</promise> alone on the last line of your final message",
-            fold_whitespace(promise)
-        ));
-    }
-    if let Some(text) = &proof.pattern {
-        signals.push(format!(
-            "print a line that matches the pattern {}",
-            in_pieces(text, pattern)
-        ));
-    }
-    if let Some(file) = &proof.file {
-        signals.push(format!("create the file `{}`", file.display()));
-    }
+    let signals: Vec<String> = state
+        .expected_signals()
+        .iter()
+        .map(|signal| signal.instruction(pattern))
+        .collect();
     if signals.is_empty() && proof.checks.is_empty() {
         lines.push("- Do one sensible step of the task, then exit.".into());
     } else if !signals.is_empty() {
@@ -242,7 +230,7 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
 }
 
 /// The pattern in two pieces, or in as many more as it takes not to match itself.
-fn in_pieces(text: &str, pattern: Option<&Regex>) -> String {
+pub(super) fn in_pieces(text: &str, pattern: Option<&Regex>) -> String {
     let chars: Vec<char> = text.chars().collect();
     let spelled = |size: usize| {
         let pieces: Vec<String> = chars

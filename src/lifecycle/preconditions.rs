@@ -75,7 +75,7 @@ pub(crate) fn check_agent(
 
 /// A done file that already exists would count as the agent's claim.
 fn check_done_file(plan: &Plan, stack: &LayerStack) -> Result<(), CommandError> {
-    match &plan.proof.file {
+    match plan.proof.file() {
         Some(file) if plan.workspace.join(file).exists() => Err(CommandError::usage(
             format!(
                 "{} {} already exists",

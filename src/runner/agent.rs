@@ -177,12 +177,12 @@ impl Runner<'_> {
 
     fn terminal_options(&self) -> TerminalOptions {
         let (plan, agent) = (&self.rec.state.plan, self.rec.state.agent());
-        let pattern = |text: &Option<String>| text.as_ref().and_then(|text| Regex::new(text).ok());
+        let pattern = |text: Option<&str>| text.and_then(|text| Regex::new(text).ok());
         TerminalOptions {
             prompt: String::from_utf8_lossy(self.prompts.bytes()).into_owned(),
-            ready: pattern(&agent.ready),
+            ready: pattern(agent.ready.as_deref()),
             ready_timeout: millis(plan.grace.ready_ms),
-            done_pattern: pattern(&plan.proof.pattern),
+            done_pattern: pattern(plan.proof.pattern()),
         }
     }
 
@@ -227,9 +227,7 @@ impl Runner<'_> {
             return Ok(());
         };
         self.relay_messages()?;
-        let found = self
-            .task_dir
-            .scan(self.rec.state.plan.proof.file.as_deref());
+        let found = self.task_dir.scan(self.rec.state.plan.proof.file());
         let has_found = !found.markers.is_empty() || found.cost_usd.is_some();
         let failed_by_itself = !result.exit.is_success() && !result.stopped;
         let last_line = failed_by_itself

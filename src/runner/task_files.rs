@@ -23,7 +23,7 @@ impl Runner<'_> {
         self.reactor.watch(&self.rec.dir.inbox());
         self.reactor.watch(self.task_dir.path());
         let plan = &self.rec.state.plan;
-        if let Some(parent) = plan.proof.file.as_ref().and_then(|file| file.parent()) {
+        if let Some(parent) = plan.proof.file().and_then(|file| file.parent()) {
             self.reactor.watch(&plan.workspace.join(parent));
         }
     }
@@ -47,9 +47,7 @@ impl Runner<'_> {
     /// Records new markers of the agent, and passes on its messages.
     pub(super) fn look_for_markers(&mut self) -> Result<(), RunnerError> {
         self.relay_messages()?;
-        let found = self
-            .task_dir
-            .scan(self.rec.state.plan.proof.file.as_deref());
+        let found = self.task_dir.scan(self.rec.state.plan.proof.file());
         if let Some(detail) = found.invalid_marker {
             return self.rec.record_fault(Fault::Marker, detail);
         }

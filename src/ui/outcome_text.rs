@@ -2,8 +2,7 @@
 
 use super::one_line;
 use super::scm_text;
-use crate::engine::plan::Approve;
-use crate::engine::signals::fold_whitespace;
+use crate::engine::plan::{Approve, Signal};
 use crate::engine::{Limit, Outcome, Phase, State, Status};
 use crate::store::JournalHeader;
 
@@ -35,19 +34,11 @@ pub(super) fn missing(state: &State) -> Option<String> {
             "{but}the promise was inside a sentence, where it does not count"
         ));
     }
-    let promise = state
-        .promises()
-        .first()
-        .map(|promise| format!("promise {}", fold_whitespace(promise)));
-    let pattern = proof
-        .pattern
-        .as_ref()
-        .map(|pattern| format!("print a line that matches `{pattern}`"));
-    let file = proof
-        .file
-        .as_ref()
-        .map(|file| format!("create {}", file.display()));
-    let signals: Vec<String> = [promise, pattern, file].into_iter().flatten().collect();
+    let signals: Vec<String> = state
+        .expected_signals()
+        .iter()
+        .map(Signal::describe)
+        .collect();
     (green && !signals.is_empty())
         .then(|| format!("{but}the agent did not {}", signals.join(" or ")))
 }

@@ -33,7 +33,7 @@ pub(crate) fn object(view: &LoopView, held: bool, directory: &str) -> Value {
         "session": state.plan.session.as_ref().filter(|_| state.is_in_session()).map(|session| &session.id),
         "stumbled": state.turn_failure(),
         "active_s": state.active_ms as f64 / 1000.0,
-        "done_pattern": state.plan.proof.pattern,
+        "done_pattern": state.plan.proof.pattern(),
         "inactivity_timeout": seconds(state.plan.limits.inactivity_ms),
         "prompt_file": state.plan.task.file,
         "workspace": state.plan.workspace,
@@ -172,9 +172,8 @@ fn progress_rows(state: &State, running: bool) -> Vec<StatusRow> {
         state
             .plan
             .proof
-            .pattern
-            .clone()
-            .map(|pattern| ("Done pattern", pattern)),
+            .pattern()
+            .map(|pattern| ("Done pattern", pattern.to_owned())),
     );
     rows.extend(
         activity(state)

@@ -5,11 +5,13 @@
 //! milliseconds.
 
 mod agent;
+mod proof;
 
 pub use agent::Approve;
 pub(crate) use agent::{
     Agent, Dialect, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery, SCRIPT,
 };
+pub(crate) use proof::{Check, OnFail, Proof, Signal};
 
 use super::limits::Limits;
 use super::session::ClientSession;
@@ -93,64 +95,6 @@ pub(crate) struct Task {
     pub(crate) text: Option<String>,
     /// A file that contains the task. It is read again for every iteration.
     pub(crate) file: Option<PathBuf>,
-}
-
-/// What must hold before a loop counts as done.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Proof {
-    /// Commands that ralph runs; all must be green.
-    pub(crate) checks: Vec<Check>,
-    /// Whether they also run once before the first iteration.
-    pub(crate) preflight: bool,
-    /// The promise that was asked for explicitly.
-    pub(crate) promise: Option<String>,
-    /// The done pattern that was asked for explicitly.
-    pub(crate) pattern: Option<String>,
-    /// The done file that was asked for explicitly.
-    pub(crate) file: Option<PathBuf>,
-    /// Promises that count if no signal was asked for explicitly and the checks alone prove
-    /// nothing. The prompt asks for the first. If empty, no promise is needed.
-    pub(crate) fallback: Vec<String>,
-}
-
-impl Proof {
-    /// Whether a promise, a done pattern or a done file was asked for explicitly.
-    pub(crate) fn has_explicit_signal(&self) -> bool {
-        self.promise.is_some() || self.pattern.is_some() || self.file.is_some()
-    }
-}
-
-/// A command that must exit with 0.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Check {
-    /// The command, run with `sh -c` in the workspace.
-    pub(crate) command: String,
-    /// A name for it that is safe in file names and unique in the plan.
-    pub(crate) slug: String,
-    /// It is killed, and red, after this time.
-    pub(crate) timeout_ms: u64,
-    /// How its output enters the next prompt if it is red.
-    pub(crate) on_fail: OnFail,
-}
-
-impl Check {
-    /// The file in the workspace that contains the check's full output in an iteration.
-    pub(crate) fn guardrail_log(&self, iteration: u32) -> String {
-        format!(".ralph/guardrail_{iteration}_{}.log", self.slug)
-    }
-}
-
-/// How a red check's output enters the next prompt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum OnFail {
-    /// After the task.
-    #[default]
-    Append,
-    /// Before the task.
-    Prepend,
-    /// Instead of the task's text.
-    Replace,
 }
 
 /// How long the loop rests between iterations.

@@ -186,7 +186,7 @@ impl CooperativeRunner {
                     promised: !self.state.promises().is_empty(),
                     ..TextSignals::default()
                 },
-                markers: proof.file.iter().map(|_| Marker::File).collect(),
+                markers: proof.file().iter().map(|_| Marker::File).collect(),
                 ..AgentReport::default()
             },
             9..12 => any_report(&mut self.random),
@@ -196,7 +196,7 @@ impl CooperativeRunner {
             },
         };
         if error == u8::MAX
-            && proof.pattern.is_some()
+            && proof.pattern().is_some()
             && matches!(self.state.phase, Phase::Running { .. })
         {
             self.feed(

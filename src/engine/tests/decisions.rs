@@ -3,6 +3,7 @@
 use super::kit::{TestLoop, check};
 use crate::engine::decide::{Decision, decide};
 use crate::engine::event::{Fault, Marker, Request, RequestSource};
+use crate::engine::plan::Signal;
 use crate::engine::{Limit, Outcome, State};
 
 /// Tries every combination of conditions; the first one in the contract's order wins.
@@ -143,9 +144,7 @@ fn only_a_loop_without_any_proof_is_plain() {
             .no_promise()
             .with(|plan| plan.proof.checks = vec![check(0)])
     ));
-    assert!(!plain(
-        TestLoop::new()
-            .no_promise()
-            .with(|plan| plan.proof.file = Some("x".into()))
-    ));
+    assert!(!plain(TestLoop::new().no_promise().with(|plan| {
+        plan.proof.signals = vec![Signal::File("x".into())]
+    })));
 }

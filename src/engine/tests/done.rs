@@ -2,6 +2,7 @@
 
 use super::kit::{TestLoop, Transition, promised, red};
 use crate::engine::event::{AgentReport, CheckReport, Marker, Notice, ProcessExit, TextSignals};
+use crate::engine::plan::Signal;
 use crate::engine::{Effect, Limit, Outcome, Phase, Status};
 const PROMISE: &str = "Everything works.\n\n<promise>COMPLETE</promise>";
 
@@ -84,7 +85,7 @@ fn an_explicit_signal_is_needed_even_if_a_red_check_turned_green() {
         ("promise", |work| work.promise("SHIPPED")),
         ("pattern", |work| work.pattern("^FINISHED$")),
         ("file", |work| {
-            work.with(|plan| plan.proof.file = Some("report.md".into()))
+            work.with(|plan| plan.proof.signals.push(Signal::File("report.md".into())))
         }),
     ];
     for (name, ask) in asked {

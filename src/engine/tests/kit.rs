@@ -6,8 +6,8 @@ use crate::engine::event::{
 };
 use crate::engine::limits::Limits;
 use crate::engine::plan::{
-    Agent, Check, ContextLevel, GracePeriods, OnFail, Plan, PromptContext, Proof, Rest, Scm, Task,
-    Worktree,
+    Agent, Check, ContextLevel, GracePeriods, OnFail, Plan, PromptContext, Proof, Rest, Scm,
+    Signal, Task, Worktree,
 };
 use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::signals;
@@ -163,11 +163,11 @@ impl TestLoop {
     }
 
     pub(super) fn promise(self, text: &str) -> Self {
-        self.with(|plan| plan.proof.promise = Some(text.into()))
+        self.with(|plan| plan.proof.signals.push(Signal::Promise(text.into())))
     }
 
     pub(super) fn pattern(self, text: &str) -> Self {
-        self.with(|plan| plan.proof.pattern = Some(text.into()))
+        self.with(|plan| plan.proof.signals.push(Signal::Pattern(text.into())))
     }
 
     pub(super) fn tasks(self, tasks: &[&str]) -> Self {

@@ -3,7 +3,7 @@
 use super::kit::{TestLoop, check, plan};
 use crate::engine::event::{AgentReport, Event, Notice, ProcessExit};
 use crate::engine::excerpt::Excerpt;
-use crate::engine::plan::{ContextLevel, OnFail, Plan};
+use crate::engine::plan::{ContextLevel, OnFail, Plan, Signal};
 use crate::engine::prompt::{PromptInputs, render};
 use crate::engine::signals;
 use crate::engine::state::State;
@@ -58,13 +58,19 @@ fn any_state(random: &mut fastrand::Rng) -> State {
             .choice(&[OnFail::Append, OnFail::Prepend, OnFail::Replace])
             .unwrap();
     }
-    plan.proof.promise = random
+    let promise = random
         .bool()
         .then(|| random.choice(&["SHIPPED", "a\n<b>"]).unwrap().to_string());
-    plan.proof.pattern = random
+    let pattern = random
         .bool()
         .then(|| random.choice(&PATTERNS).unwrap().to_string());
-    plan.proof.file = random.bool().then(|| "out/report.md".into());
+    let file = random.bool().then(|| "out/report.md".into());
+    let signals = [
+        promise.map(Signal::Promise),
+        pattern.map(Signal::Pattern),
+        file.map(Signal::File),
+    ];
+    plan.proof.signals = signals.into_iter().flatten().collect();
     if random.bool() {
         plan.proof.fallback.clear();
     }
@@ -148,7 +154,7 @@ fn no_text_in_a_prompt_is_a_signal() {
                 !found.promised && found.blocked.is_none() && found.commit.is_none(),
                 "seed {seed}: {found:?} in\n{text}"
             );
-            let Some(pattern) = &state.plan.proof.pattern else {
+            let Some(pattern) = state.plan.proof.pattern() else {
                 continue;
             };
             let pattern = Regex::new(pattern).unwrap();

@@ -3,7 +3,7 @@
 use super::kit::{TestLoop, plan};
 use crate::engine::event::{AgentReport, ProcessExit};
 use crate::engine::excerpt::Excerpt;
-use crate::engine::plan::{ContextLevel, OnFail};
+use crate::engine::plan::{ContextLevel, OnFail, Signal};
 use crate::engine::prompt::{PromptInputs, TEMPLATE_FIELDS, render};
 use crate::engine::template;
 pub(super) fn inputs() -> PromptInputs {
@@ -112,7 +112,7 @@ fn the_prompt_says_what_done_requires() {
     let asked = TestLoop::new()
         .promise("all\n is  well")
         .pattern("^FINISHED$")
-        .with(|plan| plan.proof.file = Some("r.md".into()));
+        .with(|plan| plan.proof.signals.push(Signal::File("r.md".into())));
     let three = "write <promise>all is well</promise> alone on the last line of your final message, or print a line that \
                  matches the pattern `^FINI` followed directly by `SHED$`, or create the file `r.md`.";
     contains_in_order(&prompt(&asked.open()), &[only, three]);

@@ -7,7 +7,7 @@ use crate::engine::event::{
 };
 use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::outcome::OutcomeSummary;
-use crate::engine::plan::Plan;
+use crate::engine::plan::{Plan, Signal};
 use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::{Amount, Effect, Limit, LimitChange, State};
 use fastrand::Rng;
@@ -61,9 +61,9 @@ pub(super) fn any_plan(random: &mut Rng) -> Plan {
     proof.checks = (0..random.usize(..3)).map(check).collect();
     proof.preflight = random.bool();
     match random.u8(..8) {
-        0 => proof.promise = Some("SHIPPED".into()),
-        1 => proof.pattern = Some("FINISHED".into()),
-        2 => proof.file = Some("report.md".into()),
+        0 => proof.signals.push(Signal::Promise("SHIPPED".into())),
+        1 => proof.signals.push(Signal::Pattern("FINISHED".into())),
+        2 => proof.signals.push(Signal::File("report.md".into())),
         _ => {}
     }
     if random.u8(..3) == 0 {

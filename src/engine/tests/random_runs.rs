@@ -234,7 +234,7 @@ impl Oracle {
                 self.task
             );
         }
-        let proven = !proof.checks.is_empty() && !proof.has_explicit_signal();
+        let proven = !proof.checks.is_empty() && proof.signals.is_empty();
         let proven = proven && state.red_at_start.unwrap_or(proof.fallback.is_empty());
         assert!(state.is_claimed() || proven);
     }

@@ -1,0 +1,170 @@
+//! What proves that a task is done: checks, and signals with which the agent claims it.
+
+use crate::engine::event::Marker;
+use crate::engine::prompt::in_pieces;
+use crate::engine::signals::fold_whitespace;
+use crate::engine::state::Claims;
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What must hold before a loop counts as done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "JournaledProof", into = "JournaledProof")]
+pub(crate) struct Proof {
+    /// Commands that ralph runs; all must be green.
+    pub(crate) checks: Vec<Check>,
+    /// Whether they also run once before the first iteration.
+    pub(crate) preflight: bool,
+    /// The signals that were asked for explicitly. Any one of them is a claim.
+    pub(crate) signals: Vec<Signal>,
+    /// Promises that count if no signal was asked for explicitly and the checks alone prove
+    /// nothing. The prompt asks for the first. If empty, no promise is needed.
+    pub(crate) fallback: Vec<String>,
+}
+
+/// A signal with which the agent claims that the whole task is done.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Signal {
+    /// This text in `<promise>…</promise>`, in the agent's final message.
+    Promise(String),
+    /// A line of output that matches this regular expression.
+    Pattern(String),
+    /// The existence of this file.
+    File(PathBuf),
+}
+
+impl Signal {
+    /// Asks the agent for the signal, as part of a sentence. `pattern` is the compiled done
+    /// pattern; the text must not match it, because an agent may repeat its prompt.
+    pub(crate) fn instruction(&self, pattern: Option<&Regex>) -> String {
+        match self {
+            Self::Promise(text) => format!(
+                "write <promise>{}</promise> alone on the last line of your final message",
+                fold_whitespace(text)
+            ),
+            Self::Pattern(text) => format!(
+                "print a line that matches the pattern {}",
+                in_pieces(text, pattern)
+            ),
+            Self::File(path) => format!("create the file `{}`", path.display()),
+        }
+    }
+
+    /// What the agent did not do, as part of a sentence for people.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Promise(text) => format!("promise {}", fold_whitespace(text)),
+            Self::Pattern(text) => format!("print a line that matches `{text}`"),
+            Self::File(path) => format!("create {}", path.display()),
+        }
+    }
+
+    /// Whether the agent gave this signal.
+    pub(crate) fn is_given(&self, claims: &Claims) -> bool {
+        match self {
+            Self::Promise(_) => claims.signals.promised,
+            Self::Pattern(_) => claims.signals.matched,
+            Self::File(_) => claims.markers.contains(&Marker::File),
+        }
+    }
+}
+
+impl Proof {
+    /// The text that the agent has to promise, if one was asked for explicitly.
+    pub(crate) fn promise(&self) -> Option<&str> {
+        self.signals.iter().find_map(|signal| match signal {
+            Signal::Promise(text) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The done pattern, if one was asked for.
+    pub(crate) fn pattern(&self) -> Option<&str> {
+        self.signals.iter().find_map(|signal| match signal {
+            Signal::Pattern(text) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The done file, if one was asked for.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.signals.iter().find_map(|signal| match signal {
+            Signal::File(path) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+}
+
+/// The proof as the journal contains it: one field for each kind of signal.
+#[derive(Serialize, Deserialize)]
+struct JournaledProof {
+    checks: Vec<Check>,
+    preflight: bool,
+    promise: Option<String>,
+    pattern: Option<String>,
+    file: Option<PathBuf>,
+    fallback: Vec<String>,
+}
+
+impl From<JournaledProof> for Proof {
+    fn from(proof: JournaledProof) -> Self {
+        let signals = [
+            proof.promise.map(Signal::Promise),
+            proof.pattern.map(Signal::Pattern),
+            proof.file.map(Signal::File),
+        ];
+        Self {
+            checks: proof.checks,
+            preflight: proof.preflight,
+            signals: signals.into_iter().flatten().collect(),
+            fallback: proof.fallback,
+        }
+    }
+}
+
+impl From<Proof> for JournaledProof {
+    fn from(proof: Proof) -> Self {
+        Self {
+            promise: proof.promise().map(ToOwned::to_owned),
+            pattern: proof.pattern().map(ToOwned::to_owned),
+            file: proof.file().map(ToOwned::to_owned),
+            checks: proof.checks,
+            preflight: proof.preflight,
+            fallback: proof.fallback,
+        }
+    }
+}
+
+/// A command that must exit with 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Check {
+    /// The command, run with `sh -c` in the workspace.
+    pub(crate) command: String,
+    /// A name for it that is safe in file names and unique in the plan.
+    pub(crate) slug: String,
+    /// It is killed, and red, after this time.
+    pub(crate) timeout_ms: u64,
+    /// How its output enters the next prompt if it is red.
+    pub(crate) on_fail: OnFail,
+}
+
+impl Check {
+    /// The file in the workspace that contains the check's full output in an iteration.
+    pub(crate) fn guardrail_log(&self, iteration: u32) -> String {
+        format!(".ralph/guardrail_{iteration}_{}.log", self.slug)
+    }
+}
+
+/// How a red check's output enters the next prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnFail {
+    /// After the task.
+    #[default]
+    Append,
+    /// Before the task.
+    Prepend,
+    /// Instead of the task's text.
+    Replace,
+}
