@@ -18,6 +18,7 @@ pub(crate) mod task;
 pub(crate) mod units;
 pub(crate) mod validate;
 
+use crate::agent::decode::dialect::Dialect;
 use crate::engine::limits::Limits;
 use crate::engine::plan::{Agent, Check, GracePeriods, Plan, PromptContext, Proof, Rest, Signal};
 use crate::engine::usage::Prices;
@@ -132,7 +133,8 @@ fn check_limits_measurable(
     agent: &Agent,
     prices: &Prices,
 ) -> Result<(), ConfigError> {
-    let reports_tokens = agent.dialect.reports_tokens();
+    let reports_tokens =
+        Dialect::find(&agent.dialect).is_some_and(|dialect| dialect.reports_tokens);
     if settings.limits.tokens.is_some() && !reports_tokens {
         return config_error(
             format!(

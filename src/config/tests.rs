@@ -1,6 +1,7 @@
 //! Which plans requests and settings become, and which are rejected.
 
 use super::*;
+use crate::agent::decode::dialect::DIALECTS;
 use crate::engine::plan::{Approve, OnFail, PromptDelivery};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -451,4 +452,13 @@ fn the_ready_pattern_is_validated() {
             .as_deref(),
         Some("> $")
     );
+}
+
+#[test]
+fn every_dialect_can_be_chosen_in_the_settings() {
+    let agents = keys::key("agents");
+    let dialect = keys::find(&agents.children, "dialect").unwrap();
+    let known = DIALECTS.iter().map(|dialect| dialect.name);
+    let known: Vec<&str> = std::iter::once("text").chain(known).collect();
+    assert_eq!(dialect.choices, known);
 }

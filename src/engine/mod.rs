@@ -54,7 +54,7 @@
 //!   (what an agent does while it works) and [`signals`] (claims in an agent's text).
 //! - State machine: [`state`], [`step`], [`iteration`] (the end of an iteration),
 //!   [`decide`](mod@decide), [`failure`] and [`fallback`] (failed agents), [`scm`] (SCM tasks),
-//!   [`drain`] (child loops) and [`session`] (loops inside Claude Code or Codex).
+//!   [`drain`] (child loops) and [`session`] (loops inside a client session).
 //! - Output: [`outcome`] (how a loop ends) and [`prompt`] (the text of the next prompt).
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -1,5 +1,4 @@
-//! Loops inside a client session: Claude Code or Codex runs the agent, and ralph runs as its stop
-//! hook.
+//! Loops inside a client session: the client runs the agent, and ralph runs as its stop hook.
 //!
 //! Ralph cannot start or kill such an agent. When a turn ends, the hook either lets the session
 //! stop, or blocks the stop and hands over the next prompt. The engine treats each turn as an

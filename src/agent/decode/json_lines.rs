@@ -1,12 +1,13 @@
 //! Decodes streams of one JSON object per line: assembles lines, parses them, and hands each event
 //! to the decoder for the agent's dialect.
 
+use super::ActSink;
+use super::dialect::Dialect;
 use super::failure_classifier::FailureClassifier;
 use super::tools::ToolTracker;
-use super::{ActSink, claude, codex, copilot, cursor, droid, gemini, goose, opencode, pi};
 use crate::engine::Act;
 use crate::engine::plain_text::plain;
-use crate::engine::plan::Dialect;
+use crate::engine::plan::DialectName;
 use crate::engine::usage::SessionUsage;
 use memchr::memchr;
 use regex::{Regex, RegexSet};
@@ -55,7 +56,7 @@ impl JsonLinesDecoder {
     /// Returns a decoder for a dialect, or `None` for plain text. The parameters are those of
     /// [`AgentProfile::decoder`](super::AgentProfile::decoder).
     pub(super) fn new(
-        dialect: Dialect,
+        dialect: &DialectName,
         failures: FailureClassifier,
         denials: Option<RegexSet>,
         workspace: &Path,
@@ -63,20 +64,8 @@ impl JsonLinesDecoder {
     ) -> Option<Self> {
         let side_output = ToolTracker::new(String::new(), denials.clone());
         let tools = ToolTracker::new(workspace.to_string_lossy().into_owned(), denials);
-        let events: Box<dyn EventDecoder> = match dialect {
-            Dialect::Text => return None,
-            Dialect::Claude => Box::new(claude::ClaudeDecoder::resuming(tools, sessions)),
-            Dialect::Qwen => Box::new(claude::ClaudeDecoder::qwen(tools)),
-            Dialect::Amp => Box::new(claude::ClaudeDecoder::amp(tools)),
-            Dialect::Codex => Box::new(codex::CodexDecoder::resuming(tools, sessions)),
-            Dialect::Gemini => Box::new(gemini::GeminiDecoder::new(tools)),
-            Dialect::Opencode => Box::new(opencode::OpencodeDecoder::new(tools)),
-            Dialect::Copilot => Box::new(copilot::CopilotDecoder::new(tools)),
-            Dialect::Droid => Box::new(droid::DroidDecoder::new(tools)),
-            Dialect::Pi => Box::new(pi::PiDecoder::new(tools)),
-            Dialect::Cursor => Box::new(cursor::CursorDecoder::new(tools)),
-            Dialect::Goose => Box::new(goose::GooseDecoder::new(tools)),
-        };
+        let dialect = Dialect::find(dialect)?;
+        let events = (dialect.decoder)(tools, sessions);
         Some(Self {
             line: Vec::new(),
             line_too_long: false,

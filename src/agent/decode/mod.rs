@@ -8,6 +8,7 @@ mod claude;
 pub(crate) mod codex;
 mod copilot;
 mod cursor;
+pub(crate) mod dialect;
 mod droid;
 mod failure_classifier;
 mod gemini;
@@ -24,7 +25,7 @@ mod usage;
 
 use crate::engine::Act;
 use crate::engine::failure::AgentFailure;
-use crate::engine::plan::{Agent, Dialect};
+use crate::engine::plan::{Agent, DialectName};
 use crate::engine::usage::SessionUsage;
 use failure_classifier::FailureClassifier;
 use json_lines::JsonLinesDecoder;
@@ -36,7 +37,7 @@ use std::path::Path;
 /// because compiling patterns is slow.
 #[derive(Clone)]
 pub(crate) struct AgentProfile {
-    dialect: Dialect,
+    dialect: DialectName,
     denials: Option<RegexSet>,
     failures: FailureClassifier,
 }
@@ -44,7 +45,7 @@ pub(crate) struct AgentProfile {
 impl AgentProfile {
     pub(crate) fn new(agent: &Agent) -> Self {
         Self {
-            dialect: agent.dialect,
+            dialect: agent.dialect.clone(),
             denials: plain_text::denial_patterns(agent),
             failures: FailureClassifier::new(&agent.failure_patterns),
         }
@@ -61,7 +62,7 @@ impl AgentProfile {
         prompt: impl FnOnce() -> String,
     ) -> OutputDecoder {
         match JsonLinesDecoder::new(
-            self.dialect,
+            &self.dialect,
             self.failures.clone(),
             self.denials.clone(),
             workspace,

@@ -9,7 +9,8 @@ use super::billing;
 use super::keys::nearest;
 use super::settings::{AgentSettings, Settings};
 use super::{ConfigError, LayerStack, RunRequest, config_error};
-use crate::engine::plan::{Agent, Approve, Dialect, ExitMeaning, PromptDelivery, SCRIPT};
+use crate::agent::decode::dialect::Dialect;
+use crate::engine::plan::{Agent, Approve, DialectName, ExitMeaning, PromptDelivery, SCRIPT};
 use crate::os::program;
 use preset::{ApprovalArgs, preset_for_program};
 
@@ -138,7 +139,7 @@ pub(crate) fn resolve_agent(
                 && stream_flags::request_stream(&request.command[1..], &preset.stream)
             {
                 agent.denied.clone_from(&preset.denied);
-                set_dialect(&mut agent, preset.dialect);
+                set_dialect(&mut agent, &preset.dialect);
             }
         }
         return Ok(agent);
@@ -217,9 +218,9 @@ pub(crate) fn resolve_agent(
     }
 }
 
-fn set_dialect(agent: &mut Agent, dialect: Dialect) {
-    agent.dialect = dialect;
-    agent.reports_cost = dialect.reports_cost();
+fn set_dialect(agent: &mut Agent, name: &DialectName) {
+    agent.dialect = name.clone();
+    agent.reports_cost = Dialect::find(name).is_some_and(|dialect| dialect.reports_cost);
 }
 
 /// Returns the preset of the agent that a command calls, and whether the command starts its
@@ -388,7 +389,7 @@ fn preset_agent(
             .map(|exit| exit.to_rule(preset))
             .collect(),
         denied: preset.denied.clone(),
-        dialect: Dialect::Text,
+        dialect: DialectName::default(),
         failure_patterns: preset.failure_patterns.clone(),
         login: preset.login.clone(),
         // A person at the terminal watches the cost.
@@ -406,7 +407,7 @@ fn preset_agent(
         ready: preset.ready.clone().filter(|_| terminal),
     };
     if add_stream || (!terminal && stream_flags::request_stream(&user_args, &preset.stream)) {
-        set_dialect(&mut agent, preset.dialect);
+        set_dialect(&mut agent, &preset.dialect);
     }
     Ok(agent)
 }

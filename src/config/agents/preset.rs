@@ -5,7 +5,7 @@ use crate::config::keys::key;
 use crate::config::layers::{merge, remove_nulls};
 use crate::config::validate::normalize;
 use crate::config::{ConfigError, LayerStack, Origin, check_pattern, config_error};
-use crate::engine::plan::{Dialect, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery};
+use crate::engine::plan::{DialectName, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub(crate) struct AgentPreset {
     #[serde(rename = "signs")]
     pub(crate) headless_markers: Vec<String>,
     pub(crate) stream: Vec<String>,
-    pub(crate) dialect: Dialect,
+    pub(crate) dialect: DialectName,
     pub(crate) ready: Option<String>,
     pub(crate) prompt: PromptDelivery,
     #[serde(rename = "prompt-words")]

@@ -34,7 +34,7 @@ pub(crate) struct Agent {
     pub(crate) denied: Vec<String>,
     /// The format of its output.
     #[serde(default)]
-    pub(crate) dialect: Dialect,
+    pub(crate) dialect: DialectName,
     /// How to classify its error messages.
     #[serde(default, rename = "reasons")]
     pub(crate) failure_patterns: Vec<FailurePattern>,
@@ -77,52 +77,22 @@ impl Agent {
     }
 }
 
-/// The format of an agent's output. All but [`Dialect::Text`] print one JSON object per line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub(crate) enum Dialect {
-    /// Plain text.
-    #[default]
-    Text,
-    /// Claude Code's `stream-json`.
-    Claude,
-    /// Codex's `exec --json`.
-    Codex,
-    /// Gemini CLI's `stream-json`.
-    Gemini,
-    /// Opencode's `--format json`.
-    Opencode,
-    /// Qwen Code's `stream-json`, similar to Claude Code's.
-    Qwen,
-    /// Copilot CLI's `--output-format json`.
-    Copilot,
-    /// Droid's `stream-json`.
-    Droid,
-    /// pi's `--mode json`.
-    Pi,
-    /// Amp's `--stream-json`, documented to be similar to Claude Code's.
-    Amp,
-    /// Cursor agent's `stream-json`, as documented.
-    Cursor,
-    /// Goose's `stream-json`, as documented.
-    Goose,
+/// The name of an output format. The table of formats is in `agent::decode::dialect`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct DialectName(pub(crate) String);
+
+impl DialectName {
+    /// Whether this format is an event stream, one JSON object per line, that marks the final
+    /// message. Otherwise it is plain text.
+    pub(crate) fn is_stream(&self) -> bool {
+        *self != Self::default()
+    }
 }
 
-impl Dialect {
-    /// Whether this format is an event stream that marks the final message.
-    pub(crate) fn is_stream(self) -> bool {
-        self != Self::Text
-    }
-
-    /// Whether its events report tokens.
-    pub(crate) fn reports_tokens(self) -> bool {
-        self.is_stream() && self != Self::Copilot
-    }
-
-    /// Whether its events report the cost in dollars.
-    pub(crate) fn reports_cost(self) -> bool {
-        matches!(self, Self::Claude | Self::Opencode | Self::Pi)
+impl Default for DialectName {
+    fn default() -> Self {
+        Self("text".into())
     }
 }
 

@@ -9,7 +9,7 @@ mod proof;
 
 pub use agent::Approve;
 pub(crate) use agent::{
-    Agent, Dialect, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery, SCRIPT,
+    Agent, DialectName, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery, SCRIPT,
 };
 pub(crate) use proof::{Check, OnFail, Proof, Signal};
 
