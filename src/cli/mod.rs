@@ -374,6 +374,7 @@ impl RunArgs {
             command: self.command.clone(),
             workspace,
             config_dir,
+            ..RunRequest::default()
         }
     }
 }

@@ -4,7 +4,8 @@ use super::open_loop::{open_as_operator, open_in};
 use super::run::settings_paths;
 use super::supervise::supervise;
 use crate::cli::{OutputArgs, ResumeArgs};
-use crate::config::{LayerStack, Settings};
+use crate::config::agents::AgentPreset;
+use crate::config::{Config, LayerStack, Settings};
 use crate::engine::event::{Request, RequestSource};
 use crate::engine::{Event, Now, Outcome, Status};
 use crate::lifecycle::error::CommandError;
@@ -19,8 +20,6 @@ use crate::process::file_watcher::FileWatcher;
 use crate::store::{InboxMessage, LoopDir, StateDir, cache, inbox};
 use crate::ui::outcome_text::next_step;
 use crate::ui::print::{print_message, report_error, warn};
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -208,7 +207,7 @@ fn wait_until_read(dir: &LoopDir) -> bool {
 fn check_can_start(handle: &LoopHandle) -> Result<(), CommandError> {
     let plan = &handle.view.state.plan;
     for agent in plan.agents() {
-        check_agent(agent, &plan.workspace, &own_agents(&plan.workspace))?;
+        check_agent(agent, &plan.workspace, &known_agents(&plan.workspace))?;
     }
     if let Some(name) = plan
         .redacted
@@ -257,12 +256,13 @@ fn resume_in_background(handle: &LoopHandle, requested: bool) -> Result<i32, Com
     Ok(0)
 }
 
-/// The setting `agents`, for the hint on how to install a missing agent.
-fn own_agents(workspace: &Path) -> BTreeMap<String, Value> {
-    LayerStack::load(&settings_paths(workspace.to_owned(), None)).map_or_else(
-        |_| BTreeMap::new(),
-        |stack| Settings::from_layers(&stack).agents,
-    )
+/// All known agents, for the hint on how to install a missing one.
+fn known_agents(workspace: &Path) -> Vec<(String, AgentPreset)> {
+    let paths = settings_paths(workspace.to_owned(), None);
+    LayerStack::load(&paths)
+        .and_then(Config::new)
+        .or_else(|_| Config::new(LayerStack::defaults()))
+        .map_or_else(|_| vec![], |config| config.presets)
 }
 
 /// Applies the current settings for the console, which are not part of the plan. Invalid settings

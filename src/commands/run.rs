@@ -3,9 +3,7 @@
 use super::dry_run::dry_run;
 use super::supervise::supervise;
 use crate::cli::{OutputArgs, RunArgs};
-use crate::config;
-use crate::config::{LayerStack, Settings, SettingsPaths};
-use crate::engine::Plan;
+use crate::config::{Config, LayerStack, PlanDraft, SettingsPaths};
 use crate::engine::plan::ContextLevel;
 use crate::lifecycle::create::{Placement, PreparedLoop, create_loop, sweep_workspace};
 use crate::lifecycle::error::CommandError;
@@ -26,8 +24,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<i32, CommandError> {
 
 /// A run that is ready to start.
 pub(crate) struct ResolvedRun {
-    pub(crate) plan: Plan,
-    pub(crate) settings: Settings,
+    pub(crate) draft: PlanDraft,
     /// The worktree to create for the loop.
     pub(crate) worktree: Option<WorktreeRequest>,
 }
@@ -65,25 +62,25 @@ pub(crate) fn resolve_in(
     args: &RunArgs,
 ) -> Result<Option<ResolvedRun>, CommandError> {
     stack.push(args.layer());
-    let plan = config::build_plan(&stack, &args.request(workspace, config_dir()))?;
-    let settings = Settings::from_layers(&stack);
+    let draft = Config::new(stack)?.draft_plan(&args.request(workspace, config_dir()))?;
     if let Some(name) = args.name.as_deref().filter(|name| !is_valid_name(name)) {
         return Err(store::StoreError::InvalidName {
             name: name.to_owned(),
         }
         .into());
     }
-    let worktree = WorktreeRequest::from_settings(&stack, &plan.workspace)?;
+    let worktree = WorktreeRequest::from_draft(&draft)?;
     if worktree.is_some() {
         // The other checks run in the worktree once it exists.
-        check_installed(&plan, &stack)?;
+        check_installed(&draft)?;
     } else {
-        check_ready(&plan, &stack)?;
-        warn_all(check_scm_tasks(&plan, &stack.display_name("scm"))?);
+        check_ready(&draft)?;
+        warn_all(check_scm_tasks(&draft)?);
     }
+    let plan = draft.plan();
     if args.dry_run {
         dry_run(
-            &plan,
+            plan,
             worktree
                 .as_ref()
                 .map(|worktree| worktree.branch_for(args.name.as_deref())),
@@ -99,17 +96,13 @@ pub(crate) fn resolve_in(
     if plan.context.level == ContextLevel::None
         && plan.proof.checks.is_empty()
         && plan.proof.signals.is_empty()
-        && !settings.no_promise
+        && !draft.config.settings.no_promise
     {
         warn(
             "with --context none the prompt does not mention the promise: ask for <promise>COMPLETE</promise> yourself",
         );
     }
-    Ok(Some(ResolvedRun {
-        plan,
-        settings,
-        worktree,
-    }))
+    Ok(Some(ResolvedRun { draft, worktree }))
 }
 
 /// Creates a loop in this state directory and runs it in the foreground.
@@ -118,11 +111,8 @@ pub(crate) fn start(
     args: &RunArgs,
     resolved: ResolvedRun,
 ) -> Result<i32, CommandError> {
-    let ResolvedRun {
-        plan,
-        settings,
-        worktree,
-    } = resolved;
+    let ResolvedRun { draft, worktree } = resolved;
+    let settings = &draft.config.settings;
     let output = OutputArgs {
         quiet: settings.quiet && !args.json,
         json: args.json,
@@ -132,7 +122,7 @@ pub(crate) fn start(
         in_window: false,
     };
     if worktree.is_none() {
-        warn_all(sweep_workspace(state_dir, &plan.workspace)?);
+        warn_all(sweep_workspace(state_dir, &draft.plan().workspace)?);
     }
     let PreparedLoop {
         dir,
@@ -142,7 +132,7 @@ pub(crate) fn start(
     } = create_loop(
         state_dir,
         args.name.as_deref(),
-        plan,
+        draft,
         Placement::foreground(worktree),
     )?;
     warn_all(warnings);

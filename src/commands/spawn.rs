@@ -16,14 +16,10 @@ use serde_json::json;
 
 pub(crate) fn spawn(args: &RunArgs) -> Result<i32, CommandError> {
     let state_dir = StateDir::locate()?;
-    let Some(ResolvedRun {
-        plan,
-        settings,
-        worktree,
-    }) = run::resolve(args)?
-    else {
+    let Some(ResolvedRun { draft, worktree }) = run::resolve(args)? else {
         return Ok(0);
     };
+    let settings = &draft.config.settings;
     let tmux = settings.tmux.then(|| Tmux {
         socket: settings.tmux_socket.clone(),
     });
@@ -32,7 +28,10 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<i32, CommandError> {
         ", or add --no-tmux for a plain background process",
     )?;
     if worktree.is_none() {
-        warn_all(create::sweep_workspace(&state_dir, &plan.workspace)?);
+        warn_all(create::sweep_workspace(
+            &state_dir,
+            &draft.plan().workspace,
+        )?);
     }
     let placement = Placement {
         background: true,
@@ -45,7 +44,7 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<i32, CommandError> {
         locks,
         plan,
         warnings,
-    } = create::create_loop(&state_dir, args.name.as_deref(), plan, placement)?;
+    } = create::create_loop(&state_dir, args.name.as_deref(), draft, placement)?;
     warn_all(warnings);
     // The supervisor takes the locks itself: a tmux window is not a child of this process and
     // cannot inherit them.

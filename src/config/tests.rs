@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::agent::decode::dialect::DIALECTS;
-use crate::engine::plan::{Approve, OnFail, PromptDelivery};
+use crate::engine::limits::Limits;
+use crate::engine::plan::{Approve, OnFail, Plan, PromptDelivery};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -20,6 +21,11 @@ fn stack_with(flags: &Value) -> LayerStack {
     let mut stack = LayerStack::defaults();
     stack.push(layer(Origin::Flag, flags));
     stack
+}
+
+fn build_plan(stack: &LayerStack, request: &RunRequest) -> Result<Plan, ConfigError> {
+    let draft = Config::new(stack.clone())?.draft_plan(request)?;
+    Ok(draft.into_plan())
 }
 
 fn layer(origin: Origin, values: &Value) -> Layer {

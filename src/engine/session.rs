@@ -38,13 +38,14 @@ impl Plan {
     /// The same plan for a loop in a session. Rests, iteration timeouts and cost limits do not
     /// apply there, and a promise is needed only if one was asked for explicitly.
     #[must_use]
-    pub(crate) fn in_session(mut self, session: ClientSession) -> Self {
+    pub(crate) fn in_session(mut self, session: ClientSession, block_cap: Option<u32>) -> Self {
         let limits = &mut self.limits;
         limits.iterations = limits
             .iterations
             .map(|max| max.saturating_sub(session.iterations_before).max(1));
         (limits.iteration_ms, limits.inactivity_ms) = (None, None);
         (limits.failures, limits.cost_usd, limits.tokens) = (None, None, None);
+        limits.blocks = block_cap;
         self.rest = Rest {
             delay_ms: 0,
             backoff_ms: 0,

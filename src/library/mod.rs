@@ -16,11 +16,10 @@ pub use report::{CheckResult, IterationReport, Report};
 pub use stopper::Stopper;
 
 use crate::agent::function::{AgentFunction, Turn, Waker};
-use crate::config;
 use crate::config::keys::key;
 use crate::config::validate::normalize;
-use crate::config::{Layer, LayerStack, Origin, RunRequest};
-use crate::engine::plan::{Agent, Approve, ContextLevel, Plan, SCRIPT};
+use crate::config::{Config, Layer, LayerStack, Origin, PlanDraft, RunRequest};
+use crate::engine::plan::{Approve, ContextLevel, SCRIPT};
 use crate::engine::{Act, Event};
 use crate::lifecycle::create::{self, Placement, PreparedLoop};
 use crate::lifecycle::worktree_request::WorktreeRequest;
@@ -333,7 +332,7 @@ impl<'a> Loop<'a> {
         if let Some(name) = self.name.as_ref().filter(|name| !is_valid_name(name)) {
             return Err(store::StoreError::InvalidName { name: name.clone() }.into());
         }
-        let (plan, function, placement) = self.plan(choice)?;
+        let (draft, function, placement) = self.draft_plan(choice)?;
         let state_dir = match &self.state_dir {
             Some(dir) => StateDir::new(std::path::absolute(dir)?),
             None => StateDir::locate()?,
@@ -343,7 +342,7 @@ impl<'a> Loop<'a> {
             locks,
             warnings,
             ..
-        } = create::create_loop(&state_dir, self.name.as_deref(), plan, placement)?;
+        } = create::create_loop(&state_dir, self.name.as_deref(), draft, placement)?;
         let opened = Journal::open(&dir)?;
         let waker = Arc::new(Waker::new()?);
         let requests = self.stopper.connect(&waker);
@@ -363,11 +362,11 @@ impl<'a> Loop<'a> {
         Ok(observer.report(&dir, &header, &state))
     }
 
-    /// Turns the builder's values into a plan.
-    fn plan(
+    /// Drafts the plan from the builder's values.
+    fn draft_plan(
         &mut self,
         choice: AgentChoice,
-    ) -> Result<(Plan, Option<AgentFunction>, Placement), Error> {
+    ) -> Result<(PlanDraft, Option<AgentFunction>, Placement), Error> {
         let workspace = match self.workspace.take() {
             Some(dir) => dir,
             None => std::env::current_dir()?,
@@ -402,12 +401,12 @@ impl<'a> Loop<'a> {
             }
             AgentChoice::Function(agent) => {
                 function = Some(agent);
-                request.command = vec![FUNCTION.into()];
+                request.function = true;
                 // A function that reports no cost spends nothing.
                 self.values.insert("allow-unknown-cost".into(), json!(true));
             }
         }
-        if request.command.is_empty() && !self.values.contains_key("agent") {
+        if request.command.is_empty() && !request.function && !self.values.contains_key("agent") {
             return Err(Error::Usage {
                 what: "the command is empty".into(),
                 hint: "give a program and its arguments".into(),
@@ -418,15 +417,9 @@ impl<'a> Loop<'a> {
             origin: Origin::Flag,
             values: std::mem::take(&mut self.values),
         });
-        let mut plan = config::build_plan(&stack, &request)?;
-        if function.is_some() {
-            plan.agent = Agent {
-                name: FUNCTION.into(),
-                reports_cost: true,
-                ..Agent::default()
-            };
-        }
-        if plan
+        let draft = Config::new(stack)?.draft_plan(&request)?;
+        if draft
+            .plan()
             .agent
             .command
             .first()
@@ -437,14 +430,14 @@ impl<'a> Loop<'a> {
                 hint: "use a function, or run the `ralph` program as the command".into(),
             });
         }
-        let worktree = WorktreeRequest::from_settings(&stack, &plan.workspace)?;
+        let worktree = WorktreeRequest::from_draft(&draft)?;
         let check = if worktree.is_some() {
             preconditions::check_installed
         } else {
             preconditions::check_ready
         };
-        check(&plan, &stack)?;
-        Ok((plan, function, Placement::hosted(worktree)))
+        check(&draft)?;
+        Ok((draft, function, Placement::hosted(worktree)))
     }
 }
 
@@ -452,6 +445,3 @@ impl<'a> Loop<'a> {
 fn millis(time: Duration) -> String {
     format!("{}ms", time.as_nanos().div_ceil(1_000_000))
 }
-
-/// The agent name of a function.
-const FUNCTION: &str = "a function of the host program";

@@ -5,7 +5,7 @@ use super::error::CommandError;
 use super::handle::LoopHandle;
 use super::locks::{LoopLocks, discard_new_dir, lock_for_removal};
 use super::worktree_request::{NewWorktree, WorktreeRequest, remove_incomplete_loops};
-use crate::agent::redact::Redactor;
+use crate::config::PlanDraft;
 use crate::engine::plan::Worktree;
 use crate::engine::{Plan, Status};
 use crate::os::BlockedSignals;
@@ -58,7 +58,7 @@ pub(crate) struct PreparedLoop {
 pub(crate) fn create_loop(
     state_dir: &StateDir,
     name: Option<&str>,
-    mut plan: Plan,
+    mut draft: PlanDraft,
     placement: Placement,
 ) -> Result<PreparedLoop, CommandError> {
     let Placement {
@@ -78,23 +78,23 @@ pub(crate) fn create_loop(
         Some(name) => {
             let plan_worktree = || {
                 request
-                    .map(|request| request.plan(state_dir, name, &plan.workspace))
+                    .map(|request| request.plan(state_dir, name, &draft.plan().workspace))
                     .transpose()
             };
             let (planned, warning) = free_name(state_dir, name, plan_worktree)?;
             warnings.extend(warning);
-            let (dir, locks) = claim_name(state_dir, name, &plan)?;
+            let (dir, locks) = claim_name(state_dir, name, draft.plan())?;
             (dir, locks, planned)
         }
-        None => claim_unused_name(state_dir, &plan, request)?,
+        None => claim_unused_name(state_dir, draft.plan(), request)?,
     };
     let worktree = match (request, planned) {
         (Some(request), Some(planned)) => {
-            Some(request.create(state_dir, &dir, planned, &mut plan, &is_interrupted)?)
+            Some(request.create(state_dir, &dir, planned, &mut draft, &is_interrupted)?)
         }
         _ => None,
     };
-    locks.acquire_workspace(state_dir, &dir, &plan)?;
+    locks.acquire_workspace(state_dir, &dir, draft.plan())?;
     let name = dir.name().to_owned();
     let created_ms = jiff::Timestamp::now().as_millisecond();
     let parent = std::env::var("RALPH_LOOP")
@@ -103,7 +103,7 @@ pub(crate) fn create_loop(
     if is_interrupted() {
         return Err(CommandError::broken("interrupted"));
     }
-    plan.redacted = Redactor::from_env().redact_all(plan.user_text_mut());
+    let plan = draft.into_plan();
     let header = JournalHeader {
         name,
         id: random_id()?,

@@ -3,35 +3,35 @@
 
 use super::error::CommandError;
 use crate::agent::script;
-use crate::config::{LayerStack, Settings, agents};
+use crate::config::PlanDraft;
+use crate::config::agents::{self, AgentPreset};
 use crate::engine::Plan;
 use crate::engine::plan::{Agent, SCRIPT};
 use crate::os::program;
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Checks that a loop with this plan can start.
-pub(crate) fn check_ready(plan: &Plan, stack: &LayerStack) -> Result<(), CommandError> {
-    check_installed(plan, stack)?;
-    check_done_file(plan, stack)
+pub(crate) fn check_ready(draft: &PlanDraft) -> Result<(), CommandError> {
+    check_installed(draft)?;
+    check_done_file(draft)
 }
 
 /// Checks that the programs the loop needs are installed.
-pub(crate) fn check_installed(plan: &Plan, stack: &LayerStack) -> Result<(), CommandError> {
-    let custom = Settings::from_layers(stack).agents;
+pub(crate) fn check_installed(draft: &PlanDraft) -> Result<(), CommandError> {
+    let plan = draft.plan();
     for agent in plan.agents() {
-        check_agent(agent, &plan.workspace, &custom)?;
+        check_agent(agent, &plan.workspace, &draft.config.presets)?;
     }
     check_commands(plan)
 }
 
-/// Checks that an agent can be started in `dir`. `custom` holds the agents defined in settings.
+/// Checks that an agent can be started in `dir`. The hint on how to install it comes from
+/// `presets`.
 pub(crate) fn check_agent(
     agent: &Agent,
     dir: &Path,
-    custom: &BTreeMap<String, Value>,
+    presets: &[(String, AgentPreset)],
 ) -> Result<(), CommandError> {
     // A function agent has no command.
     let Some(program) = agent.command.first() else {
@@ -58,7 +58,7 @@ pub(crate) fn check_agent(
                 "the agent {} is not installed: program {program} not found",
                 agent.name
             ),
-            agents::install_hint(program, custom)
+            agents::install_hint(program, presets)
                 .unwrap_or_else(|| "install it, or check its name and your PATH".into()),
         )),
         Some(path) if path.is_dir() => Err(CommandError::usage(
@@ -74,12 +74,13 @@ pub(crate) fn check_agent(
 }
 
 /// A done file that already exists would count as the agent's claim.
-fn check_done_file(plan: &Plan, stack: &LayerStack) -> Result<(), CommandError> {
+fn check_done_file(draft: &PlanDraft) -> Result<(), CommandError> {
+    let plan = draft.plan();
     match plan.proof.file() {
         Some(file) if plan.workspace.join(file).exists() => Err(CommandError::usage(
             format!(
                 "{} {} already exists",
-                stack.display_name("done-file"),
+                draft.config.display_name("done-file"),
                 file.display()
             ),
             "it must not exist until the work is done; remove it, or choose another file",

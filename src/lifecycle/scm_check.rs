@@ -1,15 +1,15 @@
 //! Checks before a loop starts whether its SCM tasks can work.
 
 use super::error::CommandError;
-use crate::engine::Plan;
+use crate::config::PlanDraft;
 use crate::engine::format::plural;
 use crate::engine::scm::COMMIT;
 use crate::git::{TreeStatus, WorkingTree, WorkingTreeError};
 use std::path::Path;
 
-/// Returns an error if a task cannot work, and warnings about tasks that may fail. `name` is the
-/// flag or setting that the tasks come from.
-pub(crate) fn check_scm_tasks(plan: &Plan, name: &str) -> Result<Vec<String>, CommandError> {
+/// Returns an error if a task cannot work, and warnings about tasks that may fail.
+pub(crate) fn check_scm_tasks(draft: &PlanDraft) -> Result<Vec<String>, CommandError> {
+    let (plan, name) = (draft.plan(), draft.config.display_name("scm"));
     let tasks = &plan.scm.tasks;
     let Some(first) = tasks.first() else {
         return Ok(Vec::new());

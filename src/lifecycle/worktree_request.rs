@@ -3,9 +3,8 @@
 use super::error::CommandError;
 use super::preconditions::check_ready;
 use super::scm_check::{check_scm_tasks, file_list, working_tree_error};
+use crate::config::PlanDraft;
 use crate::config::settings::WorktreeSetting;
-use crate::config::{LayerStack, Settings};
-use crate::engine::Plan;
 use crate::engine::format::shell_quote;
 use crate::engine::plan::Worktree;
 use crate::git::worktree;
@@ -13,7 +12,7 @@ use crate::git::worktree::WorktreeSource;
 use crate::store::dir::create_file;
 use crate::store::{FileLock, LockHolder, LoopDir, StateDir, is_valid_name};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long to wait for another loop that is creating a worktree.
@@ -22,26 +21,24 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// A requested worktree, and the repository to create it from.
 pub(crate) struct WorktreeRequest {
     source: WorktreeSource,
-    stack: LayerStack,
+    /// The name of the flag or setting, for messages.
+    setting: String,
     /// The branch, if the user named one.
     branch: Option<String>,
     commit_timeout_ms: u64,
 }
 
 impl WorktreeRequest {
-    /// Reads the request from the settings, and checks that the repository around `dir` can serve
-    /// it.
-    pub(crate) fn from_settings(
-        stack: &LayerStack,
-        dir: &Path,
-    ) -> Result<Option<Self>, CommandError> {
-        let all = Settings::from_layers(stack);
-        let branch = match all.worktree {
+    /// Reads the request from the settings, and checks that the repository around the workspace
+    /// can serve it.
+    pub(crate) fn from_draft(draft: &PlanDraft) -> Result<Option<Self>, CommandError> {
+        let (settings, dir) = (&draft.config.settings, &draft.plan().workspace);
+        let branch = match &settings.worktree {
             WorktreeSetting::Off => return Ok(None),
             WorktreeSetting::DefaultBranch => None,
-            WorktreeSetting::Branch(branch) => Some(branch),
+            WorktreeSetting::Branch(branch) => Some(branch.clone()),
         };
-        let name = stack.display_name("worktree");
+        let name = draft.config.display_name("worktree");
         reject_git_redirection()?;
         let source =
             WorktreeSource::find(dir).map_err(|why| working_tree_error(&name, &why, "git", dir))?;
@@ -68,9 +65,9 @@ impl WorktreeRequest {
         }
         Ok(Some(Self {
             source,
-            stack: stack.clone(),
+            setting: name,
             branch,
-            commit_timeout_ms: all.check_timeout.0,
+            commit_timeout_ms: settings.check_timeout.0,
         }))
     }
 
@@ -164,13 +161,13 @@ impl WorktreeRequest {
     }
 
     /// Creates the worktree for a loop whose lock is held and which has no journal yet, and moves
-    /// the plan's workspace into it.
+    /// the plan into it.
     pub(crate) fn create(
         &self,
         state_dir: &StateDir,
         dir: &LoopDir,
         planned: Worktree,
-        plan: &mut Plan,
+        draft: &mut PlanDraft,
         stop: &dyn Fn() -> bool,
     ) -> Result<NewWorktree, CommandError> {
         // Another process may have been faster. What exists now is not ours to roll back.
@@ -183,9 +180,9 @@ impl WorktreeRequest {
                 "choose another --name",
             ));
         }
-        let draft = serde_json::to_string(&planned).map_err(CommandError::broken)?;
-        let draft = create_file(&dir.worktree_draft()).and_then(|mut file| {
-            file.write_all(draft.as_bytes())
+        let record = serde_json::to_string(&planned).map_err(CommandError::broken)?;
+        let written = create_file(&dir.worktree_draft()).and_then(|mut file| {
+            file.write_all(record.as_bytes())
                 .and_then(|()| file.sync_all())
         });
         // From here on, dropping `created` rolls everything back.
@@ -193,12 +190,12 @@ impl WorktreeRequest {
             dir: Some(dir.clone()),
             warnings: Vec::new(),
         };
-        draft.map_err(CommandError::broken)?;
+        written.map_err(CommandError::broken)?;
         created.warnings.extend(self.uncommitted_warning());
         state_dir.create_worktrees_dir()?;
         let lock = lock_repository(state_dir, dir, &planned.repository, stop);
         let git_errors = self.source.add_worktree(&planned, stop).map_err(|why| {
-            let name = self.stack.display_name("worktree");
+            let name = &self.setting;
             CommandError::usage(
                 format!("{name}: cannot create the worktree: {why}"),
                 "check the output of git worktree list",
@@ -215,18 +212,16 @@ impl WorktreeRequest {
             ));
         }
         // `components` drops a trailing slash.
-        plan.workspace = planned
+        let workspace: PathBuf = planned
             .path
             .join(&self.source.prefix)
             .components()
             .collect();
         // git creates no directory that has no file in HEAD.
-        std::fs::create_dir_all(&plan.workspace).map_err(CommandError::broken)?;
-        plan.worktree = Some(planned);
-        check_ready(plan, &self.stack)?;
-        created
-            .warnings
-            .extend(check_scm_tasks(plan, &self.stack.display_name("scm"))?);
+        std::fs::create_dir_all(&workspace).map_err(CommandError::broken)?;
+        draft.move_to_worktree(planned, workspace);
+        check_ready(draft)?;
+        created.warnings.extend(check_scm_tasks(draft)?);
         Ok(created)
     }
 

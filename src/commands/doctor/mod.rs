@@ -12,7 +12,7 @@ mod workspace;
 use super::run::{current_workspace, settings_paths};
 use crate::config::agents;
 use crate::config::agents::AgentPreset;
-use crate::config::{ConfigError, LayerStack, Origin, RunRequest, Settings};
+use crate::config::{Config, ConfigError, LayerStack, Origin, RunRequest};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::preconditions::check_agent;
 use crate::store::StateDir;
@@ -73,10 +73,10 @@ struct LocalSettings {
 
 fn load_settings(workspace: &Path) -> LocalSettings {
     let loaded = LayerStack::load(&settings_paths(workspace.to_owned(), None))
-        .and_then(|stack| read_settings(&stack, workspace));
+        .and_then(|stack| read_settings(stack, workspace));
     loaded.unwrap_or_else(|error| {
         let defaults =
-            read_settings(&LayerStack::defaults(), workspace).expect("the defaults are valid");
+            read_settings(LayerStack::defaults(), workspace).expect("the defaults are valid");
         LocalSettings {
             error: Some(error.message),
             ..defaults
@@ -84,9 +84,11 @@ fn load_settings(workspace: &Path) -> LocalSettings {
     })
 }
 
-fn read_settings(stack: &LayerStack, workspace: &Path) -> Result<LocalSettings, ConfigError> {
-    let settings = Settings::from_layers(stack);
-    let presets = agents::load_presets(stack, &settings.agents)?;
+fn read_settings(stack: LayerStack, workspace: &Path) -> Result<LocalSettings, ConfigError> {
+    let config = Config::new(stack)?;
+    let Config {
+        stack, settings, ..
+    } = &config;
     // Paths of files inside the workspace are relative.
     let is_from_project = |name: &String| {
         matches!(
@@ -104,10 +106,10 @@ fn read_settings(stack: &LayerStack, workspace: &Path) -> Result<LocalSettings, 
         .agent
         .as_ref()
         .is_some_and(|agent| agent.name.is_some() || !agent.command.is_empty());
-    let agent = selects_agent.then(|| selected_agent(stack, &settings, workspace));
+    let agent = selects_agent.then(|| selected_agent(&config, workspace));
     let (allow_keys, min_free) = (settings.allow_api_key, settings.min_free.0);
     Ok(LocalSettings {
-        presets,
+        presets: config.presets,
         project_agents,
         allow_keys,
         min_free,
@@ -117,17 +119,14 @@ fn read_settings(stack: &LayerStack, workspace: &Path) -> Result<LocalSettings, 
 }
 
 /// Returns the name of the agent that the settings select, or why it cannot be used.
-fn selected_agent(
-    stack: &LayerStack,
-    settings: &Settings,
-    workspace: &Path,
-) -> Result<String, String> {
+fn selected_agent(config: &Config, workspace: &Path) -> Result<String, String> {
     let request = RunRequest {
         workspace: workspace.to_owned(),
         ..RunRequest::default()
     };
-    let agent = agents::resolve_agent(stack, settings, &request).map_err(CommandError::from);
+    let selected = config.settings.agent.clone().unwrap_or_default();
+    let agent = agents::resolve_agent(config, &selected, &request).map_err(CommandError::from);
     let name = agent
-        .and_then(|agent| check_agent(&agent, workspace, &settings.agents).map(|()| agent.name));
+        .and_then(|agent| check_agent(&agent, workspace, &config.presets).map(|()| agent.name));
     name.map_err(|error| error.one_line())
 }

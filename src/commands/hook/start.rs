@@ -9,11 +9,9 @@ use crate::client::loop_file::{LoadedLoopFile, LoopFile};
 use crate::client::slash;
 use crate::client::slash::{LoopArgs, LoopCommand};
 use crate::commands::run::settings_paths;
-use crate::config;
 use crate::config::keys::key;
 use crate::config::validate::normalize;
-use crate::config::{Layer, LayerStack, Origin};
-use crate::engine::plan::{Plan, Task};
+use crate::config::{Config, Layer, LayerStack, Origin, PlanDraft, RunRequest, SessionRequest};
 use crate::engine::session::ClientSession;
 use crate::lifecycle::create::{Placement, PreparedLoop, create_loop};
 use crate::lifecycle::error::CommandError;
@@ -119,7 +117,7 @@ fn create(
     iterations_before: u32,
     turn_ended: bool,
 ) -> Result<(JournalHeader, SessionResult), CommandError> {
-    let plan = build_plan(call, args, iterations_before)?;
+    let draft = draft_plan(call, args, iterations_before)?;
     check_no_other_session(call)?;
     if let Some((dir, view)) = call.find_loop() {
         // A session has one loop: the new one replaces the old one.
@@ -130,7 +128,7 @@ fn create(
     }
     let name = loop_name(call.client.name(), &call.input.session_id);
     let PreparedLoop { dir, locks, .. } =
-        create_loop(&call.state_dir, Some(&name), plan, Placement::default())?;
+        create_loop(&call.state_dir, Some(&name), draft, Placement::default())?;
     let events = turn_ended
         .then(|| call.turn_ended(call.block_cap()))
         .into_iter()
@@ -167,12 +165,12 @@ fn check_no_other_session(call: &HookCall) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Builds the plan from the arguments and the settings of the project.
-fn build_plan(
+/// Drafts the plan from the arguments and the settings of the project.
+fn draft_plan(
     call: &HookCall,
     args: &LoopArgs,
     iterations_before: u32,
-) -> Result<Plan, CommandError> {
+) -> Result<PlanDraft, CommandError> {
     let mut stack = LayerStack::load(&settings_paths(call.project.clone(), None))?;
     let mut values = Map::new();
     let mut set = |name: &str, value: Value| -> Result<(), CommandError> {
@@ -201,24 +199,19 @@ fn build_plan(
         origin: Origin::Flag,
         values,
     });
-    let request = config::RunRequest {
+    let request = RunRequest {
         task: Some(args.prompt.clone()),
+        session: Some(SessionRequest {
+            session: ClientSession {
+                client: call.client.name().to_owned(),
+                id: call.input.session_id.clone(),
+                iterations_before,
+            },
+            block_cap: call.block_cap(),
+        }),
         workspace: call.project.clone(),
         config_dir: settings_paths(call.project.clone(), None).user_dir,
-        ..config::RunRequest::default()
+        ..RunRequest::default()
     };
-    let plan = config::build_plan(&stack, &request)?;
-    let session = ClientSession {
-        client: call.client.name().to_owned(),
-        id: call.input.session_id.clone(),
-        iterations_before,
-    };
-    let mut plan = plan.in_session(session);
-    plan.task = Task {
-        title: None,
-        text: Some(args.prompt.clone()),
-        file: None,
-    };
-    plan.limits.blocks = call.block_cap();
-    Ok(plan)
+    Ok(Config::new(stack)?.draft_plan(&request)?)
 }

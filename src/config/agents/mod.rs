@@ -1,14 +1,16 @@
 //! Resolves the agent of a run: which program it is, and with which arguments it is called.
 
+mod defaults;
 mod preset;
 mod stream_flags;
 
+pub(crate) use defaults::defaults;
 pub(crate) use preset::{AgentPreset, install_hint, load_presets, presets};
 
 use super::billing;
 use super::keys::nearest;
 use super::settings::{AgentSettings, Settings};
-use super::{ConfigError, LayerStack, RunRequest, config_error};
+use super::{Config, ConfigError, LayerStack, RunRequest, config_error};
 use crate::agent::decode::dialect::Dialect;
 use crate::engine::plan::{Agent, Approve, DialectName, ExitMeaning, PromptDelivery, SCRIPT};
 use crate::os::program;
@@ -16,10 +18,15 @@ use preset::{ApprovalArgs, preset_for_program};
 
 /// Resolves the agent of a request and its fallbacks.
 pub(crate) fn resolve_agents(
-    stack: &LayerStack,
-    settings: &Settings,
+    config: &Config,
     request: &RunRequest,
 ) -> Result<(Agent, Vec<Agent>), ConfigError> {
+    if request.function {
+        return Ok((function_agent(), Vec::new()));
+    }
+    let Config {
+        stack, settings, ..
+    } = config;
     let selected = settings.agent.clone().unwrap_or_default();
     let names = selected
         .name
@@ -28,9 +35,7 @@ pub(crate) fn resolve_agents(
         .map(split_names)
         .unwrap_or_default();
     if names.len() < 2 {
-        let mut agent = resolve_agent(stack, settings, request)?;
-        resolve_billing(stack, settings, &mut agent)?;
-        return Ok((agent, Vec::new()));
+        return Ok((resolve_agent(config, &selected, request)?, Vec::new()));
     }
     let agent_specific = [
         ("model", settings.model.is_some()),
@@ -60,39 +65,25 @@ pub(crate) fn resolve_agents(
             name: Some((*name).to_owned()),
             ..AgentSettings::default()
         };
-        let mut agent = resolve_agent(
-            stack,
-            &Settings {
-                agent: Some(selected),
-                ..settings.clone()
-            },
-            request,
-        )?;
-        resolve_billing(stack, settings, &mut agent)?;
-        Ok(agent)
+        resolve_agent(config, &selected, request)
     });
     let first = agents.next().expect("at least two names")?;
     Ok((first, agents.collect::<Result<_, _>>()?))
 }
 
 /// Fills in who pays for the agent's work and which variables it must not see.
-fn resolve_billing(
-    stack: &LayerStack,
-    settings: &Settings,
-    agent: &mut Agent,
-) -> Result<(), ConfigError> {
-    let presets = load_presets(stack, &settings.agents)?;
+fn resolve_billing(config: &Config, agent: &mut Agent) {
+    let presets = &config.presets;
     agent.unset = presets
         .iter()
         .flat_map(|(_, preset)| preset.session_variables.iter().cloned())
         .collect();
     let program = agent.command.first().cloned().unwrap_or_default();
     let known = presets.iter().find(|(name, _)| *name == agent.name);
-    if let Some((_, preset)) = known.or_else(|| preset_for_program(&presets, &program)) {
-        let billing = billing::detect_billing(preset, settings.allow_api_key);
+    if let Some((_, preset)) = known.or_else(|| preset_for_program(presets, &program)) {
+        let billing = billing::detect_billing(preset, config.settings.allow_api_key);
         (agent.payer, agent.held_back) = (billing.payer, billing.held_back);
     }
-    Ok(())
 }
 
 /// Splits a comma-separated list of agents. The path of a script may contain commas itself.
@@ -111,13 +102,29 @@ fn split_names(list: &str) -> Vec<&str> {
     names
 }
 
-/// Resolves one agent: the command after `--`, the agent of the settings, or the first installed
-/// preset.
+/// Resolves one agent, complete with who pays for it.
 pub(crate) fn resolve_agent(
-    stack: &LayerStack,
-    settings: &Settings,
+    config: &Config,
+    selected: &AgentSettings,
     request: &RunRequest,
 ) -> Result<Agent, ConfigError> {
+    let mut agent = find_agent(config, selected, request)?;
+    resolve_billing(config, &mut agent);
+    Ok(agent)
+}
+
+/// Finds one agent: the command after `--`, the agent of the settings, or the first installed
+/// preset.
+fn find_agent(
+    config: &Config,
+    selected: &AgentSettings,
+    request: &RunRequest,
+) -> Result<Agent, ConfigError> {
+    let Config {
+        stack,
+        settings,
+        presets,
+    } = config;
     if !request.command.is_empty() {
         if let Some(name) = ["agent", "model", "approve"]
             .into_iter()
@@ -128,9 +135,8 @@ pub(crate) fn resolve_agent(
                 "the command runs as given: add the agent's own flags to it",
             );
         }
-        let presets = load_presets(stack, &settings.agents)?;
         let mut agent = plain_agent(settings, request, request.command.clone());
-        if let Some((preset, interactive)) = detect_interactive(&presets, &request.command) {
+        if let Some((preset, interactive)) = detect_interactive(presets, &request.command) {
             agent.terminal = settings.pty.unwrap_or(interactive);
             agent.ready = preset.ready.clone().filter(|_| agent.terminal);
             agent.failure_patterns.clone_from(&preset.failure_patterns);
@@ -144,7 +150,6 @@ pub(crate) fn resolve_agent(
         }
         return Ok(agent);
     }
-    let selected = settings.agent.clone().unwrap_or_default();
     if selected.name.is_some() && !selected.command.is_empty() {
         return config_error(
             format!(
@@ -168,10 +173,9 @@ pub(crate) fn resolve_agent(
         }
         return Ok(plain_agent(settings, request, vec![script.clone()]));
     }
-    let presets = load_presets(stack, &settings.agents)?;
     if let Some(name) = &selected.name {
         let Some((name, preset)) = presets.iter().find(|(known, _)| known == name) else {
-            return unknown_agent(stack, name, &presets);
+            return unknown_agent(stack, name, presets);
         };
         return preset_agent(
             stack,
@@ -183,7 +187,7 @@ pub(crate) fn resolve_agent(
         );
     }
     if let [program, ..] = &selected.command[..] {
-        if let Some((name, preset)) = preset_for_program(&presets, program) {
+        if let Some((name, preset)) = preset_for_program(presets, program) {
             return preset_agent(
                 stack,
                 settings,
@@ -194,7 +198,7 @@ pub(crate) fn resolve_agent(
             );
         }
         reject_preset_settings(stack, program)?;
-        let command = [selected.command, selected.flags].concat();
+        let command = [&selected.command[..], &selected.flags].concat();
         return Ok(plain_agent(settings, request, command));
     }
     let is_installed =
@@ -285,7 +289,7 @@ fn plain_agent(settings: &Settings, request: &RunRequest, command: Vec<String>) 
     let scripted = command[0].strip_prefix(SCRIPT);
     Agent {
         name: command[0].rsplit('/').next().unwrap_or_default().to_owned(),
-        exit_waiting: waiting_exit_code(settings, Some(WAITING_EXIT)),
+        exit_waiting: waiting_exit_code(settings, Some(defaults().exit_waiting)),
         reports_cost: scripted.is_some(),
         terminal: settings.pty.unwrap_or(false),
         command: match scripted {
@@ -299,8 +303,16 @@ fn plain_agent(settings: &Settings, request: &RunRequest, command: Vec<String>) 
     }
 }
 
-/// The exit code by which agents written for such loops report that they are waiting.
-const WAITING_EXIT: i32 = 42;
+/// The agent's name if it is a function of the host program.
+pub(crate) const FUNCTION: &str = "a function of the host program";
+
+fn function_agent() -> Agent {
+    Agent {
+        name: FUNCTION.into(),
+        reports_cost: true,
+        ..Agent::default()
+    }
+}
 
 fn waiting_exit_code(settings: &Settings, default: Option<i32>) -> Option<i32> {
     match settings.exit_waiting {

@@ -9,7 +9,6 @@ use crate::engine::plan::{DialectName, ExitCodeRule, ExitMeaning, FailurePattern
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 macro_rules! embedded_presets {
     ($($name:literal),* $(,)?) => {
@@ -193,12 +192,8 @@ pub(super) fn preset_for_program<'a>(
 }
 
 /// Returns how to install the program of a known agent.
-pub(crate) fn install_hint(program: &str, custom: &BTreeMap<String, Value>) -> Option<String> {
-    let presets = presets(custom).ok()?;
-    let base = Path::new(program).file_name()?.to_str()?;
-    let (_, preset) = presets
-        .into_iter()
-        .find(|(_, preset)| preset.command[0] == base)?;
+pub(crate) fn install_hint(program: &str, presets: &[(String, AgentPreset)]) -> Option<String> {
+    let (_, preset) = preset_for_program(presets, program)?;
     (!preset.install.is_empty()).then(|| match preset.login.as_str() {
         "" => format!("install it: {}", preset.install),
         login => format!("install it: {}; then log in: {login}", preset.install),

@@ -145,6 +145,6 @@ fn only_a_loop_without_any_proof_is_plain() {
             .with(|plan| plan.proof.checks = vec![check(0)])
     ));
     assert!(!plain(TestLoop::new().no_promise().with(|plan| {
-        plan.proof.signals = vec![Signal::File("x".into())]
+        plan.proof.signals = vec![Signal::File("x".into())];
     })));
 }

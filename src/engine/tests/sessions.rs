@@ -22,7 +22,7 @@ fn in_session(iterations_before: u32) -> TestLoop {
         id: "s".into(),
         iterations_before,
     };
-    let work = TestLoop::new().with(|plan| *plan = plan.clone().in_session(session));
+    let work = TestLoop::new().with(|plan| *plan = plan.clone().in_session(session, None));
     work.feed(opened(true)).start()
 }
 
@@ -103,7 +103,7 @@ fn a_claim_in_a_session_does_not_override_a_red_check() {
     };
     let work = TestLoop::new()
         .checks(1)
-        .with(|plan| *plan = plan.clone().in_session(session));
+        .with(|plan| *plan = plan.clone().in_session(session, None));
     let work = work.feed(opened(true)).start().end(promise());
     assert_eq!(
         work.state.orders(),
