@@ -6,6 +6,7 @@
 use super::redact::Redactor;
 use crate::engine::Marker;
 use crate::engine::plain_text::plain;
+use crate::engine::plan::Signal;
 use crate::engine::signals::fold_whitespace;
 use crate::os::regular_file;
 use crate::process::output_log::create_private_file;
@@ -86,9 +87,9 @@ impl TaskDir {
         create_dir_if_missing(&self.path)
     }
 
-    /// Reads the markers and the cost. `done_file` is the file that the user named as a signal, if
-    /// any; it counts as a marker if it exists.
-    pub(crate) fn scan(&self, done_file: Option<&Path>) -> TaskDirContents {
+    /// Reads the markers and the cost. A file that `signals` ask for counts as a marker if it
+    /// exists.
+    pub(crate) fn scan(&self, signals: &[Signal]) -> TaskDirContents {
         let mut contents = TaskDirContents::default();
         for (name, marker) in MARKER_FILES {
             match fs::symlink_metadata(self.path.join(name)) {
@@ -107,7 +108,11 @@ impl TaskDir {
             let text = plain(&fold_whitespace(&text)).into_owned();
             contents.blocked = Some(text).filter(|text| !text.is_empty());
         }
-        if done_file.is_some_and(|file| self.workspace.join(file).is_file()) {
+        let is_given = |signal: &Signal| match signal {
+            Signal::File(path) => self.workspace.join(path).is_file(),
+            Signal::Promise(_) | Signal::Pattern(_) => false,
+        };
+        if signals.iter().any(is_given) {
             contents.markers.push(Marker::File);
         }
         contents.cost_usd = self.cost();

@@ -54,13 +54,12 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
         stack, settings, ..
     } = config;
     let proof = build_proof(stack, settings)?;
-    for path in std::iter::once(&request.workspace).chain(&settings.done_file) {
-        if path.to_str().is_none() {
-            return config_error(
-                format!("the path {} is not UTF-8", path.display()),
-                "rename it: the journal can only store UTF-8 paths",
-            );
-        }
+    let workspace = &request.workspace;
+    if workspace.to_str().is_none() {
+        return config_error(
+            format!("the path {} is not UTF-8", workspace.display()),
+            "rename it: the journal can only store UTF-8 paths",
+        );
     }
     let (agent, fallback) = agents::resolve_agents(config, request)?;
     // Without a stream there are no token counts, so the plan needs no prices.

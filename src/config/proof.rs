@@ -28,18 +28,8 @@ pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Pro
             on_fail: check.on_fail.unwrap_or(settings.on_fail),
         });
     }
-    if let Some(pattern) = &settings.done_pattern {
-        check_pattern(&stack.display_name("done-pattern"), pattern)?;
-    }
-    if let Some(promise) = settings
-        .promise
-        .as_ref()
-        .filter(|promise| promise.trim().is_empty())
-    {
-        return config_error(
-            format!("{} {promise:?} is empty", stack.display_name("promise")),
-            "give the text that the agent has to promise",
-        );
+    for signal in &settings.signals {
+        check_signal(&stack.display_name(signal.key()), signal)?;
     }
     let promises = &settings.fallback_promises;
     if promises.is_empty() || promises.iter().any(|promise| promise.trim().is_empty()) {
@@ -51,19 +41,12 @@ pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Pro
             "list at least one promise, or set noPromise: true to ask for none",
         );
     }
-    for (name, path) in [
-        ("done-file", &settings.done_file),
-        ("prompt-file", &settings.prompt_file),
-    ] {
-        if path
-            .as_ref()
-            .is_some_and(|path| path.as_os_str().is_empty())
-        {
-            return config_error(
-                format!("{} is empty", stack.display_name(name)),
-                "give the path of a file",
-            );
-        }
+    if settings
+        .prompt_file
+        .as_ref()
+        .is_some_and(|path| path.as_os_str().is_empty())
+    {
+        empty_path(&stack.display_name("prompt-file"))?;
     }
     if settings
         .model
@@ -76,7 +59,8 @@ pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Pro
         );
     }
     // Between layers, the higher one has already replaced the lower; so both come from one layer.
-    if settings.no_promise && settings.promise.is_some() {
+    let is_promise = |signal: &Signal| matches!(signal, Signal::Promise(_));
+    if settings.no_promise && settings.signals.iter().any(is_promise) {
         return config_error(
             format!(
                 "{} and {} contradict each other",
@@ -91,17 +75,30 @@ pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Pro
     } else {
         settings.fallback_promises.clone()
     };
-    let signals = [
-        settings.promise.clone().map(Signal::Promise),
-        settings.done_pattern.clone().map(Signal::Pattern),
-        settings.done_file.clone().map(Signal::File),
-    ];
     Ok(Proof {
         checks,
         preflight: settings.preflight,
-        signals: signals.into_iter().flatten().collect(),
+        signals: settings.signals.clone(),
         fallback,
     })
+}
+
+/// Rejects a signal that the agent could never give. `name` is the flag or setting.
+fn check_signal(name: &str, signal: &Signal) -> Result<(), ConfigError> {
+    match signal {
+        Signal::Promise(text) if text.trim().is_empty() => config_error(
+            format!("{name} {text:?} is empty"),
+            "give the text that the agent has to promise",
+        ),
+        Signal::Promise(_) => Ok(()),
+        Signal::Pattern(text) => check_pattern(name, text),
+        Signal::File(path) if path.as_os_str().is_empty() => empty_path(name),
+        Signal::File(_) => Ok(()),
+    }
+}
+
+fn empty_path(name: &str) -> Result<(), ConfigError> {
+    config_error(format!("{name} is empty"), "give the path of a file")
 }
 
 /// Makes a slug for a check's command that is safe in file names and differs from those of

@@ -4,7 +4,7 @@ use super::layers::{LayerStack, remove_nulls};
 use super::units::{BackoffRange, ByteSize, Millis, parse_limit};
 use crate::engine::Amount;
 use crate::engine::limits::{LIMITS, LimitRow, Limits};
-use crate::engine::plan::{Approve, ContextLevel, OnFail};
+use crate::engine::plan::{Approve, ContextLevel, OnFail, SIGNAL_KINDS, Signal};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ use std::path::PathBuf;
 pub(crate) struct Settings {
     pub(crate) prompt: Option<String>,
     pub(crate) prompt_file: Option<PathBuf>,
-    pub(crate) promise: Option<String>,
+    /// The signals that were asked for: the settings of [`SIGNAL_KINDS`].
+    #[serde(skip)]
+    pub(crate) signals: Vec<Signal>,
     pub(crate) no_promise: bool,
-    pub(crate) done_pattern: Option<String>,
-    pub(crate) done_file: Option<PathBuf>,
     pub(crate) fallback_promises: Vec<String>,
     pub(crate) checks: Vec<CheckSettings>,
     pub(crate) check_timeout: Millis,
@@ -132,10 +132,19 @@ impl Settings {
                 value.and_then(|value| limit_value(row, &value)),
             );
         }
+        let signals = SIGNAL_KINDS.iter().filter_map(|kind| {
+            let value = values.remove(kind.key)?;
+            value.as_str().map(kind.new)
+        });
+        let signals = signals.collect();
         // Every value was validated against the table before it became part of a layer.
         let settings: Self =
             serde_json::from_value(Value::Object(values)).expect("the table matches this struct");
-        Self { limits, ..settings }
+        Self {
+            limits,
+            signals,
+            ..settings
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::agent::decode::dialect::DIALECTS;
 use crate::engine::limits::Limits;
-use crate::engine::plan::{Approve, OnFail, Plan, PromptDelivery};
+use crate::engine::plan::{Approve, OnFail, Plan, PromptDelivery, Signal};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -154,7 +154,8 @@ fn a_higher_layer_replaces_conflicting_keys_of_lower_ones() {
         &json!({ "promise": "x", "prompt": "words", "agent": "codex", "scm": ["push"] }),
     ));
     let all = Settings::from_layers(&stack);
-    assert_eq!((all.promise.as_deref(), all.no_promise), (Some("x"), false));
+    assert_eq!(all.signals, [Signal::Promise("x".into())]);
+    assert!(!all.no_promise);
     assert_eq!(
         (all.prompt.as_deref(), all.prompt_file),
         (Some("words"), None)

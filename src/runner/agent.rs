@@ -227,7 +227,7 @@ impl Runner<'_> {
             return Ok(());
         };
         self.relay_messages()?;
-        let found = self.task_dir.scan(self.rec.state.plan.proof.file());
+        let found = self.task_dir.scan(&self.rec.state.plan.proof.signals);
         let has_found = !found.markers.is_empty() || found.cost_usd.is_some();
         let failed_by_itself = !result.exit.is_success() && !result.stopped;
         let last_line = failed_by_itself
@@ -275,7 +275,7 @@ impl Runner<'_> {
 
     /// The dollars and tokens of an iteration that a crash cut short, read from its log.
     pub(super) fn recover_usage(&self) -> (Option<f64>, Option<Tokens>) {
-        let own_report = self.task_dir.scan(None).cost_usd;
+        let own_report = self.task_dir.scan(&[]).cost_usd;
         let (state, agent) = (&self.rec.state, self.rec.state.agent());
         if !agent.dialect.is_stream() {
             return (own_report, None);

@@ -130,7 +130,7 @@ impl Runner<'_> {
     ) -> Result<(), RunnerError> {
         self.relay_messages()?;
         let state = &self.rec.state;
-        let found = self.task_dir.scan(state.plan.proof.file());
+        let found = self.task_dir.scan(&state.plan.proof.signals);
         let mut pipeline = OutputPipeline::new(
             &self.profiles[state.agent_index],
             state,

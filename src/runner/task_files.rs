@@ -47,7 +47,7 @@ impl Runner<'_> {
     /// Records new markers of the agent, and passes on its messages.
     pub(super) fn look_for_markers(&mut self) -> Result<(), RunnerError> {
         self.relay_messages()?;
-        let found = self.task_dir.scan(self.rec.state.plan.proof.file());
+        let found = self.task_dir.scan(&self.rec.state.plan.proof.signals);
         if let Some(detail) = found.invalid_marker {
             return self.rec.record_fault(Fault::Marker, detail);
         }

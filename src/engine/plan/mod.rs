@@ -11,7 +11,7 @@ pub use agent::Approve;
 pub(crate) use agent::{
     Agent, DialectName, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery, SCRIPT,
 };
-pub(crate) use proof::{Check, OnFail, Proof, Signal};
+pub(crate) use proof::{Check, OnFail, Proof, SIGNAL_KINDS, Signal};
 
 use super::limits::Limits;
 use super::session::ClientSession;

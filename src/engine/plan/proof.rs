@@ -5,7 +5,9 @@ use crate::engine::prompt::in_pieces;
 use crate::engine::signals::fold_whitespace;
 use crate::engine::state::Claims;
 use regex::Regex;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What must hold before a loop counts as done.
@@ -34,7 +36,55 @@ pub(crate) enum Signal {
     File(PathBuf),
 }
 
+/// A kind of signal.
+pub(crate) struct SignalKind {
+    /// The setting that asks for it.
+    pub(crate) key: &'static str,
+    /// The field of the journaled proof.
+    field: &'static str,
+    /// Makes the signal from the setting's value.
+    pub(crate) new: fn(&str) -> Signal,
+}
+
+const PROMISE: SignalKind = SignalKind {
+    key: "promise",
+    field: "promise",
+    new: |text| Signal::Promise(text.into()),
+};
+
+const PATTERN: SignalKind = SignalKind {
+    key: "done-pattern",
+    field: "pattern",
+    new: |text| Signal::Pattern(text.into()),
+};
+
+const FILE: SignalKind = SignalKind {
+    key: "done-file",
+    field: "file",
+    new: |text| Signal::File(text.into()),
+};
+
+/// All kinds of signals, in the order in which the prompt asks for them.
+pub(crate) const SIGNAL_KINDS: [SignalKind; 3] = [PROMISE, PATTERN, FILE];
+
 impl Signal {
+    /// The setting that asks for this signal.
+    pub(crate) fn key(&self) -> &'static str {
+        match self {
+            Self::Promise(_) => PROMISE.key,
+            Self::Pattern(_) => PATTERN.key,
+            Self::File(_) => FILE.key,
+        }
+    }
+
+    /// The setting's value.
+    pub(crate) fn value(&self) -> Cow<'_, str> {
+        match self {
+            Self::Promise(text) | Self::Pattern(text) => text.into(),
+            Self::File(path) => path.to_string_lossy(),
+        }
+    }
+
     /// Asks the agent for the signal, as part of a sentence. `pattern` is the compiled done
     /// pattern; the text must not match it, because an agent may repeat its prompt.
     pub(crate) fn instruction(&self, pattern: Option<&Regex>) -> String {
@@ -96,28 +146,43 @@ impl Proof {
     }
 }
 
-/// The proof as the journal contains it: one field for each kind of signal.
+/// The proof as the journal contains it.
 #[derive(Serialize, Deserialize)]
 struct JournaledProof {
     checks: Vec<Check>,
     preflight: bool,
-    promise: Option<String>,
-    pattern: Option<String>,
-    file: Option<PathBuf>,
+    #[serde(flatten)]
+    signals: JournaledSignals,
     fallback: Vec<String>,
+}
+
+/// Signals as the journal contains them: one [field](SignalKind::field) for each kind.
+struct JournaledSignals(Vec<Signal>);
+
+impl Serialize for JournaledSignals {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value = |kind: &SignalKind| {
+            let signal = self.0.iter().find(|signal| signal.key() == kind.key);
+            signal.map(Signal::value)
+        };
+        serializer.collect_map(SIGNAL_KINDS.iter().map(|kind| (kind.field, value(kind))))
+    }
+}
+
+impl<'de> Deserialize<'de> for JournaledSignals {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = BTreeMap::<String, Option<String>>::deserialize(deserializer)?;
+        let signal = |kind: &SignalKind| fields.get(kind.field)?.as_deref().map(kind.new);
+        Ok(Self(SIGNAL_KINDS.iter().filter_map(signal).collect()))
+    }
 }
 
 impl From<JournaledProof> for Proof {
     fn from(proof: JournaledProof) -> Self {
-        let signals = [
-            proof.promise.map(Signal::Promise),
-            proof.pattern.map(Signal::Pattern),
-            proof.file.map(Signal::File),
-        ];
         Self {
             checks: proof.checks,
             preflight: proof.preflight,
-            signals: signals.into_iter().flatten().collect(),
+            signals: proof.signals.0,
             fallback: proof.fallback,
         }
     }
@@ -126,11 +191,9 @@ impl From<JournaledProof> for Proof {
 impl From<Proof> for JournaledProof {
     fn from(proof: Proof) -> Self {
         Self {
-            promise: proof.promise().map(ToOwned::to_owned),
-            pattern: proof.pattern().map(ToOwned::to_owned),
-            file: proof.file().map(ToOwned::to_owned),
             checks: proof.checks,
             preflight: proof.preflight,
+            signals: JournaledSignals(proof.signals),
             fallback: proof.fallback,
         }
     }
