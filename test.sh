@@ -92,6 +92,8 @@ if have_component clippy clippy; then
     # Not one of all targets, because `cargo test` shall not run it.
     step 'lint of tests/cli' cargo clippy --test cli --locked -- -D warnings
 fi
+# The library without the program, as another crate depends on it.
+step 'library alone' cargo check --no-default-features --lib --examples --locked
 step doc env RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked
 
 if cargo nextest --version >/dev/null 2>&1; then

@@ -34,6 +34,12 @@
 //! # }
 //! ```
 //!
+//! # Features
+//!
+//! `cli`, on by default, is what the `ralph` program adds: the command line, the console and
+//! settings files. A program that embeds ralph does not need it:
+//! `ralph = { version = "0.1", default-features = false }`.
+//!
 //! # What a host can rely on
 //!
 //! - *The host process is not changed*: no signal handlers, no fork, no change of directory or
@@ -51,9 +57,20 @@
 //!
 //! ARCHITECTURE.md describes the modules of the crate.
 
+#![cfg_attr(
+    not(feature = "cli"),
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "the modules that the program and the library share have parts that only the program uses"
+    )
+)]
+
 mod agent;
+#[cfg(feature = "cli")]
 mod cli;
 mod client;
+#[cfg(feature = "cli")]
 mod commands;
 mod config;
 mod engine;
@@ -65,6 +82,7 @@ mod process;
 mod runner;
 mod store;
 mod terminal;
+#[cfg(feature = "cli")]
 mod ui;
 
 pub use agent::function::Turn;
@@ -83,12 +101,14 @@ pub mod event {
     pub use crate::engine::scm::{ScmTaskReport, SkipReason};
 }
 
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use commands::main;
 
 /// Internals for tests and fuzzers. Not part of the API.
 #[doc(hidden)]
 pub mod testing {
+    #[cfg(feature = "cli")]
     pub use crate::cli::Cli;
     pub use crate::client::slash;
     pub use crate::client::{hook, loop_file, transcript};

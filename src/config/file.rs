@@ -1,6 +1,7 @@
 //! Finds and reads settings files in JSON, TOML or YAML. An invalid file is an error as a whole.
 
 use super::keys::{kebab_case, table};
+use super::layers::{Layer, LayerStack, Origin};
 use super::strict_value::StrictValue;
 use super::validate::normalize_all;
 use super::{ConfigError, config_error};
@@ -12,9 +13,51 @@ use std::path::{Path, PathBuf};
 const FORMATS: [&str; 4] = ["json", "toml", "yaml", "yml"];
 const MAX_BYTES: u64 = 1 << 20;
 
+/// Where to look for settings files.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SettingsPaths {
+    /// The directory whose `.ralph/` contains the project's settings.
+    pub(crate) workspace: PathBuf,
+    /// The user's configuration directory.
+    pub(crate) user_dir: Option<PathBuf>,
+    /// A file that replaces the project's, from `--config`.
+    pub(crate) project_file: Option<PathBuf>,
+}
+
+impl LayerStack {
+    /// Loads the defaults and all settings files.
+    pub(crate) fn load(paths: &SettingsPaths) -> Result<Self, ConfigError> {
+        let mut stack = Self::defaults();
+        let project_dir = paths.workspace.join(".ralph");
+        let user = paths
+            .user_dir
+            .as_deref()
+            .map(|dir| find(dir, "settings"))
+            .transpose()?
+            .flatten();
+        let project = match &paths.project_file {
+            Some(path) => Some(paths.workspace.join(path)),
+            None => find(&project_dir, "settings")?,
+        };
+        if project.is_none() {
+            reject_parent_settings(&paths.workspace)?;
+        }
+        let local = find(&project_dir, "settings.local")?;
+        for path in [user, project, local].into_iter().flatten() {
+            let name = display_path(&path, &paths.workspace);
+            let values = read(&path, &name)?;
+            stack.push(Layer {
+                origin: Origin::File(name),
+                values,
+            });
+        }
+        Ok(stack)
+    }
+}
+
 /// Finds the settings file in a directory, in any format. Two files are an error: neither would
 /// take precedence.
-pub(crate) fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, ConfigError> {
+fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, ConfigError> {
     let mut found = Vec::new();
     for path in FORMATS.map(|format| dir.join(format!("{stem}.{format}"))) {
         // Not `exists`: a broken link, or a directory that cannot be entered, must be an error.
@@ -48,7 +91,7 @@ pub(crate) fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, ConfigErro
 /// Rejects a run in a subdirectory of a repository whose settings are further up. They do not apply
 /// here: their checks are written for that directory. Ignoring them silently would skip the checks,
 /// so the user has to choose.
-pub(crate) fn reject_parent_settings(workspace: &Path) -> Result<(), ConfigError> {
+fn reject_parent_settings(workspace: &Path) -> Result<(), ConfigError> {
     let above = workspace
         .ancestors()
         .take_while(|dir| !dir.join(".git").exists())
@@ -70,8 +113,16 @@ pub(crate) fn reject_parent_settings(workspace: &Path) -> Result<(), ConfigError
     Ok(())
 }
 
+/// The path relative to the workspace if it is inside, else as it is.
+fn display_path(path: &Path, workspace: &Path) -> String {
+    path.strip_prefix(workspace)
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}
+
 /// Reads and normalizes a settings file that must exist; `name` is its path as shown to people.
-pub(crate) fn read(path: &Path, name: &str) -> Result<Map<String, Value>, ConfigError> {
+fn read(path: &Path, name: &str) -> Result<Map<String, Value>, ConfigError> {
     let parse = match path.extension().and_then(|end| end.to_str()) {
         Some("json") => json,
         Some("toml") => toml,

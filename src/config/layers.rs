@@ -2,10 +2,8 @@
 //! ones win.
 
 use super::keys::{SettingKey, find, table};
-use super::{ConfigError, file};
 use serde_json::{Map, Value};
 use std::fmt;
-use std::path::{Path, PathBuf};
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,17 +41,6 @@ pub(crate) struct LayerStack {
     layers: Vec<Layer>,
 }
 
-/// Where to look for settings files.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SettingsPaths {
-    /// The directory whose `.ralph/` contains the project's settings.
-    pub(crate) workspace: PathBuf,
-    /// The user's configuration directory.
-    pub(crate) user_dir: Option<PathBuf>,
-    /// A file that replaces the project's, from `--config`.
-    pub(crate) project_file: Option<PathBuf>,
-}
-
 impl LayerStack {
     /// A stack with the defaults only.
     pub(crate) fn defaults() -> Self {
@@ -66,35 +53,6 @@ impl LayerStack {
                 values: rows.collect(),
             }],
         }
-    }
-
-    /// Loads the defaults and all settings files.
-    pub(crate) fn load(paths: &SettingsPaths) -> Result<Self, ConfigError> {
-        let mut stack = Self::defaults();
-        let project_dir = paths.workspace.join(".ralph");
-        let user = paths
-            .user_dir
-            .as_deref()
-            .map(|dir| file::find(dir, "settings"))
-            .transpose()?
-            .flatten();
-        let project = match &paths.project_file {
-            Some(path) => Some(paths.workspace.join(path)),
-            None => file::find(&project_dir, "settings")?,
-        };
-        if project.is_none() {
-            file::reject_parent_settings(&paths.workspace)?;
-        }
-        let local = file::find(&project_dir, "settings.local")?;
-        for path in [user, project, local].into_iter().flatten() {
-            let name = display_path(&path, &paths.workspace);
-            let values = file::read(&path, &name)?;
-            stack.push(Layer {
-                origin: Origin::File(name),
-                values,
-            });
-        }
-        Ok(stack)
     }
 
     /// Adds a layer on top. Objects merge with those below; any other value replaces the one below.
@@ -162,14 +120,6 @@ impl LayerStack {
             Origin::File(path) => format!("{path}: {}", row.camel_case()),
         }
     }
-}
-
-/// The path relative to the workspace if it is inside, else as it is.
-fn display_path(path: &Path, workspace: &Path) -> String {
-    path.strip_prefix(workspace)
-        .unwrap_or(path)
-        .display()
-        .to_string()
 }
 
 /// Removes values from a lower layer that a key of the layer above replaces, by the table's

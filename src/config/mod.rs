@@ -6,15 +6,18 @@
 
 pub(crate) mod agents;
 pub(crate) mod billing;
-pub(crate) mod file;
+#[cfg(feature = "cli")]
+mod file;
 pub(crate) mod keys;
 pub(crate) mod layers;
 mod plan_draft;
 pub(crate) mod prices;
 mod proof;
+#[cfg(feature = "cli")]
 pub(crate) mod schema;
 pub(crate) mod scm;
 pub(crate) mod settings;
+#[cfg(feature = "cli")]
 mod strict_value;
 pub(crate) mod task;
 mod template;
@@ -23,7 +26,9 @@ pub(crate) mod validate;
 
 use crate::engine::session::ClientSession;
 use agents::AgentPreset;
-pub(crate) use layers::{Layer, LayerStack, Origin, SettingsPaths};
+#[cfg(feature = "cli")]
+pub(crate) use file::SettingsPaths;
+pub(crate) use layers::{Layer, LayerStack, Origin};
 pub(crate) use plan_draft::PlanDraft;
 pub(crate) use proof::NO_TIMEOUT;
 pub(crate) use settings::Settings;

@@ -13,6 +13,7 @@ mod diff;
 mod overlay;
 mod project;
 mod status;
+#[cfg(feature = "cli")]
 pub(crate) mod summary;
 #[cfg(test)]
 mod tests;

@@ -6,11 +6,14 @@
 pub(crate) mod create;
 pub(crate) mod error;
 pub(crate) mod handle;
+#[cfg(feature = "cli")]
 pub(crate) mod launch;
 pub(crate) mod locks;
 pub(crate) mod preconditions;
 pub(crate) mod scm_check;
 pub(crate) mod session;
+#[cfg(feature = "cli")]
 pub(crate) mod tmux;
+#[cfg(feature = "cli")]
 pub(crate) mod watcher;
 pub(crate) mod worktree_request;

@@ -4,7 +4,9 @@
     reason = "fork, pre_exec, signal dispositions and madvise have no safe interface"
 )]
 
+#[cfg(feature = "cli")]
 pub(crate) mod disk;
+#[cfg(feature = "cli")]
 pub(crate) mod features;
 pub(crate) mod memory;
 pub(crate) mod program;

@@ -4,9 +4,12 @@ pub(crate) mod exemptions;
 pub(crate) mod file_watcher;
 pub(crate) mod orphans;
 pub(crate) mod output_log;
+#[cfg(feature = "cli")]
 pub(crate) mod probe;
 pub(crate) mod pty;
 pub(crate) mod signals;
+#[cfg(feature = "cli")]
 pub(crate) mod termios;
 pub(crate) mod tree;
+#[cfg(feature = "cli")]
 pub(crate) mod warden;

@@ -20,6 +20,7 @@ mod children;
 mod clock;
 mod host;
 mod job;
+#[cfg(feature = "cli")]
 pub(crate) mod notify;
 mod owner;
 mod poll_schedule;

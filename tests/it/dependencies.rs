@@ -160,6 +160,43 @@ fn unlicensed(target: &str) -> Vec<String> {
         .collect()
 }
 
+/// The crates that ralph links on this host, with or without its default features.
+fn linked(args: &[&str]) -> BTreeSet<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["tree", "--locked", "--offline", "--edges=normal"])
+        .args(["--prefix=none", "--format={p}"])
+        .args(args);
+    let done = command.output().unwrap();
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    let text = String::from_utf8(done.stdout).unwrap();
+    text.lines()
+        .filter_map(|line| Some(line.split_whitespace().next()?.to_owned()))
+        .collect()
+}
+
+#[test]
+fn the_library_alone_links_nothing_of_the_command_line() {
+    let manifest = read("Cargo.toml");
+    let cli: BTreeSet<String> = strings(&manifest["features"]["cli"])
+        .into_iter()
+        .map(|name| name.strip_prefix("dep:").unwrap().to_owned())
+        .collect();
+    let (library, program) = (linked(&["--no-default-features"]), linked(&[]));
+    assert!(library.contains("regex"), "{library:?}");
+    assert_eq!(library.intersection(&cli).count(), 0, "{library:?}");
+    assert!(program.is_superset(&cli), "{program:?}");
+    let clap = |name: &&String| name.starts_with("clap");
+    assert_eq!(library.iter().find(clap), None);
+    assert!(program.iter().any(|name| clap(&name)));
+}
+
 #[test]
 fn no_banned_crate_is_locked() {
     let policy = policy("bans", &["multiple-versions", "wildcards", "deny"]);
