@@ -87,7 +87,7 @@ mod ui;
 
 pub use agent::function::Turn;
 pub use engine::plan::{Approve, ContextLevel};
-pub use engine::{Act, Amount, Event, Limit, Outcome};
+pub use engine::{Act, Amount, Event, ExitCode, Limit, Outcome};
 pub use library::{CheckResult, Error, IterationReport, Loop, Reply, Report, Stopper};
 
 /// The types of an [`Event`]'s fields.

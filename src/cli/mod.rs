@@ -9,6 +9,7 @@ pub(crate) mod setup;
 
 use crate::config::units::{Millis, parse_text};
 use crate::config::{Layer, RunRequest, keys};
+use crate::engine::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use lazy_args::LazyArgs;
 use setting_flags::SettingFlags;
@@ -25,12 +26,17 @@ use std::path::PathBuf;
     arg_required_else_help = true
 )]
 #[command(
-    after_help = "Flags without a command mean `ralph run`. Exit codes: 0 done, 1 failed, 2 usage error, \
-3 blocked, waiting or paused, 130 stopped."
+    after_help = format!("Flags without a command mean `ralph run`. Exit codes: {}.", exit_codes())
 )]
 pub struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Lists the exit codes: `0 done, 1 failed, …`.
+fn exit_codes() -> String {
+    let codes = ExitCode::ALL.map(|code| format!("{} {}", code.code(), code.meaning()));
+    codes.join(", ")
 }
 
 /// The subcommands, in the order of the help.

@@ -3,14 +3,14 @@
 use super::logs;
 use super::open_loop::open;
 use crate::cli::LogsArgs;
-use crate::engine::Status;
+use crate::engine::{ExitCode, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::tmux::Tmux;
 use crate::ui::print::print_message;
 use crate::ui::status::line;
 use std::io::{ErrorKind, IsTerminal, stdin, stdout};
 
-pub(crate) fn attach(name: &str) -> Result<i32, CommandError> {
+pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
     let handle = open(name)?;
     let header = &handle.view.header;
     // Not whether the lock is held: a loop that has ended may still be printing its summary.
@@ -58,7 +58,7 @@ pub(crate) fn attach(name: &str) -> Result<i32, CommandError> {
                     line(&handle.view.state, handle.held)
                 )),
             }
-            Ok(0)
+            Ok(ExitCode::Success)
         }
         Ok(_) => Err(
             CommandError::broken(format!("tmux could not show {name:?}"))

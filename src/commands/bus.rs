@@ -3,6 +3,7 @@
 use super::run::current_workspace;
 use crate::agent::outbox;
 use crate::cli::bus::{BusCommand, PostArgs, TailArgs};
+use crate::engine::ExitCode;
 use crate::git;
 use crate::lifecycle::create::random_id;
 use crate::lifecycle::error::CommandError;
@@ -21,14 +22,14 @@ const POST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often to read the bus even without a file event.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(crate) fn bus(command: &BusCommand) -> Result<i32, CommandError> {
+pub(crate) fn bus(command: &BusCommand) -> Result<ExitCode, CommandError> {
     match command {
         BusCommand::Post(args) => post(args),
         BusCommand::Tail(args) => tail(args),
     }
 }
 
-fn post(args: &PostArgs) -> Result<i32, CommandError> {
+fn post(args: &PostArgs) -> Result<ExitCode, CommandError> {
     let text = args.text.join(" ");
     let Some(kind) = bus::parse_kind(&args.kind) else {
         return Err(CommandError::usage(
@@ -62,7 +63,7 @@ fn post(args: &PostArgs) -> Result<i32, CommandError> {
             ));
         }
         outbox::enqueue(&PathBuf::from(task_dir), &kind, &text).map_err(CommandError::broken)?;
-        return Ok(0);
+        return Ok(ExitCode::Success);
     }
     let buses = match &args.to {
         Some(name) => {
@@ -75,10 +76,10 @@ fn post(args: &PostArgs) -> Result<i32, CommandError> {
     buses
         .iter()
         .try_for_each(|bus| bus.post(&message, POST_TIMEOUT))?;
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
-fn tail(args: &TailArgs) -> Result<i32, CommandError> {
+fn tail(args: &TailArgs) -> Result<ExitCode, CommandError> {
     let name = args
         .name
         .clone()
@@ -98,13 +99,15 @@ fn tail(args: &TailArgs) -> Result<i32, CommandError> {
     loop {
         match print(&bus, &batch, args.json) {
             // A reader such as `head` has read enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return Ok(ExitCode::Success);
+            }
             Err(error) => {
                 return Err(CommandError::broken(format!(
                     "cannot write output: {error}"
                 )));
             }
-            Ok(()) if !args.follow => return Ok(0),
+            Ok(()) if !args.follow => return Ok(ExitCode::Success),
             Ok(()) => {}
         }
         // Check before reading, so that messages posted just before the end are not missed.
@@ -115,7 +118,7 @@ fn tail(args: &TailArgs) -> Result<i32, CommandError> {
         let next = bus.read_after(batch.position)?;
         if next.messages.is_empty() && next.damaged.is_empty() {
             if is_over {
-                return Ok(0);
+                return Ok(ExitCode::Success);
             }
             watcher.wait(POLL_INTERVAL);
         }

@@ -2,18 +2,19 @@
 
 use crate::cli::Cli;
 use crate::cli::setup::without_hidden_commands;
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::ui::print::print_output;
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
-pub(crate) fn completions(shell: Shell) -> Result<i32, CommandError> {
+pub(crate) fn completions(shell: Shell) -> Result<ExitCode, CommandError> {
     let mut cli = without_hidden_commands(&Cli::command());
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli, "ralph", &mut script);
     let script = String::from_utf8_lossy(&script);
     print_output(&add_loop_names(&script, shell, &loop_commands(&cli)))?;
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 /// The commands whose first argument is the name of a loop.

@@ -5,14 +5,15 @@ use crate::cli::ConfigArgs;
 use crate::config::keys;
 use crate::config::keys::{SettingKey, SettingKind, table};
 use crate::config::{LayerStack, Origin, schema};
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::ui::print::print_output;
 use serde_json::{Value, json};
 
-pub(crate) fn config(args: &ConfigArgs) -> Result<i32, CommandError> {
+pub(crate) fn config(args: &ConfigArgs) -> Result<ExitCode, CommandError> {
     if args.schema {
         print_output(&schema::settings_schema())?;
-        return Ok(0);
+        return Ok(ExitCode::Success);
     }
     let stack = LayerStack::load(&settings_paths(current_workspace()?, args.config.clone()))?;
     let rows = rows(&stack);
@@ -24,10 +25,10 @@ pub(crate) fn config(args: &ConfigArgs) -> Result<i32, CommandError> {
             )
         });
         print_output(&format!("{:#}\n", Value::Object(all.collect())))?;
-        return Ok(0);
+        return Ok(ExitCode::Success);
     }
     print_output(&text(&rows))?;
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 fn text(rows: &[SettingRow]) -> String {

@@ -3,6 +3,7 @@
 use super::run::{resolve_in, start};
 use crate::cli::{self, Cli};
 use crate::config::LayerStack;
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::store::StateDir;
 use crate::ui::print::print_message;
@@ -33,7 +34,7 @@ const PROJECT: [(&str, &str, u32); 5] = [
     ),
 ];
 
-pub(crate) fn demo(keep: bool) -> Result<i32, CommandError> {
+pub(crate) fn demo(keep: bool) -> Result<ExitCode, CommandError> {
     let demo = DemoDir::create(keep).map_err(CommandError::broken)?;
     let project = demo.root.join("invoices");
     fs::create_dir(&project).map_err(CommandError::broken)?;
@@ -65,7 +66,7 @@ pub(crate) fn demo(keep: bool) -> Result<i32, CommandError> {
     args.hide_next_step = true;
     let project = fs::canonicalize(project).map_err(CommandError::broken)?;
     let Some(resolved) = resolve_in(project.clone(), LayerStack::defaults(), &args)? else {
-        return Ok(0);
+        return Ok(ExitCode::Success);
     };
     let state_dir = demo.root.join("state");
     let code = start(&StateDir::new(state_dir.clone()), &args, resolved)?;

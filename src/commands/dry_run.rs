@@ -5,12 +5,12 @@ use crate::engine::format::duration;
 use crate::engine::limits::LIMITS;
 use crate::engine::plan::{Approve, PromptDelivery};
 use crate::engine::prompt::{PromptInputs, render};
-use crate::engine::{Plan, State};
+use crate::engine::{ExitCode, Plan, State};
 use crate::lifecycle::error::CommandError;
 use crate::ui::print::print_output;
 
 /// `branch` is the branch of the worktree that would be created.
-pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<i32, CommandError> {
+pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<ExitCode, CommandError> {
     let task = match &plan.task.file {
         Some(path) => String::from_utf8_lossy(&std::fs::read(path).map_err(CommandError::broken)?)
             .into_owned(),
@@ -30,7 +30,7 @@ pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<i32, Comman
     if !prompt.ends_with('\n') {
         print_output("\n")?;
     }
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 fn describe_plan(plan: &Plan, branch: Option<String>) -> String {

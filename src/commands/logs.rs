@@ -3,7 +3,7 @@
 use super::open_loop::open;
 use crate::agent::decode::{AgentProfile, OutputDecoder};
 use crate::cli::LogsArgs;
-use crate::engine::Status;
+use crate::engine::{ExitCode, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::watcher::LoopWatcher;
 use crate::store::{LoopDir, LoopView, cache};
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// How often to read the log even without a file event.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(crate) fn logs(args: &LogsArgs) -> Result<i32, CommandError> {
+pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
     let handle = open(&args.name)?;
     let newest = handle.view.state.iteration;
     let mut iteration = args.iteration.unwrap_or(newest);
@@ -53,13 +53,13 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<i32, CommandError> {
         let view = args.follow.then(|| cache::read(&handle.dir)).transpose()?;
         let newest = view.as_ref().map_or(iteration, |view| view.state.iteration);
         if printer.copy(&handle.dir, iteration, &mut log_file).is_err() {
-            return Ok(0);
+            return Ok(ExitCode::Success);
         }
         if newest > iteration && args.iteration.is_none() {
             iteration += 1;
             log_file = None;
             if printer.print_header(handle.dir.name(), iteration).is_err() {
-                return Ok(0);
+                return Ok(ExitCode::Success);
             }
             printer = LogPrinter::new(view.as_ref().unwrap_or(&handle.view), args.raw, iteration);
         } else if is_over || (args.iteration.is_some() && newest > iteration) {
@@ -71,7 +71,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<i32, CommandError> {
                     "{name}: crashed; ralph resume {name} continues it"
                 ));
             }
-            return Ok(0);
+            return Ok(ExitCode::Success);
         } else if let Some(watcher) = &mut watcher {
             watcher.wait(POLL_INTERVAL);
         }

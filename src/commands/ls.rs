@@ -1,6 +1,7 @@
 //! `ralph ls`: lists all loops.
 
 use crate::cli::LsArgs;
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::is_held;
 use crate::lifecycle::session;
@@ -9,14 +10,14 @@ use crate::ui::print::{print_output, warn};
 use crate::ui::status::{LoopRow, object, table};
 use std::num::NonZero;
 
-pub(crate) fn ls(args: &LsArgs) -> Result<i32, CommandError> {
+pub(crate) fn ls(args: &LsArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
     let names = state_dir.loop_names()?;
     if args.names {
         for name in names {
             print_output(&format!("{name}\n"))?;
         }
-        return Ok(0);
+        return Ok(ExitCode::Success);
     }
     if args.json {
         let object = |view: &LoopView, held| {
@@ -29,7 +30,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<i32, CommandError> {
         };
         let objects = map_loops(&state_dir, &names, object);
         print_output(&format!("[{}]\n", objects.join(",")))?;
-        return Ok(0);
+        return Ok(ExitCode::Success);
     }
     let rows = map_loops(&state_dir, &names, LoopRow::new);
     if rows.is_empty() {
@@ -37,7 +38,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<i32, CommandError> {
     } else {
         print_output(&table(&rows))?;
     }
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 /// The fewest loops that are worth a thread.

@@ -3,12 +3,13 @@
 use crate::cli::Cli;
 use crate::cli::setup::without_hidden_commands;
 use crate::config::keys::nearest;
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::ui::print::print_output;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
-pub(crate) fn man(name: Option<&str>) -> Result<i32, CommandError> {
+pub(crate) fn man(name: Option<&str>) -> Result<ExitCode, CommandError> {
     let mut cli = without_hidden_commands(&Cli::command());
     cli.build();
     let page = match name {
@@ -28,7 +29,7 @@ pub(crate) fn man(name: Option<&str>) -> Result<i32, CommandError> {
         roff.push_str(".SH \"SEE ALSO\"\nralph(1)\n");
     }
     print_output(&roff)?;
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 fn unknown_command(name: &str, cli: &Command) -> CommandError {

@@ -1,14 +1,15 @@
 //! `ralph done` and `ralph blocked`: an agent writes a marker for its own loop.
 
 use crate::agent::task_dir::TaskDir;
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use std::path::PathBuf;
 
-pub(crate) fn done() -> Result<i32, CommandError> {
+pub(crate) fn done() -> Result<ExitCode, CommandError> {
     write_marker("DONE", "ralph done")
 }
 
-pub(crate) fn blocked(why: &str) -> Result<i32, CommandError> {
+pub(crate) fn blocked(why: &str) -> Result<ExitCode, CommandError> {
     if why.trim().is_empty() {
         return Err(CommandError::usage(
             "the reason is empty",
@@ -18,7 +19,7 @@ pub(crate) fn blocked(why: &str) -> Result<i32, CommandError> {
     write_marker("BLOCKED", why)
 }
 
-fn write_marker(name: &str, text: &str) -> Result<i32, CommandError> {
+fn write_marker(name: &str, text: &str) -> Result<ExitCode, CommandError> {
     let Some(dir) = std::env::var_os("RALPH_TASK_DIR").filter(|dir| !dir.is_empty()) else {
         return Err(CommandError::usage(
             "not inside a loop: RALPH_TASK_DIR is not set",
@@ -26,5 +27,5 @@ fn write_marker(name: &str, text: &str) -> Result<i32, CommandError> {
         ));
     };
     TaskDir::write_marker(&PathBuf::from(dir), name, text).map_err(CommandError::broken)?;
-    Ok(0)
+    Ok(ExitCode::Success)
 }

@@ -33,6 +33,7 @@ mod worktree_flag;
 
 use crate::cli::{Cli, Command};
 use crate::config::keys::nearest;
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::ui::one_line;
 use crate::ui::print::{print_output, report_error};
@@ -40,10 +41,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::process::ExitCode;
 
 /// Runs the program with the given arguments and returns its exit code.
-pub fn main(mut args: Vec<OsString>) -> ExitCode {
+pub fn main(mut args: Vec<OsString>) -> std::process::ExitCode {
     let first = args.get(1).and_then(|arg| arg.to_str());
     let is_global = matches!(first, Some("-h" | "--help" | "-V" | "--version"));
     if first.is_some_and(|arg| arg.starts_with('-')) && !is_global {
@@ -54,11 +54,10 @@ pub fn main(mut args: Vec<OsString>) -> ExitCode {
             .and_then(|()| dispatch(cli.command)),
         Err(error) => handle_parse_error(&error, &args),
     };
-    let code = result.unwrap_or_else(report_error);
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
+    result.unwrap_or_else(report_error).code().into()
 }
 
-fn dispatch(command: Command) -> Result<i32, CommandError> {
+fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Spawn(args) => spawn::spawn(&args),
@@ -92,17 +91,17 @@ fn dispatch(command: Command) -> Result<i32, CommandError> {
 }
 
 /// Prints help and version; turns any other parse error into an error with a hint.
-fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<i32, CommandError> {
+fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode, CommandError> {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     ) {
         print_output(&error.to_string())?;
-        return Ok(0);
+        return Ok(ExitCode::Success);
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = write!(std::io::stderr(), "{error}");
-        return Ok(2);
+        return Ok(ExitCode::Usage);
     }
     let typed: Vec<_> = args
         .iter()

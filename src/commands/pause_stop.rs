@@ -4,7 +4,7 @@ use super::open_loop::open_as_operator;
 use super::supervise::run_in_process;
 use crate::cli::OutputArgs;
 use crate::engine::event::Request;
-use crate::engine::{Phase, Status};
+use crate::engine::{ExitCode, Phase, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::LoopHandle;
 use crate::lifecycle::locks::LoopLocks;
@@ -15,7 +15,7 @@ use crate::store::{InboxMessage, inbox, view_with_inbox};
 use crate::ui::print::{print_message, warn};
 use std::time::Duration;
 
-pub(crate) fn pause(name: &str) -> Result<i32, CommandError> {
+pub(crate) fn pause(name: &str) -> Result<ExitCode, CommandError> {
     let handle = open_as_operator(name)?;
     match handle.status() {
         Status::Running if handle.view.state.request == Request::Go => {
@@ -35,11 +35,11 @@ pub(crate) fn pause(name: &str) -> Result<i32, CommandError> {
                 ""
             };
             print_message(&format!("paused ralph loop for {name}\n{note}"));
-            Ok(0)
+            Ok(ExitCode::Success)
         }
         Status::Running | Status::Paused => {
             warn(format!("{name:?} is already paused or stopping"));
-            Ok(0)
+            Ok(ExitCode::Success)
         }
         status => Err(CommandError::usage(
             format!("{name:?} is not running: it is {}", status.as_str()),
@@ -48,7 +48,7 @@ pub(crate) fn pause(name: &str) -> Result<i32, CommandError> {
     }
 }
 
-pub(crate) fn stop(name: &str) -> Result<i32, CommandError> {
+pub(crate) fn stop(name: &str) -> Result<ExitCode, CommandError> {
     let handle = open_as_operator(name)?;
     match handle.status() {
         // The loop ends at once; the client learns of it when its agent next stops.
@@ -100,11 +100,11 @@ pub(crate) fn stop(name: &str) -> Result<i32, CommandError> {
                 "{name:?} is not running: it is {}",
                 status.as_str()
             ));
-            return Ok(0);
+            return Ok(ExitCode::Success);
         }
     }
     print_message(&format!("stopped ralph loop for {name}\n"));
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 /// Waits for the loop to end: the grace period of the agent, then that of survivors, then ten

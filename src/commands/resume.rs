@@ -7,7 +7,7 @@ use crate::cli::{OutputArgs, ResumeArgs};
 use crate::config::agents::AgentPreset;
 use crate::config::{Config, LayerStack, Settings};
 use crate::engine::event::{Request, RequestSource};
-use crate::engine::{Event, Now, Outcome, Status};
+use crate::engine::{Event, ExitCode, Now, Outcome, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::{LoopHandle, is_held};
 use crate::lifecycle::launch::{check_tmux, launch};
@@ -23,7 +23,7 @@ use crate::ui::print::{print_message, report_error, warn};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-pub(crate) fn resume(args: &ResumeArgs) -> Result<i32, CommandError> {
+pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     match &args.name {
         Some(name) => resume_one(name, args),
         None => resume_crashed(args),
@@ -31,9 +31,9 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<i32, CommandError> {
 }
 
 /// Resumes every background loop that crashed; names the foreground ones, which need a terminal.
-fn resume_crashed(args: &ResumeArgs) -> Result<i32, CommandError> {
+fn resume_crashed(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
-    let (mut code, mut found) = (0, false);
+    let (mut code, mut found) = (ExitCode::Success, false);
     for name in state_dir.loop_names()? {
         let handle = match open_in(state_dir.clone(), &name) {
             Ok(handle) if handle.status() == Status::Crashed => handle,
@@ -58,7 +58,7 @@ fn resume_crashed(args: &ResumeArgs) -> Result<i32, CommandError> {
     Ok(code)
 }
 
-fn resume_one(name: &str, args: &ResumeArgs) -> Result<i32, CommandError> {
+fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let handle = open_as_operator(name)?;
     let state = &handle.view.state;
     if handle.is_in_session() {
@@ -77,7 +77,7 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<i32, CommandError> {
             inbox::append(&handle.dir, &InboxMessage::Hurried)?;
             print_message(&format!("resumed ralph loop for {name}\n"));
         }
-        return Ok(0);
+        return Ok(ExitCode::Success);
     }
     if state.plan.agent.command.is_empty() {
         return Err(CommandError::usage(
@@ -119,7 +119,7 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<i32, CommandError> {
         requested = true;
         if wait_until_read(&handle.dir) {
             print_message(&format!("resumed ralph loop for {name}\n"));
-            return Ok(0);
+            return Ok(ExitCode::Success);
         }
         check_can_start(&handle)?;
     }
@@ -155,7 +155,7 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<i32, CommandError> {
 }
 
 /// Sends requests to a loop in a client session; the session itself continues without help.
-fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<i32, CommandError> {
+fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let name = handle.dir.name();
     if handle.view.state.request != Request::Go {
         inbox::append(
@@ -174,7 +174,7 @@ fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<i32, Comm
         inbox::append(&handle.dir, &InboxMessage::Answered { text: text.clone() })?;
         print_message("your message will be in its next prompt\n");
     }
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 /// How long a running runner may take to read its inbox.
@@ -240,7 +240,7 @@ fn tmux(handle: &LoopHandle) -> Option<Tmux> {
 }
 
 /// Launches a new supervisor in the background, in tmux or without it, as `ralph spawn` did.
-fn resume_in_background(handle: &LoopHandle, requested: bool) -> Result<i32, CommandError> {
+fn resume_in_background(handle: &LoopHandle, requested: bool) -> Result<ExitCode, CommandError> {
     let tmux = tmux(handle);
     let state = &handle.view.state;
     if !requested && (state.outcome().is_none() || state.finished) {
@@ -253,7 +253,7 @@ fn resume_in_background(handle: &LoopHandle, requested: bool) -> Result<i32, Com
     }
     launch(&handle.state_dir, &handle.dir, tmux.as_ref())?;
     print_message(&format!("resumed ralph loop for {}\n", handle.dir.name()));
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 /// All known agents, for the hint on how to install a missing one.

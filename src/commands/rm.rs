@@ -5,7 +5,7 @@ use super::open_loop::open_as_operator;
 use crate::cli::RmArgs;
 use crate::engine::format::{bytes, plural, shell_quote};
 use crate::engine::plan::Worktree;
-use crate::engine::{State, Status};
+use crate::engine::{ExitCode, State, Status};
 use crate::git::worktree;
 use crate::git::worktree::UnsavedWork;
 use crate::lifecycle::error::CommandError;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// The most files that an error names.
 const MAX_SHOWN: usize = 3;
 
-pub(crate) fn rm(args: &RmArgs) -> Result<i32, CommandError> {
+pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
     if args.ended {
         return rm_ended(args);
     }
@@ -35,12 +35,12 @@ pub(crate) fn rm(args: &RmArgs) -> Result<i32, CommandError> {
     for removable in loops {
         removable.remove(args)?;
     }
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 /// Removes every loop that has ended, including archived ones. A loop that cannot be removed is
 /// skipped with a warning.
-fn rm_ended(args: &RmArgs) -> Result<i32, CommandError> {
+fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
     remove_incomplete_loops(&state_dir);
     let (mut count, mut freed) = (0, 0);
@@ -77,7 +77,7 @@ fn rm_ended(args: &RmArgs) -> Result<i32, CommandError> {
         plural(count, "loop"),
         bytes(freed)
     ));
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 /// A loop that can be removed: its lock is held, and all checks have passed.

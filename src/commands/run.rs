@@ -4,6 +4,7 @@ use super::dry_run::dry_run;
 use super::supervise::supervise;
 use crate::cli::{OutputArgs, RunArgs};
 use crate::config::{Config, LayerStack, PlanDraft, SettingsPaths};
+use crate::engine::ExitCode;
 use crate::engine::plan::ContextLevel;
 use crate::lifecycle::create::{Placement, PreparedLoop, create_loop, sweep_workspace};
 use crate::lifecycle::error::CommandError;
@@ -15,10 +16,10 @@ use crate::store::{StateDir, is_valid_name};
 use crate::ui::print::{warn, warn_all};
 use std::path::PathBuf;
 
-pub(crate) fn run(args: &RunArgs) -> Result<i32, CommandError> {
+pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     match resolve(args)? {
         Some(resolved) => start(&StateDir::locate()?, args, resolved),
-        None => Ok(0),
+        None => Ok(ExitCode::Success),
     }
 }
 
@@ -110,7 +111,7 @@ pub(crate) fn start(
     state_dir: &StateDir,
     args: &RunArgs,
     resolved: ResolvedRun,
-) -> Result<i32, CommandError> {
+) -> Result<ExitCode, CommandError> {
     let ResolvedRun { draft, worktree } = resolved;
     let settings = &draft.config.settings;
     let output = OutputArgs {

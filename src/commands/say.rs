@@ -3,12 +3,12 @@
 use super::open_loop::open_as_operator;
 use crate::cli::SayArgs;
 use crate::engine::prompt::includes_notes;
-use crate::engine::{Outcome, Status};
+use crate::engine::{ExitCode, Outcome, Status};
 use crate::lifecycle::error::CommandError;
 use crate::store::{InboxMessage, inbox};
 use crate::ui::print::print_message;
 
-pub(crate) fn say(args: &SayArgs) -> Result<i32, CommandError> {
+pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
     let (name, text) = (&args.name, args.text.join(" "));
     if text.trim().is_empty() {
         return Err(CommandError::usage(
@@ -56,5 +56,5 @@ pub(crate) fn say(args: &SayArgs) -> Result<i32, CommandError> {
     print_message(&format!(
         "your message will be in the next prompt of {name}\n{note}"
     ));
-    Ok(0)
+    Ok(ExitCode::Success)
 }

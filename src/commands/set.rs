@@ -4,13 +4,13 @@ use super::open_loop::open_as_operator;
 use crate::cli::SetArgs;
 use crate::config::keys::limit_syntax;
 use crate::config::units::parse_limit;
-use crate::engine::{Event, Limit, LimitChange, Now, Outcome, Phase, State, Status};
+use crate::engine::{Event, ExitCode, Limit, LimitChange, Now, Outcome, Phase, State, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::LoopHandle;
 use crate::store::{InboxMessage, inbox};
 use crate::ui::print::{print_message, warn};
 
-pub(crate) fn set(args: &SetArgs) -> Result<i32, CommandError> {
+pub(crate) fn set(args: &SetArgs) -> Result<ExitCode, CommandError> {
     let changes = args
         .limits
         .iter()
@@ -51,7 +51,7 @@ pub(crate) fn set(args: &SetArgs) -> Result<i32, CommandError> {
         args.limits.join(" "),
         args.name
     ));
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 /// Describes what happens next: whether the loop ends because of a limit, and how to resume it.

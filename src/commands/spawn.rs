@@ -3,6 +3,7 @@
 use super::run;
 use super::run::ResolvedRun;
 use crate::cli::RunArgs;
+use crate::engine::ExitCode;
 use crate::engine::format::with_limit;
 use crate::git::worktree;
 use crate::lifecycle::create::{self, Placement, PreparedLoop};
@@ -14,10 +15,10 @@ use crate::store::StateDir;
 use crate::ui::print::{print_message, warn_all};
 use serde_json::json;
 
-pub(crate) fn spawn(args: &RunArgs) -> Result<i32, CommandError> {
+pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
     let Some(ResolvedRun { draft, worktree }) = run::resolve(args)? else {
-        return Ok(0);
+        return Ok(ExitCode::Success);
     };
     let settings = &draft.config.settings;
     let tmux = settings.tmux.then(|| Tmux {
@@ -75,5 +76,5 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<i32, CommandError> {
             "spawned {name} ({location}) [ralph mode: iteration {first}]\n"
         ));
     }
-    Ok(0)
+    Ok(ExitCode::Success)
 }

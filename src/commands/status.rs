@@ -3,12 +3,12 @@
 use super::open_loop::open;
 use super::plugin::{claude_config_dir, enabled_original};
 use crate::cli::StatusArgs;
-use crate::engine::State;
+use crate::engine::{ExitCode, State};
 use crate::lifecycle::error::CommandError;
 use crate::ui::print::print_output;
 use crate::ui::status::{object, text};
 
-pub(crate) fn status(args: &StatusArgs) -> Result<i32, CommandError> {
+pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
     let handle = open(&args.name)?;
     let directory = handle.dir.path().display().to_string();
     if args.json {
@@ -24,7 +24,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, CommandError> {
             ))?;
         }
     }
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 /// Another plugin that handles the stop events of this loop's session.

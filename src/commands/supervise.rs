@@ -4,7 +4,7 @@ use crate::agent::redact::Redactor;
 use crate::agent::task_dir::TaskDir;
 use crate::cli::OutputArgs;
 use crate::engine::format::{plural, process_count};
-use crate::engine::{Act, Event, Outcome, Plan, State, Status};
+use crate::engine::{Act, Event, ExitCode, Outcome, Plan, State, Status};
 use crate::git;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::exemptions;
@@ -30,7 +30,7 @@ pub(crate) fn supervise(
     locks: LoopLocks,
     plan: &Plan,
     output: OutputArgs,
-) -> Result<i32, CommandError> {
+) -> Result<ExitCode, CommandError> {
     let grace = Duration::from_millis(plan.grace.term_ms);
     let exit = warden::run_guarded(
         || run_in_process(dir, output).unwrap_or_else(report_error),
@@ -64,13 +64,13 @@ pub(crate) fn supervise(
             let error = CommandError::broken(messages.join("; "))
                 .with_hint(format!("ralph resume {} continues the loop", dir.name()));
             report_error(error);
-            Ok(128 + signal)
+            Ok(ExitCode::from_signal(signal))
         }
     }
 }
 
 /// Runs a loop in this process and returns the exit code.
-pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<i32, CommandError> {
+pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<ExitCode, CommandError> {
     let opened = Journal::open(dir)?;
     let mode = match output {
         OutputArgs { json: true, .. } => ConsoleMode::Json,
@@ -131,11 +131,7 @@ pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<i32, C
     if exit != RunnerExit::HungUp {
         run_notify_command(dir, &header, &state, observer.finished.as_ref());
     }
-    Ok(match exit {
-        RunnerExit::Ended(outcome) => outcome.exit_code(),
-        RunnerExit::Paused | RunnerExit::AwaitingTurn => 3,
-        RunnerExit::HungUp => 129,
-    })
+    Ok(exit.exit_code())
 }
 
 /// Runs the command of `--notify`. Its failure is only a warning.

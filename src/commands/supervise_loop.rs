@@ -4,6 +4,7 @@ use super::run::settings_paths;
 use super::supervise::supervise;
 use crate::cli::{OutputArgs, SuperviseArgs};
 use crate::config::{LayerStack, Settings};
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::launch::{ENVIRONMENT_END, START_TIMEOUT, start_error_file};
 use crate::lifecycle::locks::LoopLocks;
@@ -19,7 +20,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-pub(crate) fn supervise_loop(args: &SuperviseArgs) -> Result<i32, CommandError> {
+pub(crate) fn supervise_loop(args: &SuperviseArgs) -> Result<ExitCode, CommandError> {
     if let Some(pipe) = &args.environment {
         return Err(restart_with_environment(pipe, args));
     }
@@ -33,7 +34,7 @@ pub(crate) fn supervise_loop(args: &SuperviseArgs) -> Result<i32, CommandError> 
     })
 }
 
-fn run(state_dir: &StateDir, dir: &LoopDir) -> Result<i32, CommandError> {
+fn run(state_dir: &StateDir, dir: &LoopDir) -> Result<ExitCode, CommandError> {
     let view = cache::read(dir)?;
     let plan = view.state.plan;
     let locks =

@@ -3,8 +3,8 @@
 
 use super::open_loop::{open_in, open_to_wait};
 use crate::cli::WaitArgs;
+use crate::engine::ExitCode;
 use crate::engine::format::duration;
-use crate::engine::{Outcome, State, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::LoopHandle;
 use crate::lifecycle::watcher::{THREAD_STACK_SIZE, wait_until_over};
@@ -13,7 +13,7 @@ use crate::ui::status::line;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-pub(crate) fn wait(args: &WaitArgs) -> Result<i32, CommandError> {
+pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode, CommandError> {
     let mut names = args.names.clone();
     names.sort_unstable();
     names.dedup();
@@ -29,7 +29,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<i32, CommandError> {
     for handle in &handles {
         notify_when_over(handle, &sender)?;
     }
-    let mut worst = 0;
+    let mut worst = ExitCode::Success;
     while !names.is_empty() {
         let result = match deadline {
             Some(at) => receiver.recv_timeout(at.saturating_duration_since(Instant::now())),
@@ -49,7 +49,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<i32, CommandError> {
             .iter()
             .find(|handle| handle.dir.name() == name)
             .expect("every name has a handle");
-        worst = worse(worst, report_ending(handle)?);
+        worst = worst.worse(report_ending(handle)?);
     }
     Ok(worst)
 }
@@ -71,7 +71,7 @@ fn notify_when_over(handle: &LoopHandle, sender: &Sender<String>) -> Result<(), 
 }
 
 /// Prints how a loop ended and returns its exit code.
-fn report_ending(before: &LoopHandle) -> Result<i32, CommandError> {
+fn report_ending(before: &LoopHandle) -> Result<ExitCode, CommandError> {
     let name = before.dir.name();
     let now = open_in(before.state_dir.clone(), name)?;
     if now.view.header.id != before.view.header.id {
@@ -85,38 +85,5 @@ fn report_ending(before: &LoopHandle) -> Result<i32, CommandError> {
     }
     let state = &now.view.state;
     print_message(&format!("{name}: {}\n", line(state, false)));
-    Ok(exit_code(state))
-}
-
-fn exit_code(state: &State) -> i32 {
-    match state.status(false) {
-        Status::Paused => 3,
-        _ => state.outcome().map_or(1, Outcome::exit_code),
-    }
-}
-
-/// Returns the worse of two exit codes: failed (1), then stopped (130), then resumable (3), then
-/// done (0).
-fn worse(a: i32, b: i32) -> i32 {
-    let rank = |code: i32| [0, 3, 130, 1].iter().position(|known| *known == code);
-    if rank(b) > rank(a) { b } else { a }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::worse;
-
-    #[test]
-    fn the_worst_exit_code_wins() {
-        for (one, other, worst) in [
-            (0, 0, 0),
-            (0, 3, 3),
-            (3, 130, 130),
-            (130, 1, 1),
-            (1, 0, 1),
-            (3, 1, 1),
-        ] {
-            assert_eq!((worse(one, other), worse(other, one)), (worst, worst));
-        }
-    }
+    Ok(state.status(false).exit_code())
 }

@@ -1,6 +1,7 @@
 //! How a loop can end, and what each ending means to scripts and people.
 
 use super::event::{Fault, RequestSource};
+use super::exit_code::ExitCode;
 use super::limits::Limit;
 use super::state::State;
 use serde::{Deserialize, Serialize};
@@ -95,6 +96,16 @@ impl Status {
             Self::Crashed => "crashed",
         }
     }
+
+    /// The exit code of `ralph wait` for a loop with this status that is not running.
+    pub(crate) fn exit_code(self) -> ExitCode {
+        match self {
+            Self::Done => ExitCode::Success,
+            Self::Paused | Self::Blocked | Self::Waiting => ExitCode::Resumable,
+            Self::Stopped => ExitCode::Stopped,
+            Self::Failed | Self::Crashed | Self::Running => ExitCode::Failure,
+        }
+    }
 }
 
 impl Outcome {
@@ -110,13 +121,8 @@ impl Outcome {
     }
 
     /// The exit code of `ralph run` after this outcome.
-    pub fn exit_code(&self) -> i32 {
-        match self.status() {
-            Status::Done => 0,
-            Status::Blocked | Status::Waiting => 3,
-            Status::Stopped => 130,
-            _ => 1,
-        }
+    pub fn exit_code(&self) -> ExitCode {
+        self.status().exit_code()
     }
 
     /// One word for scripts.

@@ -1,6 +1,6 @@
 //! The report that a host gets when a loop has ended.
 
-use crate::engine::Outcome;
+use crate::engine::{ExitCode, Outcome};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct Report {
     /// How it ended, in full; `None` if it is paused.
     pub outcome: Option<Outcome>,
     /// The exit code that the `ralph` program would return.
-    pub exit_code: i32,
+    pub exit_code: ExitCode,
     /// The cost in dollars as reported by the agent; `None` if an iteration reported none.
     pub total_cost: Option<f64>,
     /// The working time.

@@ -1,5 +1,6 @@
 //! The error of commands and library calls: a message, a hint and an exit code.
 
+use crate::engine::ExitCode;
 use crate::{config, runner, store};
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -7,25 +8,25 @@ use std::fmt::Display;
 /// An error as a person sees it.
 #[derive(Debug)]
 pub(crate) struct CommandError {
-    exit_code: i32,
+    exit_code: ExitCode,
     message: String,
     hint: Option<String>,
 }
 
 impl CommandError {
-    /// A bad request: nothing was started or changed. Exits with 2.
+    /// A bad request: nothing was started or changed.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
-            exit_code: 2,
+            exit_code: ExitCode::Usage,
             message: message.into(),
             hint: Some(hint.into()),
         }
     }
 
-    /// A failure of the system or of ralph itself. Exits with 1.
+    /// A failure of the system or of ralph itself.
     pub(crate) fn broken(message: impl Display) -> Self {
         Self {
-            exit_code: 1,
+            exit_code: ExitCode::Failure,
             message: message.to_string(),
             hint: None,
         }
@@ -37,10 +38,10 @@ impl CommandError {
     }
 
     pub(crate) fn is_usage(&self) -> bool {
-        self.exit_code == 2
+        self.exit_code == ExitCode::Usage
     }
 
-    pub(crate) fn exit_code(&self) -> i32 {
+    pub(crate) fn exit_code(&self) -> ExitCode {
         self.exit_code
     }
 
@@ -62,7 +63,8 @@ impl CommandError {
 
     /// Serializes the error for another process.
     pub(crate) fn to_json(&self) -> String {
-        json!({ "code": self.exit_code, "error": self.message, "hint": self.hint }).to_string()
+        json!({ "code": self.exit_code.code(), "error": self.message, "hint": self.hint })
+            .to_string()
     }
 
     /// Reads the error of another process.
@@ -71,7 +73,7 @@ impl CommandError {
         let exit_code = value["code"]
             .as_i64()
             .and_then(|code| i32::try_from(code).ok())
-            .unwrap_or(1);
+            .map_or(ExitCode::Failure, ExitCode::from_code);
         let message = value["error"]
             .as_str()
             .unwrap_or("the supervisor could not start")
@@ -94,7 +96,11 @@ impl From<store::StoreError> for CommandError {
     fn from(error: store::StoreError) -> Self {
         let usage = error.is_inaccessible() || !matches!(error, store::StoreError::Io { .. });
         Self {
-            exit_code: if usage { 2 } else { 1 },
+            exit_code: if usage {
+                ExitCode::Usage
+            } else {
+                ExitCode::Failure
+            },
             hint: error.hint(),
             message: error.to_string(),
         }
@@ -105,7 +111,7 @@ impl From<runner::RunnerError> for CommandError {
     fn from(error: runner::RunnerError) -> Self {
         match error {
             runner::RunnerError::Store(error) => Self {
-                exit_code: 1,
+                exit_code: ExitCode::Failure,
                 ..error.into()
             },
             runner::RunnerError::Io(error) => Self::broken(error),

@@ -4,7 +4,7 @@ use super::exemptions::Exemptions;
 use super::signals::{SignalEvent, SignalListener, WARDEN_DIED};
 use super::termios::SavedTermios;
 use super::tree;
-use crate::engine::ProcessExit;
+use crate::engine::{ExitCode, ProcessExit};
 use crate::os;
 use crate::os::ForkResult;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How the supervisor ended.
 pub(crate) enum SupervisorExit {
     /// It exited with this code.
-    Exited(i32),
+    Exited(ExitCode),
     /// It was killed by a signal.
     Killed {
         signal: i32,
@@ -30,7 +30,7 @@ pub(crate) enum SupervisorExit {
 /// its own process group, so each signal sent to this process is forwarded and arrives exactly once. If this
 /// process is killed, the child receives [`WARDEN_DIED`].
 pub(crate) fn run_guarded(
-    supervisor: impl FnOnce() -> i32,
+    supervisor: impl FnOnce() -> ExitCode,
     grace: Duration,
     exemptions: &Exemptions,
 ) -> io::Result<SupervisorExit> {
@@ -47,10 +47,10 @@ pub(crate) fn run_guarded(
             #[cfg(target_os = "linux")]
             rustix::process::set_parent_process_death_signal(Signal::from_named_raw(WARDEN_DIED))?;
             if getppid() != Some(warden) {
-                std::process::exit(129);
+                exit(ExitCode::from_signal(Signal::HUP.as_raw()));
             }
             tree::become_subreaper();
-            std::process::exit(supervisor());
+            exit(supervisor());
         }
         ForkResult::Parent(pid) => {
             let pid = Pid::from_raw(pid).expect("a child has a pid");
@@ -62,7 +62,7 @@ pub(crate) fn run_guarded(
             Ok(match exit {
                 ProcessExit {
                     code: Some(code), ..
-                } => SupervisorExit::Exited(code),
+                } => SupervisorExit::Exited(ExitCode::from_code(code)),
                 ProcessExit { signal, .. } => SupervisorExit::Killed {
                     signal: signal.unwrap_or(0),
                     swept,
@@ -71,6 +71,10 @@ pub(crate) fn run_guarded(
             })
         }
     }
+}
+
+fn exit(code: ExitCode) -> ! {
+    std::process::exit(code.code().into())
 }
 
 fn wait_for(supervisor: Pid) -> io::Result<ProcessExit> {

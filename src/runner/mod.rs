@@ -38,7 +38,7 @@ pub(crate) use host::{AgentHost, HookCaller};
 use crate::agent::decode::AgentProfile;
 use crate::agent::task_dir::TaskDir;
 use crate::engine::event::{Fault, Notice, Request, RequestSource};
-use crate::engine::{Act, Event, Marker, Outcome, Phase, State, format};
+use crate::engine::{Act, Event, ExitCode, Marker, Outcome, Phase, State, format};
 use crate::process::signals::SignalEvent;
 use crate::process::{orphans, pty};
 use crate::store::{self, JournalHeader, JournalLine, LoopDir, OpenedJournal, dir};
@@ -49,6 +49,7 @@ use prompt::Prompts;
 use reactor::{Input, JobKey, Reactor};
 use reconcile::Flow;
 use recorder::Recorder;
+use rustix::process::Signal;
 use std::io;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -74,6 +75,17 @@ pub(crate) enum RunnerExit {
     AwaitingTurn,
     /// The terminal or the warden is gone. All processes were killed, and the journal has no ending.
     HungUp,
+}
+
+impl RunnerExit {
+    /// The exit code of the runner's process.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Ended(outcome) => outcome.exit_code(),
+            Self::Paused | Self::AwaitingTurn => ExitCode::Resumable,
+            Self::HungUp => ExitCode::from_signal(Signal::HUP.as_raw()),
+        }
+    }
 }
 
 /// Why a runner failed.

@@ -5,7 +5,7 @@
 
 use super::reactor::JobKey;
 use super::{Runner, RunnerError};
-use crate::engine::{Effect, Event, Outcome};
+use crate::engine::{Effect, Event, ExitCode, Outcome};
 
 /// What the runner does next.
 pub(super) enum Flow {
@@ -91,8 +91,8 @@ impl Runner<'_> {
         self.rec.record(Event::Finished {
             outcome: state.outcome_summary().unwrap_or_else(|| outcome.summary()),
             stop_reason: outcome.stop_reason().to_owned(),
-            success: outcome.exit_code() == 0,
-            exit_code: outcome.exit_code(),
+            success: outcome.exit_code() == ExitCode::Success,
+            exit_code: outcome.exit_code().code().into(),
             iterations: state.iteration,
             cost_usd: state.known_cost(),
             duration_s: state.active_ms as f64 / 1000.0,

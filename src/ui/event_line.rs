@@ -9,7 +9,7 @@ use crate::engine::format::{
 use crate::engine::iteration::{Iteration, IterationEnd};
 use crate::engine::plan::{Approve, OnFail};
 use crate::engine::prompt::{describe_end, describe_red_check};
-use crate::engine::{Event, Limit, LimitChange, Marker, Outcome, Phase, Plan, State};
+use crate::engine::{Event, ExitCode, Limit, LimitChange, Marker, Outcome, Phase, Plan, State};
 
 /// The lines for an event that has just been applied to `state`.
 pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
@@ -370,7 +370,7 @@ fn finished(outcome: &Outcome, state: &State) -> Vec<(String, TextStyle)> {
         // The error itself goes to standard error.
         Outcome::Fatal { .. } => vec![(format!("loop ended after {count}"), TextStyle::Red)],
         other => {
-            let style = if other.exit_code() == 1 {
+            let style = if other.exit_code() == ExitCode::Failure {
                 TextStyle::Red
             } else {
                 TextStyle::Yellow

@@ -1,6 +1,6 @@
 //! The JSON object that a `--notify` command reads.
 
-use crate::engine::State;
+use crate::engine::{ExitCode, State};
 use crate::store::{JournalHeader, JournalLine};
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ fn paused(state: &State) -> Map<String, Value> {
         "outcome": null,
         "stop_reason": null,
         "success": false,
-        "exit_code": 3,
+        "exit_code": ExitCode::Resumable.code(),
         "iterations": state.iteration,
         "cost_usd": state.reported_cost(),
         "duration_s": state.active_ms as f64 / 1000.0,

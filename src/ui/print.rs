@@ -1,5 +1,6 @@
 //! Prints to standard output and standard error. Nothing below `ui` prints.
 
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use std::fmt::Display;
 use std::io::{self, Write, stderr, stdout};
@@ -34,7 +35,7 @@ pub(crate) fn warn_all(messages: impl IntoIterator<Item = impl Display>) {
     clippy::needless_pass_by_value,
     reason = "a reported error is not used again"
 )]
-pub(crate) fn report_error(error: CommandError) -> i32 {
+pub(crate) fn report_error(error: CommandError) -> ExitCode {
     let hint = error
         .hint()
         .map(|hint| format!("\n  hint: {hint}"))

@@ -123,7 +123,7 @@ fn a_function_works_until_the_checks_are_green_and_every_iteration_is_reported()
         .unwrap();
     assert!(report.success, "{report:?}");
     assert_eq!(
-        (report.stop_reason.as_str(), report.exit_code),
+        (report.stop_reason.as_str(), report.exit_code.code()),
         ("all_checks_passed", 0)
     );
     assert_eq!(report.outcome, Some(Outcome::Done { checked: true }));
@@ -543,7 +543,7 @@ fn another_thread_stops_a_loop_after_its_iteration_or_at_once() {
         });
         let report = report.unwrap();
         assert_eq!(
-            (report.stop_reason.as_str(), report.exit_code),
+            (report.stop_reason.as_str(), report.exit_code.code()),
             ("stopped", 130)
         );
         assert_eq!(

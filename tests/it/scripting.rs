@@ -3,6 +3,7 @@
 use crate::crash::crash;
 use crate::kit::{Test, until};
 use crate::spawn::until_status;
+use ralph::ExitCode;
 use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -132,6 +133,20 @@ fn every_status_exits_as_the_page_says() {
         seen.push((status.to_owned(), waited));
     }
     assert_eq!(listed, seen);
+}
+
+#[test]
+fn the_pages_list_every_exit_code() {
+    let all: BTreeSet<u8> = ExitCode::ALL.map(ExitCode::code).into();
+    let codes = |page: &str, after: &str, column: usize| -> BTreeSet<u8> {
+        let rows = table(page, after).into_iter();
+        // The row `128 + n` is for signals.
+        rows.filter_map(|row| row[column].parse().ok()).collect()
+    };
+    assert_eq!(codes("../README.md", "## Exit codes", 0), all);
+    let mut scripting = codes("scripting.md", "## Exit codes", 1);
+    scripting.extend(codes("scripting.md", "All other commands", 0));
+    assert_eq!(scripting, all);
 }
 
 #[test]

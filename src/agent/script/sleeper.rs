@@ -1,6 +1,7 @@
 //! The processes that `fork` and `refork` steps leave behind. They test whether ralph finds and
 //! kills everything that an agent started.
 
+use crate::engine::ExitCode;
 use rustix::process::{getpid, setsid};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -73,38 +74,38 @@ impl ForkOptions {
 
 /// Runs the hidden subcommand `__sleeper`, the process that a `fork` or `refork` step leaves
 /// behind. The last argument is the Unix time of its end, in milliseconds.
-pub(crate) fn run_sleeper(args: &[String]) -> i32 {
+pub(crate) fn run_sleeper(args: &[String]) -> ExitCode {
     let has = |flag: &str| args.iter().any(|arg| arg == flag);
     let Some(end) = args
         .last()
         .and_then(|end| end.parse().ok())
         .map(Duration::from_millis)
     else {
-        return 2;
+        return ExitCode::Usage;
     };
     if has("daemon") {
-        return i32::from(respawn(args, "daemon", Stdio::inherit()).is_err());
+        return ExitCode::from_result(&respawn(args, "daemon", Stdio::inherit()));
     }
     // `setsid` fails only for a group leader, which a new child is not.
     if (has("setsid") || has("chain")) && setsid().is_err() {
-        return 1;
+        return ExitCode::Failure;
     }
     if has("ignore-term")
         && signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::default()).is_err()
     {
-        return 1;
+        return ExitCode::Failure;
     }
     // Only the first process of a chain has a reader.
     let _ = writeln!(io::stderr(), "{}", getpid());
     if !has("chain") {
         std::thread::sleep(end.saturating_sub(now()));
-        return 0;
+        return ExitCode::Success;
     }
     std::thread::sleep(CHAIN_STEP);
     if now() >= end {
-        return 0;
+        return ExitCode::Success;
     }
-    i32::from(respawn(args, "", Stdio::null()).is_err())
+    ExitCode::from_result(&respawn(args, "", Stdio::null()))
 }
 
 /// Starts this program again, without one of its arguments.

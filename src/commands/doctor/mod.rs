@@ -13,6 +13,7 @@ use super::run::{current_workspace, settings_paths};
 use crate::config::agents;
 use crate::config::agents::AgentPreset;
 use crate::config::{Config, ConfigError, LayerStack, Origin, RunRequest};
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::preconditions::check_agent;
 use crate::store::StateDir;
@@ -21,7 +22,7 @@ use crate::ui::tty::use_color;
 use report::DoctorReport;
 use std::path::Path;
 
-pub(crate) fn doctor(json: bool) -> Result<i32, CommandError> {
+pub(crate) fn doctor(json: bool) -> Result<ExitCode, CommandError> {
     let workspace = current_workspace()?;
     let state_dir = StateDir::locate()?;
     let LocalSettings {
@@ -35,7 +36,7 @@ pub(crate) fn doctor(json: bool) -> Result<i32, CommandError> {
     let Ok((agents, tools)) = programs::inspect(&workspace, presets, &project_agents, allow_keys)
     else {
         // Interrupted by Ctrl-C.
-        return Ok(130);
+        return Ok(ExitCode::Stopped);
     };
     let state = state::inspect(&state_dir, min_free);
     let plugins = plugins::inspect(&agents);
@@ -54,7 +55,11 @@ pub(crate) fn doctor(json: bool) -> Result<i32, CommandError> {
     } else {
         print_output(&text::text(&report, use_color()))?;
     }
-    Ok(i32::from(!report.ready))
+    Ok(if report.ready {
+        ExitCode::Success
+    } else {
+        ExitCode::Failure
+    })
 }
 
 /// What doctor needs from the settings of the current directory.

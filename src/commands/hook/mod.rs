@@ -11,7 +11,7 @@ use crate::client::slash;
 use crate::client::slash::SlashCommand;
 use crate::client::{process, transcript};
 use crate::engine::event::{Request, RequestSource};
-use crate::engine::{Amount, Limit, LimitChange, State};
+use crate::engine::{Amount, ExitCode, Limit, LimitChange, State};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::exemptions;
 use crate::lifecycle::locks::LoopLocks;
@@ -43,7 +43,7 @@ const DEFAULT_BLOCK_CAP: u32 = 8;
 /// The variable that changes this cap; 0 means no cap.
 const BLOCK_CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
-pub(crate) fn hook(command: &HookCommand) -> i32 {
+pub(crate) fn hook(command: &HookCommand) -> ExitCode {
     let start = Instant::now();
     let (HookCommand::Prompt(args)
     | HookCommand::Stop(args)
@@ -67,7 +67,7 @@ pub(crate) fn hook(command: &HookCommand) -> i32 {
         })
     };
     respond(&response.unwrap_or_else(|error| error_response(&error)));
-    0
+    ExitCode::Success
 }
 
 fn error_response(error: &CommandError) -> HookResponse {
@@ -179,7 +179,7 @@ impl HookCall {
             });
             let response = result.map(|(header, result)| self.response(&header, &result));
             respond(&response.unwrap_or_else(|error| error_response(&error)));
-            0
+            ExitCode::Success
         };
         let grace = Duration::from_millis(plan.grace.term_ms);
         match warden::run_guarded(work, grace, &exemptions(&self.state_dir))

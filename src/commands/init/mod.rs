@@ -6,26 +6,27 @@ mod settings;
 use super::atomic_file::write_atomically;
 use super::run::current_workspace;
 use crate::cli::setup::InitArgs;
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::ui::print::{print_message, print_output};
 use std::path::Path;
 
 const STARTER: &str = include_str!("../../../presets/starter.md");
 
-pub(crate) fn template() -> Result<i32, CommandError> {
+pub(crate) fn template() -> Result<ExitCode, CommandError> {
     print_output(STARTER)?;
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
-pub(crate) fn init(args: &InitArgs) -> Result<i32, CommandError> {
+pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, CommandError> {
     if args.settings {
         settings::write(&current_workspace()?, args.force)?;
-        return Ok(0);
+        return Ok(ExitCode::Success);
     }
     let name = "PROMPT.md";
     let replaced = write_atomically(Path::new(name), name, STARTER, args.force)?;
     print_message(&created_message(name, replaced));
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 fn created_message(name: &str, replaced: bool) -> String {

@@ -17,6 +17,7 @@ pub(crate) use status::{PluginStatus, plugin_statuses};
 use super::run::current_workspace;
 use crate::cli::hook::ClientKind;
 use crate::cli::plugin::{InstallArgs, PluginCommand, UninstallArgs};
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::os::program;
 use crate::store::StateDir;
@@ -46,7 +47,7 @@ struct ChangeSet {
     notes: Vec<String>,
 }
 
-pub(crate) fn plugin(command: &PluginCommand) -> Result<i32, CommandError> {
+pub(crate) fn plugin(command: &PluginCommand) -> Result<ExitCode, CommandError> {
     match command {
         PluginCommand::Install(args) => install(args),
         PluginCommand::Path => print_path(),
@@ -54,7 +55,7 @@ pub(crate) fn plugin(command: &PluginCommand) -> Result<i32, CommandError> {
     }
 }
 
-fn install(args: &InstallArgs) -> Result<i32, CommandError> {
+fn install(args: &InstallArgs) -> Result<ExitCode, CommandError> {
     let here = current_workspace()?;
     let is_named = |client: &ClientKind| args.clients.contains(client);
     let is_installed = |client: &ClientKind| program::find(client.name(), &here).is_some();
@@ -68,7 +69,7 @@ fn install(args: &InstallArgs) -> Result<i32, CommandError> {
         ));
     }
     let Ok(versions) = version::installed_versions(&clients, &here) else {
-        return Ok(130);
+        return Ok(ExitCode::Stopped);
     };
     let context = PluginContext::load()?;
     let mut record = InstallRecord::read(&context.record_path())?;
@@ -97,7 +98,7 @@ fn install(args: &InstallArgs) -> Result<i32, CommandError> {
         ));
     }
     if args.dry_run {
-        return Ok(0);
+        return Ok(ExitCode::Success);
     }
     let has_changes = all.iter().any(|(_, _, changes)| !changes.steps.is_empty());
     // Save the record first, so that even a partial installation can be undone.
@@ -113,21 +114,21 @@ fn install(args: &InstallArgs) -> Result<i32, CommandError> {
             commands.collect::<Vec<_>>().join(", ")
         ));
     }
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
-fn print_path() -> Result<i32, CommandError> {
+fn print_path() -> Result<ExitCode, CommandError> {
     let Ok(versions) = version::installed_versions(&[ClientKind::Claude], &current_workspace()?)
     else {
-        return Ok(130);
+        return Ok(ExitCode::Stopped);
     };
     let (dir, step) = claude::plugin_dir(&PluginContext::load()?, versions[0]);
     steps::apply(step.into_iter().collect())?;
     print_output(&format!("{}\n", dir.display()))?;
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
-fn uninstall(args: &UninstallArgs) -> Result<i32, CommandError> {
+fn uninstall(args: &UninstallArgs) -> Result<ExitCode, CommandError> {
     let context = PluginContext::load()?;
     let mut record = InstallRecord::read(&context.record_path())?;
     let mut all = Vec::new();
@@ -149,12 +150,12 @@ fn uninstall(args: &UninstallArgs) -> Result<i32, CommandError> {
         ));
     }
     if args.dry_run {
-        return Ok(0);
+        return Ok(ExitCode::Success);
     }
     all.into_iter()
         .try_for_each(|(_, changes)| steps::apply(changes.steps))?;
     context.save_record(&record)?;
-    Ok(0)
+    Ok(ExitCode::Success)
 }
 
 fn describe_changes(title: &str, changes: &ChangeSet, if_empty: &str) -> String {

@@ -22,7 +22,7 @@ fn every_outcome_has_a_status_an_exit_code_and_a_summary() {
         class: Fault::NotFound,
         detail: "no such agent".into(),
     };
-    let table: [(Outcome, &str, i32, &str, &str, &str, &str); 11] = [
+    let table: [(Outcome, &str, u8, &str, &str, &str, &str); 11] = [
         (
             Outcome::Done { checked: true },
             "done",
@@ -133,7 +133,7 @@ fn every_outcome_has_a_status_an_exit_code_and_a_summary() {
         assert_eq!(
             (
                 outcome.status().as_str(),
-                outcome.exit_code(),
+                outcome.exit_code().code(),
                 outcome.stop_reason()
             ),
             (status, code, reason)

@@ -6,7 +6,7 @@ use crate::engine::excerpt::Excerpt;
 use crate::engine::prompt::{PromptInputs, render};
 use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::state::State;
-use crate::engine::{Effect, Limit, Outcome};
+use crate::engine::{Effect, ExitCode, Limit, Outcome};
 
 /// A loop with these tasks and one check, red at the start.
 fn with(tasks: &[&str]) -> TestLoop {
@@ -178,7 +178,7 @@ fn task_failures_in_a_row_end_the_loop() {
     );
     let work = work.start().exit(0).check("g").scm_tasks("sf");
     assert_eq!(work.limit(), Limit::Failures);
-    assert_eq!(work.outcome().exit_code(), 1);
+    assert_eq!(work.outcome().exit_code(), ExitCode::Failure);
 }
 
 #[test]
