@@ -87,7 +87,7 @@ mod ui;
 
 pub use agent::function::Turn;
 pub use engine::plan::{Approve, ContextLevel};
-pub use engine::{Act, Amount, Event, ExitCode, Limit, Outcome};
+pub use engine::{Act, Amount, Event, ExitCode, Limit, Outcome, StopReason};
 pub use library::{CheckResult, Error, IterationReport, Loop, Reply, Report, Stopper};
 
 /// The types of an [`Event`]'s fields.
@@ -97,7 +97,7 @@ pub mod event {
         TextSignals,
     };
     pub use crate::engine::limits::LimitChange;
-    pub use crate::engine::outcome::OutcomeSummary;
+    pub use crate::engine::outcome::{OutcomeSummary, WaitReason};
     pub use crate::engine::scm::{ScmTaskReport, SkipReason};
 }
 

@@ -56,7 +56,7 @@ fn post(args: &PostArgs) -> Result<ExitCode, CommandError> {
                 "leave it out: the loop posts the message to its own bus and its project's",
             ));
         }
-        if bus::RESERVED_KINDS.contains(&kind.as_str()) {
+        if bus::is_reserved_kind(&kind) {
             return Err(CommandError::usage(
                 format!("--type {kind} is reserved for the loop itself"),
                 "use another type; to end the loop, use ralph done or ralph blocked WHY",

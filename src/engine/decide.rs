@@ -3,7 +3,7 @@
 use super::event::{CheckReport, Marker, Request};
 use super::fallback::NextAgent;
 use super::limits::Limit;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, WaitReason};
 use super::plan::Signal;
 use super::state::{Phase, State};
 
@@ -31,7 +31,7 @@ pub(crate) enum Decision {
 pub(crate) fn decide(state: &State) -> Decision {
     if state.request.is_stop() {
         let stopped = Outcome::Stopped {
-            by: state.requested_by.label().into(),
+            by: state.requested_by,
         };
         return if state.drained {
             Decision::End(stopped)
@@ -89,13 +89,16 @@ fn blocked_or_waiting(state: &State) -> Option<Outcome> {
     }
     if let Some(code) = claims.exit_waiting {
         return Some(Outcome::Waiting {
-            why: format!("exit {code}"),
+            why: WaitReason::Exit(code),
         });
     }
-    [(Marker::Wait, "WAIT marker"), (Marker::Bus, "bus")]
-        .into_iter()
-        .find(|(marker, _)| claims.markers.contains(marker))
-        .map(|(_, why)| Outcome::Waiting { why: why.into() })
+    [
+        (Marker::Wait, WaitReason::Marker),
+        (Marker::Bus, WaitReason::Bus),
+    ]
+    .into_iter()
+    .find(|(marker, _)| claims.markers.contains(marker))
+    .map(|(_, why)| Outcome::Waiting { why })
 }
 
 fn fatal(state: &State) -> Option<Outcome> {

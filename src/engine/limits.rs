@@ -5,6 +5,7 @@
 //! `presets/settings.toml`.
 
 use super::format::{dollars, duration, thousands};
+use super::outcome::StopReason;
 use super::state::State;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -95,8 +96,8 @@ pub(crate) struct LimitRow {
     pub(crate) is_budget: bool,
     /// Whether resuming the loop resets what is used.
     pub(crate) is_reset_by_resume: bool,
-    /// The word for scripts when the limit ends the loop.
-    pub(crate) stop_reason: &'static str,
+    /// The reason when the limit ends the loop.
+    pub(crate) stop_reason: StopReason,
     /// The ending as people read it.
     reached: &'static str,
     /// A clause about a loop that has reached the limit.
@@ -116,7 +117,7 @@ pub(crate) const LIMITS: [LimitRow; 6] = [
         zero: Amount::Count(0),
         is_budget: false,
         is_reset_by_resume: true,
-        stop_reason: "failures",
+        stop_reason: StopReason::Failures,
         reached: "too many failures in a row",
         exhausted: "its failure limit is reached",
         used: |state| Amount::Count(state.failures()),
@@ -131,7 +132,7 @@ pub(crate) const LIMITS: [LimitRow; 6] = [
         zero: Amount::Dollars(0.0),
         is_budget: true,
         is_reset_by_resume: false,
-        stop_reason: "budget_exhausted",
+        stop_reason: StopReason::BudgetExhausted,
         reached: "cost limit reached",
         exhausted: "its cost limit is reached",
         used: |state| Amount::Dollars(state.cost_usd),
@@ -146,7 +147,7 @@ pub(crate) const LIMITS: [LimitRow; 6] = [
         zero: Amount::Tokens(0),
         is_budget: true,
         is_reset_by_resume: false,
-        stop_reason: "budget_exhausted",
+        stop_reason: StopReason::BudgetExhausted,
         reached: "token limit reached",
         exhausted: "its token limit is reached",
         used: |state| Amount::Tokens(state.tokens.total()),
@@ -161,7 +162,7 @@ pub(crate) const LIMITS: [LimitRow; 6] = [
         zero: Amount::Millis(0),
         is_budget: true,
         is_reset_by_resume: false,
-        stop_reason: "timeout",
+        stop_reason: StopReason::Timeout,
         reached: "time limit reached",
         exhausted: "its time limit is reached",
         used: |state| Amount::Millis(state.active_ms),
@@ -176,7 +177,7 @@ pub(crate) const LIMITS: [LimitRow; 6] = [
         zero: Amount::Count(0),
         is_budget: false,
         is_reset_by_resume: false,
-        stop_reason: "max_iterations",
+        stop_reason: StopReason::MaxIterations,
         reached: "iteration limit reached",
         exhausted: "its iteration limit is reached",
         used: |state| Amount::Count(state.counted),
@@ -191,7 +192,7 @@ pub(crate) const LIMITS: [LimitRow; 6] = [
         zero: Amount::Count(0),
         is_budget: false,
         is_reset_by_resume: false,
-        stop_reason: "block_cap",
+        stop_reason: StopReason::BlockCap,
         reached: "the client ends a session whose agent uses no tools",
         exhausted: "its client does not hold the session any longer",
         used: |state| Amount::Count(state.idle_blocks()),

@@ -5,6 +5,7 @@ use super::exit_code::ExitCode;
 use super::limits::Limit;
 use super::state::State;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// How a loop ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,14 +38,61 @@ pub enum Outcome {
     },
     /// The agent asked not to be restarted.
     Waiting {
-        /// How it asked: an exit code, a marker or the bus.
-        why: String,
+        /// How it asked.
+        why: WaitReason,
     },
     /// A person or the host program stopped the loop.
     Stopped {
-        /// The [source](RequestSource::label) of the request.
-        by: String,
+        /// The source of the request.
+        by: RequestSource,
     },
+}
+
+/// How an agent asked not to be restarted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WaitReason {
+    /// It exited with the code that means waiting.
+    Exit(i32),
+    /// It left a `WAIT` marker.
+    Marker,
+    /// It posted a message that asks to wait.
+    Bus,
+}
+
+/// Why a loop ended or paused, in one word for scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StopReason {
+    /// Every check is green.
+    AllChecksPassed,
+    /// The agent claimed that it is done; there are no checks.
+    Completed,
+    /// The limit on iterations was reached.
+    MaxIterations,
+    /// The limit on cost or tokens was reached.
+    BudgetExhausted,
+    /// The limit on active time was reached.
+    Timeout,
+    /// The limit on failures in a row was reached.
+    Failures,
+    /// The client no longer lets ralph hold its session.
+    BlockCap,
+    /// An error that retrying cannot fix.
+    Fatal,
+    /// The agent cannot continue without a person.
+    Blocked,
+    /// The agent asked not to be restarted.
+    Waiting,
+    /// A person or the host program stopped the loop.
+    Stopped,
+    /// The loop is paused, and has not ended.
+    Paused,
+    /// A reason that only a later version of ralph knows.
+    #[serde(other)]
+    Unknown,
 }
 
 /// A loop's status.
@@ -126,56 +174,96 @@ impl Outcome {
     }
 
     /// One word for scripts.
-    pub fn stop_reason(&self) -> &'static str {
+    pub fn stop_reason(&self) -> StopReason {
         match self {
-            Self::Done { checked: true } => "all_checks_passed",
-            Self::Done { checked: false } => "completed",
+            Self::Done { checked: true } => StopReason::AllChecksPassed,
+            Self::Done { checked: false } => StopReason::Completed,
             Self::Limit { limit, .. } => limit.row().stop_reason,
-            Self::Fatal { .. } => "fatal",
-            Self::Blocked { .. } => "blocked",
-            Self::Waiting { .. } => "waiting",
-            Self::Stopped { .. } => "stopped",
+            Self::Fatal { .. } => StopReason::Fatal,
+            Self::Blocked { .. } => StopReason::Blocked,
+            Self::Waiting { .. } => StopReason::Waiting,
+            Self::Stopped { .. } => StopReason::Stopped,
         }
     }
 
     /// The outcome as scripts read it.
     pub fn summary(&self) -> OutcomeSummary {
         let (kind, why, detail) = match self {
-            Self::Done { checked: true } => {
-                ("done", "all_checks_passed", "every check is green".into())
+            Self::Done { checked } => {
+                let detail = if *checked {
+                    "every check is green"
+                } else {
+                    "the agent claimed it; there are no checks"
+                };
+                ("done", self.stop_reason().to_string(), detail.into())
             }
-            Self::Done { checked: false } => (
-                "done",
-                "completed",
-                "the agent claimed it; there are no checks".into(),
-            ),
             Self::Limit { limit, success } => (
                 "limit",
-                limit.as_str(),
+                limit.as_str().into(),
                 limit.describe_ending(*success).into(),
             ),
-            Self::Fatal { class, detail } => ("fatal", class.as_str(), detail.clone()),
-            Self::Blocked { why } => ("blocked", why.as_str(), why.clone()),
-            Self::Waiting { why } if why == "bus" => (
-                "waiting",
-                "bus",
-                "the agent asked to wait: message on the bus".into(),
-            ),
-            Self::Waiting { why } => (
-                "waiting",
-                why.as_str(),
-                format!("the agent asked to wait: {why}"),
-            ),
-            Self::Stopped { by } if by == RequestSource::Host.label() => {
-                ("stopped", by.as_str(), format!("by {by}"))
+            Self::Fatal { class, detail } => ("fatal", class.as_str().into(), detail.clone()),
+            Self::Blocked { why } => ("blocked", why.clone(), why.clone()),
+            Self::Waiting { why } => {
+                let detail = match why {
+                    WaitReason::Bus => "message on the bus".into(),
+                    WaitReason::Exit(_) | WaitReason::Marker => why.to_string(),
+                };
+                let detail = format!("the agent asked to wait: {detail}");
+                ("waiting", why.to_string(), detail)
             }
-            Self::Stopped { by } => ("stopped", by.as_str(), format!("by a person ({by})")),
+            Self::Stopped { by } => {
+                let label = by.label();
+                let detail = match by {
+                    RequestSource::Host => format!("by {label}"),
+                    _ => format!("by a person ({label})"),
+                };
+                ("stopped", label.into(), detail)
+            }
         };
         OutcomeSummary {
             kind: kind.into(),
-            why: why.into(),
+            why,
             detail,
         }
+    }
+}
+
+/// The reason as in the journal: `exit 42`, `WAIT marker` or `bus`.
+impl fmt::Display for WaitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exit(code) => write!(f, "exit {code}"),
+            Self::Marker => f.write_str("WAIT marker"),
+            Self::Bus => f.write_str("bus"),
+        }
+    }
+}
+
+impl StopReason {
+    /// The name used in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AllChecksPassed => "all_checks_passed",
+            Self::Completed => "completed",
+            Self::MaxIterations => "max_iterations",
+            Self::BudgetExhausted => "budget_exhausted",
+            Self::Timeout => "timeout",
+            Self::Failures => "failures",
+            Self::BlockCap => "block_cap",
+            Self::Fatal => "fatal",
+            Self::Blocked => "blocked",
+            Self::Waiting => "waiting",
+            Self::Stopped => "stopped",
+            Self::Paused => "paused",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

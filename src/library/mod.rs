@@ -53,7 +53,7 @@ use std::time::Duration;
 ///         std::fs::write(turn.workspace().join("hello.txt"), "hello, reactor\n")
 ///     })?;
 /// assert!(report.success);
-/// assert_eq!(report.stop_reason, "all_checks_passed");
+/// assert_eq!(report.stop_reason, ralph::StopReason::AllChecksPassed);
 /// assert_eq!(report.iterations.len(), 1);
 /// # Ok(())
 /// # }

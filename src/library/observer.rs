@@ -5,7 +5,7 @@ use crate::agent::task_dir::TaskDir;
 use crate::engine::event::CheckReport;
 use crate::engine::iteration::Iteration;
 use crate::engine::prompt::describe_end;
-use crate::engine::{Act, Event, ExitCode, State};
+use crate::engine::{Act, Event, ExitCode, Outcome, State, StopReason};
 use crate::runner::Observer;
 use crate::store::derived_files::DerivedFiles;
 use crate::store::log_tail::last_lines;
@@ -53,14 +53,13 @@ impl<'a> HostObserver<'a> {
         let outcome = state.outcome().cloned();
         let exit_code = outcome
             .as_ref()
-            .map_or(ExitCode::Resumable, crate::engine::Outcome::exit_code);
+            .map_or(ExitCode::Resumable, Outcome::exit_code);
         Report {
             name: header.name.clone(),
             success: exit_code == ExitCode::Success,
             stop_reason: outcome
                 .as_ref()
-                .map_or("paused", crate::engine::Outcome::stop_reason)
-                .to_owned(),
+                .map_or(StopReason::Paused, Outcome::stop_reason),
             outcome,
             exit_code,
             total_cost: state.reported_cost(),

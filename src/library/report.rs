@@ -1,6 +1,6 @@
 //! The report that a host gets when a loop has ended.
 
-use crate::engine::{ExitCode, Outcome};
+use crate::engine::{ExitCode, Outcome, StopReason};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,10 +12,8 @@ pub struct Report {
     pub name: String,
     /// Whether the task is done, or a loop without checks and promise has run to its limit.
     pub success: bool,
-    /// Why it ended, in one word: `all_checks_passed`, `completed`, `max_iterations`,
-    /// `budget_exhausted`, `timeout`, `failures`, `fatal`, `blocked`, `waiting`, `stopped` or
-    /// `paused`.
-    pub stop_reason: String,
+    /// Why it ended or paused.
+    pub stop_reason: StopReason,
     /// How it ended, in full; `None` if it is paused.
     pub outcome: Option<Outcome>,
     /// The exit code that the `ralph` program would return.

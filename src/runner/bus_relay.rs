@@ -143,7 +143,7 @@ fn bus_message(rec: &Recorder<'_>, message: &OutboxMessage) -> BusMessage {
 
 fn kind(message: &OutboxMessage) -> String {
     let kind = bus::parse_kind(&message.kind);
-    kind.filter(|kind| !bus::RESERVED_KINDS.contains(&kind.as_str()))
+    kind.filter(|kind| !bus::is_reserved_kind(kind))
         .unwrap_or_else(|| NOTE.to_owned())
 }
 

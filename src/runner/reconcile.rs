@@ -90,7 +90,7 @@ impl Runner<'_> {
         let worktree = state.plan.worktree.as_ref();
         self.rec.record(Event::Finished {
             outcome: state.outcome_summary().unwrap_or_else(|| outcome.summary()),
-            stop_reason: outcome.stop_reason().to_owned(),
+            stop_reason: outcome.stop_reason(),
             success: outcome.exit_code() == ExitCode::Success,
             exit_code: outcome.exit_code().code().into(),
             iterations: state.iteration,

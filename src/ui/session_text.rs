@@ -219,8 +219,9 @@ pub(crate) fn ended(header: &JournalHeader, state: &State) -> String {
         }
         Phase::Ended(Outcome::Stopped { by }) => {
             format!(
-                "🛑 ralph: loop cancelled at iteration {} ({by})",
-                state.turn_number()
+                "🛑 ralph: loop cancelled at iteration {} ({})",
+                state.turn_number(),
+                by.label()
             )
         }
         Phase::Ended(Outcome::Fatal { detail, .. }) => {

@@ -1,8 +1,8 @@
 //! The library as a host program uses it: what it reports, and that the host is left alone.
 
 use crate::kit::{Test, alive, until};
-use ralph::event::Fault;
-use ralph::{Act, Error, Event, Loop, Outcome, Report, Turn};
+use ralph::event::{Fault, RequestSource};
+use ralph::{Act, Error, Event, Loop, Outcome, Report, StopReason, Turn};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
@@ -442,7 +442,7 @@ fn a_function_whose_thread_dies_is_a_failed_iteration() {
             std::panic::panic_any(Grenade);
         });
     let report = report.unwrap();
-    assert_eq!(report.stop_reason, "failures");
+    assert_eq!(report.stop_reason, StopReason::Failures);
     assert_eq!(
         report.iterations[0].error.as_deref(),
         Some("the agent function ended without a result")
@@ -471,7 +471,7 @@ fn a_function_that_never_returns_ends_the_loop_and_is_named() {
         .unwrap();
     let_go.store(true, SeqCst);
     assert!(begun.elapsed() < seconds(20));
-    assert_eq!(report.stop_reason, "fatal");
+    assert_eq!(report.stop_reason, StopReason::Fatal);
     let Some(Outcome::Fatal {
         class: Fault::Survivors,
         detail,
@@ -549,7 +549,7 @@ fn another_thread_stops_a_loop_after_its_iteration_or_at_once() {
         assert_eq!(
             report.outcome,
             Some(Outcome::Stopped {
-                by: "the host program".into()
+                by: RequestSource::Host
             })
         );
         assert_eq!(report.iterations.len(), 1);
@@ -625,7 +625,7 @@ fn the_program_stops_a_loop_of_the_library() {
     assert_eq!(
         report.outcome,
         Some(Outcome::Stopped {
-            by: "ralph stop".into()
+            by: RequestSource::Inbox
         })
     );
 }
@@ -642,7 +642,7 @@ fn a_command_is_stopped_with_everything_that_it_started() {
     let agent = "setsid sleep 300 & echo $! > pid; echo $$ > first; touch ready; wait";
     let report = work.run_command(["sh", "-c", agent]).unwrap();
     waiter.join().unwrap();
-    assert_eq!(report.stop_reason, "stopped");
+    assert_eq!(report.stop_reason, StopReason::Stopped);
     assert!(!alive(written_pid(&test, "pid")) && !alive(written_pid(&test, "first")));
 }
 

@@ -9,7 +9,7 @@ pub use report::{AgentReport, CheckReport, ProcessExit, TextSignals};
 pub use request::{Request, RequestSource};
 
 use super::limits::LimitChange;
-use super::outcome::OutcomeSummary;
+use super::outcome::{OutcomeSummary, StopReason};
 use super::scm::ScmTaskReport;
 use super::usage::Tokens;
 use serde::{Deserialize, Serialize};
@@ -163,8 +163,8 @@ pub enum Event {
     Finished {
         /// How it ended.
         outcome: OutcomeSummary,
-        /// One word for scripts.
-        stop_reason: String,
+        /// Why it ended, in one word for scripts.
+        stop_reason: StopReason,
         /// Whether the loop succeeded.
         success: bool,
         /// The runner's exit code.

@@ -28,7 +28,7 @@ fn decide_tests_its_conditions_in_the_documented_order() {
         let expected = match (0..rows).find(|row| holds(*row)) {
             Some(0..=4) if !drained => Decision::Drain,
             Some(0) => Decision::End(Outcome::Stopped {
-                by: "ralph stop".into(),
+                by: RequestSource::Inbox,
             }),
             Some(1) => Decision::End(Outcome::Done { checked: false }),
             Some(2) => Decision::End(Outcome::Blocked {
@@ -60,7 +60,7 @@ fn immediate_requests_decide_like_the_graceful_ones() {
     assert_eq!(
         decide(&state),
         Decision::End(Outcome::Stopped {
-            by: "Ctrl-C".into()
+            by: RequestSource::Sigint
         })
     );
 }

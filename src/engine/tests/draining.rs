@@ -313,7 +313,7 @@ fn a_stop_stops_child_loops_and_a_second_stop_does_not_wait() {
         }]
     );
     let stopped = Outcome::Stopped {
-        by: "Ctrl-C".into(),
+        by: RequestSource::Sigint,
     };
     assert_eq!(work.clone().drained(&[], &["child"]).outcome(), stopped);
     assert_eq!(ask(work, Request::Stop).outcome(), stopped);

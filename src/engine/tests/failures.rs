@@ -3,6 +3,7 @@
 use super::kit::{TestLoop, Transition};
 use crate::engine::event::{AgentReport, Marker, Notice, ProcessExit, Request, RequestSource};
 use crate::engine::iteration::{IterationEnd, RECENT_MAX};
+use crate::engine::outcome::WaitReason;
 use crate::engine::{Effect, Limit, Outcome, Phase};
 
 #[test]
@@ -136,7 +137,7 @@ fn the_exit_code_for_waiting_is_not_a_failure() {
     assert_eq!(
         waiting.outcome(),
         Outcome::Waiting {
-            why: "exit 42".into()
+            why: WaitReason::Exit(42)
         }
     );
     assert_eq!(waiting.state.total_failures, 0);

@@ -7,7 +7,7 @@ use crate::engine::event::{
 };
 use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::format::{bytes, iteration_count, process_count};
-use crate::engine::outcome::OutcomeSummary;
+use crate::engine::outcome::{OutcomeSummary, StopReason, WaitReason};
 use crate::engine::plain_text::plain;
 use crate::engine::usage::Tokens;
 use crate::engine::{Amount, Limit, LimitChange, Outcome, State, Status};
@@ -108,7 +108,7 @@ fn every_outcome_has_a_status_an_exit_code_and_a_summary() {
         ),
         (
             Outcome::Waiting {
-                why: "exit 42".into(),
+                why: WaitReason::Exit(42),
             },
             "waiting",
             3,
@@ -119,7 +119,7 @@ fn every_outcome_has_a_status_an_exit_code_and_a_summary() {
         ),
         (
             Outcome::Stopped {
-                by: "Ctrl-C".into(),
+                by: RequestSource::Sigint,
             },
             "stopped",
             130,
@@ -134,9 +134,13 @@ fn every_outcome_has_a_status_an_exit_code_and_a_summary() {
             (
                 outcome.status().as_str(),
                 outcome.exit_code().code(),
-                outcome.stop_reason()
+                outcome.stop_reason().as_str()
             ),
             (status, code, reason)
+        );
+        assert_eq!(
+            serde_json::to_value(outcome.stop_reason()).unwrap(),
+            outcome.stop_reason().as_str()
         );
         assert_eq!(
             outcome.summary(),
@@ -147,6 +151,11 @@ fn every_outcome_has_a_status_an_exit_code_and_a_summary() {
             }
         );
     }
+    // A journal of a later version stays readable.
+    assert_eq!(
+        serde_json::from_str::<StopReason>(r#""later""#).unwrap(),
+        StopReason::Unknown
+    );
 }
 
 #[test]

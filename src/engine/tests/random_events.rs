@@ -6,7 +6,7 @@ use crate::engine::event::{
     TextSignals,
 };
 use crate::engine::failure::{AgentFailure, FailureKind};
-use crate::engine::outcome::OutcomeSummary;
+use crate::engine::outcome::{OutcomeSummary, StopReason};
 use crate::engine::plan::{Plan, Signal};
 use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::{Amount, Effect, Limit, LimitChange, State};
@@ -327,7 +327,7 @@ pub(super) fn finished() -> Event {
             why: String::new(),
             detail: String::new(),
         },
-        stop_reason: String::new(),
+        stop_reason: StopReason::Stopped,
         success: false,
         exit_code: 1,
         iterations: 1,

@@ -3,7 +3,7 @@
 use super::kit::TestLoop;
 use crate::engine::event::{Event, Notice, Request, RequestSource};
 use crate::engine::iteration::IterationEnd;
-use crate::engine::outcome::OutcomeSummary;
+use crate::engine::outcome::{OutcomeSummary, StopReason};
 use crate::engine::{Effect, Limit, LimitChange, Outcome, Phase, Status};
 const SOURCES: [RequestSource; 4] = [
     RequestSource::Inbox,
@@ -24,7 +24,7 @@ pub(super) fn finished(work: TestLoop) -> TestLoop {
     };
     work.feed(Event::Finished {
         outcome,
-        stop_reason: String::new(),
+        stop_reason: StopReason::Stopped,
         success: false,
         exit_code: 1,
         iterations: 1,
@@ -223,7 +223,7 @@ fn a_weaker_request_does_not_change_the_source_of_a_stop() {
     assert_eq!(
         work.outcome(),
         Outcome::Stopped {
-            by: "Ctrl-C".into()
+            by: RequestSource::Sigint
         }
     );
 }
@@ -301,8 +301,12 @@ fn a_stop_names_its_source() {
         ),
     ] {
         let work = running().ask(Request::Stop, by).exit(0);
-        assert_eq!(work.outcome(), Outcome::Stopped { by: label.into() });
-        assert_eq!(work.outcome().summary().detail, detail);
+        assert_eq!(work.outcome(), Outcome::Stopped { by });
+        let summary = work.outcome().summary();
+        assert_eq!(
+            (summary.why.as_str(), summary.detail.as_str()),
+            (label, detail)
+        );
     }
 }
 

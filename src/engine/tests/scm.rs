@@ -233,7 +233,7 @@ fn only_an_immediate_stop_does_not_wait_for_a_task() {
     assert_eq!(
         stopping.scm_tasks("s").outcome(),
         Outcome::Stopped {
-            by: "Ctrl-C".into()
+            by: RequestSource::Sigint
         }
     );
     let resumed = work.ask(Request::StopNow, RequestSource::Inbox).resume();

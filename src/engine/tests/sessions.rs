@@ -135,7 +135,7 @@ fn a_stop_ends_the_turn_at_once() {
     assert_eq!(
         work.state.outcome(),
         Some(&Outcome::Stopped {
-            by: "cancel-ralph".into()
+            by: RequestSource::Session
         })
     );
 }

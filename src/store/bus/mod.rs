@@ -9,6 +9,7 @@ use super::dir::{create_dir, sync_dir, write_gitignore};
 use super::error::IoContext;
 use super::lock::is_file_at;
 use super::{LoopDir, Result, rfc3339};
+use crate::engine::Status;
 pub(crate) use read::BusBatch;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -95,8 +96,19 @@ impl BusMessage {
 }
 
 /// The types of the messages that a loop itself posts when its runner exits. Agents may not use them.
-pub(crate) const RESERVED_KINDS: [&str; 6] =
-    ["done", "failed", "blocked", "waiting", "stopped", "paused"];
+const RESERVED_KINDS: [Status; 6] = [
+    Status::Done,
+    Status::Failed,
+    Status::Blocked,
+    Status::Waiting,
+    Status::Stopped,
+    Status::Paused,
+];
+
+/// Whether only the loop itself may post messages of this type.
+pub(crate) fn is_reserved_kind(kind: &str) -> bool {
+    RESERVED_KINDS.iter().any(|status| status.as_str() == kind)
+}
 
 /// Parses a message type: letters, which become lower case, digits, `_` and `-`.
 pub(crate) fn parse_kind(text: &str) -> Option<String> {
