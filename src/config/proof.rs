@@ -90,10 +90,9 @@ fn check_signal(name: &str, signal: &Signal) -> Result<(), ConfigError> {
             format!("{name} {text:?} is empty"),
             "give the text that the agent has to promise",
         ),
-        Signal::Promise(_) => Ok(()),
         Signal::Pattern(text) => check_pattern(name, text),
         Signal::File(path) if path.as_os_str().is_empty() => empty_path(name),
-        Signal::File(_) => Ok(()),
+        Signal::Promise(_) | Signal::File(_) => Ok(()),
     }
 }
 

@@ -141,8 +141,8 @@ impl Settings {
         let settings: Self =
             serde_json::from_value(Value::Object(values)).expect("the table matches this struct");
         Self {
-            limits,
             signals,
+            limits,
             ..settings
         }
     }
