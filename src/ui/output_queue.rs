@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::io::{self, IoSlice, stdout};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -73,8 +73,8 @@ const MAX_PENDING_TERMINAL: usize = 1 << 20;
 const MAX_PENDING_PIPE: usize = 4 << 20;
 /// A pipe whose reader takes nothing for this long has stalled.
 const STALL_TIMEOUT: Duration = Duration::from_secs(1);
-/// The thread writes so many bytes at a time: progress of a slow reader is noticed after as many.
-const WRITE_SIZE: usize = 4096;
+/// The most that is written in one blocking call: a slow reader's progress is noticed only between calls.
+const MAX_BLOCKING_WRITE: usize = 16 * 1024;
 /// An empty buffer of more than this size is released.
 const KEPT_CAPACITY: usize = 1 << 20;
 
@@ -112,7 +112,7 @@ impl OutputQueue {
         let written = if self.direct {
             [erase.as_bytes(), text, live.as_bytes()]
                 .into_iter()
-                .try_for_each(write_out)
+                .try_for_each(write_all)
                 .map(|()| true)
         } else {
             self.write_or_queue(erase, text, live)
@@ -135,16 +135,23 @@ impl OutputQueue {
             if rest.iter().all(|part| part.is_empty()) {
                 return Ok(true);
             }
-            let rest = rest.concat();
-            self.thread().push(&[&rest])?;
+            self.thread().push(&rest)?;
             return Ok(true);
         }
         self.thread().write(erase, text, live)
     }
 
     fn thread(&mut self) -> &mut WriterThread {
-        self.thread
-            .get_or_insert_with(|| WriterThread::new(self.kind, write_out))
+        self.thread.get_or_insert_with(|| {
+            // A terminal can report that it is ready and still take nothing.
+            let pipe = self.nonblocking.as_ref();
+            let pipe = pipe.filter(|_| self.kind != OutputKind::Terminal);
+            let pipe = pipe.and_then(|fd| fd.try_clone().ok());
+            WriterThread::new(self.kind, move |bytes| match &pipe {
+                Some(pipe) => write_some(pipe, bytes),
+                None => write_some(stdout(), &bytes[..bytes.len().min(MAX_BLOCKING_WRITE)]),
+            })
+        })
     }
 
     /// Waits until everything is written.
@@ -156,7 +163,11 @@ impl OutputQueue {
 }
 
 impl WriterThread {
-    fn new(kind: OutputKind, write: impl FnMut(&[u8]) -> io::Result<()> + Send + 'static) -> Self {
+    /// `write` waits until it has written at least one byte, and returns how many it has written.
+    fn new(
+        kind: OutputKind,
+        write: impl FnMut(&[u8]) -> io::Result<usize> + Send + 'static,
+    ) -> Self {
         let queue = Arc::new(Queue::default());
         let shared = queue.clone();
         std::thread::spawn(move || shared.write_all(write));
@@ -271,7 +282,7 @@ impl Queue {
     }
 
     /// Writes everything that is queued, until the queue is closed or the reader is gone.
-    fn write_all(&self, mut write: impl FnMut(&[u8]) -> io::Result<()>) {
+    fn write_all(&self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) {
         let mut batch = Vec::new();
         loop {
             let state = self.lock();
@@ -280,13 +291,15 @@ impl Queue {
             std::mem::swap(&mut state.waiting, &mut batch);
             state.taken = batch.len();
             drop(state);
-            let is_gone = batch.chunks(WRITE_SIZE).any(|bytes| {
-                let failed = write(bytes).is_err();
-                self.lock().taken -= bytes.len();
+            let mut rest = &batch[..];
+            while !rest.is_empty()
+                && let Ok(count @ 1..) = write(rest)
+            {
+                rest = &rest[count..];
+                self.lock().taken = rest.len();
                 self.changed.notify_all();
-                failed
-            });
-            if is_gone || batch.is_empty() {
+            }
+            if batch.is_empty() || !rest.is_empty() {
                 break;
             }
             batch.clear();
@@ -341,19 +354,24 @@ fn write_now(fd: &OwnedFd, parts: &mut [&[u8]; 3]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes to standard output, and waits for as long as that takes.
-fn write_out(mut bytes: &[u8]) -> io::Result<()> {
-    let out = stdout();
-    while !bytes.is_empty() {
+/// Writes at least one byte, and waits until that is possible. Returns how many bytes it has written.
+fn write_some(out: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    loop {
         match rustix::io::write(&out, bytes) {
-            Ok(count) => bytes = &bytes[count..],
+            Ok(count) => return Ok(count),
             Err(Errno::INTR) => {}
-            // Another program that shares standard output has made it nonblocking.
             Err(Errno::AGAIN) => {
                 let _ = poll(&mut [PollFd::new(&out, PollFlags::OUT)], None);
             }
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// Writes to standard output, and waits for as long as that takes.
+fn write_all(mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        bytes = &bytes[write_some(stdout(), bytes)?..];
     }
     Ok(())
 }
@@ -372,7 +390,7 @@ mod tests {
         let terminal = WriterThread::new(OutputKind::Terminal, move |bytes| {
             let guard = sink.1.wait_while(sink.0.lock().unwrap(), |(held, _)| *held);
             guard.unwrap().1.extend_from_slice(bytes);
-            Ok(())
+            Ok(bytes.len())
         });
         (terminal, screen)
     }
