@@ -111,7 +111,7 @@ fn is_plain(line: &[u8]) -> bool {
 /// Whether all lines are printable ASCII. Checking them together is several times faster.
 fn is_plain_text(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |plain, byte| {
-        plain & ((0x20..0x7f).contains(byte) | (*byte == b'\n'))
+        plain & matches!(byte, b'\n' | 0x20..0x7f)
     })
 }
 

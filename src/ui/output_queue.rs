@@ -238,9 +238,9 @@ impl WriterThread {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         let was_empty = state.waiting.is_empty();
-        parts
-            .iter()
-            .for_each(|part| state.waiting.extend_from_slice(part));
+        for part in parts {
+            state.waiting.extend_from_slice(part);
+        }
         if was_empty {
             self.queue.changed.notify_all();
         }
