@@ -42,6 +42,8 @@ pub(crate) struct Console {
     color: bool,
     gutter: String,
     acts: ActPrinter,
+    /// The buffer for the agent's output, kept because a new one for every piece costs page faults.
+    act_text: Vec<u8>,
     spend: IterationSpend,
     /// The text of the live line; empty if there is none.
     live_text: String,
@@ -63,6 +65,9 @@ pub(crate) struct Console {
 
 /// The maximum width of a denial.
 const DENIAL_WIDTH: usize = 200;
+
+/// How large a buffer for the agent's output is kept.
+const ACT_TEXT_CAPACITY: usize = 1 << 20;
 
 /// How often the live line is redrawn.
 const TICK: Duration = Duration::from_secs(1);
@@ -88,6 +93,7 @@ impl Console {
             is_interactive,
             color,
             acts: ActPrinter::new(&gutter, color, raw),
+            act_text: Vec::new(),
             spend: IterationSpend::default(),
             gutter,
             live_text: String::new(),
@@ -255,7 +261,7 @@ impl Console {
 
     fn print_act(&mut self, act: &Act<'_>) {
         if self.shows_acts() && !self.output.is_closed() {
-            let mut out = Vec::new();
+            let mut out = std::mem::take(&mut self.act_text);
             self.acts.set_width(text_width());
             self.acts.print(act, &mut out);
             if !out.is_empty() {
@@ -264,6 +270,9 @@ impl Console {
             } else if self.time_style == TimeStyle::Clock {
                 self.redraw();
             }
+            out.clear();
+            out.shrink_to(ACT_TEXT_CAPACITY);
+            self.act_text = out;
         }
     }
 

@@ -38,13 +38,17 @@ impl GutterWriter {
     pub(crate) fn feed(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         // Leave space for the gutters of lines of usual length.
         out.reserve(bytes.len() + bytes.len() / 8 + 256);
+        let is_text = is_plain_text(bytes);
         while let Some(end) = memchr(b'\n', bytes) {
             let line = &bytes[..end];
-            if self.partial.is_empty() && line.len() <= MAX_LINE {
-                self.show(line, out);
-            } else {
+            if !self.partial.is_empty() || line.len() > MAX_LINE {
                 self.buffer(line, out);
                 self.flush(out);
+            } else if is_text && line.len() <= self.width {
+                out.extend_from_slice(self.gutter.as_bytes());
+                out.extend_from_slice(&bytes[..=end]);
+            } else {
+                self.show(line, out);
             }
             bytes = &bytes[end + 1..];
         }
@@ -102,6 +106,13 @@ impl GutterWriter {
 fn is_plain(line: &[u8]) -> bool {
     line.iter()
         .fold(true, |plain, byte| plain & (0x20..0x7f).contains(byte))
+}
+
+/// Whether all lines are printable ASCII. Checking them together is several times faster.
+fn is_plain_text(bytes: &[u8]) -> bool {
+    bytes.iter().fold(true, |plain, byte| {
+        plain & matches!(byte, b'\n' | 0x20..0x7f)
+    })
 }
 
 /// Splits a text after `width` columns, but not before its first character.

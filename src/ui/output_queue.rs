@@ -1,15 +1,17 @@
 //! Writes to standard output without ever stalling the loop.
 //!
-//! A terminal can stop reading for hours (Ctrl-S, a suspended connection), and so can the reader of
-//! a pipe. Output that such a reader does not take is skipped, and a note says so; the logs contain
-//! all of it. A reader that is merely slow gets every byte, and JSON events are never skipped.
+//! What standard output takes at once is written at once. The rest waits for a thread: a terminal can stop
+//! reading for hours (Ctrl-S, a suspended connection), and so can the reader of a pipe. Output that such a
+//! reader does not take is skipped, and a note says so; the logs contain all of it. A reader that is merely
+//! slow gets every byte, and JSON events are never skipped.
 
 use crate::engine::format;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::FileType;
-use std::io::{self, Write, stdout};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use rustix::io::Errno;
+use std::io::{self, IoSlice, stdout};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What standard output is used for.
@@ -26,8 +28,12 @@ pub(super) enum OutputKind {
 /// Standard output with a queue in front of it.
 pub(super) struct OutputQueue {
     kind: OutputKind,
-    /// Started with the first output: a process without further threads forks faster.
+    /// Standard output opened a second time, for writes that do not block. `None` until the first
+    /// output, and where that is impossible.
+    nonblocking: Option<OwnedFd>,
+    /// Started when output has to wait: a process without further threads forks faster.
     thread: Option<WriterThread>,
+    has_started: bool,
     /// Whether to write without the thread: a regular file never blocks for long.
     direct: bool,
     closed: bool,
@@ -36,14 +42,30 @@ pub(super) struct OutputQueue {
 /// A thread that writes, and the bytes that wait for it.
 struct WriterThread {
     kind: OutputKind,
-    pieces: Sender<Vec<u8>>,
-    /// The number of bytes that are not written yet.
-    pending: Arc<AtomicUsize>,
-    finished: Receiver<()>,
+    queue: Arc<Queue>,
     /// The number of bytes skipped since the last write.
     skipped: usize,
     /// The number of pending bytes when the reader last stalled.
     stalled_at: Option<usize>,
+}
+
+/// The bytes that wait, shared with the thread.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    /// Bytes that the thread has not taken yet.
+    waiting: Vec<u8>,
+    /// The number of bytes that the thread has taken and not written yet.
+    taken: usize,
+    /// Whether no more output will come.
+    is_closing: bool,
+    /// Whether the thread has ended: everything is written, or the reader is gone.
+    has_ended: bool,
 }
 
 /// How many bytes may be pending for a terminal and for a pipe.
@@ -51,12 +73,18 @@ const MAX_PENDING_TERMINAL: usize = 1 << 20;
 const MAX_PENDING_PIPE: usize = 4 << 20;
 /// A pipe whose reader takes nothing for this long has stalled.
 const STALL_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most that is written in one blocking call: a slow reader's progress is noticed only between calls.
+const MAX_BLOCKING_WRITE: usize = 16 * 1024;
+/// An empty buffer of more than this size is released.
+const KEPT_CAPACITY: usize = 1 << 20;
 
 impl OutputQueue {
     pub(super) fn new(kind: OutputKind) -> Self {
         Self {
             kind,
+            nonblocking: None,
             thread: None,
+            has_started: false,
             direct: false,
             closed: false,
         }
@@ -64,10 +92,8 @@ impl OutputQueue {
 
     /// For little output: writes to a regular file without a thread.
     pub(super) fn for_little_output(self) -> Self {
-        let file_type =
-            rustix::fs::fstat(stdout()).map(|data| FileType::from_raw_mode(data.st_mode));
         Self {
-            direct: file_type == Ok(FileType::RegularFile),
+            direct: file_type() == Some(FileType::RegularFile),
             ..self
         }
     }
@@ -84,16 +110,48 @@ impl OutputQueue {
             return false;
         }
         let written = if self.direct {
-            write_out(&[erase.as_bytes(), text, live.as_bytes()].concat()).map(|()| true)
+            [erase.as_bytes(), text, live.as_bytes()]
+                .into_iter()
+                .try_for_each(write_all)
+                .map(|()| true)
         } else {
-            let thread = self
-                .thread
-                .get_or_insert_with(|| WriterThread::new(self.kind, write_out));
-            thread.write(erase, text, live)
+            self.write_or_queue(erase, text, live)
         };
         // A closed standard output must not end the loop.
         self.closed = written.is_err();
         written.unwrap_or(false)
+    }
+
+    /// Writes what standard output takes now, and queues the rest for the thread.
+    fn write_or_queue(&mut self, erase: &str, text: &[u8], live: &str) -> io::Result<bool> {
+        if !std::mem::replace(&mut self.has_started, true) {
+            self.nonblocking = reopen_nonblocking();
+        }
+        let mut rest = [erase.as_bytes(), text, live.as_bytes()];
+        if let Some(fd) = &self.nonblocking
+            && self.thread.as_ref().is_none_or(WriterThread::is_idle)
+        {
+            write_now(fd, &mut rest)?;
+            if rest.iter().all(|part| part.is_empty()) {
+                return Ok(true);
+            }
+            self.thread().push(&rest)?;
+            return Ok(true);
+        }
+        self.thread().write(erase, text, live)
+    }
+
+    fn thread(&mut self) -> &mut WriterThread {
+        self.thread.get_or_insert_with(|| {
+            // A terminal can report that it is ready and still take nothing.
+            let pipe = self.nonblocking.as_ref();
+            let pipe = pipe.filter(|_| self.kind != OutputKind::Terminal);
+            let pipe = pipe.and_then(|fd| fd.try_clone().ok());
+            WriterThread::new(self.kind, move |bytes| match &pipe {
+                Some(pipe) => write_some(pipe, bytes),
+                None => write_some(stdout(), &bytes[..bytes.len().min(MAX_BLOCKING_WRITE)]),
+            })
+        })
     }
 
     /// Waits until everything is written.
@@ -105,43 +163,37 @@ impl OutputQueue {
 }
 
 impl WriterThread {
+    /// `write` waits until it has written at least one byte, and returns how many it has written.
     fn new(
         kind: OutputKind,
-        mut write: impl FnMut(&[u8]) -> io::Result<()> + Send + 'static,
+        write: impl FnMut(&[u8]) -> io::Result<usize> + Send + 'static,
     ) -> Self {
-        let (pieces, queue) = channel::<Vec<u8>>();
-        let (finish, finished) = channel();
-        let pending = Arc::new(AtomicUsize::new(0));
-        let unwritten = pending.clone();
-        std::thread::spawn(move || {
-            for piece in queue {
-                if write(&piece).is_err() {
-                    break;
-                }
-                unwritten.fetch_sub(piece.len(), Relaxed);
-            }
-            let _ = finish.send(());
-        });
+        let queue = Arc::new(Queue::default());
+        let shared = queue.clone();
+        std::thread::spawn(move || shared.write_all(write));
         Self {
             kind,
-            pieces,
-            pending,
-            finished,
+            queue,
             skipped: 0,
             stalled_at: None,
         }
     }
 
+    /// Whether everything is written and nothing was skipped, so that output may bypass the thread.
+    fn is_idle(&self) -> bool {
+        self.skipped == 0 && self.queue.lock().pending() == 0
+    }
+
     fn write(&mut self, erase: &str, text: &[u8], live: &str) -> io::Result<bool> {
         let only_live = text.is_empty() && !live.is_empty();
         // Do not queue live rows behind other output: they would be outdated.
-        let late = only_live && self.pending.load(Relaxed) > 0;
+        let late = only_live && self.queue.lock().pending() > 0;
         if late || (self.kind != OutputKind::Events && !self.has_room(text.len())) {
             self.skipped += text.len();
             return Ok(false);
         }
         let note = self.skip_note();
-        self.send([erase.as_bytes(), note.as_bytes(), text, live.as_bytes()].concat())?;
+        self.push(&[erase.as_bytes(), note.as_bytes(), text, live.as_bytes()])?;
         self.skipped = 0;
         Ok(true)
     }
@@ -154,9 +206,10 @@ impl WriterThread {
             _ => (MAX_PENDING_PIPE, STALL_TIMEOUT),
         };
         let (mut least, mut since) = (usize::MAX, Instant::now());
+        let mut state = self.queue.lock();
         loop {
-            let pending = self.pending.load(Relaxed);
-            if pending == 0 || pending + len <= limit {
+            let pending = state.pending();
+            if pending == 0 || pending + len <= limit || state.has_ended {
                 self.stalled_at = None;
                 return true;
             }
@@ -166,19 +219,32 @@ impl WriterThread {
             if pending < least {
                 (least, since) = (pending, Instant::now());
             }
-            if since.elapsed() >= timeout {
+            let Some(left) = timeout.checked_sub(since.elapsed()) else {
                 self.stalled_at = Some(pending);
                 return false;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+            };
+            state = self
+                .queue
+                .changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
-    fn send(&self, piece: Vec<u8>) -> io::Result<()> {
-        self.pending.fetch_add(piece.len(), Relaxed);
-        self.pieces
-            .send(piece)
-            .map_err(|_| io::ErrorKind::BrokenPipe.into())
+    fn push(&self, parts: &[&[u8]]) -> io::Result<()> {
+        let mut state = self.queue.lock();
+        if state.has_ended {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let was_empty = state.waiting.is_empty();
+        for part in parts {
+            state.waiting.extend_from_slice(part);
+        }
+        if was_empty {
+            self.queue.changed.notify_all();
+        }
+        Ok(())
     }
 
     fn skip_note(&self) -> String {
@@ -192,21 +258,128 @@ impl WriterThread {
     }
 
     fn close(self) {
-        let _ = self.send(self.skip_note().into_bytes());
-        drop(self.pieces);
-        let _ = self.finished.recv();
+        let _ = self.push(&[self.skip_note().as_bytes()]);
+        let mut state = self.queue.lock();
+        state.is_closing = true;
+        self.queue.changed.notify_all();
+        drop(self.queue.wait_while(state, |state| !state.has_ended));
     }
 }
 
-fn write_out(bytes: &[u8]) -> io::Result<()> {
-    let mut out = stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush())
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_while<'a>(
+        &self,
+        state: MutexGuard<'a, QueueState>,
+        condition: impl FnMut(&mut QueueState) -> bool,
+    ) -> MutexGuard<'a, QueueState> {
+        self.changed
+            .wait_while(state, condition)
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes everything that is queued, until the queue is closed or the reader is gone.
+    fn write_all(&self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) {
+        let mut batch = Vec::new();
+        loop {
+            let state = self.lock();
+            let mut state =
+                self.wait_while(state, |state| state.waiting.is_empty() && !state.is_closing);
+            std::mem::swap(&mut state.waiting, &mut batch);
+            state.taken = batch.len();
+            drop(state);
+            let mut rest = &batch[..];
+            while !rest.is_empty()
+                && let Ok(count @ 1..) = write(rest)
+            {
+                rest = &rest[count..];
+                self.lock().taken = rest.len();
+                self.changed.notify_all();
+            }
+            if batch.is_empty() || !rest.is_empty() {
+                break;
+            }
+            batch.clear();
+            batch.shrink_to(KEPT_CAPACITY);
+        }
+        self.lock().has_ended = true;
+        self.changed.notify_all();
+    }
+}
+
+impl QueueState {
+    /// The number of bytes that are not written yet.
+    fn pending(&self) -> usize {
+        self.waiting.len() + self.taken
+    }
+}
+
+/// The type of the file behind standard output.
+fn file_type() -> Option<FileType> {
+    let data = rustix::fs::fstat(stdout()).ok()?;
+    Some(FileType::from_raw_mode(data.st_mode))
+}
+
+/// Opens the terminal or pipe on standard output again, for writes that do not block. Making standard
+/// output itself nonblocking would affect every program that shares it.
+fn reopen_nonblocking() -> Option<OwnedFd> {
+    use rustix::fs::{Mode, OFlags, open};
+    let can_reopen = cfg!(target_os = "linux")
+        && matches!(file_type()?, FileType::Fifo | FileType::CharacterDevice);
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    can_reopen
+        .then(|| open("/proc/self/fd/1", flags, Mode::empty()).ok())
+        .flatten()
+}
+
+/// Writes as much as possible without blocking, and leaves the rest in `parts`.
+fn write_now(fd: &OwnedFd, parts: &mut [&[u8]; 3]) -> io::Result<()> {
+    while parts.iter().any(|part| !part.is_empty()) {
+        let count = match rustix::io::writev(fd, &parts.map(IoSlice::new)) {
+            Ok(count) => count,
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => break,
+            Err(error) => return Err(error.into()),
+        };
+        let mut written = count;
+        for part in &mut *parts {
+            let (done, rest) = part.split_at(written.min(part.len()));
+            written -= done.len();
+            *part = rest;
+        }
+    }
+    Ok(())
+}
+
+/// Writes at least one byte, and waits until that is possible. Returns how many bytes it has written.
+fn write_some(out: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    loop {
+        match rustix::io::write(&out, bytes) {
+            Ok(count) => return Ok(count),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let _ = poll(&mut [PollFd::new(&out, PollFlags::OUT)], None);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Writes to standard output, and waits for as long as that takes.
+fn write_all(mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        bytes = &bytes[write_some(stdout(), bytes)?..];
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Condvar, Mutex};
+    use std::io::Read;
 
     /// A terminal that can be suspended: whether it is, what it has read, and a signal to resume.
     type SharedTerminal = Arc<(Mutex<(bool, Vec<u8>)>, Condvar)>;
@@ -217,7 +390,7 @@ mod tests {
         let terminal = WriterThread::new(OutputKind::Terminal, move |bytes| {
             let guard = sink.1.wait_while(sink.0.lock().unwrap(), |(held, _)| *held);
             guard.unwrap().1.extend_from_slice(bytes);
-            Ok(())
+            Ok(bytes.len())
         });
         (terminal, screen)
     }
@@ -244,7 +417,7 @@ mod tests {
             "a live line is not queued"
         );
         release(&screen);
-        while terminal.pending.load(Relaxed) > 0 {
+        while terminal.queue.lock().pending() > 0 {
             std::thread::yield_now();
         }
         assert!(terminal.write("erase ", b"after\n", "live").unwrap());
@@ -272,6 +445,27 @@ mod tests {
         release(&screen);
         closing.join().unwrap();
         assert!(seen(&screen).ends_with("x[ralph: 5 bytes not shown; see ralph logs]\n"));
+    }
+
+    #[test]
+    fn what_a_full_pipe_does_not_take_is_left() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let writer = OwnedFd::from(writer);
+        rustix::io::ioctl_fionbio(&writer, true).unwrap();
+        let text: Vec<u8> = (0..1 << 20).map(|n| b'a' + (n % 23) as u8).collect();
+        let mut parts = [&b"erase"[..], &text, b"live"];
+        write_now(&writer, &mut parts).unwrap();
+        assert!(parts[0].is_empty() && parts[2] == b"live");
+        let mut taken = vec![0; 5 + text.len() - parts[1].len()];
+        assert!(taken.len() > 5);
+        reader.read_exact(&mut taken).unwrap();
+        assert_eq!(
+            [&taken[..], parts[1]].concat(),
+            [b"erase", &text[..]].concat()
+        );
+        drop(reader);
+        let error = write_now(&writer, &mut parts).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 
     #[test]
