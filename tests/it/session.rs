@@ -176,6 +176,11 @@ fn a_promise_in_the_last_message_ends_the_loop() {
         Value::Null
     );
     test.ralph(&["logs", NAME]).exits(0).says("All is there.");
+    let activity = test.read_loop(NAME, "iterations/0003/activity.jsonl");
+    assert!(
+        activity.contains(r#""act":"finished","text":"All is there."#),
+        "{activity}"
+    );
 }
 
 #[test]
