@@ -169,6 +169,8 @@ impl Runner<'_> {
             .create_iteration_dir(iteration)
             .map_err(std::io::Error::other)?;
         self.rec.begin_activity(iteration);
+        self.rec
+            .keep(&Act::Text(format!("{}\n", text.trim_end()).into()));
         self.rec.keep(&Act::Finished(text.into()).cleaned());
         self.rec.end_activity();
         let path = self.rec.dir.output_log(iteration);

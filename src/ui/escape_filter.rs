@@ -159,12 +159,14 @@ impl FilteredScreen {
 impl Perform for FilteredScreen {
     fn print(&mut self, c: char) {
         self.sequence.clear();
-        self.out
-            .extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        // C1 controls are dropped: some start a string, and none is needed.
+        if !matches!(c, '\u{80}'..='\u{9f}') {
+            self.out
+                .extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
     }
 
     fn execute(&mut self, byte: u8) {
-        // C1 controls are dropped: some start a string, and none is needed.
         if byte < 0x80 && !matches!(byte, CANCEL | SUBSTITUTE) {
             self.out.push(byte);
         }

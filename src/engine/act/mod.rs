@@ -89,7 +89,7 @@ impl<'a> Act<'a> {
     /// Removes escape sequences, NUL and carriage returns from the act's texts.
     ///
     /// [`Act::Text`] and [`Act::Thinking`] are pieces, and a sequence may be split between two of
-    /// them. Whoever assembles their lines cleans them.
+    /// them. They are cleaned when their lines are complete.
     pub(crate) fn cleaned(self) -> Self {
         match self {
             Self::Text(_) | Self::Thinking(_) | Self::TerminalOutput(_) | Self::RawOutput(_) => {

@@ -12,16 +12,17 @@ mod tests;
 
 pub(crate) use read::{ActivityItem, ActivityReader};
 
-use super::dir::create_file;
 use crate::engine::Act;
 use crate::engine::format::plural;
 use crate::engine::plain_text::clean;
+use crate::os::regular_file;
 use line::{ActRecord, ActivityLine};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,7 @@ const FILE_MAX: usize = 1 << 20;
 const HEAD_MAX: usize = 256 << 10;
 /// Acts are kept at the end of a file that loses acts up to this length, in bytes.
 const TAIL_MAX: usize = 256 << 10;
-/// Acts that wait to be written, in bytes. Beyond the head of the file, the oldest are dropped.
+/// Acts that wait to be written, in bytes. Once the file has lost acts, the oldest of them are dropped.
 const PENDING_MAX: usize = 128 << 10;
 /// The longest piece of an agent's text on one line of the file, in bytes.
 const PIECE_MAX: usize = 16 << 10;
@@ -55,6 +56,8 @@ pub(crate) struct ActivityWriter {
     /// The length of the part that is never dropped, and the number of its last act. `None` while
     /// the whole file is that part.
     head: Option<(usize, u64)>,
+    /// Whether the file has lost acts.
+    is_full: bool,
     /// The number of the newest act.
     newest: u64,
     /// The number of the last act in the file.
@@ -78,11 +81,12 @@ impl ActivityWriter {
     pub(crate) fn create(path: &Path, iteration: u32, redact: RedactText) -> Self {
         Self {
             path: path.to_owned(),
-            file: create_file(path).ok(),
+            file: create_empty(path).ok(),
             iteration,
             redact,
             len: 0,
             head: None,
+            is_full: false,
             newest: 0,
             written: 0,
             pending: VecDeque::new(),
@@ -128,7 +132,7 @@ impl ActivityWriter {
     /// as possible.
     fn push_text(&mut self, act: &Act<'_>, text: &str) {
         let mut rest = text;
-        if self.head.is_some() && text.len() > PENDING_MAX {
+        if self.is_full && text.len() > PENDING_MAX {
             // More than would be kept: do not even copy it.
             self.pending.clear();
             self.pending_len = 0;
@@ -164,7 +168,7 @@ impl ActivityWriter {
             at_ms: jiff::Timestamp::now().as_millisecond(),
             act,
         });
-        if self.pending_len > PENDING_MAX && self.head.is_none() {
+        if self.pending_len > PENDING_MAX && !self.is_full {
             self.flush(false);
         }
         while self.pending_len > PENDING_MAX && self.pending.len() > 1 {
@@ -250,22 +254,27 @@ impl ActivityWriter {
     /// Replaces the file by one that has only the first `head` bytes, whose last act has the number
     /// `last`, and the newest acts.
     fn drop_middle(&mut self, head: usize, last: u64) -> io::Result<()> {
-        let bytes = fs::read(&self.path)?;
-        let tail = bytes.len().saturating_sub(TAIL_MAX).max(head);
-        let end_of_line = memchr::memchr(b'\n', &bytes[tail..]);
-        let tail = &bytes[end_of_line.map_or(bytes.len(), |at| tail + at + 1)..];
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let from = self.len.saturating_sub(TAIL_MAX).max(head);
+        let (mut kept, mut tail) = (vec![0; head], vec![0; self.len - from]);
+        file.read_exact_at(&mut kept, 0)?;
+        file.read_exact_at(&mut tail, from as u64)?;
+        let end_of_line = memchr::memchr(b'\n', &tail).map_or(tail.len(), |at| at + 1);
+        let tail = &tail[end_of_line..];
         let first = tail.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let mut kept = bytes.get(..head).unwrap_or_default().to_vec();
         if let Ok(first) = serde_json::from_slice::<LineNumber>(first) {
             push_dropped(&mut kept, last, first.n.saturating_sub(1), first.at_ms);
         }
         kept.extend_from_slice(tail);
         let path = self.path.with_extension("jsonl.new");
-        let mut file = create_file(&path)?;
+        let mut file = create_empty(&path)?;
         file.write_all(&kept)?;
         fs::rename(&path, &self.path)?;
         self.file = Some(file);
         self.len = kept.len();
+        self.is_full = true;
         Ok(())
     }
 }
@@ -274,6 +283,15 @@ impl Drop for ActivityWriter {
     fn drop(&mut self) {
         self.flush(true);
     }
+}
+
+/// Creates or truncates a file.
+fn create_empty(path: &Path) -> io::Result<File> {
+    let file = regular_file::create(path)?;
+    if file.metadata()?.len() > 0 {
+        file.set_len(0)?;
+    }
+    Ok(file)
 }
 
 /// What every line has.

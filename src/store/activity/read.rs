@@ -2,6 +2,7 @@
 
 use super::line::{ActRecord, ActivityLine};
 use crate::engine::Act;
+use crate::os::regular_file;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
@@ -29,7 +30,7 @@ pub(crate) struct ActivityReader {
 impl ActivityReader {
     /// Opens the file. `None` if the iteration has none.
     pub(crate) fn open(path: &Path) -> Option<Self> {
-        let file = File::open(path).ok()?;
+        let file = regular_file::open(path, false).ok()?;
         Some(Self {
             path: path.to_owned(),
             inode: file.metadata().ok()?.ino(),
@@ -54,7 +55,7 @@ impl ActivityReader {
             }
             // The old file may have grown between reading and looking.
             self.read_file(emit)?;
-            self.file = File::open(&self.path)?;
+            self.file = regular_file::open(&self.path, false)?;
             self.inode = self.file.metadata()?.ino();
             self.partial.clear();
         }
