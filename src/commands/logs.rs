@@ -174,16 +174,14 @@ impl OutputCopy {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
-        read_pieces(log, &mut |bytes| match &mut self.terminal {
-            Some(terminal) => {
-                let mut lines = Vec::new();
-                terminal.feed(bytes, &mut lines);
-                out.write_all(&lines)
-            }
-            None => {
+        read_pieces(log, &mut |bytes| {
+            let Some(terminal) = &mut self.terminal else {
                 self.within_line = !bytes.ends_with(b"\n");
-                out.write_all(bytes)
-            }
+                return out.write_all(bytes);
+            };
+            let mut lines = Vec::new();
+            terminal.feed(bytes, &mut lines);
+            out.write_all(&lines)
         })
     }
 }

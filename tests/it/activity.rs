@@ -35,8 +35,8 @@ fn result(text: &str) -> String {
 
 /// The acts of the first iteration of the loop `a`.
 fn activity(test: &Test) -> Vec<Value> {
-    let text = test.read_loop("a", "iterations/0001/activity.jsonl");
-    let mut lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let file = test.read_loop("a", "iterations/0001/activity.jsonl");
+    let mut lines = file.lines().map(|line| serde_json::from_str(line).unwrap());
     assert_eq!(
         lines.next(),
         Some(json!({"ralph":"activity","version":1,"iteration":1}))
@@ -68,7 +68,7 @@ fn logs_are_the_same_from_the_activity_and_from_the_stream() {
     let shown = test.ralph(&RUN).exits(0).out;
     let lines =
         "I look.\n100%\n✔ Bash make\n· a warning\nAll is well.\n<promise>COMPLETE</promise>\n";
-    let behind_gutter: String = lines.lines().map(|line| format!("  | {line}\n")).collect();
+    let behind_gutter = format!("  | {}\n", lines.trim_end().replace('\n', "\n  | "));
     assert!(shown.contains(&behind_gutter), "{shown}");
     let acts = acts(&test);
     for act in ["session", "text", "tool-started", "tool-finished"] {
@@ -146,11 +146,9 @@ fn a_secret_is_redacted_even_if_json_spells_it_differently() {
     let mut command = test.ralph_command(&RUN);
     command.env("MY_API_KEY", secret);
     test.start_command(command).end().exits(0);
-    let text = activity(&test)
-        .into_iter()
-        .find(|line| line["act"] == "text")
-        .unwrap();
-    assert_eq!(text["text"], "the key is [MY_API_KEY].\n");
+    let acts = activity(&test);
+    let said = acts.iter().find(|line| line["act"] == "text").unwrap();
+    assert_eq!(said["text"], "the key is [MY_API_KEY].\n");
 }
 
 #[test]
@@ -164,11 +162,11 @@ fn a_plain_text_agent_and_one_that_is_silent_have_an_activity_too() {
     };
     run(r"printf '\033[1mone\033[0m\n10%%\r20%%\ntwo'");
     let lines = activity(&test);
-    let text: String = lines
+    let printed: String = lines
         .iter()
         .filter_map(|line| line["text"].as_str())
         .collect();
-    assert_eq!(text, "one\n20%\ntwo");
+    assert_eq!(printed, "one\n20%\ntwo");
     run("true");
     assert_eq!(test.read_loop("a", "iterations/0001/activity.jsonl"), "");
 }
@@ -185,8 +183,8 @@ fn a_torn_last_line_is_skipped() {
     );
     test.ralph(&RUN).exits(0);
     let path = test.loop_dir("a").join("iterations/0001/activity.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
-    let torn = text.find("\"finished\"").unwrap();
-    fs::write(&path, &text[..torn]).unwrap();
+    let whole = fs::read_to_string(&path).unwrap();
+    let torn = whole.find("\"finished\"").unwrap();
+    fs::write(&path, &whole[..torn]).unwrap();
     assert_eq!(test.ralph(&["logs", "a"]).exits(0).out, "one\n");
 }

@@ -137,7 +137,7 @@ impl ActivityWriter {
             self.pending.clear();
             self.pending_len = 0;
             self.newest += 1;
-            rest = &text[text.ceil_char_boundary(text.len() - PENDING_MAX / 2)..];
+            rest = &text[char_boundary(text, text.len() - PENDING_MAX / 2)..];
             rest = rest.split_once('\n').map_or(rest, |(_, whole)| whole);
         }
         self.has_lines |= rest.contains('\n');
@@ -316,12 +316,20 @@ fn push_line(lines: &mut Vec<u8>, line: &ActivityLine<'_>) {
     }
 }
 
+/// The last offset up to `at` that is between two characters.
+fn char_boundary(text: &str, at: usize) -> usize {
+    (0..=at)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
 /// Splits off the first piece of a text, after a line if it has one that is not too long.
 fn split_piece(text: &str) -> (&str, &str) {
     if text.len() <= PIECE_MAX {
         return (text, "");
     }
-    let end = text.floor_char_boundary(PIECE_MAX);
+    let end = char_boundary(text, PIECE_MAX);
     text.split_at(text[..end].rfind('\n').map_or(end, |at| at + 1))
 }
 
@@ -339,8 +347,8 @@ fn shorten(text: &str) -> String {
     if text.len() <= TEXT_MAX {
         return text.to_owned();
     }
-    let (head, rest) = text.split_at(text.floor_char_boundary(TEXT_MAX / 2));
-    let (cut, tail) = rest.split_at(rest.ceil_char_boundary(rest.len() - TEXT_MAX / 2));
+    let (head, rest) = text.split_at(char_boundary(text, TEXT_MAX / 2));
+    let (cut, tail) = rest.split_at(char_boundary(rest, rest.len() - TEXT_MAX / 2));
     let cut = plural(cut.len() as u64, "byte");
     format!("{head}\n[{cut} cut]\n{tail}")
 }

@@ -163,8 +163,7 @@ fn text_is_joined_cleaned_and_redacted_however_it_is_split() {
         let mut writer = dir.writer();
         let mut rest = whole;
         while !rest.is_empty() {
-            let (piece, more) =
-                rest.split_at(rest.floor_char_boundary(size.max(2)).min(rest.len()));
+            let (piece, more) = rest.split_at(char_boundary(rest, size.max(2).min(rest.len())));
             writer.push(&text(piece));
             writer.flush(false);
             rest = more;
