@@ -13,6 +13,7 @@ use crate::engine::plain_text::clean;
 use crate::engine::{Act, State, screen, signals};
 use regex::RegexSet;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Where the agent's final text comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,26 +103,43 @@ impl OutputPipeline {
         }
     }
 
+    /// A pipeline that only decodes, for a log that is read again. No signal is read.
+    pub(crate) fn for_log(profile: AgentProfile, workspace: &Path) -> Self {
+        Self {
+            decoder: profile.decoder(workspace, &[], String::new),
+            profile,
+            final_text: FinalText::Message,
+            prompt: String::new(),
+            promises: Vec::new(),
+            pattern: None,
+            pattern_found: false,
+            pattern_reported: false,
+            progress: None,
+            tally: Tally::default(),
+        }
+    }
+
     /// Reads the next bytes. Acts worth showing go to `emit`.
     pub(crate) fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(&Act<'_>)) {
         if self.final_text == FinalText::Output {
             scan(&mut self.pattern, &mut self.pattern_found, bytes);
         }
         let mut decoder = std::mem::replace(&mut self.decoder, OutputDecoder::Screen);
-        decoder.feed(bytes, &mut |act| self.push(&act, emit));
+        decoder.feed(bytes, &mut |act| self.push(&act.cleaned(), emit));
         self.decoder = decoder;
     }
 
     /// Reads an act that a function agent reported.
-    pub(crate) fn feed_act(&mut self, act: &Act<'_>, emit: &mut dyn FnMut(&Act<'_>)) {
-        if let Act::Text(text) = act {
+    pub(crate) fn feed_act(&mut self, act: Act<'_>, emit: &mut dyn FnMut(&Act<'_>)) {
+        let act = act.cleaned();
+        if let Act::Text(text) = &act {
             scan(&mut self.pattern, &mut self.pattern_found, text.as_bytes());
         }
-        if let Act::Finished(text) = act {
+        if let Act::Finished(text) = &act {
             scan(&mut self.pattern, &mut self.pattern_found, text.as_bytes());
             scan(&mut self.pattern, &mut self.pattern_found, b"\n");
         }
-        self.push(act, emit);
+        self.push(&act, emit);
     }
 
     fn push(&mut self, act: &Act<'_>, emit: &mut dyn FnMut(&Act<'_>)) {
@@ -172,7 +190,7 @@ impl OutputPipeline {
         emit: &mut dyn FnMut(&Act<'_>),
     ) -> AgentOutput {
         let mut decoder = std::mem::replace(&mut self.decoder, OutputDecoder::Screen);
-        decoder.finish(&mut |act| self.push(&act, emit));
+        decoder.finish(&mut |act| self.push(&act.cleaned(), emit));
         if let Some(scanner) = self.pattern.as_mut().filter(|_| !self.pattern_found) {
             scanner.finish(&mut |_| self.pattern_found = true);
         }
@@ -211,7 +229,7 @@ impl OutputPipeline {
 
     fn read_signals(&self, tail: &str, screen: Option<&str>, is_cut: bool) -> TextSignals {
         if let Some(message) = self.tally.final_message() {
-            return signals::read(&clean(message), &self.promises);
+            return signals::read(message, &self.promises);
         }
         if let Some(screen) = screen {
             return signals::read(screen, &self.promises);

@@ -1,17 +1,22 @@
 //! `ralph logs`: prints the agent's output and follows it.
 
 use super::open_loop::open;
-use crate::agent::decode::{AgentProfile, OutputDecoder};
+use crate::agent::decode::AgentProfile;
+use crate::agent::pipeline::{OutputPipeline, OutputTail};
 use crate::cli::LogsArgs;
+use crate::engine::format::plural;
+use crate::engine::plan::Agent;
 use crate::engine::{ExitCode, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::watcher::LoopWatcher;
+use crate::store::activity::{ActivityItem, ActivityReader};
 use crate::store::{LoopDir, LoopView, cache};
 use crate::ui::act_printer::ActPrinter;
 use crate::ui::gutter::GutterWriter;
 use crate::ui::tty::use_color;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How often to read the log even without a file event.
@@ -34,7 +39,6 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
         ));
     }
     let mut printer = LogPrinter::new(&handle.view, args.raw, iteration);
-    let mut log_file = None;
     let mut watcher = args
         .follow
         .then(|| LoopWatcher::new(&handle.dir))
@@ -47,17 +51,17 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
             // Watch before reading, so that later changes are noticed.
             watcher.watch(&[
                 handle.dir.journal(),
-                handle.dir.iteration_dir(iteration).join("output.log"),
+                handle.dir.output_log(iteration),
+                handle.dir.activity(iteration),
             ]);
         }
         let view = args.follow.then(|| cache::read(&handle.dir)).transpose()?;
         let newest = view.as_ref().map_or(iteration, |view| view.state.iteration);
-        if printer.copy(&handle.dir, iteration, &mut log_file).is_err() {
+        if printer.copy(&handle.dir, iteration).is_err() {
             return Ok(ExitCode::Success);
         }
         if newest > iteration && args.iteration.is_none() {
             iteration += 1;
-            log_file = None;
             if printer.print_header(handle.dir.name(), iteration).is_err() {
                 return Ok(ExitCode::Success);
             }
@@ -80,15 +84,10 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
 
 /// Prints the output of one iteration.
 enum LogPrinter {
-    /// Unchanged, for files and pipes.
-    Bytes {
-        /// Whether the last line is still incomplete.
-        within_line: bool,
-    },
-    /// Without escape sequences that could reprogram a terminal.
-    Text(GutterWriter),
-    /// The agent's event stream, rendered for people.
-    Acts(Box<(OutputDecoder, ActPrinter)>),
+    /// What the agent printed.
+    Output(OutputCopy),
+    /// What an agent with an event stream did.
+    Acts(Box<ActLog>),
 }
 
 impl LogPrinter {
@@ -103,42 +102,28 @@ impl LogPrinter {
             .find(|agent| agent.name == *name)
             .unwrap_or(&plan.agent);
         if agent.dialect.is_stream() && !raw {
-            let decoder = AgentProfile::new(agent).decoder(&plan.workspace, &[], String::new);
-            return Self::Acts(Box::new((decoder, ActPrinter::new("", use_color(), false))));
+            return Self::Acts(Box::new(ActLog {
+                agent: agent.clone(),
+                workspace: plan.workspace.clone(),
+                source: None,
+                printer: ActPrinter::new("", use_color(), false),
+            }));
         }
-        if io::stdout().is_terminal() {
-            Self::Text(GutterWriter::new(""))
-        } else {
-            Self::Bytes { within_line: false }
-        }
+        Self::Output(OutputCopy {
+            log: None,
+            terminal: io::stdout().is_terminal().then(|| GutterWriter::new("")),
+            within_line: false,
+        })
     }
 
-    fn copy(&mut self, dir: &LoopDir, iteration: u32, open: &mut Option<File>) -> io::Result<()> {
-        if open.is_none() {
-            *open = File::open(dir.iteration_dir(iteration).join("output.log")).ok();
+    /// Prints what was added since the last call.
+    fn copy(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        match self {
+            Self::Output(output) => output.copy(dir, iteration, &mut out)?,
+            Self::Acts(acts) => acts.copy(dir, iteration, &mut out)?,
         }
-        let Some(log) = open else { return Ok(()) };
-        let (mut buffer, mut out) = (vec![0; 64 * 1024], io::stdout().lock());
-        loop {
-            let count = log.read(&mut buffer)?;
-            if count == 0 {
-                return out.flush();
-            }
-            let bytes = &buffer[..count];
-            let mut lines = Vec::new();
-            match self {
-                Self::Bytes { within_line } => {
-                    out.write_all(bytes)?;
-                    *within_line = bytes[count - 1] != b'\n';
-                }
-                Self::Text(stream) => stream.feed(bytes, &mut lines),
-                Self::Acts(both) => {
-                    let (decoder, printer) = &mut **both;
-                    decoder.feed(bytes, &mut |act| printer.print(&act, &mut lines));
-                }
-            }
-            out.write_all(&lines)?;
-        }
+        out.flush()
     }
 
     /// Prints which iteration's output follows.
@@ -149,10 +134,9 @@ impl LogPrinter {
 
     /// Prints a line of ralph's own, on a new line.
     fn print_line(&self, text: &str) -> io::Result<()> {
-        let newline = if matches!(self, Self::Bytes { within_line: true }) {
-            "\n"
-        } else {
-            ""
+        let newline = match self {
+            Self::Output(output) if output.within_line => "\n",
+            _ => "",
         };
         writeln!(io::stdout(), "{newline}[ralph] {text}")
     }
@@ -160,14 +144,120 @@ impl LogPrinter {
     fn close(&mut self) -> io::Result<()> {
         let mut rest = Vec::new();
         match self {
-            Self::Bytes { .. } => {}
-            Self::Text(stream) => stream.flush(&mut rest),
-            Self::Acts(both) => {
-                let (decoder, printer) = &mut **both;
-                decoder.finish(&mut |act| printer.print(&act, &mut rest));
-                printer.flush(&mut rest);
+            Self::Output(output) => {
+                if let Some(lines) = &mut output.terminal {
+                    lines.flush(&mut rest);
+                }
             }
+            Self::Acts(acts) => acts.close(&mut rest),
         }
         io::stdout().write_all(&rest)
+    }
+}
+
+/// Copies the output of one iteration.
+struct OutputCopy {
+    /// `None` while there is no log.
+    log: Option<File>,
+    /// Removes escape sequences that could reprogram a terminal. `None` for files and pipes, which
+    /// get the bytes unchanged.
+    terminal: Option<GutterWriter>,
+    /// Whether the last line that was copied unchanged is incomplete.
+    within_line: bool,
+}
+
+impl OutputCopy {
+    fn copy(&mut self, dir: &LoopDir, iteration: u32, out: &mut dyn Write) -> io::Result<()> {
+        if self.log.is_none() {
+            self.log = File::open(dir.output_log(iteration)).ok();
+        }
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        read_pieces(log, &mut |bytes| {
+            let Some(terminal) = &mut self.terminal else {
+                self.within_line = !bytes.ends_with(b"\n");
+                return out.write_all(bytes);
+            };
+            let mut lines = Vec::new();
+            terminal.feed(bytes, &mut lines);
+            out.write_all(&lines)
+        })
+    }
+}
+
+/// The acts of one iteration.
+struct ActLog {
+    agent: Agent,
+    workspace: PathBuf,
+    /// `None` while there is neither file.
+    source: Option<ActSource>,
+    printer: ActPrinter,
+}
+
+/// Where acts are read from.
+enum ActSource {
+    Activity(ActivityReader),
+    /// The agent's own output, if an older version of ralph ran the iteration.
+    Output(File, Box<OutputPipeline>),
+}
+
+impl ActSource {
+    /// Opens the iteration's activity. It is created before the log, so a log without it has none.
+    fn open(agent: &Agent, workspace: &Path, dir: &LoopDir, iteration: u32) -> Option<Self> {
+        let log = File::open(dir.output_log(iteration)).ok();
+        if let Some(activity) = ActivityReader::open(&dir.activity(iteration)) {
+            return Some(Self::Activity(activity));
+        }
+        let pipeline = OutputPipeline::for_log(AgentProfile::new(agent), workspace);
+        Some(Self::Output(log?, Box::new(pipeline)))
+    }
+}
+
+impl ActLog {
+    fn copy(&mut self, dir: &LoopDir, iteration: u32, out: &mut dyn Write) -> io::Result<()> {
+        if self.source.is_none() {
+            self.source = ActSource::open(&self.agent, &self.workspace, dir, iteration);
+        }
+        let printer = &mut self.printer;
+        let mut lines = Vec::new();
+        match &mut self.source {
+            None => return Ok(()),
+            Some(ActSource::Activity(activity)) => activity.read(&mut |item| match item {
+                ActivityItem::Act(act) => printer.print(&act, &mut lines),
+                ActivityItem::Dropped(count) => {
+                    printer.flush(&mut lines);
+                    let (name, acts) = (dir.name(), plural(count, "act"));
+                    let note = format!(
+                        "[ralph] {name}: {acts} dropped here; add --raw for the agent's own output\n"
+                    );
+                    lines.extend_from_slice(note.as_bytes());
+                }
+            })?,
+            Some(ActSource::Output(log, pipeline)) => read_pieces(log, &mut |bytes| {
+                pipeline.feed(bytes, &mut |act| printer.print(act, &mut lines));
+                out.write_all(&std::mem::take(&mut lines))
+            })?,
+        }
+        out.write_all(&lines)
+    }
+
+    fn close(&mut self, rest: &mut Vec<u8>) {
+        let printer = &mut self.printer;
+        if let Some(ActSource::Output(_, pipeline)) = self.source.take() {
+            pipeline.finish(OutputTail::default(), &mut |act| printer.print(act, rest));
+        }
+        printer.flush(rest);
+    }
+}
+
+/// Reads a file to its end, in pieces.
+fn read_pieces(file: &mut File, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(()),
+            count => each(&buffer[..count])?,
+        }
     }
 }

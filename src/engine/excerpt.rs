@@ -1,9 +1,10 @@
 //! Excerpts: text from elsewhere, shortened for the prompt, with a note of how much was cut.
 
 use super::format::plural;
+use super::plain_text::{clean, plain_lines};
 use super::signals::defang;
 
-/// Text for the prompt, with its tags [defanged](defang).
+/// Text for the prompt, without control characters and with its tags [defanged](defang).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Excerpt {
     pub(crate) text: String,
@@ -22,8 +23,10 @@ impl Excerpt {
         Self::new(&text[..at], text[at..].chars().count() as u64, "later")
     }
 
-    /// The last characters. `dropped_before` characters had been cut off when the text was read.
+    /// The last characters of a program's output. `dropped_before` characters had been cut off when
+    /// the text was read.
     pub(crate) fn tail(text: &str, max_chars: usize, dropped_before: u64) -> Self {
+        let text = clean(text);
         let dropped = text.chars().count().saturating_sub(max_chars);
         let at = text
             .char_indices()
@@ -39,7 +42,7 @@ impl Excerpt {
             count => format!("[{} cut]", plural(count, &format!("{which} character"))),
         };
         Self {
-            text: defang(text),
+            text: defang(&plain_lines(text)),
             cut,
         }
     }
@@ -96,6 +99,14 @@ mod tests {
     fn cuts_fall_between_characters() {
         assert_eq!(Excerpt::head("aé日🙂z", 4).text, "aé日🙂");
         assert_eq!(Excerpt::tail("aé日🙂z", 2, 0).text, "🙂z");
+    }
+
+    #[test]
+    fn an_excerpt_has_no_control_characters() {
+        let output = "\x1b[31mred\x1b[0m\0\n 10%\r 90%\r100%\r\nend";
+        assert_eq!(Excerpt::tail(output, 99, 0).text, "red\n100%\nend");
+        assert_eq!(Excerpt::tail(output, 8, 0).text, "100%\nend");
+        assert_eq!(Excerpt::head("+a\rb\r\n+\x1b[1mé", 99).text, "+ab\n+é");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Removes terminal escape sequences and control characters from text that ralph did not write.
 //!
-//! Output of agents and checks is cleaned once, before signals are read from it and before it
-//! enters a prompt or a message.
+//! Such text is cleaned once, where it enters: an agent's acts in its pipeline, an excerpt for a
+//! prompt when it is made, a report before it is recorded. Files with raw output stay as they are.
 
 use std::borrow::Cow;
 use vte::{Parser, Perform};
@@ -23,6 +23,16 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     Cow::Owned(strip(text, true))
+}
+
+/// Cleans the content of a file or a diff. No character of a line that is not a control is lost, not
+/// even before a carriage return.
+pub(crate) fn plain_lines(text: &str) -> Cow<'_, str> {
+    if let Cow::Borrowed(clean) = clean(text) {
+        return Cow::Borrowed(clean);
+    }
+    let lines: Vec<_> = text.split('\n').map(plain).collect();
+    lines.join("\n").into()
 }
 
 fn is_printable(byte: u8) -> bool {

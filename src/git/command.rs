@@ -1,5 +1,6 @@
 //! Runs git commands with limits on time and output, and without prompts.
 
+use crate::engine::plain_text::clean;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
@@ -200,7 +201,7 @@ pub(super) fn run_cancellable(
             timeout.as_secs_f32()
         )));
     }
-    let stderr = String::from_utf8_lossy(&captured.stderr).into_owned();
+    let stderr = clean(&String::from_utf8_lossy(&captured.stderr)).into_owned();
     Ok(GitOutput {
         code: status.code(),
         stdout: captured.stdout,

@@ -5,6 +5,7 @@ use super::command;
 use super::command::{FOREGROUND_OPTIONS, GitError, GitOutput};
 use super::untracked::quote;
 use super::{PATHS_SHOWN, READ_MAX};
+use crate::engine::plain_text::plain;
 use crate::engine::scm::COMMIT;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -183,7 +184,7 @@ impl WorkingTree {
         CommitSummary {
             files: u32::try_from(paths.len()).unwrap_or(u32::MAX),
             paths: paths.into_iter().take(PATHS_SHOWN).collect(),
-            subject: String::from_utf8_lossy(&subject).trim().to_owned(),
+            subject: plain(String::from_utf8_lossy(&subject).trim()).into_owned(),
         }
     }
 

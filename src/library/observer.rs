@@ -118,7 +118,7 @@ impl<'a> HostObserver<'a> {
             passed: report.is_green(),
             timed_out: report.timed_out,
             duration: Duration::from_millis(report.ms),
-            output: String::from_utf8_lossy(&output).into_owned(),
+            output,
         };
         let last = self
             .iterations

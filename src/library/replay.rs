@@ -42,6 +42,7 @@ impl Replay {
         let mut decoder = self.0.decoder(workspace, &[], String::new);
         let mut tally = Tally::default();
         let mut handle = |act: Act<'_>| {
+            let act = act.cleaned();
             if !matches!(act, Act::RawOutput(_)) {
                 tally.add(&act);
                 on_act(&act);

@@ -95,12 +95,15 @@ impl Runner<'_> {
             self.rec
                 .record_fault(Fault::Disk, format!("cannot keep the prompt: {error}"))?;
         }
+        if self.host.session().is_none() {
+            self.rec.begin_activity(iteration);
+        }
         Ok(Flow::Again)
     }
 
     fn start_agent(&mut self, iteration: u32, prompt: File) -> io::Result<Job> {
         let (plan, agent) = (&self.rec.state.plan, self.rec.state.agent());
-        let log = self.rec.dir.iteration_dir(iteration).join("output.log");
+        let log = self.rec.dir.output_log(iteration);
         let mut limits = JobLimits::new(plan, log);
         limits.inactivity = plan.limits.inactivity_ms.map(millis);
         limits.linger = agent
@@ -128,7 +131,8 @@ impl Runner<'_> {
             _ if agent.terminal => None,
             PromptDelivery::Stdin => Some(prompt),
             PromptDelivery::Argument => {
-                command.push(String::from_utf8_lossy(self.prompts.bytes()).into_owned());
+                // The task may contain NUL, and an argument cannot.
+                command.push(String::from_utf8_lossy(self.prompts.bytes()).replace('\0', ""));
                 None
             }
             PromptDelivery::File => {
@@ -223,6 +227,7 @@ impl Runner<'_> {
         result: JobResult,
         output: Option<Box<AgentOutput>>,
     ) -> Result<(), RunnerError> {
+        self.rec.end_activity();
         let Some(output) = output else {
             return Ok(());
         };
@@ -281,11 +286,7 @@ impl Runner<'_> {
             return (own_report, None);
         }
         let mut pipeline = OutputPipeline::new(&self.profiles[state.agent_index], state, b"");
-        let log = self
-            .rec
-            .dir
-            .iteration_dir(state.iteration)
-            .join("output.log");
+        let log = self.rec.dir.output_log(state.iteration);
         // The end of a long log is in a second file until the iteration is over.
         for path in [log.clone(), log.with_extension("tail")] {
             let Ok(mut log) = File::open(path) else {

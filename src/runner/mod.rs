@@ -255,9 +255,11 @@ impl<'a> Runner<'a> {
 
     /// Waits for input, at the latest until `until`, and records it. Breaks if the terminal or the warden is gone.
     fn receive(&mut self, until: Option<Instant>) -> Result<ControlFlow<()>, RunnerError> {
-        let until = [until, self.alarms.next()].into_iter().flatten().min();
+        let until = [until, self.alarms.next(), self.rec.activity_due_at()];
+        let until = until.into_iter().flatten().min();
         let rec = &mut self.rec;
         let inputs = self.reactor.wait(until, &mut |act| rec.show(act));
+        rec.flush_activity();
         self.rec.clock.beat();
         for input in inputs {
             if self.record_input(input)?.is_break() {
@@ -342,7 +344,8 @@ impl<'a> Runner<'a> {
     fn stop_job(&mut self) {
         while self.reactor.running().is_some() {
             self.reactor.stop(false);
-            self.reactor.wait(None, &mut |_| {});
+            let rec = &mut self.rec;
+            self.reactor.wait(None, &mut |act| rec.keep(act));
         }
     }
 }

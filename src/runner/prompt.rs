@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// The largest prompt file.
 const PROMPT_FILE_MAX: u64 = 16 << 20;
+/// Progress bars print many characters that are overwritten, so at least so much of an output is read, in bytes.
+const OUTPUT_READ_MIN: u64 = 64 << 10;
 const NOT_IN_GIT: &str = "There is no diff: the workspace is not in a git repository.";
 
 /// The prompts of a loop.
@@ -235,10 +237,11 @@ fn failed_scm_output(rec: &Recorder<'_>) -> Option<(Excerpt, String)> {
     ))
 }
 
-/// The end of a file, long enough for `max_chars` characters, and how many bytes precede it.
+/// The end of a program's output, long enough for `max_chars` characters that are printed, and how many bytes
+/// precede it.
 fn read_tail(path: &Path, max_chars: usize) -> io::Result<(String, u64)> {
     let mut file = regular_file::open(path, false)?;
-    let wanted = (max_chars as u64).saturating_mul(4);
+    let wanted = (max_chars as u64).saturating_mul(4).max(OUTPUT_READ_MIN);
     let before = file.metadata()?.len().saturating_sub(wanted);
     file.seek(SeekFrom::Start(before))?;
     let mut bytes = Vec::new();

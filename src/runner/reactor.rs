@@ -413,7 +413,7 @@ impl Reactor {
         let pipeline = &mut self.pipeline;
         let mut read = |output: JobOutput<'_>| match (pipeline.as_mut(), output) {
             (Some(pipeline), JobOutput::Bytes(bytes)) => pipeline.feed(bytes, emit),
-            (Some(pipeline), JobOutput::Act(act)) => pipeline.feed_act(&act, emit),
+            (Some(pipeline), JobOutput::Act(act)) => pipeline.feed_act(act, emit),
             (None, _) => {}
         };
         job.read_acts(&mut read);

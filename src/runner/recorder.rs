@@ -5,6 +5,7 @@ use super::{Observer, RunnerError};
 use crate::agent::redact::Redactor;
 use crate::engine::event::{Fault, Notice, Request, RequestSource};
 use crate::engine::{Act, Event, Now, State};
+use crate::store::activity::ActivityWriter;
 use crate::store::{Journal, JournalHeader, JournalLine, LoopDir, OpenedJournal, cache};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ pub(super) struct Recorder<'a> {
     pub(super) redactor: Redactor,
     pub(super) observer: &'a mut dyn Observer,
     journal: Journal,
+    /// The activity of the running iteration. `None` between iterations.
+    activity: Option<ActivityWriter>,
     cached_at: Option<Instant>,
     disk_full: bool,
 }
@@ -49,6 +52,7 @@ impl<'a> Recorder<'a> {
             redactor: Redactor::from_env(),
             observer,
             journal,
+            activity: None,
             cached_at: None,
             disk_full: false,
         })
@@ -146,9 +150,45 @@ impl<'a> Recorder<'a> {
         let _ = cache::save(&self.dir, self.journal.len(), &self.header, &self.state);
     }
 
-    /// Passes an act of the agent to the observer.
+    /// Passes an act of the agent to the observer, and keeps it.
     pub(super) fn show(&mut self, act: &Act<'_>) {
         self.observer.act(act);
+        self.keep(act);
+    }
+
+    /// Adds an act to the iteration's activity.
+    pub(super) fn keep(&mut self, act: &Act<'_>) {
+        if let Some(activity) = &mut self.activity {
+            activity.push(act);
+        }
+    }
+
+    /// Starts to keep the acts of an iteration. Its directory exists.
+    pub(super) fn begin_activity(&mut self, iteration: u32) {
+        let redactor = self.redactor.clone();
+        let path = self.dir.activity(iteration);
+        self.activity = Some(ActivityWriter::create(
+            &path,
+            iteration,
+            Box::new(move |text| redactor.redact_text(text)),
+        ));
+    }
+
+    /// Writes acts that have waited long enough.
+    pub(super) fn flush_activity(&mut self) {
+        if let Some(activity) = &mut self.activity {
+            activity.flush_if_due();
+        }
+    }
+
+    /// When to call [`Recorder::flush_activity`] at the latest. `None` if no act waits.
+    pub(super) fn activity_due_at(&self) -> Option<Instant> {
+        self.activity.as_ref()?.next_flush()
+    }
+
+    /// Writes the rest of the iteration's activity.
+    pub(super) fn end_activity(&mut self) {
+        self.activity = None;
     }
 
     pub(super) fn warn(&mut self, text: &str) {

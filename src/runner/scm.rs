@@ -9,7 +9,7 @@ use super::reconcile::Flow;
 use super::{Runner, RunnerError};
 use crate::engine::commit_message::{commit_message, trailers};
 use crate::engine::event::ProcessExit;
-use crate::engine::plain_text::plain;
+use crate::engine::plain_text::clean;
 use crate::engine::plan::Scm;
 use crate::engine::scm::{COMMIT, ScmTaskReport, SkipReason};
 use crate::engine::{Effect, Event};
@@ -282,8 +282,7 @@ fn with_commit(report: ScmTaskReport, tree: &WorkingTree, commit: String) -> Scm
 
 /// The end of a task's output, without control characters.
 fn tail_of(text: &str) -> String {
-    let lines: Vec<_> = text.trim().lines().map(plain).collect();
-    let text = lines.join("\n");
+    let text = clean(text.trim());
     let skipped = text.chars().count().saturating_sub(OUTPUT_CHARS);
     text.chars().skip(skipped).collect()
 }

@@ -8,6 +8,7 @@ use super::reconcile::Flow;
 use super::{Runner, RunnerError, RunnerExit};
 use crate::agent::pipeline::{OutputPipeline, OutputTail};
 use crate::engine::event::{AgentReport, Fault, ProcessExit, Request, RequestSource};
+use crate::engine::plain_text::clean;
 use crate::engine::{Act, Event, LimitChange, Phase, State};
 use crate::process::orphans;
 use crate::store::dir::create_file;
@@ -112,7 +113,7 @@ impl Runner<'_> {
             }
             HookEvent::TurnFailed(error) => self.rec.record(Event::TurnFailed {
                 iteration,
-                message: error,
+                message: clean(&error).into_owned(),
             }),
             HookEvent::Requested(request, by) => self.rec.record_request(request, by),
             HookEvent::LimitChanged(limit) => {
@@ -136,7 +137,7 @@ impl Runner<'_> {
             state,
             self.prompts.bytes(),
         );
-        pipeline.feed_act(&Act::Finished(text.into()), &mut |_| {});
+        pipeline.feed_act(Act::Finished(text.into()), &mut |_| {});
         let mut signals = pipeline.finish(OutputTail::default(), &mut |_| {}).signals;
         signals.blocked = signals.blocked.or(found.blocked);
         let session = state.plan.session.as_ref();
@@ -152,7 +153,7 @@ impl Runner<'_> {
             session: session.map(|session| session.id.clone()),
             ..AgentReport::default()
         };
-        // The log is for people. The loop can do without.
+        // These files are for people. The loop can do without.
         let _ = self.save_message(iteration, text);
         self.rec.record(Event::Ended { iteration, report })?;
         if let Some(detail) = found.invalid_marker {
@@ -161,12 +162,18 @@ impl Runner<'_> {
         self.archive_markers()
     }
 
-    fn save_message(&self, iteration: u32, text: &str) -> std::io::Result<()> {
+    /// Writes the agent's final message to the log and to the activity.
+    fn save_message(&mut self, iteration: u32, text: &str) -> std::io::Result<()> {
         self.rec
             .dir
             .create_iteration_dir(iteration)
             .map_err(std::io::Error::other)?;
-        let path = self.rec.dir.iteration_dir(iteration).join("output.log");
+        self.rec.begin_activity(iteration);
+        self.rec
+            .keep(&Act::Text(format!("{}\n", text.trim_end()).into()));
+        self.rec.keep(&Act::Finished(text.into()).cleaned());
+        self.rec.end_activity();
+        let path = self.rec.dir.output_log(iteration);
         let text = self.rec.redactor.redact_text(text);
         writeln!(create_file(&path)?, "{}", text.trim_end())
     }

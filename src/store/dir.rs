@@ -81,6 +81,16 @@ impl LoopDir {
         self.path.join("iterations").join(format!("{n:04}"))
     }
 
+    /// What the agent printed in one iteration, undecoded.
+    pub(crate) fn output_log(&self, n: u32) -> PathBuf {
+        self.iteration_dir(n).join("output.log")
+    }
+
+    /// What the agent did in one iteration.
+    pub(crate) fn activity(&self, n: u32) -> PathBuf {
+        self.iteration_dir(n).join("activity.jsonl")
+    }
+
     /// The repository's content at the start of the loop, which diffs are made against.
     pub(crate) fn diff_base(&self) -> PathBuf {
         self.path.join("base.json")

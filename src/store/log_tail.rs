@@ -1,5 +1,6 @@
 //! Reads the last lines of a log, which usually say why a check failed.
 
+use crate::engine::plain_text::clean;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -8,13 +9,13 @@ const LINES: usize = 8;
 /// At most this much of the file is read.
 const BYTES: u64 = 8 * 1024;
 
-/// Returns the last lines of a file unchanged, and whether earlier lines were left out. A file that
-/// cannot be read counts as empty.
-pub(crate) fn last_lines(path: &Path) -> (Vec<u8>, bool) {
+/// Returns the last lines of a file without control characters, and whether earlier lines were left
+/// out. A file that cannot be read counts as empty.
+pub(crate) fn last_lines(path: &Path) -> (String, bool) {
     let (bytes, cut) = read_end(path).unwrap_or_default();
     let last = last_of(&bytes, cut);
     (
-        last.to_vec(),
+        clean(&String::from_utf8_lossy(last)).into_owned(),
         cut || last.len() < bytes.trim_ascii_end().len(),
     )
 }

@@ -2,6 +2,7 @@
 
 use super::{InboxMessage, LoopDir, LoopView, Result, cache, inbox};
 use crate::engine::event::RequestSource;
+use crate::engine::plain_text::plain_lines;
 use crate::engine::{Event, Now};
 
 /// Reads a loop's state with the unread messages in its inbox applied. A pause, for example, shows
@@ -32,7 +33,10 @@ pub(crate) fn event_from_message(message: InboxMessage, offset: u64) -> Option<E
             by: RequestSource::Inbox,
             inbox,
         }),
-        InboxMessage::Answered { text } => Some(Event::Answered { text, inbox }),
+        InboxMessage::Answered { text } => Some(Event::Answered {
+            text: plain_lines(&text).into_owned(),
+            inbox,
+        }),
         InboxMessage::Changed { limit } => Some(Event::Changed { limit, inbox }),
         InboxMessage::Hurried => Some(Event::Hurried { inbox }),
         InboxMessage::Unknown => None,

@@ -222,7 +222,7 @@ impl Console {
         let mut writer = GutterWriter::new(&self.gutter);
         writer.set_width(text_width());
         let (last, cut) = last_lines(&log);
-        writer.feed(&last, out);
+        writer.feed(last.as_bytes(), out);
         writer.flush(out);
         if cut {
             self.own_line(&format!("full output: {guardrail}"), TextStyle::Dim, out);

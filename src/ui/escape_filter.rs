@@ -1,13 +1,24 @@
 //! Filters the escape sequences of an agent's screen before they reach the user's terminal.
+//!
+//! `vte` finds the sequences. Their bytes are passed on as they were, but without anything that terminals
+//! understand differently, such as controls inside a sequence. A blocked sequence cannot hide inside another.
 
 use std::collections::BTreeSet;
+use vte::{Params, Parser, Perform};
 
 /// Passes on what draws, drops what would reach the clipboard or an outer terminal, and remembers
 /// which terminal modes have to be restored.
 #[derive(Default)]
 pub(super) struct EscapeFilter {
-    state: ParserState,
-    /// The bytes of the sequence read so far.
+    parser: Parser,
+    screen: FilteredScreen,
+}
+
+/// What has been let through.
+#[derive(Default)]
+struct FilteredScreen {
+    out: Vec<u8>,
+    /// The bytes of the sequence read so far, beginning with ESC.
     sequence: Vec<u8>,
     /// The modes that differ from their defaults: those switched on, and those of [`ON_BY_DEFAULT`]
     /// switched off.
@@ -16,20 +27,11 @@ pub(super) struct EscapeFilter {
     keyboard_modes: usize,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum ParserState {
-    #[default]
-    Ground,
-    /// After 0xC2, the first byte of a C1 control in UTF-8.
-    C1,
-    Escape,
-    /// Inside a CSI sequence.
-    Sequence,
-    /// Inside a string (OSC, DCS and the like); `escape` is set after an ESC, which may end it.
-    String {
-        escape: bool,
-    },
-}
+const ESCAPE: u8 = 0x1b;
+const BELL: u8 = 0x07;
+/// Cancels a sequence.
+const CANCEL: u8 = 0x18;
+const SUBSTITUTE: u8 = 0x1a;
 
 /// Modes that are on by default: line wrapping and the cursor.
 const ON_BY_DEFAULT: [u16; 2] = [7, 25];
@@ -43,20 +45,43 @@ const MAX_SEQUENCE: usize = 64 * 1024;
 impl EscapeFilter {
     /// Returns the bytes that may reach the terminal.
     pub(super) fn filter(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(bytes.len());
+        self.screen.out.reserve(bytes.len());
         for &byte in bytes {
-            self.take(byte, &mut out);
+            self.take(byte);
         }
-        out
+        std::mem::take(&mut self.screen.out)
+    }
+
+    fn take(&mut self, byte: u8) {
+        let Self { parser, screen } = self;
+        if screen.is_string() && screen.is_overlong() {
+            // The parser would keep all of it. Skip the rest, and then cancel it.
+            if !matches!(byte, ESCAPE | BELL | CANCEL | SUBSTITUTE) {
+                return;
+            }
+            screen.sequence.clear();
+            parser.advance(screen, &[CANCEL]);
+            if byte != ESCAPE {
+                return;
+            }
+        }
+        screen.extend_sequence(byte);
+        parser.advance(screen, &[byte]);
+        if byte == ESCAPE {
+            // After the parser: the escape may have ended a string.
+            screen.sequence.clear();
+            screen.sequence.push(ESCAPE);
+        }
     }
 
     /// Returns the sequences that restore the terminal and start a new line.
     pub(super) fn restore(&self) -> Vec<u8> {
         let alternate = ALTERNATE_SCREEN
             .iter()
-            .filter(|mode| self.changed.contains(mode))
+            .filter(|mode| self.screen.changed.contains(mode))
             .take(1);
         let (default_on, others): (Vec<u16>, Vec<u16>) = self
+            .screen
             .changed
             .iter()
             .filter(|mode| !ALTERNATE_SCREEN.contains(mode))
@@ -67,111 +92,47 @@ impl EscapeFilter {
         let mut out: String = off
             .chain(default_on.iter().map(|mode| format!("\x1b[?{mode}h")))
             .collect();
-        out.push_str(&"\x1b[<u".repeat(self.keyboard_modes.min(16)));
+        out.push_str(&"\x1b[<u".repeat(self.screen.keyboard_modes.min(16)));
         // Reset the scroll region without moving the cursor.
         out.push_str("\x1b7\x1b[r\x1b8\x1b[m\x1b(B\x1b>\r\n\x1b[J");
         out.into_bytes()
     }
+}
 
-    fn take(&mut self, byte: u8, out: &mut Vec<u8>) {
-        match self.state {
-            ParserState::Ground => match byte {
-                0x1b => self.start(ParserState::Escape, byte),
-                // C1 controls are dropped: some start a string, and none is needed.
-                0xc2 => self.start(ParserState::C1, byte),
-                _ => out.push(byte),
-            },
-            ParserState::C1 => {
-                self.state = ParserState::Ground;
-                if !(0x80..0xa0).contains(&byte) {
-                    out.push(0xc2);
-                    self.take(byte, out);
-                }
-            }
-            ParserState::Escape => self.after_escape(byte, out),
-            ParserState::Sequence => match byte {
-                0x1b => self.start(ParserState::Escape, byte),
-                0x18 | 0x1a => self.drop(),
-                // Terminals execute a control inside a sequence at once.
-                0x00..0x20 => out.push(byte),
-                0x40..0x7f => {
-                    self.sequence.push(byte);
-                    self.track_modes();
-                    self.pass(out);
-                }
-                0x7f => {}
-                0x80.. => {
-                    self.drop();
-                    self.take(byte, out);
-                }
-                _ if self.sequence.len() > MAX_SEQUENCE => self.drop(),
-                _ => self.sequence.push(byte),
-            },
-            ParserState::String { escape: true } if byte == b'\\' => {
-                self.end_string(b"\x1b\\", out);
-            }
-            // An escape that does not end the string starts a new sequence: drop the string.
-            ParserState::String { escape: true } => {
-                self.start(ParserState::Escape, 0x1b);
-                self.after_escape(byte, out);
-            }
-            ParserState::String { .. } => match byte {
-                0x07 if self.sequence.starts_with(b"\x1b]") => self.end_string(b"\x07", out),
-                0x18 | 0x1a => self.drop(),
-                0x1b => self.state = ParserState::String { escape: true },
-                0x00..0x20 => {}
-                _ if self.sequence.len() < MAX_SEQUENCE => self.sequence.push(byte),
-                _ => {}
-            },
+impl FilteredScreen {
+    /// Whether an OSC string is being read.
+    fn is_string(&self) -> bool {
+        self.sequence.get(1) == Some(&b']')
+    }
+
+    fn is_overlong(&self) -> bool {
+        self.sequence.len() >= MAX_SEQUENCE
+    }
+
+    /// Adds a byte to a sequence that has begun, if it is part of it.
+    fn extend_sequence(&mut self, byte: u8) {
+        let is_part = match self.sequence.get(1) {
+            _ if self.sequence.is_empty() || self.is_overlong() => false,
+            // Other strings than OSC are dropped.
+            Some(b'P' | b'X' | b'^' | b'_') => false,
+            Some(b']') => byte >= 0x20 && byte != 0x7f,
+            _ => (0x20..0x7f).contains(&byte),
+        };
+        if is_part {
+            self.sequence.push(byte);
         }
     }
 
-    fn after_escape(&mut self, byte: u8, out: &mut Vec<u8>) {
-        match byte {
-            // Another escape starts again; terminals ignore DEL and bytes beyond ASCII here.
-            0x1b | 0x7f.. => {}
-            0x18 | 0x1a => self.drop(),
-            0x00..0x20 => out.push(byte),
-            _ => {
-                self.sequence.push(byte);
-                match byte {
-                    b'[' => self.state = ParserState::Sequence,
-                    b']' | b'P' | b'X' | b'^' | b'_' => {
-                        self.state = ParserState::String { escape: false }
-                    }
-                    // Other sequences may have further bytes, which are harmless by themselves.
-                    _ => self.pass(out),
-                }
-            }
+    /// Passes on the sequence unless it is too long.
+    fn pass(&mut self, end: &[u8]) {
+        if !self.is_overlong() {
+            self.out.append(&mut self.sequence);
+            self.out.extend_from_slice(end);
         }
-    }
-
-    fn end_string(&mut self, end: &[u8], out: &mut Vec<u8>) {
-        if self.is_allowed_string() {
-            self.sequence.extend_from_slice(end);
-            self.pass(out);
-        } else {
-            self.drop();
-        }
-    }
-
-    fn start(&mut self, state: ParserState, byte: u8) {
         self.sequence.clear();
-        self.sequence.push(byte);
-        self.state = state;
     }
 
-    fn pass(&mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.sequence);
-        self.state = ParserState::Ground;
-    }
-
-    fn drop(&mut self) {
-        self.sequence.clear();
-        self.state = ParserState::Ground;
-    }
-
-    /// Whether the string is an OSC command that is not blocked.
+    /// Whether the OSC string is not blocked.
     fn is_allowed_string(&self) -> bool {
         let Some(command) = self.sequence.strip_prefix(b"\x1b]") else {
             return false;
@@ -191,29 +152,58 @@ impl EscapeFilter {
         let controls = command
             .windows(2)
             .any(|pair| pair[0] == 0xc2 && (0x80..0xa0).contains(&pair[1]));
-        self.sequence.len() < MAX_SEQUENCE && !controls && !BLOCKED_OSC.contains(&number)
+        !controls && !BLOCKED_OSC.contains(&number)
+    }
+}
+
+impl Perform for FilteredScreen {
+    fn print(&mut self, c: char) {
+        self.sequence.clear();
+        // C1 controls are dropped: some start a string, and none is needed.
+        if !matches!(c, '\u{80}'..='\u{9f}') {
+            self.out
+                .extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
     }
 
-    /// Remembers the modes that the sequence changes.
-    fn track_modes(&mut self) {
-        let Some((last, rest)) = self.sequence[2..].split_last() else {
-            return;
-        };
-        match (rest.first(), last) {
-            (Some(b'?'), b'h' | b'l') => {
-                let on = *last == b'h';
-                let modes = rest[1..].split(|byte| *byte == b';');
-                for mode in modes.filter_map(|mode| std::str::from_utf8(mode).ok()?.parse().ok()) {
-                    if on == ON_BY_DEFAULT.contains(&mode) {
+    fn execute(&mut self, byte: u8) {
+        if byte < 0x80 && !matches!(byte, CANCEL | SUBSTITUTE) {
+            self.out.push(byte);
+        }
+    }
+
+    fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], _: bool, action: char) {
+        match (intermediates, action) {
+            (b"?", 'h' | 'l') => {
+                for mode in params.iter().filter_map(|param| param.first().copied()) {
+                    if (action == 'h') == ON_BY_DEFAULT.contains(&mode) {
                         self.changed.remove(&mode);
                     } else {
                         self.changed.insert(mode);
                     }
                 }
             }
-            (Some(b'>'), b'u') => self.keyboard_modes += 1,
-            (Some(b'<'), b'u') => self.keyboard_modes = self.keyboard_modes.saturating_sub(1),
+            (b">", 'u') => self.keyboard_modes += 1,
+            (b"<", 'u') => self.keyboard_modes = self.keyboard_modes.saturating_sub(1),
             _ => {}
+        }
+        self.pass(b"");
+    }
+
+    fn esc_dispatch(&mut self, intermediates: &[u8], _: bool, byte: u8) {
+        // The end of a string: passed on together with the string.
+        if intermediates.is_empty() && byte == b'\\' {
+            self.sequence.clear();
+        } else {
+            self.pass(b"");
+        }
+    }
+
+    fn osc_dispatch(&mut self, _: &[&[u8]], ends_with_bell: bool) {
+        if self.is_allowed_string() {
+            self.pass(if ends_with_bell { b"\x07" } else { b"\x1b\\" });
+        } else {
+            self.sequence.clear();
         }
     }
 }
@@ -250,7 +240,7 @@ mod tests {
             ("a\x1b]52;c;aGk=\x07b", "ab"),
             ("a\x1b]52;c;aGk=\x1b\\b", "ab"),
             ("a\x1b]1337;File=x\x07b", "ab"),
-            ("a\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\b", "a\x1b\\b"),
+            ("a\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\b", "ab"),
             ("a\x1bPq#0;\x07#1\x1b\\b", "ab"),
             ("a\x1b_Gi=1\x1b\\b", "ab"),
             ("a\u{9d}52;c;aGk=\u{9c}b", "a52;c;aGk=b"),
@@ -269,15 +259,18 @@ mod tests {
             ("a\x1b\n]52;c;aGk=\x07b", "a\nb"),
             ("a\x1b\x7f]52;c;aGk=\x07b", "ab"),
             ("a\x1bé]52;c;aGk=\x07b", "ab"),
-            ("a\x1b]0;title\x1b]52;c;aGk=\x07b", "ab"),
-            ("a\x1b]0;title\x1b[m\x1b]52;c;aGk=\x07b", "a\x1b[mb"),
+            ("a\x1b]0;title\x1b]52;c;aGk=\x07b", "a\x1b]0;title\x1b\\b"),
+            (
+                "a\x1b]0;t\x1b[m\x1b]52;c;aGk=\x07b",
+                "a\x1b]0;t\x1b\\\x1b[mb",
+            ),
             ("a\x1b]052;c;aGk=\x07b", "ab"),
             ("a\x1b]4294967348;c;aGk=\x07b", "ab"),
             ("a\x1b]\x0152;c;aGk=\x07b", "ab"),
             ("a\x1b]0;x\u{9c}\u{9d}52;c;aGk=\u{9c}\x07b", "ab"),
             ("a\x1b[3\x18\u{9d}52;c;aGk=\x07b", "a52;c;aGk=\x07b"),
-            ("a\x1b[3\u{9d}52;c;aGk=\x07b", "a52;c;aGk=\x07b"),
-            ("a\x1bPx\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\b", "a\x1b\\b"),
+            ("a\x1b[3\u{9d}52;c;aGk=\x07b", "a\x1b[352;c;aGk=\x07b"),
+            ("a\x1bPx\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\b", "ab"),
         ] {
             assert_eq!(filtered(text), shown, "{text:?}");
         }
@@ -286,6 +279,21 @@ mod tests {
             "\n\x1b[31mred",
             "a control inside a sequence is executed at once"
         );
+    }
+
+    #[test]
+    fn an_endless_sequence_is_dropped() {
+        let long = "x".repeat(2 * MAX_SEQUENCE);
+        let mut filter = EscapeFilter::default();
+        for (text, shown) in [
+            (format!("a\x1b]0;{long}\x07b"), "ab"),
+            (format!("a\x1b]0;{long}\x1b\\b\x1b[m"), "ab\x1b[m"),
+            (format!("a\x1bP{long}\x07\x1b\\b"), "ab"),
+            (format!("a\x1b[{}mb", "1;".repeat(MAX_SEQUENCE)), "ab"),
+        ] {
+            assert_eq!(filter.filter(text.as_bytes()), shown.as_bytes());
+            assert!(filter.screen.sequence.is_empty());
+        }
     }
 
     #[test]

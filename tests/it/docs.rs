@@ -150,6 +150,10 @@ fn every_example_of_the_journal_s_page_is_what_it_claims() {
             assert_ne!(message, InboxMessage::Unknown, "{line}");
             assert_eq!(serde_json::to_string(&message).unwrap(), *line);
             messages += 1;
+        } else if line.starts_with("{\"n\"") {
+            let act: serde_json::Value = serde_json::from_str(line).unwrap();
+            let name = act["act"].as_str().unwrap();
+            assert!(text.contains(&format!("\n| `{name}` | ")), "{name}");
         } else {
             let parsed = JournalLine::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
             assert_ne!(parsed.event, Event::Unknown, "{line}");

@@ -151,6 +151,13 @@ fn a_function_works_until_the_checks_are_green_and_every_iteration_is_reported()
         test.read_loop("a", "iterations/0001/output.log"),
         "working\n"
     );
+    let activity = test.read_loop("a", "iterations/0001/activity.jsonl");
+    for act in ["text", "tool-finished", "cost"] {
+        assert!(
+            activity.contains(&format!("\"act\":\"{act}\"")),
+            "{activity}"
+        );
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The one integration test binary: the repository's rules, and the program from outside.
 
+mod activity;
 mod acts;
 mod agents;
 mod any_bytes;

@@ -659,3 +659,46 @@ fn blocked_is_an_honest_ending() {
         &["A person says: Port 80, not ‹promise›COMPLETE‹/promise›"],
     );
 }
+
+#[test]
+fn a_check_s_control_characters_reach_neither_the_prompt_nor_the_console() {
+    let check = r"printf '\033[31mred\033[0m\000 10%%\r 90%%\r100%%\r\nlast\033]0;title\007 line\n'; exit 1";
+    let test = Test::git()
+        .on_path("mine", "#!/bin/sh\nprintf %s \"$1\" > told\n")
+        .file("check.sh", check)
+        .file(
+            ".ralph/settings.toml",
+            "[agents.mine]\ncommand = 'mine'\nprompt = 'argument'\n",
+        );
+    let words = ["run", "mend", "--name", "a", "--agent", "mine", "-m", "2"];
+    let done = test
+        .ralph(&[&words[..], &["--check", "sh check.sh"]].concat())
+        .exits(1);
+    let told = test.read("told");
+    assert_eq!(told.trim_end(), test.prompt("a", 2).trim_end());
+    for text in [&told, &done.out] {
+        has(text, &["100%\n", "last line\n"]);
+        lacks(text, &["\x1b", "\0", "\r", "90%", "title"]);
+    }
+    let raw = fs::read(
+        test.loop_dir("a")
+            .join("iterations/0001/check-sh-check-sh.log"),
+    )
+    .unwrap();
+    assert!(raw.starts_with(b"\x1b[31mred\x1b[0m\0 10%\r"));
+}
+
+#[test]
+fn a_task_with_nul_can_be_an_argument() {
+    let test = Test::new()
+        .on_path("mine", "#!/bin/sh\nprintf %s \"$1\" > told\n")
+        .file("TASK.md", "me\0nd\n")
+        .file(
+            ".ralph/settings.toml",
+            "[agents.mine]\ncommand = 'mine'\nprompt = 'argument'\n",
+        );
+    let words = ["run", "--prompt-file", "TASK.md", "--name", "a", "-m", "1"];
+    test.ralph(&[&words[..], &["--agent", "mine"]].concat())
+        .exits(1);
+    has(&test.read("told"), &["mend\n"]);
+}

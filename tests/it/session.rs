@@ -175,7 +175,14 @@ fn a_promise_in_the_last_message_ends_the_loop() {
         session.hook("stop", json!({ "last_assistant_message": "more" })),
         Value::Null
     );
-    test.ralph(&["logs", NAME]).exits(0).says("All is there.");
+    test.ralph(&["logs", NAME])
+        .exits(0)
+        .says("All is there.\n<promise>DONE</promise>\n");
+    let activity = test.read_loop(NAME, "iterations/0003/activity.jsonl");
+    assert!(
+        activity.contains(r#""act":"finished","text":"All is there."#),
+        "{activity}"
+    );
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Acts: what an agent does while it works, decoded from its output.
 //!
-//! Acts are shown as they arrive and are not written to the journal. [`Tally`] adds up the acts of
-//! one iteration; the journal gets the sum, as an [`AgentReport`](super::event::AgentReport).
+//! Acts are shown as they arrive and written to the iteration's `activity.jsonl`, not to the journal.
+//! [`Tally`] adds up the acts of one iteration; the journal gets the sum, as an
+//! [`AgentReport`](super::event::AgentReport).
 
 mod error_excerpt;
 mod tally;
@@ -11,6 +12,7 @@ pub(super) use tally::COST_MAX;
 pub(crate) use tally::Tally;
 
 use super::failure::AgentFailure;
+use super::plain_text::clean;
 use super::usage::Tokens;
 use std::borrow::Cow;
 
@@ -83,7 +85,70 @@ pub enum Act<'a> {
     RunEnded,
 }
 
-impl Act<'_> {
+impl<'a> Act<'a> {
+    /// Removes escape sequences, NUL and carriage returns from the act's texts.
+    ///
+    /// [`Act::Text`] and [`Act::Thinking`] are pieces, and a sequence may be split between two of
+    /// them. They are cleaned when their lines are complete.
+    pub(crate) fn cleaned(self) -> Self {
+        match self {
+            Self::Text(_) | Self::Thinking(_) | Self::TerminalOutput(_) | Self::RawOutput(_) => {
+                self
+            }
+            act => act.map_texts(&mut |text| match clean(&text) {
+                Cow::Borrowed(_) => text,
+                Cow::Owned(clean) => clean.into(),
+            }),
+        }
+    }
+
+    /// Applies `edit` to each of the act's texts. Bytes are copied.
+    pub(crate) fn map_texts<'b>(
+        self,
+        edit: &mut dyn FnMut(Cow<'a, str>) -> Cow<'b, str>,
+    ) -> Act<'b> {
+        match self {
+            Self::Text(text) => Act::Text(edit(text)),
+            Self::Thinking(text) => Act::Thinking(edit(text)),
+            Self::TerminalOutput(bytes) => Act::TerminalOutput(bytes.into_owned().into()),
+            Self::ToolStarted { name, about } => Act::ToolStarted {
+                name: edit(name),
+                about: edit(about),
+            },
+            Self::ToolFinished { name, about, ok } => Act::ToolFinished {
+                name: edit(name),
+                about: edit(about),
+                ok,
+            },
+            Self::Denied(text) => Act::Denied(edit(text)),
+            Self::Cost(usd) => Act::Cost(usd),
+            Self::TokensUsed { model, tokens } => Act::TokensUsed {
+                model: edit(model),
+                tokens,
+            },
+            Self::SessionId(id) => Act::SessionId(edit(id)),
+            Self::Retrying(why) => Act::Retrying(edit(why)),
+            Self::NearLimit {
+                limit,
+                used,
+                until_ms,
+            } => Act::NearLimit {
+                limit: edit(limit),
+                used,
+                until_ms,
+            },
+            Self::SideOutput(line) => Act::SideOutput(edit(line)),
+            Self::RawOutput(bytes) => Act::RawOutput(bytes.into_owned().into()),
+            Self::Unparsed => Act::Unparsed,
+            Self::Finished(text) => Act::Finished(edit(text)),
+            Self::Failed { why, reason } => Act::Failed {
+                why: edit(why),
+                reason,
+            },
+            Self::RunEnded => Act::RunEnded,
+        }
+    }
+
     /// An act that shows only that the agent is at work.
     pub(crate) fn keepalive() -> Self {
         Self::Thinking(Cow::Borrowed(""))

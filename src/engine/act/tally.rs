@@ -3,7 +3,6 @@
 use super::{Act, error_excerpt};
 use crate::engine::event::AgentReport;
 use crate::engine::failure::{AgentFailure, FailureKind};
-use crate::engine::plain_text::plain;
 use crate::engine::signals::fold_whitespace;
 use crate::engine::usage::{Prices, Tokens};
 
@@ -68,7 +67,7 @@ impl Tally {
             Act::Cost(_) => return false,
             Act::TokensUsed { model, tokens } => self.add_tokens(model, *tokens),
             Act::SessionId(id) => {
-                self.session = Some(plain(id).chars().take(SESSION_ID_MAX).collect());
+                self.session = Some(id.chars().take(SESSION_ID_MAX).collect());
             }
             Act::Unparsed => self.unparsed = self.unparsed.saturating_add(1),
             Act::Finished(message) => {
@@ -100,10 +99,7 @@ impl Tally {
 
     fn add_denial(&mut self, line: &str) -> bool {
         self.denied = self.denied.saturating_add(1);
-        let line = plain(&fold_whitespace(line))
-            .chars()
-            .take(DENIAL_MAX)
-            .collect();
+        let line = fold_whitespace(line).chars().take(DENIAL_MAX).collect();
         let is_new = self.denials.len() < DENIALS_SHOWN && !self.denials.contains(&line);
         if is_new {
             self.denials.push(line);

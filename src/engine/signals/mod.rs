@@ -10,7 +10,6 @@ mod echo;
 pub(crate) use echo::EchoFilter;
 
 use super::event::TextSignals;
-use super::plain_text::plain;
 use regex::Regex;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -29,7 +28,7 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a constant pattern")
 });
 
-/// Reads the signals in an agent's final message. `promises` are the texts that count as a promise.
+/// Reads the signals in an agent's final message, which has been cleaned. `promises` are the texts that count as a promise.
 pub(crate) fn read(text: &str, promises: &[String]) -> TextSignals {
     let hidden = hidden_lines(text).ranges;
     let mut signals = TextSignals::default();
@@ -96,13 +95,9 @@ pub(crate) fn fold_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The lines of a commit message, without control characters, up to the longest length.
+/// The lines of a commit message, up to the longest length.
 fn commit_lines(text: &str) -> String {
-    let lines: Vec<_> = text
-        .trim()
-        .lines()
-        .map(|line| plain(line.trim_end()))
-        .collect();
+    let lines: Vec<_> = text.trim().lines().map(str::trim_end).collect();
     let message: String = lines.join("\n").chars().take(COMMIT_MAX).collect();
     message.trim_end().to_owned()
 }

@@ -460,7 +460,6 @@ fn a_commit_message_follows_the_rules_of_promises_and_keeps_its_lines() {
             Some("Fix it\n\nIt  broke\n- often"),
         ),
         ("<commit>#1 -x \"$(y)\"</commit>", Some("#1 -x \"$(y)\"")),
-        ("<commit>\x1b[31mred\x1b[0m\x07</commit>", Some("red")),
         (
             "<commit>Draft</commit>\n\n<commit>Fix it</commit>",
             Some("Fix it"),

@@ -42,9 +42,12 @@ fn endless_output_takes_neither_disk_nor_memory() {
     );
     assert_eq!(
         fs::read_dir(path.parent().unwrap()).unwrap().count(),
-        2,
-        "prompt and output alone"
+        3,
+        "prompt, output and activity alone"
     );
+    let activity = fs::read_to_string(path.with_file_name("activity.jsonl")).unwrap();
+    assert!(activity.len() as u64 <= MIB, "{}", activity.len());
+    assert!(activity.contains("the head\\n") && activity.contains("the tail\\n"));
     assert_eq!(
         test.events("a", "ended")[0]["report"]["bytes"]
             .as_u64()

@@ -1,0 +1,158 @@
+//! The format of the lines of `activity.jsonl`: a header, then one JSON object per act.
+
+use crate::engine::act::Act;
+use crate::engine::failure::AgentFailure;
+use crate::engine::usage::Tokens;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// The format version that is written.
+const VERSION: u64 = 1;
+
+/// The first line of the file, with its newline.
+pub(super) fn header(iteration: u32) -> String {
+    format!("{{\"ralph\":\"activity\",\"version\":{VERSION},\"iteration\":{iteration}}}\n")
+}
+
+/// Any other line: an act, its number and its time.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct ActivityLine<'a> {
+    /// Counts the iteration's acts from 1. Acts that were dropped are counted too.
+    pub(super) n: u64,
+    /// Milliseconds since 1970.
+    pub(super) at_ms: i64,
+    #[serde(flatten)]
+    pub(super) act: ActRecord<'a>,
+}
+
+/// An act as it is stored. The names are a published format: see `docs/journal.md`.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "act")]
+pub(super) enum ActRecord<'a> {
+    #[serde(rename = "text")]
+    Text { text: Cow<'a, str> },
+    #[serde(rename = "thinking")]
+    Thinking { text: Cow<'a, str> },
+    #[serde(rename = "tool-started")]
+    ToolStarted {
+        tool: Cow<'a, str>,
+        about: Cow<'a, str>,
+    },
+    #[serde(rename = "tool-finished")]
+    ToolFinished {
+        tool: Cow<'a, str>,
+        about: Cow<'a, str>,
+        ok: bool,
+    },
+    #[serde(rename = "denied")]
+    Denied { text: Cow<'a, str> },
+    #[serde(rename = "cost")]
+    Cost { usd: f64 },
+    #[serde(rename = "tokens")]
+    Tokens { model: Cow<'a, str>, tokens: Tokens },
+    #[serde(rename = "session")]
+    Session { id: Cow<'a, str> },
+    #[serde(rename = "retrying")]
+    Retrying { text: Cow<'a, str> },
+    #[serde(rename = "near-limit")]
+    NearLimit {
+        limit: Cow<'a, str>,
+        /// From 0 to 1; `None` if unknown.
+        used: Option<f64>,
+        /// Milliseconds since 1970; `None` if unknown.
+        until_ms: Option<i64>,
+    },
+    #[serde(rename = "side-output")]
+    SideOutput { text: Cow<'a, str> },
+    #[serde(rename = "unparsed")]
+    Unparsed,
+    #[serde(rename = "finished")]
+    Finished { text: Cow<'a, str> },
+    #[serde(rename = "failed")]
+    Failed {
+        text: Cow<'a, str>,
+        /// `None` if the failure could not be classified.
+        reason: Option<AgentFailure>,
+    },
+    #[serde(rename = "run-ended")]
+    RunEnded,
+    /// Not an act: the acts up to this line's number were dropped.
+    #[serde(rename = "dropped")]
+    Dropped {
+        /// How many were dropped here.
+        acts: u64,
+    },
+    /// An act that a newer version of ralph wrote.
+    #[serde(other, rename = "unknown")]
+    Unknown,
+}
+
+impl<'a> ActRecord<'a> {
+    /// Returns `None` for raw bytes, which are not stored.
+    pub(super) fn new(act: Act<'a>) -> Option<Self> {
+        Some(match act {
+            Act::TerminalOutput(_) | Act::RawOutput(_) => return None,
+            Act::Text(text) => Self::Text { text },
+            Act::Thinking(text) => Self::Thinking { text },
+            Act::ToolStarted { name, about } => Self::ToolStarted { tool: name, about },
+            Act::ToolFinished { name, about, ok } => Self::ToolFinished {
+                tool: name,
+                about,
+                ok,
+            },
+            Act::Denied(text) => Self::Denied { text },
+            Act::Cost(usd) => Self::Cost { usd },
+            Act::TokensUsed { model, tokens } => Self::Tokens { model, tokens },
+            Act::SessionId(id) => Self::Session { id },
+            Act::Retrying(text) => Self::Retrying { text },
+            Act::NearLimit {
+                limit,
+                used,
+                until_ms,
+            } => Self::NearLimit {
+                limit,
+                used,
+                until_ms,
+            },
+            Act::SideOutput(text) => Self::SideOutput { text },
+            Act::Unparsed => Self::Unparsed,
+            Act::Finished(text) => Self::Finished { text },
+            Act::Failed { why, reason } => Self::Failed { text: why, reason },
+            Act::RunEnded => Self::RunEnded,
+        })
+    }
+
+    /// Returns `None` if the line is not an act that this version knows.
+    pub(super) fn into_act(self) -> Option<Act<'a>> {
+        Some(match self {
+            Self::Dropped { .. } | Self::Unknown => return None,
+            Self::Text { text } => Act::Text(text),
+            Self::Thinking { text } => Act::Thinking(text),
+            Self::ToolStarted { tool, about } => Act::ToolStarted { name: tool, about },
+            Self::ToolFinished { tool, about, ok } => Act::ToolFinished {
+                name: tool,
+                about,
+                ok,
+            },
+            Self::Denied { text } => Act::Denied(text),
+            Self::Cost { usd } => Act::Cost(usd),
+            Self::Tokens { model, tokens } => Act::TokensUsed { model, tokens },
+            Self::Session { id } => Act::SessionId(id),
+            Self::Retrying { text } => Act::Retrying(text),
+            Self::NearLimit {
+                limit,
+                used,
+                until_ms,
+            } => Act::NearLimit {
+                limit,
+                used,
+                until_ms,
+            },
+            Self::SideOutput { text } => Act::SideOutput(text),
+            Self::Unparsed => Act::Unparsed,
+            Self::Finished { text } => Act::Finished(text),
+            Self::Failed { text, reason } => Act::Failed { why: text, reason },
+            Self::RunEnded => Act::RunEnded,
+        })
+    }
+}

@@ -1,0 +1,367 @@
+//! The activity of an iteration: `activity.jsonl` keeps what the agent did, one act per line.
+//!
+//! The file is for people and scripts, and no state is folded from it. It is bounded: once it has
+//! grown too long, acts in the middle are dropped, and the first and the last ones stay. It is
+//! lossy: an error while writing loses the rest of the activity and nothing else.
+
+mod line;
+mod read;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use read::{ActivityItem, ActivityReader};
+
+use crate::engine::Act;
+use crate::engine::format::plural;
+use crate::engine::plain_text::clean;
+use crate::os::regular_file;
+use line::{ActRecord, ActivityLine};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A file that is longer than this loses acts in the middle, in bytes.
+const FILE_MAX: usize = 1 << 20;
+/// Acts are kept from the start of the file up to about this length, in bytes.
+const HEAD_MAX: usize = 256 << 10;
+/// Acts are kept at the end of a file that loses acts up to this length, in bytes.
+const TAIL_MAX: usize = 256 << 10;
+/// Acts that wait to be written, in bytes. Once the file has lost acts, the oldest of them are dropped.
+const PENDING_MAX: usize = 128 << 10;
+/// The longest piece of an agent's text on one line of the file, in bytes.
+const PIECE_MAX: usize = 16 << 10;
+/// Other texts of an act, such as a final message, are shortened to about this length, in bytes.
+const TEXT_MAX: usize = 32 << 10;
+/// Acts are written at most this often.
+const WRITE_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Replaces secrets in a text.
+pub(crate) type RedactText = Box<dyn Fn(&str) -> Cow<'_, str> + Send>;
+
+/// Writes the activity of one iteration. Dropping it writes what is left.
+pub(crate) struct ActivityWriter {
+    path: PathBuf,
+    /// `None` after an error.
+    file: Option<File>,
+    iteration: u32,
+    redact: RedactText,
+    /// The length of the file in bytes.
+    len: usize,
+    /// The length of the part that is never dropped, and the number of its last act. `None` while
+    /// the whole file is that part.
+    head: Option<(usize, u64)>,
+    /// Whether the file has lost acts.
+    is_full: bool,
+    /// The number of the newest act.
+    newest: u64,
+    /// The number of the last act in the file.
+    written: u64,
+    pending: VecDeque<PendingAct>,
+    pending_len: usize,
+    /// Whether more than the beginning of a line is pending.
+    has_lines: bool,
+    written_at: Option<Instant>,
+}
+
+/// An act that is not in the file yet.
+struct PendingAct {
+    n: u64,
+    at_ms: i64,
+    act: Act<'static>,
+}
+
+impl ActivityWriter {
+    /// Creates the file, or truncates it. An error loses the activity.
+    pub(crate) fn create(path: &Path, iteration: u32, redact: RedactText) -> Self {
+        Self {
+            path: path.to_owned(),
+            file: create_empty(path).ok(),
+            iteration,
+            redact,
+            len: 0,
+            head: None,
+            is_full: false,
+            newest: 0,
+            written: 0,
+            pending: VecDeque::new(),
+            pending_len: 0,
+            has_lines: false,
+            written_at: None,
+        }
+    }
+
+    /// Adds an act. Raw bytes are not kept.
+    pub(crate) fn push(&mut self, act: &Act<'_>) {
+        if self.file.is_none() {
+            return;
+        }
+        match act {
+            Act::TerminalOutput(_) | Act::RawOutput(_) => {}
+            Act::Text(text) | Act::Thinking(text) => self.push_text(act, text),
+            act => {
+                let act = act.clone().map_texts(&mut |text| shorten(&text).into());
+                self.has_lines = true;
+                self.push_pending(act);
+            }
+        }
+    }
+
+    /// Writes what is pending unless something was written a moment ago.
+    pub(crate) fn flush_if_due(&mut self) {
+        if self.next_flush().is_some_and(|at| at <= Instant::now()) {
+            self.flush(false);
+        }
+    }
+
+    /// When [`ActivityWriter::flush_if_due`] has something to write. `None` if nothing is pending.
+    pub(crate) fn next_flush(&self) -> Option<Instant> {
+        let is_pending = self.has_lines && !self.pending.is_empty();
+        is_pending.then(|| {
+            self.written_at
+                .map_or_else(Instant::now, |at| at + WRITE_INTERVAL)
+        })
+    }
+
+    /// Adds a piece of the agent's text, or of its thinking as `act` says. Pieces are joined as far
+    /// as possible.
+    fn push_text(&mut self, act: &Act<'_>, text: &str) {
+        let mut rest = text;
+        if self.is_full && text.len() > PENDING_MAX {
+            // More than would be kept: do not even copy it.
+            self.pending.clear();
+            self.pending_len = 0;
+            self.newest += 1;
+            rest = &text[char_boundary(text, text.len() - PENDING_MAX / 2)..];
+            rest = rest.split_once('\n').map_or(rest, |(_, whole)| whole);
+        }
+        self.has_lines |= rest.contains('\n');
+        while !rest.is_empty() {
+            let (piece, more) = split_piece(rest);
+            rest = more;
+            match (self.pending.back_mut().map(|last| &mut last.act), act) {
+                (Some(Act::Text(so_far)), Act::Text(_))
+                | (Some(Act::Thinking(so_far)), Act::Thinking(_))
+                    if so_far.len() + piece.len() <= PIECE_MAX =>
+                {
+                    so_far.to_mut().push_str(piece);
+                    self.pending_len += piece.len();
+                }
+                (_, Act::Thinking(_)) => self.push_pending(Act::Thinking(piece.to_owned().into())),
+                _ => self.push_pending(Act::Text(piece.to_owned().into())),
+            }
+        }
+    }
+
+    fn push_pending(&mut self, act: Act<'static>) {
+        self.newest += 1;
+        // What precedes is complete now, and need not wait for the rest of a line.
+        self.has_lines |= !self.pending.is_empty();
+        self.pending_len += text_len(&act);
+        self.pending.push_back(PendingAct {
+            n: self.newest,
+            at_ms: jiff::Timestamp::now().as_millisecond(),
+            act,
+        });
+        if self.pending_len > PENDING_MAX && !self.is_full {
+            self.flush(false);
+        }
+        while self.pending_len > PENDING_MAX && self.pending.len() > 1 {
+            let oldest = self.pending.pop_front();
+            self.pending_len -= oldest.map_or(0, |oldest| text_len(&oldest.act));
+        }
+    }
+
+    /// Writes what is pending, but before the end of the iteration no beginning of a line: it can be
+    /// cleaned and redacted only as a whole.
+    fn flush(&mut self, is_end: bool) {
+        let unfinished = if is_end { None } else { self.take_unfinished() };
+        let mut lines = Vec::new();
+        if self.len == 0 && !self.pending.is_empty() {
+            lines.extend_from_slice(line::header(self.iteration).as_bytes());
+        }
+        let mut written = self.written;
+        for PendingAct { n, at_ms, act } in self.pending.drain(..) {
+            if n > written + 1 {
+                push_dropped(&mut lines, written, n - 1, at_ms);
+            }
+            let act = act.map_texts(&mut |text| {
+                let text = clean_lines(&text);
+                (self.redact)(&text).into_owned().into()
+            });
+            if let Some(act) = ActRecord::new(act) {
+                push_line(&mut lines, &ActivityLine { n, at_ms, act });
+            }
+            written = n;
+        }
+        self.written = written;
+        self.pending_len = unfinished.as_ref().map_or(0, |last| text_len(&last.act));
+        self.pending.extend(unfinished);
+        self.has_lines = false;
+        self.written_at = Some(Instant::now());
+        if self.append(&lines).is_err() {
+            self.file = None;
+            self.pending.clear();
+        }
+    }
+
+    /// Takes the beginning of a line off the end of what is pending.
+    fn take_unfinished(&mut self) -> Option<PendingAct> {
+        let last = self.pending.back_mut()?;
+        let (Act::Text(text) | Act::Thinking(text)) = &mut last.act else {
+            return None;
+        };
+        let start = text.rfind('\n').map_or(0, |at| at + 1);
+        if start == 0 && text.len() < PIECE_MAX {
+            return self.pending.pop_back();
+        }
+        let rest = text.to_mut().split_off(start);
+        if rest.is_empty() || rest.len() >= PIECE_MAX {
+            text.to_mut().push_str(&rest);
+            return None;
+        }
+        let act = match last.act {
+            Act::Thinking(_) => Act::Thinking(rest.into()),
+            _ => Act::Text(rest.into()),
+        };
+        self.newest += 1;
+        Some(PendingAct {
+            n: self.newest,
+            at_ms: last.at_ms,
+            act,
+        })
+    }
+
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let Some(file) = self.file.as_mut().filter(|_| !lines.is_empty()) else {
+            return Ok(());
+        };
+        file.write_all(lines)?;
+        self.len += lines.len();
+        match self.head {
+            None if self.len >= HEAD_MAX => self.head = Some((self.len, self.written)),
+            Some((head, last)) if self.len > FILE_MAX => self.drop_middle(head, last)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Replaces the file by one that has only the first `head` bytes, whose last act has the number
+    /// `last`, and the newest acts.
+    fn drop_middle(&mut self, head: usize, last: u64) -> io::Result<()> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let from = self.len.saturating_sub(TAIL_MAX).max(head);
+        let (mut kept, mut tail) = (vec![0; head], vec![0; self.len - from]);
+        file.read_exact_at(&mut kept, 0)?;
+        file.read_exact_at(&mut tail, from as u64)?;
+        let end_of_line = memchr::memchr(b'\n', &tail).map_or(tail.len(), |at| at + 1);
+        let tail = &tail[end_of_line..];
+        let first = tail.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        if let Ok(first) = serde_json::from_slice::<LineNumber>(first) {
+            push_dropped(&mut kept, last, first.n.saturating_sub(1), first.at_ms);
+        }
+        kept.extend_from_slice(tail);
+        let path = self.path.with_extension("jsonl.new");
+        let mut file = create_empty(&path)?;
+        file.write_all(&kept)?;
+        fs::rename(&path, &self.path)?;
+        self.file = Some(file);
+        self.len = kept.len();
+        self.is_full = true;
+        Ok(())
+    }
+}
+
+impl Drop for ActivityWriter {
+    fn drop(&mut self) {
+        self.flush(true);
+    }
+}
+
+/// Creates or truncates a file.
+fn create_empty(path: &Path) -> io::Result<File> {
+    let file = regular_file::create(path)?;
+    if file.metadata()?.len() > 0 {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// What every line has.
+#[derive(Deserialize)]
+struct LineNumber {
+    n: u64,
+    at_ms: i64,
+}
+
+/// Appends a line that says that the acts after number `from` and up to `to` were dropped.
+fn push_dropped(lines: &mut Vec<u8>, from: u64, to: u64, at_ms: i64) {
+    let acts = to.saturating_sub(from);
+    let act = ActRecord::Dropped { acts };
+    push_line(lines, &ActivityLine { n: to, at_ms, act });
+}
+
+fn push_line(lines: &mut Vec<u8>, line: &ActivityLine<'_>) {
+    let start = lines.len();
+    match serde_json::to_writer(&mut *lines, line) {
+        Ok(()) => lines.push(b'\n'),
+        Err(_) => lines.truncate(start),
+    }
+}
+
+/// The last offset up to `at` that is between two characters.
+fn char_boundary(text: &str, at: usize) -> usize {
+    (0..=at)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
+/// Splits off the first piece of a text, after a line if it has one that is not too long.
+fn split_piece(text: &str) -> (&str, &str) {
+    if text.len() <= PIECE_MAX {
+        return (text, "");
+    }
+    let end = char_boundary(text, PIECE_MAX);
+    text.split_at(text[..end].rfind('\n').map_or(end, |at| at + 1))
+}
+
+/// Cleans each line by itself, so that no sequence in one affects the next.
+fn clean_lines(text: &str) -> Cow<'_, str> {
+    if let Cow::Borrowed(clean) = clean(text) {
+        return Cow::Borrowed(clean);
+    }
+    let lines: Vec<_> = text.split('\n').map(clean).collect();
+    lines.join("\n").into()
+}
+
+/// The text, or its beginning and its end if it is too long.
+fn shorten(text: &str) -> String {
+    if text.len() <= TEXT_MAX {
+        return text.to_owned();
+    }
+    let (head, rest) = text.split_at(char_boundary(text, TEXT_MAX / 2));
+    let (cut, tail) = rest.split_at(char_boundary(rest, rest.len() - TEXT_MAX / 2));
+    let cut = plural(cut.len() as u64, "byte");
+    format!("{head}\n[{cut} cut]\n{tail}")
+}
+
+/// About how many bytes an act takes.
+fn text_len(act: &Act<'_>) -> usize {
+    let texts = match act {
+        Act::Text(text) | Act::Thinking(text) | Act::Finished(text) => text.len(),
+        Act::Failed { why, .. } => why.len(),
+        Act::ToolStarted { name, about } | Act::ToolFinished { name, about, .. } => {
+            name.len() + about.len()
+        }
+        _ => 0,
+    };
+    texts + size_of::<PendingAct>()
+}
