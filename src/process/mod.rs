@@ -9,4 +9,5 @@ pub(crate) mod pty;
 pub(crate) mod signals;
 pub(crate) mod termios;
 pub(crate) mod tree;
+pub(crate) mod version;
 pub(crate) mod warden;

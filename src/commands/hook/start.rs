@@ -2,7 +2,6 @@
 //! wrote.
 
 use super::{HookCall, move_loop_file_aside};
-use crate::cli::hook::ClientKind;
 use crate::client::hook::HookResponse;
 use crate::client::loop_file;
 use crate::client::loop_file::{LoadedLoopFile, LoopFile};
@@ -27,7 +26,7 @@ pub(super) fn start_loop(call: &HookCall, arguments: &str) -> HookResponse {
     let args = match slash::parse_loop_args(arguments) {
         Ok(LoopCommand::Help) => {
             return HookResponse::RejectPrompt {
-                reason: session_text::help(call.client.name()),
+                reason: session_text::help(call.client.sigil),
             };
         }
         Ok(LoopCommand::Start(args)) => args,
@@ -102,9 +101,9 @@ fn may_be_of_session(call: &HookCall) -> bool {
 }
 
 /// Returns whether a loop file with this session ID is for this session. A file without one is from
-/// the original plugin for Claude Code.
+/// the original plugin.
 fn is_for_session(call: &HookCall, session: Option<&str>) -> bool {
-    session.map_or(call.client == ClientKind::Claude, |id| {
+    session.map_or(call.client.had_original_plugin, |id| {
         id == call.input.session_id
     })
 }
@@ -126,11 +125,11 @@ fn create(
     if let LoadedLoopFile::Invalid(reason) = loop_file::load(&call.project) {
         warn(move_loop_file_aside(&call.project, &reason));
     }
-    let name = loop_name(call.client.name(), &call.input.session_id);
+    let name = loop_name(&call.client.name, &call.input.session_id);
     let PreparedLoop { dir, locks, .. } =
         create_loop(&call.state_dir, Some(&name), draft, Placement::default())?;
     let events = turn_ended
-        .then(|| call.turn_ended(call.block_cap()))
+        .then(|| call.turn_ended(call.client.block_cap()))
         .into_iter()
         .collect();
     apply_hook_events(&dir, &locks, call.caller, events, &mut |message| {
@@ -180,7 +179,7 @@ fn draft_plan(
         values.insert(name.to_owned(), value);
         Ok(())
     };
-    set("agent", json!(call.client.name()))?;
+    set("agent", json!(call.client.name))?;
     if let Some(max) = args.max_iterations {
         set("max-iterations", json!(max))?;
     }
@@ -203,11 +202,11 @@ fn draft_plan(
         task: Some(args.prompt.clone()),
         session: Some(SessionRequest {
             session: ClientSession {
-                client: call.client.name().to_owned(),
+                client: call.client.name.clone(),
                 id: call.input.session_id.clone(),
                 iterations_before,
             },
-            block_cap: call.block_cap(),
+            block_cap: call.client.block_cap(),
         }),
         workspace: call.project.clone(),
         config_dir: settings_paths(call.project.clone(), None).user_dir,
