@@ -18,7 +18,6 @@ use crate::lifecycle::error::CommandError;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use toml::Table;
 
 /// A sentence in every skill that ralph wrote.
 const MARK: &str = "Written by `ralph plugin install`";
@@ -127,10 +126,8 @@ impl HooksFileInstaller {
     ) -> Result<(), CommandError> {
         let Client { name, title, .. } = self.client;
         let config = settings_file::read_text(path)?;
-        let table: Option<Table> = config.as_deref().unwrap_or_default().parse().ok();
-        let is_in_config =
-            |hook: &TrustedHook| table.as_ref().is_some_and(|table| hook.is_in(table));
-        if hooks.iter().all(is_in_config) {
+        let text = config.as_deref().unwrap_or_default();
+        if hooks.iter().all(|hook| hook.is_in(text)) {
             return Ok(());
         }
         if !is_asked {
@@ -140,7 +137,7 @@ impl HooksFileInstaller {
             ));
             return Ok(());
         }
-        let (text, added) = add_trust(config.as_deref().unwrap_or_default(), hooks).map_err(|error| {
+        let (text, added) = add_trust(text, hooks).map_err(|error| {
             CommandError::usage(
                 format!("cannot change {}: {error}", path.display()),
                 format!("nothing was written; install without --trust, start {name}, and press t when it asks"),
