@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+mod clients;
 mod codex;
 
 const NEW: &str = "#!/bin/sh\necho '2.1.325 (Claude Code)'\n";
