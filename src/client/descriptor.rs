@@ -11,7 +11,8 @@ use std::{env, fs, io};
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Client {
-    /// The name of the client, of its program and of its agent preset. Journals contain it.
+    /// The name of the client, of its program and, if it has one, of its agent preset. Journals
+    /// contain it.
     pub(crate) name: String,
     /// The name for people.
     pub(crate) title: String,

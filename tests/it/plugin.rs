@@ -416,7 +416,7 @@ fn clients_that_are_not_there_are_named() {
     let test = Test::new().file("../bin/.keep", "");
     plugin(&test, &["plugin", "install"])
         .exits(2)
-        .complains("neither claude nor codex is installed")
+        .complains("neither claude nor codex")
         .complains("hint: ");
     plugin(&test, &["plugin", "install", "emacs"])
         .exits(2)

@@ -8,9 +8,12 @@ use crate::client::loop_file::{LoadedLoopFile, LoopFile};
 use crate::client::slash;
 use crate::client::slash::{LoopArgs, LoopCommand};
 use crate::commands::run::settings_paths;
+use crate::config::agents::load_presets;
 use crate::config::keys::key;
 use crate::config::validate::normalize;
-use crate::config::{Config, Layer, LayerStack, Origin, PlanDraft, RunRequest, SessionRequest};
+use crate::config::{
+    Config, Layer, LayerStack, Origin, PlanDraft, RunRequest, SessionRequest, Settings,
+};
 use crate::engine::session::ClientSession;
 use crate::lifecycle::create::{Placement, PreparedLoop, create_loop};
 use crate::lifecycle::error::CommandError;
@@ -171,6 +174,7 @@ fn draft_plan(
     iterations_before: u32,
 ) -> Result<PlanDraft, CommandError> {
     let mut stack = LayerStack::load(&settings_paths(call.project.clone(), None))?;
+    let presets = load_presets(&stack, &Settings::from_layers(&stack).agents)?;
     let mut values = Map::new();
     let mut set = |name: &str, value: Value| -> Result<(), CommandError> {
         let value = normalize(key(name), &value, name).map_err(|error| {
@@ -179,7 +183,14 @@ fn draft_plan(
         values.insert(name.to_owned(), value);
         Ok(())
     };
-    set("agent", json!(call.client.name))?;
+    // A client without an agent preset is called by its name alone outside the session.
+    let name = &call.client.name;
+    let mut command = Vec::new();
+    if presets.iter().any(|(known, _)| known == name) {
+        set("agent", json!(name))?;
+    } else {
+        command.push(name.clone());
+    }
     if let Some(max) = args.max_iterations {
         set("max-iterations", json!(max))?;
     }
@@ -200,6 +211,7 @@ fn draft_plan(
     });
     let request = RunRequest {
         task: Some(args.prompt.clone()),
+        command,
         session: Some(SessionRequest {
             session: ClientSession {
                 client: call.client.name.clone(),
