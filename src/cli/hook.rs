@@ -1,6 +1,8 @@
 //! The arguments of `ralph hook`, which clients call with JSON on standard input.
 
-use clap::{Args, Subcommand, ValueEnum};
+use crate::client::descriptor::{Client, clients};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 
 /// The hook events of a session.
 #[derive(Debug, Subcommand)]
@@ -19,28 +21,18 @@ pub(crate) enum HookCommand {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct HookArgs {
     /// The client that calls
-    #[arg(long, value_enum, default_value = "claude")]
-    pub(crate) client: ClientKind,
+    #[arg(long, value_parser = client_parser(), default_value = &*clients()[0].name)]
+    pub(crate) client: &'static Client,
     /// The number of seconds after which the client stops waiting for an answer
     #[arg(long, value_name = "SECONDS")]
     pub(crate) within: Option<u64>,
 }
 
-/// A client whose sessions can run a loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ClientKind {
-    /// Claude Code
-    Claude,
-    /// Codex
-    Codex,
-}
-
-impl ClientKind {
-    /// The name of its program and of its preset.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-        }
-    }
+/// Parses the name of a client.
+pub(super) fn client_parser() -> impl TypedValueParser<Value = &'static Client> {
+    let values = clients()
+        .iter()
+        .map(|client| PossibleValue::new(&*client.name).help(&*client.title));
+    PossibleValuesParser::new(values)
+        .map(|name| Client::by_name(&name).expect("only names of clients are accepted"))
 }

@@ -85,7 +85,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: bus::BusCommand,
     },
-    /// Manage the plugin for Claude Code and Codex
+    #[command(about = plugin::about())]
     Plugin {
         #[command(subcommand)]
         command: plugin::PluginCommand,

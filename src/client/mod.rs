@@ -1,6 +1,7 @@
 //! Loops inside a session of Claude Code or Codex: hook input and responses, slash commands,
-//! session transcripts, and the loop file in the workspace.
+//! session transcripts, the loop file in the workspace, and the table of clients.
 
+pub(crate) mod descriptor;
 pub mod hook;
 mod json;
 pub mod loop_file;

@@ -1,8 +1,7 @@
 //! Finds the process of the client that runs a hook: the nearest ancestor that is not a shell.
 
 use crate::engine::ProcessIdentity;
-use crate::process::tree::start_time;
-use std::fs;
+use crate::process::tree::{parent, program_name, start_time};
 
 /// Programs that may run between a client and its hook.
 const WRAPPERS: [&str; 9] = [
@@ -16,8 +15,8 @@ pub(crate) fn client_process() -> Option<ProcessIdentity> {
     let mut pid = std::process::id();
     for _ in 0..ANCESTORS_MAX {
         pid = parent(pid).filter(|pid| *pid > 1)?;
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-        if !WRAPPERS.contains(&name.trim()) {
+        let name = program_name(pid)?;
+        if !WRAPPERS.contains(&name.as_str()) {
             let start_time = start_time(pid)?;
             return Some(ProcessIdentity { pid, start_time });
         }
@@ -28,15 +27,4 @@ pub(crate) fn client_process() -> Option<ProcessIdentity> {
 /// Returns whether a process that [`client_process`] found still runs.
 pub(crate) fn is_alive(process: ProcessIdentity) -> bool {
     start_time(process.pid) == Some(process.start_time)
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    String::from_utf8_lossy(&stat)
-        .rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(1)?
-        .parse()
-        .ok()
 }

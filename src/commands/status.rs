@@ -1,10 +1,11 @@
 //! `ralph status`: shows the state of a loop.
 
 use super::open_loop::open;
-use super::plugin::{claude_config_dir, enabled_original};
+use super::plugin::conflicting_plugin;
 use crate::cli::StatusArgs;
-use crate::engine::{ExitCode, State};
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
+use crate::lifecycle::session::client_of;
 use crate::ui::print::print_output;
 use crate::ui::status::{object, text};
 
@@ -18,25 +19,16 @@ pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
         ))?;
     } else {
         print_output(&text(&handle.view, handle.held, &directory))?;
-        if let Some(plugin) = conflicting_plugin(&handle.view.state) {
+        let state = &handle.view.state;
+        let client = client_of(state).filter(|_| state.is_in_session());
+        if let Some((client, plugin)) =
+            client.and_then(|client| Some((client, conflicting_plugin(client)?)))
+        {
             print_output(&format!(
-                "Warning: {plugin} reacts to the same stop events; claude plugin disable {plugin} turns it off\n"
+                "Warning: {plugin} reacts to the same stop events; {} plugin disable {plugin} turns it off\n",
+                client.name
             ))?;
         }
     }
     Ok(ExitCode::Success)
-}
-
-/// Another plugin that handles the stop events of this loop's session.
-fn conflicting_plugin(state: &State) -> Option<String> {
-    let is_claude = state
-        .plan
-        .session
-        .as_ref()
-        .is_some_and(|session| session.client == "claude");
-    enabled_original(
-        &claude_config_dir()
-            .ok()
-            .filter(|_| is_claude && state.is_in_session())?,
-    )
 }

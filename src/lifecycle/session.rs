@@ -5,6 +5,7 @@ use super::error::CommandError;
 use super::handle::exemptions;
 use super::locks::LoopLocks;
 use crate::agent::task_dir::TaskDir;
+use crate::client::descriptor::Client;
 use crate::client::loop_file;
 use crate::client::loop_file::{LoadedLoopFile, LoopFile};
 use crate::client::process;
@@ -33,6 +34,12 @@ pub(crate) fn loop_name(client: &str, id: &str) -> String {
         .iter()
         .collect();
     format!("{client}-{tail}")
+}
+
+/// The client in whose session a loop runs or ran; `None` for other loops, and for clients that
+/// only a newer version of ralph knows.
+pub(crate) fn client_of(state: &State) -> Option<&'static Client> {
+    Client::by_name(&state.plan.session.as_ref()?.client)
 }
 
 /// Finds the unfinished loop of a session.

@@ -12,4 +12,6 @@ pub(crate) mod signals;
 pub(crate) mod termios;
 pub(crate) mod tree;
 #[cfg(feature = "cli")]
+pub(crate) mod version;
+#[cfg(feature = "cli")]
 pub(crate) mod warden;

@@ -106,20 +106,33 @@ pub(crate) fn children(parent: Pid) -> Vec<Pid> {
 }
 
 fn children_by_scan(parent: Pid) -> Vec<Pid> {
-    let parent = parent.as_raw_nonzero().get().to_string();
+    let parent = parent.as_raw_nonzero().get().unsigned_abs();
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     all.filter_map(|entry| {
-        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read(entry.path().join("stat")).ok()?;
-        let is_child = String::from_utf8_lossy(&stat)
-            .rsplit_once(')')?
-            .1
-            .split_whitespace()
-            .nth(1)?
-            == parent;
-        Pid::from_raw(pid).filter(|_| is_child)
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let is_child = self::parent(pid) == Some(parent);
+        Pid::from_raw(pid as i32).filter(|_| is_child)
     })
     .collect()
+}
+
+/// The parent of a process. `None` if the process has exited.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    // The name in parentheses may contain anything; the fields follow the last closing one.
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    stat.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
+}
+
+/// The name of a process's program, cut to 15 bytes. `None` if the process has exited.
+pub(crate) fn program_name(pid: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
 }
 
 /// The kernel's start time of a process, in clock ticks since boot. `None` if it has exited or is a zombie.

@@ -4,6 +4,7 @@ use super::one_line;
 use super::scm_text;
 use crate::engine::plan::{Approve, Signal};
 use crate::engine::{Limit, Outcome, Phase, State, Status};
+use crate::lifecycle::session::client_of;
 use crate::store::JournalHeader;
 
 /// What the loop lacked to be done; `None` if only checks were red.
@@ -97,10 +98,10 @@ pub(crate) fn next_step(header: &JournalHeader, state: &State, held: bool) -> Op
         .as_ref()
         .filter(|_| state.is_in_session())
     {
-        let reopen = match &session.client[..] {
-            "codex" => format!("codex resume {}", session.id),
-            client => format!("{client} --resume {}", session.id),
-        };
+        let reopen = client_of(state).map_or_else(
+            || format!("reopening session {} in {}", session.id, session.client),
+            |client| client.resume_command(&session.id),
+        );
         match state.status(held) {
             Status::Running => {
                 return Some(format!(

@@ -6,26 +6,24 @@ use crate::engine::event::CheckReport;
 use crate::engine::format::iteration_count;
 use crate::engine::signals::fold_whitespace;
 use crate::engine::{Limit, Outcome, Phase, State};
+use crate::lifecycle::session::client_of;
 use crate::store::JournalHeader;
 use std::path::Path;
 
-/// Clients whose commands do not start with a slash.
-const COMMAND_PREFIX: [(&str, &str); 1] = [("codex", "$")];
-
-/// The help text for a client.
-pub(crate) fn help(client: &str) -> String {
-    with_client_commands(client, include_str!("../../presets/session-help.txt"))
+/// The help text for a client whose commands start with this character.
+pub(crate) fn help(sigil: char) -> String {
+    with_sigil(sigil, include_str!("../../presets/session-help.txt"))
 }
 
-/// Rewrites commands such as `/ralph-help` to the client's own prefix.
-fn with_client_commands(client: &str, text: &str) -> String {
-    let prefix = COMMAND_PREFIX
-        .iter()
-        .find(|(name, _)| *name == client)
-        .map_or("/", |(_, prefix)| prefix);
+/// Rewrites commands such as `/ralph-help` as the session's client has them.
+fn with_client_commands(state: &State, text: &str) -> String {
+    with_sigil(client_of(state).map_or('/', |client| client.sigil), text)
+}
+
+fn with_sigil(sigil: char, text: &str) -> String {
     let commands = ["ralph-loop ", "cancel-ralph", "ralph-help"];
     commands.iter().fold(text.to_owned(), |text, command| {
-        text.replace(&format!("/{command}"), &format!("{prefix}{command}"))
+        text.replace(&format!("/{command}"), &format!("{sigil}{command}"))
     })
 }
 
@@ -67,7 +65,7 @@ pub(crate) fn activated(header: &JournalHeader, state: &State, is_default_limit:
         format!("To watch:  ralph status {name}, or head -10 .claude/ralph-loop.local.md"),
         format!("To cancel: /cancel-ralph, or ralph stop {name}"),
     ]);
-    with_client_commands(client(state), &lines.join("\n"))
+    with_client_commands(state, &lines.join("\n"))
 }
 
 /// The rules that the agent gets in addition to the task.
@@ -139,7 +137,7 @@ pub(crate) fn turn(state: &State) -> String {
         }
         None => text.push_str(" | no promise and no limit: only /cancel-ralph ends the loop"),
     }
-    with_client_commands(client(state), &text)
+    with_client_commands(state, &text)
 }
 
 /// A prompt cut to `bytes` for a client that truncates longer ones: its start and end, and the path
@@ -205,9 +203,8 @@ pub(crate) fn ended(header: &JournalHeader, state: &State) -> String {
             limit: Limit::Blocks,
             ..
         }) => format!(
-            "🛑 ralph: Claude Code ignores the stop hook after {} blocked stops without a tool call. \
-             CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts this limit; ralph plugin install sets it.{}",
-            state.plan.limits.blocks.unwrap_or_default(),
+            "🛑 ralph: {}{}",
+            block_cap_reached(state),
             how_to_continue()
         ),
         Phase::Ended(Outcome::Blocked { why }) => {
@@ -242,12 +239,18 @@ pub(crate) fn ended(header: &JournalHeader, state: &State) -> String {
     }
 }
 
-fn client(state: &State) -> &str {
-    state
-        .plan
-        .session
-        .as_ref()
-        .map_or("", |session| &session.client)
+/// Why the loop cannot continue at the client's cap on blocked stops, and how to lift the cap.
+fn block_cap_reached(state: &State) -> String {
+    let client = client_of(state);
+    let title = client.map_or("the client", |client| &client.title);
+    let lift = client
+        .and_then(|client| client.block_cap_variable())
+        .map(|variable| format!(" {variable}=0 lifts this limit; ralph plugin install sets it."));
+    format!(
+        "{title} ignores the stop hook after {} blocked stops without a tool call.{}",
+        state.plan.limits.blocks.unwrap_or_default(),
+        lift.unwrap_or_default()
+    )
 }
 
 fn red(state: &State) -> Option<String> {

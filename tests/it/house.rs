@@ -34,7 +34,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ui", &["engine", "os", "store", "git", "lifecycle"]),
-    ("cli", &["config", "engine", "os"]),
+    ("cli", &["client", "config", "engine", "os"]),
     (
         "commands",
         &[

@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+mod clients;
 mod codex;
 
 const NEW: &str = "#!/bin/sh\necho '2.1.325 (Claude Code)'\n";
@@ -415,7 +416,7 @@ fn clients_that_are_not_there_are_named() {
     let test = Test::new().file("../bin/.keep", "");
     plugin(&test, &["plugin", "install"])
         .exits(2)
-        .complains("neither claude nor codex is installed")
+        .complains("neither claude nor codex")
         .complains("hint: ");
     plugin(&test, &["plugin", "install", "emacs"])
         .exits(2)

@@ -5,6 +5,7 @@
 
 mod cursor;
 
+use super::descriptor::clients;
 use super::quote_short;
 use crate::engine::signals;
 use cursor::{ArgCursor, close_gap, closing_quote, parse_quoted, strip_outer_quotes};
@@ -64,10 +65,10 @@ const MISSPELLING_MAX: usize = 40;
 pub fn parse_command(prompt: &str) -> Option<(SlashCommand, &str)> {
     let text = prompt.trim_start();
     let (word, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
-    let name = word.strip_prefix(['/', '$'])?;
-    let name = ["ralph:", "prompts:"]
-        .iter()
-        .find_map(|namespace| name.strip_prefix(namespace))
+    let name = word.strip_prefix(|c| clients().iter().any(|client| client.sigil == c))?;
+    let mut namespaces = clients().iter().flat_map(|client| &client.namespaces);
+    let name = namespaces
+        .find_map(|namespace| name.strip_prefix(namespace.as_str()))
         .unwrap_or(name);
     let command = match name {
         "ralph-loop" => SlashCommand::Loop,

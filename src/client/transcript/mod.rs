@@ -4,15 +4,12 @@
 //! Transcripts grow without bound, and only their end matters. A client may write a message shortly
 //! after it runs the hook, so reading the last message waits for it.
 
+mod claude;
 mod reverse_lines;
 
-use super::json;
 use crate::os::regular_file;
-use memchr::memmem;
 use reverse_lines::ReverseLines;
 use serde::Deserialize;
-use serde_json::Value;
-use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -25,100 +22,116 @@ const TOOLS_WITHIN: u64 = 16 << 20;
 /// How long to wait before reading again.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Returns the text of the agent's last message; `None` if there is none within the timeout.
-pub fn last_message(path: &Path, timeout: Duration) -> Result<Option<String>, String> {
-    let deadline = Instant::now() + timeout;
-    let mut last_len = None;
-    loop {
-        let result = message_at_end(path, &mut last_len);
-        if let Ok(Some(text)) = result {
-            return Ok(Some(text));
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return result.map_err(|error| {
-                format!("cannot read the transcript {}: {error}", path.display())
-            });
-        }
-        std::thread::sleep(POLL_INTERVAL.min(left));
-    }
+/// A format of transcripts; each has a decoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TranscriptFormat {
+    /// Claude Code's JSON lines.
+    Claude,
 }
 
-/// Returns whether the agent itself, not a subagent, has used a tool since its last prompt; `None`
-/// if that is unknown.
-pub fn used_tool(path: &Path) -> Option<bool> {
-    let (file, len) = open(path).ok()?;
-    let start = len.saturating_sub(TOOLS_WITHIN);
-    let mut lines = ReverseLines::new(&file, start, len).ok()?;
-    while let Some(line) = lines.next().ok()? {
-        match parse(line) {
-            TranscriptEntry::Assistant(part) if part.uses_tool => return Some(true),
-            TranscriptEntry::ToolResult => return Some(true),
-            TranscriptEntry::Prompt => return Some(false),
-            TranscriptEntry::Assistant(_)
-            | TranscriptEntry::ApiError(_)
-            | TranscriptEntry::Ignored => {}
+impl TranscriptFormat {
+    /// Returns the text of the agent's last message; `None` if there is none within the timeout.
+    pub fn last_message(self, path: &Path, timeout: Duration) -> Result<Option<String>, String> {
+        let deadline = Instant::now() + timeout;
+        let mut last_len = None;
+        loop {
+            let result = self.message_at_end(path, &mut last_len);
+            if let Ok(Some(text)) = result {
+                return Ok(Some(text));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return result.map_err(|error| {
+                    format!("cannot read the transcript {}: {error}", path.display())
+                });
+            }
+            std::thread::sleep(POLL_INTERVAL.min(left));
         }
     }
-    (start == 0).then_some(false)
-}
 
-/// Returns the error that the client recorded in place of an agent's message, if that is the last
-/// entry of the conversation.
-pub fn service_error(path: &Path) -> Option<String> {
-    let (file, len) = open(path).ok()?;
-    let mut lines = ReverseLines::new(&file, len.saturating_sub(TOOLS_WITHIN), len).ok()?;
-    while let Some(line) = lines.next().ok()? {
-        match parse(line) {
-            TranscriptEntry::ApiError(part) => return Some(part.texts.join("\n")),
-            TranscriptEntry::Assistant(_)
-            | TranscriptEntry::ToolResult
-            | TranscriptEntry::Prompt => return None,
-            TranscriptEntry::Ignored => {}
+    /// Returns whether the agent itself, not a subagent, has used a tool since its last prompt; `None`
+    /// if that is unknown.
+    pub fn used_tool(self, path: &Path) -> Option<bool> {
+        let (file, len) = open(path).ok()?;
+        let start = len.saturating_sub(TOOLS_WITHIN);
+        let mut lines = ReverseLines::new(&file, start, len).ok()?;
+        while let Some(line) = lines.next().ok()? {
+            match self.decode(line) {
+                TranscriptEntry::Assistant(part) if part.uses_tool => return Some(true),
+                TranscriptEntry::ToolResult => return Some(true),
+                TranscriptEntry::Prompt => return Some(false),
+                TranscriptEntry::Assistant(_)
+                | TranscriptEntry::ApiError(_)
+                | TranscriptEntry::Ignored => {}
+            }
+        }
+        (start == 0).then_some(false)
+    }
+
+    /// Returns the error that the client recorded in place of an agent's message, if that is the last
+    /// entry of the conversation.
+    pub fn service_error(self, path: &Path) -> Option<String> {
+        let (file, len) = open(path).ok()?;
+        let mut lines = ReverseLines::new(&file, len.saturating_sub(TOOLS_WITHIN), len).ok()?;
+        while let Some(line) = lines.next().ok()? {
+            match self.decode(line) {
+                TranscriptEntry::ApiError(part) => return Some(part.texts.join("\n")),
+                TranscriptEntry::Assistant(_)
+                | TranscriptEntry::ToolResult
+                | TranscriptEntry::Prompt => return None,
+                TranscriptEntry::Ignored => {}
+            }
+        }
+        None
+    }
+
+    /// Returns the last message if it is complete. A file whose length has not changed since the last
+    /// call is not read again.
+    fn message_at_end(self, path: &Path, last_len: &mut Option<u64>) -> io::Result<Option<String>> {
+        let (file, len) = open(path)?;
+        if last_len.replace(len) == Some(len) {
+            return Ok(None);
+        }
+        let mut lines = ReverseLines::new(&file, len.saturating_sub(MESSAGE_WITHIN), len)?;
+        if lines.unterminated > 0 {
+            return Ok(None);
+        }
+        let mut message: Option<AssistantPart> = None;
+        while let Some(line) = lines.next()? {
+            match (self.decode(line), &mut message) {
+                (TranscriptEntry::Assistant(part), _) if part.uses_tool => break,
+                (TranscriptEntry::Assistant(part), None) => message = Some(part),
+                // Each part of a message is a line of its own.
+                (TranscriptEntry::Assistant(part), Some(last))
+                    if part.id.is_some() && part.id == last.id =>
+                {
+                    last.texts.splice(0..0, part.texts);
+                }
+                (
+                    TranscriptEntry::Assistant(_)
+                    | TranscriptEntry::ToolResult
+                    | TranscriptEntry::Prompt,
+                    _,
+                ) => break,
+                (TranscriptEntry::ApiError(_) | TranscriptEntry::Ignored, _) => {}
+            }
+        }
+        let text = message.map(|message| message.texts.join("\n"));
+        Ok(text.filter(|text| !text.trim().is_empty()))
+    }
+
+    fn decode(self, line: &[u8]) -> TranscriptEntry {
+        match self {
+            Self::Claude => claude::decode(line),
         }
     }
-    None
 }
 
 fn open(path: &Path) -> io::Result<(File, u64)> {
     let file = regular_file::open(path, true)?;
     let len = file.metadata()?.len();
     Ok((file, len))
-}
-
-/// Returns the last message if it is complete. A file whose length has not changed since the last
-/// call is not read again.
-fn message_at_end(path: &Path, last_len: &mut Option<u64>) -> io::Result<Option<String>> {
-    let (file, len) = open(path)?;
-    if last_len.replace(len) == Some(len) {
-        return Ok(None);
-    }
-    let mut lines = ReverseLines::new(&file, len.saturating_sub(MESSAGE_WITHIN), len)?;
-    if lines.unterminated > 0 {
-        return Ok(None);
-    }
-    let mut message: Option<AssistantPart> = None;
-    while let Some(line) = lines.next()? {
-        match (parse(line), &mut message) {
-            (TranscriptEntry::Assistant(part), _) if part.uses_tool => break,
-            (TranscriptEntry::Assistant(part), None) => message = Some(part),
-            // Each part of a message is a line of its own.
-            (TranscriptEntry::Assistant(part), Some(last))
-                if part.id.is_some() && part.id == last.id =>
-            {
-                last.texts.splice(0..0, part.texts);
-            }
-            (
-                TranscriptEntry::Assistant(_)
-                | TranscriptEntry::ToolResult
-                | TranscriptEntry::Prompt,
-                _,
-            ) => break,
-            (TranscriptEntry::ApiError(_) | TranscriptEntry::Ignored, _) => {}
-        }
-    }
-    let text = message.map(|message| message.texts.join("\n"));
-    Ok(text.filter(|text| !text.trim().is_empty()))
 }
 
 /// The role of a line in the conversation between the user and the agent itself.
@@ -139,99 +152,6 @@ struct AssistantPart {
     id: Option<String>,
     texts: Vec<String>,
     uses_tool: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct EntryHeader<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
-    #[serde(default)]
-    is_sidechain: Option<bool>,
-    #[serde(default)]
-    is_api_error_message: Option<bool>,
-    #[serde(borrow, default)]
-    subtype: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct EntryBody {
-    message: EntryMessage,
-}
-
-#[derive(Deserialize)]
-struct EntryMessage {
-    #[serde(default)]
-    id: Option<String>,
-    #[serde(default)]
-    content: Value,
-}
-
-/// Lines without any of these strings are not part of the conversation and need not be parsed.
-/// Clients write them exactly like this.
-const CONVERSATION_MARKS: [&[u8]; 3] = [b"\"assistant\"", b"\"user\"", b"\"stop_hook_summary\""];
-
-fn parse(line: &[u8]) -> TranscriptEntry {
-    if !CONVERSATION_MARKS
-        .iter()
-        .any(|mark| memmem::find(line, mark).is_some())
-    {
-        return TranscriptEntry::Ignored;
-    }
-    let Ok(header) = serde_json::from_slice::<EntryHeader<'_>>(line) else {
-        return TranscriptEntry::Ignored;
-    };
-    if header.is_sidechain == Some(true) {
-        return TranscriptEntry::Ignored;
-    }
-    let is_error = header.is_api_error_message == Some(true);
-    match (&*header.kind, header.subtype.as_deref()) {
-        ("user", _) if is_tool_result(line) => TranscriptEntry::ToolResult,
-        ("user", _) | ("system", Some("stop_hook_summary")) => TranscriptEntry::Prompt,
-        ("assistant", _) => match json::from_slice_lossy::<EntryBody>(line) {
-            Ok(body) if is_error => TranscriptEntry::ApiError(assistant_part(body.message)),
-            Ok(body) => TranscriptEntry::Assistant(assistant_part(body.message)),
-            Err(_) => TranscriptEntry::Ignored,
-        },
-        _ => TranscriptEntry::Ignored,
-    }
-}
-
-/// Returns whether a line of the type `user` is the result of a tool.
-fn is_tool_result(line: &[u8]) -> bool {
-    // Parsing is slow, and few lines contain this string.
-    memmem::find(line, b"\"tool_result\"").is_some()
-        && json::from_slice_lossy::<EntryBody>(line).is_ok_and(|body| {
-            let parts = body
-                .message
-                .content
-                .as_array()
-                .map(Vec::as_slice)
-                .unwrap_or_default();
-            parts.iter().any(|part| part["type"] == "tool_result")
-        })
-}
-
-fn assistant_part(message: EntryMessage) -> AssistantPart {
-    let mut result = AssistantPart {
-        id: message.id,
-        texts: Vec::new(),
-        uses_tool: false,
-    };
-    match message.content {
-        Value::String(text) => result.texts.push(text),
-        Value::Array(parts) => {
-            for part in parts {
-                match (part["type"].as_str(), part["text"].as_str()) {
-                    (Some("text"), Some(text)) => result.texts.push(text.to_owned()),
-                    (Some("tool_use"), _) => result.uses_tool = true,
-                    _ => {}
-                }
-            }
-        }
-        _ => {}
-    }
-    result
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Transcripts in the shape of real ones: complete, partial, still being written, and huge.
 
+use super::TranscriptFormat::Claude;
 use super::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
@@ -109,7 +110,9 @@ impl TranscriptFile {
 }
 
 fn last(text: impl AsRef<[u8]>) -> Option<String> {
-    last_message(&TranscriptFile::new(text).path(), Duration::ZERO).unwrap()
+    Claude
+        .last_message(&TranscriptFile::new(text).path(), Duration::ZERO)
+        .unwrap()
 }
 
 #[test]
@@ -231,7 +234,7 @@ fn entries_of_others_are_not_the_agents_message() {
 fn a_message_that_arrives_late_is_waited_for() {
     let file = TranscriptFile::new([user("go"), message("m1", "old"), user("again")].concat());
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| last_message(&file.path(), Duration::from_secs(60)));
+        let waiting = scope.spawn(|| Claude.last_message(&file.path(), Duration::from_secs(60)));
         let message = message("m2", "new");
         let (one, other) = message.split_at(20);
         file.append(one);
@@ -242,7 +245,7 @@ fn a_message_that_arrives_late_is_waited_for() {
     let start = Instant::now();
     file.append(&user("more"));
     assert_eq!(
-        last_message(&file.path(), Duration::from_millis(50)),
+        Claude.last_message(&file.path(), Duration::from_millis(50)),
         Ok(None)
     );
     assert!(start.elapsed() >= Duration::from_millis(50));
@@ -251,18 +254,21 @@ fn a_message_that_arrives_late_is_waited_for() {
 #[test]
 fn a_missing_transcript_is_waited_for_and_then_reported() {
     let file = TranscriptFile(tempfile::tempdir().unwrap());
-    let error = last_message(&file.path(), Duration::ZERO).unwrap_err();
+    let error = Claude
+        .last_message(&file.path(), Duration::ZERO)
+        .unwrap_err();
     assert!(
         error.starts_with("cannot read the transcript /") && error.contains("session.jsonl: "),
         "{error}"
     );
     assert!(
-        last_message(file.0.path(), Duration::ZERO)
+        Claude
+            .last_message(file.0.path(), Duration::ZERO)
             .unwrap_err()
             .ends_with("not a regular file")
     );
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| last_message(&file.path(), Duration::from_secs(60)));
+        let waiting = scope.spawn(|| Claude.last_message(&file.path(), Duration::from_secs(60)));
         fs::write(file.path(), message("m1", "here")).unwrap();
         assert_eq!(waiting.join().unwrap(), Ok(Some("here".into())));
     });
@@ -271,7 +277,7 @@ fn a_missing_transcript_is_waited_for_and_then_reported() {
 #[test]
 fn only_tools_used_since_the_last_prompt_count() {
     let file = TranscriptFile::new(user("go"));
-    let used = || used_tool(&file.path());
+    let used = || Claude.used_tool(&file.path());
     assert_eq!(used(), Some(false));
     file.append(&tool_use("m1"));
     assert_eq!(used(), Some(true));
@@ -300,13 +306,13 @@ fn only_tools_used_since_the_last_prompt_count() {
     assert_eq!(used(), Some(false), "an incomplete line does not count");
     file.append(other);
     assert_eq!(used(), Some(true));
-    assert_eq!(used_tool(file.0.path()), None);
+    assert_eq!(Claude.used_tool(file.0.path()), None);
 }
 
 #[test]
 fn a_service_error_is_distinguished_from_a_message() {
     let file = TranscriptFile::new([user("go"), message("m1", "x")].concat());
-    assert_eq!(service_error(&file.path()), None);
+    assert_eq!(Claude.service_error(&file.path()), None);
     let failed = message("m2", "API Error: 529");
     file.append(&failed.replace(
         "\"isSidechain\"",
@@ -314,13 +320,17 @@ fn a_service_error_is_distinguished_from_a_message() {
     ));
     file.append(&unrelated());
     assert_eq!(
-        service_error(&file.path()).as_deref(),
+        Claude.service_error(&file.path()).as_deref(),
         Some("API Error: 529")
     );
-    assert_eq!(used_tool(&file.path()), Some(false));
+    assert_eq!(Claude.used_tool(&file.path()), Some(false));
     file.append(&user("again"));
-    assert_eq!(service_error(&file.path()), None, "the session continued");
-    assert_eq!(service_error(file.0.path()), None);
+    assert_eq!(
+        Claude.service_error(&file.path()),
+        None,
+        "the session continued"
+    );
+    assert_eq!(Claude.service_error(file.0.path()), None);
 }
 
 #[test]
@@ -341,12 +351,13 @@ fn only_the_end_of_a_huge_transcript_is_read() {
         .concat(),
     );
     assert_eq!(
-        last_message(&file.path(), Duration::ZERO)
+        Claude
+            .last_message(&file.path(), Duration::ZERO)
             .unwrap()
             .map(|text| text.len()),
         Some(1 << 20)
     );
-    assert_eq!(used_tool(&file.path()), Some(true));
+    assert_eq!(Claude.used_tool(&file.path()), Some(true));
 }
 
 #[test]
@@ -376,8 +387,8 @@ fn any_content_is_read_or_skipped_without_a_panic() {
         }
         text.truncate(text.len() - rng.usize(..=3).min(text.len()));
         fs::write(file.path(), &text).unwrap();
-        let text = last_message(&file.path(), Duration::ZERO).unwrap();
+        let text = Claude.last_message(&file.path(), Duration::ZERO).unwrap();
         assert!(text.is_none_or(|text| !text.trim().is_empty()), "{seed}");
-        assert!(used_tool(&file.path()).is_some(), "{seed}");
+        assert!(Claude.used_tool(&file.path()).is_some(), "{seed}");
     }
 }

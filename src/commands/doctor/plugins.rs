@@ -1,7 +1,7 @@
 //! Reports whether the plugin is installed in each client and up to date.
 
 use super::report::{PluginReport, ProgramReport};
-use crate::commands::plugin::{PluginStatus, claude_config_dir, enabled_original, plugin_statuses};
+use crate::commands::plugin::{PluginStatus, conflicting_plugin, plugin_statuses};
 
 /// Inspects every client that is installed or has the plugin.
 pub(super) fn inspect(agents: &[ProgramReport]) -> Vec<PluginReport> {
@@ -20,27 +20,26 @@ pub(super) fn inspect(agents: &[ProgramReport]) -> Vec<PluginReport> {
 fn report(status: PluginStatus) -> PluginReport {
     let PluginStatus {
         client,
-        command,
         is_installed,
         is_current,
         problem,
     } = status;
+    let name = &client.name;
     let outdated = || {
         (is_installed && !is_current).then(|| {
-            format!("it does not match this ralph or this {client}: ralph plugin install {client}")
+            format!("it does not match this ralph or this {name}: ralph plugin install {name}")
         })
     };
     let conflict = || {
-        let may_conflict = is_installed && client == "claude";
-        let other = enabled_original(&claude_config_dir().ok().filter(|_| may_conflict)?)?;
+        let other = conflicting_plugin(client).filter(|_| is_installed)?;
         Some(format!(
-            "{other} reacts to the same stop events: {client} plugin disable {other}"
+            "{other} reacts to the same stop events: {name} plugin disable {other}"
         ))
     };
     let problem = problem.or_else(outdated).or_else(conflict);
     PluginReport {
-        client,
-        command,
+        client: name,
+        command: client.command("ralph-loop"),
         installed: is_installed,
         current: is_current,
         problem,

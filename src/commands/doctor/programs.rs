@@ -5,13 +5,10 @@ use crate::config::agents::AgentPreset;
 use crate::config::billing::{Billing, detect_billing};
 use crate::os::program;
 use crate::process::probe::{ProbeResult, run_probes};
+use crate::process::version::{VERSION_TIMEOUT, find_version};
 use crate::ui::truncate_to_width;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
-
-/// How long a program may take to print its version.
-const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Tools: the program, its flag to print its version, its package, and what ralph uses it for.
 const TOOLS: [(&str, &str, &str, &str); 3] = [
@@ -147,7 +144,9 @@ fn report(
     login: Option<String>,
 ) -> ProgramReport {
     let (version, problem, works) = match result {
-        ProbeResult::Exited(exit, text) if exit.code == Some(0) => (find_version(text), None, true),
+        ProbeResult::Exited(exit, text) if exit.code == Some(0) => {
+            (find_version(text).map(str::to_owned), None, true)
+        }
         ProbeResult::Exited(exit, text) => {
             let exit_text = match (exit.code, exit.signal) {
                 (Some(code), _) => format!("exit {code}"),
@@ -192,23 +191,6 @@ fn report(
     }
 }
 
-/// Finds the first word that looks like a version: 2.43.0 in `git version 2.43.0`.
-fn find_version(text: &str) -> Option<String> {
-    let words = text.split_whitespace().map(|word| {
-        word.trim_start_matches(['v', 'V'])
-            .trim_end_matches([',', ')'])
-    });
-    let mut versions = words.filter(|word| {
-        let numbers: Vec<&str> = word.splitn(3, '.').collect();
-        numbers.len() > 1
-            && numbers[0].bytes().all(|c| c.is_ascii_digit())
-            && numbers[1].starts_with(|c: char| c.is_ascii_digit())
-    });
-    versions
-        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() <= 40)
-        .map(str::to_owned)
-}
-
 fn install_command(package: &str) -> String {
     let found = MANAGERS
         .iter()
@@ -221,26 +203,4 @@ fn install_command(package: &str) -> String {
         "{}{command} {package}",
         if needs_no_sudo { "" } else { "sudo " }
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::find_version;
-
-    #[test]
-    fn a_version_is_found_in_what_programs_print() {
-        for (text, found) in [
-            ("git version 2.43.0\n", Some("2.43.0")),
-            ("tmux 3.4", Some("3.4")),
-            ("tmux 3.3a\n", Some("3.3a")),
-            ("2.1.34 (Claude Code)\n", Some("2.1.34")),
-            ("codex-cli 0.46.0-alpha.1", Some("0.46.0-alpha.1")),
-            ("tool v1.2.3, built today", Some("1.2.3")),
-            ("(1.2)", None),
-            ("hello. reactor", None),
-            ("", None),
-        ] {
-            assert_eq!(find_version(text).as_deref(), found, "{text:?}");
-        }
-    }
 }

@@ -59,7 +59,7 @@ pub(crate) struct SystemFeature {
 pub(crate) struct PluginReport {
     pub(crate) client: &'static str,
     /// The command that starts a loop in a session.
-    pub(crate) command: &'static str,
+    pub(crate) command: String,
     pub(crate) installed: bool,
     /// Whether it matches this version of ralph and of the client.
     pub(crate) current: bool,

@@ -167,7 +167,7 @@ fn plugin_row(plugin: &PluginReport) -> ReportRow {
         (Some(_), _) => RowMark::Bad,
         (None, installed) => ok_or(installed, RowMark::Missing),
     };
-    let command = plugin.command;
+    let command = &plugin.command;
     let value = if plugin.installed {
         format!("{command} installed")
     } else {

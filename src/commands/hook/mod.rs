@@ -3,13 +3,14 @@
 
 mod start;
 
-use crate::cli::hook::{ClientKind, HookArgs, HookCommand};
+use crate::cli::hook::{HookArgs, HookCommand};
+use crate::client::descriptor::{Client, TranscriptSpec};
 use crate::client::hook::{HookInput, HookResponse};
 use crate::client::loop_file;
 use crate::client::loop_file::{LoadedLoopFile, LoopFile};
+use crate::client::process;
 use crate::client::slash;
 use crate::client::slash::SlashCommand;
-use crate::client::{process, transcript};
 use crate::engine::event::{Request, RequestSource};
 use crate::engine::{Amount, ExitCode, Limit, LimitChange, State};
 use crate::lifecycle::error::CommandError;
@@ -31,17 +32,8 @@ use std::time::{Duration, Instant};
 const TRANSCRIPT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often to read the transcript meanwhile.
 const TRANSCRIPT_POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// The prefix of most service errors in the client's messages. An agent could write the same.
-const ERROR_PREFIX: &str = "API Error";
 /// The time reserved before the client's deadline to stop the checks and respond.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(20);
-/// The longest prompt to send to Codex, in bytes. Codex cuts the middle out of texts from ten
-/// thousand bytes on, and counts some characters several times.
-const CODEX_PROMPT_MAX: usize = 8000;
-/// How many stops in a row without a tool call Claude Code lets a hook block by default.
-const DEFAULT_BLOCK_CAP: u32 = 8;
-/// The variable that changes this cap; 0 means no cap.
-const BLOCK_CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
 pub(crate) fn hook(command: &HookCommand) -> ExitCode {
     let start = Instant::now();
@@ -84,7 +76,7 @@ fn respond(response: &HookResponse) {
 
 /// One hook call of a client.
 struct HookCall {
-    client: ClientKind,
+    client: &'static Client,
     input: HookInput,
     caller: HookCaller,
     state_dir: StateDir,
@@ -94,8 +86,9 @@ struct HookCall {
 
 impl HookCall {
     fn new(args: HookArgs, input: HookInput, start: Instant) -> Result<Self, CommandError> {
-        let project = std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from);
-        let project = project
+        let project = args
+            .client
+            .project_dir()
             .or_else(|| input.cwd.clone())
             .map_or_else(std::env::current_dir, Ok);
         let project = project.and_then(std::fs::canonicalize);
@@ -120,7 +113,7 @@ impl HookCall {
     }
 
     fn find_loop(&self) -> Option<(LoopDir, LoopView)> {
-        find(&self.state_dir, self.client.name(), &self.input.session_id)
+        find(&self.state_dir, &self.client.name, &self.input.session_id)
     }
 
     /// The user submitted a prompt: handle it if it is one of ralph's commands.
@@ -131,7 +124,7 @@ impl HookCall {
             _ if self.input.agent_id.is_some() => Ok(HookResponse::allow()),
             None => Ok(HookResponse::allow()),
             Some((SlashCommand::Help, _)) => Ok(HookResponse::RejectPrompt {
-                reason: session_text::help(self.client.name()),
+                reason: session_text::help(self.client.sigil),
             }),
             Some((SlashCommand::Cancel, _)) => self.cancel(),
             Some((SlashCommand::Loop, arguments)) => Ok(start::start_loop(&self, arguments)),
@@ -237,41 +230,56 @@ impl HookCall {
     /// The event of the turn that ended, with its last message from the client's input or its
     /// transcript.
     fn turn_ended(&self, cap: Option<u32>) -> HookEvent {
-        let HookInput {
-            transcript_path,
-            last_assistant_message,
-            ..
-        } = &self.input;
-        let text = match (last_assistant_message, transcript_path) {
-            (Some(text), _) => Some(text.clone()),
-            (None, Some(path)) => transcript::last_message(path, TRANSCRIPT_TIMEOUT)
+        let transcript = self.transcript();
+        let last_message = || {
+            let (spec, path) = transcript?;
+            spec.format
+                .last_message(path, TRANSCRIPT_TIMEOUT)
                 .ok()
-                .flatten(),
-            (None, None) => None,
+                .flatten()
         };
-        let used_tool = transcript_path
-            .as_ref()
+        let text = self
+            .input
+            .last_assistant_message
+            .clone()
+            .or_else(last_message);
+        let used_tool = transcript
             .filter(|_| cap.is_some())
-            .and_then(|path| transcript::used_tool(path));
+            .and_then(|(spec, path)| spec.format.used_tool(path));
         HookEvent::TurnEnded {
             text,
             steps: used_tool.map(u32::from),
         }
     }
 
+    /// The session's transcript, and how to read it; `None` if there is none or its format is
+    /// unknown.
+    fn transcript(&self) -> Option<(&'static TranscriptSpec, &Path)> {
+        let spec = self.client.transcript.as_ref()?;
+        Some((spec, self.input.transcript_path.as_deref()?))
+    }
+
     /// Returns the service error that ended the turn, if any. Older clients report such a turn as a
     /// normal stop, and continuing would only fail again. The transcript may lag behind: wait for
     /// it if the message looks like an error.
     fn service_error(&self) -> Option<String> {
-        let path = self.input.transcript_path.as_deref()?;
+        let (
+            TranscriptSpec {
+                format,
+                error_prefix,
+            },
+            path,
+        ) = self.transcript()?;
         let Some(last) = &self.input.last_assistant_message else {
-            return transcript::service_error(path);
+            return format.service_error(path);
         };
         let start = Instant::now();
         loop {
-            let error = transcript::service_error(path).filter(|error| last.trim() == error.trim());
+            let error = format
+                .service_error(path)
+                .filter(|error| last.trim() == error.trim());
             let may_be_late =
-                last.starts_with(ERROR_PREFIX) && start.elapsed() <= TRANSCRIPT_TIMEOUT;
+                last.starts_with(error_prefix) && start.elapsed() <= TRANSCRIPT_TIMEOUT;
             if error.is_some() || !may_be_late {
                 return error;
             }
@@ -293,10 +301,8 @@ impl HookCall {
         // A client that exits may kill the failure hook before it starts, and older clients do not
         // have it.
         let from_transcript = || {
-            self.input
-                .transcript_path
-                .as_deref()
-                .and_then(transcript::service_error)
+            let (spec, path) = self.transcript()?;
+            spec.format.service_error(path)
         };
         let why = match why {
             Some(why) => from_transcript().unwrap_or_else(|| why.to_owned()),
@@ -323,9 +329,9 @@ impl HookCall {
                     .loop_dir(&header.name)
                     .iteration_dir(state.iteration)
                     .join("prompt.md");
-                let reason = match self.client {
-                    ClientKind::Codex if prompt.len() > CODEX_PROMPT_MAX => {
-                        session_text::shortened(&prompt, CODEX_PROMPT_MAX, &prompt_file)
+                let reason = match self.client.prompt_max {
+                    Some(max) if prompt.len() > max => {
+                        session_text::shortened(&prompt, max, &prompt_file)
                     }
                     _ => prompt.trim_end().to_owned(),
                 };
@@ -340,26 +346,6 @@ impl HookCall {
                 HookResponse::allow_with_message(session_text::ended(header, state))
             }
         }
-    }
-
-    /// How many stops in a row without a tool call the client lets a hook block; `None` means no
-    /// cap.
-    fn block_cap(&self) -> Option<u32> {
-        if self.client != ClientKind::Claude {
-            return None;
-        }
-        let configured = std::env::var(BLOCK_CAP_VARIABLE)
-            .ok()
-            .and_then(|value| value.trim().parse().ok());
-        // Versions that do not set these variables are older than the cap.
-        let has_cap = || {
-            ["CLAUDE_PID", "CLAUDE_CODE_SESSION_ID"]
-                .iter()
-                .any(|name| std::env::var_os(name).is_some())
-        };
-        configured
-            .or_else(|| has_cap().then_some(DEFAULT_BLOCK_CAP))
-            .filter(|cap| *cap > 0)
     }
 }
 

@@ -2,16 +2,18 @@
 //! wrote.
 
 use super::{HookCall, move_loop_file_aside};
-use crate::cli::hook::ClientKind;
 use crate::client::hook::HookResponse;
 use crate::client::loop_file;
 use crate::client::loop_file::{LoadedLoopFile, LoopFile};
 use crate::client::slash;
 use crate::client::slash::{LoopArgs, LoopCommand};
 use crate::commands::run::settings_paths;
+use crate::config::agents::load_presets;
 use crate::config::keys::key;
 use crate::config::validate::normalize;
-use crate::config::{Config, Layer, LayerStack, Origin, PlanDraft, RunRequest, SessionRequest};
+use crate::config::{
+    Config, Layer, LayerStack, Origin, PlanDraft, RunRequest, SessionRequest, Settings,
+};
 use crate::engine::session::ClientSession;
 use crate::lifecycle::create::{Placement, PreparedLoop, create_loop};
 use crate::lifecycle::error::CommandError;
@@ -27,7 +29,7 @@ pub(super) fn start_loop(call: &HookCall, arguments: &str) -> HookResponse {
     let args = match slash::parse_loop_args(arguments) {
         Ok(LoopCommand::Help) => {
             return HookResponse::RejectPrompt {
-                reason: session_text::help(call.client.name()),
+                reason: session_text::help(call.client.sigil),
             };
         }
         Ok(LoopCommand::Start(args)) => args,
@@ -102,9 +104,9 @@ fn may_be_of_session(call: &HookCall) -> bool {
 }
 
 /// Returns whether a loop file with this session ID is for this session. A file without one is from
-/// the original plugin for Claude Code.
+/// the original plugin.
 fn is_for_session(call: &HookCall, session: Option<&str>) -> bool {
-    session.map_or(call.client == ClientKind::Claude, |id| {
+    session.map_or(call.client.had_original_plugin, |id| {
         id == call.input.session_id
     })
 }
@@ -126,11 +128,11 @@ fn create(
     if let LoadedLoopFile::Invalid(reason) = loop_file::load(&call.project) {
         warn(move_loop_file_aside(&call.project, &reason));
     }
-    let name = loop_name(call.client.name(), &call.input.session_id);
+    let name = loop_name(&call.client.name, &call.input.session_id);
     let PreparedLoop { dir, locks, .. } =
         create_loop(&call.state_dir, Some(&name), draft, Placement::default())?;
     let events = turn_ended
-        .then(|| call.turn_ended(call.block_cap()))
+        .then(|| call.turn_ended(call.client.block_cap()))
         .into_iter()
         .collect();
     apply_hook_events(&dir, &locks, call.caller, events, &mut |message| {
@@ -172,6 +174,7 @@ fn draft_plan(
     iterations_before: u32,
 ) -> Result<PlanDraft, CommandError> {
     let mut stack = LayerStack::load(&settings_paths(call.project.clone(), None))?;
+    let presets = load_presets(&stack, &Settings::from_layers(&stack).agents)?;
     let mut values = Map::new();
     let mut set = |name: &str, value: Value| -> Result<(), CommandError> {
         let value = normalize(key(name), &value, name).map_err(|error| {
@@ -180,7 +183,14 @@ fn draft_plan(
         values.insert(name.to_owned(), value);
         Ok(())
     };
-    set("agent", json!(call.client.name()))?;
+    // A client without an agent preset is called by its name alone outside the session.
+    let name = &call.client.name;
+    let mut command = Vec::new();
+    if presets.iter().any(|(known, _)| known == name) {
+        set("agent", json!(name))?;
+    } else {
+        command.push(name.clone());
+    }
     if let Some(max) = args.max_iterations {
         set("max-iterations", json!(max))?;
     }
@@ -201,13 +211,14 @@ fn draft_plan(
     });
     let request = RunRequest {
         task: Some(args.prompt.clone()),
+        command,
         session: Some(SessionRequest {
             session: ClientSession {
-                client: call.client.name().to_owned(),
+                client: call.client.name.clone(),
                 id: call.input.session_id.clone(),
                 iterations_before,
             },
-            block_cap: call.block_cap(),
+            block_cap: call.client.block_cap(),
         }),
         workspace: call.project.clone(),
         config_dir: settings_paths(call.project.clone(), None).user_dir,

@@ -2,11 +2,13 @@
 //! that changes with their content.
 
 use super::json::{JsonDocument, PathPart};
+use crate::client::descriptor::{Client, HooksFileSpec};
+use crate::engine::template;
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The path of a file in the plugin's directory, and its text.
-pub(crate) type PluginFile = (&'static str, String);
+pub(crate) type PluginFile = (String, String);
 
 const MANIFEST: &str = "ralph/.claude-plugin/plugin.json";
 /// The hook file for an event that only newer clients know.
@@ -16,7 +18,7 @@ macro_rules! embedded {
     ($dir:literal: $($path:literal)*) => { [$(($path, include_str!(concat!("../../../plugin/", $dir, $path)))),*] };
 }
 
-const CLAUDE: [(&str, &str); 8] = embedded!("claude/":
+const MARKETPLACE: [(&str, &str); 8] = embedded!("claude/":
     ".claude-plugin/marketplace.json"
     "ralph/.claude-plugin/plugin.json"
     "ralph/README.md"
@@ -27,30 +29,26 @@ const CLAUDE: [(&str, &str); 8] = embedded!("claude/":
     "ralph/hooks/failure.json"
 );
 
-/// The hooks for Codex, which are merged into the user's hooks.
-pub(crate) const CODEX_HOOKS: &str = include_str!("../../../plugin/codex/hooks.json");
+/// The hooks that are merged into a file with the user's own.
+const SHARED_HOOKS: &str = include_str!("../../../plugin/hooks-file/hooks.json");
 
-/// The skills for Codex. Their policy allows only the user to call them, never the model.
-const SKILLS: [(&str, &str); 3] = embedded!("codex/skills/":
+/// Skills that start, cancel and explain a loop.
+const SKILLS: [(&str, &str); 3] = embedded!("hooks-file/skills/":
     "ralph-loop/SKILL.md"
     "cancel-ralph/SKILL.md"
     "ralph-help/SKILL.md"
 );
-const POLICY: &str = include_str!("../../../plugin/codex/skills/openai.yaml");
-const POLICIES: [&str; 3] = [
-    "ralph-loop/agents/openai.yaml",
-    "cancel-ralph/agents/openai.yaml",
-    "ralph-help/agents/openai.yaml",
-];
+/// Allows only the user to call a skill, never the model.
+const SKILL_POLICY: &str = include_str!("../../../plugin/hooks-file/skills/openai.yaml");
 
-/// Returns the files for Claude Code. A client that does not know the failure event would ignore
+/// Returns the files of the marketplace. A client that does not know the failure event would ignore
 /// every hook in a file that mentions it, so it does not get that file.
-pub(crate) fn claude_files(program: &str, knows_failure: bool) -> Vec<PluginFile> {
-    let wanted = CLAUDE
+pub(crate) fn marketplace_files(program: &str, knows_failure: bool) -> Vec<PluginFile> {
+    let wanted = MARKETPLACE
         .into_iter()
         .filter(|(path, _)| *path != FAILURE || knows_failure);
     let mut files: Vec<PluginFile> = wanted
-        .map(|(path, text)| (path, set_program(text, program)))
+        .map(|(path, text)| (path.to_owned(), set_program(text, program)))
         .collect();
     let mut hasher = DefaultHasher::new();
     files.hash(&mut hasher);
@@ -60,36 +58,55 @@ pub(crate) fn claude_files(program: &str, knows_failure: bool) -> Vec<PluginFile
         env!("CARGO_PKG_VERSION"),
         hasher.finish() >> 32
     );
-    if let Some((_, text)) = files.iter_mut().find(|(path, _)| *path == MANIFEST) {
+    if let Some((_, text)) = files.iter_mut().find(|(path, _)| path == MANIFEST) {
         *text = manifest(text, &version, knows_failure);
     }
     files
 }
 
-/// The paths of all files that any version of Claude Code may get.
-pub(crate) fn claude_paths() -> impl Iterator<Item = &'static str> {
-    CLAUDE.into_iter().map(|(path, _)| path)
+/// The paths of all files that any version of the client may get.
+pub(crate) fn marketplace_paths() -> impl Iterator<Item = &'static str> {
+    MARKETPLACE.into_iter().map(|(path, _)| path)
 }
 
-/// Returns the skill files for Codex.
-pub(crate) fn codex_files() -> Vec<PluginFile> {
-    let policies = POLICIES.map(|path| (path, POLICY));
-    SKILLS
-        .into_iter()
-        .chain(policies)
-        .map(|(path, text)| (path, text.to_owned()))
-        .collect()
+/// Returns the hooks for a client: a JSON object of events.
+pub(crate) fn shared_hooks(client: &Client, program: &str) -> String {
+    set_program(&fill(SHARED_HOOKS, client, true), program)
 }
 
-/// The names of the skills for Codex.
-pub(crate) fn codex_skills() -> impl Iterator<Item = &'static str> {
+/// Returns the skill files for a client.
+pub(crate) fn skill_files(client: &Client, spec: &HooksFileSpec) -> Vec<PluginFile> {
+    let skills = SKILLS.into_iter().map(|(path, text)| {
+        let text = fill(text, client, spec.trust.is_some());
+        (path.to_owned(), text)
+    });
+    let policies = skill_names().filter_map(|name| {
+        let path = spec.skill_policy.as_ref()?;
+        Some((format!("{name}/{path}"), SKILL_POLICY.to_owned()))
+    });
+    skills.chain(policies).collect()
+}
+
+/// The names of the skills.
+pub(crate) fn skill_names() -> impl Iterator<Item = &'static str> {
     SKILLS
         .into_iter()
         .filter_map(|(path, _)| path.split('/').next())
 }
 
+/// Fills in what differs between clients. `needs_trust` keeps the text about hooks that the user
+/// has to trust.
+fn fill(text: &str, client: &Client, needs_trust: bool) -> String {
+    template::fill(text, &|name| match name {
+        "client" => Some(client.name.clone()),
+        "sigil" => Some(client.sigil.to_string()),
+        "trust" => Some(if needs_trust { "true" } else { "" }.to_owned()),
+        _ => None,
+    })
+}
+
 /// Replaces `ralph hook` in a text with the same call of this program.
-pub(crate) fn set_program(text: &str, program: &str) -> String {
+fn set_program(text: &str, program: &str) -> String {
     let command = Value::from(format!("{program} hook ")).to_string();
     text.replace("\"ralph hook ", command.trim_end_matches('"'))
 }

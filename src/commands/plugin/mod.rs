@@ -1,36 +1,35 @@
-//! `ralph plugin`: installs the loop as a command in the sessions of Claude Code and Codex.
+//! `ralph plugin`: installs the loop as a command in the sessions of clients.
 
-mod claude;
-mod codex;
 mod files;
+mod hooks_file;
 mod json;
+mod marketplace;
 mod record;
 mod settings_file;
 mod status;
 mod steps;
 mod trust;
-mod version;
 
-pub(crate) use claude::{config_dir as claude_config_dir, enabled_original};
-pub(crate) use status::{PluginStatus, plugin_statuses};
+pub(crate) use status::{PluginStatus, conflicting_plugin, plugin_statuses};
 
 use super::run::current_workspace;
-use crate::cli::hook::ClientKind;
 use crate::cli::plugin::{InstallArgs, PluginCommand, UninstallArgs};
+use crate::client::descriptor::{Client, ClientHome, PluginKind, clients};
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::os::program;
+use crate::process::version;
+use crate::process::version::VersionNumbers as ClientVersion;
 use crate::store::StateDir;
 use crate::ui::print::{print_message, print_output};
 use etcetera::BaseStrategy;
+use hooks_file::HooksFileInstaller;
 use json::PathPart;
+use marketplace::MarketplaceInstaller;
 use record::InstallRecord;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use steps::FileStep;
-use version::ClientVersion;
-
-const CLIENTS: [ClientKind; 2] = [ClientKind::Claude, ClientKind::Codex];
 
 /// What installing and uninstalling need for every client.
 struct PluginContext {
@@ -47,6 +46,62 @@ struct ChangeSet {
     notes: Vec<String>,
 }
 
+/// What the user asked for, and what is known about the installed client.
+#[derive(Clone, Copy)]
+struct InstallOptions {
+    /// `None` if the client is not installed or does not print its version.
+    version: Option<ClientVersion>,
+    /// Whether to mark the hooks as trusted.
+    trust: bool,
+}
+
+/// Installs the plugin in one client. Nothing is written: steps describe what is to change.
+trait PluginInstaller {
+    /// Returns the changes that install the plugin.
+    fn install(
+        &self,
+        context: &PluginContext,
+        options: InstallOptions,
+        record: &mut InstallRecord,
+    ) -> Result<ChangeSet, CommandError>;
+
+    /// Returns the changes that uninstall the plugin.
+    fn uninstall(
+        &self,
+        context: &PluginContext,
+        record: &mut InstallRecord,
+    ) -> Result<ChangeSet, CommandError>;
+
+    /// Returns the status of the plugin.
+    fn status(
+        &self,
+        context: &PluginContext,
+        version: Option<ClientVersion>,
+    ) -> Result<PluginStatus, CommandError>;
+
+    /// Returns another enabled plugin that reacts to the same stop events.
+    fn conflict(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Returns the installer for a client.
+fn installer(client: &'static Client) -> Box<dyn PluginInstaller> {
+    match &client.plugin {
+        PluginKind::Marketplace(spec) => Box::new(MarketplaceInstaller { client, spec }),
+        PluginKind::HooksFile(spec) => Box::new(HooksFileInstaller { client, spec }),
+    }
+}
+
+fn client_home(client: &Client) -> Result<ClientHome, CommandError> {
+    client.home().map_err(|error| {
+        CommandError::broken(format!(
+            "cannot find the settings of {}: {error}",
+            client.title
+        ))
+    })
+}
+
 pub(crate) fn plugin(command: &PluginCommand) -> Result<ExitCode, CommandError> {
     match command {
         PluginCommand::Install(args) => install(args),
@@ -55,44 +110,48 @@ pub(crate) fn plugin(command: &PluginCommand) -> Result<ExitCode, CommandError> 
     }
 }
 
+/// Returns whether the user named a client.
+fn is_named(names: &[&'static Client], client: &Client) -> bool {
+    names.iter().any(|named| named.name == client.name)
+}
+
 fn install(args: &InstallArgs) -> Result<ExitCode, CommandError> {
     let here = current_workspace()?;
-    let is_named = |client: &ClientKind| args.clients.contains(client);
-    let is_installed = |client: &ClientKind| program::find(client.name(), &here).is_some();
-    let is_selected =
-        |client: &ClientKind| is_named(client) || args.clients.is_empty() && is_installed(client);
-    let clients: Vec<ClientKind> = CLIENTS.into_iter().filter(is_selected).collect();
-    if clients.is_empty() {
-        return Err(CommandError::usage(
-            "neither claude nor codex is installed",
-            "install one of them, or name it: ralph plugin install claude",
-        ));
+    let is_installed = |client: &Client| program::find(&client.name, &here).is_some();
+    let is_selected = |client: &&Client| {
+        is_named(&args.clients, client) || args.clients.is_empty() && is_installed(client)
+    };
+    let selected: Vec<&'static Client> = clients().iter().filter(is_selected).collect();
+    if selected.is_empty() {
+        return Err(no_client_installed());
     }
-    let Ok(versions) = version::installed_versions(&clients, &here) else {
+    let names: Vec<&str> = selected.iter().map(|client| &*client.name).collect();
+    let Ok(versions) = version::installed_versions(&names, &here) else {
         return Ok(ExitCode::Stopped);
     };
     let context = PluginContext::load()?;
     let mut record = InstallRecord::read(&context.record_path())?;
     let mut all = Vec::new();
-    for (client, version) in clients.iter().zip(&versions) {
-        let mut changes = match client {
-            ClientKind::Claude => claude::install(&context, *version, &mut record)?,
-            ClientKind::Codex => codex::install(&context, args.trust, &mut record)?,
+    for (client, version) in selected.iter().copied().zip(versions) {
+        let options = InstallOptions {
+            version,
+            trust: args.trust,
         };
+        let mut changes = installer(client).install(&context, options, &mut record)?;
         if !is_installed(client) {
             changes.notes.push(format!(
                 "{} is not in your PATH; it finds the plugin once it is installed",
-                client.name()
+                client.name
             ));
         }
-        all.push((*client, *version, changes));
+        all.push((client, version, changes));
     }
     for (client, version, changes) in &all {
         let version = version
             .map(|version| format!(" {}", version::display(version)))
             .unwrap_or_default();
         print_message(&describe_changes(
-            &format!("{}{version}", title(*client)),
+            &format!("{}{version}", client.title),
             changes,
             "nothing to change: already installed",
         ));
@@ -106,9 +165,9 @@ fn install(args: &InstallArgs) -> Result<ExitCode, CommandError> {
     all.into_iter()
         .try_for_each(|(_, _, changes)| steps::apply(changes.steps))?;
     if has_changes {
-        let commands = clients
+        let commands = selected
             .iter()
-            .map(|client| format!("{} in {}", loop_command(*client), title(*client)));
+            .map(|client| format!("{} in {}", client.command("ralph-loop"), client.title));
         print_message(&format!(
             "Installed. In a new session, type {}.\n",
             commands.collect::<Vec<_>>().join(", ")
@@ -117,12 +176,29 @@ fn install(args: &InstallArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
+fn no_client_installed() -> CommandError {
+    let names: Vec<&str> = clients().iter().map(|client| &*client.name).collect();
+    CommandError::usage(
+        format!("neither {} is installed", names.join(" nor ")),
+        format!(
+            "install one of them, or name it: ralph plugin install {}",
+            names[0]
+        ),
+    )
+}
+
 fn print_path() -> Result<ExitCode, CommandError> {
-    let Ok(versions) = version::installed_versions(&[ClientKind::Claude], &current_workspace()?)
+    let marketplace = clients().iter().find_map(|client| match &client.plugin {
+        PluginKind::Marketplace(spec) => Some(MarketplaceInstaller { client, spec }),
+        PluginKind::HooksFile(_) => None,
+    });
+    let installer = marketplace.ok_or_else(|| CommandError::broken("no plugin has a directory"))?;
+    let Ok(versions) =
+        version::installed_versions(&[&installer.client.name], &current_workspace()?)
     else {
         return Ok(ExitCode::Stopped);
     };
-    let (dir, step) = claude::plugin_dir(&PluginContext::load()?, versions[0]);
+    let (dir, step) = installer.plugin_dir(&PluginContext::load()?, versions[0]);
     steps::apply(step.into_iter().collect())?;
     print_output(&format!("{}\n", dir.display()))?;
     Ok(ExitCode::Success)
@@ -132,19 +208,16 @@ fn uninstall(args: &UninstallArgs) -> Result<ExitCode, CommandError> {
     let context = PluginContext::load()?;
     let mut record = InstallRecord::read(&context.record_path())?;
     let mut all = Vec::new();
-    for client in CLIENTS
-        .into_iter()
-        .filter(|client| args.clients.is_empty() || args.clients.contains(client))
+    for client in clients()
+        .iter()
+        .filter(|client| args.clients.is_empty() || is_named(&args.clients, client))
     {
-        let changes = match client {
-            ClientKind::Claude => claude::uninstall(&context, &mut record)?,
-            ClientKind::Codex => codex::uninstall(&context, &mut record)?,
-        };
+        let changes = installer(client).uninstall(&context, &mut record)?;
         all.push((client, changes));
     }
     for (client, changes) in &all {
         print_message(&describe_changes(
-            title(*client),
+            &client.title,
             changes,
             "nothing to remove: not installed",
         ));
@@ -164,21 +237,6 @@ fn describe_changes(title: &str, changes: &ChangeSet, if_empty: &str) -> String 
     lines.extend(steps::describe(&changes.steps));
     lines.extend(changes.notes.iter().map(|note| format!("  note    {note}")));
     lines.join("\n") + "\n"
-}
-
-fn title(client: ClientKind) -> &'static str {
-    match client {
-        ClientKind::Claude => "Claude Code",
-        ClientKind::Codex => "Codex",
-    }
-}
-
-/// The command that starts a loop in a session.
-fn loop_command(client: ClientKind) -> &'static str {
-    match client {
-        ClientKind::Claude => "/ralph-loop",
-        ClientKind::Codex => "$ralph-loop",
-    }
 }
 
 /// A JSON path of object keys.

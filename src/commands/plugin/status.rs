@@ -1,14 +1,12 @@
 //! The status of the plugin in each client, read without changing anything.
 
-use super::{
-    CLIENTS, ClientKind, CommandError, PluginContext, claude, codex, loop_command, version,
-};
+use super::{CommandError, PluginContext, installer};
+use crate::client::descriptor::{Client, clients};
+use crate::process::version;
 
 /// The plugin in one client.
 pub(crate) struct PluginStatus {
-    pub(crate) client: &'static str,
-    /// The command that starts a loop in a session.
-    pub(crate) command: &'static str,
+    pub(crate) client: &'static Client,
     pub(crate) is_installed: bool,
     /// Whether `ralph plugin install` would change nothing.
     pub(crate) is_current: bool,
@@ -18,17 +16,13 @@ pub(crate) struct PluginStatus {
 
 /// Returns the status for every client; `version_of` returns the version of an installed one.
 pub(crate) fn plugin_statuses(version_of: impl Fn(&str) -> Option<String>) -> Vec<PluginStatus> {
-    let status_of = |client: ClientKind| {
-        let version = version_of(client.name())
+    let status_of = |client: &'static Client| {
+        let version = version_of(&client.name)
             .as_deref()
-            .and_then(version::parse);
-        let context = PluginContext::load()?;
-        match client {
-            ClientKind::Claude => claude::status(&context, version),
-            ClientKind::Codex => codex::status(&context),
-        }
+            .and_then(version::numbers);
+        installer(client).status(&PluginContext::load()?, version)
     };
-    let statuses = CLIENTS.into_iter().map(|client| {
+    let statuses = clients().iter().map(|client| {
         status_of(client).unwrap_or_else(|error: CommandError| PluginStatus {
             problem: Some(error.message().to_owned()),
             ..PluginStatus::not_installed(client)
@@ -37,11 +31,15 @@ pub(crate) fn plugin_statuses(version_of: impl Fn(&str) -> Option<String>) -> Ve
     statuses.collect()
 }
 
+/// Returns another plugin that is enabled in the client and reacts to the same stop events.
+pub(crate) fn conflicting_plugin(client: &'static Client) -> Option<String> {
+    installer(client).conflict()
+}
+
 impl PluginStatus {
-    pub(super) fn not_installed(client: ClientKind) -> Self {
+    pub(super) fn not_installed(client: &'static Client) -> Self {
         Self {
-            client: client.name(),
-            command: loop_command(client),
+            client,
             is_installed: false,
             is_current: false,
             problem: None,

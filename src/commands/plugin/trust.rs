@@ -1,8 +1,12 @@
 //! The entries in Codex's `config.toml` that mark a hook as trusted by the user.
+//!
+//! `toml_edit` locates and renders them; edits replace ranges of the text. Printing the whole
+//! document would change its line endings.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use toml::Table;
+use std::ops::Range;
+use toml_edit::{Document, DocumentMut, Item, Table, value};
 
 /// A trusted hook: the key under which Codex stores it, and the hash of its definition.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,72 +32,85 @@ impl TrustedHook {
         }
     }
 
-    /// Returns whether the configuration already trusts the hook.
-    pub(crate) fn is_in(&self, config: &Table) -> bool {
-        let state = config
-            .get("hooks")
-            .and_then(|hooks| hooks.get("state"))
-            .and_then(|state| state.get(&self.key));
-        let has =
-            |key: &str, value: toml::Value| state.and_then(|state| state.get(key)) == Some(&value);
-        has("trusted_hash", self.hash.clone().into()) && !has("enabled", false.into())
+    /// Returns whether a configuration already trusts the hook.
+    pub(crate) fn is_in(&self, config: &str) -> bool {
+        Document::parse(config).is_ok_and(|config| self.is_trusted(&config))
     }
 
-    fn header(&self) -> String {
-        format!("[hooks.state.{}]", Value::from(self.key.as_str()))
+    fn is_trusted(&self, config: &Document<&str>) -> bool {
+        self.entry(config).is_some_and(|entry| {
+            let hash = entry.get("trusted_hash").and_then(Item::as_str);
+            let enabled = entry.get("enabled").and_then(Item::as_bool);
+            hash == Some(&self.hash) && enabled != Some(false)
+        })
     }
 
-    fn hash_line(&self) -> String {
-        format!("trusted_hash = \"{}\"", self.hash)
+    fn entry<'a>(&self, config: &'a Document<&str>) -> Option<&'a Item> {
+        config.get("hooks")?.get("state")?.get(&self.key)
+    }
+
+    /// The lines of the hook's entry, if it is a table with its own header.
+    fn lines(&self, config: &Document<&str>) -> Option<Range<usize>> {
+        let text = config.raw();
+        let table = self.entry(config)?.as_table()?;
+        let header = table.span()?;
+        let values = table.iter().filter_map(|(_, item)| item.span());
+        let end = values.map(|span| span.end).fold(header.end, usize::max);
+        let start = text[..header.start].rfind('\n').map_or(0, |at| at + 1);
+        let end = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
+        Some(start..end)
+    }
+
+    /// The text of the hook's entry.
+    fn to_toml(&self) -> String {
+        let mut parent = Table::new();
+        parent.set_implicit(true);
+        let mut entry = Table::new();
+        entry["trusted_hash"] = value(&self.hash);
+        let mut state = parent.clone();
+        state.insert(&self.key, Item::Table(entry));
+        parent.insert("state", Item::Table(state));
+        let mut config = DocumentMut::new();
+        config.insert("hooks", Item::Table(parent));
+        config.to_string()
     }
 }
 
 /// Adds trust for the hooks to a configuration. Returns the new text and the part that was
 /// appended.
 pub(crate) fn add_trust(text: &str, hooks: &[TrustedHook]) -> Result<(String, String), String> {
-    let config: Table = text
-        .parse()
-        .map_err(|error: toml::de::Error| error.message().to_owned())?;
+    let config = Document::parse(text).map_err(|error| error.message().to_owned())?;
     let (mut lines, mut added) = (text.to_owned(), String::new());
-    for hook in hooks.iter().filter(|hook| !hook.is_in(&config)) {
+    for hook in hooks.iter().filter(|hook| !hook.is_trusted(&config)) {
         lines = remove_trust(&lines, hook);
-        added.extend(["\n", &hook.header(), "\n", &hook.hash_line(), "\n"]);
+        added.extend(["\n", &hook.to_toml()]);
     }
     if !lines.is_empty() && !lines.ends_with('\n') && !added.is_empty() {
         added.insert(0, '\n');
     }
     lines.push_str(&added);
-    let trusts_all = |config: &Table| hooks.iter().all(|hook| hook.is_in(config));
-    let unsupported = || "its [hooks.state] has an unsupported form".to_owned();
-    lines
-        .parse()
-        .ok()
-        .filter(trusts_all)
-        .map(|_| (lines, added))
-        .ok_or_else(unsupported)
+    if hooks.iter().all(|hook| hook.is_in(&lines)) {
+        Ok((lines, added))
+    } else {
+        Err("its [hooks.state] has an unsupported form".to_owned())
+    }
 }
 
-/// Removes the entries of a hook from a configuration.
+/// Removes the entry of a hook from a configuration. Text that is not TOML is not changed.
 pub(crate) fn remove_trust(text: &str, hook: &TrustedHook) -> String {
-    let header = hook.header();
-    let mut kept = String::new();
-    let mut inside = false;
-    for line in text.split_inclusive('\n') {
-        let bare = line.trim();
-        if inside && (bare.starts_with("trusted_hash") || bare.starts_with("enabled")) {
-            continue;
-        }
-        inside = bare == header;
-        if inside {
-            // The empty line before the header was added with it.
-            if kept.ends_with("\n\n") {
-                kept.pop();
-            }
-            continue;
-        }
-        kept.push_str(line);
-    }
-    kept
+    let lines = Document::parse(text)
+        .ok()
+        .and_then(|config| hook.lines(&config));
+    let Some(lines) = lines else {
+        return text.to_owned();
+    };
+    let (before, after) = (&text[..lines.start], &text[lines.end..]);
+    // The empty line before the header was added with it.
+    let before = match before.strip_suffix('\n') {
+        Some(shorter) if shorter.ends_with('\n') => shorter,
+        _ => before,
+    };
+    format!("{before}{after}")
 }
 
 /// Converts `UserPromptSubmit` to `user_prompt_submit`.
@@ -139,9 +156,11 @@ mod tests {
             "model = \"x\"",
             "model = \"x\"\n[projects.\"/x\"]\ntrust_level = \"trusted\"\n",
             "a = 1\n\n\n",
+            "a = 1\r\n\r\n[b]\r\nc = 2\r\n# the end\r\n",
+            "[hooks.state.\"/other:stop:0:0\"]\ntrusted_hash = \"x\" # theirs\n\n# [model]\n",
         ] {
             let (with, added) = add_trust(text, from_ref(&hook)).unwrap();
-            assert!(hook.is_in(&with.parse().unwrap()), "{with}");
+            assert!(hook.is_in(&with), "{with}");
             assert_eq!(with, format!("{text}{added}"));
             assert_eq!(
                 add_trust(&with, from_ref(&hook)).unwrap(),
@@ -156,9 +175,7 @@ mod tests {
                 + "enabled = false\n[x]\n";
             let (again, _) = add_trust(&stale, from_ref(&hook)).unwrap();
             assert!(
-                hook.is_in(&again.parse().unwrap())
-                    && again.contains("[x]\n")
-                    && !again.contains("old"),
+                hook.is_in(&again) && again.contains("[x]\n") && !again.contains("old"),
                 "{again}"
             );
         }

@@ -1,7 +1,7 @@
 //! Whatever a transcript contains, its end alone determines the last message and whether a tool was
 //! used.
 
-use ralph::testing::transcript::{last_message, used_tool};
+use ralph::testing::transcript::TranscriptFormat::Claude;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,9 @@ const MESSAGE: &str = "{\"type\":\"assistant\",\"isSidechain\":false,\"message\"
 const TOOL: &str = "{\"type\":\"assistant\",\"message\":{\"id\":\"m\",\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"name\":\"Bash\",\"input\":{}}]}}\n";
 
 fn last(path: &Path) -> Option<String> {
-    last_message(path, Duration::ZERO).expect("the file exists")
+    Claude
+        .last_message(path, Duration::ZERO)
+        .expect("the file exists")
 }
 
 pub fn check(text: &[u8]) {
@@ -31,40 +33,42 @@ pub fn check(text: &[u8]) {
             .is_none_or(|text| !text.trim().is_empty() && !is_incomplete),
         "{message:?}"
     );
-    let used = used_tool(&path);
+    let used = Claude.used_tool(&path);
     assert!(used.is_some());
     if is_incomplete {
         return;
     }
     append(UNRELATED.as_bytes());
     assert_eq!(
-        (last(&path), used_tool(&path)),
+        (last(&path), Claude.used_tool(&path)),
         (message, used),
         "unrelated lines change nothing"
     );
     append(MESSAGE.as_bytes());
     // The input may end with other parts of the same message.
-    assert!(last(&path).is_some_and(|text| text.ends_with("last")) && used_tool(&path) == used);
+    assert!(
+        last(&path).is_some_and(|text| text.ends_with("last")) && Claude.used_tool(&path) == used
+    );
     append(PROMPT.as_bytes());
     assert_eq!(
-        (last(&path), used_tool(&path)),
+        (last(&path), Claude.used_tool(&path)),
         (None, Some(false)),
         "the answer to a prompt is pending"
     );
     append(TOOL.as_bytes());
     assert_eq!(
-        (last(&path), used_tool(&path)),
+        (last(&path), Claude.used_tool(&path)),
         (None, Some(true)),
         "the result of a tool is pending"
     );
     append(MESSAGE.as_bytes());
     assert_eq!(
-        (last(&path).as_deref(), used_tool(&path)),
+        (last(&path).as_deref(), Claude.used_tool(&path)),
         (Some("last"), Some(true))
     );
     append(b"{\"type\":\"user");
     assert_eq!(
-        (last(&path), used_tool(&path)),
+        (last(&path), Claude.used_tool(&path)),
         (None, Some(true)),
         "the last line is incomplete"
     );

@@ -1,6 +1,12 @@
 //! Edits one value in a JSON text and leaves everything else unchanged: order, white space and line
 //! endings.
+//!
+//! `jsonc_parser` locates the values; edits replace ranges of the text. Its own syntax tree cannot
+//! make them: adding a member breaks the lines of its neighbors, which removing it does not undo.
 
+use jsonc_parser::ast;
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Value, from_str};
@@ -44,13 +50,17 @@ struct JsonMember {
 impl JsonDocument {
     /// Parses the text, which must be an object.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        // The parser below also accepts what clients do not, such as comments.
         match from_str::<Value>(text) {
-            Ok(Value::Object(_)) => Ok(Self {
-                text: text.to_owned(),
-            }),
-            Ok(_) => Err("not an object".to_owned()),
-            Err(error) => Err(error.to_string()),
+            Ok(Value::Object(_)) => {}
+            Ok(_) => return Err("not an object".to_owned()),
+            Err(error) => return Err(error.to_string()),
         }
+        parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default())
+            .map_err(|error| error.to_string())?;
+        Ok(Self {
+            text: text.to_owned(),
+        })
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -58,7 +68,7 @@ impl JsonDocument {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.members(self.root().start).is_empty()
+        self.members(&[]).is_empty()
     }
 
     pub(crate) fn get(&self, path: &[PathPart]) -> Option<Value> {
@@ -111,7 +121,7 @@ impl JsonDocument {
             ));
         }
         let empty = self
-            .members(range.start)
+            .members(&path[..existing])
             .is_empty()
             .then(|| self.text[range.clone()].to_owned());
         let nested = rest
@@ -121,7 +131,7 @@ impl JsonDocument {
                 PathPart::Key(key) => Value::Object([(key.clone(), inner)].into_iter().collect()),
                 PathPart::Item(_) => Value::Array(vec![inner]),
             });
-        self.insert(range, part, &nested);
+        self.insert(&path[..existing], range, part, &nested);
         Ok(Some(undo(empty)))
     }
 
@@ -153,8 +163,7 @@ impl JsonDocument {
 
     /// The number of members of the object or array at this path.
     pub(crate) fn count(&self, path: &[PathPart]) -> usize {
-        self.find(path)
-            .map_or(0, |range| self.members(range.start).len())
+        self.members(path).len()
     }
 
     fn is_empty_at(&self, path: &[PathPart]) -> bool {
@@ -162,8 +171,14 @@ impl JsonDocument {
     }
 
     /// Appends a member, formatted like the one before it.
-    fn insert(&mut self, container: Range<usize>, part: &PathPart, value: &Value) {
-        let members = self.members(container.start);
+    fn insert(
+        &mut self,
+        path: &[PathPart],
+        container: Range<usize>,
+        part: &PathPart,
+        value: &Value,
+    ) {
+        let members = self.members(path);
         let Some(last) = members.last() else {
             let indent = self.indent_at(container.start).to_owned();
             let (opening, closing) = (
@@ -210,11 +225,9 @@ impl JsonDocument {
         let Some((part, container)) = path.split_last() else {
             return false;
         };
-        let Some(container) = self.find(container) else {
-            return false;
-        };
-        let members = self.members(container.start);
-        let Some(index) = self.index(&members, part) else {
+        let members = self.members(container);
+        let (Some(container), Some(index)) = (self.find(container), self.index(&members, part))
+        else {
             return false;
         };
         let removed = match (
@@ -229,12 +242,37 @@ impl JsonDocument {
         true
     }
 
+    /// The range of the value at this path.
     fn find(&self, path: &[PathPart]) -> Option<Range<usize>> {
-        path.iter().try_fold(self.root(), |range, part| {
-            let mut members = self.members(range.start);
-            let index = self.index(&members, part)?;
-            Some(members.swap_remove(index).value)
-        })
+        self.with_node(path, |node| span(node))
+    }
+
+    /// The members of the object or array at this path; empty if it is neither.
+    fn members(&self, path: &[PathPart]) -> Vec<JsonMember> {
+        self.with_node(path, members).unwrap_or_default()
+    }
+
+    /// Calls a function with the syntax node at this path; `None` if there is none.
+    fn with_node<T>(
+        &self,
+        path: &[PathPart],
+        read: impl FnOnce(&ast::Value<'_>) -> T,
+    ) -> Option<T> {
+        let parsed = parse_to_ast(
+            &self.text,
+            &CollectOptions::default(),
+            &ParseOptions::default(),
+        );
+        let root = parsed.ok()?.value?;
+        let node = path.iter().try_fold(&root, |node, part| {
+            let index = self.index(&members(node), part)?;
+            match node {
+                ast::Value::Object(object) => Some(&object.properties[index].value),
+                ast::Value::Array(array) => Some(&array.elements[index]),
+                _ => None,
+            }
+        })?;
+        Some(read(node))
     }
 
     /// The index of a member. If several have the same key, the last one counts.
@@ -249,89 +287,20 @@ impl JsonDocument {
         })
     }
 
-    fn root(&self) -> Range<usize> {
-        let start = self.skip_space(0);
-        start..self.skip_value(start)
-    }
-
-    /// The members of the object or array that begins at `start`; empty if it is neither.
-    fn members(&self, start: usize) -> Vec<JsonMember> {
-        let bytes = self.text.as_bytes();
-        let is_object = bytes[start] == b'{';
-        let mut members = Vec::new();
-        if !is_object && bytes[start] != b'[' {
-            return members;
-        }
-        let mut at = self.skip_space(start + 1);
-        while !matches!(bytes[at], b'}' | b']') {
-            let start = at;
-            let key = is_object.then(|| {
-                let end = self.skip_value(start);
-                at = self.skip_space(self.skip_space(end) + 1);
-                from_str(&self.text[start..end]).unwrap_or_default()
-            });
-            let end = self.skip_value(at);
-            members.push(JsonMember {
-                start,
-                key,
-                value: at..end,
-            });
-            at = self.skip_space(end);
-            if bytes[at] == b',' {
-                at = self.skip_space(at + 1);
-            }
-        }
-        members
-    }
-
-    fn skip_space(&self, at: usize) -> usize {
-        self.text.len() - self.text[at..].trim_start_matches(is_space).len()
-    }
-
-    /// The end of the value that begins at `start`. The text is known to be valid.
-    fn skip_value(&self, start: usize) -> usize {
-        let bytes = self.text.as_bytes();
-        let (mut at, mut depth) = (start, 0);
-        loop {
-            match bytes[at] {
-                b'"' => {
-                    at += 1;
-                    while bytes[at] != b'"' {
-                        at += if bytes[at] == b'\\' { 2 } else { 1 };
-                    }
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ if depth == 0 => {
-                    let ends = |byte: &u8| b",]} \t\r\n".contains(byte);
-                    return bytes[at..]
-                        .iter()
-                        .position(ends)
-                        .map_or(bytes.len(), |length| at + length);
-                }
-                _ => {}
-            }
-            at += 1;
-            if depth == 0 {
-                return at;
-            }
-        }
-    }
-
     /// Returns whether the object spans several lines; an empty one counts as if it did.
     fn is_multiline(&self) -> bool {
-        let root = self.root();
-        match self.members(root.start).first() {
-            Some(first) => self.text[root.start..first.start].contains('\n'),
-            None => true,
+        match (self.find(&[]), self.members(&[]).first()) {
+            (Some(root), Some(first)) => self.text[root.start..first.start].contains('\n'),
+            _ => true,
         }
     }
 
     /// The indentation of one level.
     fn indent_unit(&self) -> &str {
-        let root = self.root();
-        let first = self.members(root.start).into_iter().next();
-        let gap = first.map_or("", |first| &self.text[root.start + 1..first.start]);
+        let gap = match (self.find(&[]), self.members(&[]).first()) {
+            (Some(root), Some(first)) => &self.text[root.start + 1..first.start],
+            _ => "",
+        };
         gap.rfind('\n').map_or("  ", |at| &gap[at + 1..])
     }
 
@@ -359,6 +328,35 @@ impl JsonDocument {
             .and_then(|()| String::from_utf8(bytes).ok())
             .unwrap_or_else(|| value.to_string());
         text.replace('\n', &format!("{}{indent}", self.line_ending()))
+    }
+}
+
+fn span(node: &impl Ranged) -> Range<usize> {
+    let range = node.range();
+    range.start..range.end
+}
+
+fn members(node: &ast::Value<'_>) -> Vec<JsonMember> {
+    match node {
+        ast::Value::Object(object) => object
+            .properties
+            .iter()
+            .map(|property| JsonMember {
+                start: property.range().start,
+                key: Some(property.name.as_str().to_owned()),
+                value: span(&property.value),
+            })
+            .collect(),
+        ast::Value::Array(array) => array
+            .elements
+            .iter()
+            .map(|element| JsonMember {
+                start: element.range().start,
+                key: None,
+                value: span(element),
+            })
+            .collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -159,7 +159,11 @@ fn random(rng: &mut fastrand::Rng, depth: u32) -> String {
         |rng: &mut fastrand::Rng| ["", "", " ", "\n  ", "\r\n", "\t", "\n\n    "][rng.usize(..7)];
     let value = |rng: &mut fastrand::Rng| match rng.u32(..if depth > 3 { 4 } else { 6 }) {
         0 => "-1.50e3".to_owned(),
-        1 => "\"\\\"}]{[,:\\\\\"".to_owned(),
+        1 => [
+            "\"\\\"}]{[,:\\\\\"",
+            "\"\\ud83d\\ude00\\/\\b\u{7f}\u{2028}\"",
+        ][rng.usize(..2)]
+        .to_owned(),
         2 => "null".to_owned(),
         3 => "\"é\\n\"".to_owned(),
         4 => {

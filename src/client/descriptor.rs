@@ -1,0 +1,226 @@
+//! Describes the clients, in whose sessions a loop can run: each is a row of `presets/clients.toml`.
+
+use super::transcript::TranscriptFormat;
+use etcetera::home_dir;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::{env, fs, io};
+
+/// A program in whose sessions a loop can run, because it calls `ralph hook`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Client {
+    /// The name of the client, of its program and, if it has one, of its agent preset. Journals
+    /// contain it.
+    pub(crate) name: String,
+    /// The name for people.
+    pub(crate) title: String,
+    /// The character that starts a command in a session.
+    pub(crate) sigil: char,
+    /// What the client may insert between the sigil and the name of a command.
+    #[serde(default)]
+    pub(crate) namespaces: Vec<String>,
+    /// The arguments before a session's ID that continue the session.
+    resume: Vec<String>,
+    /// The longest prompt that reaches the agent unchanged, in bytes; `None` means no limit.
+    pub(crate) prompt_max: Option<usize>,
+    /// The variable with the directory in which the session was opened; `None` if the hook input
+    /// has it.
+    project_variable: Option<String>,
+    /// Whether loop files without a session ID are from this client: the original plugin, which
+    /// existed for one client only, wrote them so.
+    #[serde(default)]
+    pub(crate) had_original_plugin: bool,
+    /// The directory of the user's settings.
+    home: HomeDir,
+    /// How to read transcripts; `None` if the hook input has all that is needed.
+    pub(crate) transcript: Option<TranscriptSpec>,
+    /// How often a hook may block; `None` means without a limit.
+    block_cap: Option<BlockCap>,
+    /// How the plugin is installed.
+    pub(crate) plugin: PluginKind,
+}
+
+/// Where a client keeps the user's settings.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct HomeDir {
+    /// The variable that names another directory.
+    variable: String,
+    /// The directory in the user's home directory if the variable is not set.
+    default: String,
+    /// Whether the client resolves links in the variable's value.
+    resolves_links: bool,
+}
+
+/// The directory of a user's settings.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientHome {
+    pub(crate) path: PathBuf,
+    /// The same directory as the client itself writes it.
+    pub(crate) client_path: PathBuf,
+}
+
+/// How to read the transcripts of a client's sessions.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct TranscriptSpec {
+    pub(crate) format: TranscriptFormat,
+    /// The prefix of most service errors in the client's messages. An agent could write the same.
+    pub(crate) error_prefix: String,
+}
+
+/// A client's cap on stops in a row that a hook blocks without a tool call in between.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct BlockCap {
+    default: u32,
+    /// The variable that changes the cap; 0 means no cap.
+    pub(crate) variable: String,
+    /// Versions that have the cap set one of these variables.
+    since: Vec<String>,
+}
+
+/// How a client's plugin is installed.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub(crate) enum PluginKind {
+    Marketplace(MarketplaceSpec),
+    HooksFile(HooksFileSpec),
+}
+
+/// A plugin in a marketplace that is one directory.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct MarketplaceSpec {
+    /// The first version that knows the hook event of a failed turn.
+    pub(crate) failure_event_since: [u32; 3],
+    /// The first version in which a plugin's command needs no namespace.
+    pub(crate) bare_commands_since: [u32; 3],
+    /// Prefixes of plugins that react to the same stop events.
+    pub(crate) conflicts: Vec<String>,
+}
+
+/// Hooks in a JSON file that the user's own hooks share, and skills. Paths are relative to the
+/// client's home.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct HooksFileSpec {
+    /// The file with the hooks.
+    pub(crate) hooks: String,
+    /// The directory of skills.
+    pub(crate) skills: String,
+    /// The file in a skill's directory that keeps the model from calling the skill; `None` if the
+    /// client has no such file.
+    pub(crate) skill_policy: Option<String>,
+    /// The TOML file that lists trusted hooks; `None` if the client runs every hook.
+    pub(crate) trust: Option<String>,
+}
+
+/// Returns all clients. The first is the default of `ralph hook`.
+pub(crate) fn clients() -> &'static [Client] {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct ClientTable {
+        client: Vec<Client>,
+    }
+    static CLIENTS: LazyLock<Vec<Client>> = LazyLock::new(|| {
+        let table: ClientTable = toml::from_str(include_str!("../../presets/clients.toml"))
+            .expect("the embedded table of clients is valid");
+        table.client
+    });
+    &CLIENTS
+}
+
+impl Client {
+    /// Finds a client; `None` if the name is from a version of ralph that knows more clients.
+    pub(crate) fn by_name(name: &str) -> Option<&'static Self> {
+        clients().iter().find(|client| client.name == name)
+    }
+
+    /// A command of ralph as the user types it: `/ralph-loop`.
+    pub(crate) fn command(&self, name: &str) -> String {
+        format!("{}{name}", self.sigil)
+    }
+
+    /// The command line that continues a session.
+    pub(crate) fn resume_command(&self, session: &str) -> String {
+        format!("{} {} {session}", self.name, self.resume.join(" "))
+    }
+
+    /// The directory in which the session was opened, if the client's environment names it.
+    pub(crate) fn project_dir(&self) -> Option<PathBuf> {
+        env::var_os(self.project_variable.as_ref()?).map(PathBuf::from)
+    }
+
+    /// The variable that sets the cap on blocked stops; `None` if there is no cap.
+    pub(crate) fn block_cap_variable(&self) -> Option<&str> {
+        Some(&self.block_cap.as_ref()?.variable)
+    }
+
+    /// How many stops in a row without a tool call the client that runs this hook lets it block;
+    /// `None` means no cap.
+    pub(crate) fn block_cap(&self) -> Option<u32> {
+        let cap = self.block_cap.as_ref()?;
+        let configured = env::var(&cap.variable)
+            .ok()
+            .and_then(|value| value.trim().parse().ok());
+        let has_cap = || cap.since.iter().any(|name| env::var_os(name).is_some());
+        configured
+            .or_else(|| has_cap().then_some(cap.default))
+            .filter(|cap| *cap > 0)
+    }
+
+    /// Finds the directory of the user's settings, which may not exist.
+    pub(crate) fn home(&self) -> io::Result<ClientHome> {
+        let HomeDir {
+            variable,
+            default,
+            resolves_links,
+        } = &self.home;
+        if let Some(set) = env::var_os(variable).filter(|set| !set.is_empty()) {
+            let path = std::path::absolute(set)?;
+            let resolved = resolves_links.then(|| fs::canonicalize(&path).ok());
+            return Ok(ClientHome {
+                client_path: resolved.flatten().unwrap_or_else(|| path.clone()),
+                path,
+            });
+        }
+        let home = home_dir().map_err(|error| {
+            io::Error::other(format!("cannot find the home directory: {error}"))
+        })?;
+        let path = std::path::absolute(home.join(default))?;
+        Ok(ClientHome {
+            client_path: path.clone(),
+            path,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clients;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_commands_and_resume_lines_are_complete() {
+        let names: BTreeSet<&str> = clients().iter().map(|client| &*client.name).collect();
+        assert_eq!(names.len(), clients().len());
+        assert_eq!(
+            clients()[0].name,
+            "claude",
+            "installed hooks name no client if they are Claude Code's"
+        );
+        for client in clients() {
+            assert!(client.sigil.is_ascii_punctuation(), "{}", client.name);
+            assert!(!client.title.is_empty() && !client.resume.is_empty());
+            assert!(client.prompt_max.is_none_or(|max| max > 1000));
+        }
+        let lines = clients().iter().map(|client| client.resume_command("ID"));
+        assert_eq!(
+            lines.take(2).collect::<Vec<_>>(),
+            ["claude --resume ID", "codex resume ID"]
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! Decodes the lines of Claude Code's transcripts.
+
+use super::{AssistantPart, TranscriptEntry};
+use crate::client::json;
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::Value;
+use std::borrow::Cow;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EntryHeader<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    is_sidechain: Option<bool>,
+    #[serde(default)]
+    is_api_error_message: Option<bool>,
+    #[serde(borrow, default)]
+    subtype: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct EntryBody {
+    message: EntryMessage,
+}
+
+#[derive(Deserialize)]
+struct EntryMessage {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    content: Value,
+}
+
+/// Lines without any of these strings are not part of the conversation and need not be parsed.
+/// Clients write them exactly like this.
+const CONVERSATION_MARKS: [&[u8]; 3] = [b"\"assistant\"", b"\"user\"", b"\"stop_hook_summary\""];
+
+/// Decodes one line.
+pub(super) fn decode(line: &[u8]) -> TranscriptEntry {
+    if !CONVERSATION_MARKS
+        .iter()
+        .any(|mark| memmem::find(line, mark).is_some())
+    {
+        return TranscriptEntry::Ignored;
+    }
+    let Ok(header) = serde_json::from_slice::<EntryHeader<'_>>(line) else {
+        return TranscriptEntry::Ignored;
+    };
+    if header.is_sidechain == Some(true) {
+        return TranscriptEntry::Ignored;
+    }
+    let is_error = header.is_api_error_message == Some(true);
+    match (&*header.kind, header.subtype.as_deref()) {
+        ("user", _) if is_tool_result(line) => TranscriptEntry::ToolResult,
+        ("user", _) | ("system", Some("stop_hook_summary")) => TranscriptEntry::Prompt,
+        ("assistant", _) => match json::from_slice_lossy::<EntryBody>(line) {
+            Ok(body) if is_error => TranscriptEntry::ApiError(assistant_part(body.message)),
+            Ok(body) => TranscriptEntry::Assistant(assistant_part(body.message)),
+            Err(_) => TranscriptEntry::Ignored,
+        },
+        _ => TranscriptEntry::Ignored,
+    }
+}
+
+/// Returns whether a line of the type `user` is the result of a tool.
+fn is_tool_result(line: &[u8]) -> bool {
+    // Parsing is slow, and few lines contain this string.
+    memmem::find(line, b"\"tool_result\"").is_some()
+        && json::from_slice_lossy::<EntryBody>(line).is_ok_and(|body| {
+            let parts = body
+                .message
+                .content
+                .as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            parts.iter().any(|part| part["type"] == "tool_result")
+        })
+}
+
+fn assistant_part(message: EntryMessage) -> AssistantPart {
+    let mut result = AssistantPart {
+        id: message.id,
+        texts: Vec::new(),
+        uses_tool: false,
+    };
+    match message.content {
+        Value::String(text) => result.texts.push(text),
+        Value::Array(parts) => {
+            for part in parts {
+                match (part["type"].as_str(), part["text"].as_str()) {
+                    (Some("text"), Some(text)) => result.texts.push(text.to_owned()),
+                    (Some("tool_use"), _) => result.uses_tool = true,
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
+    result
+}
