@@ -6,7 +6,7 @@ use crate::cli::{OutputArgs, RunArgs};
 use crate::config::{Config, LayerStack, PlanDraft, SettingsPaths};
 use crate::engine::ExitCode;
 use crate::engine::plan::ContextLevel;
-use crate::lifecycle::create::{Placement, PreparedLoop, create_loop, sweep_workspace};
+use crate::lifecycle::create::{Placement, PreparedLoop, create_loop};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::preconditions::{check_installed, check_ready};
 use crate::lifecycle::scm_check::check_scm_tasks;
@@ -122,9 +122,6 @@ pub(crate) fn start(
         hide_next_step: args.hide_next_step,
         in_window: false,
     };
-    if worktree.is_none() {
-        warn_all(sweep_workspace(state_dir, &draft.plan().workspace)?);
-    }
     let PreparedLoop {
         dir,
         locks,

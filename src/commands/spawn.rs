@@ -28,12 +28,6 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
         tmux.as_ref(),
         ", or add --no-tmux for a plain background process",
     )?;
-    if worktree.is_none() {
-        warn_all(create::sweep_workspace(
-            &state_dir,
-            &draft.plan().workspace,
-        )?);
-    }
     let placement = Placement {
         background: true,
         tmux: tmux.as_ref().map(|tmux| tmux.socket.clone()),

@@ -73,6 +73,8 @@ pub(crate) fn create_loop(
     let is_interrupted = || held.as_ref().is_some_and(BlockedSignals::has_pending);
     if request.is_some() {
         remove_incomplete_loops(state_dir);
+    } else if draft.plan().session.is_none() {
+        warnings.extend(sweep_workspace(state_dir, &draft.plan().workspace)?);
     }
     let (dir, mut locks, planned) = match name {
         Some(name) => {
@@ -172,10 +174,7 @@ fn claim_unused_name(
 
 /// Ends processes that a crashed loop left in this workspace: its agent may still be working there.
 /// Returns warnings.
-pub(crate) fn sweep_workspace(
-    state_dir: &StateDir,
-    workspace: &Path,
-) -> Result<Vec<String>, CommandError> {
+fn sweep_workspace(state_dir: &StateDir, workspace: &Path) -> Result<Vec<String>, CommandError> {
     if let Some(last) = last_lock_holder(&state_dir.workspace_lock_path(workspace)?) {
         // A loop that cannot be read must not keep another from starting.
         if let Ok(handle) = LoopHandle::open_in(state_dir.clone(), &last.loop_name) {
