@@ -74,7 +74,7 @@ mutants *ARGS:
     cat >"$crate/Cargo.toml" <<'TOML'
     [package]
     name = "ralph"
-    version = "0.1.0"
+    version = "0.2.0"
     edition = "2024"
     publish = false
 
