@@ -1,5 +1,5 @@
-//! Runs a coding agent again and again, each time with a fresh context, until checks prove the work
-//! done.
+//! Runs a coding agent again and again, each time with a fresh context, until checks prove that the
+//! work is done.
 //!
 //! The `ralph` program runs loops from the command line. This library runs them inside your own
 //! program, with a command or one of your functions as the agent. Start with [`Loop`]:

@@ -1,4 +1,4 @@
-//! Runs an agent that is a function of the host program: one call per iteration, on its own thread.
+//! Calls an agent that is a function of the host program, once per iteration, on its own thread.
 
 use crate::engine::{Act, ProcessExit};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -17,12 +17,12 @@ pub(crate) type FunctionResult = Result<String, String>;
 /// The agent function, shared by all iterations of a loop. Calls never overlap.
 pub(crate) type AgentFunction = Arc<Mutex<dyn FnMut(&Turn) -> FunctionResult + Send>>;
 
-/// How many messages a function may send ahead of the runner. A function that sends more blocks, so
-/// that neither memory grows without bound nor limits go unnoticed.
+/// How many messages a function may send before the runner has read them. Then the function blocks,
+/// so that memory is bounded and limits are noticed.
 const CHANNEL_CAPACITY: usize = 256;
 
-/// Wakes a runner that waits in `poll`. It owns both ends of its pipe, so waking never fails
-/// because the other end was closed.
+/// Wakes a runner that waits in `poll`. The waker owns both ends of its pipe, so writing never
+/// fails because the other end was closed.
 pub(crate) struct Waker {
     read_end: OwnedFd,
     write_end: OwnedFd,
@@ -56,10 +56,10 @@ impl Waker {
     }
 }
 
-/// One iteration, as an agent function sees it.
+/// One iteration, passed to an agent function.
 ///
-/// You can share it with other threads for as long as the function runs. Methods that report
-/// something block while the loop's observers are behind.
+/// You can share it with other threads while the function runs. Methods that report something block
+/// while the loop's observers are behind.
 pub struct Turn {
     prompt: String,
     iteration: u32,
@@ -71,34 +71,34 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// The prompt: the task, what counts as done, which checks failed and what has changed so far.
+    /// Returns the prompt: the task, what counts as done, which checks failed and what has changed.
     pub fn prompt(&self) -> &str {
         &self.prompt
     }
 
-    /// The number of this iteration, starting at 1.
+    /// Returns this iteration's number, starting at 1.
     pub fn iteration(&self) -> u32 {
         self.iteration
     }
 
-    /// The directory to work in. It may differ from the host's current directory.
+    /// Returns the directory to work in, which may differ from the host's current directory.
     pub fn workspace(&self) -> &Path {
         &self.workspace
     }
 
-    /// The directory for markers, such as a file called `DONE`.
+    /// Returns the directory for markers, such as a file called `DONE`.
     pub fn task_dir(&self) -> &Path {
         &self.task_dir
     }
 
-    /// Whether the function should return: a limit was reached, a signal was found, or the loop was
-    /// stopped. A thread cannot be killed, so a function that runs for long should check this
-    /// often.
+    /// Returns whether the function should return, because a limit was reached, a signal was found,
+    /// or the loop was stopped. A thread cannot be killed, so a long-running function should check
+    /// this often.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// Reports text of the agent as it is produced. It goes to the iteration's log.
+    /// Reports text that the agent writes. It goes to the iteration's log.
     pub fn said(&self, text: impl Into<String>) {
         self.emit(Act::Text(text.into().into()));
     }
@@ -118,7 +118,7 @@ impl Turn {
         self.emit(Act::Denied(what.into().into()));
     }
 
-    /// Reports that this many more dollars were spent. They count against the loop's budget.
+    /// Reports that this many more dollars were spent. They count against the cost limit.
     pub fn cost(&self, usd: f64) {
         self.emit(Act::Cost(usd));
     }
@@ -128,14 +128,14 @@ impl Turn {
     }
 
     fn send(&self, message: TurnMessage) {
-        // The channel is closed if the runner has given up on this function.
+        // The channel is closed if the runner stopped waiting for this function.
         if self.messages.send(message).is_ok() {
             self.waker.wake();
         }
     }
 }
 
-/// What the function's thread sends to the runner.
+/// A message from the function's thread to the runner.
 enum TurnMessage {
     Act(Act<'static>),
     /// The function returned or panicked.
@@ -188,7 +188,7 @@ impl FunctionCall {
         })
     }
 
-    /// Returns the acts that are waiting, at most one channel's worth. Later ones wake the runner
+    /// Returns the pending acts, at most as many as the channel holds. More acts wake the runner
     /// again, so a function that never pauses cannot monopolize it.
     pub(crate) fn take_acts(&mut self) -> Vec<Act<'static>> {
         let mut acts = Vec::new();
@@ -215,12 +215,12 @@ impl FunctionCall {
         let _ = self.thread.take().map(JoinHandle::join);
     }
 
-    /// Returns the exit status once the function has ended.
+    /// Returns the exit status; `None` while the function runs.
     pub(crate) fn exit(&self) -> Option<ProcessExit> {
         self.exit
     }
 
-    /// Asks the function to return.
+    /// Asks the function to return, through [`Turn::is_cancelled`].
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
     }
@@ -228,7 +228,7 @@ impl FunctionCall {
 
 fn run(function: &AgentFunction, turn: &Turn) {
     let result = catch_unwind(AssertUnwindSafe(|| {
-        // A panic in an earlier iteration does not disable the function.
+        // Call the function even if it panicked in an earlier iteration.
         let mut function = function.lock().unwrap_or_else(PoisonError::into_inner);
         function(turn)
     }));

@@ -1,4 +1,5 @@
-//! Agents: decoding and redacting their output, their task directory, and the built-in agents.
+//! Decodes and redacts agents' output, reads their task directory, and contains the built-in
+//! agents.
 //!
 //! Everything an agent prints or writes is an untrusted claim. This module reports it and leaves
 //! every decision to the engine.

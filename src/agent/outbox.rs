@@ -1,8 +1,8 @@
 //! The agent's outbox: messages for the bus, one file each, in a subdirectory of the task
 //! directory.
 //!
-//! An agent inside a loop may not write to the bus itself. It drops files here (by hand or with
-//! `ralph bus post`), and the runner posts them as untrusted claims.
+//! An agent inside a loop may not write to the bus itself. It writes files here, by hand or with
+//! `ralph bus post`, and the runner posts them as untrusted claims.
 
 use crate::engine::plain_text::plain;
 use crate::os::regular_file;
@@ -21,11 +21,11 @@ use std::time::{Duration, SystemTime};
 const DIR_NAME: &str = "bus";
 /// The suffix of files that were renamed into place and are therefore complete.
 const COMPLETE_SUFFIX: &str = ".letter";
-/// Only this much of a file is read.
+/// How many bytes of a file are read.
 const MESSAGE_MAX: u64 = 64 << 10;
 /// The most messages per read, so that a flood of them cannot starve the runner.
 const BATCH_MAX: usize = 64;
-/// How long a file must be unchanged before it counts as complete while the agent runs.
+/// How long a file must be unchanged to count as complete while the agent runs.
 const SETTLE_TIME: Duration = Duration::from_millis(250);
 /// The most directory entries that are sorted to find the oldest messages.
 const NAMES_MAX: usize = 4096;
@@ -34,8 +34,8 @@ const NAMES_MAX: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OutboxMessage {
     name: CString,
-    /// Identifies this message among all of the agent's. It does not change until the file is
-    /// removed, so a message that is read twice is posted once.
+    /// Identifies the message among all of the agent's messages. The key stays the same until the
+    /// file is removed, so a message that is read twice is posted once.
     pub(crate) key: String,
     /// The message type as given, unvalidated; empty if there is none.
     pub(crate) kind: String,
@@ -50,13 +50,13 @@ struct OutboxContent {
     text: String,
 }
 
-/// The contents of an outbox. Its directory is kept open, so that replacing it with a symbolic link
+/// The contents of an outbox. The directory stays open, so that replacing it with a symbolic link
 /// has no effect.
 pub(crate) struct Outbox {
     dir: OwnedFd,
     /// The oldest messages, at most [`BATCH_MAX`].
     pub(crate) messages: Vec<OutboxMessage>,
-    /// When to read again; set if messages are left.
+    /// After how long to read again; `None` if no messages are left.
     pub(crate) retry_after: Option<Duration>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn dir(task_dir: &Path) -> PathBuf {
     task_dir.join(DIR_NAME)
 }
 
-/// Reads the outbox; `None` if there is none. While the agent runs, files that it may still be
+/// Reads the outbox; `None` if it does not exist. While the agent runs, files that it may still be
 /// writing are left for later.
 pub(crate) fn read(task_dir: &Path, agent_is_running: bool) -> Option<Outbox> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -119,7 +119,7 @@ fn since_epoch() -> Duration {
         .unwrap_or_default()
 }
 
-/// Reads one message. Anything that is not a regular file is removed.
+/// Reads one message. Removes anything that is not a regular file and returns `None`.
 fn read_message(dir: &OwnedFd, name: CString) -> Option<OutboxMessage> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let read = |fd: OwnedFd| {
@@ -177,7 +177,7 @@ pub(crate) fn enqueue(task_dir: &Path, kind: &str, text: &str) -> io::Result<()>
         "{us:017}-{pid}-{}{COMPLETE_SUFFIX}",
         COUNT.fetch_add(1, Ordering::Relaxed)
     );
-    // Written under a draft name first: the runner may read the directory at any moment.
+    // Write under a draft name first, because the runner may read the directory at any moment.
     let draft = dir.join(format!(".{name}"));
     let mut file = regular_file::create(&draft)?;
     file.write_all(&serde_json::to_vec(&OutboxContent {

@@ -4,7 +4,7 @@ use crate::engine::plain_text::plain;
 use crate::engine::signals::EchoFilter;
 use regex::RegexSet;
 
-/// Only this much of a line is matched.
+/// How many bytes of a line are matched.
 const LINE_MAX: usize = 64 * 1024;
 
 /// Reports the lines that match any of a set of patterns. Lines that echo the prompt are skipped.
@@ -38,7 +38,7 @@ impl PatternScanner {
         }
     }
 
-    /// Scans an unterminated last line and reports a match that was held back.
+    /// Scans an unterminated last line, and reports a pending match.
     pub(crate) fn finish(&mut self, found: &mut dyn FnMut(&str)) {
         self.end_line(found);
         if self.echo.finish()

@@ -71,7 +71,7 @@ pub(crate) struct AgentOutput {
 }
 
 impl OutputPipeline {
-    /// A pipeline for the agent that `state` says runs now.
+    /// Creates a pipeline for the agent that is running according to `state`.
     pub(crate) fn new(profile: &AgentProfile, state: &State, prompt: &[u8]) -> Self {
         let agent = state.agent();
         let prompt = String::from_utf8_lossy(prompt).into_owned();
@@ -167,14 +167,14 @@ impl OutputPipeline {
         }
     }
 
-    /// Whether the done pattern was found since the last call. Reported once.
+    /// Returns true once, after the done pattern was found.
     pub(crate) fn take_pattern(&mut self) -> bool {
         let is_new = self.pattern_found && !self.pattern_reported;
         self.pattern_reported |= is_new;
         is_new
     }
 
-    /// The progress since the last call. `None` if the stream reported none.
+    /// Returns the progress since the last call. `None` if the stream reported none.
     pub(crate) fn take_progress(&mut self) -> Option<Progress> {
         let progress = self.progress.take()?;
         Some(Progress {
@@ -183,7 +183,7 @@ impl OutputPipeline {
         })
     }
 
-    /// Reads what is left, and then the signals of the whole run.
+    /// Reads the remaining output, then the signals of the whole run.
     pub(crate) fn finish(
         mut self,
         tail: OutputTail<'_>,
@@ -214,7 +214,7 @@ impl OutputPipeline {
         }
     }
 
-    /// Reports the denials on a screen. A screen is painted again and again, so each line counts once.
+    /// Reports the denials on a screen. A screen is redrawn often, so each line counts once.
     fn read_denials(&mut self, text: &str, emit: &mut dyn FnMut(&Act<'_>)) {
         let mut seen = BTreeSet::new();
         for line in text.lines() {
@@ -249,7 +249,7 @@ impl OutputPipeline {
 }
 
 impl AgentOutput {
-    /// The last lines of an agent that failed without reporting an error.
+    /// Returns the last lines of an agent that failed without reporting an error.
     pub(crate) fn last_lines(&self) -> String {
         if !self.reads_stream {
             return error_excerpt(&self.tail);

@@ -1,6 +1,6 @@
-//! Replaces the values of secret environment variables in everything that ralph writes.
+//! Redacts the values of secret environment variables in everything that ralph writes.
 //!
-//! A secret is replaced by the name of its variable in brackets, such as `[ANTHROPIC_API_KEY]`.
+//! Each secret is replaced with its variable's name in brackets, such as `[ANTHROPIC_API_KEY]`.
 
 use memchr::memmem;
 use std::borrow::Cow;
@@ -23,7 +23,7 @@ const SECRET_NAME_PARTS: [&str; 12] = [
     "CREDENTIALS",
     "AUTH",
 ];
-/// Shorter values are not redacted: they occur in other text by chance.
+/// The shortest value that is redacted, in bytes. Shorter values occur in other text by chance.
 const SECRET_MIN: usize = 8;
 
 /// Redacts a fixed set of secrets.
@@ -37,12 +37,12 @@ struct Secret {
 }
 
 impl Redactor {
-    /// Redacts the secrets in this process's environment.
+    /// Creates a redactor for the secrets in this process's environment.
     pub(crate) fn from_env() -> Self {
         Self::from_vars(std::env::vars_os())
     }
 
-    /// Redacts the secrets among these variables.
+    /// Creates a redactor for the secrets among these variables.
     pub(crate) fn from_vars(variables: impl Iterator<Item = (OsString, OsString)>) -> Self {
         let secrets = variables.filter(|(name, value)| {
             let name = name.to_string_lossy().to_uppercase();
@@ -65,17 +65,17 @@ impl Redactor {
         self.0.is_empty()
     }
 
-    /// Redacts all secrets. Of overlapping secrets the first is replaced, and of those that start
-    /// at the same place the longest.
+    /// Redacts all secrets. If secrets overlap, the first is replaced; if they start at the same
+    /// place, the longest.
     pub(crate) fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         self.redact_before(bytes, 0, |_| bytes.len()).0
     }
 
     /// Redacts the secrets that start before an undecided tail, and returns where the tail starts.
     ///
-    /// `undecided_from` is called with the end of the last secret and returns from where on the
-    /// bytes may be the start of a secret that is not complete. The first `shown` bytes were
-    /// returned before and are omitted.
+    /// `undecided_from` is called with the end of the last secret, and returns where the bytes
+    /// start that may be an incomplete secret. The first `shown` bytes were returned before and are
+    /// omitted.
     fn redact_before<'a>(
         &self,
         bytes: &'a [u8],
@@ -125,7 +125,7 @@ impl Redactor {
         }
     }
 
-    /// Redacts several texts in place, and returns the names of the secrets that occurred.
+    /// Redacts several texts in place. Returns the names of the secrets that occurred.
     pub(crate) fn redact_all<'a>(
         &self,
         texts: impl Iterator<Item = &'a mut String>,
@@ -146,7 +146,7 @@ impl Redactor {
         names
     }
 
-    /// Undoes the redaction of the secrets with these names.
+    /// Replaces the placeholders of these secrets with their values.
     pub(crate) fn restore(&self, text: &str, names: &[String]) -> String {
         let known = self.0.iter().filter(|secret| names.contains(&secret.name));
         known.fold(text.to_owned(), |text, secret| {
@@ -157,7 +157,7 @@ impl Redactor {
         })
     }
 
-    /// Returns how many of the last bytes may be the start of a secret.
+    /// Returns how many bytes at the end may be the start of a secret.
     fn undecided_len(&self, bytes: &[u8]) -> usize {
         let longest = |secret: &Secret| {
             let needle = secret.finder.needle();
@@ -186,15 +186,15 @@ pub(crate) struct StreamRedactor {
     redactor: Redactor,
     /// The last bytes, which may be the start of a secret.
     held: Vec<u8>,
-    /// How many of the held bytes were shown anyway.
+    /// How many of the held bytes were already shown.
     shown: usize,
-    /// A possible start of a secret is held back only if it has at least this length.
+    /// The minimum length, in bytes, at which a possible start of a secret is held back.
     hold_min: usize,
 }
 
 impl StreamRedactor {
-    /// At a terminal, where a person waits for every character, a short possible start of a secret
-    /// is not held back.
+    /// Creates a redactor for a stream. On a terminal, where a person waits for every character, it
+    /// does not hold back a short possible start of a secret.
     pub(crate) fn new(redactor: &Redactor, is_terminal: bool) -> Self {
         Self {
             redactor: redactor.clone(),
@@ -204,7 +204,7 @@ impl StreamRedactor {
         }
     }
 
-    /// Takes the next bytes and returns those that can be shown.
+    /// Adds the next bytes, and returns those that can be shown.
     pub(crate) fn feed<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.redactor.0.is_empty() {
             return Cow::Borrowed(bytes);

@@ -1,4 +1,4 @@
-//! The task directory, `.ralph/task/<name>/` of the workspace: where an agent puts markers and
+//! The task directory, `.ralph/task/<name>/` in the workspace: where an agent puts markers and
 //! costs.
 //!
 //! Its contents are untrusted claims. The agent may also have deleted or replaced any part of it.
@@ -27,11 +27,11 @@ pub(crate) struct TaskDir {
 pub(crate) struct TaskDirContents {
     /// The markers, each once.
     pub(crate) markers: Vec<Marker>,
-    /// The text of the BLOCKED marker.
+    /// The text of the BLOCKED marker; `None` without that marker.
     pub(crate) blocked: Option<String>,
-    /// The cost that the agent reports, in dollars.
+    /// The cost that the agent reports, in dollars; `None` if it reports none.
     pub(crate) cost_usd: Option<f64>,
-    /// An error message about a marker that is a directory.
+    /// An error message if a marker is a directory.
     pub(crate) invalid_marker: Option<String>,
 }
 
@@ -42,11 +42,11 @@ const MARKER_FILES: [(&str, Marker); 4] = [
     ("WAIT_WITHOUT_RESTART", Marker::Wait),
 ];
 const COST_FILE: &str = "COST";
-/// Only this much of the BLOCKED marker is read.
+/// How many bytes of the BLOCKED marker are read.
 const BLOCKED_MAX: u64 = 2000;
-/// The largest file of costs, and how much of any marker is archived.
+/// How many bytes of a cost file are read, and of any marker archived.
 const FILE_MAX: u64 = 1 << 16;
-/// A reported cost above this, in dollars, is a mistake and ignored.
+/// A reported cost above this, in dollars, is ignored as a mistake.
 const COST_MAX_USD: f64 = 1e9;
 
 const GITIGNORE: &str = "\
@@ -75,8 +75,8 @@ impl TaskDir {
         if self.path.is_dir() {
             return Ok(());
         }
-        // Level by level, so that a deleted workspace is not recreated. The task directory is
-        // created last, so that its existence means that everything else is complete.
+        // Create one level at a time, so that a deleted workspace is not recreated. The task
+        // directory comes last: if it exists, everything else is complete.
         let ralph = self.workspace.join(".ralph");
         create_dir_if_missing(&ralph)?;
         let ignore = ralph.join(".gitignore");
@@ -87,14 +87,16 @@ impl TaskDir {
         create_dir_if_missing(&self.path)
     }
 
-    /// Reads the markers and the cost. A file that `signals` ask for counts as a marker if it
-    /// exists.
+    /// Reads the markers and the cost. A done file in `signals` counts as a marker if it exists.
     pub(crate) fn scan(&self, signals: &[Signal]) -> TaskDirContents {
         let mut contents = TaskDirContents::default();
         for (name, marker) in MARKER_FILES {
             match fs::symlink_metadata(self.path.join(name)) {
                 Ok(data) if data.is_dir() => {
-                    let message = format!("{name} is a directory: {}", self.path.display());
+                    let message = format!(
+                        "the marker {name} must be a file, but is a directory: {}",
+                        self.path.display()
+                    );
                     contents.invalid_marker = Some(message);
                 }
                 Ok(_) if !contents.markers.contains(&marker) => contents.markers.push(marker),
@@ -133,7 +135,7 @@ impl TaskDir {
     }
 
     /// Moves the cost and these markers into the iteration's directory, redacted, so that none
-    /// counts twice. The user's done file stays where it is.
+    /// counts twice. The user's done file is not moved.
     pub(crate) fn archive(
         &self,
         markers: &[Marker],
@@ -162,7 +164,7 @@ impl TaskDir {
         Ok(())
     }
 
-    /// Copies the full output of a check into the workspace, where the agent can read it.
+    /// Copies a check's full output into the workspace, where the agent can read it.
     pub(crate) fn publish_log(&self, log: &Path, name: &str) -> io::Result<()> {
         self.ensure()?;
         let mut to = create_private_file(&self.workspace.join(name))?;
@@ -172,7 +174,7 @@ impl TaskDir {
     /// Writes a marker, as `ralph done` and `ralph blocked` do inside a loop.
     pub(crate) fn write_marker(task_dir: &Path, name: &str, text: &str) -> io::Result<()> {
         fs::create_dir_all(task_dir)?;
-        // Written under a draft name first: the runner may look at any moment.
+        // Write under a draft name first, because the runner may look at any moment.
         let draft = task_dir.join(format!(".{name}.{}", std::process::id()));
         let mut file = create_private_file(&draft)?;
         writeln!(file, "{text}")?;
@@ -187,7 +189,8 @@ fn create_dir_if_missing(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads at most `max` bytes, and returns whether there are more.
+/// Reads at most `max` bytes, and returns whether there are more. `None` if the file cannot be
+/// read.
 fn read_text(path: &Path, max: u64) -> Option<(String, bool)> {
     let (bytes, more) = regular_file::read(path, max, false).ok()?;
     Some((String::from_utf8_lossy(&bytes).into_owned(), more))

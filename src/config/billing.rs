@@ -1,4 +1,4 @@
-//! Finds out who pays for an agent's work, its own login or an API key, and which keys to withhold
+//! Detects who pays for an agent's work, its own login or an API key, and which keys to withhold
 //! from it.
 
 use super::agents::AgentPreset;
@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Billing {
     /// The login or key that pays, as text for people; `None` if unknown.
     pub(crate) payer: Option<String>,
-    /// Variables that are not passed to the agent: their keys would pay instead of its own login.
+    /// Environment variables to withhold from the agent: their keys would be charged instead of its
+    /// own login.
     pub(crate) held_back: Vec<String>,
 }
 
@@ -17,11 +18,11 @@ pub(crate) struct Billing {
 struct BillingEnv<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     home: Option<&'a Path>,
-    /// Whether a key may pay although there is a login.
+    /// Whether a key may be charged even if there is a login.
     allow_keys: bool,
 }
 
-/// Finds out who pays for an agent's work in the environment of this process.
+/// Detects who pays for an agent's work, from this process's environment and home directory.
 pub(crate) fn detect_billing(preset: &AgentPreset, allow_keys: bool) -> Billing {
     let home = std::env::home_dir();
     billing(

@@ -55,8 +55,8 @@ impl LayerStack {
     }
 }
 
-/// Finds the settings file in a directory, in any format. Two files are an error: neither would
-/// take precedence.
+/// Finds the settings file in a directory, in any format; `None` if there is none. Two files are an
+/// error, because neither would take precedence.
 fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, ConfigError> {
     let mut found = Vec::new();
     for path in FORMATS.map(|format| dir.join(format!("{stem}.{format}"))) {
@@ -69,7 +69,7 @@ fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, ConfigError> {
             Err(error) => {
                 return config_error(
                     format!("cannot look for settings in {}: {error}", dir.display()),
-                    "fix its permissions, or remove it",
+                    "fix the directory's permissions, or remove it",
                 );
             }
         }
@@ -89,8 +89,8 @@ fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, ConfigError> {
 }
 
 /// Rejects a run in a subdirectory of a repository whose settings are further up. They do not apply
-/// here: their checks are written for that directory. Ignoring them silently would skip the checks,
-/// so the user has to choose.
+/// here, because their checks are written for that directory. Ignoring them silently would skip the
+/// checks, so the user has to choose.
 fn reject_parent_settings(workspace: &Path) -> Result<(), ConfigError> {
     let above = workspace
         .ancestors()
@@ -168,7 +168,7 @@ fn read(path: &Path, name: &str) -> Result<Map<String, Value>, ConfigError> {
         Ok(Value::Object(values)) => normalize_settings(values, name),
         Ok(_) => config_error(
             format!("{name} does not contain settings"),
-            "it must be an object with keys and values",
+            "a settings file must contain an object with keys and values",
         ),
     }
 }
@@ -190,7 +190,7 @@ fn normalize_settings(
             _ => {
                 return config_error(
                     format!("{file}: {name} does not contain settings"),
-                    "it must be an object",
+                    "the section must be an object with settings as keys",
                 );
             }
         };
@@ -198,7 +198,7 @@ fn normalize_settings(
             values.remove("agent");
         }
     }
-    // Editors read this key; ralph does not.
+    // The key is for editors.
     values.remove("$schema");
     normalize_all(table(), &values, &path).map_err(|error| ConfigError {
         message: format!("{file}: {} {}", error.path, error.message),
@@ -239,7 +239,7 @@ fn yaml(text: &str) -> Result<Value, String> {
                 .next()
                 .unwrap_or_default()
                 .trim_start_matches("error: ");
-            // The parser adds advice about its own API: cut it off.
+            // Cut off the parser's advice about its own API.
             let end = ["; use ", ", set "]
                 .iter()
                 .filter_map(|advice| text.find(advice))

@@ -1,5 +1,5 @@
-//! The table of settings, read from `presets/settings.toml`: name, type, default, flag and help of
-//! each.
+//! The table of settings, read from `presets/settings.toml`: each setting's name, type, default,
+//! flag and help.
 
 use crate::engine::Limit;
 use serde::Deserialize;
@@ -94,7 +94,7 @@ impl SettingKey {
         }
     }
 
-    /// The child that a plain value sets if it is written instead of an object.
+    /// Returns the child that a plain value sets if it is written instead of an object.
     pub(crate) fn shorthand_key(&self) -> Option<&Self> {
         let name = self.shorthand.as_deref()?;
         Some(find(&self.children, name).expect("`shorthand` names a child"))
@@ -105,12 +105,13 @@ impl SettingKey {
         self.default.is_none() && !self.required
     }
 
-    /// The name as it is spelled in settings files.
+    /// Returns the name in the spelling of settings files.
     pub(crate) fn camel_case(&self) -> String {
         camel_case(&self.name)
     }
 
-    /// The default as text for people; `None` for a switch.
+    /// Returns the default as text for the help; `None` if there is nothing to show, as for a
+    /// switch.
     pub(crate) fn describe_default(&self) -> Option<String> {
         match (&self.default_text, &self.default) {
             (Some(text), _) | (None, Some(Value::String(text))) => Some(text.clone()),
@@ -148,12 +149,13 @@ pub(crate) fn find<'a>(keys: &'a [SettingKey], name: &str) -> Option<&'a Setting
     keys.iter().find(|key| key.has_name(&kebab))
 }
 
-/// Returns the setting of this name, which must exist.
+/// Returns the setting with this name. Panics if there is none.
 pub(crate) fn key(name: &str) -> &'static SettingKey {
     find(table(), name).expect("the key is in the table")
 }
 
-/// Returns the known word that is most similar to `word`, if any is similar enough to suggest it.
+/// Returns the known word that is most similar to `word`; `None` if none is similar enough to
+/// suggest.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let scored = known.map(|other| {
         (
@@ -190,7 +192,7 @@ pub(crate) fn camel_case(kebab: &str) -> String {
     })
 }
 
-/// The arguments of `ralph set`: `max-cost=USD, …; 0 means no limit`.
+/// Returns the syntax of `ralph set`'s arguments: `max-cost=USD, …; 0 means no limit`.
 pub(crate) fn limit_syntax() -> String {
     let keys = table().iter();
     let limits: Vec<String> = keys

@@ -1,11 +1,11 @@
-//! Layers of settings: defaults, the user's file, the project's file, the local file, flags. Later
-//! ones win.
+//! Merges layers of settings: defaults, the user's file, the project's file, the local file and
+//! flags. Later layers win.
 
 use super::keys::{SettingKey, find, table};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Where a value comes from.
+/// Where a setting's value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The table of settings.
@@ -29,7 +29,7 @@ impl fmt::Display for Origin {
 /// The values from one source.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
-    /// The source.
+    /// Where the values come from.
     pub(crate) origin: Origin,
     /// Normalized values by the key's canonical name.
     pub(crate) values: Map<String, Value>,
@@ -42,7 +42,7 @@ pub(crate) struct LayerStack {
 }
 
 impl LayerStack {
-    /// A stack with the defaults only.
+    /// Returns a stack with only the defaults.
     pub(crate) fn defaults() -> Self {
         let rows = table()
             .iter()
@@ -62,7 +62,7 @@ impl LayerStack {
             (agent_name(&merged), agent_name(&layer.values)),
             (Some(old), Some(new)) if old != new
         );
-        // The defaults stay: every setting must have a value.
+        // Keep the defaults, so that every setting has a value.
         for below in self.layers.iter_mut().skip(1) {
             drop_replaced(table(), &layer.values, &mut below.values);
             if agent_changes {
@@ -104,7 +104,7 @@ impl LayerStack {
         self.layers.iter().rposition(sets).unwrap_or(0)
     }
 
-    /// Returns whether the value was given as a flag.
+    /// Returns whether the effective value was given as a flag.
     pub(crate) fn is_from_flag(&self, name: &str) -> bool {
         *self.origin(&[name]) == Origin::Flag
     }
@@ -122,7 +122,7 @@ impl LayerStack {
     }
 }
 
-/// Removes values from a lower layer that a key of the layer above replaces, by the table's
+/// Removes from a lower layer the values that the layer above replaces, according to the table's
 /// `replaces`.
 fn drop_replaced(keys: &[SettingKey], above: &Map<String, Value>, below: &mut Map<String, Value>) {
     for (name, value) in above {
@@ -139,7 +139,7 @@ fn drop_replaced(keys: &[SettingKey], above: &Map<String, Value>, below: &mut Ma
     }
 }
 
-/// The agent that a layer selects, by name or by command.
+/// Returns the agent that a layer selects, by name or by command.
 fn agent_name(values: &Map<String, Value>) -> Option<&str> {
     let agent = values.get("agent")?;
     let program = agent["name"]
@@ -148,7 +148,7 @@ fn agent_name(values: &Map<String, Value>) -> Option<&str> {
     program.rsplit('/').next()
 }
 
-/// Removes the flags and the model that were meant for another agent.
+/// Removes the flags and the model, which were meant for another agent.
 fn drop_agent_specific(values: &mut Map<String, Value>) {
     values.remove("model");
     if let Some(agent) = values.get_mut("agent").and_then(Value::as_object_mut) {

@@ -1,8 +1,9 @@
 //! Turns embedded defaults, settings files and flags into a complete, validated [`Plan`].
 //!
-//! Each source is a [`Layer`] of values that were validated against the table in [`keys`]. A
+//! Each source becomes a [`Layer`] of values, validated against the table in [`keys`]. A
 //! [`LayerStack`] merges the layers into [`Settings`], which have a value for every key.
-//! [`Config::draft_plan`] makes a [`PlanDraft`] from those, and [`PlanDraft::into_plan`] the plan.
+//! [`Config::draft_plan`] turns settings into a [`PlanDraft`], and [`PlanDraft::into_plan`]
+//! completes the plan.
 
 pub(crate) mod agents;
 pub(crate) mod billing;
@@ -39,12 +40,12 @@ use units::Millis;
 pub(crate) struct Config {
     pub(crate) stack: LayerStack,
     pub(crate) settings: Settings,
-    /// All known agents by name, in the order in which an installed one is looked for.
+    /// All known agents by name, in the order in which ralph looks for an installed one.
     pub(crate) presets: Vec<(String, AgentPreset)>,
 }
 
 impl Config {
-    /// Merges the layers.
+    /// Merges the layers and loads the agent presets.
     pub(crate) fn new(stack: LayerStack) -> Result<Self, ConfigError> {
         let settings = Settings::from_layers(&stack);
         let presets = agents::load_presets(&stack, &settings.agents)?;
@@ -55,7 +56,7 @@ impl Config {
         })
     }
 
-    /// The name of a setting for messages, depending on where its value comes from.
+    /// Returns the name of a setting for messages, depending on where its value comes from.
     pub(crate) fn display_name(&self, key: &str) -> String {
         self.stack.display_name(key)
     }
@@ -66,7 +67,7 @@ impl Config {
 pub(crate) struct RunRequest {
     /// The task, if it was given on the command line.
     pub(crate) task: Option<String>,
-    /// The agent's command, if one was given after `--`.
+    /// The agent's command, given after `--`; empty if there is none.
     pub(crate) command: Vec<String>,
     /// Whether the agent is a function of the host program instead of a command.
     pub(crate) function: bool,
@@ -82,7 +83,7 @@ pub(crate) struct RunRequest {
 #[derive(Clone, Debug)]
 pub(crate) struct SessionRequest {
     pub(crate) session: ClientSession,
-    /// How often in a row the client lets ralph hold back an agent that uses no tool; `None` if
+    /// How many times in a row the client lets ralph continue an agent that uses no tool; `None` if
     /// there is no such cap.
     pub(crate) block_cap: Option<u32>,
 }

@@ -12,8 +12,8 @@ use crate::engine::plan::{Agent, GracePeriods, Plan, PromptContext, Rest, Task, 
 use crate::engine::usage::Prices;
 use std::path::PathBuf;
 
-/// A plan that is complete except for its place: a worktree gets its path and branch from the
-/// loop's name, which is claimed last.
+/// A plan that is complete except for its worktree, whose path and branch depend on the loop's
+/// name. The name is claimed last.
 pub(crate) struct PlanDraft {
     pub(crate) config: Config,
     plan: Plan,
@@ -28,7 +28,7 @@ impl Config {
 }
 
 impl PlanDraft {
-    /// The plan as drafted so far.
+    /// Returns the plan drafted so far.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -39,7 +39,7 @@ impl PlanDraft {
         self.plan.worktree = Some(worktree);
     }
 
-    /// Finishes the plan for the journal: secrets in the user's text are replaced by the names of
+    /// Completes the plan for the journal: replaces secrets in the user's text with the names of
     /// their variables.
     pub(crate) fn into_plan(self) -> Plan {
         let mut plan = self.plan;
@@ -127,7 +127,7 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
     })
 }
 
-/// The task. In a session it is always the text that was typed there.
+/// Resolves the task. In a session it is always the text that was typed there.
 fn resolve_task(config: &Config, request: &RunRequest) -> Result<Task, ConfigError> {
     if request.session.is_some() {
         return Ok(Task {
@@ -155,7 +155,7 @@ fn check_limits_measurable(
                 stack.display_name("max-tokens"),
                 agent.name
             ),
-            "limit iterations or time instead",
+            "use --max-iterations or --max-time instead",
         );
     }
     let model = agent.model.as_deref();
@@ -181,7 +181,7 @@ fn check_limits_measurable(
     }
 }
 
-/// The longest silence of an agent; `None` if there is no limit.
+/// Returns the agent's inactivity timeout in milliseconds; `None` if there is none.
 fn inactivity_ms(settings: &Settings, agent: &Agent) -> Option<u64> {
     let defaults = agents::defaults();
     let default = || match agent {

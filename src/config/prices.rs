@@ -1,11 +1,11 @@
-//! Model prices: the embedded table, extended by the setting `prices`.
+//! Loads model prices: the embedded table, extended by the setting `prices`.
 
 use super::{ConfigError, LayerStack, config_error};
 use crate::engine::usage::{Price, Prices};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Loads the embedded prices, with `custom` added to them.
+/// Loads the embedded prices, extended and overridden by `custom`.
 pub(super) fn load_prices(
     stack: &LayerStack,
     custom: &BTreeMap<String, Value>,

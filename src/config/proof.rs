@@ -1,10 +1,10 @@
-//! Builds the proof: the checks and the signals that the settings ask for.
+//! Builds the proof of a plan: the checks and signals that the settings ask for.
 
 use super::{ConfigError, LayerStack, Settings, check_pattern, config_error, nonzero_ms};
 use crate::engine::plan::{Check, Proof, Signal};
 
-/// The value for "no timeout": too large to expire, small enough to add to a clock without
-/// overflow.
+/// The value for "no timeout", in milliseconds: too large to expire, small enough to add to a clock
+/// without overflow.
 pub(crate) const NO_TIMEOUT: u64 = u64::MAX / 4;
 
 pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Proof, ConfigError> {
@@ -55,10 +55,10 @@ pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Pro
     {
         return config_error(
             format!("{} is empty", stack.display_name("model")),
-            "name a model, or leave it out",
+            "name a model, or remove the setting",
         );
     }
-    // Between layers, the higher one has already replaced the lower; so both come from one layer.
+    // A higher layer has already replaced the lower one's value, so both come from the same layer.
     let is_promise = |signal: &Signal| matches!(signal, Signal::Promise(_));
     if settings.no_promise && settings.signals.iter().any(is_promise) {
         return config_error(
@@ -88,7 +88,7 @@ fn check_signal(name: &str, signal: &Signal) -> Result<(), ConfigError> {
     match signal {
         Signal::Promise(text) if text.trim().is_empty() => config_error(
             format!("{name} {text:?} is empty"),
-            "give the text that the agent has to promise",
+            "give the text that the agent must write in <promise>…</promise>",
         ),
         Signal::Pattern(text) => check_pattern(name, text),
         Signal::File(path) if path.as_os_str().is_empty() => empty_path(name),
@@ -97,10 +97,13 @@ fn check_signal(name: &str, signal: &Signal) -> Result<(), ConfigError> {
 }
 
 fn empty_path(name: &str) -> Result<(), ConfigError> {
-    config_error(format!("{name} is empty"), "give the path of a file")
+    config_error(
+        format!("{name} is empty"),
+        "give the path of a file, as in out/DONE",
+    )
 }
 
-/// Makes a slug for a check's command that is safe in file names and differs from those of
+/// Returns a slug for a check's command that is safe in file names and differs from the slugs of
 /// `others`.
 fn unique_slug(command: &str, others: &[Check]) -> String {
     let mut slug = String::new();

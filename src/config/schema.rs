@@ -1,4 +1,4 @@
-//! Generates the JSON schema of a settings file, for editors, from the table of settings.
+//! Generates the JSON schema of settings files from the table of settings, for editors.
 
 use super::keys::{SettingKey, SettingKind, camel_case, kebab_case, table};
 use serde_json::{Map, Value, json};
@@ -25,8 +25,8 @@ pub(crate) fn settings_schema() -> String {
     format!("{root:#}\n")
 }
 
-/// Generates the schema of an object that is at `pointer`. Names in camel case are properties,
-/// which editors offer; other spellings are patterns, which editors only accept.
+/// Generates the schema of the object at `pointer`. Names in camel case are properties, which
+/// editors suggest; other spellings are patterns, which editors only accept.
 fn object_schema(keys: &[SettingKey], pointer: &str) -> Value {
     let mut properties = Map::new();
     let mut patterns = Map::new();

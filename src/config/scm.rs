@@ -5,7 +5,7 @@ use super::settings::ScmSettings;
 use super::{ConfigError, config_error};
 use crate::engine::plan::Scm;
 
-/// Validates the settings; `name` is the flag or key they come from.
+/// Validates the settings. `name` is the flag or key they come from, for messages.
 pub(super) fn scm_from_settings(name: &str, settings: ScmSettings) -> Result<Scm, ConfigError> {
     let ScmSettings { mut command, tasks } = settings;
     if command.is_empty() {

@@ -1,4 +1,4 @@
-//! The merged settings, typed: one field for each row of the table.
+//! The merged settings as a typed struct, with one field for each row of the table.
 
 use super::layers::{LayerStack, remove_nulls};
 use super::units::{BackoffRange, ByteSize, Millis, parse_limit};
@@ -10,14 +10,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// All settings. The table in [`super::keys`] describes each.
+/// All settings. The table in [`super::keys`] describes them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate switch")]
 pub(crate) struct Settings {
     pub(crate) prompt: Option<String>,
     pub(crate) prompt_file: Option<PathBuf>,
-    /// The signals that were asked for: the settings of [`SIGNAL_KINDS`].
+    /// The signals asked for, from the settings in [`SIGNAL_KINDS`].
     #[serde(skip)]
     pub(crate) signals: Vec<Signal>,
     pub(crate) no_promise: bool,
@@ -116,10 +116,10 @@ pub(crate) struct ScmSettings {
 }
 
 impl Settings {
-    /// Merges the layers.
+    /// Merges the layers into one value for each setting.
     pub(crate) fn from_layers(stack: &LayerStack) -> Self {
         let mut values = stack.merged();
-        // A null in `agents` stays: it may remove a value of an embedded preset.
+        // Keep a null in `agents`: it can remove a value from an embedded preset.
         values
             .iter_mut()
             .filter(|(name, _)| *name != "agents")
@@ -137,7 +137,7 @@ impl Settings {
             value.as_str().map(kind.new)
         });
         let signals = signals.collect();
-        // Every value was validated against the table before it became part of a layer.
+        // Every value in a layer was validated against the table.
         let settings: Self =
             serde_json::from_value(Value::Object(values)).expect("the table matches this struct");
         Self {

@@ -1,4 +1,4 @@
-//! A value of any format that is read strictly: duplicate keys and numbers that are not finite are
+//! A value of any file format, parsed strictly: duplicate keys and numbers that are not finite are
 //! errors.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};

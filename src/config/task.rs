@@ -4,7 +4,7 @@ use super::{ConfigError, LayerStack, RunRequest, Settings, config_error};
 use crate::engine::plan::Task;
 use std::path::Path;
 
-/// Resolves the task of a request. TASK on the command line overrides the settings; next to
+/// Resolves a request's task. TASK on the command line overrides the settings; together with
 /// `--prompt-file` it is the title.
 pub(super) fn resolve_task(
     stack: &LayerStack,
@@ -48,7 +48,7 @@ pub(super) fn resolve_task(
     match &settings.prompt {
         Some(prompt) if prompt.trim().is_empty() => config_error(
             format!("{} is empty", stack.display_name("prompt")),
-            "describe the task",
+            "describe the task, or remove the setting",
         ),
         Some(prompt) => text(prompt.clone()),
         None if request.workspace.join("PROMPT.md").exists() => {

@@ -16,7 +16,7 @@ fn request() -> RunRequest {
     }
 }
 
-/// A stack of the defaults and these flags.
+/// Returns a stack of the defaults and these flags.
 fn stack_with(flags: &Value) -> LayerStack {
     let mut stack = LayerStack::defaults();
     stack.push(layer(Origin::Flag, flags));
@@ -356,7 +356,10 @@ fn null_is_accepted_or_rejected_for_every_key_without_a_panic() {
                 if let Err(error) =
                     agents::load_presets(&stack, &Settings::from_layers(&stack).agents)
                 {
-                    assert_eq!(error.message, "agents.claude: command is missing");
+                    assert_eq!(
+                        error.message,
+                        "agents.claude: the required key command is missing"
+                    );
                 }
             }
         }

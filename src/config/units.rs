@@ -18,7 +18,7 @@ pub(crate) struct ByteSize(pub(crate) u64);
 /// The shortest and the longest wait after failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BackoffRange {
-    /// The wait after the first failure; it doubles with each one that follows.
+    /// The wait after the first failure. Each further failure doubles it.
     pub(crate) base: Millis,
     /// The longest wait.
     pub(crate) cap: Millis,
@@ -76,18 +76,18 @@ impl FromStr for BackoffRange {
     }
 }
 
-/// Parses a whole number.
+/// Parses a whole number, 0 or more.
 pub(crate) fn parse_count<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse()
         .map_err(|_| "expected a whole number, 0 or more".into())
 }
 
-/// Accepts any text, such as a list whose items begin with `-`. A single word that begins with `-`
-/// is a flag, which means that the text itself is missing.
+/// Accepts any text, such as a list whose items begin with `-`, but no single word that begins with
+/// `-`: that is a flag, and the text is missing.
 pub(crate) fn parse_text(text: &str) -> Result<String, String> {
     let is_flag = text.len() > 1 && text.starts_with('-') && !text.contains(char::is_whitespace);
     if is_flag {
-        Err("the text is missing before that flag".into())
+        Err("a text is missing before this flag".into())
     } else {
         Ok(text.to_owned())
     }
@@ -114,8 +114,8 @@ pub(crate) fn parse_limit(limit: Limit, text: &str) -> Result<Option<Amount>, St
     Ok(Some(max).filter(|max| *max > zero))
 }
 
-/// Multiplies a number by the first of `units` that the text ends with; the empty unit must come
-/// last.
+/// Parses a number with a unit, and multiplies it by the factor of the first unit that matches. The
+/// empty unit must come last. `None` if the text is invalid or out of range.
 fn parse_with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
     let text = text.trim();
     let (number, factor) = units
@@ -123,7 +123,7 @@ fn parse_with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
         .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
     let number: f64 = number.trim_end().parse().ok()?;
     let value = number * factor;
-    // The cap keeps additions to a clock from overflowing.
+    // Without the upper bound, adding the value to a clock could overflow.
     (number >= 0.0 && value <= 1e15 && !text.starts_with('+')).then_some(value as u64)
 }
 

@@ -1,5 +1,5 @@
-//! Validates values against the table of settings and normalizes them: canonical key names, no
-//! shorthands.
+//! Validates values against the table of settings, and normalizes them to canonical key names
+//! without shorthands.
 
 use super::keys::{SettingKey, SettingKind, camel_case, find, kebab_case, nearest};
 use super::units::{BackoffRange, ByteSize, Millis};
@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub(crate) struct ValueError {
     /// The path of the key, as in `checks[1].failAction`.
     pub(crate) path: String,
-    /// What is wrong, as a predicate of the path: `must be a string, not 5`.
+    /// What is wrong, to be shown after the path: `must be a string, not 5`.
     pub(crate) message: String,
     /// A valid example, or what to do instead.
     pub(crate) hint: String,
@@ -25,7 +25,7 @@ fn value_error<T>(path: &str, message: String, hint: impl Into<String>) -> Resul
     })
 }
 
-/// Normalizes all settings in an object; `path` leads to the object.
+/// Validates and normalizes all settings in the object at `path`.
 pub(crate) fn normalize_all(
     keys: &[SettingKey],
     object: &Map<String, Value>,
@@ -85,7 +85,7 @@ fn unknown_key<T>(keys: &[SettingKey], path: &str, name: &str) -> Result<T, Valu
     value_error(path, "is not a setting".into(), hint)
 }
 
-/// Validates and normalizes one value; `path` leads to it.
+/// Validates and normalizes the value at `path`.
 pub(crate) fn normalize(key: &SettingKey, value: &Value, path: &str) -> Result<Value, ValueError> {
     let invalid = || unexpected(key, value, path);
     let text = |parse: fn(&str) -> bool| match value {
@@ -183,10 +183,10 @@ fn unexpected<T>(key: &SettingKey, value: &Value, path: &str) -> Result<T, Value
     )
 }
 
-/// Turns a plain value into an object with the key's shorthand child.
+/// Turns a plain value into an object that sets the key's shorthand child.
 fn expand_shorthand(key: &SettingKey, value: &Value, path: &str) -> Result<Value, ValueError> {
     let child = key.shorthand_key().expect("the key has a shorthand");
-    // A single text is a list of one.
+    // A single string means a list with one item.
     let as_list = json!([value]);
     let value = if child.is_list() && value.is_string() {
         &as_list
@@ -259,7 +259,7 @@ fn split_args(line: &str, path: &str) -> Result<Value, ValueError> {
     }
 }
 
-/// Returns the value unchanged if it parses as `T`.
+/// Returns the value unchanged if it parses as `T`, else `None`.
 fn if_parses<T: FromStr>(value: &Value) -> Option<Value> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -269,7 +269,7 @@ fn if_parses<T: FromStr>(value: &Value) -> Option<Value> {
     text.parse::<T>().ok().map(|_| value.clone())
 }
 
-/// Describes the values that a key accepts.
+/// Describes the values that a key accepts, to be shown after "must be".
 fn expected(key: &SettingKey) -> String {
     let or_shorthand = if key.shorthand.is_some() {
         " or a string"
@@ -297,7 +297,7 @@ fn expected(key: &SettingKey) -> String {
     }
 }
 
-/// Shows an example of a valid value.
+/// Returns a hint with an example of a valid value.
 fn example(key: &SettingKey) -> String {
     let value = match key.kind {
         SettingKind::Text | SettingKind::Path => "\"…\"".into(),
@@ -328,7 +328,7 @@ fn example(key: &SettingKey) -> String {
 /// Describes a value for a message, abbreviated if it is long.
 fn describe(value: &Value) -> String {
     match value {
-        // How the TOML parser represents a date.
+        // The TOML parser represents a date like this.
         Value::Object(object) if object.contains_key("$__toml_private_datetime") => "a date".into(),
         Value::Object(_) => "an object".into(),
         Value::Array(_) => "a list".into(),

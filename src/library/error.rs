@@ -1,23 +1,24 @@
-//! The error of a loop that could not be run.
+//! The error type of the library.
 
 use crate::lifecycle::error::CommandError;
 use crate::{config, runner, store};
 use std::{fmt, io};
 
-/// Why a loop could not be run at all. If it ran, its [`Report`](crate::Report) says how it ended.
+/// Why a loop could not be run at all. How a loop that ran has ended is in its
+/// [`Report`](crate::Report).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request is invalid. Nothing was started or changed.
+    /// The loop's configuration is invalid. Nothing was started or changed.
     Usage {
-        /// The problem, naming the setting, file or program.
+        /// What is wrong; names the setting, file or program.
         what: String,
         /// How to fix it.
         hint: String,
     },
-    /// A failure of the system, such as a journal that cannot be written.
+    /// The system failed, for example because the journal could not be written.
     Broken {
-        /// The problem.
+        /// What went wrong.
         what: String,
         /// How to fix it; may be empty.
         hint: String,

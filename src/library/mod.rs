@@ -1,4 +1,4 @@
-//! Runs loops inside another program: configure, run, observe and stop them.
+//! Runs loops inside another program: configures, runs, observes and stops them.
 //!
 //! The host process is left alone: no signal handlers, no fork, no change of directory or
 //! environment, no output, and no interference with children that ralph did not start.
@@ -37,8 +37,8 @@ use std::time::Duration;
 /// Configures and runs a loop: the task, the checks that prove it done, and the limits.
 ///
 /// Everything you do not set has the same default as in the `ralph` program. Settings files are not
-/// read. A loop ends when every check is green and the agent claims that the task is finished, or
-/// when a limit is reached.
+/// read. A loop ends when every check is green and the agent claims that the task is finished, when
+/// a limit is reached, or when it is stopped.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -66,7 +66,7 @@ pub struct Loop<'a> {
     name: Option<String>,
     values: Map<String, Value>,
     checks: Vec<Value>,
-    /// The first invalid value. It is reported when the loop is run, so that calls can be chained.
+    /// The error for the first invalid value. `run` returns it, so that calls can be chained.
     invalid: Option<Error>,
     stopper: Stopper,
     on_event: Box<dyn FnMut(&Event) + Send + 'a>,
@@ -132,7 +132,7 @@ impl<'a> Loop<'a> {
         self.set(name, json!(millis(time)))
     }
 
-    /// Sets the directory in which agent and checks run. Default: the current directory.
+    /// Sets the directory in which the agent and the checks run. Default: the current directory.
     pub fn workspace(mut self, dir: impl Into<PathBuf>) -> Self {
         self.workspace = Some(dir.into());
         self
@@ -145,7 +145,7 @@ impl<'a> Loop<'a> {
         self
     }
 
-    /// Sets the loop's name. Default: the workspace's name with a number.
+    /// Sets the loop's name. Default: the workspace's directory name and a number, as in `app-1`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -157,7 +157,7 @@ impl<'a> Loop<'a> {
         self
     }
 
-    /// Sets how long a check may take; zero means no limit.
+    /// Sets how long each check may take before it fails; zero means no limit.
     pub fn check_timeout(self, time: Duration) -> Self {
         self.set_duration("check-timeout", time)
     }
@@ -168,7 +168,7 @@ impl<'a> Loop<'a> {
     }
 
     /// Sets the text that the agent must write in `<promise>…</promise>` when the whole task is
-    /// done.
+    /// done. Default: `COMPLETE`.
     pub fn promise(self, text: impl Into<String>) -> Self {
         self.set("promise", json!(text.into()))
     }
@@ -211,12 +211,12 @@ impl<'a> Loop<'a> {
         self.set("max-tokens", json!(max))
     }
 
-    /// Limits the working time of the loop; zero means no limit.
+    /// Limits the loop's active time, without pauses and waits for a reset; zero means no limit.
     pub fn max_time(self, time: Duration) -> Self {
         self.set_duration("max-time", time)
     }
 
-    /// Limits the time of one iteration; zero means no limit.
+    /// Limits the duration of each iteration; zero means no limit.
     pub fn iteration_timeout(self, time: Duration) -> Self {
         self.set_duration("iteration-timeout", time)
     }
@@ -231,7 +231,8 @@ impl<'a> Loop<'a> {
         self.set_duration("delay", time)
     }
 
-    /// Sets the delay after a first failure, which doubles with each further one up to `longest`.
+    /// Sets the delay after a failure: `first` at first, doubled with each further failure up to
+    /// `longest`.
     pub fn backoff(self, first: Duration, longest: Duration) -> Self {
         self.set(
             "backoff",
@@ -244,7 +245,7 @@ impl<'a> Loop<'a> {
         self.set("context", json!(level))
     }
 
-    /// Sets the model that a known agent uses.
+    /// Sets the model of a known agent. Default: the agent's own choice.
     pub fn model(self, model: impl Into<String>) -> Self {
         self.set("model", json!(model.into()))
     }
@@ -271,15 +272,16 @@ impl<'a> Loop<'a> {
         self.set("worktree", json!(branch.into()))
     }
 
-    /// Sets how long a terminated agent may take before it is killed, and how long to wait for
-    /// survivors, or for a function that does not return, before the loop ends as fatal.
+    /// Sets two grace periods: `term` between SIGTERM and SIGKILL, and `survivors` after that, for
+    /// processes that are still alive or a function that does not return. Then the loop ends as
+    /// fatal.
     pub fn grace(self, term: Duration, survivors: Duration) -> Self {
         self.set_duration("grace-term", term)
             .set_duration("grace-survivor", survivors)
     }
 
-    /// Calls `callback` with each event after it is recorded and applied, on the thread that runs
-    /// the loop. The loop waits for it, so keep it short.
+    /// Calls `callback` with each event after it is recorded, on the thread that runs the loop. The
+    /// loop waits for the callback, so keep it short.
     pub fn on_event(mut self, callback: impl FnMut(&Event) + Send + 'a) -> Self {
         self.on_event = Box::new(callback);
         self
@@ -296,8 +298,8 @@ impl<'a> Loop<'a> {
         self.stopper.clone()
     }
 
-    /// Runs the loop with a command as its agent. It is started once per iteration, with the prompt
-    /// on standard input.
+    /// Runs the loop with a command as its agent. The command is started once per iteration, with
+    /// the prompt on standard input. Blocks until the loop ends or pauses.
     pub fn run_command(
         self,
         command: impl IntoIterator<Item = impl Into<String>>,
@@ -307,15 +309,16 @@ impl<'a> Loop<'a> {
         ))
     }
 
-    /// Runs the loop with an agent that ralph knows, such as `claude` or `codex`, called as the
-    /// `ralph` program calls it.
+    /// Runs the loop with an agent that ralph knows, such as `claude` or `codex`, with the same
+    /// arguments as the `ralph` program. Blocks until the loop ends or pauses.
     pub fn run_agent(self, name: impl Into<String>) -> Result<Report, Error> {
         self.run(AgentChoice::Known(name.into()))
     }
 
-    /// Runs the loop with a function as its agent. It is called once per iteration, on its own
-    /// thread, and never concurrently. Its return value is the agent's final message, in which
-    /// ralph looks for a promise. An error or a panic fails the iteration.
+    /// Runs the loop with a function as its agent. The function is called once per iteration, on
+    /// its own thread, and never concurrently. It returns the agent's final message, in which ralph
+    /// looks for a promise. An error or a panic fails the iteration. Blocks until the loop ends or
+    /// pauses.
     pub fn run_with<R: Into<Reply>>(
         self,
         mut agent: impl FnMut(&Turn) -> R + Send + 'static,
@@ -393,7 +396,7 @@ impl<'a> Loop<'a> {
         match choice {
             AgentChoice::Command(command) => {
                 request.command = command;
-                // A host has no screen to show.
+                // A host program has no terminal to give to the agent.
                 self.values.insert("pty".into(), json!(false));
             }
             AgentChoice::Known(name) => {
@@ -402,14 +405,14 @@ impl<'a> Loop<'a> {
             AgentChoice::Function(agent) => {
                 function = Some(agent);
                 request.function = true;
-                // A function that reports no cost spends nothing.
+                // If a function reports no cost, assume that it spends nothing.
                 self.values.insert("allow-unknown-cost".into(), json!(true));
             }
         }
         if request.command.is_empty() && !request.function && !self.values.contains_key("agent") {
             return Err(Error::Usage {
-                what: "the command is empty".into(),
-                hint: "give a program and its arguments".into(),
+                what: "the agent's command is empty".into(),
+                hint: "pass a program and its arguments to run_command".into(),
             });
         }
         let mut stack = LayerStack::defaults();
@@ -441,7 +444,7 @@ impl<'a> Loop<'a> {
     }
 }
 
-/// Formats a duration for the settings. It is rounded up, because zero would mean no limit.
+/// Formats a duration for the settings, rounded up to milliseconds because zero means no limit.
 fn millis(time: Duration) -> String {
     format!("{}ms", time.as_nanos().div_ceil(1_000_000))
 }

@@ -48,7 +48,7 @@ impl<'a> HostObserver<'a> {
         self.warnings.extend(warnings);
     }
 
-    /// Builds the report of a loop that its runner has left.
+    /// Builds the report of a loop whose runner has exited.
     pub(super) fn report(self, dir: &LoopDir, header: &JournalHeader, state: &State) -> Report {
         let outcome = state.outcome().cloned();
         let exit_code = outcome
@@ -76,7 +76,7 @@ impl<'a> HostObserver<'a> {
         }
     }
 
-    /// Copies an iteration into the report: the state keeps only the most recent ones.
+    /// Copies an iteration into the report, because the state keeps only the most recent ones.
     fn add_iteration(&mut self, last: &Iteration) {
         let known = self
             .iterations
@@ -129,7 +129,7 @@ impl<'a> HostObserver<'a> {
             None if iteration == 0 => &mut self.preflight,
             None => return,
         };
-        // A claim between iterations runs the same checks again.
+        // A claim made between iterations runs the same checks again. Keep only the latest results.
         results.truncate(check);
         results.push(result);
     }

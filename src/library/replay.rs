@@ -16,7 +16,7 @@ use std::path::Path;
 pub struct Replay(AgentProfile);
 
 impl Replay {
-    /// All known agents by name.
+    /// Returns a decoder for each known agent, by name.
     pub fn all() -> BTreeMap<String, Self> {
         let presets = agents::presets(&BTreeMap::new()).unwrap_or_default();
         let agent = |preset: agents::AgentPreset| Agent {
@@ -31,8 +31,8 @@ impl Replay {
             .collect()
     }
 
-    /// Decodes output that arrives in these pieces. Calls `on_act` with each act; returns the
-    /// report and the final message.
+    /// Decodes output that arrives in these pieces and calls `on_act` with each act. Returns the
+    /// report and the final message, if there is one.
     pub fn decode<'p>(
         &self,
         workspace: &Path,
@@ -59,7 +59,7 @@ impl Replay {
     }
 }
 
-/// Parses a reset time from an agent's message, in milliseconds since 1970.
+/// Parses a reset time from an agent's message. Both times are in milliseconds since 1970.
 pub fn reset_time(text: &str, now_ms: i64) -> Option<i64> {
     reset_time::parse(text, now_ms)
 }
@@ -69,7 +69,7 @@ pub fn codex_rollout_reset(tail: &[u8]) -> Option<i64> {
     codex::rollout::limit_reset_in_tail(tail)
 }
 
-/// Redacts these named secrets in one go and piece by piece; returns both results.
+/// Redacts these named secrets twice, in one go and piece by piece. Returns both results.
 pub fn redact_both_ways(
     secrets: &[(String, String)],
     terminal: bool,

@@ -11,12 +11,12 @@ use std::fmt::Display;
 pub struct Reply(pub(super) FunctionResult);
 
 impl Reply {
-    /// The agent's final message, in which ralph looks for a promise.
+    /// Creates a reply with the agent's final message, in which ralph looks for a promise.
     pub fn text(text: impl Into<String>) -> Self {
         Self(Ok(text.into()))
     }
 
-    /// A failed iteration, with the reason.
+    /// Creates a reply that fails the iteration for this reason.
     pub fn failed(why: impl Display) -> Self {
         Self(Err(why.to_string()))
     }

@@ -10,27 +10,27 @@ use std::time::Duration;
 pub struct Report {
     /// The loop's name, for `ralph status` and `ralph logs`.
     pub name: String,
-    /// Whether the task is done, or a loop without checks and promise has run to its limit.
+    /// Whether the task is done. Also true if a loop without checks and promise ran to its limit.
     pub success: bool,
     /// Why it ended or paused.
     pub stop_reason: StopReason,
-    /// How it ended, in full; `None` if it is paused.
+    /// How the loop ended, in detail; `None` if it is paused.
     pub outcome: Option<Outcome>,
     /// The exit code that the `ralph` program would return.
     pub exit_code: ExitCode,
-    /// The cost in dollars as reported by the agent; `None` if an iteration reported none.
+    /// The total cost in dollars, as reported by the agent; `None` if any iteration reported none.
     pub total_cost: Option<f64>,
-    /// The working time.
+    /// The loop's active time, without pauses and waits for a reset.
     pub duration: Duration,
     /// The loop's own worktree, if it has one.
     pub worktree: Option<PathBuf>,
-    /// The directory of its journal and logs.
+    /// The directory with the loop's journal and logs.
     pub directory: PathBuf,
-    /// The checks before the first iteration; empty if they did not run.
+    /// The results of the checks before the first iteration; empty if they did not run.
     pub preflight: Vec<CheckResult>,
-    /// Every iteration, starting with the first.
+    /// All iterations, oldest first.
     pub iterations: Vec<IterationReport>,
-    /// Warnings that a person should see.
+    /// Warnings to show to a person.
     pub warnings: Vec<String>,
 }
 
@@ -38,21 +38,22 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct IterationReport {
-    /// Its number; the first is 1.
+    /// The iteration's number, starting at 1.
     pub iteration: u32,
     /// The number of tool calls; `None` if the agent does not report them.
     pub steps: Option<u32>,
-    /// The cost in dollars, as reported by the agent.
+    /// The cost in dollars, as reported by the agent; `None` if it reported none.
     pub cost: Option<f64>,
-    /// The agent's running time.
+    /// How long the agent ran.
     pub duration: Duration,
-    /// The checks that ran after it, in order.
+    /// The results of the checks that ran after it, in order.
     pub checks: Vec<CheckResult>,
     /// Whether the agent claimed that the whole task is done.
     pub claimed: bool,
-    /// Why it failed: the agent's last message, the function's error, or the timeout.
+    /// Why the iteration failed: the agent's last message, the function's error, or the timeout.
+    /// `None` if it did not fail.
     pub error: Option<String>,
-    /// How often the agent was denied permission.
+    /// How many times the agent was denied a permission.
     pub denied: u32,
 }
 
@@ -62,11 +63,11 @@ pub struct IterationReport {
 pub struct CheckResult {
     /// The shell command.
     pub command: String,
-    /// Whether it exited 0 in time.
+    /// Whether it exited with 0 in time.
     pub passed: bool,
     /// Whether it was killed because it took too long.
     pub timed_out: bool,
-    /// Its running time.
+    /// How long it ran.
     pub duration: Duration,
     /// The end of its output.
     pub output: String,

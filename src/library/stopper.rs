@@ -5,7 +5,7 @@ use crate::engine::event::Request;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Stops or pauses a loop from another thread. All clones control the same loop. Requests made
-/// before it runs are kept; requests after its end have no effect.
+/// before the loop runs are kept; requests after its end have no effect.
 #[derive(Clone, Default)]
 pub struct Stopper {
     requests: Arc<Mutex<Vec<Request>>>,
@@ -18,7 +18,7 @@ impl Stopper {
         self.request(Request::Stop);
     }
 
-    /// Stops the agent and the loop now. A second call kills the agent without a grace period.
+    /// Stops the agent now, then the loop. A second call kills the agent without a grace period.
     pub fn stop_now(&self) {
         self.request(Request::StopNow);
     }

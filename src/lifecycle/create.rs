@@ -26,7 +26,7 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// In the foreground, in its own worktree if one is requested.
+    /// Returns a placement in the foreground, in its own worktree if one is requested.
     pub(crate) fn foreground(worktree: Option<WorktreeRequest>) -> Self {
         Self {
             worktree,
@@ -34,7 +34,7 @@ impl Placement {
         }
     }
 
-    /// Inside another program.
+    /// Returns a placement inside another program, in its own worktree if one is requested.
     pub(crate) fn hosted(worktree: Option<WorktreeRequest>) -> Self {
         Self {
             worktree,
@@ -44,7 +44,7 @@ impl Placement {
     }
 }
 
-/// A loop that is ready to run: its journal has a first line and its locks are held.
+/// A loop that is ready to run: its locks are held, and its journal has the first line.
 pub(crate) struct PreparedLoop {
     pub(crate) dir: LoopDir,
     pub(crate) locks: LoopLocks,
@@ -154,7 +154,7 @@ fn claim_unused_name(
                 let Some(request) = request else {
                     return Ok((dir, locks, None));
                 };
-                // The lock keeps others from creating a worktree of this name now.
+                // While the lock is held, no other process creates a worktree with this name.
                 if !request.is_taken(state_dir, &name) {
                     let planned = request
                         .plan(state_dir, &name, &plan.workspace)
@@ -172,11 +172,11 @@ fn claim_unused_name(
     }
 }
 
-/// Ends processes that a crashed loop left in this workspace: its agent may still be working there.
-/// Returns warnings.
+/// Kills the processes that a crashed loop left in this workspace, where its agent may still be
+/// working. Returns warnings.
 fn sweep_workspace(state_dir: &StateDir, workspace: &Path) -> Result<Vec<String>, CommandError> {
     if let Some(last) = last_lock_holder(&state_dir.workspace_lock_path(workspace)?) {
-        // A loop that cannot be read must not keep another from starting.
+        // An unreadable loop must not prevent another one from starting.
         if let Ok(handle) = LoopHandle::open_in(state_dir.clone(), &last.loop_name) {
             return Ok(handle.warnings);
         }
@@ -184,8 +184,9 @@ fn sweep_workspace(state_dir: &StateDir, workspace: &Path) -> Result<Vec<String>
     Ok(Vec::new())
 }
 
-/// Frees the name of an ended loop by archiving it; returns a warning unless that loop was done. A
-/// loop that can be resumed keeps its name. Nothing is moved unless `check` succeeds.
+/// Frees the name of an ended loop by archiving that loop, unless `check` fails. Returns `check`'s
+/// value, and a warning if the archived loop was not done. A loop that can be resumed keeps its
+/// name.
 fn free_name<T>(
     state_dir: &StateDir,
     name: &str,
@@ -195,7 +196,7 @@ fn free_name<T>(
     if !dir.journal().exists() {
         return Ok((check()?, None));
     }
-    // Hold the lock until the loop is archived: another process may be starting under this name.
+    // Hold the lock until the loop is archived, because another process may be starting it.
     let lock = lock_for_removal(&dir);
     if !dir.journal().exists() {
         return Ok((check()?, None));
@@ -206,11 +207,11 @@ fn free_name<T>(
     if matches!(status, Status::Paused | Status::Crashed) {
         return Err(CommandError::usage(
             format!(
-                "the loop {name:?} is {} and can be resumed",
+                "the name {name:?} is taken: that loop is {} and can be resumed",
                 status.as_str()
             ),
             format!(
-                "ralph resume {name} continues it, ralph rm {name} removes it; or choose another --name"
+                "run ralph resume {name} to continue it, or ralph rm {name} to remove it; or choose another --name"
             ),
         ));
     }
@@ -225,7 +226,7 @@ fn free_name<T>(
                 worktree.path.display()
             ),
             format!(
-                "ralph rm {name} --worktree removes both, --keep-worktree only the loop; or choose another --name"
+                "run ralph rm {name} --worktree to remove both, or ralph rm {name} --keep-worktree to remove only the loop; or choose another --name"
             ),
         ));
     }

@@ -5,7 +5,7 @@ use crate::{config, runner, store};
 use serde_json::{Value, json};
 use std::fmt::Display;
 
-/// An error as a person sees it.
+/// An error to show to the user.
 #[derive(Debug)]
 pub(crate) struct CommandError {
     exit_code: ExitCode,
@@ -53,7 +53,7 @@ impl CommandError {
         self.hint.as_deref()
     }
 
-    /// Message and hint in one line.
+    /// Returns the message and the hint on one line.
     pub(crate) fn one_line(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{} ({hint})", self.message),
@@ -61,13 +61,13 @@ impl CommandError {
         }
     }
 
-    /// Serializes the error for another process.
+    /// Serializes the error, so that a supervisor can pass it to the command that launched it.
     pub(crate) fn to_json(&self) -> String {
         json!({ "code": self.exit_code.code(), "error": self.message, "hint": self.hint })
             .to_string()
     }
 
-    /// Reads the error of another process.
+    /// Reads an error that [`CommandError::to_json`] wrote. Invalid text becomes a generic error.
     pub(crate) fn from_json(text: &str) -> Self {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let exit_code = value["code"]
@@ -76,7 +76,7 @@ impl CommandError {
             .map_or(ExitCode::Failure, ExitCode::from_code);
         let message = value["error"]
             .as_str()
-            .unwrap_or("the supervisor could not start")
+            .unwrap_or("the background supervisor could not start")
             .to_owned();
         Self {
             exit_code,

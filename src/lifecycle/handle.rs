@@ -1,4 +1,4 @@
-//! Opens a loop by name, and cleans up after it if it crashed.
+//! Opens a loop by name, and kills the processes it left behind if it crashed.
 
 use super::error::CommandError;
 use super::session;
@@ -17,24 +17,23 @@ pub(crate) struct LoopHandle {
     pub(crate) state_dir: StateDir,
     pub(crate) dir: LoopDir,
     pub(crate) view: LoopView,
-    /// Whether a runner or a session is working on it.
+    /// Whether a runner or a client session is working on the loop.
     pub(crate) held: bool,
     /// Warnings from cleaning up after a crash, for the caller to show.
     pub(crate) warnings: Vec<String>,
 }
 
 impl LoopHandle {
-    /// Opens a loop. If its runner and warden were killed together, the processes they left behind
-    /// are ended now.
+    /// Opens a loop. If its runner and warden were killed together, kills the processes they left.
     pub(crate) fn open(name: &str) -> Result<Self, CommandError> {
         Self::open_in(StateDir::locate()?, name)
     }
 
-    /// Like [`LoopHandle::open`], in the given state directory.
+    /// Like [`LoopHandle::open`], with this state directory.
     pub(crate) fn open_in(state_dir: StateDir, name: &str) -> Result<Self, CommandError> {
         let dir = state_dir.find_loop(name)?;
-        // Read the view after the lock, so that it includes everything that a runner which has just
-        // exited wrote.
+        // Read the view after checking the lock, so that it includes everything written by a runner
+        // that has just exited.
         let held = is_held(&dir);
         let view = view_with_inbox(&dir)?;
         let held = held || session::is_active(&view.state);
@@ -52,25 +51,26 @@ impl LoopHandle {
         Ok(handle)
     }
 
-    /// Like [`LoopHandle::open`], for a command that an agent may not use on its own loop.
+    /// Like [`LoopHandle::open`], but refuses if this process belongs to the loop's own agent.
     pub(crate) fn open_as_operator(name: &str) -> Result<Self, CommandError> {
         let handle = Self::open(name)?;
         if handle.is_own_loop() {
             return Err(CommandError::usage(
                 format!("an agent cannot control its own loop ({name:?})"),
-                "agents can use ralph done and ralph blocked WHY",
+                "to end the loop from inside, run ralph done or ralph blocked WHY",
             ));
         }
         Ok(handle)
     }
 
-    /// Like [`LoopHandle::open`], for a command that would deadlock on its own loop.
+    /// Like [`LoopHandle::open`], but refuses if waiting would deadlock: the loop's own agent
+    /// cannot wait for it.
     pub(crate) fn open_to_wait(name: &str) -> Result<Self, CommandError> {
         let handle = Self::open(name)?;
         if handle.is_own_loop() {
             return Err(CommandError::usage(
                 format!("an agent cannot wait for its own loop ({name:?})"),
-                "the loop ends only after this command does; wait for it from outside",
+                "the loop cannot end before this command does; run ralph wait outside the loop",
             ));
         }
         Ok(handle)
@@ -80,17 +80,17 @@ impl LoopHandle {
         self.view.state.status(self.held)
     }
 
-    /// Whether this process was started by the loop's own agent.
+    /// Returns whether this process was started by the loop's own agent.
     fn is_own_loop(&self) -> bool {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        // `--notify` commands have RALPH_LOOP too, but belong to no iteration.
+        // `--notify` commands also have RALPH_LOOP set, but no RALPH_ITERATION.
         let by_name = set("RALPH_ITERATION")
             .and(set("RALPH_LOOP"))
             .is_some_and(|name| name == self.view.header.name);
         by_name || orphans::is_inside(&self.view.header.id)
     }
 
-    /// Whether a session is working on the loop, and no runner.
+    /// Returns whether a client session, rather than a runner, is working on the loop.
     pub(crate) fn is_in_session(&self) -> bool {
         session::is_active(&self.view.state) && !is_held(&self.dir)
     }
@@ -104,7 +104,7 @@ impl LoopHandle {
         let _lock = match FileLock::acquire(&self.dir.lock(), &me) {
             Ok(Ok(lock)) => lock,
             Ok(Err(_)) => return Ok(()),
-            // Someone who may only read the loop can still ask for its status.
+            // A user with only read access can still ask for the loop's status.
             Err(error) if error.is_inaccessible() => {
                 self.warnings.push(format!(
                     "{:?} had crashed; cannot look for processes it left behind: {error}",
@@ -133,7 +133,7 @@ impl LoopHandle {
         }
         if !survivors.is_empty() {
             self.warnings.push(format!(
-                "these processes of {:?} cannot be ended: {survivors:?}",
+                "these processes of {:?} are still alive after SIGKILL: {survivors:?}",
                 self.dir.name()
             ));
         }
@@ -141,7 +141,7 @@ impl LoopHandle {
     }
 }
 
-/// The processes that no sweep may end: the holders of background loops' locks with their
+/// Returns the processes that no sweep may kill: the holders of background loops' locks with their
 /// descendants, and the processes that host their windows.
 pub(crate) fn exemptions(state_dir: &StateDir) -> Exemptions {
     let state_dir = state_dir.clone();
@@ -160,12 +160,12 @@ pub(crate) fn exemptions(state_dir: &StateDir) -> Exemptions {
     })
 }
 
-/// How long the processes of a killed runner may take to die.
+/// How long a killed runner's processes may take to exit.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
 
-/// Whether a live runner holds the loop's lock. If the process that took it is dead, waits briefly
-/// for those that inherited it to exit, so that a loop that was just killed does not look alive.
-/// A lock held only to clean up does not count.
+/// Returns whether a live runner holds the loop's lock. If the process that took it is dead, waits
+/// briefly for those that inherited the lock to exit, so that a loop that was just killed does not
+/// look alive. A lock held only to clean up does not count.
 pub(crate) fn is_held(dir: &LoopDir) -> bool {
     let started = Instant::now();
     while let Some(holder) = lock_holder(&dir.lock()) {

@@ -19,27 +19,27 @@ use std::time::{Duration, Instant};
 
 /// How long a supervisor may take to start.
 pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// The file watcher reports a start at once. This is how often to check for an early exit, and for
-/// a start where the watcher does not work.
+/// How often to check for an early exit, and for a start that the file watcher did not report.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Checks that tmux can be used, if it is requested. `alternative` completes the hint.
+/// Checks that tmux can be used, if it is requested. `alternative` is appended to the hint.
 pub(crate) fn check_tmux(tmux: Option<&Tmux>, alternative: &str) -> Result<(), CommandError> {
     if tmux.is_none() {
         return Ok(());
     }
     Tmux::check_version().map_err(|error| match error {
-        TmuxError::NotInstalled => {
-            CommandError::usage("tmux is not installed", format!("install it{alternative}"))
-        }
+        TmuxError::NotInstalled => CommandError::usage(
+            "tmux is not installed",
+            format!("install tmux{alternative}"),
+        ),
         TmuxError::TooOld(version) => CommandError::usage(
             format!("{version} is too old: ralph needs tmux 3.0"),
-            format!("update it{alternative}"),
+            format!("update tmux{alternative}"),
         ),
     })
 }
 
-/// Where a background loop runs: `tmux: ralph:NAME` or `background`.
+/// Describes where a background loop runs: `tmux: ralph:NAME` or `background`.
 pub(crate) fn location_text(name: &str, tmux: Option<&Tmux>) -> String {
     tmux.map_or_else(
         || "background".into(),
@@ -55,9 +55,9 @@ pub(crate) fn launch(
 ) -> Result<(), CommandError> {
     let error_file = start_error_file(dir);
     let _ = std::fs::remove_file(&error_file);
-    // The loop and the tmux server outlive this process: they must not inherit its locks and pipes.
+    // The loop and the tmux server outlive this process, and must not inherit its locks and pipes.
     os::set_cloexec_on_open_files();
-    // Only what is added to the journal from now on shows that the supervisor has started.
+    // Lines added to the journal from now on show that the supervisor has started.
     let before = cache::read(dir)?.offset;
     let mut watcher = FileWatcher::open();
     for path in [dir.path(), &dir.lock(), &dir.journal()] {
@@ -70,8 +70,8 @@ pub(crate) fn launch(
     }
     let started = Instant::now();
     loop {
-        // Wait until it is registered: our caller may be swept at any moment, and an unregistered
-        // supervisor with it.
+        // Wait until the supervisor is registered: a sweep may kill our caller at any moment, and
+        // would kill an unregistered supervisor too.
         if lock_holder(&dir.lock()).is_some_and(|holder| holder.background) {
             return Ok(());
         }
@@ -88,8 +88,8 @@ pub(crate) fn launch(
         }
         if exited || started.elapsed() > START_TIMEOUT {
             return Err(
-                CommandError::broken("the supervisor did not start").with_hint(format!(
-                    "see {}; ralph resume {} retries",
+                CommandError::broken("the background supervisor did not start").with_hint(format!(
+                    "see {}, then run ralph resume {} to retry",
                     dir.console_log().display(),
                     dir.name()
                 )),
@@ -99,8 +99,8 @@ pub(crate) fn launch(
     }
 }
 
-/// Whether a runner has added to the journal since it had the length `before`. It has then held the
-/// lock.
+/// Returns whether a runner, which must have held the lock, has appended to the journal since its
+/// length was `before` bytes.
 fn has_started(dir: &LoopDir, before: u64) -> bool {
     cache::read(dir).is_ok_and(|view| view.offset > before)
 }
@@ -127,9 +127,9 @@ fn supervisor_args(state_dir: &StateDir, dir: &LoopDir) -> Vec<OsString> {
     ]
 }
 
-/// Opens a tmux window for the supervisor. The window gets the tmux server's environment, so ours
-/// is sent through a named pipe that only its owner can open. It appears on no command line and in
-/// no file.
+/// Opens a tmux window for the supervisor. The window has the tmux server's environment, so ours is
+/// sent through a named pipe that only its owner can open. Secrets in it thus appear on no command
+/// line and in no file.
 fn open_window(state_dir: &StateDir, dir: &LoopDir, tmux: &Tmux) -> Result<(), CommandError> {
     let pipe = dir.path().join("environment");
     let _ = std::fs::remove_file(&pipe);
@@ -151,14 +151,14 @@ fn open_window(state_dir: &StateDir, dir: &LoopDir, tmux: &Tmux) -> Result<(), C
         .open_window(dir.name(), &program)
         .map_err(|error| {
             CommandError::broken(format!("tmux cannot open a window: {error}"))
-                .with_hint("--no-tmux works without it")
+                .with_hint("to run the loop without tmux, add --no-tmux")
         })
         .and_then(|()| send_environment(&pipe).map_err(CommandError::broken));
     let _ = std::fs::remove_file(&pipe);
     sent
 }
 
-/// Follows the last variable. If it is missing, the sender was killed.
+/// Marks the end of the environment. If it is missing, the sender was killed.
 pub(crate) const ENVIRONMENT_END: &[u8] = b"\0";
 
 fn send_environment(pipe: &Path) -> io::Result<()> {
@@ -170,7 +170,7 @@ fn send_environment(pipe: &Path) -> io::Result<()> {
     }
     all.extend_from_slice(ENVIRONMENT_END);
     let (pipe, (sender, receiver)) = (pipe.to_owned(), channel());
-    // Opening the pipe blocks until the window's program reads it. If that never happens, this
+    // Opening the pipe blocks until the window's program reads from it. If it never does, this
     // thread ends with the process.
     std::thread::Builder::new()
         .stack_size(THREAD_STACK_SIZE)
@@ -184,7 +184,7 @@ fn send_environment(pipe: &Path) -> io::Result<()> {
     let late = || {
         io::Error::new(
             io::ErrorKind::TimedOut,
-            "the window's program did not start",
+            "the program in the tmux window did not start",
         )
     };
     receiver
@@ -192,7 +192,7 @@ fn send_environment(pipe: &Path) -> io::Result<()> {
         .unwrap_or_else(|_| Err(late()))
 }
 
-/// Where a supervisor writes why it could not start.
+/// Returns the file in which a supervisor reports why it could not start.
 pub(crate) fn start_error_file(dir: &LoopDir) -> PathBuf {
     dir.path().join("complaint")
 }

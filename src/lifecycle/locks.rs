@@ -1,4 +1,4 @@
-//! Acquires the locks of a loop that is about to run: its own and its workspace's.
+//! Acquires the two locks that a loop needs in order to run: its own and its workspace's.
 
 use super::error::CommandError;
 use crate::engine::{Plan, ProcessIdentity};
@@ -7,14 +7,14 @@ use crate::store::{FileLock, LockHolder, LoopDir, StateDir, rfc3339};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The locks of a loop. They are released on drop.
+/// A loop's locks, released on drop.
 pub(crate) struct LoopLocks {
     _own: FileLock,
     workspace: Option<FileLock>,
 }
 
 impl LoopLocks {
-    /// Acquires both locks; if another process holds one, the error names it.
+    /// Acquires both locks. If another process holds one, the error names that process.
     pub(crate) fn acquire(
         state_dir: &StateDir,
         dir: &LoopDir,
@@ -23,7 +23,7 @@ impl LoopLocks {
         Self::acquire_as(&this_process(dir, &plan.workspace), state_dir, dir, plan)
     }
 
-    /// Acquires both locks for a background supervisor. Registering as one exempts it from sweeps.
+    /// Acquires both locks for a background supervisor, which exempts it from sweeps.
     pub(crate) fn acquire_in_background(
         state_dir: &StateDir,
         dir: &LoopDir,
@@ -65,8 +65,8 @@ impl LoopLocks {
         })
     }
 
-    /// Acquires the workspace's lock as well. A worktree that no longer exists is not locked; the
-    /// runner reports it.
+    /// Also acquires the workspace's lock. Skips a worktree that no longer exists: the runner
+    /// reports it.
     pub(crate) fn acquire_workspace(
         &mut self,
         state_dir: &StateDir,
@@ -95,7 +95,10 @@ impl LoopLocks {
                     other.loop_name,
                     describe(&other)
                 ),
-                "wait for it, stop it, or allow both with --share-workspace",
+                format!(
+                    "run ralph wait {0} or ralph stop {0} first, or allow both with --share-workspace",
+                    other.loop_name
+                ),
             )
         })?;
         self.workspace = Some(lock);
@@ -103,16 +106,16 @@ impl LoopLocks {
     }
 }
 
-/// Removes the directory of a loop that was not created after all. Without a journal it was made by
-/// this attempt, and its lock is held, so no other process can be using it.
+/// Removes the directory of a loop whose creation failed. Without a journal, this attempt created
+/// it; its lock is held, so no other process can be using it.
 pub(crate) fn discard_new_dir(dir: &LoopDir) {
     if !dir.journal().exists() {
         let _ = std::fs::remove_file(dir.lock()).and_then(|()| std::fs::remove_dir(dir.path()));
     }
 }
 
-/// Whether this loop was started by an agent of `ancestor` or of one of its child loops: a child
-/// may share its parent's workspace.
+/// Returns whether this loop was started by an agent of `ancestor` or of one of its child loops. A
+/// child may share its parent's workspace.
 fn is_descendant(state_dir: &StateDir, dir: &LoopDir, ancestor: &str) -> bool {
     let known = state_dir.parent(dir.name());
     let parent = known.or_else(|| {
@@ -142,7 +145,7 @@ fn acquire_own_lock(dir: &LoopDir, holder: &LockHolder) -> Result<FileLock, Comm
     let started = Instant::now();
     let taken = loop {
         match FileLock::acquire(&dir.lock(), holder)? {
-            // A process that cleans up after a crash releases the lock soon.
+            // A process that cleans up after a crash will release the lock soon.
             Err(other) if other.is_transient() && started.elapsed() < CLEANUP_TIMEOUT => {}
             taken => break taken,
         }
@@ -155,7 +158,7 @@ fn acquire_own_lock(dir: &LoopDir, holder: &LockHolder) -> Result<FileLock, Comm
                 describe(&other)
             ),
             format!(
-                "choose another name, or see ralph status {0}, or run ralph stop {0}",
+                "run ralph status {0} to see it, or ralph stop {0} to stop it; or choose another --name",
                 dir.name()
             ),
         )

@@ -1,6 +1,6 @@
 //! Creates, finds, locks, opens, watches and launches loops.
 //!
-//! Commands and the library share this module. It never prints: warnings are returned to the
+//! Shared by the commands and the library. This module never prints: it returns warnings to the
 //! caller.
 
 pub(crate) mod create;

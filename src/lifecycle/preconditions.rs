@@ -26,8 +26,7 @@ pub(crate) fn check_installed(draft: &PlanDraft) -> Result<(), CommandError> {
     check_commands(plan)
 }
 
-/// Checks that an agent can be started in `dir`. The hint on how to install it comes from
-/// `presets`.
+/// Checks that an agent can be started in `dir`. `presets` say how to install it.
 pub(crate) fn check_agent(
     agent: &Agent,
     dir: &Path,
@@ -48,7 +47,7 @@ pub(crate) fn check_agent(
         return parsed.map(drop).map_err(|wrong| {
             CommandError::usage(
                 format!("{file}:{}: {}", wrong.line, wrong.message),
-                "fix that line; nothing was started",
+                "fix that line of the script; nothing was started",
             )
         });
     }
@@ -63,7 +62,7 @@ pub(crate) fn check_agent(
         )),
         Some(path) if path.is_dir() => Err(CommandError::usage(
             format!("the agent's command is a directory: {program}"),
-            "name the program in it",
+            "give the path of a program in it",
         )),
         Some(path) if !program::is_executable(&path) => Err(CommandError::usage(
             format!("the agent's command is not executable: {program}"),
@@ -73,7 +72,7 @@ pub(crate) fn check_agent(
     }
 }
 
-/// A done file that already exists would count as the agent's claim.
+/// Rejects a done file that already exists: it would count as the agent's claim.
 fn check_done_file(draft: &PlanDraft) -> Result<(), CommandError> {
     let plan = draft.plan();
     match plan.proof.file() {
@@ -83,14 +82,14 @@ fn check_done_file(draft: &PlanDraft) -> Result<(), CommandError> {
                 draft.config.display_name("done-file"),
                 file.display()
             ),
-            "it must not exist until the work is done; remove it, or choose another file",
+            "the agent creates it when the work is done: remove it, or choose another file",
         )),
         _ => Ok(()),
     }
 }
 
-/// A check that starts with a missing command could never turn green. Asks the shell, because the
-/// command may be one of its builtins.
+/// Rejects a check whose command is missing, because it could never turn green. Asks the shell,
+/// because the command may be a builtin.
 fn check_commands(plan: &Plan) -> Result<(), CommandError> {
     if !plan.proof.preflight {
         return Ok(());

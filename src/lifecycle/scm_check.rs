@@ -1,4 +1,4 @@
-//! Checks before a loop starts whether its SCM tasks can work.
+//! Checks, before a loop starts, whether its SCM tasks can work.
 
 use super::error::CommandError;
 use crate::config::PlanDraft;
@@ -25,7 +25,7 @@ pub(crate) fn check_scm_tasks(draft: &PlanDraft) -> Result<Vec<String>, CommandE
     let mut warnings = Vec::new();
     if plan.proof.checks.is_empty() {
         warnings.push(format!(
-            "{name} {} never runs without a check: it needs green checks",
+            "{name} {} never runs without a check: add one with --check CMD",
             tasks.join(", ")
         ));
     }
@@ -79,7 +79,7 @@ fn status_warnings(
     warnings
 }
 
-/// `5 files (a, b, c, …)`
+/// Formats a list of files as `5 files (a, b, c, …)`.
 pub(super) fn file_list(files: &[String]) -> String {
     const MAX_NAMES: usize = 3;
     let names = files[..MAX_NAMES.min(files.len())].join(", ");
@@ -87,7 +87,8 @@ pub(super) fn file_list(files: &[String]) -> String {
     format!("{} ({names}{more})", plural(files.len() as u64, "file"))
 }
 
-/// The error for a feature that needs a working tree where none can be used.
+/// Creates the error for a feature that needs a git working tree, if there is none. `requested`
+/// names the feature's flag or setting.
 pub(super) fn working_tree_error(
     requested: &str,
     why: &WorkingTreeError,
@@ -98,15 +99,15 @@ pub(super) fn working_tree_error(
     match why {
         WorkingTreeError::GitNotInstalled => CommandError::usage(
             format!("{requested} needs git, which was not found: {git}"),
-            "install it, or check your PATH",
+            "install git, or check your PATH",
         ),
         WorkingTreeError::NotARepository => CommandError::usage(
             format!("{requested} needs a git repository, and {dir} is not in one"),
-            "run git init, or omit it",
+            format!("run git init, or omit {requested}"),
         ),
         WorkingTreeError::Bare => CommandError::usage(
             format!("{requested} needs a working tree, and {dir} is in a bare repository"),
-            "work in a clone of it",
+            "clone it, and run ralph in the clone",
         ),
         WorkingTreeError::GitFailed(why) => CommandError::usage(
             format!("{requested} cannot work here: {why}"),

@@ -1,5 +1,5 @@
-//! Loops inside a client's session: finds a session's loop, applies hook events to it, and keeps
-//! the loop file in the workspace up to date.
+//! Handles loops inside a client's session: finds the session's loop, applies hook events to it,
+//! and keeps the loop file in the workspace up to date.
 
 use super::error::CommandError;
 use super::handle::exemptions;
@@ -23,7 +23,7 @@ use std::time::Duration;
 /// timestamp, so the start would not be unique.
 const ID_TAIL: usize = 8;
 
-/// The name of a session's loop, such as `claude-1a2b3c4d`.
+/// Returns the name of a session's loop, such as `claude-1a2b3c4d`.
 pub(crate) fn loop_name(client: &str, id: &str) -> String {
     let plain = id
         .chars()
@@ -55,8 +55,8 @@ pub(crate) fn find(state_dir: &StateDir, client: &str, id: &str) -> Option<(Loop
     (own && view.state.is_in_session() && view.state.outcome().is_none()).then_some((dir, view))
 }
 
-/// Whether a session is working on the loop. No process holds the lock between turns, so this
-/// checks that the client is alive and the last turn did not fail.
+/// Returns whether a session is working on the loop. No process holds the lock between turns, so
+/// this checks that the client is alive and that the last turn did not fail.
 pub(crate) fn is_active(state: &State) -> bool {
     let over = matches!(state.phase, Phase::Paused | Phase::Ended(_));
     state.is_in_session()
@@ -65,7 +65,7 @@ pub(crate) fn is_active(state: &State) -> bool {
         && state.process.is_some_and(process::is_alive)
 }
 
-/// Opens a session's loop, whose lock the caller holds, and applies hook events to it. Problems
+/// Opens a session's loop and applies hook events to it. The caller holds the loop's lock. Problems
 /// that do not stop the loop are passed to `warn`.
 pub(crate) fn apply_hook_events(
     dir: &LoopDir,
@@ -91,7 +91,8 @@ pub(crate) fn apply_hook_events(
     Ok((header, result))
 }
 
-/// Updates the loop's files; a session has no console.
+/// Updates the loop's files after each event. There is nothing to display: a session has no
+/// console.
 struct SessionObserver<'a> {
     files: DerivedFiles,
     header: JournalHeader,

@@ -1,4 +1,4 @@
-//! Opens tmux windows for background loops. Nothing is ever read from a pane.
+//! Opens tmux windows for background loops. ralph never reads from a pane.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,7 +11,7 @@ pub(crate) const SESSION: &str = "ralph";
 /// The oldest version known to support what ralph uses.
 const MIN_VERSION: (u32, u32) = (3, 0);
 
-/// The tmux server that ralph uses, apart from the user's own.
+/// The tmux server that ralph uses, separate from the user's own.
 #[derive(Clone, Debug)]
 pub(crate) struct Tmux {
     pub(crate) socket: String,
@@ -25,12 +25,12 @@ pub(crate) enum TmuxError {
     TooOld(String),
 }
 
-/// How often opening a window is tried, and the delay in between.
+/// How many times to try to open a window, and the delay between attempts.
 const TRIES: u32 = 20;
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// The environment variables a server gets. It outlives the loop that happened to start it, so it
-/// does not get that loop's other variables, which may contain secrets.
+/// The environment variables that a tmux server inherits. It outlives the loop that happens to
+/// start it, so it must not get that loop's other variables, which may contain secrets.
 const SERVER_ENVIRONMENT: [&str; 12] = [
     "HOME",
     "LANG",
@@ -68,7 +68,7 @@ impl Tmux {
             .split(|c: char| !c.is_ascii_digit())
             .map(|part| part.parse().unwrap_or(0));
         let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-        // A version without a number is a development build.
+        // A version without a number is a development build, assumed to be recent.
         if number.is_empty() || found >= MIN_VERSION {
             Ok(())
         } else {
@@ -76,7 +76,7 @@ impl Tmux {
         }
     }
 
-    /// Runs a program in a new window of this name.
+    /// Runs a program in a new window with this name. On failure, returns tmux's error message.
     pub(crate) fn open_window(&self, name: &str, program: &[OsString]) -> Result<(), String> {
         let window = |command: &[&str]| {
             let mut args: Vec<OsString> = command.iter().map(OsString::from).collect();
@@ -101,7 +101,8 @@ impl Tmux {
             "-s",
             SESSION,
         ]));
-        // Another loop may open the session in between, or close it by closing its last window.
+        // Retry: another loop may create the session in between, or end it by closing its last
+        // window.
         let mut error = String::new();
         for _ in 0..TRIES {
             for args in [&in_session, &with_session] {
@@ -116,11 +117,11 @@ impl Tmux {
         Err(error)
     }
 
-    /// The command that shows a loop's window in this terminal.
+    /// Returns the command that shows a loop's window in this terminal.
     ///
-    /// The window is linked into a session of its own, which ends with the window or the viewer. In
-    /// a shared session, switching windows would switch them for every viewer, and when a loop
-    /// ended, its viewer would be shown another loop and type into it.
+    /// The window is linked into a separate session, which ends with the window or the viewer. In a
+    /// shared session, switching windows would switch them for every viewer, and a viewer whose
+    /// loop ended would be shown another loop and type into it.
     pub(crate) fn attach(&self, name: &str) -> Command {
         let view = format!("view-{}", std::process::id());
         let (window, own, first) = (
@@ -135,7 +136,7 @@ impl Tmux {
         command.args([";", "attach-session", "-t", &own]);
         // Set last: a session without a viewer would be destroyed at once.
         command.args([";", "set-option", "-t", &view, "destroy-unattached", "on"]);
-        // Allow this inside the user's own tmux.
+        // Without this, tmux refuses to attach from inside the user's own tmux.
         command.env_remove("TMUX");
         command
     }

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Enough for a thread that waits and then reads a loop's state.
+/// The stack size, in bytes, of a thread that waits and then reads a loop's state.
 pub(crate) const THREAD_STACK_SIZE: usize = 512 * 1024;
 /// How often to check whether a client process has exited.
 const CLIENT_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -31,11 +31,11 @@ pub(crate) fn wait_until_over(dir: &LoopDir) {
     }
 }
 
-/// Watches one loop. It runs a thread that waits for the loop's lock, so its process must not fork.
+/// Watches one loop. A thread waits for the loop's lock, so the process must not fork.
 pub(crate) struct LoopWatcher {
-    /// Opened on first use: closing it is slow.
+    /// Opened on first use, because closing it is slow.
     files: Option<FileWatcher>,
-    /// The thread closes the other end when the loop is over.
+    /// A socket whose other end the thread closes when the loop is over.
     over: UnixStream,
 }
 
@@ -54,7 +54,7 @@ impl LoopWatcher {
         Ok(Self { files: None, over })
     }
 
-    /// Watches these files too. Call it again when a missing file may have appeared.
+    /// Sets the files to watch. Call this again when a missing file may have appeared.
     pub(crate) fn watch(&mut self, paths: &[PathBuf]) {
         let files = self.files.get_or_insert_with(FileWatcher::open);
         files.reset();
@@ -63,13 +63,12 @@ impl LoopWatcher {
         }
     }
 
-    /// Whether the loop is over. Everything its runner wrote is then on disk.
+    /// Returns whether the loop is over. If so, everything that its runner wrote is on disk.
     pub(crate) fn is_over(&mut self) -> bool {
         self.poll(Duration::ZERO)
     }
 
-    /// Waits for a file change, the end of the loop, or the timeout; returns whether the loop is
-    /// over.
+    /// Waits for a file change, the loop's end or the timeout. Returns whether the loop is over.
     pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
         let can_watch = self
             .files
@@ -82,7 +81,7 @@ impl LoopWatcher {
         })
     }
 
-    /// Waits for the end of the loop or the timeout; returns whether the loop is over.
+    /// Waits for the loop's end or the timeout. Returns whether the loop is over.
     pub(crate) fn wait_for_end(&mut self, timeout: Duration) -> bool {
         self.poll(timeout)
     }

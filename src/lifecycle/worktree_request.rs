@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to wait for another loop that is creating a worktree.
+/// How long to wait while another loop creates a worktree of the same repository.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A requested worktree, and the repository to create it from.
@@ -23,14 +23,14 @@ pub(crate) struct WorktreeRequest {
     source: WorktreeSource,
     /// The name of the flag or setting, for messages.
     setting: String,
-    /// The branch, if the user named one.
+    /// The branch that the user named; `None` means `ralph/<name>`.
     branch: Option<String>,
     commit_timeout_ms: u64,
 }
 
 impl WorktreeRequest {
-    /// Reads the request from the settings, and checks that the repository around the workspace
-    /// can serve it.
+    /// Reads the request from the settings, and checks that the workspace's repository can have a
+    /// worktree. `None` if no worktree is requested.
     pub(crate) fn from_draft(draft: &PlanDraft) -> Result<Option<Self>, CommandError> {
         let (settings, dir) = (&draft.config.settings, &draft.plan().workspace);
         let branch = match &settings.worktree {
@@ -45,7 +45,7 @@ impl WorktreeRequest {
         if source.head.is_none() {
             return Err(CommandError::usage(
                 format!("{name} starts from the latest commit, but this repository has none"),
-                "git commit first",
+                "make one with git commit first",
             ));
         }
         if let Some(why) = source.missing_identity() {
@@ -71,7 +71,7 @@ impl WorktreeRequest {
         }))
     }
 
-    /// Whether a worktree or branch of this name exists already; it may contain work.
+    /// Returns whether a worktree or branch for this loop name already exists. It may contain work.
     pub(crate) fn is_taken(&self, state_dir: &StateDir, name: &str) -> bool {
         let derived_branch = self.branch.is_none();
         std::fs::symlink_metadata(state_dir.worktree_path(name)).is_ok()
@@ -82,14 +82,14 @@ impl WorktreeRequest {
                     .is_some())
     }
 
-    /// The branch for a loop of this name.
+    /// Returns the branch for a loop with this name; with `None`, a placeholder.
     pub(crate) fn branch_for(&self, name: Option<&str>) -> String {
         self.branch
             .clone()
             .unwrap_or_else(|| format!("ralph/{}", name.unwrap_or("<name>")))
     }
 
-    /// Plans the worktree of a loop of this name; returns an error if something is in the way.
+    /// Plans the worktree of a loop with this name. Fails if its path or branch is in use.
     pub(crate) fn plan(
         &self,
         state_dir: &StateDir,
@@ -130,7 +130,7 @@ impl WorktreeRequest {
                     "a worktree with this name already exists: {}",
                     path.display()
                 ),
-                format!("inspect it; {remove} removes it; or choose another --name"),
+                format!("run {remove} to remove it, or choose another --name"),
             ));
         }
         let tip = self.source.branch_tip(&branch);
@@ -160,8 +160,8 @@ impl WorktreeRequest {
         })
     }
 
-    /// Creates the worktree for a loop whose lock is held and which has no journal yet, and moves
-    /// the plan into it.
+    /// Creates the planned worktree and moves the draft into it. The loop's lock must be held, and
+    /// its journal must not exist yet. `stop` returns true if creation was interrupted.
     pub(crate) fn create(
         &self,
         state_dir: &StateDir,
@@ -170,7 +170,7 @@ impl WorktreeRequest {
         draft: &mut PlanDraft,
         stop: &dyn Fn() -> bool,
     ) -> Result<NewWorktree, CommandError> {
-        // Another process may have been faster. What exists now is not ours to roll back.
+        // If another process was faster, what exists now is not ours to roll back.
         if dir.journal().exists() || std::fs::symlink_metadata(&planned.path).is_ok() {
             return Err(CommandError::usage(
                 format!(
@@ -217,7 +217,7 @@ impl WorktreeRequest {
             .join(&self.source.prefix)
             .components()
             .collect();
-        // git creates no directory that has no file in HEAD.
+        // git does not create a directory that has no files in HEAD.
         std::fs::create_dir_all(&workspace).map_err(CommandError::broken)?;
         draft.move_to_worktree(planned, workspace);
         check_ready(draft)?;
@@ -234,8 +234,8 @@ impl WorktreeRequest {
     }
 }
 
-/// Waits until no other loop is creating a worktree of this repository: git itself fails on a
-/// half-created one. After a timeout the caller goes ahead without the lock.
+/// Waits until no other loop is creating a worktree of this repository, because git fails on a
+/// half-created one. Returns `None` after the timeout; the caller continues without the lock.
 fn lock_repository(
     state_dir: &StateDir,
     dir: &LoopDir,
@@ -258,14 +258,14 @@ fn lock_repository(
     }
 }
 
-/// A created worktree, which is rolled back on drop unless its loop starts.
+/// A new worktree. Dropping it removes the worktree, unless [`NewWorktree::keep`] was called.
 pub(crate) struct NewWorktree {
     dir: Option<LoopDir>,
     pub(crate) warnings: Vec<String>,
 }
 
 impl NewWorktree {
-    /// Keeps the worktree, now that the journal records it; returns the warnings.
+    /// Keeps the worktree, because the journal now records it. Returns the warnings.
     pub(crate) fn keep(mut self) -> Vec<String> {
         if let Some(dir) = self.dir.take() {
             let _ = std::fs::remove_file(dir.worktree_draft());
@@ -282,20 +282,21 @@ impl Drop for NewWorktree {
     }
 }
 
-/// Removes the worktree and directory of a loop that never started. Its lock must be held.
+/// Removes the worktree and the directory of a loop that never started. The loop's lock must be
+/// held.
 fn roll_back(dir: &LoopDir) {
     if dir.journal().exists() {
         return;
     }
     let draft = std::fs::read_to_string(dir.worktree_draft()).ok();
-    // An unreadable draft was cut short before anything else was created.
+    // If the draft is incomplete, nothing else was created yet.
     let planned: Option<Worktree> = draft.and_then(|draft| serde_json::from_str(&draft).ok());
     if planned.is_none_or(|planned| worktree::roll_back(&planned).is_ok()) {
         let _ = std::fs::remove_dir_all(dir.path());
     }
 }
 
-/// Removes what crashes during creation have left behind.
+/// Removes what creations that crashed have left behind.
 pub(crate) fn remove_incomplete_loops(state_dir: &StateDir) {
     for dir in state_dir
         .incomplete_loops()

@@ -1,4 +1,4 @@
-//! Starts the agent of an iteration, and reports how it ended.
+//! Starts an iteration's agent, and records how it ended.
 
 use super::clock::millis;
 use super::host::AgentHost;
@@ -30,8 +30,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Everything that takes time, such as asking git for a diff. The input that arrives meanwhile is recorded
-    /// before the agent starts, and may lead to other orders or to another prompt.
+    /// Checks the workspace and builds the prompt, which takes time. Input that arrives meanwhile
+    /// is recorded before the agent starts, and can change the orders or the prompt.
     fn prepare_iteration(&mut self, iteration: u32) -> Result<Flow, RunnerError> {
         let prepared = self.check_workspace().and_then(|()| {
             self.check_disk()?;
@@ -60,7 +60,7 @@ impl Runner<'_> {
         }
         self.rec.sync()?;
         if let Some(caller) = self.host.session() {
-            // The client's agent is there already, and gets the prompt as the answer of the hook.
+            // The client already runs the agent, which gets the prompt in the hook's response.
             let process = caller.process.unwrap_or_default();
             return self.iteration_started(iteration, process);
         }
@@ -93,7 +93,7 @@ impl Runner<'_> {
         })?;
         if let Err(error) = self.prompts.keep(&self.rec.dir, iteration) {
             self.rec
-                .record_fault(Fault::Disk, format!("cannot keep the prompt: {error}"))?;
+                .record_fault(Fault::Disk, format!("cannot save the prompt: {error}"))?;
         }
         if self.host.session().is_none() {
             self.rec.begin_activity(iteration);
@@ -168,7 +168,8 @@ impl Runner<'_> {
         self.reactor.start(spec, &self.rec.redactor)
     }
 
-    /// The arguments that limit an agent to the dollars that are left.
+    /// Returns the arguments that limit the agent's spending to the dollars left; empty without a
+    /// cost limit.
     fn budget_args(&self) -> Vec<String> {
         let state = &self.rec.state;
         let Some(max) = state.plan.limits.cost_usd else {
@@ -190,7 +191,8 @@ impl Runner<'_> {
         }
     }
 
-    /// A missing program stays missing, so it is a fault. Other errors may pass, so they fail the iteration.
+    /// Records that the agent could not be started. Retrying cannot help if the program is missing,
+    /// so that is a fault; other errors fail only this iteration.
     fn record_start_failure(
         &mut self,
         iteration: u32,
@@ -205,7 +207,7 @@ impl Runner<'_> {
             io::ErrorKind::ArgumentListTooLong => {
                 let bytes = format::bytes(self.prompts.bytes().len() as u64);
                 let detail =
-                    format!("the prompt ({bytes}) is too long for an argument of {program}");
+                    format!("the prompt ({bytes}) is too long to pass to {program} as an argument");
                 self.rec.record_fault(Fault::Usage, detail)
             }
             _ => {
@@ -220,7 +222,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Records the report of an agent that has ended.
+    /// Records the end of an iteration: how its agent exited, and what its output and markers say.
     pub(super) fn agent_ended(
         &mut self,
         iteration: u32,
@@ -261,7 +263,7 @@ impl Runner<'_> {
             report.reason = last_line;
         }
         if result.stuck {
-            let detail = "the agent's function was asked to return, but did not";
+            let detail = "the agent function was cancelled, but did not return";
             self.rec.record_fault(Fault::Survivors, detail)?;
         }
         self.rec.record(Event::Ended { iteration, report })?;
@@ -278,7 +280,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// The dollars and tokens of an iteration that a crash cut short, read from its log.
+    /// Returns the cost in dollars and the tokens of an iteration that a crash interrupted, read
+    /// from its log. `None` if the log reports none.
     pub(super) fn recover_usage(&self) -> (Option<f64>, Option<Tokens>) {
         let own_report = self.task_dir.scan(&[]).cost_usd;
         let (state, agent) = (&self.rec.state, self.rec.state.agent());
@@ -287,7 +290,7 @@ impl Runner<'_> {
         }
         let mut pipeline = OutputPipeline::new(&self.profiles[state.agent_index], state, b"");
         let log = self.rec.dir.output_log(state.iteration);
-        // The end of a long log is in a second file until the iteration is over.
+        // Until an iteration ends, the end of a long log is in a second file.
         for path in [log.clone(), log.with_extension("tail")] {
             let Ok(mut log) = File::open(path) else {
                 continue;

@@ -14,20 +14,20 @@ use crate::store::bus;
 use crate::store::{Bus, BusMessage, StateDir};
 use std::time::Duration;
 
-/// How long to wait for other writers of a bus. A message that has to wait longer is posted later.
+/// How long to wait for the lock of a bus. If that is too short, the message is posted later.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-/// When to try again to post messages.
+/// How long to wait before posting again after a failure.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How many characters of one message, and of all messages, enter a prompt.
+/// The most characters of one message, and of all messages, in a prompt.
 const MESSAGE_CHARS: usize = 500;
 const EXCERPT_CHARS: usize = 8000;
 
-/// The type of a message without one.
+/// The type of a message that names none.
 const NOTE: &str = "note";
-/// The type with which an agent asks not to be started again.
+/// The type of the message by which an agent asks not to be restarted.
 const WAIT: &str = "wait_without_restart";
 
-/// The loop's bus and its project's.
+/// The loop's own bus and its project's bus.
 pub(super) struct BusRelay {
     own: Bus,
     project: Bus,
@@ -44,7 +44,7 @@ impl BusRelay {
         }
     }
 
-    /// The last messages on the project's bus, for a prompt. Empty if they cannot be read.
+    /// Returns the last messages on the project's bus, for a prompt. Empty if they cannot be read.
     pub(super) fn excerpt(&self, rec: &Recorder<'_>) -> Excerpt {
         let messages = match rec.state.plan.context.bus {
             0 => vec![],
@@ -54,7 +54,7 @@ impl BusRelay {
         Excerpt::tail(&lines.join("\n"), EXCERPT_CHARS, 0)
     }
 
-    /// Posts that this runner exits, and why.
+    /// Posts the status with which this runner exits, and why.
     pub(super) fn publish_exit(&mut self, rec: &mut Recorder<'_>) {
         let (state, header) = (&rec.state, &rec.header);
         let after = format!("after {}", iteration_count(state.iteration));
@@ -63,14 +63,15 @@ impl BusRelay {
             Some(outcome) => format!("{status} {after}: {}", outcome.detail),
             None => format!("paused {after}"),
         };
-        // The active time does not change until the loop continues, so a repeated message has the same id.
+        // The active time is the same until the loop continues, so a repeated post has the same ID.
         let id = bus::stable_hash(&format!("{}/left/{}/{text}", header.id, state.active_ms));
         let sender = Some((header.name.as_str(), state.iteration));
         let message = BusMessage::new(id, status, sender, &text);
         self.publish(rec, &[message]);
     }
 
-    /// Posts to both buses. A failure does not stop the loop, and is reported once.
+    /// Posts to both buses. Returns whether that worked; the first failure is a warning, later ones
+    /// are silent.
     fn publish(&mut self, rec: &mut Recorder<'_>, messages: &[BusMessage]) -> bool {
         if messages.is_empty() {
             return true;
@@ -88,14 +89,14 @@ impl BusRelay {
 }
 
 impl Runner<'_> {
-    /// Posts the messages the agent left. A message can be a claim as well: that is recorded, and durable, before
-    /// the message is removed.
+    /// Posts the messages in the agent's outbox. A message that is also a claim is removed only
+    /// after the claim is durable in the journal.
     pub(super) fn relay_messages(&mut self) -> Result<(), RunnerError> {
         let dir = outbox::dir(self.task_dir.path());
         if !dir.is_dir() {
             return Ok(());
         }
-        // Watch before reading, so that a later message is noticed.
+        // Watch before reading: a message that arrives in between is then noticed.
         self.reactor.watch(&dir);
         let agent_runs = matches!(self.reactor.running(), Some(JobKey::Agent(_)));
         let Some(outbox) = outbox::read(self.task_dir.path(), agent_runs) else {
@@ -133,7 +134,7 @@ impl Runner<'_> {
 
 fn bus_message(rec: &Recorder<'_>, message: &OutboxMessage) -> BusMessage {
     let (header, iteration) = (&rec.header, rec.state.iteration);
-    // A message that is posted again after a crash has the same id.
+    // A message posted again after a crash has the same ID.
     let id = bus::stable_hash(&format!("{}/{iteration}/{}", header.id, message.key));
     let text = rec.redactor.redact_text(&message.text);
     let sender = Some((header.name.as_str(), iteration));
@@ -146,7 +147,7 @@ fn kind(message: &OutboxMessage) -> String {
         .unwrap_or_else(|| NOTE.to_owned())
 }
 
-/// A message on one line of a prompt.
+/// Formats a message as one line of a prompt.
 fn excerpt_line(message: &BusMessage) -> String {
     let whole = fold_whitespace(&message.text);
     let mut text: String = whole.chars().take(MESSAGE_CHARS).collect();

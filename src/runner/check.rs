@@ -1,4 +1,4 @@
-//! Runs a check, and reports how it ended.
+//! Runs a check, and records its result.
 
 use super::clock::millis;
 use super::job::JobResult;
@@ -18,7 +18,7 @@ impl Runner<'_> {
         check: usize,
     ) -> Result<Flow, RunnerError> {
         if check == 0 {
-            // The iteration's end is durable before its checks run.
+            // Make the iteration's end durable before its first check runs.
             self.rec.sync()?;
         }
         if let Err((class, detail)) = self.check_places() {
@@ -33,7 +33,8 @@ impl Runner<'_> {
         };
         self.rec.dir.create_iteration_dir(iteration)?;
         let log = self.rec.dir.check_log(iteration, slug);
-        // The log exists even if the check prints nothing, and holds nothing of a run that a crash cut short.
+        // Create the log even if the check prints nothing, and drop what an interrupted run left in
+        // it.
         let created = dir::create_file(&log);
         let timeout = self.host.limit_timeout(millis(timeout_ms));
         let spec = ProcessSpec {
@@ -101,7 +102,8 @@ impl Runner<'_> {
         self.record_survivors("a check", &result.survivors)
     }
 
-    /// Records a fault if processes of a job survived KILL.
+    /// Records a fault if some of a job's processes are alive after SIGKILL. `survivors` are their
+    /// pids.
     pub(super) fn record_survivors(
         &mut self,
         job: &str,
@@ -110,7 +112,7 @@ impl Runner<'_> {
         if survivors.is_empty() {
             return Ok(());
         }
-        let detail = format!("processes of {job} survived KILL: {survivors:?}");
+        let detail = format!("processes of {job} are still alive after SIGKILL: {survivors:?}");
         self.rec.record_fault(Fault::Survivors, detail)
     }
 }

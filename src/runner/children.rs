@@ -1,4 +1,4 @@
-//! Waits for child loops at the end of a loop, and stops them when that is ordered.
+//! Waits for child loops when a loop ends, and stops them if the engine orders it.
 
 use super::clock::millis;
 use super::{Runner, RunnerError};
@@ -9,7 +9,8 @@ use crate::store::children::loop_names;
 use crate::store::{InboxMessage, LoopDir, StateDir, cache, inbox, lock_holder};
 use std::time::{Duration, Instant};
 
-/// The child loops of a loop that has nothing left to do itself.
+/// The child loops that a finished loop waits for. Names in `waited` and `stopped` go into the
+/// event.
 #[derive(Default)]
 pub(super) struct ChildDrain {
     running: Vec<LoopDir>,
@@ -19,15 +20,15 @@ pub(super) struct ChildDrain {
     give_up_at: Option<Instant>,
 }
 
-/// How often child loops are checked after they were asked to stop.
+/// How often to check child loops after they were asked to stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
-/// How often child loops are checked whose end is not reported.
+/// How often to check child loops whose exit the file watcher may miss.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// How much longer than its own grace periods a child loop may take to stop.
+/// How long a child loop may take to stop, in addition to its own grace periods.
 const STOP_MARGIN: Duration = Duration::from_secs(10);
 
 impl Runner<'_> {
-    /// Checks which child loops still run. Returns true, with an event recorded, if none do.
+    /// Checks which child loops are still running. If none are, records that and returns true.
     pub(super) fn drain_children(
         &mut self,
         iteration: u32,
@@ -53,8 +54,9 @@ impl Runner<'_> {
         }
         if gave_up {
             let names = loop_names(&children.running).join(", ");
-            self.rec
-                .warn(&format!("these child loops do not stop: {names}"));
+            self.rec.warn(&format!(
+                "these child loops were asked to stop, but are still running: {names}"
+            ));
         }
         let ChildDrain {
             mut waited,
@@ -79,7 +81,7 @@ impl Runner<'_> {
             return;
         }
         for dir in &children.running {
-            // The child closes its lock file when it exits.
+            // A child closes its lock file when it exits, which the watcher reports.
             self.reactor.watch(&dir.lock());
         }
         let at_most = self.rec.state.plan.grace.children_ms;
@@ -98,7 +100,7 @@ impl Runner<'_> {
             if children.stopped.iter().any(|name| name == dir.name()) {
                 continue;
             }
-            // It may be removed at this moment, which is as good.
+            // Ignore errors: the child may have been removed in the meantime.
             let _ = inbox::append(
                 dir,
                 &InboxMessage::Asked {

@@ -5,14 +5,14 @@ use crate::store::{Heartbeat, LoopDir};
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often the clock is written to disk while the runner is awake. After a crash, at most this much of the
-/// loop's time is lost, plus the time the runner slept.
+/// How often the clock is written to disk while the runner is awake. A crash loses at most this
+/// much of the loop's time, plus the time the runner slept.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(900);
-/// The longest time to wait for a wall-clock alarm without looking at the clock again: it can be set, and the
-/// monotonic clock stops while the machine sleeps.
+/// How often to compare a wall-clock alarm with the clock, which can be set. The monotonic clock
+/// does not help: it stops while the machine sleeps.
 const WALL_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Milliseconds that the loop has been supervised.
+/// Counts the milliseconds during which a runner has supervised the loop.
 pub(super) struct Clock {
     started: Instant,
     /// The clock's value at `started`.
@@ -22,7 +22,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Continues the clock of a loop. If its last runner crashed, the heartbeat says how far it had come.
+    /// Continues a loop's clock from its state or, if its last runner crashed, from the heartbeat.
     pub(super) fn open(dir: &LoopDir, state: &State) -> io::Result<Self> {
         let (reached_ms, heartbeat) = Heartbeat::open(dir)?;
         let crashed = !matches!(
@@ -46,17 +46,18 @@ impl Clock {
         self.offset_ms + self.started.elapsed().as_millis() as u64
     }
 
-    /// Sets the clock to the time that passed while no runner was there.
+    /// Sets the clock, to add time that passed without a runner.
     pub(super) fn set(&mut self, clock_ms: u64) {
         self.offset_ms = clock_ms;
     }
 
-    /// The instant at which the clock shows `clock_ms`.
+    /// Returns the instant at which the clock will reach `clock_ms`.
     pub(super) fn instant_at(&self, clock_ms: u64) -> Instant {
         self.started + millis(clock_ms.saturating_sub(self.offset_ms))
     }
 
-    /// Writes the clock to disk if that is due. A failure costs some of the loop's time, and only after a crash.
+    /// Writes the clock to disk if a heartbeat is due. Errors are ignored: after a crash, the
+    /// loop's clock would lag.
     pub(super) fn beat(&mut self) {
         if self.beat_at.elapsed() >= HEARTBEAT_INTERVAL {
             self.beat_at = Instant::now();
@@ -68,21 +69,21 @@ impl Clock {
 /// The times at which the runner must wake up.
 #[derive(Default)]
 pub(super) struct Alarms {
-    /// Ordered by the engine, on the loop's clock.
+    /// Ordered by the engine for a time on the loop's clock.
     pub(super) wake_at: Option<Instant>,
-    /// Ordered by the engine, in milliseconds since 1970.
+    /// Ordered by the engine for a wall-clock time, in milliseconds since 1970.
     pub(super) wake_at_wall_ms: Option<i64>,
-    /// When the observer is called again.
+    /// When to call the observer's `tick` again; `None` means now.
     pub(super) tick_at: Option<Instant>,
 }
 
 impl Alarms {
-    /// Forgets what the engine ordered. Its orders say it again.
+    /// Removes the engine's alarms. Reconciling sets them again from the orders.
     pub(super) fn clear_orders(&mut self) {
         (self.wake_at, self.wake_at_wall_ms) = (None, None);
     }
 
-    /// When to wake up at the latest.
+    /// Returns when to wake up at the latest; `None` if no alarm is set.
     pub(super) fn next(&self) -> Option<Instant> {
         let wall = self.wake_at_wall_ms.map(|at| {
             let left = at.saturating_sub(wall_ms()).max(0) as u64;
@@ -94,7 +95,7 @@ impl Alarms {
             .min()
     }
 
-    /// Removes and counts the engine's alarms that are due.
+    /// Removes the engine's alarms that are due, and returns how many there were.
     pub(super) fn take_due(&mut self) -> usize {
         let clock = self.wake_at.take_if(|at| *at <= Instant::now()).is_some();
         let wall = self
@@ -104,7 +105,7 @@ impl Alarms {
         usize::from(clock) + usize::from(wall)
     }
 
-    /// Whether the observer's tick is due.
+    /// Returns whether the observer's tick is due.
     pub(super) fn is_tick_due(&self) -> bool {
         self.tick_at.is_none_or(|at| at <= Instant::now())
     }

@@ -4,22 +4,23 @@ use crate::agent::function::AgentFunction;
 use crate::engine::ProcessIdentity;
 use std::time::{Duration, Instant};
 
-/// What runs the agent.
+/// Where the agent runs.
 pub(crate) enum AgentHost {
     /// ralph starts the agent's command.
     Process,
-    /// ralph calls a function of the program that embeds it.
+    /// ralph calls a function of the embedding program.
     Function(AgentFunction),
-    /// Claude Code or Codex runs the agent and calls `ralph hook`.
+    /// A client, such as Claude Code, runs the agent and calls `ralph hook` between turns.
     Session(HookCaller),
 }
 
-/// The client that has called a hook.
+/// The client that called `ralph hook`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HookCaller {
-    /// The client's process. The loop is alive as long as it is.
+    /// The client's process, if it was found. The loop counts as running while this process is
+    /// alive.
     pub(crate) process: Option<ProcessIdentity>,
-    /// When the client stops waiting for the hook.
+    /// When the client stops waiting for the hook; `None` if it waits without a limit.
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -31,7 +32,7 @@ impl AgentHost {
         }
     }
 
-    /// Limits a timeout to the time that the client waits for its hook.
+    /// Shortens a timeout to the time that the client still waits for its hook.
     pub(super) fn limit_timeout(&self, timeout: Duration) -> Duration {
         let deadline = self.session().and_then(|caller| caller.deadline);
         deadline.map_or(timeout, |at| {

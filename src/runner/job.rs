@@ -1,4 +1,5 @@
-//! A job: one supervised agent, check or SCM task, from its start until nothing of it is left.
+//! Supervises a job, which is one agent, check or SCM task, from its start until all its processes
+//! are gone.
 
 use super::owner::{KillScope, ProcessOwner};
 use super::process_spec::{JobLimits, ProcessSpec};
@@ -21,26 +22,26 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(crate) struct JobResult {
-    /// The exit of its first process.
+    /// How its first process exited.
     pub exit: ProcessExit,
-    /// How long that process ran.
+    /// How long that process ran, in milliseconds.
     pub ms: u64,
-    /// Bytes printed.
+    /// How many bytes it printed.
     pub bytes: u64,
-    /// The end of its output; for a terminal, the text it showed.
+    /// The end of its output or, on a terminal, the text on its screen.
     pub tail_text: String,
     /// Whether its screen showed the done pattern.
     pub pattern_found: bool,
     pub timed_out: bool,
-    /// Whether ralph stopped it before it exited.
+    /// Whether ralph stopped it before it exited by itself.
     pub stopped: bool,
     /// Whether it is a function that did not return.
     pub stuck: bool,
-    /// How many processes it left behind.
+    /// How many processes were left when the first one exited.
     pub orphans: u32,
-    /// Processes that survived KILL.
+    /// The pids of processes that are alive after SIGKILL.
     pub survivors: Vec<u32>,
-    /// An error while writing the log.
+    /// The first error while writing its log.
     pub log_error: Option<io::Error>,
 }
 
@@ -55,9 +56,9 @@ pub(super) enum JobOutput<'a> {
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(super) struct Job {
     owner: ProcessOwner,
-    /// When its processes must be checked without a signal.
+    /// When to check its processes if no signal arrives before; `None` if a signal always does.
     check_at: Option<Instant>,
-    /// When ralph stopped it, if it had not exited by then.
+    /// When ralph stopped it; `None` if it was not stopped, or had already exited.
     stopped_at: Option<Instant>,
     limits: JobLimits,
     terminal: Option<Emulator>,
@@ -70,17 +71,17 @@ pub(super) struct Job {
     log_broken: bool,
     /// When it last showed activity.
     active_at: Instant,
-    /// Whether a tool is running, so that silence is no sign of inactivity.
+    /// Whether a tool is running: silence then does not mean inactivity.
     busy: bool,
-    /// When its stream reported the end of the run.
+    /// When its output stream reported that the agent is finished.
     run_ended_at: Option<Instant>,
     timeout_at: Option<Instant>,
     timed_out: bool,
     ended: Option<(ProcessExit, Duration)>,
     orphans: u32,
-    /// When to send KILL. `None` while the job is not being stopped.
+    /// When to send SIGKILL. `None` while the job is not being stopped.
     kill_at: Option<Instant>,
-    /// When to give up on processes that survive KILL. `None` before KILL.
+    /// When to give up on processes that SIGKILL does not end. `None` before SIGKILL.
     give_up_at: Option<Instant>,
     /// When to stop reading output after the last process has exited.
     drained_by: Option<Instant>,
@@ -90,11 +91,12 @@ pub(super) struct Job {
 const PIPE: usize = 64 * 1024;
 /// How long to read output after the last process has exited.
 const DRAIN: Duration = Duration::from_millis(250);
-/// How often KILL is sent.
+/// How often SIGKILL is sent, to reach processes that were forked in between.
 const KILL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Job {
-    /// Starts a process. A terminal has this `size`, and answers queries of the program if `answers` is set.
+    /// Starts a process. `size` and `answers` apply to a process on a terminal: with `answers`, the
+    /// emulator replies to the program's queries.
     pub(super) fn start(
         mut spec: ProcessSpec<'_>,
         scope: &KillScope,
@@ -111,7 +113,7 @@ impl Job {
         Ok(job)
     }
 
-    /// Calls a function in its own thread.
+    /// Calls an agent function on its own thread.
     pub(super) fn call(
         function: &AgentFunction,
         waker: &Arc<Waker>,
@@ -153,12 +155,13 @@ impl Job {
         }
     }
 
-    /// The pid of its first process, 0 for a function.
+    /// Returns the first process's pid, or 0 for a function.
     pub(super) fn pid(&self) -> u32 {
         self.owner.pid()
     }
 
-    /// File descriptors to poll: its output first, then one that reports the exit of its first process.
+    /// Returns the file descriptors to poll: first its output, then one that reports the first
+    /// process's exit.
     pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.output
             .as_ref()
@@ -167,14 +170,14 @@ impl Job {
             .chain(self.owner.fd())
     }
 
-    /// Whether input waits to be written to its terminal.
+    /// Returns whether keys are waiting to be written to its terminal.
     pub(super) fn has_pending_keys(&mut self) -> bool {
         self.terminal
             .as_mut()
             .is_some_and(|terminal| !terminal.keys().is_empty())
     }
 
-    /// Passes keys to its terminal.
+    /// Queues keys for its terminal.
     pub(super) fn press(&mut self, keys: &[u8]) {
         if let Some(terminal) = &mut self.terminal {
             terminal.press(keys);
@@ -188,7 +191,7 @@ impl Job {
         }
     }
 
-    /// Acts on the passing of time at its terminal.
+    /// Handles the terminal's timers. Returns what the runner must react to, if anything.
     pub(super) fn tick_terminal(&mut self) -> Option<TerminalEvent> {
         let output = self.output.as_ref();
         let line_max = || {
@@ -201,7 +204,7 @@ impl Job {
         event
     }
 
-    /// Writes as many keys as the terminal accepts now.
+    /// Writes as many queued keys as the terminal accepts without blocking.
     fn write_keys(&mut self) {
         let Some((terminal, output)) = self.terminal.as_mut().zip(self.output.as_ref()) else {
             return;
@@ -212,7 +215,7 @@ impl Job {
         }
     }
 
-    /// How long the job has been silent.
+    /// Returns how long the job has shown no activity.
     pub(super) fn silent_for(&self) -> Duration {
         self.terminal
             .as_ref()
@@ -220,8 +223,8 @@ impl Job {
             .elapsed()
     }
 
-    /// Reads available output, at most a few pieces so that a flood does not block the runner. If the log cannot
-    /// be written, the output is still read: the agent would hang on a full pipe.
+    /// Reads available output, a few buffers at most so that a flood cannot block the runner.
+    /// Continues if the log cannot be written: the agent would hang on a full pipe.
     pub(super) fn read(&mut self, buffer: &mut [u8], emit: &mut dyn FnMut(JobOutput<'_>)) {
         for _ in 0..8 {
             let Some(output) = &self.output else { return };
@@ -257,7 +260,7 @@ impl Job {
         emit(JobOutput::Bytes(bytes));
     }
 
-    /// Reads the acts that a function has reported.
+    /// Passes on the acts that a function agent has reported.
     pub(super) fn read_acts(&mut self, emit: &mut dyn FnMut(JobOutput<'_>)) {
         let ProcessOwner::Function(call) = &mut self.owner else {
             return;
@@ -292,12 +295,13 @@ impl Job {
         }
     }
 
-    /// The error while writing the log, once.
+    /// Returns the error from writing the log, the first time it is called.
     pub(super) fn take_log_error(&mut self) -> Option<io::Error> {
         self.log_error.take()
     }
 
-    /// Stops the job: TERM, then KILL after the grace period, or KILL at once if `hard` is set.
+    /// Stops the job: SIGTERM, then SIGKILL after the grace period, or SIGKILL at once if `hard` is
+    /// set.
     pub(super) fn stop(&mut self, hard: bool) {
         let now = Instant::now();
         let kill_at = if hard { now } else { now + self.limits.grace };
@@ -315,7 +319,7 @@ impl Job {
         }
     }
 
-    /// Checks which processes are left. Returns true if there are none.
+    /// Checks which of its processes are alive. Returns true if none are.
     pub(super) fn check_processes(&mut self) -> bool {
         let found = self.owner.scan();
         if let Some(exit) = found.exit.filter(|_| self.ended.is_none()) {
@@ -328,18 +332,18 @@ impl Job {
         found.empty
     }
 
-    /// Whether its first process or its function has ended.
+    /// Returns whether its first process or its function has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// Whether its processes must be checked without a signal.
+    /// Returns whether to check its processes now, without waiting for a signal.
     pub(super) fn is_due(&self) -> bool {
         matches!(self.owner, ProcessOwner::Function(_))
             || self.next_tick().is_some_and(|at| at <= Instant::now())
     }
 
-    /// Acts on the passing of time. `empty` says that no process is left. Returns true if the job is over.
+    /// Handles timeouts. `empty` means that no process is left. Returns true if the job is over.
     pub(super) fn tick(&mut self, empty: bool) -> bool {
         let now = Instant::now();
         if self.timeout_at.is_some_and(|at| at <= now) && self.ended.is_none() && !self.timed_out {
@@ -365,7 +369,7 @@ impl Job {
         false
     }
 
-    /// When [`Job::tick`] must be called at the latest.
+    /// Returns when [`Job::tick`] must be called at the latest.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         let again = self.give_up_at.map(|_| Instant::now() + KILL_INTERVAL);
         let timeout = self
@@ -386,7 +390,7 @@ impl Job {
         all.into_iter().flatten().min()
     }
 
-    /// Notes progress that its stream reported.
+    /// Applies the progress that its output stream reported.
     pub(super) fn note_progress(&mut self, progress: Progress) {
         let now = Instant::now();
         self.active_at = now;
@@ -394,17 +398,18 @@ impl Job {
         self.run_ended_at = progress.has_ended.then_some(now);
     }
 
-    /// When the process will have taken too long to exit after the end of its run.
+    /// Returns when the process will have lingered too long after its stream reported the end.
     pub(super) fn lingers_at(&self) -> Option<Instant> {
         Some(self.run_ended_at.filter(|_| self.ended.is_none())? + self.limits.linger?)
     }
 
-    /// Stops reporting that it lingers.
+    /// Stops the timer of [`Job::lingers_at`], because the lingering was reported.
     pub(super) fn clear_lingering(&mut self) {
         self.run_ended_at = None;
     }
 
-    /// When its silence will have lasted too long.
+    /// Returns when its silence will exceed the inactivity timeout. `None` while that cannot
+    /// happen.
     pub(super) fn silent_at(&self) -> Option<Instant> {
         let inactivity = self
             .limits
@@ -417,7 +422,7 @@ impl Job {
             })
     }
 
-    /// Stops reporting silence.
+    /// Stops the timer of [`Job::silent_at`], because the silence was reported.
     pub(super) fn clear_silence(&mut self) {
         self.limits.inactivity = None;
     }

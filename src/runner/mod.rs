@@ -1,17 +1,17 @@
 //! The imperative shell around the engine: receives input, records events, and carries out orders.
 //!
-//! One turn of [`Runner::run_until_exit`] reconciles what runs with what the engine orders, then waits
-//! for input and records it. There is no policy here: the engine decides.
+//! Each pass of [`Runner::run_until_exit`] reconciles what is running with the engine's orders,
+//! then waits for input and records it. There is no policy here: the engine decides.
 //!
-//! | Part | What it holds |
+//! | Part | Contents |
 //! |---|---|
 //! | [`recorder`] | journal, state, observer |
 //! | [`clock`] | the loop's clock, and the runner's timers |
 //! | [`reactor`] | signals, watched files, and the running [`job`] |
 //! | [`host`] | where the agent runs |
-//! | [`prompt`] | the next prompt, and the files prompts are kept in |
+//! | [`prompt`] | the next prompt, and the files of earlier prompts |
 //! | [`bus_relay`] | messages between the agent, the loop and its project |
-//! | [`children`] | child loops that are waited for |
+//! | [`children`] | child loops to wait for at the end |
 
 mod agent;
 mod bus_relay;
@@ -54,15 +54,17 @@ use std::io;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Follows a runner. It must not block, and the runner does not depend on it.
+/// Receives what a runner records, for display. The methods must not block, because the runner
+/// waits for them.
 pub(crate) trait Observer {
-    /// An event was recorded.
+    /// Called after an event is recorded. `state` includes it.
     fn event(&mut self, line: &JournalLine, state: &State);
-    /// The agent did something.
+    /// Called with each act of the agent.
     fn act(&mut self, act: &Act<'_>);
-    /// Time has passed. Returns when to call again.
+    /// Called now and then, with how long the job has been silent (`None` without a job). Returns
+    /// after how long to call again.
     fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration>;
-    /// Something a person should know.
+    /// Called with a warning for the user.
     fn warn(&mut self, text: &str);
 }
 
@@ -71,9 +73,10 @@ pub(crate) trait Observer {
 pub(crate) enum RunnerExit {
     Ended(Outcome),
     Paused,
-    /// The next iteration runs in the client's session.
+    /// The next iteration runs in the client's session, which calls a hook at its end.
     AwaitingTurn,
-    /// The terminal or the warden is gone. All processes were killed, and the journal has no ending.
+    /// The terminal was closed or the warden died. All processes were killed, and the journal has
+    /// no ending.
     HungUp,
 }
 
@@ -93,7 +96,7 @@ impl RunnerExit {
 pub(crate) enum RunnerError {
     /// The journal could not be read or written.
     Store(store::StoreError),
-    /// A basic system call failed.
+    /// A file operation or system call failed.
     Io(io::Error),
 }
 
@@ -109,7 +112,7 @@ impl From<io::Error> for RunnerError {
     }
 }
 
-/// Runs one loop. The caller holds the loop's lock.
+/// Runs one loop. The caller must hold the loop's lock.
 pub(crate) struct Runner<'a> {
     rec: Recorder<'a>,
     reactor: Reactor,
@@ -118,16 +121,16 @@ pub(crate) struct Runner<'a> {
     task_dir: TaskDir,
     prompts: Prompts,
     bus: BusRelay,
-    /// Child loops that are waited for.
+    /// The child loops to wait for; `None` until the loop itself has finished.
     children: Option<ChildDrain>,
-    /// How each agent's output is read, in the plan's order.
+    /// How to read each agent's output, in the order of the plan's agents.
     profiles: Vec<AgentProfile>,
-    /// When the free disk space was last found to be sufficient.
+    /// When a check last found enough free disk space.
     disk_checked_at: Option<Instant>,
 }
 
 impl<'a> Runner<'a> {
-    /// Continues a loop where its journal ends.
+    /// Opens a loop in order to continue where its journal ends.
     pub(crate) fn open(
         dir: LoopDir,
         opened: OpenedJournal,
@@ -151,7 +154,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Runs until the loop ends, is paused, or the terminal is gone.
+    /// Runs until the loop ends, pauses or is hung up.
     pub(crate) fn run(mut self) -> Result<(RunnerExit, JournalHeader, State), RunnerError> {
         let exit = self.recover().and_then(|()| self.run_until_exit());
         if exit.is_err() {
@@ -183,7 +186,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Cleans up after an earlier runner that crashed, and records what it could not.
+    /// Cleans up after an earlier runner that crashed, and records what it did not get to record.
     fn recover(&mut self) -> Result<(), RunnerError> {
         let was_cut_short = self.is_in_iteration();
         let survivors = self.kill_orphans();
@@ -193,7 +196,8 @@ impl<'a> Runner<'a> {
             (None, None)
         };
         if self.rec.state.iteration > 0 && !was_cut_short {
-            // A crash may have come between an iteration's end and this. What is found besides is new.
+            // The crash may have happened before markers were archived. Any found after this are
+            // new.
             self.archive_markers()?;
             if self.rec.state.claims.markers.contains(&Marker::Bus) {
                 self.relay_messages()?;
@@ -212,13 +216,14 @@ impl<'a> Runner<'a> {
             in_session: false,
         })?;
         if was_cut_short {
-            // The agent may have outlived its runner, and left a marker since.
+            // The agent may have written a marker after its runner crashed.
             self.look_for_markers()?;
             self.archive_markers()?;
         }
         // After the inbox: a request to resume clears the fault that ended the loop, but not this one.
         if !survivors.is_empty() {
-            let detail = format!("processes of an earlier run cannot be killed: {survivors:?}");
+            let detail =
+                format!("processes of an earlier run are still alive after SIGKILL: {survivors:?}");
             self.rec.record_fault(Fault::Survivors, detail)?;
         }
         let _ = self.task_dir.ensure();
@@ -227,14 +232,15 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Kills what an earlier runner left behind. Returns the pids that survived.
+    /// Kills the processes that an earlier runner left behind. Returns the pids of those still
+    /// alive.
     fn kill_orphans(&mut self) -> Vec<u32> {
         let state = &self.rec.state;
         if matches!(state.phase, Phase::NotStarted) || orphans::booted_since(state.wall_ms) {
             return Vec::new();
         }
         let grace = &state.plan.grace;
-        // The process of a session belongs to the client.
+        // In a session, the process is the client's.
         let process = state.process.filter(|_| !state.is_in_session());
         let (killed, survivors) = orphans::sweep(
             &self.rec.header.id,
@@ -253,7 +259,8 @@ impl<'a> Runner<'a> {
 
     // ---- input -----------------------------------------------------------------------------------
 
-    /// Waits for input, at the latest until `until`, and records it. Breaks if the terminal or the warden is gone.
+    /// Waits for input until `until` at the latest, and records it. Breaks if the terminal was
+    /// closed or the warden died.
     fn receive(&mut self, until: Option<Instant>) -> Result<ControlFlow<()>, RunnerError> {
         let until = [until, self.alarms.next(), self.rec.activity_due_at()];
         let until = until.into_iter().flatten().min();
@@ -281,7 +288,7 @@ impl<'a> Runner<'a> {
         let in_session = self.host.session().is_some();
         match input {
             Input::Signal(SignalEvent::HangUp) => return Ok(ControlFlow::Break(())),
-            // A client that does not want to wait ends its hook. The loop continues at the next one.
+            // A client signals the hook when it stops waiting. The loop continues at the next hook.
             Input::Signal(SignalEvent::Interrupt | SignalEvent::Terminate) if in_session => {
                 return Ok(ControlFlow::Break(()));
             }
@@ -324,7 +331,7 @@ impl<'a> Runner<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Records what was noticed about the agent. Other jobs have no such notices.
+    /// Records a notice about the agent. Notices about other jobs are dropped.
     fn record_notice(&mut self, key: JobKey, notice: Notice) -> Result<(), RunnerError> {
         match key {
             JobKey::Agent(iteration) => self.rec.record_notice(iteration, notice, None),
@@ -332,7 +339,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Whether the journal says that an agent runs.
+    /// Returns whether an agent is running according to the journal.
     fn is_in_iteration(&self) -> bool {
         matches!(
             self.rec.state.phase,
@@ -340,7 +347,7 @@ impl<'a> Runner<'a> {
         )
     }
 
-    /// Stops the running job and waits until nothing of it is left.
+    /// Stops the running job and waits until all its processes are gone.
     fn stop_job(&mut self) {
         while self.reactor.running().is_some() {
             self.reactor.stop(false);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// How long the command may run.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How much of its output is kept.
+/// How many bytes of its output are kept.
 const LOG_CAP: u64 = 1 << 20;
 
 /// The command to run, and its input.
@@ -26,16 +26,17 @@ pub(crate) struct Notification<'a> {
     pub name: &'a str,
     /// Its standard input: the result as JSON.
     pub input: File,
-    /// The same JSON, for the variable `RALPH_RESULT`.
+    /// The same JSON, for the environment variable `RALPH_RESULT`.
     pub result: &'a str,
     /// The file for its output.
     pub log: PathBuf,
-    /// The time between TERM and KILL.
+    /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
     pub exemptions: Exemptions,
 }
 
-/// Runs the command and waits until nothing of it is left. Returns a description of what went wrong.
+/// Runs the command and waits until all its processes are gone. Returns a description of what went
+/// wrong, if anything did.
 pub(crate) fn run(notification: Notification<'_>) -> Option<String> {
     match run_to_end(notification) {
         Ok(result) => describe_failure(&result),
@@ -45,8 +46,8 @@ pub(crate) fn run(notification: Notification<'_>) -> Option<String> {
 
 fn run_to_end(notification: Notification<'_>) -> io::Result<JobResult> {
     let command = ["sh", "-c", notification.command].map(str::to_owned);
-    // The command acts for the user. Without an iteration and a task directory it is not taken for the loop's
-    // agent, even if this loop itself runs inside another loop's iteration.
+    // The command acts for the user. Unsetting the iteration and task directory keeps ralph from
+    // taking it for an agent, even if this loop runs inside another loop's iteration.
     let env = [
         ("RALPH_LOOP", notification.name),
         ("RALPH_RESULT", notification.result),
@@ -83,7 +84,7 @@ fn run_to_end(notification: Notification<'_>) -> io::Result<JobResult> {
         for input in reactor.wait(None, &mut |_| {}) {
             match input {
                 Input::Signal(signals::SignalEvent::ChildExited) => {}
-                // Ctrl-C now means: do not wait for the command.
+                // Ctrl-C now means that the user does not want to wait for the command.
                 Input::Signal(_) => reactor.stop(true),
                 Input::JobEnded(_, result, _) => return Ok(*result),
                 _ => {}

@@ -1,4 +1,4 @@
-//! Which processes belong to a job, and how they are signaled and proven to have exited.
+//! Finds the processes that belong to a job, signals them, and proves that they have exited.
 
 use crate::agent::function::FunctionCall;
 use crate::engine::{ProcessExit, ProcessIdentity};
@@ -15,51 +15,52 @@ use std::time::Duration;
 /// Which processes a job may kill.
 #[derive(Clone, Debug)]
 pub(super) enum KillScope {
-    /// Everything below this process, which is a subreaper and has no other children. The binary uses this.
+    /// Every descendant of this process, which is a subreaper and has no other children. Used by
+    /// the binary.
     Everything { exemptions: Exemptions },
-    /// What the job itself has started: its descendants, its session, and whatever carries this loop's marker.
-    /// This process may have other children. The library uses this.
+    /// The processes that the job started: its descendants, its session, and those with this loop's
+    /// marker. Used by the library, whose process may have other children.
     Marked {
-        /// The loop's id, which the marker contains.
+        /// The loop's ID, which the marker contains.
         id: String,
         exemptions: Exemptions,
     },
 }
 
-/// The processes or the function of a job.
+/// A job's processes or its function.
 pub(crate) enum ProcessOwner {
     Subtree(Subtree),
     Marked(Marked),
     Function(FunctionCall),
 }
 
-/// A first process, and everything below the supervisor.
+/// A job that owns every descendant of the supervisor.
 pub(crate) struct Subtree {
     first: Pid,
     exemptions: Exemptions,
     ended: bool,
 }
 
-/// A first process, and everything found by its session and marker.
+/// A job that owns what is found by its descendants, session and marker.
 pub(crate) struct Marked {
     pid: Pid,
     start_time: u64,
     id: String,
     exemptions: Exemptions,
-    /// Readable once the first process has exited. `None` where there are no pidfds.
+    /// A pidfd, readable once the first process has exited. `None` where the system has no pidfds.
     ended: Option<OwnedFd>,
     exit: Option<ProcessExit>,
 }
 
-/// What a check of a job's processes finds.
+/// The result of scanning a job's processes.
 pub(crate) struct ProcessScan {
-    /// The exit of its first process, if it has exited.
+    /// How its first process exited; `None` while it runs.
     pub(crate) exit: Option<ProcessExit>,
     /// Whether no process is left.
     pub(crate) empty: bool,
 }
 
-/// How often to check a job whose end is not signaled.
+/// How often to check a job whose end no signal reports.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 impl ProcessOwner {
@@ -91,16 +92,17 @@ impl ProcessOwner {
         }
     }
 
-    /// A file descriptor that reports the exit of the first process.
+    /// Returns a file descriptor that becomes readable when the first process exits, if there is
+    /// one.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            // It stays readable, so it is not polled again after the exit.
+            // After the exit it stays readable, and polling it would spin.
             Self::Marked(marked) if marked.exit.is_none() => marked.ended.as_ref().map(AsFd::as_fd),
             _ => None,
         }
     }
 
-    /// How soon to check again without a signal.
+    /// Returns how soon to check again; `None` if a signal will report the change.
     pub(crate) fn check_interval(&self) -> Option<Duration> {
         match self {
             Self::Marked(marked) if marked.exit.is_some() || marked.ended.is_none() => {
@@ -121,10 +123,10 @@ impl ProcessOwner {
         }
     }
 
-    /// Sends a signal to everything that belongs to the job.
+    /// Sends a signal to all of the job's processes, or cancels its function.
     pub(crate) fn signal(&self, signal: Signal) {
         match self {
-            // Without a subreaper, only the process group is known.
+            // Without a subreaper, descendants that left the process group cannot be found.
             Self::Subtree(subtree) if cfg!(target_os = "linux") => {
                 tree::signal_all(&subtree.exemptions.current(), signal);
             }
@@ -134,7 +136,7 @@ impl ProcessOwner {
         }
     }
 
-    /// The processes that are left.
+    /// Returns the pids of the processes that are alive.
     pub(crate) fn remaining(&self) -> Vec<u32> {
         match self {
             Self::Subtree(subtree) => subtree.remaining(),
@@ -143,7 +145,7 @@ impl ProcessOwner {
         }
     }
 
-    /// Reaps the first process. Returns whether a function is left that has not returned.
+    /// Reaps the first process. Returns true if the job is a function that has not returned.
     pub(crate) fn release(self) -> bool {
         match self {
             Self::Subtree(_) => false,
@@ -173,7 +175,8 @@ impl Subtree {
         }
     }
 
-    /// Exempt processes may run forever. A scan can miss a process that forks meanwhile, so it takes two.
+    /// Returns whether only exempt processes are left, which may run forever. Scans twice, because
+    /// one scan can miss a process that forks meanwhile.
     fn only_exempt_left(&self) -> bool {
         let exempt = self.exemptions.current();
         let is_empty = || tree::descendants(&exempt).is_empty();
@@ -189,7 +192,8 @@ impl Subtree {
 }
 
 impl Marked {
-    /// Does not reap the first process: while it is a zombie, its pid, group and session cannot be reused.
+    /// Scans without reaping the first process: while it is a zombie, its pid, group and session
+    /// cannot be reused.
     fn scan(&mut self) -> ProcessScan {
         if self.exit.is_none() {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -199,11 +203,11 @@ impl Marked {
                     signal: status.terminating_signal(),
                 }),
                 Ok(None) | Err(Errno::INTR) => None,
-                // The embedding program has reaped it, so its exit status is lost.
+                // The embedding program reaped it, so its exit status is unknown.
                 Err(_) => Some(ProcessExit::default()),
             };
         }
-        // A scan can miss a process that forks meanwhile, so it takes two.
+        // Scan twice: one scan can miss a process that forks meanwhile.
         let empty =
             self.exit.is_some() && self.remaining().is_empty() && self.remaining().is_empty();
         ProcessScan {
@@ -220,7 +224,8 @@ impl Marked {
         orphans::of_job(&self.id, process, &self.exemptions)
     }
 
-    /// Whether the pid is still this job's. If the embedding program reaped it, it may have been reused.
+    /// Returns whether the pid still belongs to this job. If the embedding program reaped the
+    /// process, the pid may have been reused.
     fn owns_its_pid(&self) -> bool {
         self.exit != Some(ProcessExit::default())
     }

@@ -1,15 +1,17 @@
-//! Decides when to look at files: soon after something happened, then ever more rarely.
+//! Schedules polls of watched files: soon after something happened, then less and less often.
 
 use std::time::{Duration, Instant};
 
-/// The interval where file changes may go unreported, and the first one after something happened.
+/// The interval where file changes may go unreported, and the first interval after something
+/// happened.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// The longest interval while a job runs. The loop's clock is saved at every look, so a crash loses at most this much.
+/// The longest interval while a job runs. Each poll also saves the loop's clock, so a crash loses
+/// at most this much of it.
 const LONGEST_BUSY: Duration = Duration::from_secs(16);
 /// The longest interval while no job runs.
 const LONGEST_IDLE: Duration = Duration::from_secs(64);
 
-/// What the runner waits for.
+/// How often files must be polled, by what the runner is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum WatchMode {
     /// File changes may go unreported.
@@ -20,17 +22,17 @@ pub(crate) enum WatchMode {
     Idle,
 }
 
-/// When the next look at files is due.
+/// When to poll files next.
 pub(crate) struct PollSchedule {
     at: Instant,
-    /// The interval after the next look.
+    /// The interval that follows the next poll.
     interval: Duration,
-    /// Whether nothing had happened for a while at the last look.
+    /// Whether nothing had happened for a while before the last poll.
     quiet: bool,
 }
 
 impl PollSchedule {
-    /// A schedule with a look due now.
+    /// Creates a schedule whose first poll is due now.
     pub(crate) fn new() -> Self {
         Self {
             at: Instant::now(),
@@ -39,23 +41,23 @@ impl PollSchedule {
         }
     }
 
-    /// When the next look is due.
+    /// Returns when the next poll is due.
     pub(crate) fn at(&self) -> Instant {
         self.at
     }
 
-    /// Schedules a look within this time.
+    /// Schedules a poll within this time.
     pub(crate) fn look_within(&mut self, time: Duration) {
         self.at = self.at.min(Instant::now() + time);
     }
 
-    /// Goes back to the shortest interval, because something happened.
+    /// Returns to the shortest interval, because something happened.
     pub(crate) fn reset(&mut self) {
         self.interval = SHORTEST;
         self.look_within(SHORTEST);
     }
 
-    /// Whether a look is due. If so, schedules the next one.
+    /// Returns whether a poll is due. If so, schedules the next one.
     pub(crate) fn take_due(&mut self, mode: WatchMode) -> bool {
         let due = self.at <= Instant::now();
         if due {
@@ -71,7 +73,7 @@ impl PollSchedule {
         due
     }
 
-    /// Whether nothing happens. Reported once per look.
+    /// Returns true once after a poll before which nothing had happened for a while.
     pub(crate) fn take_quiet(&mut self) -> bool {
         std::mem::take(&mut self.quiet)
     }
@@ -81,7 +83,7 @@ impl PollSchedule {
 mod tests {
     use super::*;
 
-    /// The seconds between looks while nothing happens, and which of them found it quiet.
+    /// Returns the seconds between polls while nothing happens, and whether each poll was quiet.
     fn intervals(schedule: &mut PollSchedule, mode: WatchMode) -> Vec<(u64, bool)> {
         let mut all = Vec::new();
         for _ in 0..8 {

@@ -1,4 +1,4 @@
-//! What a job's process is: its command, environment, input and limits; and how it is started.
+//! Describes a job's process, with its command, environment, input and limits, and starts it.
 
 use super::clock::millis;
 use super::owner::KillScope;
@@ -27,7 +27,7 @@ pub(super) struct ProcessSpec<'a> {
     pub(super) unset: &'a [String],
     /// Standard input; `/dev/null` if `None`.
     pub(super) stdin: Option<File>,
-    /// Set if the process gets a terminal instead of pipes.
+    /// If set, the process runs on a terminal instead of pipes.
     pub(super) terminal: Option<TerminalOptions>,
     pub(super) limits: JobLimits,
 }
@@ -36,23 +36,23 @@ pub(super) struct ProcessSpec<'a> {
 pub(super) struct JobLimits {
     /// The file for its output.
     pub(super) log: PathBuf,
-    /// The maximum size of that file.
+    /// The maximum size of that file in bytes.
     pub(super) log_cap: u64,
-    /// The job is stopped after this time.
+    /// Stop the job after this time; `None` means no limit.
     pub(super) timeout: Option<Duration>,
-    /// Silence for this long is reported.
+    /// Report silence that lasts this long; `None` means never.
     pub(super) inactivity: Option<Duration>,
-    /// How long the process may take to exit after its stream has reported the end of the run. `None` if there is
-    /// no stream. With a stream, only progress ends a silence.
+    /// How long the process may take to exit after its output stream has reported the end of the
+    /// run. `None` if its output is not a stream. In a stream, only progress ends a silence.
     pub(super) linger: Option<Duration>,
-    /// The time between TERM and KILL.
+    /// The time between SIGTERM and SIGKILL.
     pub(super) grace: Duration,
-    /// How long to wait for processes after KILL.
+    /// How long to wait for processes to exit after SIGKILL.
     pub(super) survivor: Duration,
 }
 
 impl JobLimits {
-    /// Takes the limits from a plan, with no timeout. Output goes to `log`.
+    /// Takes the limits from a plan, without timeouts. Output goes to `log`.
     pub(super) fn new(plan: &Plan, log: PathBuf) -> Self {
         Self {
             log,
@@ -71,7 +71,8 @@ impl JobLimits {
 }
 
 impl ProcessSpec<'_> {
-    /// Starts the process in a session of its own. Returns its pid and our end of its output.
+    /// Starts the process in its own session. Returns its pid and the end of its output that we
+    /// read.
     pub(super) fn spawn(
         &mut self,
         scope: &KillScope,
@@ -118,7 +119,7 @@ impl ProcessSpec<'_> {
             .stdin(child_end.try_clone()?)
             .env_remove("COLUMNS")
             .env_remove("LINES");
-        // Programs know this terminal type, and the emulator implements it.
+        // The emulator implements this terminal type, which most programs support.
         if answers {
             command.env("TERM", "xterm-256color");
         }
@@ -143,14 +144,15 @@ impl ProcessSpec<'_> {
         Ok(command)
     }
 
-    /// The whole environment: this process's, without the variables to remove, plus those to set.
+    /// Returns the whole environment: this process's, without the variables to remove, plus those
+    /// to set.
     #[cfg(target_os = "linux")]
     fn environment(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
         let is_set = |name: &std::ffi::OsStr| self.env.iter().any(|(set, _)| name == set.as_str());
         let is_removed =
             |name: &std::ffi::OsStr| self.unset.iter().any(|gone| name == gone.as_str());
         let inherited = std::env::vars_os().filter(|(name, _)| !is_set(name) && !is_removed(name));
-        // The last value of a name counts.
+        // If a variable is set twice, the last value wins.
         let set =
             self.env.iter().enumerate().filter(|(at, (name, _))| {
                 self.env[at + 1..].iter().all(|(later, _)| later != name)

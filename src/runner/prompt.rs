@@ -1,4 +1,4 @@
-//! Builds the next iteration's prompt, and keeps every iteration's prompt in its directory.
+//! Builds the next iteration's prompt, and saves every iteration's prompt in its directory.
 
 use super::recorder::Recorder;
 use super::task_files::FaultResult;
@@ -14,15 +14,15 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The largest prompt file.
+/// The largest prompt file, in bytes.
 const PROMPT_FILE_MAX: u64 = 16 << 20;
 /// Progress bars print many characters that are overwritten, so at least so much of an output is read, in bytes.
 const OUTPUT_READ_MIN: u64 = 64 << 10;
 const NOT_IN_GIT: &str = "There is no diff: the workspace is not in a git repository.";
 
-/// The prompts of a loop.
+/// The newest prompt of a loop, and what building the next one needs.
 pub(super) struct Prompts {
-    /// What diffs are compared with, or why there is no diff.
+    /// The base of diffs, or why there is no diff.
     base: Result<DiffBase, String>,
     /// The iteration whose directory has the newest prompt; 0 if there is none.
     kept_in: u32,
@@ -33,7 +33,7 @@ pub(super) struct Prompts {
 /// A prompt that is ready for an iteration.
 struct PreparedPrompt {
     iteration: u32,
-    /// How many answers of the user were known. A later one is not in the prompt.
+    /// How many of the user's answers the prompt includes.
     answers: usize,
     file: File,
 }
@@ -41,7 +41,7 @@ struct PreparedPrompt {
 impl Prompts {
     pub(super) fn open(rec: &Recorder<'_>) -> Self {
         let base = if rec.state.is_in_session() {
-            // A session's prompts have no diff, and a hook must not wait for git.
+            // Prompts in a session contain no diff, and a hook must not wait for git.
             Err(String::new())
         } else {
             open_base(&rec.dir, &rec.state.plan.workspace)
@@ -54,7 +54,7 @@ impl Prompts {
         }
     }
 
-    /// The newest prompt.
+    /// Returns the newest prompt.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -63,12 +63,12 @@ impl Prompts {
         self.bytes
     }
 
-    /// The file that holds the newest prompt.
+    /// Returns the path of the newest prompt's file.
     pub(super) fn path(&self, dir: &LoopDir) -> PathBuf {
         prompt_path(dir, self.kept_in)
     }
 
-    /// Builds the next prompt.
+    /// Builds the next prompt. `bus` is an excerpt of the project's bus.
     pub(super) fn build(&self, rec: &Recorder<'_>, bus: Excerpt) -> FaultResult<Vec<u8>> {
         let (state, plan) = (&rec.state, &rec.state.plan);
         let task = read_task(rec)?;
@@ -92,8 +92,8 @@ impl Prompts {
         Ok(rec.redactor.redact_text(&text).into_owned().into_bytes())
     }
 
-    /// Opens a prompt for the agent to read. One that equals the last prompt is read from that one's file, so
-    /// that the iteration does not wait for the disk; [`Prompts::keep`] links it later.
+    /// Opens a prompt for the agent to read. If it equals the last prompt, opens that one's file,
+    /// so that the iteration does not wait for the disk; [`Prompts::keep`] links it later.
     pub(super) fn prepare(
         &mut self,
         rec: &Recorder<'_>,
@@ -119,7 +119,8 @@ impl Prompts {
         Ok(())
     }
 
-    /// Takes the prepared prompt, if it is for this iteration and has all answers of the user.
+    /// Takes the prepared prompt, if it is for this iteration and includes all of the user's
+    /// answers.
     pub(super) fn take_prepared(&mut self, iteration: u32, answers: usize) -> Option<File> {
         let prepared = self.prepared.take()?;
         let is_current = prepared.iteration == iteration && prepared.answers == answers;
@@ -129,14 +130,15 @@ impl Prompts {
     fn write(&self, dir: &LoopDir, iteration: u32) -> io::Result<File> {
         let path = prompt_path(dir, iteration);
         create_dir(&dir.iteration_dir(iteration))?;
-        // A crash may have left a prompt that no agent got, and its file may be linked from an earlier iteration.
+        // Remove a prompt that a crash left: its file may be a link to an earlier iteration's
+        // prompt.
         let _ = fs::remove_file(&path);
         create_file(&path)?.write_all(&self.bytes)?;
         regular_file::open(&path, false)
     }
 
-    /// Makes sure that the iteration's directory has its prompt. An unchanged prompt is a link to the last one:
-    /// nothing writes to it again.
+    /// Ensures that the iteration's directory contains its prompt. An unchanged prompt is a hard
+    /// link to the last one, which is never written to again.
     pub(super) fn keep(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
         let last = std::mem::replace(&mut self.kept_in, iteration);
         if last == iteration {
@@ -173,7 +175,8 @@ fn prompt_path(dir: &LoopDir, iteration: u32) -> PathBuf {
     dir.iteration_dir(iteration).join("prompt.md")
 }
 
-/// The state of the repository when the loop began: captured once, and read by every later runner.
+/// Returns the state of the repository when the loop began, or why there is none. It is captured
+/// once and saved for later runners.
 fn open_base(dir: &LoopDir, workspace: &Path) -> Result<DiffBase, String> {
     let path = dir.diff_base();
     if let Ok(text) = fs::read_to_string(&path) {
@@ -187,7 +190,7 @@ fn open_base(dir: &LoopDir, workspace: &Path) -> Result<DiffBase, String> {
     base.ok_or_else(|| NOT_IN_GIT.to_owned())
 }
 
-/// The task: the plan's text, or its file read anew.
+/// Returns the task: the plan's text, or the current content of its file.
 pub(super) fn read_task(rec: &Recorder<'_>) -> FaultResult<Vec<u8>> {
     let task = &rec.state.plan.task;
     let Some(path) = &task.file else {
@@ -195,7 +198,7 @@ pub(super) fn read_task(rec: &Recorder<'_>) -> FaultResult<Vec<u8>> {
     };
     let read = regular_file::read(path, PROMPT_FILE_MAX, true).and_then(|(bytes, more)| {
         if more {
-            Err(io::Error::other("it is too long"))
+            Err(io::Error::other("it is larger than 16 MiB"))
         } else {
             Ok(bytes)
         }
@@ -209,7 +212,7 @@ pub(super) fn read_task(rec: &Recorder<'_>) -> FaultResult<Vec<u8>> {
     })
 }
 
-/// Each red check's index, the end of its output, and the file with all of it.
+/// Returns each red check's index, the end of its output, and the path of its full output.
 fn red_outputs(rec: &Recorder<'_>) -> Vec<(usize, Excerpt, String)> {
     let (plan, iteration) = (&rec.state.plan, rec.state.iteration);
     let checks = plan.proof.checks.iter().zip(&rec.state.checks).enumerate();
@@ -225,7 +228,7 @@ fn red_outputs(rec: &Recorder<'_>) -> Vec<(usize, Excerpt, String)> {
     .collect()
 }
 
-/// The end of the output of the SCM task that failed last, and the file with all of it.
+/// Returns the end of the output of the SCM task that failed last, and the path of its full output.
 fn failed_scm_output(rec: &Recorder<'_>) -> Option<(Excerpt, String)> {
     let pending = rec.state.scm.pending_task()?;
     let max = rec.state.plan.context.output_chars;

@@ -1,6 +1,7 @@
-//! Waits for everything a runner reacts to: signals, files, the running job, and an embedding program.
+//! Waits for the runner's input: signals, file changes, the running job, and an embedding program's
+//! requests.
 //!
-//! The reactor starts and stops jobs, but decides nothing about them.
+//! The reactor starts and stops jobs when the runner says so. It decides nothing.
 
 use super::job::{Job, JobOutput, JobResult};
 use super::owner::KillScope;
@@ -41,38 +42,38 @@ pub(crate) enum JobKey {
 /// Something the runner must react to.
 pub(crate) enum Input {
     Signal(SignalEvent),
-    /// A request of the embedding program.
+    /// A request from the embedding program.
     Requested(Request),
     /// Files may have changed.
     FilesChanged,
-    /// The agent's output matches the done pattern.
+    /// The agent's output matched the done pattern.
     DonePattern(JobKey),
-    /// The job has been silent for too long.
+    /// The job has been silent for longer than its inactivity timeout.
     Inactive(JobKey),
-    /// The agent's screen did not become ready for the prompt.
+    /// The agent's screen did not become ready for the prompt in time.
     NeverReady(JobKey),
-    /// The agent's run has ended, but its process does not exit.
+    /// The agent reported the end of its run, but its process has not exited.
     Lingering(JobKey),
-    /// A line of the prompt, of this many bytes, is too long for the agent's terminal.
+    /// A line of the prompt is too long for the agent's terminal. Holds the line's length in bytes.
     LineTooLong(usize),
-    /// The job's output cannot be written to its log.
+    /// The job's log cannot be written.
     LogFailed(io::Error),
-    /// The job and all its processes have ended. An agent's output was read.
+    /// The job and all its processes have ended. An agent's result comes with its parsed output.
     JobEnded(JobKey, Box<JobResult>, Option<Box<AgentOutput>>),
 }
 
 /// The program that embeds the library.
 pub(crate) struct Embedding {
-    /// The loop's id, which marks its processes.
+    /// The loop's ID, which marks its processes.
     pub(crate) id: String,
     /// Wakes the runner.
     pub(crate) waker: Arc<Waker>,
     pub(crate) exemptions: Exemptions,
-    /// Requests of the program, oldest first.
+    /// The program's requests, oldest first.
     pub(crate) requests: Arc<Mutex<Vec<Request>>>,
 }
 
-/// The event source of one runner, and the job it runs.
+/// One runner's source of input, and the job that it supervises.
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(crate) struct Reactor {
     signals: Option<SignalListener>,
@@ -92,11 +93,12 @@ pub(crate) struct Reactor {
 
 /// How long a newly created file may take to be written.
 const WRITE_DELAY: Duration = Duration::from_millis(50);
-/// How long to wait for stray processes to exit.
+/// How long to wait for stray processes to exit after they were killed.
 const STRAY_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Reactor {
-    /// For ralph's own process: handles signals, and owns every child process.
+    /// Creates a reactor for ralph's own process, which handles signals and owns every child
+    /// process.
     pub(crate) fn open(exemptions: Exemptions) -> io::Result<Self> {
         Ok(Self::new(
             Some(SignalListener::listen()?),
@@ -105,7 +107,8 @@ impl Reactor {
         ))
     }
 
-    /// For a process of another program: leaves its signals, children and threads alone.
+    /// Creates a reactor inside another program, whose signals, children and threads it leaves
+    /// alone.
     pub(crate) fn embedded(embedding: Embedding) -> Self {
         let scope = KillScope::Marked {
             id: embedding.id.clone(),
@@ -136,22 +139,24 @@ impl Reactor {
         }
     }
 
-    /// From now on, an agent on a terminal gets the user's keys, and a screen of the user's size.
+    /// Connects agents on a terminal to the user's: they get the user's keys and a screen of the
+    /// same size.
     pub(crate) fn hand_over_terminal(&mut self) {
         self.hands_over_terminal = true;
     }
 
-    /// Other processes send a signal when they write to the inbox, so an idle runner need not poll.
+    /// Lets an idle runner poll less: other processes signal it when they write to the inbox.
     pub(crate) fn expect_wakeups(&mut self) {
         self.wakeups_expected = true;
     }
 
-    /// Stops watching files, for a runner that is about to exit: closing a watch takes the kernel milliseconds.
+    /// Ignores further calls of [`Reactor::watch`]. A runner that is about to exit saves the
+    /// milliseconds that the kernel takes to close a watch.
     pub(super) fn stop_watching(&mut self) {
         self.watching_stopped = true;
     }
 
-    /// Processes that no sweep may kill.
+    /// Returns the processes that no sweep may kill.
     pub(super) fn exemptions(&self) -> &Exemptions {
         match &self.scope {
             KillScope::Everything { exemptions } | KillScope::Marked { exemptions, .. } => {
@@ -169,17 +174,17 @@ impl Reactor {
         }
     }
 
-    /// Ignores changes of files with this name.
+    /// Ignores changes to files with this name.
     pub(super) fn ignore_file(&mut self, name: &'static str) {
         self.watcher.ignore(name);
     }
 
-    /// Call this before watching everything again.
+    /// Starts a new set of watches. Call this before watching everything again.
     pub(super) fn reset_watches(&mut self) {
         self.watcher.reset();
     }
 
-    /// Whether file changes may go unreported.
+    /// Returns whether file changes may go unreported.
     pub(super) fn may_miss_changes(&self) -> bool {
         self.watcher.may_miss_changes() || self.watcher.is_unavailable()
     }
@@ -191,7 +196,7 @@ impl Reactor {
 
     // ---- jobs ------------------------------------------------------------------------------------
 
-    /// Starts a process. Pass it to [`Reactor::begin`].
+    /// Starts a process. Pass the job to [`Reactor::begin`].
     pub(super) fn start(&mut self, spec: ProcessSpec<'_>, redactor: &Redactor) -> io::Result<Job> {
         self.terminal_guard = if self.hands_over_terminal && spec.terminal.is_some() {
             TerminalGuard::take()
@@ -216,7 +221,7 @@ impl Reactor {
         job
     }
 
-    /// Calls the agent's function in its own thread. Pass it to [`Reactor::begin`].
+    /// Calls the agent function on its own thread. Pass the job to [`Reactor::begin`].
     pub(super) fn call(
         &self,
         function: &AgentFunction,
@@ -238,25 +243,25 @@ impl Reactor {
         self.schedule.reset();
     }
 
-    /// The job that runs.
+    /// Returns which job is running.
     pub(super) fn running(&self) -> Option<JobKey> {
         self.job.as_ref().map(|(key, _)| *key)
     }
 
-    /// How long the job has been silent.
+    /// Returns how long the job has been silent; `None` without a job.
     pub(super) fn silent_for(&self) -> Option<Duration> {
         self.job.as_ref().map(|(_, job)| job.silent_for())
     }
 
-    /// Stops the job: gently, or at once if `hard` is set.
+    /// Stops the job: with SIGTERM first, or at once with SIGKILL if `hard` is set.
     pub(super) fn stop(&mut self, hard: bool) {
         if let Some((_, job)) = &mut self.job {
             job.stop(hard);
         }
     }
 
-    /// Kills processes that a short-lived program left behind, such as git with the user's hooks. An embedding
-    /// program's own children cannot be told apart, so nothing is killed there.
+    /// Kills processes that a short-lived program left behind, such as git with the user's hooks.
+    /// Does nothing in an embedding program, whose own children cannot be distinguished.
     pub(super) fn kill_strays(&mut self) {
         let KillScope::Everything { exemptions } = &self.scope else {
             return;
@@ -274,7 +279,7 @@ impl Reactor {
 
     // ---- waiting ---------------------------------------------------------------------------------
 
-    /// The embedding program's requests since the last call.
+    /// Returns the embedding program's requests since the last call.
     pub(super) fn take_requests(&mut self) -> Vec<Request> {
         let Some(embedding) = &self.embedding else {
             return Vec::new();
@@ -287,7 +292,7 @@ impl Reactor {
         )
     }
 
-    /// Waits until something happens or `until` is reached. The agent's acts go to `emit` as they are read.
+    /// Waits for input, at most until `until`. Passes the agent's acts to `emit` as they are read.
     pub(crate) fn wait(
         &mut self,
         until: Option<Instant>,
@@ -309,7 +314,7 @@ impl Reactor {
                 SignalEvent::ChildExited => self.child_changed = true,
                 SignalEvent::Resized => {
                     self.resize_screen();
-                    // The same signal says that another process has written to the inbox.
+                    // The signal can also mean that another process wrote to the inbox.
                     self.schedule.reset();
                     self.schedule.look_within(Duration::ZERO);
                 }
@@ -341,7 +346,7 @@ impl Reactor {
         }
     }
 
-    /// Gives the agent's screen the size of the user's terminal.
+    /// Sets the size of the agent's screen to that of the user's terminal.
     fn resize_screen(&mut self) {
         let size = self
             .terminal_guard
@@ -353,7 +358,7 @@ impl Reactor {
     }
 
     fn poll(&mut self, until: Option<Instant>) {
-        // Once per look: whatever happens next needs the code again.
+        // Once per poll: the next input needs the code pages again.
         if self.schedule.take_quiet() && self.embedding.is_none() {
             os::memory::release_code_pages();
         }
@@ -378,7 +383,7 @@ impl Reactor {
                 .chain(self.embedding.iter().map(|embedding| embedding.waker.fd()))
                 .chain(self.terminal_guard.iter().map(|_| TerminalGuard::fd()));
             let fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            // A job's first descriptor is its output, to which keys are written too.
+            // A job's first descriptor is its output; keys are written to the same descriptor.
             let mut flags = if has_keys {
                 PollFlags::IN | PollFlags::OUT
             } else {
@@ -400,7 +405,8 @@ impl Reactor {
         }
         if let Some(embedding) = &self.embedding {
             embedding.waker.clear();
-            // Without a signal handler, only the job itself can tell that its process has exited.
+            // An embedding program has no signal handler for exits, so check the job after every
+            // wait.
             self.child_changed |= self.job.as_ref().is_some_and(|(_, job)| !job.has_ended());
         }
     }
@@ -422,7 +428,7 @@ impl Reactor {
             self.child_changed = false;
             empty = job.check_processes();
         }
-        // After the check: everything printed before the exit can be read now.
+        // Read after the check, to get everything that was printed before the exit.
         job.read(&mut self.buffer, &mut read);
         if let Some(progress) = self
             .pipeline
@@ -456,7 +462,7 @@ impl Reactor {
         if job.tick(empty) {
             inputs.push(self.end_job(emit));
         } else if empty {
-            // The output is still open somewhere. Come back when it has had its time.
+            // A process still has the output open. Check again when the drain time is over.
             self.child_changed = true;
         }
     }
@@ -480,7 +486,8 @@ impl Reactor {
 }
 
 impl Drop for Reactor {
-    /// An observer of the embedding program may panic during an iteration. The agent must not outlive its runner.
+    /// Stops the job. The embedding program's observer may panic during an iteration, and the agent
+    /// must not run on without a runner.
     fn drop(&mut self) {
         if self.embedding.is_some() {
             self.stop(true);

@@ -1,4 +1,5 @@
-//! Compares what runs with what the engine orders: stops what is not ordered, starts what is.
+//! Compares what is running with the engine's orders: stops what is not ordered, and starts what
+//! is.
 //!
 //! Reconciling never receives input. A step that takes time returns [`Flow::Poll`], so that input is recorded
 //! before the next step, which may find other orders.
@@ -11,9 +12,9 @@ use crate::engine::{Effect, Event, ExitCode, Outcome};
 pub(super) enum Flow {
     /// Wait for input.
     Wait,
-    /// Record the input that is there, without waiting.
+    /// Record available input without waiting for more.
     Poll,
-    /// Reconcile again: an event was recorded.
+    /// Reconcile again, because an event was recorded.
     Again,
     /// Exit.
     Leave,
@@ -53,7 +54,7 @@ impl Runner<'_> {
                 Effect::Kill { .. } => {}
                 Effect::WakeAt(clock_ms) => {
                     if self.reactor.running().is_none() {
-                        // The rest may be long, and nothing else makes the journal durable meanwhile.
+                        // Nothing else makes the journal durable during a rest, which may be long.
                         self.rec.sync()?;
                     }
                     self.alarms.wake_at = Some(self.rec.clock.instant_at(clock_ms));
@@ -80,7 +81,7 @@ impl Runner<'_> {
 
     /// Records the ending and makes it durable.
     fn finish(&mut self, outcome: &Outcome) -> Result<(), RunnerError> {
-        // A marker written between iterations must not end a later loop of this name.
+        // A marker written between iterations must not end a later loop with this name.
         let dir = self.rec.dir.iteration_dir(self.rec.state.iteration);
         let _ = self
             .task_dir
@@ -102,7 +103,7 @@ impl Runner<'_> {
     }
 }
 
-/// The job that carries out an order.
+/// Returns the job that carries out an order; `None` if no job does.
 fn job_of(order: &Effect) -> Option<JobKey> {
     match order {
         Effect::Run { iteration } => Some(JobKey::Agent(*iteration)),

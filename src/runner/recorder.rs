@@ -10,7 +10,7 @@ use crate::store::{Journal, JournalHeader, JournalLine, LoopDir, OpenedJournal, 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// The cache is written at most this often.
+/// The shortest interval between writes of the state cache.
 const CACHE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The journal and the state folded from it. Nothing but [`Recorder::record`] changes the state.
@@ -58,7 +58,7 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Records an event. It is durable only after the next [`Recorder::sync`].
+    /// Records an event. It becomes durable with the next [`Recorder::sync`].
     pub(super) fn record(&mut self, event: Event) -> Result<(), RunnerError> {
         let now = Now {
             wall_ms: wall_ms(),
@@ -77,7 +77,10 @@ impl<'a> Recorder<'a> {
             self.journal.release_disk_reserve()?;
             self.journal.append(&line)?;
             self.apply(now, &line);
-            let detail = format!("no space left on the disk of {}", self.dir.path().display());
+            let detail = format!(
+                "no space left on the disk that holds {}",
+                self.dir.path().display()
+            );
             return self.record_fault(Fault::Disk, detail);
         }
         self.apply(now, &line);
@@ -135,17 +138,17 @@ impl<'a> Recorder<'a> {
         Ok(self.journal.sync()?)
     }
 
-    /// Whether the disk was found to be full. The loop is then ending.
+    /// Returns whether a write has failed because the disk is full. The loop then ends.
     pub(super) fn is_disk_full(&self) -> bool {
         self.disk_full
     }
 
-    /// Whether the loop's directory was deleted.
+    /// Returns whether the loop's directory was deleted.
     pub(super) fn is_deleted(&self) -> bool {
         self.journal.is_deleted()
     }
 
-    /// Saves the state for readers. They can do without.
+    /// Saves the state for readers. Errors are ignored: without it, readers fold the journal.
     pub(super) fn save_cache(&self) {
         let _ = cache::save(&self.dir, self.journal.len(), &self.header, &self.state);
     }
@@ -195,12 +198,12 @@ impl<'a> Recorder<'a> {
         self.observer.warn(text);
     }
 
-    /// Restores the secrets in a text of the plan that a command needs as the user typed it.
+    /// Restores the redacted secrets in a text from the plan, because commands need them.
     pub(super) fn restore_secrets(&self, text: &str) -> String {
         self.redactor.restore(text, &self.state.plan.redacted)
     }
 
-    /// Redacts the secrets in an event's texts.
+    /// Redacts secrets in an event's text fields.
     fn redact(&self, event: Event) -> Event {
         if self.redactor.is_empty() || !event.has_untrusted_text() {
             return event;

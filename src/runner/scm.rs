@@ -1,4 +1,5 @@
-//! Runs SCM tasks, such as commits. A task whose end a crash hid is recognized, not repeated.
+//! Runs SCM tasks, such as commits. A task that was done before a crash is recognized, not
+//! repeated.
 
 use super::clock::millis;
 use super::job::{Job, JobResult};
@@ -22,11 +23,11 @@ use std::io::{self, Write};
 /// How many characters of a failed task's output go into the journal.
 const OUTPUT_CHARS: usize = 600;
 
-/// Stands for HEAD before the first commit.
+/// The content of a HEAD file if the repository has no commit yet.
 const UNBORN: &str = "none";
 
 impl Runner<'_> {
-    /// Saves HEAD before the agent can move it.
+    /// Saves HEAD at the start of an iteration, before the agent can move it.
     pub(super) fn save_head(&self, iteration: u32) {
         let plan = &self.rec.state.plan;
         if plan.scm.tasks.is_empty() && plan.worktree.is_none() {
@@ -34,7 +35,7 @@ impl Runner<'_> {
         }
         let head = self.working_tree().ok().and_then(|tree| head_of(&tree));
         if let Some(head) = head {
-            // Without the file, every iteration counts as one that changed something.
+            // Ignore errors: without the file, the iteration counts as one that changed something.
             let _ = self.rec.dir.create_iteration_dir(iteration).map(|_| {
                 create_file(&self.rec.dir.head_file(iteration))
                     .and_then(|mut file| file.write_all(head.as_bytes()))
@@ -42,7 +43,7 @@ impl Runner<'_> {
         }
     }
 
-    /// HEAD when an iteration began, if it is known.
+    /// Returns HEAD at the start of an iteration; `None` if it was not saved.
     fn head_before(&self, iteration: u32) -> Option<String> {
         let path = self.rec.dir.head_file(iteration);
         let (bytes, _) = regular_file::read(&path, 256, false).ok()?;
@@ -50,8 +51,8 @@ impl Runner<'_> {
         Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|head| !head.is_empty())
     }
 
-    /// HEAD before the work that this round of tasks commits: when the iteration began, or the iteration's own last
-    /// commit if child loops worked after it.
+    /// Returns HEAD before the work that this round of tasks commits: at the start of the iteration
+    /// or, if child loops worked after it, the iteration's last commit.
     fn round_base(&self, iteration: u32) -> Option<String> {
         let scm = &self.rec.state.scm;
         let newest = scm.newest_commit.clone().filter(|_| scm.round > 0);
@@ -61,7 +62,7 @@ impl Runner<'_> {
     fn working_tree(&self) -> Result<WorkingTree, WorkingTreeError> {
         let plan = &self.rec.state.plan;
         let tree = WorkingTree::find(&plan.scm.command, &plan.workspace)?;
-        // A worktree without its link to the repository would commit to whatever repository is above it.
+        // In a worktree that lost its link, git would use a repository further up.
         match &plan.worktree {
             Some(own) if !tree.is_at(&own.path) => Err(WorkingTreeError::NotARepository),
             _ => Ok(tree),
@@ -73,7 +74,7 @@ impl Runner<'_> {
         iteration: u32,
         task: usize,
     ) -> Result<Flow, RunnerError> {
-        // The green checks are durable before anything is committed because of them.
+        // Make the green checks durable before committing what they prove.
         self.rec.sync()?;
         if let Err((class, detail)) = self.check_places() {
             self.rec.record_fault(class, detail)?;
@@ -113,7 +114,8 @@ impl Runner<'_> {
         Ok(Flow::Again)
     }
 
-    /// The result of a task that need not run: there is nothing to do, or a crash hid that it was done.
+    /// Returns the result of a task that need not run, because there is nothing to do or it was
+    /// done before a crash. `None` if the task must run.
     fn known_result(
         &self,
         tree: &WorkingTree,
@@ -126,7 +128,8 @@ impl Runner<'_> {
             ..ScmTaskReport::default()
         };
         let is_commit = self.rec.state.scm_task_args(task) == COMMIT;
-        // The message is written right before the commit. Without it, a commit with our trailer is a copy.
+        // The message file is written right before the commit. Without it, a commit with our
+        // trailer is a copy, such as a cherry-pick.
         let may_be_done = is_commit && self.rec.dir.commit_message(iteration).exists();
         if may_be_done && let Some(commit) = self.own_commit(tree, iteration) {
             let made = ScmTaskReport {
@@ -137,7 +140,7 @@ impl Runner<'_> {
         }
         let is_clean = (task == 0 || is_commit)
             && tree.changed_files().is_ok_and(|changed| changed.is_empty());
-        // A task left over from an earlier iteration must run even if this one changed nothing.
+        // A task left unfinished by an earlier iteration must run even if this one changed nothing.
         let may_skip = is_clean && task == 0 && !self.rec.state.scm.unfinished && before.is_some();
         if may_skip && before == head_of(tree) {
             return Some(skipped(SkipReason::Unchanged));
@@ -145,7 +148,7 @@ impl Runner<'_> {
         (is_clean && is_commit).then(|| skipped(SkipReason::Empty))
     }
 
-    /// The commit that this iteration made, found by its trailer.
+    /// Returns the commit that this iteration made, found by its trailer.
     fn own_commit(&self, tree: &WorkingTree, iteration: u32) -> Option<String> {
         let [_, own] = self.trailers(iteration);
         let since = self.head_before(iteration).filter(|head| head != UNBORN);
@@ -185,7 +188,7 @@ impl Runner<'_> {
             orphans::MARKER_VAR.to_owned(),
             orphans::marker(&self.rec.header.id),
         ));
-        // A git hook may run everything that the checks run.
+        // A git hook may run the same commands as the checks.
         let timeout_ms = plan.proof.checks.iter().map(|check| check.timeout_ms).max();
         let timeout_ms = timeout_ms.or_else(|| {
             let own = plan.worktree.as_ref()?;
@@ -228,7 +231,8 @@ impl Runner<'_> {
         {
             match self.own_commit(&tree, iteration) {
                 Some(commit) => report = with_commit(report, &tree, commit),
-                // A hook may have rewritten the message. If HEAD has not moved, there was nothing to commit.
+                // No commit has our trailer: either a hook rewrote the message, or HEAD has not
+                // moved and there was nothing to commit.
                 None if head_of(&tree) == self.round_base(iteration) => {
                     report.skipped = Some(SkipReason::Empty);
                 }
@@ -280,7 +284,7 @@ fn with_commit(report: ScmTaskReport, tree: &WorkingTree, commit: String) -> Scm
     }
 }
 
-/// The end of a task's output, without control characters.
+/// Returns the end of a task's output, without control characters.
 fn tail_of(text: &str) -> String {
     let text = clean(text.trim());
     let skipped = text.chars().count().saturating_sub(OUTPUT_CHARS);

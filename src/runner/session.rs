@@ -1,7 +1,7 @@
-//! Runs a loop whose agent belongs to a session of Claude Code or Codex.
+//! Runs a loop whose agent runs in a session of Claude Code or Codex.
 //!
-//! It is the same loop, but ralph does not start the agent: an iteration starts when the client gets its prompt
-//! as the answer of a hook, and ends when the client calls the next hook. In between, no process holds the lock.
+//! ralph does not start the agent: an iteration starts when a hook returns its prompt to the
+//! client, and ends when the client calls the next hook. In between, no process holds the lock.
 
 use super::clock::{millis, wall_ms};
 use super::reconcile::Flow;
@@ -19,9 +19,9 @@ use std::io::Write;
 pub(crate) enum HookEvent {
     /// The agent's turn has ended.
     TurnEnded {
-        /// Its final message.
+        /// The agent's final message; `None` if it has no text.
         text: Option<String>,
-        /// How many tools it used, if that is known.
+        /// The number of tool calls; `None` if unknown.
         steps: Option<u32>,
     },
     /// The turn failed, with this error.
@@ -34,22 +34,23 @@ pub(crate) enum HookEvent {
 }
 
 impl HookEvent {
-    /// The user has canceled the loop in the session.
+    /// Returns the event of a user who cancels the loop in the session.
     pub(crate) fn cancel() -> Self {
         Self::Requested(Request::StopNow, RequestSource::Session)
     }
 }
 
-/// What a hook answers its client with.
+/// The result of a hook, from which its response to the client is made.
 pub(crate) struct SessionResult {
     pub(crate) exit: RunnerExit,
     pub(crate) state: State,
-    /// The next prompt, if the loop continues.
+    /// The prompt for the agent's next turn. Use it only if `exit` is [`RunnerExit::AwaitingTurn`].
     pub(crate) prompt: Vec<u8>,
 }
 
 impl Runner<'_> {
-    /// Records what happened in the session, and runs until the agent's next turn or the end of the loop.
+    /// Records what happened in the session, then runs the loop until the agent's next turn or its
+    /// end.
     pub(crate) fn run_hook(mut self, events: Vec<HookEvent>) -> Result<SessionResult, RunnerError> {
         let exit = self.record_hook_events(events);
         if exit.is_err() {
@@ -66,7 +67,7 @@ impl Runner<'_> {
     fn record_hook_events(&mut self, events: Vec<HookEvent>) -> Result<RunnerExit, RunnerError> {
         let state = &self.rec.state;
         if state.awaiting_turn() {
-            // The session has worked since, and that time counts.
+            // The time since the last hook counts: the session was working.
             let elapsed = wall_ms().saturating_sub(state.wall_ms).max(0) as u64;
             self.rec.clock.set(state.clock_ms.saturating_add(elapsed));
         }
@@ -74,7 +75,8 @@ impl Runner<'_> {
         if matches!(state.phase, Phase::Checking | Phase::Committing)
             && !orphans::booted_since(state.wall_ms)
         {
-            // A hook was killed meanwhile. The agent belongs to the client and is left alone.
+            // The last hook was killed. Sweep what it left, but not the agent, which belongs to the
+            // client.
             let grace = &state.plan.grace;
             let (term, survivor) = (millis(grace.term_ms), millis(grace.survivor_ms));
             let exemptions = self.reactor.exemptions();
@@ -183,7 +185,7 @@ impl Runner<'_> {
         wall_ms().saturating_sub(started).max(0) as u64
     }
 
-    /// Ends the turn of a session's agent, which cannot be killed.
+    /// Records the end of a turn that ralph cannot stop, because the agent belongs to the client.
     pub(super) fn end_turn(&mut self, iteration: u32) -> Result<Flow, RunnerError> {
         let report = AgentReport {
             ms: self.turn_ms(),

@@ -1,4 +1,5 @@
-//! Reads what other processes leave for the runner: inbox lines, markers, and the state of the workspace.
+//! Reads what other processes write for the runner, such as inbox lines and markers, and checks the
+//! workspace.
 
 use super::{Runner, RunnerError};
 use crate::engine::Marker;
@@ -9,14 +10,14 @@ use crate::store::derived_files::PROGRESS_FILE;
 use crate::store::{event_from_message, inbox};
 use std::time::{Duration, Instant};
 
-/// A fault, with a description for people.
+/// A result whose error is a fault with its description.
 pub(super) type FaultResult<T> = Result<T, (Fault, String)>;
 
-/// How long enough free disk space is taken for granted.
+/// How long to trust that a disk with enough free space still has it.
 const DISK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Runner<'_> {
-    /// Watches the inbox, the task directory and the directory of the done file.
+    /// Watches the inbox, the task directory and the done file's directory.
     pub(super) fn watch_files(&mut self) {
         self.reactor.reset_watches();
         self.reactor.ignore_file(PROGRESS_FILE);
@@ -44,7 +45,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Records new markers of the agent, and passes on its messages.
+    /// Posts the agent's messages, and records its new markers.
     pub(super) fn look_for_markers(&mut self) -> Result<(), RunnerError> {
         self.relay_messages()?;
         let found = self.task_dir.scan(&self.rec.state.plan.proof.signals);
@@ -61,14 +62,15 @@ impl Runner<'_> {
                     .record_notice(iteration, Notice::Marker(marker), text)?;
             }
         }
-        // Between iterations a marker is judged at once, and must not count in the next one as well.
+        // Between iterations a marker is judged at once. Archive it, so that the next iteration
+        // does not count it again.
         if leaves_something && !self.is_in_iteration() {
             self.archive_markers()?;
         }
         Ok(())
     }
 
-    /// Moves markers that were judged into the newest iteration's directory, so that none counts twice.
+    /// Moves judged markers into the newest iteration's directory, so that none counts twice.
     pub(super) fn archive_markers(&mut self) -> Result<(), RunnerError> {
         let dir = self.rec.dir.iteration_dir(self.rec.state.iteration);
         let judged = &self.rec.state.claims.markers;
@@ -90,7 +92,10 @@ impl Runner<'_> {
             return Err((Fault::Workspace, worktree::missing_message(own)));
         }
         if !plan.workspace.is_dir() {
-            let detail = format!("the workspace is gone: {}", plan.workspace.display());
+            let detail = format!(
+                "the workspace no longer exists: {}",
+                plan.workspace.display()
+            );
             return Err((Fault::Workspace, detail));
         }
         Ok(())
@@ -107,7 +112,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Checks that there is enough free disk space.
+    /// Checks that the disks of the loop's directory and of the workspace have enough free space.
     pub(super) fn check_disk(&mut self) -> FaultResult<()> {
         let is_recent = |at: Instant| at.elapsed() < DISK_CHECK_INTERVAL;
         if self.disk_checked_at.is_some_and(is_recent) {
@@ -122,7 +127,8 @@ impl Runner<'_> {
             if free < plan.min_free {
                 let (free, needed) = (format::bytes(free), format::bytes(plan.min_free));
                 let dir = dir.display();
-                let detail = format!("only {free} free on the disk of {dir}; {needed} are needed");
+                let detail =
+                    format!("only {free} free on the disk that holds {dir}; ralph needs {needed}");
                 return Err((Fault::Disk, detail));
             }
         }

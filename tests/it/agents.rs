@@ -212,7 +212,7 @@ fn the_prompt_may_be_an_argument_or_a_file() {
     ];
     test.ralph(&words)
         .exits(1)
-        .complains("is too long for an argument of by-argument");
+        .complains("is too long to pass to by-argument as an argument");
     assert_eq!(
         test.events("c", "started").len(),
         1,

@@ -66,7 +66,7 @@ fn a_workspace_that_is_gone_does_not_come_back_empty() {
     let test = Test::new().file("TODO", "much");
     run(&test, "rm -rf \"$PWD\"", &["--check", "test ! -e TODO"])
         .exits(1)
-        .complains("the workspace is gone");
+        .complains("the workspace no longer exists");
     assert!(!test.workspace().exists());
     fs::create_dir(test.workspace()).unwrap();
     assert_eq!(test.status("a")["outcome"]["why"], "workspace");

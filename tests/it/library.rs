@@ -488,7 +488,7 @@ fn a_function_that_never_returns_ends_the_loop_and_is_named() {
     };
     assert_eq!(
         detail,
-        "the agent's function was asked to return, but did not"
+        "the agent function was cancelled, but did not return"
     );
     assert_eq!(report.iterations.len(), 1);
 }

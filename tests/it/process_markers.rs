@@ -217,7 +217,9 @@ fn a_directory_called_done_is_fatal() {
     let test = Test::new()
         .file(".ralph/task/a/DONE/x", "")
         .script("iteration *\n promise COMPLETE\n");
-    test.ralph(&RUN).exits(1).complains("DONE is a directory");
+    test.ralph(&RUN)
+        .exits(1)
+        .complains("the marker DONE must be a file, but is a directory");
     assert_eq!(
         (
             test.events("a", "started").len(),
@@ -230,7 +232,9 @@ fn a_directory_called_done_is_fatal() {
 #[test]
 fn a_directory_called_done_in_mid_run_is_fatal() {
     let test = Test::new().script("iteration 1\n sh mkdir $RALPH_TASK_DIR/DONE\n hang\n");
-    test.ralph(&RUN).exits(1).complains("DONE is a directory");
+    test.ralph(&RUN)
+        .exits(1)
+        .complains("the marker DONE must be a file, but is a directory");
     assert_eq!(test.status("a")["outcome"]["why"], "marker");
     assert_eq!(test.events("a", "started").len(), 1);
 }

@@ -550,7 +550,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.json",
         r#"{"agent": {"name": "claude", "command": "x"}}"#,
         "name and command contradict each other",
-        "only one of them",
+        "not both",
     ),
     (
         "settings.json",
@@ -561,8 +561,8 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "settings.json",
         r#"{"agents": {"mine": {"headless": "x"}}, "agent": "mine"}"#,
-        "agents.mine: command is missing",
-        "command",
+        "agents.mine: the required key command is missing",
+        "command = ",
     ),
     (
         "settings.json",

@@ -2,9 +2,9 @@
 //! formats derived from it: Qwen Code 0.24 with `--output-format stream-json`, and Amp with
 //! `-x --stream-json` (written from Amp's documentation; no recording of a run was available).
 //!
-//! A run may have several results: a command in the background outlives its turn, and its end
-//! starts another turn. Costs are totals since the start of the process; the tokens of a result
-//! are those since the previous result.
+//! A run may have several results: a background command outlives its turn, and its end starts
+//! another turn. Costs are totals since the start of the process; a result's tokens are those since
+//! the previous result.
 
 use super::ActSink;
 use super::json_lines::EventDecoder;
@@ -25,15 +25,15 @@ pub(super) struct ClaudeDecoder {
     meter: UsageMeter,
     /// Whether input tokens include cached ones (Qwen Code).
     input_includes_cached: bool,
-    /// Whether a message carries its final output tokens (Qwen Code, Amp). Claude Code's messages
-    /// are counted before they are complete.
+    /// Whether a message's usage includes its final output tokens (Qwen Code, Amp). Claude Code
+    /// reports a message's usage before the message is complete.
     message_counts_output: bool,
-    /// The tokens of all results that do not name their models.
+    /// The tokens of all results that do not name their model.
     unnamed_tokens: Tokens,
-    /// The message whose tokens were counted last. Each of its blocks repeats them.
+    /// The message whose tokens were counted last. Every block of a message repeats them.
     message_id: String,
     model: String,
-    /// How many tasks run in the background; `None` for versions that do not report it.
+    /// How many tasks run in the background; `None` if this version does not report it.
     background_tasks: Option<usize>,
     sent_to_background: bool,
     /// The IDs of denied tool uses that were already emitted.
@@ -65,7 +65,7 @@ impl ClaudeDecoder {
         }
     }
 
-    /// Returns a decoder for Claude Code, which may resume one of these sessions.
+    /// Creates a decoder for Claude Code, which may resume one of these sessions.
     pub(super) fn resuming(tools: ToolTracker, sessions: &[SessionUsage]) -> Self {
         Self {
             meter: UsageMeter::resuming(sessions),
@@ -214,11 +214,11 @@ impl ClaudeDecoder {
         self.result_usage(event, emit);
         let subtype = str_at(event, &["subtype"]);
         if matches!(subtype, "error_max_turns" | "error_max_budget_usd") {
-            // A bound that the user set; the run itself succeeded.
+            // The run reached a bound that the user set, which is no failure.
             emit(Act::Finished("".into()));
         } else if event["is_error"] == true || subtype != "success" {
             let errors = event["errors"].as_array().into_iter().flatten();
-            // The derived formats have a single error, a string or an object with a message.
+            // The derived formats report one error, either a string or an object with a message.
             let errors = errors.chain([&event["error"], value_at(event, &["error", "message"])]);
             let why = match str_at(event, &["result"]) {
                 "" => errors
@@ -246,7 +246,8 @@ impl ClaudeDecoder {
         }
     }
 
-    /// Returns the failure that the fields of a result describe. Its message may be more specific.
+    /// Returns the failure that a result's fields describe, if any. The result's message may be
+    /// more specific.
     fn failure(&self, event: &Value) -> Option<AgentFailure> {
         let kind = match (
             str_at(event, &["terminal_reason"]),
@@ -270,7 +271,7 @@ impl ClaudeDecoder {
         }
     }
 
-    /// Emits the usage of a result that its messages did not include.
+    /// Emits the part of a result's usage that its messages did not include.
     fn result_usage(&mut self, event: &Value, emit: &mut ActSink<'_>) {
         if let Some(models) = event["modelUsage"]
             .as_object()

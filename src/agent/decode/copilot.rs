@@ -1,6 +1,6 @@
 //! Decodes GitHub Copilot CLI 1.0.102 with `--output-format json`.
 //!
-//! The stream has no token counts; Copilot writes them to a file of its own.
+//! The stream has no token counts; Copilot writes them to a separate file.
 
 use super::ActSink;
 use super::failure_classifier::kind_for_status;
@@ -12,7 +12,7 @@ use crate::engine::Act;
 use crate::engine::failure::{AgentFailure, FailureKind};
 use serde_json::Value;
 
-/// Prefixes of event types that are known. Those that are not decoded below are ignored.
+/// Prefixes of known event types. Events that are not decoded below are ignored.
 const KNOWN_PREFIXES: [&str; 10] = [
     "session.",
     "model.",
@@ -29,7 +29,7 @@ const KNOWN_PREFIXES: [&str; 10] = [
 pub(super) struct CopilotDecoder {
     tools: ToolTracker,
     message: MessageBuffer,
-    /// The last error, until the result says whether it ended the run.
+    /// The last error. The result event shows whether it ended the run.
     error: Option<(String, Option<AgentFailure>)>,
 }
 

@@ -1,7 +1,7 @@
 //! Decodes Cursor Agent with `-p --output-format stream-json`.
 //!
 //! Written from Cursor's documentation; no recording of a run was available. The format resembles
-//! Claude Code's, but tools have events of their own and the result repeats all messages.
+//! Claude Code's, but has separate events for tools, and its result repeats all messages.
 
 use super::ActSink;
 use super::json_lines::EventDecoder;

@@ -8,13 +8,13 @@ use crate::engine::usage::SessionUsage;
 
 /// A format in which agents print events, one JSON object per line. Plain text has no row.
 pub(crate) struct Dialect {
-    /// The name in presets and journals.
+    /// The name in presets and in the journal.
     pub(crate) name: &'static str,
     /// Whether its events report tokens.
     pub(crate) reports_tokens: bool,
     /// Whether its events report the cost in dollars.
     pub(crate) reports_cost: bool,
-    /// Makes a decoder. Usage that the given sessions already include is not counted again.
+    /// Creates a decoder. Usage that is already counted in the given sessions is not counted again.
     pub(super) decoder: fn(ToolTracker, &[SessionUsage]) -> Box<dyn EventDecoder>,
 }
 

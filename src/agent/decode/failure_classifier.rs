@@ -8,7 +8,7 @@ use regex::Regex;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-/// Only this much of a message is matched, in characters.
+/// How many characters of a message are matched.
 const MESSAGE_MAX: usize = 4000;
 
 /// An agent's failure patterns. Clones share the compiled patterns, and each pattern is compiled
@@ -32,7 +32,7 @@ impl FailureClassifier {
         Self(patterns.iter().map(compiled).collect())
     }
 
-    /// Returns the failure that a message describes, if a pattern matches.
+    /// Returns the failure that a message describes; `None` if no pattern matches.
     pub(super) fn classify(&self, message: &str) -> Option<AgentFailure> {
         let message: String = message.chars().take(MESSAGE_MAX).collect();
         self.0.iter().find_map(|pattern| {
@@ -50,7 +50,8 @@ impl FailureClassifier {
         })
     }
 
-    /// Completes a failed act with the failure that its message describes.
+    /// Adds to a failed act the failure that its message describes. Other acts are returned
+    /// unchanged.
     pub(super) fn complete<'a>(&self, act: Act<'a>) -> Act<'a> {
         let Act::Failed { why, reason } = act else {
             return act;
@@ -79,7 +80,8 @@ impl FailureClassifier {
     }
 }
 
-/// Returns the kind of failure that an HTTP status of a model provider indicates.
+/// Returns the kind of failure that a model provider's HTTP status indicates; `None` if it is not
+/// specific.
 pub(super) fn kind_for_status(status: u64) -> Option<FailureKind> {
     match status {
         401 | 403 => Some(FailureKind::Login),
@@ -92,7 +94,7 @@ pub(super) fn kind_for_status(status: u64) -> Option<FailureKind> {
     }
 }
 
-/// Returns the Unix time, in milliseconds, this many seconds from now; `None` for nonsense.
+/// Returns the Unix time, in milliseconds, this many seconds from now; `None` if implausible.
 pub(super) fn ms_after_seconds(seconds: f64) -> Option<i64> {
     (0.0..1e9)
         .contains(&seconds)

@@ -1,4 +1,4 @@
-//! Decodes streams of one JSON object per line: assembles lines, parses them, and hands each event
+//! Decodes streams of one JSON object per line: assembles lines, parses them, and passes each event
 //! to the decoder for the agent's dialect.
 
 use super::ActSink;
@@ -15,12 +15,12 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Longer lines are not parsed. They contain a file or an image and nothing that a loop needs; the
-/// log still has them in full.
+/// The longest line that is parsed, in bytes. Longer lines contain a file or an image and nothing
+/// that a loop needs; the log still has them in full.
 const LINE_MAX: usize = 16 << 20;
-/// How much is kept of such a line, to find the ID of the tool whose result it is.
+/// How many bytes of a longer line are kept, to find the ID of the tool whose result it is.
 const LONG_LINE_PREFIX: usize = 64 << 10;
-/// Only this much of a line that is not JSON is shown.
+/// How many bytes of a line that is not JSON are shown.
 const SIDE_OUTPUT_MAX: usize = 2000;
 
 /// Matches lines outside the JSON stream in which agents announce a retry.
@@ -34,7 +34,7 @@ pub(super) trait EventDecoder {
     /// Decodes an event and emits its acts. Returns false if the event type is unknown.
     fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool;
 
-    /// Emits what is left at the end of the stream.
+    /// Emits the remaining acts at the end of the stream.
     fn finish(&mut self, _emit: &mut ActSink<'_>) {}
 
     fn tools(&mut self) -> &mut ToolTracker;
@@ -53,7 +53,7 @@ pub(crate) struct JsonLinesDecoder {
 }
 
 impl JsonLinesDecoder {
-    /// Returns a decoder for a dialect, or `None` for plain text. The parameters are those of
+    /// Creates a decoder for a dialect; `None` for plain text. The parameters are those of
     /// [`AgentProfile::decoder`](super::AgentProfile::decoder).
     pub(super) fn new(
         dialect: &DialectName,

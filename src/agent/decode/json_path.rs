@@ -1,8 +1,8 @@
-//! Reads fields of JSON values by path, with a default where a field is missing or of another type.
+//! Reads JSON fields by path, with a default if a field is missing or has another type.
 
 use serde_json::Value;
 
-/// Returns the string at a path of field names, or an empty one.
+/// Returns the string at a path of field names, or an empty string.
 pub(super) fn str_at<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     value_at(value, path).as_str().unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! Assembles the pieces of an agent's messages and remembers the latest message.
+//! Assembles an agent's messages from pieces, and keeps the latest message.
 
 use super::ActSink;
 use crate::engine::Act;
 
-/// Only the end of a longer message is kept.
+/// The most bytes kept of a message: its end.
 const MESSAGE_MAX: usize = 1 << 20;
 
 /// The agent's latest message, which becomes its final message unless something follows it.
@@ -39,8 +39,8 @@ impl MessageBuffer {
         emit(Act::Text(text.into()));
     }
 
-    /// Sets the complete text of the message with this ID. The text is emitted only if no piece of
-    /// it was.
+    /// Sets the complete text of the message with this ID. Emits it only if none of its pieces was
+    /// emitted.
     pub(super) fn complete(&mut self, id: &str, text: &str, emit: &mut ActSink<'_>) {
         if self.id != id || self.text.is_empty() {
             self.clear(emit);
@@ -51,14 +51,14 @@ impl MessageBuffer {
         self.end_line(emit);
     }
 
-    /// Emits a line end if the last piece did not have one.
+    /// Emits a newline if the last piece did not end with one.
     pub(super) fn end_line(&mut self, emit: &mut ActSink<'_>) {
         if std::mem::take(&mut self.mid_line) {
             emit(Act::Text("\n".into()));
         }
     }
 
-    /// Discards the message because something followed it, such as a tool call.
+    /// Discards the message, because something followed it, such as a tool call.
     pub(super) fn clear(&mut self, emit: &mut ActSink<'_>) {
         self.end_line(emit);
         self.id.clear();

@@ -1,8 +1,8 @@
 //! Decodes an agent's output into [`Act`]s.
 //!
-//! There is one decoder file per vendor format, named after the program. Its documentation says
-//! which program, version and flags produce the format. Agents without a structured format go
-//! through [`plain_text`].
+//! Each vendor format has one decoder file, named after the program. Its documentation says which
+//! program, version and flags produce the format. Output without a structured format goes through
+//! [`plain_text`].
 
 mod claude;
 pub(crate) mod codex;
@@ -33,8 +33,8 @@ use plain_text::TextDecoder;
 use regex::RegexSet;
 use std::path::Path;
 
-/// What it takes to decode one agent's output: its format and its patterns. Built once per loop,
-/// because compiling patterns is slow.
+/// One agent's output format and its patterns, from which decoders are created. Built once per
+/// loop, because compiling patterns is slow.
 #[derive(Clone)]
 pub(crate) struct AgentProfile {
     dialect: DialectName,
@@ -51,10 +51,10 @@ impl AgentProfile {
         }
     }
 
-    /// Returns a decoder for the output of one run.
+    /// Creates a decoder for the output of one run.
     ///
-    /// Paths inside `workspace` are shortened. Usage that `sessions` already include is not counted
-    /// again. `prompt` is called only if the decoder has to recognize an echoed prompt.
+    /// Paths inside `workspace` are shortened. Usage already counted in `sessions` is not counted
+    /// again. `prompt` is called only if the decoder must recognize an echoed prompt.
     pub(crate) fn decoder(
         &self,
         workspace: &Path,
@@ -80,7 +80,8 @@ impl AgentProfile {
             .is_some_and(|denials| denials.is_match(line))
     }
 
-    /// Returns the failure that the last output of a failed agent describes, if it is a known one.
+    /// Returns the failure that a failed agent's last output describes; `None` if it is not a known
+    /// one.
     pub(crate) fn failure_reason(&self, message: &str) -> Option<AgentFailure> {
         self.failures.classify(message)
     }
@@ -112,7 +113,7 @@ impl OutputDecoder {
         }
     }
 
-    /// Emits what is left at the end of the output.
+    /// Emits the remaining acts at the end of the output.
     pub(crate) fn finish(&mut self, emit: &mut ActSink<'_>) {
         match self {
             Self::Text(decoder) => decoder.finish(emit),
@@ -121,7 +122,7 @@ impl OutputDecoder {
         }
     }
 
-    /// Returns whether a tool is known to be running. If so, silence is no sign of inactivity.
+    /// Returns whether a tool is known to be running. Silence then does not mean inactivity.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Self::JsonLines(decoder) if decoder.is_busy())
     }

@@ -1,6 +1,6 @@
 //! Decodes `OpenCode` 1.18 with `run --format json`.
 //!
-//! A tool is reported only when it has finished, and no event marks the end of the run.
+//! The stream reports a tool only when it has finished, and does not mark the end of the run.
 
 use super::ActSink;
 use super::failure_classifier::{kind_for_status, ms_after_seconds};

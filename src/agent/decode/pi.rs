@@ -1,6 +1,6 @@
 //! Decodes pi 0.73 with `--mode json`.
 //!
-//! pi exits with 0 whatever happens. Its last message says whether the run failed.
+//! pi always exits with 0. Its last message shows whether the run failed.
 
 use super::ActSink;
 use super::failure_classifier::kind_for_status;
@@ -17,7 +17,7 @@ pub(super) struct PiDecoder {
     tools: ToolTracker,
     meter: UsageMeter,
     message: MessageBuffer,
-    /// The error in place of the last message.
+    /// The error that was reported instead of a last message.
     error: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl PiDecoder {
 
     fn agent_end(&mut self, emit: &mut ActSink<'_>) {
         self.tools.clear();
-        // After an error pi may retry, and this event does not say whether it will.
+        // After an error, pi may retry; this event does not say whether it will.
         if self.error.is_none() {
             emit(Act::Finished(self.message.text().into()));
             emit(Act::RunEnded);

@@ -14,10 +14,9 @@ pub(super) fn denial_patterns(agent: &Agent) -> Option<RegexSet> {
     RegexSet::new(patterns).ok()
 }
 
-/// Decodes plain text. Unless there are denial patterns, output is neither copied nor split into
-/// lines.
+/// Decodes plain text. Without denial patterns, output is neither copied nor split into lines.
 pub(crate) struct TextDecoder {
-    /// The first bytes of a character whose rest has not arrived.
+    /// The first bytes of a character whose other bytes have not arrived yet.
     partial_char: Vec<u8>,
     denials: Option<PatternScanner>,
 }
@@ -41,7 +40,7 @@ impl TextDecoder {
                 rest = others;
                 continue;
             }
-            // A byte that does not continue the character may start another.
+            // A byte that does not continue this character may start the next one.
             if std::str::from_utf8(&self.partial_char).is_ok() {
                 rest = others;
             } else {
@@ -73,7 +72,8 @@ impl TextDecoder {
     }
 }
 
-/// Decodes UTF-8 lossily. Checking the whole text first is many times faster if it is valid.
+/// Decodes UTF-8 lossily. Validates the whole text first, which is many times faster for valid
+/// text.
 fn decode_utf8(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

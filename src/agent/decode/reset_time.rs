@@ -1,4 +1,5 @@
-//! Parses when a limit resets from texts such as "10:05pm (UTC)", "Nov 18, 8:05pm" or "1794783030".
+//! Parses the time at which a limit resets, such as "10:05pm (UTC)", "Nov 18, 8:05pm" or
+//! "1794783030".
 
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
@@ -6,7 +7,7 @@ use jiff::{Timestamp, ToSpan, Zoned};
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// A time without seconds means any moment of its minute, so the end of the minute is used.
+/// Added to a time without seconds: it can mean any moment of its minute, so its end is used.
 const MINUTE_MS: i64 = 60_000;
 
 static MONTH_DAY: LazyLock<Regex> = LazyLock::new(|| {
@@ -30,8 +31,8 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is valid")
 }
 
-/// Parses a time and returns it as Unix time in milliseconds. A time of day is the next such time;
-/// without a zone it is local time.
+/// Parses a time and returns it as Unix time in milliseconds. A time of day means its next
+/// occurrence; without a zone it is local time.
 pub(crate) fn parse(text: &str, now_ms: i64) -> Option<i64> {
     parse_unchecked(text, now_ms).filter(|ms| is_valid_timestamp(*ms))
 }
@@ -105,7 +106,7 @@ fn number<T: std::str::FromStr>(found: &regex::Captures<'_>, name: &str) -> Opti
     found.name(name)?.as_str().parse().ok()
 }
 
-/// Finds a time of day. Also returns whether it has seconds.
+/// Finds a time of day in a text. Also returns whether it has seconds.
 fn time_of_day(text: &str) -> Option<(Time, bool)> {
     let found = TIME_OF_DAY.captures(text)?;
     let (hour, minute, second) = if let Some(hour) = number::<i8>(&found, "hour24") {

@@ -37,7 +37,7 @@ const DESCRIPTIVE_FIELDS: [&str; 17] = [
     "task_id",
 ];
 
-/// The tools that an agent has started and not finished.
+/// The tools that an agent has started but not finished.
 #[derive(Default)]
 pub(super) struct ToolTracker {
     workspace: String,
@@ -52,7 +52,8 @@ struct RunningTool {
 }
 
 impl ToolTracker {
-    /// Descriptions omit the path of the workspace. Errors that match `denials` count as denials.
+    /// Creates a tracker. Descriptions omit the workspace's path. Errors that match `denials` count
+    /// as denials.
     pub(super) fn new(workspace: String, denials: Option<RegexSet>) -> Self {
         Self {
             workspace,
@@ -105,9 +106,9 @@ impl ToolTracker {
         }
     }
 
-    /// Finishes a tool whose result was too long to parse: the one whose ID occurs in the first
-    /// part of the line, else the only one running. It counts as successful, since nothing says
-    /// otherwise.
+    /// Finishes the tool whose result was too long to parse: the one whose ID occurs in the first
+    /// part of the line, else the only one running. It counts as successful, because its result is
+    /// unknown.
     pub(super) fn finish_unread(&mut self, line_prefix: &str, emit: &mut ActSink<'_>) {
         let named = |tool: &&RunningTool| line_prefix.contains(&format!("\"{}\"", tool.id));
         let only = match &self.running[..] {
@@ -131,7 +132,7 @@ impl ToolTracker {
         self.finish(id, false, emit);
     }
 
-    /// Emits the first line that is a denial. Returns whether there is one.
+    /// Emits the first line of `text` that matches a denial pattern. Returns whether there is one.
     pub(super) fn report_denial(&self, text: &str, emit: &mut ActSink<'_>) -> bool {
         let Some(denials) = &self.denials else {
             return false;
@@ -143,7 +144,7 @@ impl ToolTracker {
             .is_some()
     }
 
-    /// Forgets all running tools, at the end of a turn.
+    /// Removes all running tools, at the end of a turn.
     pub(super) fn clear(&mut self) {
         self.running.clear();
     }

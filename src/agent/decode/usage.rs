@@ -1,27 +1,27 @@
-//! Turns an agent's usage figures, which may be increments or running totals, into increments.
+//! Converts an agent's usage figures, which may be increments or running totals, to increments.
 
 use super::ActSink;
 use crate::engine::Act;
 use crate::engine::usage::{SessionUsage, Tokens};
 use std::collections::BTreeMap;
 
-/// The most models that are counted separately.
+/// How many models are counted separately.
 const MODELS_MAX: usize = 64;
 
-/// The tokens and dollars that have been emitted so far.
+/// The tokens and dollars emitted so far.
 #[derive(Default)]
 pub(super) struct UsageMeter {
     emitted: BTreeMap<String, Tokens>,
     total_cost_usd: f64,
-    /// Tokens of earlier iterations that the agent's totals include and that are yet to be
-    /// subtracted.
+    /// Tokens from earlier iterations that the agent's totals include and that have not been
+    /// subtracted yet.
     baseline: Tokens,
     /// Sessions that the agent may resume.
     sessions: Vec<SessionUsage>,
 }
 
 impl UsageMeter {
-    /// Returns a meter for an agent that may resume one of these sessions.
+    /// Creates a meter for an agent that may resume one of these sessions.
     pub(super) fn resuming(sessions: &[SessionUsage]) -> Self {
         Self {
             sessions: sessions.to_vec(),
@@ -29,8 +29,8 @@ impl UsageMeter {
         }
     }
 
-    /// Records which session the agent works in. If it is a resumed one, the agent's totals include
-    /// that session's earlier usage, which is not emitted again.
+    /// Records which session the agent works in. If the session is resumed, the agent's totals
+    /// include its earlier usage, which is not emitted again.
     pub(super) fn start_session(&mut self, id: &str) {
         if let Some(index) = self.sessions.iter().position(|session| session.id == id) {
             let earlier = self.sessions.remove(index);
@@ -38,7 +38,7 @@ impl UsageMeter {
         }
     }
 
-    /// Adds tokens that a model has used since its last figure.
+    /// Adds the tokens that a model has used since its last figure.
     pub(super) fn add(&mut self, model: &str, tokens: Tokens, emit: &mut ActSink<'_>) {
         if tokens == Tokens::default() {
             return;
@@ -64,7 +64,7 @@ impl UsageMeter {
         self.add_above_baseline(model, total.saturating_sub(emitted), emit);
     }
 
-    /// Adds the tokens that exceed what is left of the baseline.
+    /// Adds the tokens that exceed the remaining baseline.
     fn add_above_baseline(&mut self, model: &str, tokens: Tokens, emit: &mut ActSink<'_>) {
         let new = tokens.saturating_sub(self.baseline);
         let earlier = tokens.saturating_sub(new);

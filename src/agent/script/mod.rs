@@ -1,6 +1,6 @@
 //! The built-in scripted agent: runs the steps of a text file instead of a model.
 //!
-//! For demos and tests. The file format is documented in `docs/scripted-agents.md`.
+//! Used for demos and tests. `docs/scripted-agents.md` documents the file format.
 
 mod parse;
 mod sleeper;
@@ -21,8 +21,8 @@ use std::time::Duration;
 /// The exit code of an iteration in which a step failed.
 const STEP_FAILED: i32 = 97;
 
-/// Resolves `script:FILE` to a command that runs this program on that file. Any other command is
-/// returned as it is.
+/// Resolves `script:FILE` to a command that runs this program on that file. Returns any other
+/// command unchanged.
 pub(crate) fn resolve_command(command: &[String]) -> Vec<String> {
     match command
         .first()
@@ -37,8 +37,8 @@ pub(crate) fn resolve_command(command: &[String]) -> Vec<String> {
     }
 }
 
-/// Returns the path of this program. If the file was replaced since the start, its path under
-/// `/proc` still works.
+/// Returns the path of this program. If the file was replaced after the start, returns its path
+/// under `/proc`, which still works.
 pub(crate) fn this_program() -> PathBuf {
     std::env::current_exe()
         .ok()
@@ -52,15 +52,15 @@ pub(crate) struct Script {
     sections: Vec<ScriptSection>,
 }
 
-/// What a script needs to know about the loop that runs it.
+/// The parts of the loop that a script uses.
 #[derive(Clone, Debug)]
 pub(crate) struct ScriptContext {
     /// The number of the iteration, starting at 1.
     pub(crate) iteration: u32,
-    /// The directory for markers and costs, if there is one.
+    /// The directory for markers and costs; `None` outside a loop.
     pub(crate) task_dir: Option<PathBuf>,
     pub(crate) workspace: PathBuf,
-    /// This program. `ralph __sleeper …` is the process that a `fork` step leaves behind.
+    /// The path of this program. A `fork` step leaves behind a process of `ralph __sleeper …`.
     pub(crate) ralph: PathBuf,
 }
 
@@ -159,7 +159,7 @@ impl Script {
 }
 
 impl ScriptStep {
-    /// Runs the step. Returns an exit code if it ends the iteration.
+    /// Runs the step. Returns the exit code if the step ends the iteration.
     fn run(
         &self,
         context: &ScriptContext,
@@ -179,7 +179,7 @@ impl ScriptStep {
             Self::ReadPrompt => io::copy(input, &mut io::sink()).map(drop)?,
             Self::Flood { bytes, oneline } => flood(output, *bytes, *oneline)?,
             Self::Mark { name, text } => {
-                // Renamed into place, so that the marker never appears without its text.
+                // Rename the draft, so that the marker never exists without its text.
                 let draft = context.task_file(&format!(".{name}.draft"))?;
                 fs::write(&draft, text)?;
                 fs::rename(draft, context.task_file(name)?)?;
@@ -241,7 +241,7 @@ fn delete(path: &Path) -> io::Result<()> {
 }
 
 fn replace(path: &Path, old: &str, new: &str) -> io::Result<()> {
-    // The texts may be parts of lines, so their last newline belongs to the script.
+    // The texts may be parts of lines, so their last newline is not content.
     let (old, new) = (
         old.strip_suffix('\n').unwrap_or(old),
         new.strip_suffix('\n').unwrap_or(new),

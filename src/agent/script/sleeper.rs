@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long each process of a chain lives.
+/// How long each process of a chain runs.
 const CHAIN_STEP: Duration = Duration::from_millis(10);
 
 /// The kind of process to leave behind.
@@ -19,19 +19,19 @@ const CHAIN_STEP: Duration = Duration::from_millis(10);
     reason = "the options are independent of each other"
 )]
 pub(crate) struct ForkOptions {
-    /// Give it its own session.
+    /// Start the process in its own session.
     pub(crate) setsid: bool,
-    /// Start it from a process that then exits, so that it is reparented.
+    /// Start it from a process that exits, so that it is reparented.
     pub(crate) daemon: bool,
     /// Give it an empty environment.
     pub(crate) clearenv: bool,
     /// Make it ignore SIGTERM.
     pub(crate) ignore_term: bool,
-    /// Keep the agent's standard output open in it.
+    /// Let it keep the agent's standard output open.
     pub(crate) hold: bool,
     /// Start a chain of short-lived processes instead of one process.
     pub(crate) chain: bool,
-    /// How long it lives.
+    /// How long it runs.
     pub(crate) lifetime: Duration,
 }
 
@@ -73,7 +73,7 @@ impl ForkOptions {
 }
 
 /// Runs the hidden subcommand `__sleeper`, the process that a `fork` or `refork` step leaves
-/// behind. The last argument is the Unix time of its end, in milliseconds.
+/// behind. The last argument is the Unix time, in milliseconds, at which it exits.
 pub(crate) fn run_sleeper(args: &[String]) -> ExitCode {
     let has = |flag: &str| args.iter().any(|arg| arg == flag);
     let Some(end) = args
@@ -95,7 +95,7 @@ pub(crate) fn run_sleeper(args: &[String]) -> ExitCode {
     {
         return ExitCode::Failure;
     }
-    // Only the first process of a chain has a reader.
+    // Ignore errors: only the first process of a chain has a reader.
     let _ = writeln!(io::stderr(), "{}", getpid());
     if !has("chain") {
         std::thread::sleep(end.saturating_sub(now()));
@@ -119,7 +119,7 @@ fn respawn(args: &[String], without: &str, stderr: Stdio) -> io::Result<Child> {
         .spawn()
 }
 
-/// Returns the wall-clock time: the processes of a chain share the time of their end.
+/// Returns the wall-clock time, because all processes of a chain end at the same time.
 fn now() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! What applies to every agent whose preset and settings do not say otherwise.
+//! Default values for agents whose preset and settings do not set them.
 
 use crate::config::units::Millis;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Resolves the agent of a run: which program it is, and with which arguments it is called.
+//! Resolves a run's agent: which program it is, and with which arguments it is called.
 
 mod defaults;
 mod preset;
@@ -16,7 +16,7 @@ use crate::engine::plan::{Agent, Approve, DialectName, ExitMeaning, PromptDelive
 use crate::os::program;
 use preset::{ApprovalArgs, preset_for_program};
 
-/// Resolves the agent of a request and its fallbacks.
+/// Resolves a request's agent and its fallbacks, in order.
 pub(crate) fn resolve_agents(
     config: &Config,
     request: &RunRequest,
@@ -71,7 +71,7 @@ pub(crate) fn resolve_agents(
     Ok((first, agents.collect::<Result<_, _>>()?))
 }
 
-/// Fills in who pays for the agent's work and which variables it must not see.
+/// Sets who pays for the agent's work and which environment variables it does not get.
 fn resolve_billing(config: &Config, agent: &mut Agent) {
     let presets = &config.presets;
     agent.unset = presets
@@ -86,7 +86,7 @@ fn resolve_billing(config: &Config, agent: &mut Agent) {
     }
 }
 
-/// Splits a comma-separated list of agents. The path of a script may contain commas itself.
+/// Splits a comma-separated list of agents. A comma in the path of a script does not separate.
 fn split_names(list: &str) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     let mut rest = list;
@@ -102,7 +102,7 @@ fn split_names(list: &str) -> Vec<&str> {
     names
 }
 
-/// Resolves one agent, complete with who pays for it.
+/// Resolves one agent, including who pays for it.
 pub(crate) fn resolve_agent(
     config: &Config,
     selected: &AgentSettings,
@@ -113,7 +113,7 @@ pub(crate) fn resolve_agent(
     Ok(agent)
 }
 
-/// Finds one agent: the command after `--`, the agent of the settings, or the first installed
+/// Finds one agent: the command after `--`, the agent in the settings, or the first installed
 /// preset.
 fn find_agent(
     config: &Config,
@@ -156,7 +156,7 @@ fn find_agent(
                 "{}: name and command contradict each other",
                 stack.display_name("agent")
             ),
-            "give only one of them",
+            "set agent.name or agent.command, not both",
         );
     }
     if let Some(script) = selected
@@ -227,8 +227,8 @@ fn set_dialect(agent: &mut Agent, name: &DialectName) {
     agent.reports_cost = Dialect::find(name).is_some_and(|dialect| dialect.reports_cost);
 }
 
-/// Returns the preset of the agent that a command calls, and whether the command starts its
-/// interactive screen. A preset without headless markers counts as headless: ralph cannot tell.
+/// Returns the preset of the agent that a command calls, and whether the command starts the agent's
+/// interactive screen. Without headless markers in the preset, ralph assumes that it does not.
 fn detect_interactive<'a>(
     presets: &'a [(String, AgentPreset)],
     command: &[String],
@@ -284,7 +284,8 @@ fn reject_preset_settings(stack: &LayerStack, program: &str) -> Result<(), Confi
     }
 }
 
-/// An agent without a preset: the command runs as given and reads the prompt from standard input.
+/// Creates an agent without a preset: the command runs as given and reads the prompt from standard
+/// input.
 fn plain_agent(settings: &Settings, request: &RunRequest, command: Vec<String>) -> Agent {
     let scripted = command[0].strip_prefix(SCRIPT);
     Agent {
@@ -303,7 +304,7 @@ fn plain_agent(settings: &Settings, request: &RunRequest, command: Vec<String>) 
     }
 }
 
-/// The agent's name if it is a function of the host program.
+/// The name of an agent that is a function of the host program.
 pub(crate) const FUNCTION: &str = "a function of the host program";
 
 fn function_agent() -> Agent {
@@ -322,9 +323,9 @@ fn waiting_exit_code(settings: &Settings, default: Option<i32>) -> Option<i32> {
     }
 }
 
-/// An agent with a preset. Its arguments are, in order: headless, stream, approval, model, the
-/// user's flags, prompt. On a terminal it gets no headless, stream or prompt arguments: it is
-/// started as a person would start it.
+/// Creates an agent from a preset. Its arguments are, in order: headless, stream, approval, model,
+/// the user's flags, prompt. On a terminal it gets no headless, stream or prompt arguments, so that
+/// it starts its interactive screen.
 fn preset_agent(
     stack: &LayerStack,
     settings: &Settings,
@@ -404,7 +405,7 @@ fn preset_agent(
         dialect: DialectName::default(),
         failure_patterns: preset.failure_patterns.clone(),
         login: preset.login.clone(),
-        // A person at the terminal watches the cost.
+        // On a terminal, a person can watch the cost.
         budget: if terminal {
             vec![]
         } else {

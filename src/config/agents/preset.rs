@@ -16,7 +16,7 @@ macro_rules! embedded_presets {
     };
 }
 
-/// The embedded presets, in the order in which an installed agent is looked for.
+/// The embedded presets, in the order in which ralph looks for an installed agent.
 const EMBEDDED: [(&str, &str); 12] = embedded_presets![
     "claude",
     "codex",
@@ -97,7 +97,7 @@ pub(crate) struct PresetExit {
     pub(crate) hint: String,
 }
 
-/// Loads all presets as [`presets`] does; an error names the settings file it comes from.
+/// Loads all presets like [`presets`]. An error names the settings file it comes from.
 pub(crate) fn load_presets(
     stack: &LayerStack,
     custom: &BTreeMap<String, Value>,
@@ -172,12 +172,12 @@ fn parse_preset(name: &str, mut value: Value) -> Result<AgentPreset, ConfigError
     };
     if preset.command.first().is_none_or(String::is_empty) {
         return config_error(
-            format!("{path}: command is missing"),
-            "name the program, for example command = [\"my-agent\"]",
+            format!("{path}: the required key command is missing"),
+            "add the program to run, for example command = [\"my-agent\"]",
         );
     }
     if preset.version.is_empty() {
-        // Called without arguments, most agents would start a session.
+        // Without an argument, most agents would start an interactive session.
         preset.version.push("--version".into());
     }
     Ok(preset)
@@ -191,7 +191,7 @@ pub(super) fn preset_for_program<'a>(
     presets.iter().find(|(_, preset)| preset.command[0] == base)
 }
 
-/// Returns how to install the program of a known agent.
+/// Returns how to install a known agent's program; `None` if that is unknown.
 pub(crate) fn install_hint(program: &str, presets: &[(String, AgentPreset)]) -> Option<String> {
     let (_, preset) = preset_for_program(presets, program)?;
     (!preset.install.is_empty()).then(|| match preset.login.as_str() {

@@ -1,10 +1,9 @@
-//! Tells from an agent's arguments whether they request its event stream or choose another output
-//! format.
+//! Detects whether an agent's arguments request its event stream or choose another output format.
 
-/// A short option that many agents accept, and the long one it stands for.
+/// A short option that many agents accept, and its long form.
 const SHORT_OPTION: (&str, &str) = ("-o", "--output-format");
 
-/// Returns whether `args` contain everything that requests the stream.
+/// Returns whether `args` contain all options that request the stream.
 pub(super) fn request_stream(args: &[String], stream: &[String]) -> bool {
     options(stream).all(|(option, value)| match value {
         None => args.iter().any(|arg| arg == option),
@@ -12,8 +11,8 @@ pub(super) fn request_stream(args: &[String], stream: &[String]) -> bool {
     })
 }
 
-/// Returns whether `args` choose an output format themselves. Some agents reject an option that is
-/// given twice.
+/// Returns whether `args` already choose an output format. ralph then adds none, because some
+/// agents reject an option that is given twice.
 pub(super) fn choose_format(args: &[String], stream: &[String]) -> bool {
     let has_value = options(stream).any(|(_, value)| value.is_some());
     options(stream).any(|(option, value)| match value {
@@ -23,7 +22,7 @@ pub(super) fn choose_format(args: &[String], stream: &[String]) -> bool {
     })
 }
 
-/// The options of a preset's `stream`, each with its value if it has one.
+/// Returns the options in a preset's `stream`, each with its value, if any.
 fn options(stream: &[String]) -> impl Iterator<Item = (&str, Option<&str>)> {
     let is_option = |arg: &String| arg.starts_with('-');
     let options = stream
@@ -36,7 +35,7 @@ fn options(stream: &[String]) -> impl Iterator<Item = (&str, Option<&str>)> {
     })
 }
 
-/// The values given for an option, spelled `--option value` or `--option=value`.
+/// Returns the values given for an option, written as `--option value` or `--option=value`.
 fn values<'a>(args: &'a [String], option: &'a str) -> impl Iterator<Item = &'a str> {
     args.iter().enumerate().filter_map(move |(index, arg)| {
         let arg = arg.as_str();

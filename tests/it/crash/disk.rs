@@ -80,7 +80,7 @@ mod needs_mounts {
         );
         let done = on_a_disk(&test, "1m", &script);
         let done = done
-            .says("KiB free on the disk of ")
+            .says("KiB free on the disk that holds ")
             .says("100 MiB are needed")
             .says("\nexit 1\n");
         done.says("\"why\":\"disk\"")

@@ -103,7 +103,7 @@ fn a_restart_without_tmux_harms_no_loop() {
         .end()
         .exits(2);
     done.says("resumed ralph loop for plain\n")
-        .complains("ralph: error: tmux is not installed\n  hint: install it: \"shown\"");
+        .complains("ralph: error: tmux is not installed\n  hint: install tmux: \"shown\"");
     until_status(&test, "plain", "done");
     assert_eq!(test.status("shown")["status"], "crashed");
     test.ralph(&["resume", "--all"])

@@ -16,14 +16,14 @@ pub(super) struct CodexDecoder {
     tools: ToolTracker,
     meter: UsageMeter,
     thread: String,
-    /// The last message, unless a tool call followed it.
+    /// The last message; empty if a tool call followed it.
     message: String,
-    /// An error event; a failure unless a turn ends after it.
+    /// The last error event. It is a failure unless a turn ends after it.
     error: String,
 }
 
 impl CodexDecoder {
-    /// Returns a decoder for Codex, which may resume one of these threads.
+    /// Creates a decoder for Codex, which may resume one of these threads.
     pub(super) fn resuming(tools: ToolTracker, sessions: &[SessionUsage]) -> Self {
         Self {
             tools,
@@ -47,7 +47,7 @@ impl CodexDecoder {
                 emit(Act::Thinking(str_at(item, &["text"]).into()));
                 return true;
             }
-            // Only a warning: a failure is reported by `turn.failed`.
+            // Only a warning: failures are reported as `turn.failed`.
             "error" if done => {
                 emit(Act::SideOutput(str_at(item, &["message"]).into()));
                 return true;
@@ -108,7 +108,7 @@ impl CodexDecoder {
     }
 
     fn failed(&mut self, why: &str, emit: &mut ActSink<'_>) {
-        // The message names a time of day at most. The thread's rollout file has the exact time.
+        // The message contains at most a time of day; the thread's rollout file has the exact time.
         let limit = why.contains("usage limit").then(|| AgentFailure {
             until_ms: rollout::limit_reset(&self.thread).map(|epoch| epoch.saturating_mul(1000)),
             ..FailureKind::UsageLimit.into()
@@ -158,7 +158,7 @@ impl EventDecoder for CodexDecoder {
     }
 
     fn finish(&mut self, emit: &mut ActSink<'_>) {
-        // A failure before the first turn is reported by an error event alone.
+        // A failure before the first turn is reported only as an error event.
         if !self.error.is_empty() {
             let why = std::mem::take(&mut self.error);
             self.failed(&why, emit);
@@ -174,7 +174,7 @@ impl EventDecoder for CodexDecoder {
     }
 }
 
-/// Strips `sh -c '…'` or the like from around a command.
+/// Removes a wrapper such as `sh -c '…'` from a command.
 fn strip_shell(command: &str) -> &str {
     let inner = command
         .split_once("sh -lc ")

@@ -1,6 +1,6 @@
-//! Reads when Codex' usage limit resets from a thread's rollout file.
+//! Reads when Codex's usage limit resets, from a thread's rollout file.
 //!
-//! The event stream names a time of day at most; the rollout file has the exact second.
+//! The event stream contains at most a time of day; the rollout file has the exact second.
 
 use crate::agent::decode::json_path::{str_at, value_at};
 use serde_json::Value;
@@ -9,12 +9,12 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How much of the file's end is searched for the limits.
+/// How many bytes at the end of the file are searched for limits.
 const TAIL_BYTES: u64 = 256 << 10;
 /// How many of the newest years, months and days are searched for the file.
 const NEWEST_DIRS: usize = 3;
 
-/// Returns the Unix time, in seconds, at which the limits of this thread reset.
+/// Returns the Unix time, in seconds, at which this thread's limits reset; `None` if it is unknown.
 pub(super) fn limit_reset(thread: &str) -> Option<i64> {
     let codex_home = std::env::var_os("CODEX_HOME")
         .filter(|home| !home.is_empty())
@@ -57,7 +57,7 @@ fn limit_reset_in(codex_home: &Path, thread: &str) -> Option<i64> {
     limit_reset_in_tail(&tail)
 }
 
-/// Returns the reset time that the end of a rollout file contains.
+/// Returns the last reset time in the end of a rollout file, in seconds since 1970.
 pub(crate) fn limit_reset_in_tail(tail: &[u8]) -> Option<i64> {
     let tail = String::from_utf8_lossy(tail);
     tail.lines()
@@ -82,7 +82,7 @@ pub(crate) fn limit_reset_in_tail(tail: &[u8]) -> Option<i64> {
         })
 }
 
-/// Lists a directory by name in descending order. Codex names its directories by date.
+/// Lists a directory in descending order of names. Codex names its directories by date.
 fn newest_first(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();

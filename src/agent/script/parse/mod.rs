@@ -96,7 +96,7 @@ pub(crate) fn parse(text: &str) -> Result<Script, ScriptError> {
     Ok(Script { sections })
 }
 
-/// Adds a content line to the step before it. One space after the sign is not content.
+/// Adds a content line to the previous step. The first space after the sign is not content.
 fn add_content(section: Option<&mut ScriptSection>, sign: char, text: &str) -> Result<(), String> {
     let text = text.strip_prefix(' ').unwrap_or(text);
     let last = section
