@@ -36,9 +36,9 @@
 //!
 //! # Features
 //!
-//! `cli`, on by default, is what the `ralph` program adds: the command line, the console and
-//! settings files. A program that embeds ralph does not need it:
-//! `ralph = { version = "0.1", default-features = false }`.
+//! `cli`, on by default, contains what only the `ralph` program needs: the command line, the
+//! console and settings files. To embed ralph, disable it: `ralph = { version = "0.1",
+//! default-features = false }`.
 //!
 //! # What a host can rely on
 //!

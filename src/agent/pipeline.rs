@@ -103,7 +103,7 @@ impl OutputPipeline {
         }
     }
 
-    /// A pipeline that only decodes, for a log that is read again. No signal is read.
+    /// Creates a pipeline that only decodes, to replay a log. It reads no signals.
     pub(crate) fn for_log(profile: AgentProfile, workspace: &Path) -> Self {
         Self {
             decoder: profile.decoder(workspace, &[], String::new),

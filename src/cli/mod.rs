@@ -200,7 +200,7 @@ pub(crate) struct OutputArgs {
         help_heading = "Output"
     )]
     pub(crate) no_stream: bool,
-    /// Show the agent's event stream as it is, without rendering it
+    /// Show the agent's raw event stream instead of rendering it
     #[arg(long, help_heading = "Output")]
     pub(crate) raw: bool,
     // Not a flag: leaves the suggested next step out of the summary.
@@ -282,7 +282,7 @@ pub(crate) struct LogsArgs {
     /// Print the output of this iteration [default: the newest]
     #[arg(long, value_name = "N")]
     pub(crate) iteration: Option<u32>,
-    /// Print the agent's event stream as it is, without rendering it
+    /// Print the agent's raw event stream instead of rendering it
     #[arg(long)]
     pub(crate) raw: bool,
 }

@@ -18,9 +18,9 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(crate) struct SettingsPaths {
     /// The directory whose `.ralph/` contains the project's settings.
     pub(crate) workspace: PathBuf,
-    /// The user's configuration directory.
+    /// ralph's directory in the user's configuration directory; `None` if it is unknown.
     pub(crate) user_dir: Option<PathBuf>,
-    /// A file that replaces the project's, from `--config`.
+    /// The file given with `--config`, which replaces the project's.
     pub(crate) project_file: Option<PathBuf>,
 }
 
@@ -113,7 +113,7 @@ fn reject_parent_settings(workspace: &Path) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// The path relative to the workspace if it is inside, else as it is.
+/// Shows a path relative to the workspace, or unchanged if it is outside.
 fn display_path(path: &Path, workspace: &Path) -> String {
     path.strip_prefix(workspace)
         .unwrap_or(path)

@@ -12,7 +12,7 @@ pub struct Report {
     pub name: String,
     /// Whether the task is done. Also true if a loop without checks and promise ran to its limit.
     pub success: bool,
-    /// Why it ended or paused.
+    /// Why the loop ended or paused.
     pub stop_reason: StopReason,
     /// How the loop ended, in detail; `None` if it is paused.
     pub outcome: Option<Outcome>,

@@ -14,7 +14,7 @@ pub(crate) struct CommandError {
 }
 
 impl CommandError {
-    /// A bad request: nothing was started or changed.
+    /// Creates the error for an invalid request: nothing was started or changed.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             exit_code: ExitCode::Usage,
@@ -23,7 +23,7 @@ impl CommandError {
         }
     }
 
-    /// A failure of the system or of ralph itself.
+    /// Creates the error for a failure of the system or of ralph itself.
     pub(crate) fn broken(message: impl Display) -> Self {
         Self {
             exit_code: ExitCode::Failure,

@@ -36,8 +36,8 @@ pub(crate) fn loop_name(client: &str, id: &str) -> String {
     format!("{client}-{tail}")
 }
 
-/// The client in whose session a loop runs or ran; `None` for other loops, and for clients that
-/// only a newer version of ralph knows.
+/// Returns the client in whose session a loop runs or ran; `None` for other loops, and for clients
+/// that only a newer version of ralph supports.
 pub(crate) fn client_of(state: &State) -> Option<&'static Client> {
     Client::by_name(&state.plan.session.as_ref()?.client)
 }

@@ -131,7 +131,7 @@ impl Runner<'_> {
             _ if agent.terminal => None,
             PromptDelivery::Stdin => Some(prompt),
             PromptDelivery::Argument => {
-                // The task may contain NUL, and an argument cannot.
+                // The task may contain NUL, but an argument must not.
                 command.push(String::from_utf8_lossy(self.prompts.bytes()).replace('\0', ""));
                 None
             }

@@ -81,7 +81,7 @@ pub(crate) enum RunnerExit {
 }
 
 impl RunnerExit {
-    /// The exit code of the runner's process.
+    /// Returns the exit code of the runner's process.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Ended(outcome) => outcome.exit_code(),

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// The largest prompt file, in bytes.
 const PROMPT_FILE_MAX: u64 = 16 << 20;
-/// Progress bars print many characters that are overwritten, so at least so much of an output is read, in bytes.
+/// The least number of bytes to read from the end of an output: progress bars print many characters
+/// that are overwritten.
 const OUTPUT_READ_MIN: u64 = 64 << 10;
 const NOT_IN_GIT: &str = "There is no diff: the workspace is not in a git repository.";
 
@@ -240,8 +241,8 @@ fn failed_scm_output(rec: &Recorder<'_>) -> Option<(Excerpt, String)> {
     ))
 }
 
-/// The end of a program's output, long enough for `max_chars` characters that are printed, and how many bytes
-/// precede it.
+/// Returns the end of a program's output, long enough for `max_chars` visible characters, and how
+/// many bytes precede it.
 fn read_tail(path: &Path, max_chars: usize) -> io::Result<(String, u64)> {
     let mut file = regular_file::open(path, false)?;
     let wanted = (max_chars as u64).saturating_mul(4).max(OUTPUT_READ_MIN);

@@ -22,7 +22,7 @@ pub(super) struct Recorder<'a> {
     pub(super) redactor: Redactor,
     pub(super) observer: &'a mut dyn Observer,
     journal: Journal,
-    /// The activity of the running iteration. `None` between iterations.
+    /// The running iteration's activity file; `None` between iterations.
     activity: Option<ActivityWriter>,
     cached_at: Option<Instant>,
     disk_full: bool,
@@ -153,7 +153,7 @@ impl<'a> Recorder<'a> {
         let _ = cache::save(&self.dir, self.journal.len(), &self.header, &self.state);
     }
 
-    /// Passes an act of the agent to the observer, and keeps it.
+    /// Passes the agent's act to the observer, and adds it to the activity.
     pub(super) fn show(&mut self, act: &Act<'_>) {
         self.observer.act(act);
         self.keep(act);
@@ -166,7 +166,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Starts to keep the acts of an iteration. Its directory exists.
+    /// Opens the activity file of an iteration, whose directory must exist.
     pub(super) fn begin_activity(&mut self, iteration: u32) {
         let redactor = self.redactor.clone();
         let path = self.dir.activity(iteration);
@@ -177,19 +177,20 @@ impl<'a> Recorder<'a> {
         ));
     }
 
-    /// Writes acts that have waited long enough.
+    /// Writes pending acts if they are due.
     pub(super) fn flush_activity(&mut self) {
         if let Some(activity) = &mut self.activity {
             activity.flush_if_due();
         }
     }
 
-    /// When to call [`Recorder::flush_activity`] at the latest. `None` if no act waits.
+    /// Returns when to call [`Recorder::flush_activity`] at the latest; `None` if no act is
+    /// pending.
     pub(super) fn activity_due_at(&self) -> Option<Instant> {
         self.activity.as_ref()?.next_flush()
     }
 
-    /// Writes the rest of the iteration's activity.
+    /// Writes the remaining acts and closes the activity file.
     pub(super) fn end_activity(&mut self) {
         self.activity = None;
     }

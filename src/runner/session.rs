@@ -155,7 +155,7 @@ impl Runner<'_> {
             session: session.map(|session| session.id.clone()),
             ..AgentReport::default()
         };
-        // These files are for people. The loop can do without.
+        // Ignore errors: these files are only for people.
         let _ = self.save_message(iteration, text);
         self.rec.record(Event::Ended { iteration, report })?;
         if let Some(detail) = found.invalid_marker {
