@@ -1,4 +1,4 @@
-//! The one way an agent's output is read, whatever its source: a pipe, a terminal, a function, a client's
+//! Reads an agent's output, whatever its source: a pipe, a terminal, a function, a client's
 //! session, or a log that is replayed after a crash.
 //!
 //! Output is decoded into acts as it arrives. [`OutputPipeline::finish`] turns the run into an
@@ -40,10 +40,10 @@ pub(crate) struct OutputPipeline {
     tally: Tally,
 }
 
-/// What a structured stream says about its run.
+/// What a structured stream reports about its run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Progress {
-    /// Whether a tool is running, so that silence is no sign of inactivity.
+    /// Whether a tool is running: silence then does not mean inactivity.
     pub(crate) is_busy: bool,
     /// Whether the run has ended, so that only the process has to exit.
     pub(crate) has_ended: bool,
@@ -54,11 +54,11 @@ pub(crate) struct Progress {
 pub(crate) struct OutputTail<'a> {
     /// The last output; for a terminal, the text it showed.
     pub(crate) text: &'a str,
-    /// How many bytes were printed in all.
+    /// How many bytes the run printed in total.
     pub(crate) bytes: u64,
 }
 
-/// What a run's output means.
+/// The result of reading a run's output.
 pub(crate) struct AgentOutput {
     pub(crate) signals: TextSignals,
     /// Costs, tokens, steps and denials.
@@ -144,7 +144,7 @@ impl OutputPipeline {
 
     fn push(&mut self, act: &Act<'_>, emit: &mut dyn FnMut(&Act<'_>)) {
         match act {
-            // The pattern is searched for in the final message alone where there is one.
+            // If there is a final message, the pattern is searched for only there.
             Act::Finished(text) if self.final_text == FinalText::Message => {
                 scan(&mut self.pattern, &mut self.pattern_found, text.as_bytes());
                 scan(&mut self.pattern, &mut self.pattern_found, b"\n");

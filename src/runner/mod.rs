@@ -57,12 +57,12 @@ use std::time::{Duration, Instant};
 /// Receives what a runner records, for display. The methods must not block, because the runner
 /// waits for them.
 pub(crate) trait Observer {
-    /// Called after an event is recorded. `state` includes it.
+    /// Called with each event after it is recorded and applied to `state`.
     fn event(&mut self, line: &JournalLine, state: &State);
     /// Called with each act of the agent.
     fn act(&mut self, act: &Act<'_>);
-    /// Called now and then, with how long the job has been silent (`None` without a job). Returns
-    /// after how long to call again.
+    /// Called periodically. `silent_for` is how long the job has been silent, `None` without a job.
+    /// Returns the time until the next call; `None` means when something happens.
     fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration>;
     /// Called with a warning for the user.
     fn warn(&mut self, text: &str);

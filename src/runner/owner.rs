@@ -82,7 +82,7 @@ impl ProcessOwner {
         }
     }
 
-    /// The pid of its first process, 0 for a function.
+    /// Returns the first process's pid, or 0 for a function.
     pub(crate) fn pid(&self) -> u32 {
         match self {
             Self::Subtree(Subtree { first: pid, .. }) | Self::Marked(Marked { pid, .. }) => {

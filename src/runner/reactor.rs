@@ -150,8 +150,8 @@ impl Reactor {
         self.wakeups_expected = true;
     }
 
-    /// Ignores further calls of [`Reactor::watch`]. A runner that is about to exit saves the
-    /// milliseconds that the kernel takes to close a watch.
+    /// Ignores further calls of [`Reactor::watch`], because closing a watch takes the kernel
+    /// milliseconds.
     pub(super) fn stop_watching(&mut self) {
         self.watching_stopped = true;
     }

@@ -778,7 +778,11 @@ fn a_file_that_cannot_be_read_is_named() {
     );
     refused(&[], "found two settings files", "keep one");
     test.sh("rm -r .ralph && ln -s .ralph .ralph");
-    refused(&[], "cannot look for settings in ", "fix its permissions");
+    refused(
+        &[],
+        "cannot look for settings in ",
+        "fix the directory's permissions",
+    );
 }
 
 #[test]

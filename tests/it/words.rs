@@ -518,7 +518,7 @@ fn a_promise_is_asked_for_or_not() {
             &test,
             &["run", "a", "--promise", empty, "--", "true"],
             "--promise",
-            "to promise",
+            "in <promise>…</promise>",
         );
     }
 }
