@@ -81,7 +81,7 @@ mod needs_mounts {
         let done = on_a_disk(&test, "1m", &script);
         let done = done
             .says("KiB free on the disk that holds ")
-            .says("100 MiB are needed")
+            .says("ralph needs 100 MiB")
             .says("\nexit 1\n");
         done.says("\"why\":\"disk\"")
             .says("\"current_iteration\":0");

@@ -25,7 +25,7 @@ fn a_living_loop_s_name_is_its_own() {
             &test,
             &words,
             "the loop \"auth\" is already running (process ",
-            "see ralph status auth, or run ralph stop auth",
+            "ralph status auth to see it, or ralph stop auth to stop it",
         );
     }
     refused(
