@@ -75,7 +75,7 @@ pub(crate) struct RunRequest {
     pub(crate) session: Option<SessionRequest>,
     /// The directory in which the loop works.
     pub(crate) workspace: PathBuf,
-    /// The user's configuration directory.
+    /// ralph's directory in the user's configuration directory; `None` if it is unknown.
     pub(crate) config_dir: Option<PathBuf>,
 }
 

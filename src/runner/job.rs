@@ -73,7 +73,7 @@ pub(super) struct Job {
     active_at: Instant,
     /// Whether a tool is running: silence then does not mean inactivity.
     busy: bool,
-    /// When its output stream reported that the agent is finished.
+    /// When its output stream reported the end of the run.
     run_ended_at: Option<Instant>,
     timeout_at: Option<Instant>,
     timed_out: bool,

@@ -358,7 +358,7 @@ impl Reactor {
     }
 
     fn poll(&mut self, until: Option<Instant>) {
-        // Once per poll: the next input needs the code pages again.
+        // Release them once per poll, because the next input needs the code pages again.
         if self.schedule.take_quiet() && self.embedding.is_none() {
             os::memory::release_code_pages();
         }

@@ -118,7 +118,7 @@ impl ClaudeDecoder {
         let message = &event["message"];
         let (model, id) = (str_at(message, &["model"]), str_at(message, &["id"]));
         if model == "<synthetic>" || event["is_api_error_message"] == true {
-            // Written by Claude Code itself. The result repeats it with its cause.
+            // Claude Code itself wrote this message. The result repeats it with its cause.
             str_at(event, &["error"]).clone_into(&mut self.error);
             return;
         }
