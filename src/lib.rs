@@ -37,8 +37,8 @@
 //! # Features
 //!
 //! `cli`, on by default, contains what only the `ralph` program needs: the command line, the
-//! console and settings files. To embed ralph, disable it: `ralph = { version = "0.1",
-//! default-features = false }`.
+//! console and settings files. To embed ralph, disable it:
+//! `ralph = { version = "0.2", default-features = false }`.
 //!
 //! # What a host can rely on
 //!
