@@ -1,4 +1,5 @@
-//! Turns embedded defaults, settings files and flags into a complete, validated [`Plan`].
+//! Turns embedded defaults, settings files and flags into a complete, validated
+//! [`Plan`](crate::engine::Plan).
 //!
 //! Each source becomes a [`Layer`] of values, validated against the table in [`keys`]. A
 //! [`LayerStack`] merges the layers into [`Settings`], which have a value for every key.
