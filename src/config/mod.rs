@@ -1,5 +1,4 @@
-//! Turns embedded defaults, settings files and flags into a complete, validated
-//! [`Plan`](crate::engine::Plan).
+//! Turns embedded defaults, settings files and flags into a complete, validated plan.
 //!
 //! Each source becomes a [`Layer`] of values, validated against the table in [`keys`]. A
 //! [`LayerStack`] merges the layers into [`Settings`], which have a value for every key.
