@@ -4,13 +4,8 @@
 //! fail. It has three entry points:
 //!
 //! - [`State::step`] applies one [`Event`], together with the time at which it happened. The state
-//!   is a fold of the journal: applying the same events again gives the same state. An event that
-//!   does not fit (a timer that is no longer wanted, the exit of an earlier iteration) is ignored.
-//! - [`State::orders`] derives from the state what must be running now, as a list of [`Effect`]s.
-//!   The runner reconciles: it starts what is ordered and not running, and stops what is running
-//!   and not ordered. Phases, timers, changed limits and crash recovery all use this mechanism.
-//! - [`decide`](decide::decide) chooses, between iterations, whether the loop ends, pauses, rests
-//!   or runs again. No other code makes this choice, and the order of its tests is a contract.
+//! is a fold of the journal: applying the same events again gives the same state. A stale event (a
+//! timer that is no longer needed, the exit of an earlier iteration) is ignored.
 //!
 //! # Phases
 //!

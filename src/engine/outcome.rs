@@ -19,9 +19,10 @@ pub enum Outcome {
     },
     /// A limit was reached.
     Limit {
-        /// The limit.
+        /// The limit that was reached.
         limit: Limit,
-        /// Whether this is a success: a plain loop ran all its iterations and its checks are green.
+        /// Whether this counts as success: a plain loop ran all its iterations and its checks are
+        /// green.
         success: bool,
     },
     /// An error that retrying cannot fix.
@@ -99,21 +100,21 @@ pub enum StopReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// A runner holds its lock.
+    /// A runner holds the loop's lock.
     Running,
-    /// It rests until a person resumes it.
+    /// Nothing runs until a person resumes the loop.
     Paused,
-    /// It succeeded.
+    /// The loop succeeded.
     Done,
-    /// It reached a limit, or an error that retrying cannot fix.
+    /// The loop reached a limit, or an error that retrying cannot fix.
     Failed,
     /// The agent needs an answer.
     Blocked,
     /// The agent asked not to be restarted.
     Waiting,
-    /// A person stopped it.
+    /// A person or the host program stopped the loop.
     Stopped,
-    /// It has not ended, and no runner holds its lock.
+    /// The loop has not ended, but no runner holds its lock.
     Crashed,
 }
 
@@ -123,7 +124,7 @@ pub(crate) enum Status {
 pub struct OutcomeSummary {
     /// `done`, `limit`, `fatal`, `blocked`, `waiting` or `stopped`.
     pub kind: String,
-    /// The limit, the fault's class or the stop reason; for `blocked` the agent's own text.
+    /// The limit, the fault's class or the stop reason; for `blocked`, the agent's own text.
     pub why: String,
     /// A sentence for people.
     #[serde(default)]
@@ -131,7 +132,7 @@ pub struct OutcomeSummary {
 }
 
 impl Status {
-    /// The name used in JSON and in messages.
+    /// Returns the name used in JSON and in messages.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -157,7 +158,7 @@ impl Status {
 }
 
 impl Outcome {
-    /// The loop's status after this outcome.
+    /// Returns the loop's status after this outcome.
     pub(crate) fn status(&self) -> Status {
         match self {
             Self::Done { .. } | Self::Limit { success: true, .. } => Status::Done,
@@ -186,7 +187,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome as scripts read it.
+    /// Returns the outcome as scripts read it.
     pub fn summary(&self) -> OutcomeSummary {
         let (kind, why, detail) = match self {
             Self::Done { checked } => {
@@ -268,7 +269,8 @@ impl fmt::Display for StopReason {
 }
 
 impl State {
-    /// The outcome as scripts read it, with how much of a limit was used.
+    /// Returns the outcome as scripts read it, with how much of a reached budget was used; `None`
+    /// if the loop has not ended.
     pub(crate) fn outcome_summary(&self) -> Option<OutcomeSummary> {
         let outcome = self.outcome()?;
         let mut summary = outcome.summary();

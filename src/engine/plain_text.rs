@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use vte::{Parser, Perform};
 
-/// Cleans one line, or text that is shown on one line. Tabs stay.
+/// Cleans one line, or text that is shown on one line. Tabs are kept.
 ///
 /// Characters that reorder text are replaced, so that a line cannot look like another one.
 pub(crate) fn plain(line: &str) -> Cow<'_, str> {
@@ -16,7 +16,8 @@ pub(crate) fn plain(line: &str) -> Cow<'_, str> {
     Cow::Owned(strip(line, false))
 }
 
-/// Cleans a text of several lines. A carriage return overwrites its line, as on a terminal.
+/// Cleans a text of several lines. Text after a carriage return overwrites the line, as on a
+/// terminal.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     let is_clean = |byte| matches!(byte, b'\t' | b'\n') || is_printable(byte);
     if text.bytes().all(is_clean) {
@@ -51,8 +52,8 @@ fn strip(text: &str, has_lines: bool) -> String {
     stripper.out
 }
 
-/// Replaces 8-bit control characters, which the parser does not know in UTF-8, by their 7-bit
-/// sequences.
+/// Replaces 8-bit control characters, which the parser does not recognize in UTF-8, with their
+/// 7-bit sequences.
 fn expand_c1(text: &str) -> Cow<'_, str> {
     if !text.contains(|c| matches!(c, '\u{80}'..='\u{9f}')) {
         return Cow::Borrowed(text);
