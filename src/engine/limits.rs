@@ -99,7 +99,7 @@ pub(crate) struct LimitRow {
     pub(crate) is_reset_by_resume: bool,
     /// The reason when the limit ends the loop.
     pub(crate) stop_reason: StopReason,
-    /// The ending as people read it.
+    /// Why the loop ended, for people.
     reached: &'static str,
     /// Why a loop cannot continue, as a clause about the loop.
     pub(crate) exhausted: &'static str,
@@ -194,8 +194,8 @@ pub(crate) const LIMITS: [LimitRow; 6] = [
         is_budget: false,
         is_reset_by_resume: false,
         stop_reason: StopReason::BlockCap,
-        reached: "the client ends a session whose agent uses no tools",
-        exhausted: "its client does not hold the session any longer",
+        reached: "the client ends a session after repeated turns without a tool call",
+        exhausted: "its client will not let ralph continue the session again",
         used: |state| Amount::Count(state.idle_blocks()),
         max: |limits| limits.blocks.map(Amount::Count),
         set: |limits, max| limits.blocks = max.map(Amount::count),

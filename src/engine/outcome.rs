@@ -169,12 +169,12 @@ impl Outcome {
         }
     }
 
-    /// The exit code of `ralph run` after this outcome.
+    /// Returns the exit code of `ralph run` after this outcome.
     pub fn exit_code(&self) -> ExitCode {
         self.status().exit_code()
     }
 
-    /// One word for scripts.
+    /// Returns the stop reason, one word for scripts.
     pub fn stop_reason(&self) -> StopReason {
         match self {
             Self::Done { checked: true } => StopReason::AllChecksPassed,

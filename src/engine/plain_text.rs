@@ -26,8 +26,8 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(strip(text, true))
 }
 
-/// Cleans the content of a file or a diff. No character of a line that is not a control is lost, not
-/// even before a carriage return.
+/// Cleans the content of a file or a diff. No character of a line that is not a control is lost,
+/// not even before a carriage return.
 pub(crate) fn plain_lines(text: &str) -> Cow<'_, str> {
     if let Cow::Borrowed(clean) = clean(text) {
         return Cow::Borrowed(clean);

@@ -119,7 +119,8 @@ fn children_by_scan(parent: Pid) -> Vec<Pid> {
 
 /// The parent of a process. `None` if the process has exited.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
-    // The name in parentheses may contain anything; the fields follow the last closing one.
+    // The name in parentheses may contain any bytes. The fields follow the last closing
+    // parenthesis.
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     stat.rsplit_once(')')?
@@ -136,7 +137,8 @@ pub(crate) fn program_name(pid: u32) -> Option<String> {
     Some(name.trim_end().to_owned())
 }
 
-/// The kernel's start time of a process, in clock ticks since boot. `None` if it has exited or is a zombie.
+/// Returns a process's start time, in clock ticks since boot; `None` if it has exited or is a
+/// zombie.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let mut text = [0; 1024];
     let length = fs::File::open(format!("/proc/{pid}/stat"))

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 /// How the supervisor ended.
 pub(crate) enum SupervisorExit {
-    /// It exited with this code.
+    /// The supervisor exited with this code.
     Exited(ExitCode),
-    /// It was killed by a signal.
+    /// The supervisor was killed by a signal.
     Killed {
         signal: i32,
         /// How many processes the supervisor left behind.

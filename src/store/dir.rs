@@ -92,7 +92,8 @@ impl LoopDir {
         self.iteration_dir(n).join("activity.jsonl")
     }
 
-    /// The repository's content at the start of the loop, which diffs are made against.
+    /// Returns the path of the file that describes the repository's content at the start of the
+    /// loop, the base of all diffs.
     pub(crate) fn diff_base(&self) -> PathBuf {
         self.path.join("base.json")
     }

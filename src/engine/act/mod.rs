@@ -1,7 +1,7 @@
 //! Acts: what an agent does while it works, decoded from its output.
 //!
-//! Acts are shown as they arrive and written to the iteration's `activity.jsonl`, not to the journal.
-//! [`Tally`] adds up the acts of one iteration; the journal gets the sum, as an
+//! Acts are shown as they arrive and written to the iteration's `activity.jsonl`, not to the
+//! journal. [`Tally`] adds up the acts of one iteration; the journal gets the sum, as an
 //! [`AgentReport`](super::event::AgentReport).
 
 mod error_excerpt;
@@ -152,7 +152,7 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// An act that shows only that the agent is at work.
+    /// Returns an act that carries no content: it only shows that the agent is still working.
     pub(crate) fn keepalive() -> Self {
         Self::Thinking(Cow::Borrowed(""))
     }

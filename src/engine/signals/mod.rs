@@ -28,7 +28,8 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a constant pattern")
 });
 
-/// Reads the signals in an agent's final message, which has been cleaned. `promises` are the texts that count as a promise.
+/// Reads the signals in an agent's final message, which has been cleaned. `promises` are the texts
+/// that count as a promise.
 pub(crate) fn read(text: &str, promises: &[String]) -> TextSignals {
     let hidden = hidden_lines(text).ranges;
     let mut signals = TextSignals::default();

@@ -32,7 +32,8 @@ const FILE_MAX: usize = 1 << 20;
 const HEAD_MAX: usize = 256 << 10;
 /// Acts are kept at the end of a file that loses acts up to this length, in bytes.
 const TAIL_MAX: usize = 256 << 10;
-/// Acts that wait to be written, in bytes. Once the file has lost acts, the oldest of them are dropped.
+/// Acts that wait to be written, in bytes. Once the file has lost acts, the oldest of them are
+/// dropped.
 const PENDING_MAX: usize = 128 << 10;
 /// The longest piece of an agent's text on one line of the file, in bytes.
 const PIECE_MAX: usize = 16 << 10;
@@ -177,8 +178,8 @@ impl ActivityWriter {
         }
     }
 
-    /// Writes what is pending, but before the end of the iteration no beginning of a line: it can be
-    /// cleaned and redacted only as a whole.
+    /// Writes what is pending, but before the end of the iteration no beginning of a line: it can
+    /// be cleaned and redacted only as a whole.
     fn flush(&mut self, is_end: bool) {
         let unfinished = if is_end { None } else { self.take_unfinished() };
         let mut lines = Vec::new();

@@ -97,7 +97,8 @@ impl BusMessage {
     }
 }
 
-/// The types of the messages that a loop itself posts when its runner exits. Agents may not use them.
+/// The types of the messages that a loop itself posts when its runner exits. Agents may not use
+/// them.
 const RESERVED_KINDS: [Status; 6] = [
     Status::Done,
     Status::Failed,
