@@ -23,8 +23,8 @@ impl Excerpt {
         Self::new(&text[..at], text[at..].chars().count() as u64, "later")
     }
 
-    /// The last characters of a program's output. `dropped_before` characters had been cut off when
-    /// the text was read.
+    /// Keeps the last `max_chars` characters of a program's output. `dropped_before` characters
+    /// were already cut off when the text was read.
     pub(crate) fn tail(text: &str, max_chars: usize, dropped_before: u64) -> Self {
         let text = clean(text);
         let dropped = text.chars().count().saturating_sub(max_chars);

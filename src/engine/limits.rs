@@ -97,7 +97,7 @@ pub(crate) struct LimitRow {
     pub(crate) is_budget: bool,
     /// Whether resuming the loop resets the used amount to zero.
     pub(crate) is_reset_by_resume: bool,
-    /// The reason when the limit ends the loop.
+    /// The stop reason that scripts read when the limit ends the loop.
     pub(crate) stop_reason: StopReason,
     /// Why the loop ended, for people.
     reached: &'static str,

@@ -39,7 +39,7 @@ pub enum Outcome {
     },
     /// The agent asked not to be restarted.
     Waiting {
-        /// How it asked.
+        /// How the agent asked.
         why: WaitReason,
     },
     /// A person or the host program stopped the loop.
@@ -54,11 +54,11 @@ pub enum Outcome {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WaitReason {
-    /// It exited with the code that means waiting.
+    /// The agent exited with the code that asks to wait.
     Exit(i32),
-    /// It left a `WAIT` marker.
+    /// The agent left a `WAIT` marker.
     Marker,
-    /// It posted a message that asks to wait.
+    /// The agent posted a bus message that asks to wait.
     Bus,
 }
 
@@ -69,7 +69,7 @@ pub enum WaitReason {
 pub enum StopReason {
     /// Every check is green.
     AllChecksPassed,
-    /// The agent claimed that it is done; there are no checks.
+    /// The agent claimed that the task is done; there are no checks.
     Completed,
     /// The limit on iterations was reached.
     MaxIterations,
@@ -79,7 +79,7 @@ pub enum StopReason {
     Timeout,
     /// The limit on failures in a row was reached.
     Failures,
-    /// The client no longer lets ralph hold its session.
+    /// The client does not let ralph block the end of its session again.
     BlockCap,
     /// An error that retrying cannot fix.
     Fatal,
@@ -91,7 +91,7 @@ pub enum StopReason {
     Stopped,
     /// The loop is paused, and has not ended.
     Paused,
-    /// A reason that only a later version of ralph knows.
+    /// A reason written by a later version of ralph.
     #[serde(other)]
     Unknown,
 }
@@ -146,7 +146,7 @@ impl Status {
         }
     }
 
-    /// The exit code of `ralph wait` for a loop with this status that is not running.
+    /// Returns the exit code of `ralph wait` for a loop that has this status and is not running.
     pub(crate) fn exit_code(self) -> ExitCode {
         match self {
             Self::Done => ExitCode::Success,
@@ -230,7 +230,7 @@ impl Outcome {
     }
 }
 
-/// The reason as in the journal: `exit 42`, `WAIT marker` or `bus`.
+/// Formats the reason as in the journal: `exit 42`, `WAIT marker` or `bus`.
 impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -242,7 +242,7 @@ impl fmt::Display for WaitReason {
 }
 
 impl StopReason {
-    /// The name used in JSON.
+    /// Returns the name used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AllChecksPassed => "all_checks_passed",

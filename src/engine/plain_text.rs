@@ -1,7 +1,8 @@
 //! Removes terminal escape sequences and control characters from text that ralph did not write.
 //!
-//! Such text is cleaned once, where it enters: an agent's acts in its pipeline, an excerpt for a
-//! prompt when it is made, a report before it is recorded. Files with raw output stay as they are.
+//! Such text is cleaned once, at its source: an agent's acts when they are decoded, an excerpt for
+//! a prompt when it is created, a report before it is recorded. Files with raw output are not
+//! cleaned.
 
 use std::borrow::Cow;
 use vte::{Parser, Perform};
@@ -26,8 +27,8 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(strip(text, true))
 }
 
-/// Cleans the content of a file or a diff. No character of a line that is not a control is lost,
-/// not even before a carriage return.
+/// Cleans the content of a file or a diff. Removes only control characters: unlike [`clean`], keeps
+/// the text before a carriage return.
 pub(crate) fn plain_lines(text: &str) -> Cow<'_, str> {
     if let Cow::Borrowed(clean) = clean(text) {
         return Cow::Borrowed(clean);

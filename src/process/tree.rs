@@ -117,7 +117,7 @@ fn children_by_scan(parent: Pid) -> Vec<Pid> {
     .collect()
 }
 
-/// The parent of a process. `None` if the process has exited.
+/// Returns a process's parent; `None` if the process has exited.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
     // The name in parentheses may contain any bytes. The fields follow the last closing
     // parenthesis.
@@ -131,7 +131,7 @@ pub(crate) fn parent(pid: u32) -> Option<u32> {
         .ok()
 }
 
-/// The name of a process's program, cut to 15 bytes. `None` if the process has exited.
+/// Returns the name of a process's program, cut to 15 bytes; `None` if the process has exited.
 pub(crate) fn program_name(pid: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(name.trim_end().to_owned())

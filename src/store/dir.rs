@@ -82,12 +82,12 @@ impl LoopDir {
         self.path.join("iterations").join(format!("{n:04}"))
     }
 
-    /// What the agent printed in one iteration, undecoded.
+    /// Returns the path of the log with the agent's undecoded output in iteration `n`.
     pub(crate) fn output_log(&self, n: u32) -> PathBuf {
         self.iteration_dir(n).join("output.log")
     }
 
-    /// What the agent did in one iteration.
+    /// Returns the path of the file that lists what the agent did in iteration `n`.
     pub(crate) fn activity(&self, n: u32) -> PathBuf {
         self.iteration_dir(n).join("activity.jsonl")
     }

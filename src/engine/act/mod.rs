@@ -1,7 +1,7 @@
 //! Acts: what an agent does while it works, decoded from its output.
 //!
 //! Acts are shown as they arrive and written to the iteration's `activity.jsonl`, not to the
-//! journal. [`Tally`] adds up the acts of one iteration; the journal gets the sum, as an
+//! journal. [`Tally`] adds up one iteration's acts; the journal records the sum, as an
 //! [`AgentReport`](super::event::AgentReport).
 
 mod error_excerpt;
@@ -91,8 +91,8 @@ pub enum Act<'a> {
 impl<'a> Act<'a> {
     /// Removes escape sequences, NUL and carriage returns from the act's texts.
     ///
-    /// [`Act::Text`] and [`Act::Thinking`] are pieces, and a sequence may be split between two of
-    /// them. They are cleaned when their lines are complete.
+    /// Leaves [`Act::Text`] and [`Act::Thinking`] unchanged: an escape sequence may be split
+    /// between two pieces, so they are cleaned when their lines are complete.
     pub(crate) fn cleaned(self) -> Self {
         match self {
             Self::Text(_) | Self::Thinking(_) | Self::TerminalOutput(_) | Self::RawOutput(_) => {

@@ -170,7 +170,7 @@ pub enum Event {
     Finished {
         /// How it ended.
         outcome: OutcomeSummary,
-        /// Why it ended, in one word for scripts.
+        /// Why the loop ended, in one word for scripts.
         stop_reason: StopReason,
         /// Whether the loop succeeded.
         success: bool,

@@ -95,7 +95,7 @@ pub(crate) fn fold_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The lines of a commit message, up to the longest length.
+/// Trims the lines of a commit message, and cuts it to [`COMMIT_MAX`].
 fn commit_lines(text: &str) -> String {
     let lines: Vec<_> = text.trim().lines().map(str::trim_end).collect();
     let message: String = lines.join("\n").chars().take(COMMIT_MAX).collect();

@@ -108,7 +108,7 @@ const RESERVED_KINDS: [Status; 6] = [
     Status::Paused,
 ];
 
-/// Whether only the loop itself may post messages of this type.
+/// Returns whether only the loop itself may post messages of this type.
 pub(crate) fn is_reserved_kind(kind: &str) -> bool {
     RESERVED_KINDS.iter().any(|status| status.as_str() == kind)
 }
