@@ -48,7 +48,7 @@ impl Excerpt {
         }
     }
 
-    /// Returns the text in a code fence that is too long for the text to close.
+    /// Returns the text in a code fence, which is longer than any run of backticks in the text.
     pub(crate) fn fenced(&self, language: &str) -> String {
         let longest = self
             .text

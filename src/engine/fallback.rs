@@ -53,7 +53,7 @@ impl State {
         &mut self.availability[index]
     }
 
-    /// Returns the first agent that neither rests nor is excluded.
+    /// Returns the first agent that neither rests nor is excluded, or when the first rest ends.
     pub(crate) fn next_agent(&self) -> NextAgent {
         let available = AgentAvailability::default();
         let mut agents = (0..self.plan.agents().count())

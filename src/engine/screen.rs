@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-/// The fewest letters and digits a line needs to be recognized as the start of the prompt.
+/// The minimum number of letters and digits in a line that is recognized as the start of the
+/// prompt.
 const BEGINNING_MIN: usize = 12;
 
 /// How many occurrences of a line in the prompt are considered.

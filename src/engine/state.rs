@@ -161,7 +161,7 @@ pub(crate) struct Claims {
     /// Signals in its final message.
     #[serde(rename = "said")]
     pub(crate) signals: TextSignals,
-    /// Markers that were seen.
+    /// Markers that the agent left.
     pub(crate) markers: Vec<Marker>,
     /// The exit code, if it means that the agent asks to wait.
     pub(crate) exit_waiting: Option<i32>,

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const FILES_MAX: usize = 20_000;
 /// How many bytes of file names are read.
 const NAMES_MAX: usize = 4 << 20;
-/// The content of a file larger than this is not shown, in bytes.
+/// The maximum size of a file whose content is shown, in bytes.
 const SHOWN_MAX: u64 = 1 << 20;
 /// How many files are opened for one diff.
 const OPENED_MAX: usize = 2_000;

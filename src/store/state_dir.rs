@@ -102,8 +102,8 @@ impl StateDir {
         }
     }
 
-    /// Picks an unused name for a loop in this workspace: the directory's name and the smallest
-    /// number that makes a name that is neither in use nor in `taken`.
+    /// Picks a name for a loop in this workspace: the directory's name and the smallest number for
+    /// which the name is neither in use nor in `taken`.
     ///
     /// The name is not reserved. The lock of the loop's directory decides between two processes
     /// that pick the same name.

@@ -36,7 +36,7 @@ pub(crate) enum Signal {
     File(PathBuf),
 }
 
-/// A kind of signal.
+/// A kind of signal, and how settings and the journal name it.
 pub(crate) struct SignalKind {
     /// The setting that asks for it.
     pub(crate) key: &'static str,

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const VERSION: u64 = 1;
-/// A file larger than this is rotated, in bytes.
+/// The size, in bytes, above which a file is rotated.
 const ROTATE_AT: u64 = 8 << 20;
 /// A message is not posted if its ID already occurs in this many bytes at the end of the file.
 const DUPLICATE_WINDOW: u64 = 256 << 10;
