@@ -1,13 +1,13 @@
-//! The message of a commit: the agent's proposal, or else the task's title, and the trailers that
-//! identify it.
+//! Builds commit messages from the agent's proposal, or else the task's title, and the trailers
+//! that identify the commit.
 
 use super::signals::fold_whitespace;
 
 /// The longest first line, in characters.
 const SUBJECT_MAX: usize = 72;
 
-/// The trailers of an iteration's commit. The last one is unique to the commit: if child loops keep
-/// working after an iteration, it gets another commit for each round.
+/// Returns the trailers for an iteration's commit. The last one is unique to the commit: if child
+/// loops keep working after an iteration, each round gets a commit of its own.
 pub(crate) fn trailers(name: &str, id: &str, iteration: u32, round: u32) -> [String; 2] {
     let unique = if round == 0 {
         iteration.to_string()
@@ -20,7 +20,7 @@ pub(crate) fn trailers(name: &str, id: &str, iteration: u32, round: u32) -> [Str
     ]
 }
 
-/// Builds the whole message from the agent's proposal, else the title, else the first line of the
+/// Builds a message from the agent's proposal, or else the title, or else the first line of the
 /// task.
 pub(crate) fn commit_message(
     proposal: Option<&str>,
@@ -33,7 +33,7 @@ pub(crate) fn commit_message(
         Some(text) => subject_and_body(text),
         None => subject(&headline(title, task)),
     };
-    // Git reads trailers from the last paragraph only, so they join trailers that the agent wrote.
+    // Git reads trailers from the last paragraph only, so append to trailers that the agent wrote.
     let gap = if ends_in_trailers(&text) {
         "\n"
     } else {
@@ -57,7 +57,7 @@ fn subject_and_body(text: &str) -> String {
     format!("{cut}\n\n{body}")
 }
 
-/// The title, or else the first line of the task, without Markdown heading marks.
+/// Returns the title, or else the first line of the task, without Markdown heading marks.
 fn headline(title: Option<&str>, task: &str) -> String {
     let bare = |line: &str| fold_whitespace(line.trim_start_matches(['#', ' ', '\t']));
     let lines = title.into_iter().chain(task.lines()).map(bare);

@@ -1,4 +1,5 @@
-//! Chooses between ending, pausing, resting and running another iteration. No other code does.
+//! Chooses between ending, pausing, resting and running another iteration. No other code makes this
+//! choice.
 
 use super::event::{CheckReport, Marker, Request};
 use super::fallback::NextAgent;
@@ -16,15 +17,16 @@ pub(crate) enum Decision {
     Drain,
     /// Pause until a person resumes.
     Pause,
-    /// Rest until this time on the loop's clock.
+    /// Rest until this time on the loop's clock, in milliseconds.
     Rest(u64),
-    /// Rest until this wall-clock time, in milliseconds since 1970: every agent is at a limit.
+    /// Rest until this wall-clock time, in milliseconds since 1970, because every agent is at a
+    /// limit.
     RestUntil(i64),
     /// Run another iteration, with the agent at this index.
     Run(usize),
 }
 
-/// Decides what comes next, between iterations.
+/// Decides, between iterations, what the loop does next.
 ///
 /// The order of the tests is a contract: stop, done, blocked or waiting, fatal, limit, pause, rest,
 /// run. Before any ending, child loops are drained.
@@ -64,12 +66,12 @@ pub(crate) fn decide(state: &State) -> Decision {
     }
 }
 
-/// Done: every check is green in the same iteration, and the work is claimed or proven by the
-/// checks.
+/// Returns `Done` if every check is green in the same iteration, and the work is claimed or proven
+/// by the checks.
 ///
 /// SCM tasks must have succeeded too. If one fails (a commit hook complains, a push is rejected),
-/// the loop continues and the next prompt says what failed. Otherwise the iteration that proves the
-/// work could lose it.
+/// the loop continues and the next prompt says what failed. Otherwise the work could be lost
+/// although the loop ended as done.
 fn done(state: &State) -> Option<Outcome> {
     let proven = state.all_green() && (state.is_claimed() || state.is_proven_by_checks());
     (proven && state.scm_tasks_succeeded()).then_some(Outcome::Done {
@@ -116,7 +118,7 @@ fn limit_reached(state: &State) -> Option<Outcome> {
 }
 
 impl State {
-    /// Failures in a row that count against the limit.
+    /// Returns how many failures in a row count against the limit.
     ///
     /// Failures of the agent and of the SCM tasks are counted separately: an agent that exits with
     /// 0 does not reset the count of a push that is always rejected.
@@ -124,19 +126,19 @@ impl State {
         self.consecutive_failures.max(self.scm.failures)
     }
 
-    /// Whether every check of the newest iteration has run and is green. True if there are no
-    /// checks, so callers must test for a claim as well.
+    /// Returns whether every check of the newest iteration has run and is green. This is true if
+    /// there are no checks, so callers must test for a claim as well.
     pub(crate) fn all_green(&self) -> bool {
         self.checks
             .iter()
             .all(|check| check.as_ref().is_some_and(CheckReport::is_green))
     }
 
-    /// Whether the agent gave a signal that the plan asks for, or the DONE marker, in the newest
-    /// iteration.
+    /// Returns whether the agent gave a signal that the plan asks for, or left the DONE marker, in
+    /// the newest iteration.
     pub(crate) fn is_claimed(&self) -> bool {
         let claims = &self.claims;
-        // The promises that count were known when the agent's message was read.
+        // `promised` is set only for a promise that counted when the agent's message was read.
         claims.signals.promised
             || claims.markers.contains(&Marker::Done)
             || self
@@ -147,8 +149,8 @@ impl State {
                 .any(|signal| signal.is_given(claims))
     }
 
-    /// Whether green checks prove the work without a claim: they were red before, or no claim is
-    /// asked for.
+    /// Returns whether green checks prove the work without a claim: they were red before the first
+    /// iteration, or no claim is asked for.
     fn is_proven_by_checks(&self) -> bool {
         let proof = &self.plan.proof;
         if !proof.signals.is_empty() || self.checks.is_empty() {
@@ -160,7 +162,7 @@ impl State {
         }
     }
 
-    /// Whether another iteration follows unless the checks prove the work done.
+    /// Returns whether another iteration follows unless the checks prove the work done.
     pub(crate) fn will_continue(&self) -> bool {
         let is_over = matches!(
             self.phase,
@@ -172,7 +174,8 @@ impl State {
             && self.reached_limit().is_none()
     }
 
-    /// Whether the loop is plain: nothing but its limit or the DONE marker can finish it.
+    /// Returns whether the loop is plain: only its limit or the DONE marker can end it
+    /// successfully.
     pub(crate) fn is_plain(&self) -> bool {
         let proof = &self.plan.proof;
         proof.signals.is_empty()
@@ -180,7 +183,7 @@ impl State {
             && (proof.checks.is_empty() || self.red_at_start == Some(false))
     }
 
-    /// The promises that count now. The prompt asks for the first.
+    /// Returns the promises that count now. The prompt asks for the first.
     pub(crate) fn promises(&self) -> Vec<String> {
         let proof = &self.plan.proof;
         match proof.promise() {
@@ -190,8 +193,8 @@ impl State {
         }
     }
 
-    /// The signals that the prompt asks for: the explicit ones, else the first fallback promise
-    /// that counts.
+    /// Returns the signals that the prompt asks for: the explicit ones, or else the first fallback
+    /// promise that counts.
     pub(crate) fn expected_signals(&self) -> Vec<Signal> {
         let explicit = &self.plan.proof.signals;
         if explicit.is_empty() {

@@ -1,10 +1,10 @@
-//! Prepares text for display: one line, no control characters, at most so many terminal columns.
+//! Prepares text for display: on one line, without control characters, cut to a number of terminal
+//! columns.
 
 use super::plain_text::plain;
 use unicode_width::UnicodeWidthChar;
 
-/// Turns untrusted text into part of a line: control characters are removed and white space is
-/// folded.
+/// Makes untrusted text fit on a line: removes control characters and folds white space.
 pub(crate) fn one_line(text: &str) -> String {
     let parts: Vec<&str> = text.split_whitespace().collect();
     plain(&parts.join(" ")).into_owned()
@@ -28,7 +28,7 @@ pub(crate) fn truncate_to_width(text: &str, width: usize) -> String {
     cut
 }
 
-/// The number of terminal columns that a text occupies.
+/// Returns how many terminal columns a text occupies.
 pub(crate) fn display_width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }

@@ -1,11 +1,12 @@
-//! Child loops. Before a loop ends it waits for the loops it started, and stops them if that takes
-//! too long or if it is stopped itself.
+//! Child loops: before a loop ends, it waits for the loops that its agents started. It stops them
+//! if the wait times out or if it is stopped itself.
 
 use super::event::Request;
 use super::state::{Phase, State};
 
 impl State {
-    /// The phase that waits for child loops. Entering it again keeps its deadline.
+    /// Returns the phase that waits for child loops. If the loop is already in it, the deadline
+    /// stays.
     pub(super) fn draining(&self) -> Phase {
         let stop = self.is_hurried();
         if let Phase::Draining {
@@ -25,8 +26,8 @@ impl State {
         }
     }
 
-    /// No child loop is left. If one had been running, it may have changed the workspace: checks
-    /// and SCM tasks run again.
+    /// Handles the end of the last child loop. If any had been running, it may have changed the
+    /// workspace, so checks and SCM tasks run again.
     pub(super) fn drained(&mut self, iteration: u32, any_was_running: bool) {
         let Phase::Draining { .. } = self.phase else {
             return;
@@ -43,7 +44,8 @@ impl State {
         }
     }
 
-    /// The runner was killed while it waited, and child loops may have changed the workspace since.
+    /// Continues after a crash during the wait: child loops may have changed the workspace since,
+    /// so checks and SCM tasks run again.
     pub(super) fn drain_again(&mut self) {
         if self.is_hurried() || self.fault.is_some() {
             self.proceed();
@@ -53,12 +55,12 @@ impl State {
         }
     }
 
-    /// Applies a request that arrives while child loops are waited for or stopped.
+    /// Applies a request that arrives while the loop waits for its child loops or stops them.
     pub(super) fn hurry_drain(&mut self) {
         let stopping = matches!(self.phase, Phase::Draining { stop: true, .. });
         match self.request {
-            // The child loops have been told to stop. A second immediate request does not wait for
-            // them.
+            // The child loops are already being stopped. A second immediate request does not wait
+            // for them.
             Request::StopNow | Request::PauseNow if stopping => {
                 self.drained = true;
                 self.proceed();
@@ -69,7 +71,7 @@ impl State {
         }
     }
 
-    /// Whether the loop should end without waiting for its child loops.
+    /// Returns whether the loop should end without waiting for its child loops.
     fn is_hurried(&self) -> bool {
         self.request.is_stop() || self.request == Request::PauseNow
     }

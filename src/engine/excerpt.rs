@@ -8,12 +8,12 @@ use super::signals::defang;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Excerpt {
     pub(crate) text: String,
-    /// How much was cut, as `[2 later characters cut]`; empty if nothing was.
+    /// A note of how much was cut, such as `[2 later characters cut]`; empty if nothing was.
     pub(crate) cut: String,
 }
 
 impl Excerpt {
-    /// The first characters.
+    /// Keeps the first `max_chars` characters.
     #[cfg(test)]
     pub(crate) fn head(text: &str, max_chars: usize) -> Self {
         let at = text
@@ -23,8 +23,8 @@ impl Excerpt {
         Self::new(&text[..at], text[at..].chars().count() as u64, "later")
     }
 
-    /// The last characters of a program's output. `dropped_before` characters had been cut off when
-    /// the text was read.
+    /// Keeps the last `max_chars` characters of a program's output. `dropped_before` characters
+    /// were already cut off when the text was read.
     pub(crate) fn tail(text: &str, max_chars: usize, dropped_before: u64) -> Self {
         let text = clean(text);
         let dropped = text.chars().count().saturating_sub(max_chars);
@@ -35,7 +35,8 @@ impl Excerpt {
         Self::new(&text[at..], dropped as u64 + dropped_before, "earlier")
     }
 
-    /// A text of which `dropped` characters, `earlier` or `later` ones, have already been cut.
+    /// Wraps a text from which `dropped` characters have already been cut; `which` is `earlier` or
+    /// `later`.
     pub(crate) fn new(text: &str, dropped: u64, which: &str) -> Self {
         let cut = match dropped {
             0 => String::new(),
@@ -47,7 +48,7 @@ impl Excerpt {
         }
     }
 
-    /// The text in a code fence that its content cannot close.
+    /// Returns the text in a code fence, which is longer than any run of backticks in the text.
     pub(crate) fn fenced(&self, language: &str) -> String {
         let longest = self
             .text

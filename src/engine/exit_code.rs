@@ -1,12 +1,12 @@
-//! The exit codes of the `ralph` program.
+//! Defines the exit codes of the `ralph` program.
 
-/// An exit code of the `ralph` program. Scripts rely on the values: they do not change.
+/// An exit code of the `ralph` program. Scripts rely on the values, so they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExitCode {
-    /// 0: the loop is done, or the command did what it was asked to do.
+    /// 0: the loop is done, or the command succeeded.
     Success,
-    /// 1: the loop failed, or the command failed along the way.
+    /// 1: the loop or the command failed.
     Failure,
     /// 2: usage error. Nothing was started or changed.
     Usage,
@@ -19,7 +19,7 @@ pub enum ExitCode {
 }
 
 impl ExitCode {
-    /// Every code with a meaning of its own, in ascending order.
+    /// Every code that has its own variant, in ascending order.
     pub const ALL: [Self; 5] = [
         Self::Success,
         Self::Failure,
@@ -52,7 +52,8 @@ impl ExitCode {
         }
     }
 
-    /// The exit code with this number. A number that no process can exit with is a failure.
+    /// Returns the exit code with this number; `Failure` for a number that no process can exit
+    /// with.
     pub(crate) fn from_code(code: i32) -> Self {
         let known = Self::ALL
             .into_iter()
@@ -60,12 +61,12 @@ impl ExitCode {
         known.unwrap_or_else(|| u8::try_from(code).map_or(Self::Failure, Self::Other))
     }
 
-    /// The exit code of a process that ended because of a signal, as shells report it.
+    /// Returns the exit code that shells report for a process killed by this signal.
     pub(crate) fn from_signal(signal: i32) -> Self {
         Self::from_code(128 + signal)
     }
 
-    /// Failure for an error, else success.
+    /// Returns `Success` for `Ok` and `Failure` for an error.
     pub(crate) fn from_result<T, E>(result: &Result<T, E>) -> Self {
         if result.is_ok() {
             Self::Success
@@ -74,7 +75,7 @@ impl ExitCode {
         }
     }
 
-    /// Returns the worse of the exit codes of two loops: failed, then stopped, then resumable, then
+    /// Returns the worse of two loops' exit codes. From worst to best: failed, stopped, resumable,
     /// done.
     #[must_use]
     pub(crate) fn worse(self, other: Self) -> Self {

@@ -1,4 +1,4 @@
-//! Why an agent failed, and what the loop does about it. This is the one table of failure kinds.
+//! Defines why an agent can fail, and what the loop does about each kind of failure.
 
 use super::event::{AgentReport, Fault};
 use super::iteration::IterationEnd;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 pub struct AgentFailure {
     /// The kind of failure.
     pub kind: FailureKind,
-    /// When a limit resets, in milliseconds since 1970, if the agent says so.
+    /// When the limit resets, in milliseconds since 1970; `None` if the agent does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<i64>,
-    /// Why ralph killed the agent, for [`FailureKind::Killed`].
+    /// Why ralph killed the agent; `None` unless the kind is [`FailureKind::Killed`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<IterationEnd>,
 }
@@ -45,7 +45,7 @@ pub enum FailureKind {
     Usage,
     /// The agent's program does not exist.
     NotFound,
-    /// The agent failed without an explanation.
+    /// The agent failed, and the cause is unknown.
     Crashed,
     /// Ralph killed the agent; [`AgentFailure::why`] says why.
     Killed,
@@ -54,7 +54,7 @@ pub enum FailureKind {
 /// What the loop does about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailurePolicy {
-    /// Wait until it has passed. Neither the iteration nor a failure is counted.
+    /// Wait until the cause has passed. Neither the iteration nor a failure is counted.
     Wait,
     /// End the loop: retrying cannot fix this.
     Stop(Fault),
@@ -63,7 +63,7 @@ pub(crate) enum FailurePolicy {
 }
 
 impl FailureKind {
-    /// What the loop does about this kind of failure.
+    /// Returns what the loop does about this kind of failure.
     pub(crate) fn policy(self) -> FailurePolicy {
         match self {
             Self::UsageLimit | Self::RateLimit | Self::Overloaded => FailurePolicy::Wait,
@@ -78,15 +78,15 @@ impl FailureKind {
         }
     }
 
-    /// The failure of an agent that could not be started because of this fault, if the agent caused
-    /// it.
+    /// Returns the failure of an agent that could not be started because of this fault; `None` if
+    /// the agent is not the cause.
     fn from_fault(fault: Fault) -> Option<Self> {
         [Self::NotFound, Self::Denied, Self::Usage]
             .into_iter()
             .find(|kind| kind.policy() == FailurePolicy::Stop(fault))
     }
 
-    /// The name used in the journal and in settings.
+    /// Returns the name used in the journal and in settings.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::UsageLimit => "usage-limit",
@@ -105,7 +105,7 @@ impl FailureKind {
         }
     }
 
-    /// Whether a fallback agent may succeed: it has another account, service and login.
+    /// Returns whether a fallback agent, with its own account and service, may succeed instead.
     pub(crate) fn is_agent_specific(self) -> bool {
         matches!(
             self,
@@ -113,7 +113,7 @@ impl FailureKind {
         )
     }
 
-    /// A short description for people, to follow the agent's name and a colon.
+    /// Returns a short description for people, which follows the agent's name and a colon.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::UsageLimit => "usage limit reached",
@@ -121,11 +121,11 @@ impl FailureKind {
             Self::Overloaded => "its service is overloaded",
             Self::Login => "it is not logged in",
             Self::Credit => "its account has no credit",
-            Self::Model => "its model is not known",
+            Self::Model => "its model does not exist, or the account cannot use it",
             Self::Context => "the prompt is too long for its model",
             Self::Denied => "it was not allowed to do anything",
-            Self::Refused => "it refused",
-            Self::Usage => "it did not understand its arguments",
+            Self::Refused => "its model refused the task",
+            Self::Usage => "it rejected its arguments",
             Self::NotFound => "its program was not found",
             Self::Crashed => "it crashed",
             Self::Killed => "it was killed",
@@ -144,8 +144,7 @@ impl From<FailureKind> for AgentFailure {
 }
 
 impl State {
-    /// Classifies the end of an iteration: every bad end has exactly one failure, a good one has
-    /// none.
+    /// Returns why an iteration ended badly; `None` if it ended well.
     pub(super) fn failure_of(
         &self,
         end: IterationEnd,
@@ -179,7 +178,7 @@ impl State {
 }
 
 impl AgentReport {
-    /// Whether every action was denied, so that the agent did nothing.
+    /// Returns whether every action was denied, so that the agent did nothing.
     pub(super) fn was_denied_everything(&self) -> bool {
         self.reason
             .is_some_and(|reason| reason.kind == FailureKind::Denied)

@@ -1,5 +1,5 @@
-//! Which of a loop's agents runs next. Agents may rest at a limit or be excluded after a failure;
-//! another agent of the loop then takes over.
+//! Chooses which of a loop's agents runs next. An agent may rest at a limit or be excluded after a
+//! failure; the next one in the plan then takes over.
 
 use super::event::{AgentReport, Fault};
 use super::failure::{AgentFailure, FailureKind, FailurePolicy};
@@ -10,16 +10,17 @@ use serde::{Deserialize, Serialize};
 /// Whether an agent can run now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AgentAvailability {
-    /// It rests until then, in milliseconds since 1970.
+    /// When the agent may run again, in milliseconds since 1970; `None` if it need not rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until_wall_ms: Option<i64>,
-    /// Why it rests or is excluded.
+    /// Why the agent rests or is excluded; `None` if it does neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<FailureKind>,
-    /// How many times in a row it was sent to rest.
+    /// How many rests in a row the agent has had without a success.
     #[serde(default)]
     pub(crate) waits: u32,
-    /// The fault that excludes it until a person resumes the loop.
+    /// The fault that excludes the agent until a person resumes the loop; `None` if it is not
+    /// excluded.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "out")]
     pub(crate) excluded: Option<(Fault, String)>,
 }
@@ -29,12 +30,12 @@ pub(crate) struct AgentAvailability {
 pub(crate) enum NextAgent {
     /// The agent at this index.
     Use(usize),
-    /// None before this time, in milliseconds since 1970.
+    /// No agent can run before this time, in milliseconds since 1970.
     AllRestingUntil(i64),
 }
 
 impl State {
-    /// The agent that runs now, or ran last.
+    /// Returns the agent that runs now, or ran last.
     pub(crate) fn agent(&self) -> &Agent {
         self.plan
             .agents()
@@ -52,7 +53,7 @@ impl State {
         &mut self.availability[index]
     }
 
-    /// The first agent that neither rests nor is excluded.
+    /// Returns the first agent that neither rests nor is excluded, or when the first rest ends.
     pub(crate) fn next_agent(&self) -> NextAgent {
         let available = AgentAvailability::default();
         let mut agents = (0..self.plan.agents().count())
@@ -67,14 +68,15 @@ impl State {
         });
         match first {
             Some((index, _)) => NextAgent::Use(index),
-            // All are excluded. That is a fault, for which `decide` has already tested.
+            // All agents are excluded. That is a fault, and `decide` tests for faults before
+            // agents.
             None if soonest == i64::MAX => NextAgent::Use(0),
             None => NextAgent::AllRestingUntil(soonest),
         }
     }
 
-    /// Applies the policy for a failure. Returns true if the iteration is refunded: neither it nor
-    /// a failure counts.
+    /// Applies the policy for a failure. Returns whether the iteration is refunded: then neither
+    /// the iteration nor a failure counts.
     pub(super) fn apply_failure(&mut self, failure: AgentFailure, report: &AgentReport) -> bool {
         let has_alternative = !self.plan.fallback.is_empty() && failure.kind.is_agent_specific();
         match failure.kind.policy() {
@@ -86,7 +88,7 @@ impl State {
                 let agent = self.availability_mut();
                 agent.waits = agent.waits.saturating_add(1);
                 agent.why = Some(failure.kind);
-                // A reset time in the past did not help, so it is ignored.
+                // A reset time in the past is wrong: the agent is still at its limit.
                 let until = failure.until_ms.filter(|until| *until > now_ms);
                 agent.until_wall_ms = until.or_else(|| Some(now_ms.saturating_add(probe_ms)));
                 true
@@ -108,19 +110,20 @@ impl State {
         }
     }
 
-    /// Forgets that the current agent had to rest: it works again.
+    /// Clears the current agent's rests, because the agent works again.
     pub(super) fn reset_availability(&mut self) {
         *self.availability_mut() = AgentAvailability::default();
     }
 
-    /// Lets excluded agents run again: a person has resumed the loop and may have fixed the cause.
+    /// Lets excluded agents run again, because the person who resumed the loop may have fixed the
+    /// cause.
     pub(super) fn clear_exclusions(&mut self) {
         for agent in &mut self.availability {
             agent.excluded = None;
         }
     }
 
-    /// Ends every rest: a person does not want to wait.
+    /// Ends every rest, because a person asked not to wait.
     pub(super) fn skip_rest(&mut self) {
         self.rest_until_ms = 0;
         for agent in &mut self.availability {
@@ -128,7 +131,7 @@ impl State {
         }
     }
 
-    /// One line for people: what is wrong, the agent's own message, and a hint how to fix it.
+    /// Returns one line for people: what is wrong, the agent's own message, and how to fix it.
     fn fault_detail(&self, kind: FailureKind, report: &AgentReport) -> String {
         let agent = self.agent();
         let rule = agent
@@ -154,14 +157,14 @@ impl State {
             FailureKind::Credit => {
                 Some("add credit to its account, or use another login or agent".into())
             }
-            FailureKind::Model => Some("choose a model it knows with --model".into()),
+            FailureKind::Model => Some("choose another model with --model".into()),
             FailureKind::Denied if agent.approve != Some(Approve::All) => {
                 let more = if agent.approve == Some(Approve::None) {
                     "edits"
                 } else {
                     "all"
                 };
-                Some(format!("allow it more with --approve {more}"))
+                Some(format!("allow more with --approve {more}"))
             }
             _ => None,
         };
@@ -170,7 +173,7 @@ impl State {
     }
 }
 
-/// `base_ms` doubled this many times, up to a cap.
+/// Doubles `base_ms` this many times, up to a cap.
 pub(super) fn doubled(base_ms: u64, times: u32, cap_ms: u64) -> u64 {
     base_ms.saturating_mul(1 << times.min(40)).min(cap_ms)
 }

@@ -1,6 +1,6 @@
 //! Formats numbers, durations and amounts for people.
 
-/// `950`, `12.3k`, `4.5M`
+/// Formats a count: `950`, `12.3k`, `4.5M`.
 pub(crate) fn thousands(count: u64) -> String {
     match count {
         0..1000 => count.to_string(),
@@ -9,7 +9,7 @@ pub(crate) fn thousands(count: u64) -> String {
     }
 }
 
-/// `3m 42s`, `1h 5m`, `850ms`, `12.3s`.
+/// Formats a duration given in milliseconds: `850ms`, `12.3s`, `3m 42s`, `1h 5m`.
 pub(crate) fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
@@ -29,7 +29,7 @@ pub(crate) fn duration(ms: u64) -> String {
     }
 }
 
-/// `1 file`, `2 files`.
+/// Formats a count with a noun that takes an `s`: `1 file`, `2 files`.
 pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 {
         format!("1 {noun}")
@@ -38,12 +38,12 @@ pub(crate) fn plural(count: u64, noun: &str) -> String {
     }
 }
 
-/// `1 iteration`, `2 iterations`.
+/// Formats a number of iterations: `1 iteration`, `2 iterations`.
 pub(crate) fn iteration_count(count: u32) -> String {
     plural(u64::from(count), "iteration")
 }
 
-/// `1 process`, `2 processes`.
+/// Formats a number of processes: `1 process`, `2 processes`.
 pub(crate) fn process_count(count: usize) -> String {
     if count == 1 {
         "1 process".into()
@@ -52,7 +52,7 @@ pub(crate) fn process_count(count: usize) -> String {
     }
 }
 
-/// `$0.0234` below a dollar, `$12.30` above.
+/// Formats an amount of dollars: `$0.0234` below a dollar, `$12.30` from a dollar up.
 pub(crate) fn dollars(usd: f64) -> String {
     if usd.abs() < 1.0 {
         format!("${usd:.4}")
@@ -61,12 +61,12 @@ pub(crate) fn dollars(usd: f64) -> String {
     }
 }
 
-/// `7/100`, or `7` without a limit.
+/// Formats a number and its limit: `7/100`, or `7` if there is no limit.
 pub(crate) fn with_limit(number: u32, limit: Option<u32>) -> String {
     limit.map_or_else(|| number.to_string(), |limit| format!("{number}/{limit}"))
 }
 
-/// Quotes a text for a shell, if it needs quotes.
+/// Quotes a text for a POSIX shell if it needs quotes.
 pub(crate) fn shell_quote(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,=:".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -75,7 +75,7 @@ pub(crate) fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// `64 MiB`, `1.5 KiB`, `12 bytes`.
+/// Formats a size given in bytes: `12 bytes`, `1.5 KiB`, `64 MiB`.
 pub(crate) fn bytes(count: u64) -> String {
     let (unit, name) = match count {
         0..1024 => return plural(count, "byte"),

@@ -1,5 +1,4 @@
-//! Iterations: how they can end, the record that is kept of each, and what an end changes in the
-//! state.
+//! Iterations: how they can end, the record kept of each one, and how an end changes the state.
 
 use super::act::COST_MAX;
 use super::event::{AgentReport, CheckReport, Fault, ProcessExit, is_false};
@@ -10,17 +9,17 @@ use super::state::{Phase, State};
 use super::usage::{SessionUsage, Tokens};
 use serde::{Deserialize, Serialize};
 
-/// How many iterations the state records.
+/// How many iterations the state keeps a record of.
 pub(crate) const RECENT_MAX: usize = 20;
 
-/// How many agent sessions the state records: one for each of a few agents.
+/// How many agent sessions the state keeps the usage of: one for each of a few agents.
 const SESSIONS_MAX: usize = 4;
 
 /// How an iteration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IterationEnd {
-    /// The agent exited by itself.
+    /// The agent exited on its own.
     Exited,
     /// The iteration timeout passed.
     TimedOut,
@@ -42,66 +41,67 @@ pub enum IterationEnd {
     Stopped,
     /// An error that retrying cannot fix.
     Faulted,
-    /// Ralph was killed.
+    /// Ralph was killed during the iteration.
     Interrupted,
 }
 
 /// The record of an iteration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Iteration {
-    /// Its number.
+    /// The iteration's number.
     pub(crate) number: u32,
     /// How it ended.
     #[serde(rename = "how")]
     pub(crate) end: IterationEnd,
     /// How the agent's process ended.
     pub(crate) exit: ProcessExit,
-    /// How long the agent ran.
+    /// How long the agent ran, in milliseconds.
     pub(crate) ms: u64,
-    /// What it cost, if known.
+    /// Dollars spent; `None` if unknown.
     pub(crate) cost_usd: Option<f64>,
-    /// Why it ended badly.
+    /// Why the iteration ended badly; `None` if it ended well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<AgentFailure>,
-    /// Whether it does not count, because the agent was at a limit.
+    /// Whether the iteration does not count against the limits, because the agent was at a usage
+    /// limit or another agent took over.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) refunded: bool,
     /// Whether the agent's stream reported success.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) finished: bool,
-    /// The agent's name, if the loop has several agents.
+    /// The agent's name; `None` if the loop has only one agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
-    /// Tokens used, if known.
+    /// Tokens used; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tokens: Option<Tokens>,
-    /// Tool calls made, if known.
+    /// Tool calls made; `None` if unknown.
     #[serde(default)]
     pub(crate) steps: Option<u32>,
-    /// The agent's last lines, if it failed.
+    /// The agent's error message or last lines; `None` if it did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
-    /// How many actions it was denied.
+    /// How many actions the agent was denied.
     #[serde(default)]
     pub(crate) denied: u32,
-    /// The first denial.
+    /// The first denial, in the agent's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) denial: Option<String>,
     /// Whether the agent claimed that the task is done.
     pub(crate) claimed: bool,
-    /// Its check results, in the plan's order.
+    /// The check results, in the plan's order; `None` for a check that has not run.
     pub(crate) checks: Vec<Option<CheckReport>>,
-    /// The results of its SCM tasks, if its checks were green.
+    /// The results of the plan's SCM tasks; empty if the checks were not green.
     #[serde(default)]
     pub(crate) tasks: Vec<ScmTaskReport>,
-    /// The result of its commit in the loop's worktree.
+    /// The result of the commit in the loop's worktree; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "saved")]
     pub(crate) worktree_commit: Option<ScmTaskReport>,
 }
 
 impl Iteration {
-    /// Whether it counts as a failure of the agent: a bad exit or a timeout. A success that the
-    /// agent's stream reported outweighs its exit code.
+    /// Returns whether the iteration counts as a failure of the agent: a bad exit or a timeout. A
+    /// success reported in the agent's event stream outweighs its exit code.
     pub(crate) fn is_failure(&self) -> bool {
         match self.end {
             _ if self.refunded => false,
@@ -115,7 +115,7 @@ impl Iteration {
 }
 
 impl State {
-    /// The agent and all its processes are gone.
+    /// Handles the end of the newest iteration's agent, after all its processes have exited.
     pub(super) fn agent_ended(&mut self, iteration: u32, report: &AgentReport) {
         let end = match self.phase {
             _ if iteration != self.iteration => return,
@@ -130,13 +130,15 @@ impl State {
         let limits = &self.plan.limits;
         let is_unpriced = report.cost_usd.is_none() && report.tokens.is_some();
         if is_unpriced && limits.cost_usd.is_some() && !limits.unknown_cost {
-            let detail =
-                format!("the cost of iteration {iteration} is unknown: its model has no price");
+            let detail = format!(
+                "the cost of iteration {iteration} is unknown: its model has no price; add one to \
+                 the setting `prices`, or run with --allow-unknown-cost"
+            );
             self.fault = Some((Fault::Cost, detail));
         }
         if !report.survivors.is_empty() {
             let pids: Vec<String> = report.survivors.iter().map(u32::to_string).collect();
-            let detail = format!("processes survived SIGKILL: {}", pids.join(", "));
+            let detail = format!("processes still running after SIGKILL: {}", pids.join(", "));
             self.fault = Some((Fault::Survivors, detail));
         }
         self.check_or_proceed();
@@ -148,7 +150,7 @@ impl State {
         *signals = report.signals.clone();
         signals.matched |= matched;
         if report.was_denied_everything() {
-            // The agent could not do anything, so its claim to be done is void.
+            // The agent could not do anything, so its claim does not count.
             (signals.promised, signals.matched) = (false, false);
         }
         self.claims.markers.extend(&report.markers);
@@ -160,8 +162,8 @@ impl State {
         }
     }
 
-    /// Forgets the messages from people that the agent has seen. They are delivered again if it was
-    /// cut short.
+    /// Removes the messages from people that the agent has seen. If the agent was cut short, they
+    /// stay for the next prompt.
     fn clear_delivered_answers(&mut self, end: IterationEnd) {
         let cut_short = matches!(
             end,
@@ -236,8 +238,8 @@ impl State {
         self.recent.push_back(iteration);
     }
 
-    /// Adds an iteration's usage to that of its session. An agent may resume the session and report
-    /// it again.
+    /// Adds an iteration's usage to its session's total. An agent that resumes the session may
+    /// report that total again.
     fn add_session_usage(&mut self, report: &AgentReport) {
         let Some(id) = &report.session else { return };
         let known = self.session_usage.iter().position(|usage| usage.id == *id);
@@ -257,7 +259,7 @@ impl State {
         self.session_usage.push(usage);
     }
 
-    /// After an iteration: runs the checks. A fault or an immediate request skips them.
+    /// Starts the checks after an iteration. A fault or an immediate request skips them.
     pub(super) fn check_or_proceed(&mut self) {
         if self.fault.is_some() {
             self.proceed();
@@ -268,7 +270,7 @@ impl State {
         }
     }
 
-    /// How long to rest after this many failures in a row.
+    /// Returns how long to rest after this many failures in a row, in milliseconds.
     pub(super) fn backoff_ms(&self, failures: u32) -> u64 {
         let rest = &self.plan.rest;
         doubled(

@@ -1,4 +1,4 @@
-//! The limits that end a loop: one table with each limit's key, usage, unit and texts.
+//! Defines the limits that end a loop, in one table: each limit's key, usage, unit and texts.
 //!
 //! Everything that lists limits (flags, `ralph set`, prompts, status, endings) iterates over
 //! [`LIMITS`]. A new limit is a variant and a row here, a field of [`Limits`] and a row in
@@ -18,42 +18,43 @@ use std::fmt;
 pub enum Limit {
     /// Failures in a row.
     Failures,
-    /// Dollars.
+    /// An amount of dollars.
     Cost,
-    /// Tokens.
+    /// A number of tokens.
     Tokens,
-    /// Active time.
+    /// Active time: pauses and waits for a usage limit to reset do not count.
     Time,
     /// Iterations that count.
     Iterations,
-    /// How often in a row a client lets ralph hold back an agent that uses no tool in between.
+    /// How many times in a row a client lets ralph block the end of its session although the agent
+    /// uses no tool in between.
     Blocks,
 }
 
-/// How much of something that a limit bounds.
+/// An amount of what a limit bounds, in the limit's unit.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Amount {
-    /// A small whole number.
+    /// A number of iterations, failures or blocks.
     Count(u32),
-    /// Dollars.
+    /// An amount of dollars.
     Dollars(f64),
-    /// Tokens.
+    /// A number of tokens.
     Tokens(u64),
-    /// Milliseconds.
+    /// A duration in milliseconds.
     Millis(u64),
 }
 
-/// A limit that `ralph set` changes while the loop exists.
+/// A change that `ralph set` makes to a limit of an existing loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitChange {
-    /// The limit.
+    /// The limit to change.
     pub limit: Limit,
     /// The new maximum; `None` removes the limit.
     pub max: Option<Amount>,
 }
 
-/// The maximum of each limit of a loop and of its iterations. `None` means no limit.
+/// The maximum of each limit, for a loop and for one iteration. `None` means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Limits {
     /// Iterations that count.
@@ -66,16 +67,16 @@ pub(crate) struct Limits {
     /// Tokens, as the agent reports them.
     #[serde(default)]
     pub(crate) tokens: Option<u64>,
-    /// Active time of the whole loop.
+    /// Active time of the whole loop, in milliseconds.
     pub(crate) time_ms: Option<u64>,
     /// Failures in a row.
     pub(crate) failures: Option<u32>,
-    /// Time of one iteration.
+    /// Duration of one iteration, in milliseconds.
     pub(crate) iteration_ms: Option<u64>,
-    /// Time without output in one iteration.
+    /// Time without output in one iteration, in milliseconds.
     pub(crate) inactivity_ms: Option<u64>,
-    /// How often in a row a session's client lets ralph hold back an agent that uses no tool in
-    /// between.
+    /// How many times in a row a client lets ralph block the end of its session although the agent
+    /// uses no tool in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) blocks: Option<u32>,
 }
@@ -85,22 +86,22 @@ pub(crate) struct LimitRow {
     pub(crate) limit: Limit,
     /// The name in JSON and in messages.
     pub(crate) name: &'static str,
-    /// The setting, which is also the flag and the name in `ralph set`; `None` if users cannot set
-    /// it.
+    /// The name of the setting, the flag and the `ralph set` argument; `None` if users cannot set
+    /// the limit.
     pub(crate) key: Option<&'static str>,
-    /// The noun after an amount, if its format has no unit.
+    /// The noun that follows an amount; empty if the formatted amount needs none.
     pub(crate) noun: &'static str,
-    /// Zero, in the limit's unit.
+    /// Zero in the limit's unit.
     pub(crate) zero: Amount,
-    /// Whether it is a budget: prompts and endings say how much of it is used.
+    /// Whether the limit is a budget: prompts and endings say how much of it is used.
     pub(crate) is_budget: bool,
-    /// Whether resuming the loop resets what is used.
+    /// Whether resuming the loop resets the used amount to zero.
     pub(crate) is_reset_by_resume: bool,
-    /// The reason when the limit ends the loop.
+    /// The stop reason that scripts read when the limit ends the loop.
     pub(crate) stop_reason: StopReason,
-    /// The ending as people read it.
+    /// Why the loop ended, for people.
     reached: &'static str,
-    /// A clause about a loop that has reached the limit.
+    /// Why a loop cannot continue, as a clause about the loop.
     pub(crate) exhausted: &'static str,
     used: fn(&State) -> Amount,
     max: fn(&Limits) -> Option<Amount>,
@@ -193,8 +194,8 @@ pub(crate) const LIMITS: [LimitRow; 6] = [
         is_budget: false,
         is_reset_by_resume: false,
         stop_reason: StopReason::BlockCap,
-        reached: "the client ends a session whose agent uses no tools",
-        exhausted: "its client does not hold the session any longer",
+        reached: "the client ends a session after repeated turns without a tool call",
+        exhausted: "its client will not let ralph continue the session again",
         used: |state| Amount::Count(state.idle_blocks()),
         max: |limits| limits.blocks.map(Amount::Count),
         set: |limits, max| limits.blocks = max.map(Amount::count),
@@ -202,7 +203,7 @@ pub(crate) const LIMITS: [LimitRow; 6] = [
 ];
 
 impl Limit {
-    /// The limit's row in the table.
+    /// Returns the limit's row in the table.
     pub(crate) fn row(self) -> &'static LimitRow {
         LIMITS
             .iter()
@@ -210,18 +211,18 @@ impl Limit {
             .expect("every limit has a row")
     }
 
-    /// The limit that a setting of this name sets.
+    /// Returns the limit that the setting `key` sets; `None` if it sets no limit.
     pub(crate) fn from_key(key: &str) -> Option<Self> {
         let row = LIMITS.iter().find(|row| row.key == Some(key))?;
         Some(row.limit)
     }
 
-    /// The name used in JSON and in messages.
+    /// Returns the name used in JSON and in messages.
     pub fn as_str(self) -> &'static str {
         self.row().name
     }
 
-    /// The ending at this limit, for people.
+    /// Returns why a loop ended at this limit, for people.
     pub(super) fn describe_ending(self, success: bool) -> &'static str {
         if success {
             "ran to its iteration limit, checks green"
@@ -232,19 +233,19 @@ impl Limit {
 }
 
 impl LimitRow {
-    /// The maximum that these limits set; `None` means no limit.
+    /// Returns the maximum in `limits`; `None` means no limit.
     pub(crate) fn max(&self, limits: &Limits) -> Option<Amount> {
         (self.max)(limits)
     }
 
-    /// Sets the maximum; `None` means no limit.
+    /// Sets the maximum in `limits`; `None` removes the limit.
     pub(crate) fn set(&self, limits: &mut Limits, max: Option<Amount>) {
         (self.set)(limits, max);
     }
 }
 
 impl Amount {
-    /// The number without its unit: dollars, milliseconds or a count.
+    /// Returns the bare number: dollars, milliseconds or a count.
     pub(crate) fn number(self) -> f64 {
         match self {
             Self::Count(count) => f64::from(count),
@@ -253,7 +254,7 @@ impl Amount {
         }
     }
 
-    /// This number in the same unit.
+    /// Returns `number` in this amount's unit.
     fn with_number(self, number: f64) -> Self {
         match self {
             Self::Count(_) => Self::Count(number as u32),
@@ -275,7 +276,7 @@ impl Amount {
         u32::try_from(self.whole()).unwrap_or(u32::MAX)
     }
 
-    /// At least twice this maximum, and more than `used`, as an argument of `ralph set`.
+    /// Returns at least twice this maximum, and more than `used`, as a value for `ralph set`.
     fn raised_above(self, used: Self) -> String {
         match self {
             Self::Count(max) => max
@@ -318,7 +319,8 @@ impl Serialize for Amount {
     }
 }
 
-/// A change as the journal and the inbox contain it: the limit's key, and a number in its unit.
+/// A change as the journal and the inbox store it: the limit's key, and a number in the limit's
+/// unit.
 #[derive(Serialize, Deserialize)]
 struct JournaledChange<T> {
     name: String,
@@ -348,7 +350,7 @@ impl<'de> Deserialize<'de> for LimitChange {
 }
 
 impl State {
-    /// The limit that is reached, if any. No iteration starts beyond a limit.
+    /// Returns the first limit that is reached; `None` if another iteration may start.
     pub(crate) fn reached_limit(&self) -> Option<Limit> {
         let is_reached = |row: &&LimitRow| {
             row.max(&self.plan.limits)
@@ -357,7 +359,7 @@ impl State {
         LIMITS.iter().find(is_reached).map(|row| row.limit)
     }
 
-    /// How much of a limit is used: `$0.6000 of $0.5000`.
+    /// Returns how much of a limit is used: `$0.6000 of $0.5000`.
     pub(crate) fn usage_of(&self, limit: Limit) -> String {
         let row = limit.row();
         let used = (row.used)(self);
@@ -367,7 +369,8 @@ impl State {
         }
     }
 
-    /// How much of each budget is used, for the agent: `$0.60 of $2.00`, `5.0k of 9.0k tokens`.
+    /// Returns how much of each budget is used, for the prompt: `$0.6000 of $2.00`, `5.0k of 9.0k
+    /// tokens`.
     pub(crate) fn used_budgets(&self) -> impl Iterator<Item = String> {
         LIMITS
             .iter()
@@ -379,8 +382,8 @@ impl State {
             })
     }
 
-    /// The `ralph set` argument that raises a reached limit, to at least twice its value. `None` if
-    /// raising the limit is not what lets the loop continue.
+    /// Returns the `ralph set` argument that raises a reached limit to at least twice its value.
+    /// `None` if raising the limit would not let the loop continue.
     pub(crate) fn raised_limit(&self, limit: Limit) -> Option<String> {
         let row = limit.row();
         let key = row.key.filter(|_| !row.is_reset_by_resume)?;

@@ -4,8 +4,8 @@
 //! fail. It has three entry points:
 //!
 //! - [`State::step`] applies one [`Event`], together with the time at which it happened. The state
-//!   is a fold of the journal: applying the same events again gives the same state. An event that
-//!   does not fit (a timer that is no longer wanted, the exit of an earlier iteration) is ignored.
+//!   is a fold of the journal: applying the same events again gives the same state. A stale
+//!   event (a timer that is no longer needed, an earlier iteration's exit) is ignored.
 //! - [`State::orders`] derives from the state what must be running now, as a list of [`Effect`]s.
 //!   The runner reconciles: it starts what is ordered and not running, and stops what is running
 //!   and not ordered. Phases, timers, changed limits and crash recovery all use this mechanism.
@@ -40,7 +40,7 @@
 //! | `Killing` | kill the agent | `Ended` |
 //! | `Checking` | run the next check | `Checked` of the last check |
 //! | `Committing` | run the next SCM task | `Committed` of the last task |
-//! | `Resting` | wake at a certain time | `Woke`, or any event that changes the decision |
+//! | `Resting` | wake when the rest is over | `Woke`, or any event that changes the decision |
 //! | `Draining` | wait for child loops, or stop them | `Drained` |
 //! | `Paused` | exit the runner | `Asked`: resume or stop |
 //! | `Ended` | write `Finished`, then exit | `Asked`: resume |

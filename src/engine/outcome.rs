@@ -19,9 +19,10 @@ pub enum Outcome {
     },
     /// A limit was reached.
     Limit {
-        /// The limit.
+        /// The limit that was reached.
         limit: Limit,
-        /// Whether this is a success: a plain loop ran all its iterations and its checks are green.
+        /// Whether this counts as success: a plain loop ran all its iterations and its checks are
+        /// green.
         success: bool,
     },
     /// An error that retrying cannot fix.
@@ -38,7 +39,7 @@ pub enum Outcome {
     },
     /// The agent asked not to be restarted.
     Waiting {
-        /// How it asked.
+        /// How the agent asked.
         why: WaitReason,
     },
     /// A person or the host program stopped the loop.
@@ -53,11 +54,11 @@ pub enum Outcome {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WaitReason {
-    /// It exited with the code that means waiting.
+    /// The agent exited with the code that asks to wait.
     Exit(i32),
-    /// It left a `WAIT` marker.
+    /// The agent left a `WAIT` marker.
     Marker,
-    /// It posted a message that asks to wait.
+    /// The agent posted a bus message that asks to wait.
     Bus,
 }
 
@@ -68,7 +69,7 @@ pub enum WaitReason {
 pub enum StopReason {
     /// Every check is green.
     AllChecksPassed,
-    /// The agent claimed that it is done; there are no checks.
+    /// The agent claimed that the task is done; there are no checks.
     Completed,
     /// The limit on iterations was reached.
     MaxIterations,
@@ -78,7 +79,7 @@ pub enum StopReason {
     Timeout,
     /// The limit on failures in a row was reached.
     Failures,
-    /// The client no longer lets ralph hold its session.
+    /// The client does not let ralph block the end of its session again.
     BlockCap,
     /// An error that retrying cannot fix.
     Fatal,
@@ -90,7 +91,7 @@ pub enum StopReason {
     Stopped,
     /// The loop is paused, and has not ended.
     Paused,
-    /// A reason that only a later version of ralph knows.
+    /// A reason written by a later version of ralph.
     #[serde(other)]
     Unknown,
 }
@@ -99,21 +100,21 @@ pub enum StopReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// A runner holds its lock.
+    /// A runner holds the loop's lock.
     Running,
-    /// It rests until a person resumes it.
+    /// Nothing runs until a person resumes the loop.
     Paused,
-    /// It succeeded.
+    /// The loop succeeded.
     Done,
-    /// It reached a limit, or an error that retrying cannot fix.
+    /// The loop reached a limit, or an error that retrying cannot fix.
     Failed,
     /// The agent needs an answer.
     Blocked,
     /// The agent asked not to be restarted.
     Waiting,
-    /// A person stopped it.
+    /// A person or the host program stopped the loop.
     Stopped,
-    /// It has not ended, and no runner holds its lock.
+    /// The loop has not ended, but no runner holds its lock.
     Crashed,
 }
 
@@ -123,7 +124,7 @@ pub(crate) enum Status {
 pub struct OutcomeSummary {
     /// `done`, `limit`, `fatal`, `blocked`, `waiting` or `stopped`.
     pub kind: String,
-    /// The limit, the fault's class or the stop reason; for `blocked` the agent's own text.
+    /// The limit, the fault's class or the stop reason; for `blocked`, the agent's own text.
     pub why: String,
     /// A sentence for people.
     #[serde(default)]
@@ -131,7 +132,7 @@ pub struct OutcomeSummary {
 }
 
 impl Status {
-    /// The name used in JSON and in messages.
+    /// Returns the name used in JSON and in messages.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -145,7 +146,7 @@ impl Status {
         }
     }
 
-    /// The exit code of `ralph wait` for a loop with this status that is not running.
+    /// Returns the exit code of `ralph wait` for a loop that has this status and is not running.
     pub(crate) fn exit_code(self) -> ExitCode {
         match self {
             Self::Done => ExitCode::Success,
@@ -157,7 +158,7 @@ impl Status {
 }
 
 impl Outcome {
-    /// The loop's status after this outcome.
+    /// Returns the loop's status after this outcome.
     pub(crate) fn status(&self) -> Status {
         match self {
             Self::Done { .. } | Self::Limit { success: true, .. } => Status::Done,
@@ -168,12 +169,12 @@ impl Outcome {
         }
     }
 
-    /// The exit code of `ralph run` after this outcome.
+    /// Returns the exit code of `ralph run` after this outcome.
     pub fn exit_code(&self) -> ExitCode {
         self.status().exit_code()
     }
 
-    /// One word for scripts.
+    /// Returns the stop reason, one word for scripts.
     pub fn stop_reason(&self) -> StopReason {
         match self {
             Self::Done { checked: true } => StopReason::AllChecksPassed,
@@ -186,7 +187,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome as scripts read it.
+    /// Returns the outcome as scripts read it.
     pub fn summary(&self) -> OutcomeSummary {
         let (kind, why, detail) = match self {
             Self::Done { checked } => {
@@ -229,7 +230,7 @@ impl Outcome {
     }
 }
 
-/// The reason as in the journal: `exit 42`, `WAIT marker` or `bus`.
+/// Formats the reason as in the journal: `exit 42`, `WAIT marker` or `bus`.
 impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -241,7 +242,7 @@ impl fmt::Display for WaitReason {
 }
 
 impl StopReason {
-    /// The name used in JSON.
+    /// Returns the name used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AllChecksPassed => "all_checks_passed",
@@ -268,7 +269,8 @@ impl fmt::Display for StopReason {
 }
 
 impl State {
-    /// The outcome as scripts read it, with how much of a limit was used.
+    /// Returns the outcome as scripts read it, with how much of a reached budget was used; `None`
+    /// if the loop has not ended.
     pub(crate) fn outcome_summary(&self) -> Option<OutcomeSummary> {
         let outcome = self.outcome()?;
         let mut summary = outcome.summary();

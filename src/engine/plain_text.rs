@@ -1,12 +1,13 @@
 //! Removes terminal escape sequences and control characters from text that ralph did not write.
 //!
-//! Such text is cleaned once, where it enters: an agent's acts in its pipeline, an excerpt for a
-//! prompt when it is made, a report before it is recorded. Files with raw output stay as they are.
+//! Such text is cleaned once, at its source: an agent's acts when they are decoded, an excerpt for
+//! a prompt when it is created, a report before it is recorded. Files with raw output are not
+//! cleaned.
 
 use std::borrow::Cow;
 use vte::{Parser, Perform};
 
-/// Cleans one line, or text that is shown on one line. Tabs stay.
+/// Cleans one line, or text that is shown on one line. Tabs are kept.
 ///
 /// Characters that reorder text are replaced, so that a line cannot look like another one.
 pub(crate) fn plain(line: &str) -> Cow<'_, str> {
@@ -16,7 +17,8 @@ pub(crate) fn plain(line: &str) -> Cow<'_, str> {
     Cow::Owned(strip(line, false))
 }
 
-/// Cleans a text of several lines. A carriage return overwrites its line, as on a terminal.
+/// Cleans a text of several lines. Text after a carriage return overwrites the line, as on a
+/// terminal.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     let is_clean = |byte| matches!(byte, b'\t' | b'\n') || is_printable(byte);
     if text.bytes().all(is_clean) {
@@ -25,8 +27,8 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(strip(text, true))
 }
 
-/// Cleans the content of a file or a diff. No character of a line that is not a control is lost, not
-/// even before a carriage return.
+/// Cleans the content of a file or a diff. Removes only control characters: unlike [`clean`], keeps
+/// the text before a carriage return.
 pub(crate) fn plain_lines(text: &str) -> Cow<'_, str> {
     if let Cow::Borrowed(clean) = clean(text) {
         return Cow::Borrowed(clean);
@@ -51,8 +53,8 @@ fn strip(text: &str, has_lines: bool) -> String {
     stripper.out
 }
 
-/// Replaces 8-bit control characters, which the parser does not know in UTF-8, by their 7-bit
-/// sequences.
+/// Replaces 8-bit control characters, which the parser does not recognize in UTF-8, with their
+/// 7-bit sequences.
 fn expand_c1(text: &str) -> Cow<'_, str> {
     if !text.contains(|c| matches!(c, '\u{80}'..='\u{9f}')) {
         return Cow::Borrowed(text);

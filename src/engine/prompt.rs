@@ -1,8 +1,7 @@
-//! Renders an iteration's prompt, from the state and the inputs that the runner gathers.
+//! Renders an iteration's prompt from the state and the inputs that the runner gathers.
 //!
-//! No line of a prompt may match the detector that reads the agent's answer: an agent may echo its
-//! prompt. Text from elsewhere is therefore [defanged](defang), and matches of the done pattern in
-//! it are broken up.
+//! An agent may echo its prompt, so no line of a prompt may be read as a signal. Text from
+//! elsewhere is therefore [defanged](defang), and matches of the done pattern in it are broken up.
 
 use super::event::CheckReport;
 use super::excerpt::Excerpt;
@@ -21,13 +20,14 @@ use regex::{Captures, Regex};
 pub(crate) struct PromptInputs {
     /// The task's text.
     pub(crate) task: String,
-    /// What has changed since the loop began.
+    /// The changes since the loop began.
     pub(crate) diff: Excerpt,
-    /// Why there is no diff.
+    /// Why there is no diff; empty if there is one.
     pub(crate) diff_missing: String,
     /// The red checks in the plan's order: index, output, and the path of the full output.
     pub(crate) red: Vec<(usize, Excerpt, String)>,
-    /// The output of the pending SCM task, and the path of the full output.
+    /// The output of the failed SCM task, and the path of the full output; `None` if no task has
+    /// failed.
     pub(crate) scm_output: Option<(Excerpt, String)>,
     /// The newest messages on the project's bus.
     pub(crate) bus: Excerpt,
@@ -51,7 +51,7 @@ pub const TEMPLATE_FIELDS: [&str; 14] = [
     "title",
 ];
 
-/// Whether such prompts include the notes, and with them messages from people.
+/// Returns whether prompts with this context include the notes, and with them messages from people.
 pub(crate) fn includes_notes(context: &PromptContext) -> bool {
     let mark = |name: &str| {
         Some(if name == "notes" {
@@ -138,7 +138,7 @@ fn red_outputs(state: &State, inputs: &PromptInputs, wanted: OnFail) -> String {
             continue;
         }
         parts.push(format!(
-            "{head} Its whole output: {log}\n\n{}",
+            "{head} Full output: {log}\n\n{}",
             with_cut(&output.fenced(""), &output.cut)
         ));
     }
@@ -153,7 +153,7 @@ fn with_cut(text: &str, cut: &str) -> String {
     }
 }
 
-/// How a red check failed: `exit 1`, `timeout after 10m`.
+/// Returns how a red check failed: `exit 1`, `timeout after 10m`.
 pub(crate) fn describe_red_check(report: &CheckReport) -> String {
     match report {
         CheckReport {
@@ -178,8 +178,8 @@ fn limits(state: &State) -> String {
     }
 }
 
-/// What "done" asks for. So that no line is read as a signal, every tag is inside a sentence and
-/// the done pattern is written in pieces.
+/// Returns the conditions for "done". Every tag is inside a sentence and the done pattern is split
+/// into pieces, so that no line is read as a signal.
 fn done(state: &State, pattern: Option<&Regex>) -> String {
     let proof = &state.plan.proof;
     let mut lines = Vec::new();
@@ -216,8 +216,8 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
     };
     lines.extend(when.map(|when| {
         let line = format!(
-            "- {when} Put what your changes do, short and in the imperative, as \
-             <commit>…</commit> alone on a line of your final message."
+            "- {when} Summarize your changes in one short imperative sentence, and \
+             write it as <commit>…</commit> alone on a line of your final message."
         );
         defang_matches(line, pattern)
     }));
@@ -229,7 +229,7 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
     lines.join("\n")
 }
 
-/// The pattern in two pieces, or in as many more as it takes not to match itself.
+/// Splits the pattern into two pieces, or into more until the text no longer matches the pattern.
 pub(super) fn in_pieces(text: &str, pattern: Option<&Regex>) -> String {
     let chars: Vec<char> = text.chars().collect();
     let spelled = |size: usize| {
@@ -245,7 +245,7 @@ pub(super) fn in_pieces(text: &str, pattern: Option<&Regex>) -> String {
         .unwrap_or_else(|| spelled(1))
 }
 
-/// Breaks up what the done pattern would match, as [`defang`] does with tags.
+/// Breaks up text that the done pattern would match, as [`defang`] does with tags.
 fn defang_matches(text: String, pattern: Option<&Regex>) -> String {
     let Some(pattern) = pattern.filter(|pattern| text.lines().any(|line| pattern.is_match(line)))
     else {
@@ -277,7 +277,7 @@ fn green_checks(state: &State) -> String {
     if names.is_empty() {
         String::new()
     } else {
-        format!("Green at the moment: {}.", names.join(", "))
+        format!("Currently green: {}.", names.join(", "))
     }
 }
 
@@ -308,7 +308,7 @@ fn history_line(state: &State, iteration: &Iteration) -> String {
     line
 }
 
-/// How an iteration ended: `exit 0`, `stopped: it took too long`.
+/// Returns how an iteration ended: `exit 0`, `stopped: it took too long`.
 pub(crate) fn describe_end(iteration: &Iteration) -> String {
     match iteration.end {
         IterationEnd::Exited => match (iteration.exit.code, iteration.exit.signal) {
@@ -318,11 +318,11 @@ pub(crate) fn describe_end(iteration: &Iteration) -> String {
         },
         IterationEnd::TimedOut => "stopped: it took too long".into(),
         IterationEnd::Inactive => "stopped: it was silent for too long".into(),
-        IterationEnd::Unready => "stopped: its screen did not get ready for the prompt".into(),
-        IterationEnd::Lingered => "finished, and was stopped as it did not exit".into(),
+        IterationEnd::Unready => "stopped: its screen did not become ready for the prompt".into(),
+        IterationEnd::Lingered => "finished, but did not exit and was stopped".into(),
         IterationEnd::PatternMatched => "stopped at the done pattern".into(),
-        IterationEnd::MarkerSeen => "stopped after its marker".into(),
-        IterationEnd::OutOfTime => "stopped: the loop's time was used up".into(),
+        IterationEnd::MarkerSeen => "stopped after it left a marker".into(),
+        IterationEnd::OutOfTime => "stopped: the loop's time limit was reached".into(),
         IterationEnd::Stopped => "stopped by a person".into(),
         IterationEnd::Faulted => "stopped by an error".into(),
         IterationEnd::Interrupted => "interrupted".into(),
@@ -341,42 +341,43 @@ fn notes(state: &State, inputs: &PromptInputs) -> String {
     let mut notes: Vec<String> = question.chain(answers).collect();
     if state.claims.signals.promise_in_sentence {
         notes.push(
-            "The last promise was inside a sentence, a quotation or code, where it may be a \
-             denial, so it did not count. Write it alone on the last line."
+            "The last promise did not count, because it was inside a sentence, a quotation or \
+             code. Write it alone on the last line."
                 .into(),
         );
     }
     if state.is_claimed() && !state.all_green() {
         notes.push(
-            "The work was claimed to be done, but a check was red: the claim did not count.".into(),
+            "The last claim that the task is done did not count, because a check was red.".into(),
         );
     }
     notes.extend(failed_task(state, inputs));
     notes.join("\n")
 }
 
-/// Which SCM task failed and what it printed, so that the agent can fix it.
+/// Returns which SCM task failed and what it printed, so that the agent can fix the cause; `None`
+/// if no task has failed.
 fn failed_task(state: &State, inputs: &PromptInputs) -> Option<String> {
     let failed = state.scm.pending_task()?;
     let args = defang(&fold_whitespace(state.scm_task_args(failed.task)));
     let result = describe_red_check(&failed.report.as_check());
     let mut note = if failed.task == state.worktree_task() {
         format!(
-            "After iteration {}, the work was to be committed, but `git {args}` failed \
-             ({result}). Fix what it complains about; it is run again for you after you exit.",
+            "Committing the work of iteration {} with `git {args}` failed ({result}). Fix the \
+             cause; the command is run again for you after you exit.",
             failed.iteration
         )
     } else {
         format!(
-            "The checks of iteration {} were green, but then `git {args}` failed ({result}), so the \
-             work does not count as done. Fix what it complains about; it is run again for you \
+            "The checks of iteration {} were green, but then `git {args}` failed ({result}), so \
+             the work does not count as done. Fix the cause; the command is run again for you \
              once the checks are green.",
             failed.iteration
         )
     };
     if let Some((output, log)) = &inputs.scm_output {
         let output = with_cut(&output.fenced(""), &output.cut);
-        note.extend([" Its whole output: ", log, "\n\n", &output]);
+        note.extend([" Full output: ", log, "\n\n", &output]);
     }
     Some(note)
 }

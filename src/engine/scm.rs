@@ -1,9 +1,9 @@
-//! SCM tasks: what is done with the work of an iteration, when, and what the results mean.
+//! SCM tasks: what happens to an iteration's work, when, and what the results mean.
 //!
 //! If an iteration's checks are all green, the plan's tasks run in order (`commit`, `push`, …). A
 //! loop with its own worktree also commits whatever an iteration left uncommitted, green or red.
-//! That is one more task, whose index follows those of the plan: the [worktree
-//! task](State::worktree_task).
+//! This is an additional task, the [worktree task](State::worktree_task); its index follows those
+//! of the plan.
 
 use super::event::{CheckReport, ProcessExit, is_false};
 use super::state::{Phase, State};
@@ -19,28 +19,28 @@ pub struct ScmTaskReport {
     /// How its process ended.
     #[serde(default)]
     pub exit: ProcessExit,
-    /// Whether it was killed because it ran too long.
+    /// Whether it was killed because its timeout passed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub timed_out: bool,
-    /// How long it ran.
+    /// How long it ran, in milliseconds.
     #[serde(default)]
     pub ms: u64,
-    /// Why it was skipped.
+    /// Why it was skipped; `None` if it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<SkipReason>,
-    /// The ID of the commit it made.
+    /// The ID of the commit it made; `None` if it made none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The first line of that commit's message.
+    /// The first line of the commit's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// How many files the commit changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<u32>,
-    /// The first few of them.
+    /// The paths of the first few of these files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// The end of its output, if it failed.
+    /// The end of its output if it failed; empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
 }
@@ -57,12 +57,12 @@ pub enum SkipReason {
 }
 
 impl ScmTaskReport {
-    /// Whether it succeeded or was skipped.
+    /// Returns whether it succeeded or was skipped.
     pub fn is_success(&self) -> bool {
         self.skipped.is_some() || (self.exit.is_success() && !self.timed_out)
     }
 
-    /// The part of the report that a check has as well.
+    /// Returns the fields that a check's report has as well.
     pub(crate) fn as_check(&self) -> CheckReport {
         CheckReport {
             exit: self.exit,
@@ -75,42 +75,43 @@ impl ScmTaskReport {
 /// The state of the SCM tasks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ScmState {
-    /// Results of the newest iteration, in the plan's order.
+    /// The newest iteration's results, in the plan's order.
     pub(crate) reports: Vec<ScmTaskReport>,
-    /// Failures since all tasks last succeeded.
+    /// The number of failures since all tasks last succeeded.
     pub(crate) failures: u32,
-    /// The newest failure, until all tasks have succeeded.
+    /// The newest failure; `None` once all tasks have succeeded.
     #[serde(rename = "owed")]
     pub(crate) pending: Option<PendingTask>,
-    /// Whether the tasks were started but did not all complete, because of a person or a crash.
+    /// Whether the tasks were started but did not all complete, because of a request or a crash.
     #[serde(default, rename = "open")]
     pub(crate) unfinished: bool,
-    /// The result of the newest iteration's commit in the loop's worktree.
+    /// The result of the newest iteration's worktree task; `None` if it has not run.
     #[serde(default, rename = "saved")]
     pub(crate) worktree_commit: Option<ScmTaskReport>,
-    /// The newest failed commit in the worktree, until everything is committed.
+    /// The newest failed commit in the worktree; `None` once everything is committed.
     #[serde(default, rename = "unsaved")]
     pub(crate) uncommitted: Option<PendingTask>,
-    /// How often the newest iteration's tasks were restarted because child loops had kept working.
+    /// How many times the newest iteration's tasks were restarted because child loops had kept
+    /// working.
     #[serde(default)]
     pub(crate) round: u32,
     /// The reports from before the last restart.
     #[serde(default, rename = "earlier")]
     pub(crate) previous_reports: Vec<ScmTaskReport>,
-    /// The newest commit made for the newest iteration.
+    /// The ID of the last commit made for the newest iteration; `None` if there is none.
     #[serde(default, rename = "newest")]
     pub(crate) newest_commit: Option<String>,
 }
 
 impl ScmState {
-    /// Resets what belongs to one iteration.
+    /// Clears the results of the previous iteration.
     pub(super) fn begin_iteration(&mut self) {
         (self.round, self.worktree_commit, self.newest_commit) = (0, None, None);
         self.reports.clear();
         self.previous_reports.clear();
     }
 
-    /// The failed task that the agent should fix first.
+    /// Returns the failed task that the agent should fix first; `None` if no task has failed.
     pub(crate) fn pending_task(&self) -> Option<&PendingTask> {
         self.pending.as_ref().or(self.uncommitted.as_ref())
     }
@@ -125,14 +126,14 @@ pub(crate) struct PendingTask {
     pub(crate) task: usize,
     /// Its result.
     pub(crate) report: ScmTaskReport,
-    /// The commit message that the agent had proposed, if a commit failed.
+    /// The commit message that the agent proposed; `None` unless the task is a commit.
     #[serde(default)]
     pub(crate) message: Option<String>,
 }
 
 impl State {
-    /// The plan's next task. There is one only while every check of an iteration is green, and none
-    /// after a failure.
+    /// Returns the plan's next task; `None` if a check is red, after a failure, or when all tasks
+    /// have run.
     fn next_plan_task(&self) -> Option<usize> {
         let reports = &self.scm.reports;
         let green = self.iteration > 0 && !self.checks.is_empty() && self.all_green();
@@ -144,8 +145,8 @@ impl State {
         due.then_some(next)
     }
 
-    /// Whether the loop's worktree is still to be committed in this iteration. A `commit` among the
-    /// plan's tasks makes this unnecessary, whether it succeeded or not.
+    /// Returns whether the worktree task still has to run in this iteration. It is not needed if
+    /// the plan's own `commit` has run, successfully or not.
     fn is_worktree_commit_due(&self) -> bool {
         let tried = (0..self.scm.reports.len()).any(|task| self.scm_task_args(task) == COMMIT);
         self.plan.worktree.is_some()
@@ -154,8 +155,8 @@ impl State {
             && !tried
     }
 
-    /// The task to run next. If the plan has no `commit`, the worktree task comes first, so that a
-    /// push has something to push.
+    /// Returns the task to run next; `None` if none is due. If the plan has no `commit`, the
+    /// worktree task comes first, so that a push has something to push.
     pub(crate) fn next_scm_task(&self) -> Option<usize> {
         let worktree = self.is_worktree_commit_due().then(|| self.worktree_task());
         if self.plan.scm.tasks.iter().any(|task| task == COMMIT) {
@@ -165,22 +166,22 @@ impl State {
         }
     }
 
-    /// The index of the worktree task.
+    /// Returns the index of the worktree task.
     pub(crate) fn worktree_task(&self) -> usize {
         self.plan.scm.tasks.len()
     }
 
-    /// Whether all tasks that are due in the newest iteration have succeeded.
+    /// Returns whether all tasks that are due in the newest iteration have succeeded.
     pub(crate) fn scm_tasks_succeeded(&self) -> bool {
         self.next_plan_task().is_none() && self.scm.reports.iter().all(ScmTaskReport::is_success)
     }
 
-    /// Whether the loop's worktree contains uncommitted work, as far as is known.
+    /// Returns whether the loop's worktree may contain uncommitted work.
     pub(crate) fn has_uncommitted_work(&self) -> bool {
         self.is_worktree_commit_due() || self.scm.uncommitted.is_some()
     }
 
-    /// A task's arguments for git, such as `push origin main`.
+    /// Returns a task's arguments for git, such as `push origin main`.
     pub(crate) fn scm_task_args(&self, task: usize) -> &str {
         match self.plan.scm.tasks.get(task) {
             Some(args) => args,
@@ -189,8 +190,8 @@ impl State {
         }
     }
 
-    /// The commit message that the agent proposes. If it fixes an earlier commit and proposes none,
-    /// the earlier proposal is used.
+    /// Returns the commit message that the agent proposes, or else the proposal for an earlier
+    /// commit that failed. `None` if there is neither.
     pub(crate) fn requested_commit_message(&self) -> Option<&str> {
         let pending = self.scm.pending_task();
         self.claims
@@ -209,7 +210,7 @@ impl State {
         }
     }
 
-    /// Makes the tasks due again: child loops kept working after the tasks had run.
+    /// Makes all tasks due again, because child loops kept working after the tasks had run.
     pub(super) fn restart_scm_tasks(&mut self) {
         let scm = &mut self.scm;
         scm.round = scm.round.saturating_add(1);

@@ -3,16 +3,17 @@
 
 use std::borrow::Cow;
 
-/// The fewest letters and digits a line needs to be recognized as the start of the prompt.
+/// The minimum number of letters and digits in a line that is recognized as the start of the
+/// prompt.
 const BEGINNING_MIN: usize = 12;
 
-/// How many occurrences of a line in the prompt are followed.
+/// How many occurrences of a line in the prompt are considered.
 const OCCURRENCES_MAX: usize = 64;
 
 /// Returns the agent's own text on a screen.
 ///
-/// The program may have rewrapped the typed prompt, framed it or cut it off. The parts that can be
-/// recognized are removed.
+/// Removes every part of the typed prompt that can be recognized, although the program may have
+/// rewrapped it, framed it or cut it off.
 pub(crate) fn strip_prompt(text: &str, prompt: &str) -> String {
     let lines = join_promises(text.lines().map(strip_frame));
     let typed = TypedPrompt::new(prompt);
@@ -30,11 +31,10 @@ pub(crate) fn strip_prompt(text: &str, prompt: &str) -> String {
     kept
 }
 
-/// The most rows over which a promise may be wrapped, besides its first.
+/// How many rows a wrapped promise may take after its first row.
 const PROMISE_ROWS: usize = 4;
 
-/// Joins rows over which a promise is wrapped. Otherwise they would look like two lines of the
-/// prompt.
+/// Joins the rows of a wrapped promise. Separately, they would look like two lines of the prompt.
 fn join_promises<'a>(rows: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, str>> {
     let mut lines: Vec<Cow<'a, str>> = Vec::new();
     let mut open = 0;
@@ -57,7 +57,7 @@ fn join_promises<'a>(rows: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, st
     lines
 }
 
-/// Whether a promise begins on this line and does not end on it.
+/// Returns whether a promise begins on this line but does not end on it.
 fn has_open_promise(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     ["promise", "response"].iter().any(|tag| {
@@ -66,12 +66,12 @@ fn has_open_promise(line: &str) -> bool {
     })
 }
 
-/// The prompt as its letters and digits, so that line breaks do not matter.
+/// The prompt reduced to its letters and digits, so that line breaks do not matter.
 struct TypedPrompt {
     letters: String,
-    /// A Bloom filter of the prompt's n-grams. It rules out most lines of a screen in constant
-    /// time. Searching a 200 KB prompt for 2000 rows takes 38 ms with `memchr::memmem`, and 2.4 ms
-    /// with this filter, building it included.
+    /// A Bloom filter of the prompt's n-grams, which rules out most screen lines in constant time.
+    /// Searching a 200 KB prompt for 2000 rows takes 38 ms with `memchr::memmem`, and 2.4 ms with
+    /// this filter, including building it.
     ngrams: Vec<u64>,
 }
 
@@ -95,7 +95,7 @@ impl TypedPrompt {
         Self { letters, ngrams }
     }
 
-    /// Whether the prompt may contain these letters. False means that it does not.
+    /// Returns whether the prompt may contain these letters. False is certain, true is not.
     fn may_contain(&self, letters: &str) -> bool {
         letters.as_bytes().windows(NGRAM).all(|ngram| {
             let bit = ngram_bit(ngram, self.ngrams.len() * 64);
@@ -103,10 +103,11 @@ impl TypedPrompt {
         })
     }
 
-    /// How many of these lines, from the first, are the prompt's.
+    /// Returns how many of these lines, counted from the first, repeat the prompt.
     ///
-    /// A single line may be the agent's own even if the prompt contains it too. It is the prompt's
-    /// if it continues where the previous line ended, or if it begins where the prompt begins.
+    /// A single line may be the agent's own even if the prompt contains it too. It belongs to the
+    /// prompt if it continues where the previous line ended, or if it begins where the prompt
+    /// begins.
     fn echo_length(&self, lines: &[Cow<'_, str>], letters: &[String]) -> usize {
         let first = &letters[0];
         if first.is_empty() || !self.may_contain(first) {
@@ -155,7 +156,8 @@ impl TypedPrompt {
     }
 }
 
-/// The letters and digits of a text. Frames, line breaks and rendered Markdown do not change them.
+/// Returns a text's letters and digits, which frames, line breaks and rendered Markdown do not
+/// change.
 fn alphanumeric(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
@@ -164,8 +166,8 @@ fn is_cut_off(line: &str) -> bool {
     line.ends_with('…') || line.ends_with("...")
 }
 
-/// Removes the frame and the bullet around a line. The mark of user input becomes `>`, that of a
-/// quotation, in which no signal counts.
+/// Removes the frame and the bullet around a line. An input mark such as `❯` becomes `>`, so that
+/// the line counts as a quotation, in which signals are ignored.
 fn strip_frame(line: &str) -> Cow<'_, str> {
     let line = line.trim_matches(|c: char| c.is_whitespace() || is_frame(c));
     match line.strip_prefix(['❯', '›', '»']) {

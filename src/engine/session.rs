@@ -9,17 +9,17 @@ use super::state::{Phase, State};
 use super::{Plan, format};
 use serde::{Deserialize, Serialize};
 
-/// The template of the prompts in a session.
+/// The template for prompts in a session.
 pub(super) const TEMPLATE: &str = include_str!("../../presets/session.md");
 
 /// The client session in which a loop runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClientSession {
-    /// The client, by the name of its preset.
+    /// The name of the client's preset.
     pub(crate) client: String,
-    /// The client's ID of the session.
+    /// The session's ID, assigned by the client.
     pub(crate) id: String,
-    /// Iterations that another program had counted before this loop took over.
+    /// How many iterations another program had counted before this loop took over.
     #[serde(default, rename = "before")]
     pub(crate) iterations_before: u32,
 }
@@ -27,16 +27,18 @@ pub(crate) struct ClientSession {
 /// The state of a loop in a client session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionState {
-    /// How often in a row the agent was held back and then used no tool.
+    /// How many times in a row ralph blocked the end of the session and the agent then used no
+    /// tool.
     pub(crate) idle_blocks: u32,
-    /// Why the last turn broke off, until another turn ends.
+    /// Why the last turn failed; `None` once another turn has ended.
     #[serde(rename = "stumble")]
     pub(crate) turn_failure: Option<String>,
 }
 
 impl Plan {
-    /// The same plan for a loop in a session. Rests, iteration timeouts and cost limits do not
-    /// apply there, and a promise is needed only if one was asked for explicitly.
+    /// Adapts the plan to a loop in a session: removes rests, iteration timeouts and all limits but
+    /// iterations and time, and requires a promise only if one was asked for explicitly.
+    /// `block_cap` is the client's limit on blocks in a row.
     #[must_use]
     pub(crate) fn in_session(mut self, session: ClientSession, block_cap: Option<u32>) -> Self {
         let limits = &mut self.limits;
@@ -59,27 +61,29 @@ impl Plan {
 }
 
 impl State {
-    /// Whether the loop runs in a client session, where ralph can neither start nor kill the agent.
+    /// Returns whether the loop runs in a client session, where ralph can neither start nor kill
+    /// the agent.
     pub(crate) fn is_in_session(&self) -> bool {
         self.session.is_some()
     }
 
-    /// Why the session's last turn broke off, if it did.
+    /// Returns why the session's last turn failed; `None` if it did not.
     pub(crate) fn turn_failure(&self) -> Option<&str> {
         self.session.as_ref()?.turn_failure.as_deref()
     }
 
-    /// Whether the session has its prompt and its turn has not ended.
+    /// Returns whether the session has its prompt and its turn has not ended.
     pub(crate) fn awaiting_turn(&self) -> bool {
         self.is_in_session() && matches!(self.phase, Phase::Running { started: true, .. })
     }
 
-    /// The iteration's number as the session shows it.
+    /// Returns the newest iteration's number as the session shows it, including iterations from
+    /// before this loop.
     pub(crate) fn turn_number(&self) -> u32 {
         self.iteration.saturating_add(self.iterations_before())
     }
 
-    /// The iteration limit as the session shows it.
+    /// Returns the iteration limit as the session shows it; `None` if there is none.
     pub(crate) fn turn_limit(&self) -> Option<u32> {
         self.plan
             .limits
@@ -87,18 +91,18 @@ impl State {
             .map(|max| max.saturating_add(self.iterations_before()))
     }
 
-    /// `3/20`, or `3` without a limit.
+    /// Returns the number and the limit: `3/20`, or `3` if there is no limit.
     pub(crate) fn turn_label(&self) -> String {
         format::with_limit(self.turn_number(), self.turn_limit())
     }
 
-    /// A turn has ended in which the agent took this many steps.
+    /// Records the end of a turn with this many tool calls; `None` if their number is unknown.
     pub(super) fn turn_ended(&mut self, steps: Option<u32>) {
         let Some(session) = &mut self.session else {
             return;
         };
         session.turn_failure = None;
-        // The first turn was started by the user, not by a block.
+        // The user started the first turn, so no block preceded it.
         let was_blocked = u32::from(self.iteration > 1);
         session.idle_blocks = match steps {
             Some(0) => session.idle_blocks.saturating_add(was_blocked),
@@ -113,7 +117,8 @@ impl State {
         }
     }
 
-    /// How often in a row the agent was held back and then used no tool.
+    /// Returns how many times in a row ralph blocked the end of the session and the agent then
+    /// used no tool.
     pub(crate) fn idle_blocks(&self) -> u32 {
         self.session
             .as_ref()

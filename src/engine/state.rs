@@ -1,8 +1,9 @@
-//! A loop's state: a fold of its journal, of bounded size however long the journal grows.
+//! Defines a loop's state: a fold of its journal whose size is bounded, however long the journal
+//! grows.
 //!
-//! [`State::step`](super::step) changes it; [`State::orders`] derives from it what must be running.
-//! Some fields keep their serialized names from earlier versions, because `state.json` caches the
-//! state.
+//! [`State::step`](super::step) changes the state; [`State::orders`] derives from it what must be
+//! running. Some fields keep the serialized names of earlier versions, because `state.json` caches
+//! the state.
 
 use super::event::{CheckReport, Fault, Marker, Request, RequestSource, TextSignals};
 use super::fallback::AgentAvailability;
@@ -16,54 +17,57 @@ use super::usage::{SessionUsage, Tokens};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Everything the engine knows about a loop.
+/// A loop's state. The engine uses no other input to decide what happens next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
-    /// The plan, with the limits as they are now.
+    /// The plan, with its current limits.
     pub(crate) plan: Plan,
     /// What the loop is doing.
     pub(crate) phase: Phase,
     /// The request in force.
     #[serde(rename = "wish")]
     pub(crate) request: Request,
-    /// How that request reached the loop.
+    /// How the request in force reached the loop.
     #[serde(rename = "wished_by")]
     pub(crate) requested_by: RequestSource,
     /// The number of the newest iteration; 0 is preflight.
     pub(crate) iteration: u32,
     /// How many iterations count against the limit.
     pub(crate) counted: u32,
-    /// The agent's failures since its last success.
+    /// How many failures the agent has had since its last success.
     pub(crate) consecutive_failures: u32,
-    /// All failures of the agent.
+    /// How many failures the agent has had in total.
     pub(crate) total_failures: u32,
     /// Dollars known to be spent.
     pub(crate) cost_usd: f64,
     /// Whether an iteration did not report its cost.
     pub(crate) cost_unknown: bool,
-    /// The loop's clock: monotonic time, summed over its runners.
+    /// The loop's clock: monotonic milliseconds, summed over its runners.
     pub(crate) clock_ms: u64,
-    /// The part of it that counts against the time limit.
+    /// The part of `clock_ms` that counts against the time limit.
     pub(crate) active_ms: u64,
-    /// Wall-clock time of the last event.
+    /// Wall-clock time of the last event, in milliseconds since 1970.
     pub(crate) wall_ms: i64,
-    /// Wall-clock time at which the newest iteration began.
+    /// Wall-clock time at which the newest iteration began, in milliseconds since 1970; `None`
+    /// before the first.
     pub(crate) iteration_wall_ms: Option<i64>,
-    /// The newest iteration's check results, in the plan's order.
+    /// The newest iteration's check results, in the plan's order; `None` for a check that has not
+    /// run.
     pub(crate) checks: Vec<Option<CheckReport>>,
-    /// The SCM tasks.
+    /// The state of the SCM tasks.
     #[serde(default, rename = "keeping")]
     pub(crate) scm: ScmState,
-    /// Whether no child loop is running. None can start before the next iteration.
+    /// Whether all child loops have ended. No new one can start before the next iteration.
     #[serde(default)]
     pub(crate) drained: bool,
     /// Whether preflight found a red check; `None` if preflight did not complete.
     pub(crate) red_at_start: Option<bool>,
     /// The agent's claims in the newest iteration.
     pub(crate) claims: Claims,
-    /// An error that retrying cannot fix.
+    /// The error that ends the loop, which retrying cannot fix, and a sentence for people.
     pub(crate) fault: Option<(Fault, String)>,
-    /// Which agents rest or are excluded, in the plan's order; empty until the first has to rest.
+    /// Which agents rest or are excluded, in the plan's order; empty as long as all agents are
+    /// available.
     #[serde(default, rename = "team")]
     pub(crate) availability: Vec<AgentAvailability>,
     /// The index of the agent that runs now, or ran last.
@@ -72,28 +76,30 @@ pub(crate) struct State {
     /// Tokens known to be used.
     #[serde(default)]
     pub(crate) tokens: Tokens,
-    /// The usage of the agents' last sessions, the newest last.
+    /// The usage of the agents' last sessions, newest last.
     #[serde(default, rename = "sessions")]
     pub(crate) session_usage: Vec<SessionUsage>,
-    /// The next iteration does not start before this time on the loop's clock.
+    /// The next iteration does not start before this time on the loop's clock, in milliseconds.
     pub(crate) rest_until_ms: u64,
-    /// The last iterations.
+    /// The last iterations, newest last.
     pub(crate) recent: VecDeque<Iteration>,
-    /// What a blocked agent asked before the loop was resumed, until an agent has seen it together
-    /// with the answer.
+    /// What a blocked agent asked before the loop was resumed; `None` once an agent has received
+    /// the question with the answer.
     pub(crate) question: Option<String>,
-    /// Messages from people, until an agent has seen them.
+    /// Messages from people that no agent has received yet.
     pub(crate) answers: Vec<String>,
-    /// How many of these are in the running iteration's prompt.
+    /// How many of `answers` are in the running iteration's prompt.
     #[serde(rename = "answers_told")]
     pub(crate) answers_delivered: usize,
-    /// The inbox has been read up to this offset.
+    /// How much of the inbox has been read, in bytes.
     pub(crate) inbox_offset: u64,
-    /// The newest agent's process, to find it again after a crash.
+    /// The process of the newest iteration's agent, to find it after a crash; `None` if it has not
+    /// started.
     pub(crate) process: Option<ProcessIdentity>,
-    /// Whether the journal contains the ending.
+    /// Whether the journal contains the loop's ending.
     pub(crate) finished: bool,
-    /// The client session in which the loop runs; `None` if ralph starts the agent itself.
+    /// The state of the client session in which the loop runs; `None` if ralph starts the agent
+    /// itself.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "stay")]
     pub(crate) session: Option<SessionState>,
 }
@@ -109,35 +115,37 @@ pub(crate) enum Phase {
     Checking,
     /// The newest iteration's SCM tasks run.
     Committing,
-    /// The agent runs, or is about to.
+    /// The agent runs, or is about to start.
     Running {
         /// Whether the journal contains the iteration's start.
         started: bool,
-        /// When the iteration began, on the loop's clock.
+        /// When the phase began, on the loop's clock.
         since_ms: u64,
-        /// When the agent is killed because it left a marker.
+        /// When the agent is killed because it left a marker, on the loop's clock; `None` if it
+        /// left none.
         stop_at_ms: Option<u64>,
     },
     /// The agent is being killed.
     Killing {
-        /// Why.
+        /// Why the agent is being killed.
         why: IterationEnd,
-        /// Whether with SIGKILL at once.
+        /// Whether to send SIGKILL at once, without SIGTERM first.
         hard: bool,
     },
     /// The loop is about to end and waits for its child loops.
     Draining {
-        /// When the child loops are stopped, on the loop's clock; `None` is never.
+        /// When the child loops are stopped, on the loop's clock; `None` means never.
         until_ms: Option<u64>,
-        /// Whether they are being stopped.
+        /// Whether the child loops are being stopped.
         stop: bool,
     },
-    /// Nothing runs until a certain time.
+    /// Nothing runs until the rest is over.
     Resting {
-        /// That time on the loop's clock.
+        /// When the rest is over, on the loop's clock.
         until_ms: u64,
-        /// That time in milliseconds since 1970, if every agent is at a limit. Time in system sleep
-        /// counts for it.
+        /// When the rest is over, in milliseconds since 1970, if every agent is at a limit; `None`
+        /// for any other rest. Unlike the loop's clock, it includes the time during which the
+        /// system sleeps.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wall_ms: Option<i64>,
     },
@@ -153,18 +161,18 @@ pub(crate) struct Claims {
     /// Signals in its final message.
     #[serde(rename = "said")]
     pub(crate) signals: TextSignals,
-    /// Markers that were seen.
+    /// Markers that the agent left.
     pub(crate) markers: Vec<Marker>,
-    /// The exit code, if it was the one that means waiting.
+    /// The exit code, if it means that the agent asks to wait.
     pub(crate) exit_waiting: Option<i32>,
 }
 
-/// A process. Its ID alone may be reused, but not together with its start time.
+/// Identifies a process. IDs are reused, but not together with the start time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u32, u64)", into = "(u32, u64)")]
 pub(crate) struct ProcessIdentity {
     pub(crate) pid: u32,
-    /// The kernel's start time of the process.
+    /// The process's start time, in the kernel's clock ticks.
     pub(crate) start_time: u64,
 }
 
@@ -185,50 +193,50 @@ impl From<ProcessIdentity> for (u32, u64) {
 pub(crate) enum Effect {
     /// Run a check.
     Check {
-        /// For this iteration.
+        /// The iteration whose work it is for.
         iteration: u32,
-        /// Its index in the plan.
+        /// The index in the plan.
         check: usize,
     },
     /// Run an SCM task.
     ScmTask {
-        /// For this iteration.
+        /// The iteration whose work it is for.
         iteration: u32,
-        /// Its index in the plan.
+        /// The index in the plan.
         task: usize,
     },
     /// Wait for child loops.
     Drain {
-        /// In this iteration.
+        /// The newest iteration.
         iteration: u32,
-        /// Whether to stop them.
+        /// Whether to stop the child loops.
         stop: bool,
     },
     /// Run the agent.
     Run {
-        /// In this iteration.
+        /// The agent's iteration.
         iteration: u32,
     },
     /// Kill the agent.
     Kill {
-        /// Of this iteration.
+        /// The agent's iteration.
         iteration: u32,
-        /// Whether with SIGKILL at once.
+        /// Whether to send SIGKILL at once, without SIGTERM first.
         hard: bool,
     },
-    /// Send [`Event::Woke`](super::Event::Woke) at this time on the loop's clock.
+    /// Send [`Event::Woke`](super::Event::Woke) at this time on the loop's clock, in milliseconds.
     WakeAt(u64),
     /// Send [`Event::Woke`](super::Event::Woke) at this wall-clock time, in milliseconds since
     /// 1970.
     WakeAtWall(i64),
     /// Write the ending to the journal.
     Finish(Outcome),
-    /// Exit; there is nothing to do.
+    /// Exit the runner; there is nothing left to do.
     Leave,
 }
 
 impl State {
-    /// A loop that has not started.
+    /// Returns the state of a loop that has not started.
     pub(crate) fn new(plan: Plan) -> Self {
         Self {
             checks: vec![None; plan.proof.checks.len()],
@@ -267,8 +275,8 @@ impl State {
         }
     }
 
-    /// What must be running now. The runner starts what is ordered and not running, and stops what
-    /// is running and not ordered.
+    /// Returns what must be running now. The runner starts what is ordered and not running, and
+    /// stops what is running and not ordered.
     pub(crate) fn orders(&self) -> Vec<Effect> {
         let iteration = self.iteration;
         match &self.phase {
@@ -317,7 +325,7 @@ impl State {
         }
     }
 
-    /// The loop's status. `held` says whether a runner holds its lock.
+    /// Returns the loop's status. `held` says whether a runner holds the loop's lock.
     pub(crate) fn status(&self, held: bool) -> Status {
         match &self.phase {
             Phase::Ended(outcome) => outcome.status(),
@@ -327,7 +335,7 @@ impl State {
         }
     }
 
-    /// How the loop ended, if it did.
+    /// Returns how the loop ended; `None` if it has not.
     pub(crate) fn outcome(&self) -> Option<&Outcome> {
         match &self.phase {
             Phase::Ended(outcome) => Some(outcome),
@@ -335,8 +343,8 @@ impl State {
         }
     }
 
-    /// The highest number an iteration can have. Iterations that do not count raise it above the
-    /// limit.
+    /// Returns the highest number that an iteration can have; `None` without a limit. Refunded
+    /// iterations raise it above the limit.
     pub(crate) fn last_number(&self) -> Option<u32> {
         let refunded = self.iteration.saturating_sub(self.counted);
         self.plan
@@ -345,8 +353,8 @@ impl State {
             .map(|max| max.saturating_add(refunded))
     }
 
-    /// An iteration's number and the limit: `7/25`. Once an iteration did not count: `7, counted
-    /// 5/25`.
+    /// Returns an iteration's number and the limit: `7/25`, or `7, counted 5/25` once an iteration
+    /// was refunded.
     pub(crate) fn iteration_label(&self, number: u32) -> String {
         let max = self.plan.limits.iterations;
         match max {
@@ -357,8 +365,8 @@ impl State {
         }
     }
 
-    /// Dollars spent, for display; `None` if unknown. An agent that reports no cost has not spent 0
-    /// dollars while its first iteration runs.
+    /// Returns the dollars spent, for display; `None` if unknown. During the first iteration of an
+    /// agent that reports no cost, the cost is unknown, not 0.
     pub(crate) fn reported_cost(&self) -> Option<f64> {
         let is_reported =
             self.plan.agent.reports_cost || self.recent.iter().any(|last| last.cost_usd.is_some());
@@ -366,17 +374,18 @@ impl State {
             .filter(|usd| is_reported || *usd > 0.0 || self.iteration == 0)
     }
 
-    /// Whether the agent failed. An exit code that asks to wait is not a failure.
+    /// Returns whether the agent failed in the newest iteration. An exit code that asks to wait is
+    /// not a failure.
     pub(crate) fn has_failed(&self, iteration: &Iteration) -> bool {
         iteration.is_failure() && self.claims.exit_waiting.is_none()
     }
 
-    /// Dollars spent; `None` if an iteration did not report its cost.
+    /// Returns the dollars spent; `None` if an iteration did not report its cost.
     pub(crate) fn known_cost(&self) -> Option<f64> {
         (!self.cost_unknown).then_some(self.cost_usd)
     }
 
-    /// When the running agent is killed, on the loop's clock, and why.
+    /// Returns when the running agent is to be killed, on the loop's clock, and why.
     pub(super) fn deadlines(&self) -> impl Iterator<Item = (u64, IterationEnd)> {
         let (since, stop_at) = match self.phase {
             Phase::Running {
@@ -396,7 +405,8 @@ impl State {
         [marker, time, iteration].into_iter().flatten()
     }
 
-    /// When the time limit is reached, on the loop's clock, if the loop stays active until then.
+    /// Returns when the time limit is reached, on the loop's clock, if the loop stays active until
+    /// then; `None` without a limit.
     pub(super) fn out_of_time_at(&self) -> Option<u64> {
         let idle = self.clock_ms.saturating_sub(self.active_ms);
         Some(self.plan.limits.time_ms?.saturating_add(idle))

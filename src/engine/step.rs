@@ -86,7 +86,7 @@ impl State {
             Event::Finished { .. } => self.finished = matches!(self.phase, Phase::Ended(_)),
             Event::Spawned { .. } | Event::Unknown => {}
         }
-        // An iteration that has not started is decided again: a limit or a request may now prevent
+        // Decide again if the next iteration has not started: a limit or a request may now prevent
         // it.
         if matches!(
             self.phase,
@@ -118,15 +118,15 @@ impl State {
         self.inbox_offset = self.inbox_offset.max(offset.unwrap_or(0));
     }
 
-    /// A runner took over. Nothing an earlier runner started is adopted; its processes are already
-    /// killed.
+    /// Continues the loop in a new runner. Processes of an earlier runner have already been killed,
+    /// so an iteration that was running is recorded as interrupted.
     fn opened(&mut self, cost_usd: Option<f64>, tokens: Option<Tokens>) {
         match self.phase {
             Phase::NotStarted if self.plan.proof.preflight && self.request == Request::Go => {
                 self.begin_checks();
             }
             Phase::NotStarted => self.proceed(),
-            // A session's agent belongs to its client and is still running.
+            // The client runs a session's agent, which is therefore still running.
             Phase::Running { started: true, .. } | Phase::Killing { .. }
                 if self.is_in_session() => {}
             Phase::Running { started: true, .. } | Phase::Killing { .. } => {
@@ -149,7 +149,8 @@ impl State {
     }
 
     fn asked(&mut self, request: Request, by: RequestSource) {
-        // A second immediate request or signal presses. A weaker request does not.
+        // An immediate request or a signal after an immediate request skips all remaining grace
+        // periods.
         let pressed = self.request.is_immediate() && (request.is_immediate() || by.is_signal());
         let second_signal = by.is_signal() && self.requested_by.is_signal();
         let request = escalate(self.request, request, second_signal);
@@ -157,7 +158,7 @@ impl State {
             self.requested_by = by;
         }
         self.request = request;
-        // The loop's worktree is committed first, unless the user presses.
+        // The loop's worktree is still committed, unless the user insists.
         let commits_worktree = self.next_scm_task() == Some(self.worktree_task()) && !pressed;
         match &mut self.phase {
             Phase::Running { started: true, .. } if request.is_immediate() => {
@@ -173,7 +174,8 @@ impl State {
         }
     }
 
-    /// Resumes the loop. What ended it is cleared; what it has used of its limits is not.
+    /// Resumes the loop. The cause of its ending is cleared, but used limits stay used. A loop that
+    /// is done stays ended.
     pub(super) fn reopen(&mut self) {
         match self.phase {
             Phase::Ended(Outcome::Done { .. }) => return,
@@ -196,7 +198,8 @@ impl State {
         self.rest_until_ms = 0;
         self.finished = false;
         self.drained = false;
-        // A person may have fixed what made an SCM task fail. It runs again, after the checks.
+        // A person may have fixed the cause of a failed SCM task, so the task runs again after the
+        // checks.
         self.scm.reports.pop_if(|last| !last.is_success());
         self.scm
             .worktree_commit
@@ -239,7 +242,7 @@ impl State {
         }
     }
 
-    /// An iteration begins. Claims and check results of the previous one expire.
+    /// Begins an iteration. The previous iteration's claims and check results expire.
     fn started(&mut self, iteration: u32) {
         let is_expected = matches!(self.phase, Phase::Running { started: false, .. })
             && iteration == self.iteration + 1;
@@ -357,8 +360,8 @@ impl State {
     }
 }
 
-/// Combines two requests. Stop outweighs pause, immediate outweighs graceful, and a second signal
-/// is immediate. Only `Go` takes a request back.
+/// Combines the request in force with a new one. Stop outweighs pause, immediate outweighs
+/// graceful, and a second signal is immediate. Only `Go` revokes a request.
 fn escalate(before: Request, asked: Request, second_signal: bool) -> Request {
     if before == Request::Go || asked == Request::Go {
         return asked;

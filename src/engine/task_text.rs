@@ -10,7 +10,7 @@ use super::scm::{COMMIT, ScmTaskReport, SkipReason};
 /// Commit IDs are abbreviated to this many characters, as git does.
 pub(crate) const SHORT_ID: usize = 7;
 
-/// A task's name: `commit`, or the arguments of its git command.
+/// Returns a task's name: `commit`, or the arguments of its git command.
 pub(crate) fn task_name(state: &State, task: usize) -> String {
     match state.scm_task_args(task) {
         COMMIT => COMMIT.to_owned(),
@@ -18,8 +18,8 @@ pub(crate) fn task_name(state: &State, task: usize) -> String {
     }
 }
 
-/// `2 files (a.rs, b.rs) as 1a2b3c4 "Fix the parser" (120ms)`, `done (1.2s)`, `failed (exit 1,
-/// 20ms)`
+/// Returns a task's result: `2 files (a.rs, b.rs) as 1a2b3c4 "Fix the parser" (120ms)`, `done
+/// (1.2s)` or `failed (exit 1, 20ms)`.
 pub(crate) fn task_verdict(report: &ScmTaskReport) -> String {
     let time = duration(report.ms);
     match (report.skipped, &report.commit) {

@@ -1,4 +1,4 @@
-//! Tokens and their prices, for agents that report tokens but no cost.
+//! Counts tokens and prices them, for agents that report tokens but no cost.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// The sum of all kinds.
+    /// Returns the sum of all kinds.
     pub fn total(&self) -> u64 {
         let all = [self.input, self.cache_read, self.cache_write, self.output];
         all.into_iter().fold(0, u64::saturating_add)
@@ -36,7 +36,7 @@ impl AddAssign for Tokens {
 }
 
 impl Tokens {
-    /// Subtracts kind by kind, stopping at 0.
+    /// Subtracts each kind separately, stopping at 0.
     pub(crate) fn saturating_sub(self, other: Self) -> Self {
         Self {
             input: self.input.saturating_sub(other.input),
@@ -47,8 +47,8 @@ impl Tokens {
     }
 }
 
-/// The usage of an agent's session up to the end of its last iteration. Some agents resume a
-/// session and report totals that include it.
+/// The usage of an agent's session up to the end of its last iteration. An agent that resumes the
+/// session may report totals that include this usage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SessionUsage {
     /// The session's ID.
@@ -81,7 +81,7 @@ pub(crate) struct Price {
 pub(crate) struct Prices(pub(crate) BTreeMap<String, Price>);
 
 impl Prices {
-    /// What these tokens cost, in dollars; `None` if the model has no price.
+    /// Returns what these tokens cost, in dollars; `None` if the model has no price.
     pub(crate) fn cost(&self, model: &str, tokens: &Tokens) -> Option<f64> {
         let price = self.price_of(model)?;
         let (read, write) = (
@@ -103,8 +103,8 @@ impl Prices {
         )
     }
 
-    /// A model's price: by its full name, else by the longest prefix. If `provider/model` has no
-    /// price, that of `model` applies.
+    /// Returns a model's price, by its full name or else by the longest matching prefix. For
+    /// `provider/model` without a price, looks up `model`. `None` if neither has a price.
     pub(crate) fn price_of(&self, model: &str) -> Option<&Price> {
         let bare = model.rsplit('/').next().unwrap_or(model);
         [model, bare]

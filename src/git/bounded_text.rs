@@ -1,6 +1,6 @@
-//! Keeps the first characters of a text and counts the rest.
+//! Keeps the first characters of a text and counts the others.
 
-/// A text that grows up to a number of characters.
+/// A text that grows up to a maximum number of characters.
 pub(super) struct BoundedText {
     text: String,
     remaining: usize,

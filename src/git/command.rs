@@ -11,32 +11,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a git command may take.
+/// How long a git command may take, unless a caller passes another timeout.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How many bytes of standard error are kept.
 const STDERR_MAX: usize = 4096;
 
-/// Overrides for user settings that would run programs, write outside the index, or reject files.
+/// Overrides of user settings that would run programs, write outside the index, or reject files.
 const CONFIG: [&str; 10] = [
     "core.fsmonitor=false",
     "core.quotePath=false",
     "core.hooksPath=/dev/null",
     // A split index would write its shared part into the user's repository.
     "core.splitIndex=false",
-    // With it, git refuses to add a file whose line endings do not survive a round trip.
+    // With this setting, git refuses to add a file whose line endings would change in a round trip.
     "core.safecrlf=false",
     // The scratch objects are short-lived: save time rather than space.
     "core.compression=0",
     "core.looseCompression=0",
-    // Larger files count as binary, so that comparing them takes no time or memory.
+    // Larger files count as binary, so comparing them takes little time and memory.
     "core.bigFileThreshold=8m",
     "diff.autoRefreshIndex=true",
     "diff.suppressBlankEmpty=false",
 ];
 
-/// Options that keep git from starting background processes, which would be killed halfway when the
-/// iteration's processes are cleaned up.
+/// Options that keep git from starting background processes, which would be killed before they
+/// finish when the iteration's processes are cleaned up.
 pub(super) const FOREGROUND_OPTIONS: [&str; 6] = [
     "-c",
     "gc.autoDetach=false",
@@ -46,7 +46,7 @@ pub(super) const FOREGROUND_OPTIONS: [&str; 6] = [
     "core.fsmonitor=false",
 ];
 
-/// Why git did not run to its end.
+/// Why git did not run to completion.
 #[derive(Debug)]
 pub(super) enum GitError {
     NotInstalled,
@@ -58,7 +58,7 @@ impl GitError {
     /// Returns the error as a message for the user.
     pub(super) fn message(self) -> String {
         match self {
-            Self::NotInstalled => "git is not installed (no longer in PATH)".into(),
+            Self::NotInstalled => "git was not found in PATH".into(),
             Self::Failed(why) => why,
         }
     }
@@ -71,14 +71,14 @@ pub(super) struct GitOutput {
     pub(super) code: Option<i32>,
     /// Standard output, up to the limit.
     pub(super) stdout: Vec<u8>,
-    /// Whether there was more output, for which git was killed.
+    /// Whether git was killed because it printed more than the limit.
     pub(super) truncated: bool,
     /// The beginning of standard error.
     pub(super) stderr: String,
 }
 
 impl GitOutput {
-    /// Describes the failure of the subcommand `what`, quoting git's own error.
+    /// Returns an error message for the subcommand `what` that quotes git's own error.
     pub(super) fn error_message(&self, what: &str) -> String {
         let detail = self
             .stderr
@@ -95,14 +95,14 @@ impl GitOutput {
     }
 }
 
-/// Returns a git command that only reads, in `dir`. `GIT_DIR` and similar variables are kept as the
-/// user set them.
+/// Returns a git command that runs in `dir` and only reads. `GIT_DIR` and similar variables of the
+/// user apply.
 pub(super) fn git(dir: &Path) -> Command {
     isolate(Command::new("git"), dir)
 }
 
-/// Returns a git command that may do all it does for the user: run hooks, and fetch objects missing
-/// from a partial clone. Only prompts are disabled.
+/// Returns a git command that behaves as it does for the user: it may run hooks, and fetch objects
+/// missing from a partial clone. Only prompts are disabled.
 pub(super) fn git_with_hooks(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command
@@ -112,7 +112,7 @@ pub(super) fn git_with_hooks(dir: &Path) -> Command {
     command
 }
 
-/// Sets up a command like [`git`] does; the program may be another one than `git`.
+/// Sets up a command as [`git`] does, for a program that may have another name.
 pub(super) fn isolate(mut command: Command, dir: &Path) -> Command {
     command.current_dir(dir);
     for setting in CONFIG {
@@ -143,12 +143,13 @@ pub(super) fn isolate(mut command: Command, dir: &Path) -> Command {
     command
 }
 
-/// Turns a line that git printed into a path.
+/// Converts a line that git printed into a path.
 pub(super) fn parse_path(line: &[u8]) -> PathBuf {
     OsStr::from_bytes(line.strip_suffix(b"\n").unwrap_or(line)).into()
 }
 
-/// Runs `command` until it exits. It is killed after `max_bytes` of output, or after `timeout`.
+/// Runs `command` until it exits. Kills it after `max_bytes` of output, or after `timeout`, which
+/// is an error.
 pub(super) fn run(
     command: &mut Command,
     max_bytes: usize,
@@ -157,7 +158,7 @@ pub(super) fn run(
     run_cancellable(command, max_bytes, timeout, &|| false)
 }
 
-/// Like [`run`], but also kills the command as soon as `is_canceled` returns true.
+/// Runs `command` like [`run`], but also kills it as soon as `is_canceled` returns true.
 pub(super) fn run_cancellable(
     command: &mut Command,
     max_bytes: usize,
@@ -165,7 +166,7 @@ pub(super) fn run_cancellable(
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<GitOutput, GitError> {
     let deadline = Instant::now() + timeout;
-    // A process group of its own, so that filters and helpers are killed as well.
+    // Use a separate process group, so that filters and helpers are killed as well.
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -179,12 +180,12 @@ pub(super) fn run_cancellable(
         }
         _ => GitError::Failed(format!("cannot start git: {error}")),
     })?;
-    // Keep the pipes open until git is killed: closing them first would make it exit by itself, with
-    // an exit code.
+    // Keep the pipes open until git is killed. Closing them first would make git exit on its own,
+    // with an exit code.
     let mut streams = (child.stdout.take(), child.stderr.take());
     let captured = capture(&mut child, &mut streams, max_bytes, deadline, is_canceled);
     if !matches!(captured, Ok(CapturedOutput { ended: true, .. })) {
-        // The child has not been reaped, so the pid is still its own.
+        // The child has not been reaped, so no other process can have its ID.
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     }
     let status = child.wait();
@@ -220,8 +221,8 @@ struct CapturedOutput {
     ended: bool,
 }
 
-/// Reads both streams until the child exits. It does not wait for the end of the streams: a helper that
-/// the child leaves behind may hold them open forever.
+/// Reads both streams until the child exits. Does not wait for the streams to end, because a helper
+/// that the child leaves behind may hold them open forever.
 fn capture(
     child: &mut Child,
     (out, err): &mut (Option<ChildStdout>, Option<ChildStderr>),
@@ -243,7 +244,7 @@ fn capture(
             let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(2);
             fds.extend(out.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
             fds.extend(err.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
-            // With both streams closed, the child is about to exit: check again soon.
+            // Once both streams are closed, the child is about to exit, so check again soon.
             let wait = Duration::from_millis(if fds.is_empty() { 1 } else { 50 });
             let wait = wait.min(deadline.saturating_duration_since(Instant::now()));
             match poll(&mut fds, Timespec::try_from(wait).ok().as_ref()) {
@@ -270,7 +271,7 @@ fn capture(
     }
 }
 
-/// Reads once, and closes the stream at its end. Returns whether there was more than `max_bytes`.
+/// Reads once, and closes the stream at its end. Returns whether the output exceeded `max_bytes`.
 fn read_once<R: Read>(
     stream: &mut Option<R>,
     buffer: &mut [u8],

@@ -29,7 +29,7 @@ const DIFF_OPTIONS: [&str; 15] = [
     "--no-exit-code",
 ];
 
-/// The content of a repository when the loop started.
+/// A repository's content when the loop started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DiffBase {
     pub(super) top: PathBuf,
@@ -43,9 +43,9 @@ pub(crate) struct Diff {
     pub(crate) text: String,
     /// The number of characters cut off the end.
     pub(crate) dropped_chars: u64,
-    /// Whether even more was cut off, and `dropped_chars` is a lower bound.
+    /// Whether `dropped_chars` is only a lower bound.
     pub(crate) at_least: bool,
-    /// A sentence on changes that are not included.
+    /// A sentence about changes that are not included; `None` if all are.
     pub(crate) note: Option<String>,
 }
 
@@ -54,28 +54,32 @@ pub(crate) struct Diff {
 pub(crate) struct DiffStat {
     /// Files created, changed, renamed or deleted.
     pub(crate) files: u32,
-    /// Lines added; binary and huge files add none.
+    /// Lines added. Binary and very large files count as zero.
     pub(crate) insertions: u64,
     /// Lines removed.
     pub(crate) deletions: u64,
-    /// The first few files, quoted as git does.
+    /// The paths of the first few files, quoted as git quotes them.
     pub(crate) paths: Vec<String>,
-    /// Whether there was more than could be counted.
+    /// Whether the numbers are only lower bounds.
     pub(crate) at_least: bool,
 }
 
 impl DiffBase {
-    /// Captures the current content of the repository that contains `workspace`. Returns `None` outside
-    /// a working tree, or if git is not installed. `scratch` must exist as long as the base is used.
+    /// Captures the current content of the repository that contains `workspace`. Returns `None`
+    /// outside a working tree, or if git is not installed. `scratch` must be kept as long as the
+    /// base is used.
     pub(crate) fn capture(workspace: &Path, scratch: &Path) -> Result<Option<Self>, String> {
         let Some(top) = find_top(workspace)? else {
             return Ok(None);
         };
         if top.to_str().is_none() {
-            return Err("the repository's path is not valid UTF-8, so no diff can be shown".into());
+            return Err(
+                "the repository's path is not valid UTF-8, so prompts contain no diff".into(),
+            );
         }
         let overlay = IndexOverlay::new(&top, scratch)?;
-        // An unreadable file makes git exit with 1; the base then has its last staged content.
+        // If a file is unreadable, git exits with 1 and the base contains the file's last staged
+        // content.
         let added = overlay.git(&["add", "--update", "--ignore-errors"], READ_MAX)?;
         if added.code != Some(0) && added.code != Some(1) {
             return Err(added.error_message("add --update"));
@@ -126,8 +130,9 @@ impl DiffBase {
         })
     }
 
-    /// Compares the base with the working tree. `excluded` are files that were untracked at the start and
-    /// are tracked now, but have not changed: an agent that ran `git add -A` did not write them.
+    /// Compares the base with the working tree. `excluded` are files that were untracked at the
+    /// start and are tracked now, but have not changed: an agent that runs `git add -A` did not
+    /// write them.
     fn compare(
         &self,
         overlay: &IndexOverlay,
@@ -149,7 +154,7 @@ impl DiffBase {
     }
 }
 
-/// Returns the top of the working tree that contains `workspace`, if there is one.
+/// Returns the top of the working tree that contains `workspace`; `None` if there is none.
 fn find_top(workspace: &Path) -> Result<Option<PathBuf>, String> {
     if !workspace.is_dir() {
         return Err(format!("{} is not a directory", workspace.display()));
@@ -173,8 +178,8 @@ fn find_top(workspace: &Path) -> Result<Option<PathBuf>, String> {
     Err(output.error_message("rev-parse"))
 }
 
-/// Parses the output of `git diff --numstat -z` into added and removed lines by name. A path in conflict
-/// occurs twice.
+/// Parses the output of `git diff --numstat -z` into the numbers of added and removed lines by
+/// path. A path with a merge conflict occurs twice.
 fn parse_numstat(bytes: &[u8]) -> BTreeMap<String, (u64, u64)> {
     let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let mut fields = bytes.split(|byte| *byte == 0);
@@ -184,7 +189,7 @@ fn parse_numstat(bytes: &[u8]) -> BTreeMap<String, (u64, u64)> {
         else {
             continue;
         };
-        // For a rename the path is empty, and the old and the new one follow as fields of their own.
+        // For a rename the path is empty, and the old and the new path follow as separate fields.
         let path = if path.is_empty() {
             fields.nth(1).unwrap_or_default()
         } else {

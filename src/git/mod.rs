@@ -1,9 +1,9 @@
-//! Runs git: diffs since the start of a loop, commits, worktrees, and checks of the repository.
+//! Runs git: diffs since the start of a loop, commits, worktrees, and the repository's status.
 //!
-//! A diff leaves no trace in the user's repository. It works on a copy of the index and writes objects
-//! to ralph's own scratch directory, so that the index, HEAD, refs, working tree, stash and object
-//! database do not change. It does not show uncommitted changes inside a submodule. A clean filter that
-//! the user has configured (git-lfs) may still write files of its own when git runs it.
+//! A diff does not change the user's repository: it works on a copy of the index and writes objects
+//! to ralph's own scratch directory, so the index, HEAD, refs, working tree, stash and object
+//! database stay the same. A diff does not show uncommitted changes inside a submodule. A clean
+//! filter that the user has configured (git-lfs) may still write its own files when git runs it.
 //!
 //! Only `worktree` and the SCM tasks of `working_tree` write to the repository.
 
@@ -26,8 +26,8 @@ pub(crate) use project::project;
 pub(crate) use status::TreeStatus;
 pub(crate) use working_tree::{WorkingTree, WorkingTreeError};
 
-/// The maximum number of bytes that are read from one git command.
+/// How many bytes are read from one git command.
 const READ_MAX: usize = 8 << 20;
 
-/// The maximum number of paths that a summary names.
+/// How many paths a summary names.
 const PATHS_SHOWN: usize = 20;

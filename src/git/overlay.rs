@@ -10,7 +10,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Numbers the copies made by this process.
+/// The number of the next copy that this process makes.
 static NEXT_COPY: AtomicU32 = AtomicU32::new(0);
 
 /// A repository with a temporary copy of its index, which is removed on drop.
@@ -57,12 +57,12 @@ impl IndexOverlay {
         Ok(overlay)
     }
 
-    /// The top of the working tree.
+    /// Returns the top directory of the working tree.
     pub(super) fn top(&self) -> &Path {
         &self.top
     }
 
-    /// Runs git on the copy. Any exit code is a success.
+    /// Runs git on the copy. Any exit code counts as success.
     pub(super) fn git(&self, args: &[&str], max_bytes: usize) -> Result<GitOutput, String> {
         let mut command = command::git(&self.top);
         command
@@ -73,7 +73,7 @@ impl IndexOverlay {
         command::run(&mut command, max_bytes, command::TIMEOUT).map_err(GitError::message)
     }
 
-    /// Runs git on the copy. A non-zero exit code is an error, truncated output is not.
+    /// Runs git on the copy. A non-zero exit code is an error; truncated output is not.
     pub(super) fn git_ok(&self, args: &[&str], max_bytes: usize) -> Result<GitOutput, String> {
         let output = self.git(args, max_bytes)?;
         if output.code == Some(0) || output.truncated {
@@ -88,13 +88,14 @@ impl Drop for IndexOverlay {
         let mut lock = self.index.clone().into_os_string();
         lock.push(".lock");
         for file in [self.index.as_os_str(), &lock] {
-            // Either may be missing.
+            // Either file may be missing.
             let _ = fs::remove_file(file);
         }
     }
 }
 
-/// Returns the path of `name` in the `.git` directory. Linked worktrees have an index of their own.
+/// Returns the path of `name` in the `.git` directory. Git resolves it, because a linked worktree
+/// has its own index.
 fn git_path(top: &Path, name: &str) -> Result<PathBuf, String> {
     let mut command = command::git(top);
     command.args(["rev-parse", "--git-path", name]);
@@ -106,8 +107,8 @@ fn git_path(top: &Path, name: &str) -> Result<PathBuf, String> {
     Ok(top.join(command::parse_path(&output.stdout)))
 }
 
-/// Copies an index with its modification time. Git trusts an entry only if it is older than the index,
-/// so a newer time would hide files that changed right after the index was written.
+/// Copies an index with its modification time. Git trusts an entry only if it is older than the
+/// index, so a newer time would hide files that changed right after the index was written.
 fn copy_with_mtime(from: &Path, to: &Path) -> io::Result<()> {
     let mut from = File::open(from)?;
     let time = from.metadata()?.modified()?;
@@ -116,8 +117,9 @@ fn copy_with_mtime(from: &Path, to: &Path) -> io::Result<()> {
     to.set_modified(time)
 }
 
-/// Returns the repository's object directory, and those that the user's environment adds. Git itself
-/// follows the alternates that a repository names.
+/// Returns the repository's object directory and those that the user's environment adds, as a value
+/// for `GIT_ALTERNATE_OBJECT_DIRECTORIES`. Git itself follows the alternates configured in a
+/// repository.
 fn alternates(objects: &Path) -> OsString {
     let mut list = Vec::new();
     let bytes = objects.as_os_str().as_bytes();

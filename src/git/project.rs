@@ -1,16 +1,17 @@
-//! Finds the project that a workspace belongs to: the top of its repository, or of the main repository
-//! if the workspace is in a linked worktree.
+//! Finds the project that a workspace belongs to: the top of its repository, or of the main
+//! repository if the workspace is in a linked worktree.
 //!
-//! It reads files instead of running git, so that an agent's git settings cannot change the result.
+//! This module reads files instead of running git, so that an agent's git settings cannot change
+//! the result.
 
 use crate::os::regular_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The maximum size of a file that contains a path.
+/// The maximum size of a file that contains a path, in bytes.
 const PATH_FILE_MAX: u64 = 8192;
 
-/// Returns the top of the repository that contains a workspace, or the workspace itself outside of a
+/// Returns the top of the repository that contains a workspace, or the workspace itself outside any
 /// repository.
 pub(crate) fn project(workspace: &Path) -> PathBuf {
     let real = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
@@ -24,7 +25,7 @@ fn project_top(dir: &Path) -> Option<PathBuf> {
         return git.join("HEAD").exists().then(|| dir.to_owned());
     }
     let git_dir = dir.join(read_path_file(&git)?.strip_prefix("gitdir:")?.trim());
-    // A submodule has no common directory: it is a project of its own.
+    // A submodule has no common directory: it is a separate project.
     let Some(common) = read_path_file(&git_dir.join("commondir")) else {
         return Some(dir.to_owned());
     };

@@ -1,25 +1,25 @@
-//! Finds out, before a loop starts, what would keep its work from being committed or pushed.
+//! Detects, before a loop starts, what would keep its work from being committed or pushed.
 
 use super::command;
 use super::working_tree::WorkingTree;
 
-/// The state of a working tree, as far as it matters for commits and pushes.
+/// The properties of a working tree that matter for commits and pushes.
 #[derive(Debug, Default)]
 pub(crate) struct TreeStatus {
     /// The files that differ from the HEAD commit.
     pub(crate) changed_files: Vec<String>,
-    /// An operation that has not been concluded, such as `a merge`.
+    /// An unfinished operation, such as `a merge`; `None` if there is none.
     pub(crate) operation_in_progress: Option<&'static str>,
     /// Whether HEAD is detached.
     pub(crate) detached: bool,
     pub(crate) has_remote: bool,
     /// Whether a plain `git push` has a destination.
     pub(crate) has_upstream: bool,
-    /// Git's error if no committer identity is configured.
+    /// Git's error message if no committer identity is configured; `None` if one is.
     pub(crate) missing_identity: Option<String>,
 }
 
-/// Files that git keeps while an operation is in progress, and the name of the operation.
+/// Files that exist while an operation is in progress, and the name of the operation.
 const OPERATIONS: [(&str, &str); 5] = [
     ("MERGE_HEAD", "a merge"),
     ("rebase-merge", "a rebase"),
@@ -29,7 +29,7 @@ const OPERATIONS: [(&str, &str); 5] = [
 ];
 
 impl WorkingTree {
-    /// Returns the current status. If git fails to answer a question, no problem is assumed.
+    /// Returns the current status. A property that git cannot determine counts as no problem.
     pub(crate) fn status(&self) -> Result<TreeStatus, String> {
         let run = |args: &[&str]| self.git(args).ok();
         Ok(TreeStatus {
@@ -46,7 +46,7 @@ impl WorkingTree {
         })
     }
 
-    /// Returns git's error if no committer identity is configured.
+    /// Returns git's error message if no committer identity is configured; `None` if one is.
     pub(super) fn missing_identity(&self) -> Option<String> {
         let identity = self.git(&["var", "GIT_COMMITTER_IDENT"]).ok()?;
         (identity.code != Some(0)).then(|| identity.error_message("var"))
@@ -66,7 +66,8 @@ impl WorkingTree {
                 .is_some_and(|value| value == "current" || value == "matching")
     }
 
-    /// Whether a file or directory of this name exists in the `.git` directory of this working tree.
+    /// Returns whether a file or directory of this name exists in the working tree's `.git`
+    /// directory.
     pub(super) fn has_git_file(&self, name: &str) -> bool {
         let output = self.git(&["rev-parse", "--git-path", name]).ok();
         output.is_some_and(|output| {

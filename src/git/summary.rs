@@ -4,23 +4,24 @@ use super::command::{GitError, git, run};
 use std::path::Path;
 use std::time::Duration;
 
-/// The branch and the number of changes of a repository.
+/// A repository's branch and number of changed files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RepoSummary {
     /// The current branch; `None` if HEAD is detached.
     pub(crate) branch: Option<String>,
-    /// The number of files that differ from the last commit, untracked ones included.
+    /// How many files differ from the last commit, including untracked ones.
     pub(crate) changed_files: u32,
-    /// Whether there are more than `changed_files`.
+    /// Whether `changed_files` is only a lower bound.
     pub(crate) at_least: bool,
 }
 
-/// The maximum number of bytes that are read.
+/// How many bytes of git's output are read.
 const READ_MAX: usize = 1 << 20;
-/// Shorter than usual, because a person waits for the result.
+/// The timeout, shorter than usual because a person waits for the result.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Summarizes the repository that contains `dir`; `None` if there is none.
+/// Summarizes the repository that contains `dir`. Returns `None` outside a repository, or if git is
+/// not installed.
 pub(crate) fn summarize(dir: &Path) -> Result<Option<RepoSummary>, String> {
     let mut command = git(dir);
     command.args([

@@ -14,15 +14,15 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The maximum number of untracked files that are recorded or shown.
+/// How many untracked files are recorded or shown.
 const FILES_MAX: usize = 20_000;
-/// The maximum number of bytes that are read of their names.
+/// How many bytes of file names are read.
 const NAMES_MAX: usize = 4 << 20;
-/// The content of a file larger than this is not shown.
+/// The maximum size of a file whose content is shown, in bytes.
 const SHOWN_MAX: u64 = 1 << 20;
-/// The maximum number of files that are opened for one diff.
+/// How many files are opened for one diff.
 const OPENED_MAX: usize = 2_000;
-/// The maximum number of files that are excluded from a diff: each is an argument of the command.
+/// How many files are excluded from a diff. Each one is an argument of the git command.
 const NOW_TRACKED_MAX: usize = 1_000;
 
 /// The untracked files at the start of the loop. Serialized into `base.json`.
@@ -40,7 +40,7 @@ pub(super) struct FileStamp(u64, i64, i64);
 
 impl From<&Metadata> for FileStamp {
     fn from(data: &Metadata) -> Self {
-        // A directory is a nested repository. Changes inside it are not tracked.
+        // An untracked directory is a nested repository. Changes inside it are not detected.
         if data.is_dir() {
             Self(0, 0, 0)
         } else {
@@ -52,12 +52,12 @@ impl From<&Metadata> for FileStamp {
 /// How the untracked files differ from those at the start.
 #[derive(Default)]
 pub(super) struct UntrackedChanges {
-    /// New files and files with other content.
+    /// New files, and files whose content has changed.
     changed: Vec<ChangedFile>,
     deleted: Vec<String>,
     /// Files that have not changed since the start, but are tracked now.
     pub(super) now_tracked: Vec<String>,
-    /// A sentence on files that are not included.
+    /// A sentence about files that are not included; `None` if all are.
     pub(super) note: Option<String>,
 }
 
@@ -65,7 +65,7 @@ struct ChangedFile {
     name: String,
     path: PathBuf,
     data: Metadata,
-    /// Whether it was an untracked file at the start, with other content.
+    /// Whether it already existed at the start, untracked and with different content.
     existed: bool,
 }
 
@@ -89,7 +89,8 @@ impl UntrackedFiles {
             Self::Known(known) => known,
             Self::TooMany(count) => {
                 let note = format!(
-                    "untracked files are not shown: there were more than {count} at the start"
+                    "untracked files are not shown, because there were more than {count} at \
+                     the start"
                 );
                 return Ok(UntrackedChanges {
                     note: Some(note),
@@ -113,7 +114,7 @@ impl UntrackedFiles {
             let name = quote(path);
             let before = remaining.remove(name.as_str());
             let path = overlay.top().join(OsStr::from_bytes(path));
-            // The file was deleted since it was listed.
+            // The file has been deleted since it was listed.
             let Ok(data) = fs::symlink_metadata(&path) else {
                 continue;
             };
@@ -134,9 +135,10 @@ impl UntrackedFiles {
 }
 
 impl UntrackedChanges {
-    /// Sorts files that are no longer untracked into deleted ones and unchanged ones that are tracked now.
+    /// Sorts files that are no longer untracked into deleted files and unchanged files that are
+    /// tracked now.
     fn classify_missing(&mut self, missing: BTreeMap<&str, FileStamp>, top: &Path) {
-        // A quoted name is not a path. Such names are too rare to be worth decoding.
+        // Skip quoted names, which are not paths. They are too rare to be worth decoding.
         for (name, before) in missing
             .into_iter()
             .filter(|(name, _)| !name.starts_with('"'))
@@ -154,7 +156,8 @@ impl UntrackedChanges {
         }
     }
 
-    /// Appends the changes as diffs, reading at most `budget` bytes. Returns whether that was all.
+    /// Appends the changes as diffs, reading at most `budget` bytes. Returns whether all changes
+    /// were appended.
     pub(super) fn render(&self, patch: &mut BoundedText, budget: usize) -> bool {
         for name in &self.deleted {
             patch.push(&format!(
@@ -176,7 +179,7 @@ impl UntrackedChanges {
     }
 
     /// Calls `add` with each file's name and number of new lines, reading at most `budget` bytes.
-    /// Returns whether that was all.
+    /// Returns whether the lines of all files were counted.
     pub(super) fn count(&self, budget: usize, mut add: impl FnMut(String, u64)) -> bool {
         let mut remaining = budget;
         let mut complete = true;
@@ -188,8 +191,8 @@ impl UntrackedChanges {
             if opened >= OPENED_MAX || remaining == 0 {
                 complete = false;
             } else if let (false, FileContent::Text(text)) = (file.existed, file.content()) {
-                // Not for a file that existed: its old content was not stored, so its new lines are
-                // unknown.
+                // Skip a file that existed at the start: its old content was not stored, so the
+                // number of new lines is unknown.
                 remaining = remaining.saturating_sub(text.len());
                 lines = text.lines().count() as u64;
             }
@@ -230,7 +233,7 @@ impl ChangedFile {
         };
         match bytes {
             Err(error) => FileContent::Unreadable(error.to_string()),
-            // This is how git itself recognizes binary files.
+            // Git recognizes binary files in the same way.
             Ok(bytes) if bytes.iter().take(8000).any(|byte| *byte == 0) => FileContent::Binary,
             Ok(bytes) => FileContent::Text(String::from_utf8_lossy(&bytes).into_owned()),
         }
@@ -245,7 +248,7 @@ impl ChangedFile {
         };
         let mut text = format!("diff --git {a} {b}\nnew file mode {mode}\n");
         if self.existed {
-            text.push_str("(untracked since before the start and changed since; shown whole)\n");
+            text.push_str("(was untracked at the start and has changed since; shown in full)\n");
         }
         let done = match self.content() {
             FileContent::Binary => writeln!(text, "Binary files /dev/null and {b} differ"),
@@ -255,7 +258,7 @@ impl ChangedFile {
             FileContent::Text(content) if content.is_empty() => Ok(()),
             FileContent::Text(content) => write_hunk(&mut text, &b, &content),
         };
-        debug_assert!(done.is_ok(), "a String takes every write");
+        debug_assert!(done.is_ok(), "writing to a String does not fail");
         text
     }
 }
@@ -267,7 +270,7 @@ fn write_hunk(text: &mut String, b: &str, content: &str) -> std::fmt::Result {
     } else {
         format!("+1,{count}")
     };
-    // Like git, end a name that contains a space with a tab.
+    // As in git, a tab follows a name that contains a space.
     let tab = if b.contains(' ') { "\t" } else { "" };
     write!(text, "--- /dev/null\n+++ {b}{tab}\n@@ -0,0 {range} @@\n")?;
     for line in content.split_inclusive('\n') {
@@ -279,7 +282,7 @@ fn write_hunk(text: &mut String, b: &str, content: &str) -> std::fmt::Result {
     Ok(())
 }
 
-/// Adds the prefix of one side of a diff to a quoted name.
+/// Adds the prefix of one side of a diff (`a` or `b`) to a name that may be quoted.
 fn with_prefix(prefix: char, name: &str) -> String {
     match name.strip_prefix('"') {
         Some(rest) => format!("\"{prefix}/{rest}"),
@@ -287,7 +290,7 @@ fn with_prefix(prefix: char, name: &str) -> String {
     }
 }
 
-/// Lists the untracked files that are not ignored, and returns whether there are more.
+/// Lists untracked files that are not ignored, and returns whether there are more than listed.
 fn list_untracked(overlay: &IndexOverlay) -> Result<(Vec<Vec<u8>>, bool), String> {
     let output = overlay.git_ok(
         &["ls-files", "-z", "--others", "--exclude-standard"],
@@ -305,8 +308,8 @@ fn list_untracked(overlay: &IndexOverlay) -> Result<(Vec<Vec<u8>>, bool), String
     Ok((paths, more))
 }
 
-/// Quotes a path like git does: unusual names in quotes, with escapes. Different paths always give
-/// different names.
+/// Quotes a path as git does: an unusual name is put in quotes, with escapes. Different paths
+/// always give different names.
 pub(super) fn quote(path: &[u8]) -> String {
     let special = |byte: &u8| *byte < 0x20 || matches!(*byte, b'"' | b'\\' | 0x7f);
     if let Ok(plain) = str::from_utf8(path)

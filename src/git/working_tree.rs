@@ -1,5 +1,4 @@
-//! The working tree that SCM tasks run in: what has changed there, which commits it has, and the
-//! command for each task.
+//! The working tree that SCM tasks run in: its changes, its commits, and the command for each task.
 
 use super::command;
 use super::command::{FOREGROUND_OPTIONS, GitError, GitOutput};
@@ -46,24 +45,24 @@ pub(crate) struct ScmCommand {
     pub(crate) command: Vec<String>,
     /// The directory to run it in.
     pub(crate) dir: PathBuf,
-    /// Variables to add to the environment.
+    /// Environment variables to set, by name and value.
     pub(crate) env: Vec<(String, String)>,
 }
 
 /// The content of a commit.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CommitSummary {
-    /// The number of changed files.
+    /// How many files the commit changes.
     pub(crate) files: u32,
-    /// The first few of them.
+    /// The paths of the first few of these files.
     pub(crate) paths: Vec<String>,
     /// The first line of the message.
     pub(crate) subject: String,
 }
 
 impl WorkingTree {
-    /// Finds the working tree that contains `workspace`. `command` runs git; if it is empty, `git`
-    /// does.
+    /// Finds the working tree that contains `workspace`. `command` is the program that runs git and
+    /// its first arguments; if empty, `git` is used.
     pub(crate) fn find(command: &[String], workspace: &Path) -> Result<Self, WorkingTreeError> {
         let command = if command.is_empty() {
             vec!["git".to_owned()]
@@ -104,7 +103,8 @@ impl WorkingTree {
         Ok(Some(id).filter(|id| output.code == Some(0) && !id.is_empty()))
     }
 
-    /// Returns the files that differ from the HEAD commit, untracked ones included, except ralph's own.
+    /// Returns the files that differ from the HEAD commit, including untracked files but not
+    /// ralph's own.
     pub(crate) fn changed_files(&self) -> Result<Vec<String>, String> {
         let mut args = vec![
             "status",
@@ -127,7 +127,8 @@ impl WorkingTree {
         Ok(entries.map(|entry| quote(&entry[3..])).collect())
     }
 
-    /// Finds the newest commit after `since` whose message contains this trailer.
+    /// Returns the ID of the newest commit after `since` whose message contains this trailer.
+    /// `None` for `since` searches all commits.
     pub(crate) fn find_commit_with_trailer(
         &self,
         trailer: &str,
@@ -152,7 +153,7 @@ impl WorkingTree {
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned()).filter(|id| !id.is_empty())
     }
 
-    /// Describes a commit. What git does not return is left empty.
+    /// Summarizes a commit. Fields that git does not return are left empty.
     pub(crate) fn commit_summary(&self, commit: &str) -> CommitSummary {
         let log = |options: &[&str]| {
             let args = [
@@ -165,7 +166,7 @@ impl WorkingTree {
                 .map(|output| output.stdout)
                 .unwrap_or_default()
         };
-        // A merge shows as the changes it brings to the branch it was made on.
+        // A merge counts as the changes it makes to its first parent.
         let names = log(&[
             "--format=",
             "--name-only",
@@ -188,9 +189,9 @@ impl WorkingTree {
         }
     }
 
-    /// Returns the command for an SCM task; `message` is the file with the commit message. A commit runs
-    /// at the top of the working tree, because the agent may have changed files outside the workspace.
-    /// Prompts are disabled.
+    /// Returns the command for an SCM task, with prompts disabled. `message` is the file with the
+    /// commit message. A commit runs at the top of the working tree, because the agent may have
+    /// changed files outside the workspace.
     pub(crate) fn task_command(&self, task: &str, message: &Path) -> ScmCommand {
         let git = self
             .command
@@ -222,7 +223,7 @@ impl WorkingTree {
         }
     }
 
-    /// Whether `path` is the top of this working tree.
+    /// Returns whether `path` is the top of this working tree.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         std::fs::canonicalize(path).is_ok_and(|path| path == self.top)
     }

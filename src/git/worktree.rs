@@ -1,4 +1,4 @@
-//! Adds, inspects and removes the git worktree of a loop.
+//! Adds, inspects and removes a loop's git worktree.
 
 use super::command;
 use super::command::{GitError, GitOutput};
@@ -11,12 +11,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the checkout of a whole tree may take, with filters, hooks, and downloads for a partial
-/// clone.
+/// How long the checkout of a whole tree may take, including filters, hooks, and downloads for a
+/// partial clone.
 const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(1800);
 
-/// Environment variables that select a repository, working tree or index. A process that inherits one
-/// would work in the user's own checkout, whatever its current directory.
+/// Environment variables that select a repository, working tree or index. A process that inherits
+/// one would work in the user's own checkout, regardless of its current directory.
 const LOCATION_VARIABLES: [&str; 4] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -24,20 +24,21 @@ const LOCATION_VARIABLES: [&str; 4] = [
     "GIT_COMMON_DIR",
 ];
 
-/// Pathspecs that exclude ralph's own files, which may be deleted with a worktree.
+/// Pathspecs that exclude ralph's own files, which are not work that could be lost.
 const EXCLUDE_RALPH_FILES: [&str; 2] = [
     ":(top,exclude,glob)**/.ralph/task/**",
     ":(top,exclude,glob)**/.ralph/guardrail_*.log",
 ];
 
-/// Returns an environment variable that is set and would make git ignore the worktree.
+/// Returns the name of an environment variable that is set and would make git ignore the worktree;
+/// `None` if none is.
 pub(crate) fn redirecting_variable() -> Option<&'static str> {
     LOCATION_VARIABLES
         .into_iter()
         .find(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// The repository that a worktree is to be added to, as seen from one of its directories.
+/// The repository to add a worktree to, found from one of its directories.
 #[derive(Debug)]
 pub(crate) struct WorktreeSource {
     tree: WorkingTree,
@@ -54,9 +55,9 @@ pub(crate) struct WorktreeSource {
 /// Work in a loop's worktree that exists nowhere else.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct UnsavedWork {
-    /// Uncommitted files, quoted as git does.
+    /// The paths of uncommitted files, quoted as git quotes them.
     pub(crate) files: Vec<String>,
-    /// The number of commits that no other branch or tag contains.
+    /// How many commits no other branch or tag contains.
     pub(crate) commits: u32,
 }
 
@@ -104,7 +105,7 @@ impl WorktreeSource {
         })
     }
 
-    /// The top of the working tree.
+    /// Returns the top directory of the working tree.
     pub(crate) fn top(&self) -> &Path {
         self.tree.top()
     }
@@ -114,7 +115,7 @@ impl WorktreeSource {
         self.tree.changed_files()
     }
 
-    /// Returns git's error if no committer identity is configured.
+    /// Returns git's error message if no committer identity is configured; `None` if one is.
     pub(crate) fn missing_identity(&self) -> Option<String> {
         self.tree.missing_identity()
     }
@@ -128,7 +129,7 @@ impl WorktreeSource {
         is_valid_ref && !branch.starts_with('-') && branch != "HEAD"
     }
 
-    /// Returns the newest commit of a branch, if the branch exists.
+    /// Returns the ID of a branch's newest commit; `None` if the branch does not exist.
     pub(crate) fn branch_tip(&self, branch: &str) -> Option<String> {
         trimmed_stdout(
             &self
@@ -143,7 +144,7 @@ impl WorktreeSource {
         )
     }
 
-    /// Returns the worktree in which a branch is checked out, if any.
+    /// Returns the path of the worktree in which a branch is checked out; `None` if there is none.
     pub(crate) fn checkout_of(&self, branch: &str) -> Option<PathBuf> {
         let list = self
             .tree
@@ -162,16 +163,16 @@ impl WorktreeSource {
         None
     }
 
-    /// Adds the worktree, unless `is_canceled` returns true meanwhile. If only a hook failed after the
-    /// checkout, this succeeds and returns git's error as a warning.
+    /// Adds the worktree, and fails if `is_canceled` returns true meanwhile. If only a hook failed
+    /// after the checkout, succeeds and returns git's error as a warning.
     pub(crate) fn add_worktree(
         &self,
         plan: &Worktree,
         is_canceled: &dyn Fn() -> bool,
     ) -> Result<Option<String>, String> {
         let mut command = command::git_with_hooks(self.top());
-        // If this process is killed, the next one removes the unfinished worktree. By then git must not
-        // be writing to it any more.
+        // If this process is killed, the next one removes the unfinished worktree. Git must no
+        // longer be writing to it by then.
         os::set_parent_death_signal(&mut command);
         command.args(["worktree", "add", "--quiet"]);
         if plan.new_branch {
@@ -197,26 +198,26 @@ impl WorktreeSource {
     }
 }
 
-/// Whether the worktree's directory exists and is linked to a repository.
+/// Returns whether the worktree's directory exists and is linked to a repository.
 pub(crate) fn exists(plan: &Worktree) -> bool {
     fs::symlink_metadata(plan.path.join(".git")).is_ok()
 }
 
-/// Says that the worktree is missing or broken, and which command restores it.
+/// Returns a message that the worktree is missing or broken, with the command that restores it.
 pub(crate) fn missing_message(plan: &Worktree) -> String {
     let [path, repository] =
         [&plan.path, &plan.repository].map(|path| shell_quote(&path.to_string_lossy()));
     let git = format!("git --git-dir {repository} worktree");
     if plan.path.exists() {
-        return format!("{path} is no longer a worktree; try {git} repair");
+        return format!("{path} is no longer a git worktree; repair it with {git} repair");
     }
     format!(
-        "the worktree is gone: {path}; restore it with {git} add -f {path} {}",
+        "the worktree {path} no longer exists; restore it with {git} add -f {path} {}",
         shell_quote(&plan.branch)
     )
 }
 
-/// Opens the worktree, and checks that git sees it as one.
+/// Opens the worktree, and checks that git recognizes it.
 fn find_tree(plan: &Worktree) -> Result<WorkingTree, String> {
     match WorkingTree::find(&[], &plan.path) {
         Ok(tree) if tree.is_at(&plan.path) => Ok(tree),
@@ -228,14 +229,15 @@ fn find_tree(plan: &Worktree) -> Result<WorkingTree, String> {
     }
 }
 
-/// Returns the work that would be lost with the worktree, and with its branch if ralph created that.
+/// Returns the work that would be lost with the worktree, and with its branch if ralph created the
+/// branch.
 pub(crate) fn find_unsaved_work(plan: &Worktree) -> Result<UnsavedWork, String> {
     let mut unsaved = UnsavedWork::default();
     let mut tips = Vec::new();
     if exists(plan) {
         let tree = find_tree(plan)?;
-        // Not `changed_files`: uncommitted changes inside a submodule and settings in `.ralph` would be
-        // lost as well.
+        // Not `changed_files`, which leaves out changes inside a submodule and settings in
+        // `.ralph`. They would be lost as well.
         let args = [
             "status",
             "--porcelain=v1",
@@ -257,7 +259,7 @@ pub(crate) fn find_unsaved_work(plan: &Worktree) -> Result<UnsavedWork, String> 
         unsaved.files = entries.map(|entry| untracked::quote(&entry[3..])).collect();
         tips.extend(tree.head_commit()?);
     } else if let Ok(entries) = fs::read_dir(&plan.path) {
-        // Without git there is no telling what these files are.
+        // Without git, every file may be unsaved work.
         unsaved.files = entries
             .flatten()
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -286,11 +288,11 @@ pub(crate) fn find_unsaved_work(plan: &Worktree) -> Result<UnsavedWork, String> 
     Ok(unsaved)
 }
 
-/// Removes the worktree with everything in it. A worktree with submodules needs `force`, because their
-/// commits are stored only there.
+/// Removes the worktree and everything in it. A worktree with submodules is removed only with
+/// `force`, because the submodules' commits are stored only there.
 pub(crate) fn remove(plan: &Worktree, force: bool) -> Result<(), String> {
     if !force && find_tree(plan).is_ok_and(|tree| tree.has_git_file("modules")) {
-        return Err("it contains submodules, which may have commits of their own".into());
+        return Err("it contains submodules, whose commits may exist nowhere else".into());
     }
     remove_with(plan, &["--force"])
 }
@@ -313,7 +315,8 @@ fn remove_with(plan: &Worktree, options: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Returns the newest commit of the worktree's branch, if the branch exists.
+/// Returns the ID of the newest commit on the worktree's branch; `None` if the branch does not
+/// exist.
 fn branch_tip(plan: &Worktree) -> Option<String> {
     let name = format!("refs/heads/{}^{{commit}}", plan.branch);
     trimmed_stdout(
@@ -326,7 +329,8 @@ fn branch_tip(plan: &Worktree) -> Option<String> {
     )
 }
 
-/// Deletes the worktree's branch, and returns its last commit.
+/// Deletes the worktree's branch, and returns the ID of its last commit; `None` if the branch does
+/// not exist.
 pub(crate) fn delete_branch(plan: &Worktree) -> Result<Option<String>, String> {
     let Some(tip) = branch_tip(plan) else {
         return Ok(None);
@@ -343,7 +347,8 @@ pub(crate) fn delete_branch(plan: &Worktree) -> Result<Option<String>, String> {
     }
 }
 
-/// Removes the worktree of a loop that never started, and its branch if that has no new commits.
+/// Removes the worktree of a loop that never started, and its branch if the branch is new and has
+/// no commits of its own.
 pub(crate) fn roll_back(plan: &Worktree) -> Result<(), String> {
     // Git locks a worktree until it is complete, and removes a locked one only if forced twice.
     remove_with(plan, &["--force", "--force"])?;
@@ -353,12 +358,14 @@ pub(crate) fn roll_back(plan: &Worktree) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the checked-out commit has submodules, which git does not check out in a new worktree.
+/// Returns whether the checked-out commit has submodules, which git does not check out in a new
+/// worktree.
 pub(crate) fn has_submodules(plan: &Worktree) -> bool {
     plan.path.join(".gitmodules").is_file()
 }
 
-/// Runs git on the repository that the worktree belongs to, wherever the user's checkout may be by now.
+/// Runs git on the repository that the worktree belongs to. Works even if the user's checkout has
+/// moved.
 fn git_in_repository(
     plan: &Worktree,
     args: &[&str],

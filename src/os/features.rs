@@ -12,7 +12,8 @@ pub(crate) fn subreaper() -> io::Result<()> {
     unsupported()
 }
 
-/// Checks for pidfds, which never come to mean another process as a reused pid does.
+/// Checks whether the kernel supports pidfds. Unlike a process ID, a pidfd is never reused for
+/// another process.
 pub(crate) fn pidfd() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -27,7 +28,7 @@ pub(crate) fn pidfd() -> io::Result<()> {
     unsupported()
 }
 
-/// Returns the version of the Landlock ABI.
+/// Returns the version of the Landlock ABI; an error if the kernel does not support Landlock.
 pub(crate) fn landlock() -> io::Result<u32> {
     #[cfg(target_os = "linux")]
     {
@@ -43,9 +44,9 @@ pub(crate) fn landlock() -> io::Result<u32> {
     unsupported()
 }
 
-/// Checks whether an unprivileged process can create a user namespace. A short-lived child tries it,
-/// so this process does not change. The child also creates a mount namespace, because some systems
-/// permit a user namespace but grant no capabilities in it.
+/// Checks whether an unprivileged process can create a user namespace. A short-lived child tries
+/// it, so this process does not change. The child also creates a mount namespace, because some
+/// systems permit a user namespace but grant no capabilities in it.
 pub(crate) fn user_namespaces() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {

@@ -19,12 +19,13 @@ pub(crate) fn release_code_pages() {
     }
 }
 
-/// Does nothing: only Linux lists the mappings of a process.
+/// Does nothing, because only Linux lists a process's mappings in `/proc`.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn release_code_pages() {}
 
-/// Parses a line of `/proc/self/maps` and returns its range if it is code mapped from a file.
-/// Read-only data is excluded: the linker has written to some of it (relocations).
+/// Parses a line of `/proc/self/maps`. Returns the address range if it is code mapped from a file,
+/// else `None`. Read-only data is excluded, because the linker has written relocations to some of
+/// it.
 #[cfg(any(target_os = "linux", test))]
 fn code_range(line: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();

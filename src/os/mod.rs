@@ -28,10 +28,11 @@ pub(crate) enum ForkResult {
 }
 
 /// Forks this process. Call it only while there is a single thread: the child gets a copy of every
-/// lock, and no other thread that could release one.
+/// lock, but no other thread that could release a lock.
 pub(crate) fn fork() -> io::Result<ForkResult> {
     debug_assert_eq!(thread_count(), 1, "fork needs a single thread");
-    // SAFETY: there is one thread (above), so the child's copy of every lock and buffer is consistent.
+    // SAFETY: there is one thread (above), so the child's copy of every lock and buffer is
+    // consistent.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(ForkResult::Child),
@@ -39,10 +40,11 @@ pub(crate) fn fork() -> io::Result<ForkResult> {
     }
 }
 
-/// Starts the command as the leader of a new session and process group, without a controlling
+/// Makes the command start as the leader of a new session and process group, without a controlling
 /// terminal and with default signal dispositions.
 pub(crate) fn set_new_session(command: &mut Command) {
-    // SAFETY: between fork and exec only async-signal-safe calls are made, and nothing is allocated.
+    // SAFETY: between fork and exec only async-signal-safe calls are made, and nothing is
+    // allocated.
     unsafe {
         command.pre_exec(|| {
             for signal in IGNORED_SIGNALS {
@@ -54,7 +56,8 @@ pub(crate) fn set_new_session(command: &mut Command) {
     }
 }
 
-/// Like [`set_new_session`], with the command's standard input as the controlling terminal.
+/// Makes the command start like [`set_new_session`], but with its standard input as the controlling
+/// terminal.
 pub(crate) fn set_controlling_terminal(command: &mut Command) {
     set_new_session(command);
     // SAFETY: between fork and exec only one system call is made, and nothing is allocated.
@@ -63,8 +66,8 @@ pub(crate) fn set_controlling_terminal(command: &mut Command) {
     }
 }
 
-/// Kills the command when the thread that started it ends, so that it cannot be left unsupervised.
-/// Linux only.
+/// Makes the kernel kill the command when the thread that started it ends, so that it cannot be
+/// left unsupervised. Linux only.
 pub(crate) fn set_parent_death_signal(command: &mut Command) {
     #[cfg(target_os = "linux")]
     // SAFETY: between fork and exec only one system call is made, and nothing is allocated.
@@ -77,7 +80,7 @@ pub(crate) fn set_parent_death_signal(command: &mut Command) {
 }
 
 /// Sets close-on-exec on every open file except the standard streams. Files inherited from the
-/// parent may lack it, and programs started later would inherit them.
+/// parent may lack the flag, and programs started later would inherit them.
 pub(crate) fn set_cloexec_on_open_files() {
     for entry in std::fs::read_dir("/dev/fd").into_iter().flatten().flatten() {
         let fd = entry
@@ -91,12 +94,12 @@ pub(crate) fn set_cloexec_on_open_files() {
     }
 }
 
-/// Signals that would stop or kill a runner for reading or writing: from a background process group
-/// of a terminal, or beyond a file size limit. The error of the call is enough. SIGTSTP (Ctrl-Z) is
-/// included because it would stop the warden but not the agent, which has no such terminal.
+/// Signals that would stop or kill a runner for reading or writing: from a terminal's background
+/// process group, or beyond a file size limit. The system call's error is enough. SIGTSTP (Ctrl-Z)
+/// is included because it would stop the warden but not the agent, which has its own session.
 const IGNORED_SIGNALS: [i32; 4] = [libc::SIGTTIN, libc::SIGTTOU, libc::SIGXFSZ, libc::SIGTSTP];
 
-/// Ignores the signals that would stop or kill a runner for its reads and writes, whatever
+/// Ignores the signals that would stop or kill a runner for its reads and writes, regardless of the
 /// dispositions it inherited.
 pub(crate) fn ignore_signals() {
     for signal in IGNORED_SIGNALS {
@@ -105,7 +108,7 @@ pub(crate) fn ignore_signals() {
     }
 }
 
-/// Signals that a runner handles, and that end a process without a handler.
+/// Signals that a runner handles, and that would end a process without a handler.
 const TERMINATION_SIGNALS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
 
 /// Blocks the signals that a runner handles, so that none is lost or fatal between a fork and the
@@ -119,13 +122,15 @@ pub(crate) fn unblock_signals() {
     set_signal_mask(&[]);
 }
 
-/// Blocks termination signals until it is dropped, so that a started operation can be rolled back.
+/// Blocks termination signals until this value is dropped, so that an operation can be rolled back
+/// before the process ends.
 pub(crate) struct BlockedSignals {
     signals: [i32; 4],
 }
 
 impl BlockedSignals {
-    /// Blocks the signals. Not for a library host: its signals are its own.
+    /// Blocks the signals. Do not use this in the library: the host program controls its own
+    /// signals.
     pub(crate) fn new() -> Self {
         block_signals();
         Self {
@@ -133,7 +138,7 @@ impl BlockedSignals {
         }
     }
 
-    /// Whether a signal is pending that will end this process once it is unblocked.
+    /// Returns whether a signal is pending that will end this process once it is unblocked.
     pub(crate) fn has_pending(&self) -> bool {
         // SAFETY: the set is initialized before it is used, and reading a disposition changes none.
         unsafe {
@@ -142,7 +147,8 @@ impl BlockedSignals {
             self.signals.iter().any(|signal| {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(*signal, std::ptr::null(), &raw mut action);
-                // A signal that the parent ignored, as `nohup` does, becomes pending all the same.
+                // A signal that the parent process set to be ignored, as `nohup` does, still
+                // becomes pending.
                 libc::sigismember(&raw const pending, *signal) == 1
                     && action.sa_sigaction != libc::SIG_IGN
             })
@@ -156,7 +162,7 @@ impl Drop for BlockedSignals {
     }
 }
 
-/// Adds one to `count` whenever the signal arrives, in place of its default disposition.
+/// Adds one to `count` whenever the signal arrives. Replaces the signal's default disposition.
 pub(crate) fn count_signal(signal: i32, count: Arc<AtomicUsize>) -> io::Result<()> {
     let action = move || {
         count.fetch_add(1, Ordering::Relaxed);

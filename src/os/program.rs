@@ -3,8 +3,8 @@
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
 
-/// Finds a program's file. A name without a slash is looked up in `PATH` and must be executable; a
-/// path is resolved against `dir` and only has to exist.
+/// Finds a program's file; `None` if there is none. A name without a slash is looked up in `PATH`
+/// and must be executable; a path is resolved against `dir` and only has to exist.
 pub(crate) fn find(program: &str, dir: &Path) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(dir.join(program)).filter(|path| path.exists());
@@ -15,12 +15,12 @@ pub(crate) fn find(program: &str, dir: &Path) -> Option<PathBuf> {
         .find(|path| path.is_file() && is_executable(path))
 }
 
-/// Whether this user may execute the file.
+/// Returns whether this user may execute the file.
 pub(crate) fn is_executable(path: &Path) -> bool {
     access(path, Access::EXEC_OK).is_ok()
 }
 
-/// Whether this user may write the file, or change the entries of the directory.
+/// Returns whether this user may write to the file, or change the directory's entries.
 pub(crate) fn is_writable(path: &Path) -> bool {
     access(path, Access::WRITE_OK).is_ok()
 }

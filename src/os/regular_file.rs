@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a regular file for reading. Pass `follow` only for paths that the user named: it permits a
-/// symbolic link.
+/// Opens a regular file for reading. `follow` permits a symbolic link; pass it only for paths that
+/// the user named.
 pub(crate) fn open(path: &Path, follow: bool) -> io::Result<File> {
     let link = if follow { 0 } else { libc::O_NOFOLLOW };
     require_regular(
@@ -18,7 +18,7 @@ pub(crate) fn open(path: &Path, follow: bool) -> io::Result<File> {
     )
 }
 
-/// Reads at most `max` bytes of a regular file, and returns whether there are more.
+/// Reads at most `max` bytes of a regular file, and returns whether it has more.
 pub(crate) fn read(path: &Path, max: u64, follow: bool) -> io::Result<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
     open(path, follow)?.take(max + 1).read_to_end(&mut bytes)?;
@@ -41,7 +41,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     require_regular(options.open(path)?)
 }
 
-/// Returns the file if it is a regular one, else an error.
+/// Returns the file if it is a regular file, else an error.
 pub(crate) fn require_regular(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() {
         Ok(file)

@@ -10,10 +10,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::ptr;
 
-/// What to start. It becomes the leader of a new session and process group, without a controlling
-/// terminal and with default signal dispositions.
+/// A process to start. It becomes the leader of a new session and process group, without a
+/// controlling terminal and with default signal dispositions.
 pub(crate) struct SessionProcess<'a> {
-    /// Program and arguments.
+    /// The program and its arguments.
     pub(crate) command: &'a [String],
     /// The working directory. A relative program path is resolved in it.
     pub(crate) dir: &'a Path,
@@ -25,7 +25,7 @@ pub(crate) struct SessionProcess<'a> {
 }
 
 impl SessionProcess<'_> {
-    /// Starts the process and returns its pid. The caller reaps it.
+    /// Starts the process and returns its ID. The caller must reap it.
     pub(crate) fn spawn(&self) -> io::Result<i32> {
         let [program, args @ ..] = self.command else {
             return Err(io::ErrorKind::NotFound.into());
@@ -48,7 +48,8 @@ impl SessionProcess<'_> {
                 pointers(env.iter().map(AsRef::as_ref)),
             );
             let mut pid = 0;
-            // SAFETY: every pointer is to a value that outlives the call, and both lists end with null.
+            // SAFETY: every pointer is to a value that outlives the call, and both lists end with
+            // null.
             check(unsafe {
                 libc::posix_spawn(
                     &raw mut pid,
@@ -69,7 +70,7 @@ impl SessionProcess<'_> {
         let mut refused = None;
         for path in self.candidates(&program)? {
             match start(&path, &words) {
-                // A script without an interpreter line is run by the shell, as execvp does it.
+                // The shell runs a script without an interpreter line, as with `execvp`.
                 Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
                     let mut shell = vec![c"/bin/sh", path.as_c_str()];
                     shell.extend(args.iter().map(CString::as_c_str));
@@ -85,8 +86,8 @@ impl SessionProcess<'_> {
         Err(refused.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENOENT)))
     }
 
-    /// The paths to try: the program itself if it has a slash, else one for each directory in the
-    /// process's own `PATH`.
+    /// Returns the paths to try: the program itself if its name contains a slash, else one path for
+    /// each directory in the new process's `PATH`.
     fn candidates(&self, program: &CStr) -> io::Result<Vec<CString>> {
         let name = program.to_bytes();
         if name.contains(&b'/') {

@@ -1,4 +1,5 @@
-//! Processes that no sweep may kill: registered background loops, and the windows that hold them.
+//! Looks up the processes that no sweep may kill: registered background loops, and the windows that
+//! host them.
 
 use super::tree;
 use crate::engine::ProcessIdentity;
@@ -6,7 +7,7 @@ use rustix::process::Pid;
 use std::fmt;
 use std::sync::Arc;
 
-/// A process that sweeps leave alone.
+/// A process that no sweep may kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExemptProcess {
     pub process: ProcessIdentity,
@@ -14,30 +15,30 @@ pub(crate) struct ExemptProcess {
     pub with_descendants: bool,
 }
 
-/// Looks up the exempt processes, anew for every sweep.
+/// Looks up the exempt processes again for every sweep.
 #[derive(Clone)]
 pub(crate) struct Exemptions {
     registry: Arc<dyn Fn() -> Vec<ExemptProcess> + Send + Sync>,
 }
 
-/// The exempt processes that are alive at one moment.
+/// The exempt processes that are alive at one point in time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ExemptSet {
-    /// Exempt together with all their descendants.
+    /// Processes that are exempt together with all their descendants.
     pub trees: Vec<Pid>,
-    /// Exempt without their descendants.
+    /// Processes that are exempt, but not their descendants.
     pub single: Vec<Pid>,
 }
 
 impl Exemptions {
-    /// Exempts whatever `registry` returns at the time of a sweep.
+    /// Exempts the processes that `registry` returns at the time of a sweep.
     pub(crate) fn new(registry: impl Fn() -> Vec<ExemptProcess> + Send + Sync + 'static) -> Self {
         Self {
             registry: Arc::new(registry),
         }
     }
 
-    /// The exempt processes that are alive now.
+    /// Returns the exempt processes that are alive now.
     pub(crate) fn current(&self) -> ExemptSet {
         let mut exempt = ExemptSet::default();
         for ExemptProcess {

@@ -1,4 +1,4 @@
-//! Watches files and directories with inotify. Only says that it is time to look at them.
+//! Watches files and directories with inotify. Reports that something changed, but not what.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::CStr;
@@ -6,25 +6,26 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// An inotify instance. Where there is none, or a file system does not report changes, callers must poll.
+/// An inotify instance. Where inotify is unavailable, or a file system does not report changes,
+/// callers must poll.
 pub(crate) struct FileWatcher {
     inotify: Option<OwnedFd>,
     /// Whether a watched path may change without an event.
     may_miss_changes: bool,
-    /// The paths that are watched.
+    /// The paths that have a watch.
     watched: Vec<PathBuf>,
     /// Whether a watched path was removed or moved.
     lost_watch: bool,
-    /// When everything was last watched anew.
+    /// When all watches were last renewed.
     renewed_at: Instant,
-    /// Changes of files with these names are not reported.
+    /// The names of files whose changes are not reported.
     ignored: Vec<&'static str>,
 }
 
-/// A path is watched anew after this time: a parent directory may have been replaced, which goes unnoticed.
+/// How often watches are renewed. If a parent directory is replaced, an old watch reports nothing.
 const RENEW_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How far a change has come.
+/// Whether a change to a file is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FileChange {
     /// A file was created and may still be written to.
@@ -37,7 +38,7 @@ impl FileWatcher {
         #[cfg(target_os = "linux")]
         let inotify = {
             use rustix::fs::inotify::{CreateFlags, init};
-            // By default a user has at most 128 instances, so this can fail.
+            // This can fail: by default, a user can have at most 128 instances.
             init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()
         };
         #[cfg(not(target_os = "linux"))]
@@ -52,7 +53,8 @@ impl FileWatcher {
         }
     }
 
-    /// Watches a file for changes, or a directory for new entries. Repeat it after [`FileWatcher::reset`].
+    /// Watches a file for changes, or a directory for new entries. Call it again after
+    /// [`FileWatcher::reset`].
     pub(crate) fn watch(&mut self, path: &Path) {
         #[cfg(target_os = "linux")]
         {
@@ -63,7 +65,8 @@ impl FileWatcher {
             }
             let moved = WatchFlags::CLOSE_WRITE | WatchFlags::MOVE_SELF;
             let entries = moved | WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
-            // A watch for entries fails on a file, which costs less than asking what the path is.
+            // A watch for entries fails on a file. Trying it costs less than checking the file type
+            // first.
             let is_watched = add_watch(inotify, path, entries).is_ok()
                 || add_watch(inotify, path, moved | WatchFlags::MODIFY).is_ok();
             if is_watched && is_local(path) {
@@ -76,12 +79,13 @@ impl FileWatcher {
         let _ = path;
     }
 
-    /// Whether a path watched since [`FileWatcher::reset`] may change without an event.
+    /// Returns whether a path watched since [`FileWatcher::reset`] may change without an event.
     pub(crate) fn may_miss_changes(&self) -> bool {
         self.may_miss_changes
     }
 
-    /// Call this before watching everything again: a path may have been removed, or exist at last.
+    /// Forgets the watches if one was lost or all are old. Call this before watching everything
+    /// again: a path may have been removed or created.
     pub(crate) fn reset(&mut self) {
         if self.lost_watch || self.may_miss_changes || self.renewed_at.elapsed() > RENEW_INTERVAL {
             self.watched.clear();
@@ -91,19 +95,19 @@ impl FileWatcher {
         }
     }
 
-    /// Does not report changes of files with this name.
+    /// Stops reporting changes to files with this name.
     pub(crate) fn ignore(&mut self, name: &'static str) {
         if !self.ignored.contains(&name) {
             self.ignored.push(name);
         }
     }
 
-    /// Whether there is no inotify instance.
+    /// Returns whether there is no inotify instance.
     pub(crate) fn is_unavailable(&self) -> bool {
         self.inotify.is_none()
     }
 
-    /// Sleeps until something changes, at most this long.
+    /// Sleeps until something changes, but not longer than `at_most`.
     pub(crate) fn wait(&mut self, at_most: Duration) {
         let mut fds: Vec<PollFd<'_>> = self
             .fd()
@@ -114,12 +118,13 @@ impl FileWatcher {
         self.drain();
     }
 
-    /// Becomes readable when something changes.
+    /// Returns a descriptor that becomes readable when something changes; `None` without inotify.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.inotify.as_ref().map(AsFd::as_fd)
     }
 
-    /// Discards pending events. Returns how far the changes have come, or `None` if there were none to report.
+    /// Discards pending events. Returns whether any reported change is complete; `None` if there
+    /// were no changes to report.
     pub(crate) fn drain(&mut self) -> Option<FileChange> {
         #[cfg(target_os = "linux")]
         {
@@ -127,7 +132,7 @@ impl FileWatcher {
             let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
             let mut reader = Reader::new(self.inotify.as_ref()?, &mut buffer);
             let mut change = None;
-            // Bounded, because an agent can create files faster than events are read.
+            // The number is bounded, because an agent can create files faster than events are read.
             for _ in 0..MAX_EVENTS {
                 let Ok(event) = reader.next() else { break };
                 let name = event.file_name().and_then(|name| CStr::to_str(name).ok());
@@ -153,8 +158,8 @@ impl FileWatcher {
 #[cfg(target_os = "linux")]
 const MAX_EVENTS: usize = 1024;
 
-/// Whether the file system is local, so that the kernel sees every change. Network, virtual machine and FUSE
-/// file systems may change behind its back.
+/// Returns whether the file system is local, so that the kernel reports every change. Network,
+/// virtual machine and FUSE file systems may change without an event.
 #[cfg(target_os = "linux")]
 fn is_local(path: &Path) -> bool {
     /// ext, XFS, Btrfs, tmpfs, overlay, ZFS, F2FS, bcachefs and ramfs.

@@ -1,4 +1,4 @@
-//! Processes: starting them, finding everything they started, and ending it all.
+//! Starts processes, finds everything they started, and ends it all.
 
 pub(crate) mod exemptions;
 pub(crate) mod file_watcher;

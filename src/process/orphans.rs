@@ -1,4 +1,5 @@
-//! Finds and kills processes that a crashed run left behind: by pid and start time, session, or environment marker.
+//! Finds and kills processes that a crashed run left behind: by pid and start time, session, or
+//! environment marker.
 
 use super::exemptions::{ExemptSet, Exemptions};
 use crate::engine::ProcessIdentity;
@@ -7,10 +8,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The environment variable that every process of a loop carries.
+/// The environment variable that marks every process of a loop.
 pub(crate) const MARKER_VAR: &str = "RALPH_ID";
 
-/// The value of the marker for a loop's processes. A loop started inside another loop's iteration carries both ids.
+/// Returns the marker's value for a loop's processes. For a loop started inside another loop's
+/// iteration, it contains both IDs.
 pub(crate) fn marker(id: &str) -> String {
     match std::env::var(MARKER_VAR) {
         Ok(outer) if !outer.is_empty() => format!("{outer}/{id}"),
@@ -18,13 +20,14 @@ pub(crate) fn marker(id: &str) -> String {
     }
 }
 
-/// Whether this process itself belongs to the loop.
+/// Returns whether this process itself belongs to the loop.
 pub(crate) fn is_inside(id: &str) -> bool {
     std::env::var(MARKER_VAR).is_ok_and(|marker| marker.split('/').any(|part| part == id))
 }
 
-/// Kills everything that an earlier run of this loop left behind: TERM, a grace period, KILL. Returns how many
-/// processes were killed, and the pids of those that survived.
+/// Kills everything that an earlier run of this loop left behind: SIGTERM, then SIGKILL after
+/// `grace`. Returns how many processes were killed, and the IDs of those still running after
+/// another `survivor`.
 pub(crate) fn sweep(
     id: &str,
     process: Option<ProcessIdentity>,
@@ -37,7 +40,8 @@ pub(crate) fn sweep(
     loop {
         let left = find(id, process, 0, &exemptions.current());
         let elapsed = started.elapsed();
-        // A scan can miss a process that forks or execs meanwhile, so a single empty one proves nothing.
+        // A scan can miss a process that forks or execs meanwhile, so a single empty scan proves
+        // nothing.
         empty_scans = if left.is_empty() { empty_scans + 1 } else { 0 };
         if empty_scans == 2 || elapsed > grace + survivor {
             return (signaled.len().saturating_sub(left.len()), left);
@@ -63,7 +67,8 @@ fn signal(pids: &[u32], signal: Signal) {
     }
 }
 
-/// Whether the machine booted after this time, so that no older process can be alive.
+/// Returns whether the machine booted after this time, in milliseconds since 1970, so that no older
+/// process can be alive.
 pub(crate) fn booted_since(wall_ms: i64) -> bool {
     let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
     let Some(seconds) = uptime
@@ -84,13 +89,14 @@ struct ProcessInfo {
     start_time: u64,
 }
 
-/// The living processes of one job of a loop. Processes older than its first one are skipped without reading their environment.
+/// Returns the IDs of a job's living processes. Processes older than `process`, the job's first
+/// one, are skipped without reading their environment.
 pub(crate) fn of_job(id: &str, process: ProcessIdentity, exemptions: &Exemptions) -> Vec<u32> {
     find(id, Some(process), process.start_time, &exemptions.current())
 }
 
-/// The living processes of a loop. A session id is not reused while a member is alive, so the agent's session
-/// identifies its members even after the agent has exited.
+/// Returns the IDs of a loop's living processes. A session ID is not reused while a member is
+/// alive, so the agent's session identifies its members even after the agent has exited.
 fn find(
     id: &str,
     process: Option<ProcessIdentity>,
@@ -105,7 +111,7 @@ fn find(
         let start_time = seen.start_time;
         process == Some(ProcessIdentity { pid, start_time })
     };
-    // An older process in a session with this id belongs to a different session.
+    // An older process in a session with this ID belongs to a different session.
     let is_not_older =
         |seen: &ProcessInfo| process.is_some_and(|process| seen.start_time >= process.start_time);
     let session_is_ours =
@@ -154,7 +160,7 @@ fn has_marker(pid: u32, id: &str) -> bool {
     })
 }
 
-/// Position of the start time among the fields after the process name.
+/// The index of the start time among the fields after the process name.
 const START_TIME: usize = 19;
 
 fn processes() -> BTreeMap<u32, ProcessInfo> {

@@ -1,4 +1,5 @@
-//! A log file with a size limit: it keeps the head and the tail of the output, in constant memory.
+//! Writes a log file with a size limit: it keeps the head and the tail of the output, in constant
+//! memory.
 
 use crate::engine::format;
 use crate::os::regular_file;
@@ -6,15 +7,15 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A log that never grows beyond its limit, and remembers the last bytes in memory.
+/// A log that never grows beyond its limit, and keeps the last bytes in memory.
 pub(crate) struct OutputLog {
-    /// Created with the first byte, because many checks print nothing.
+    /// The file, created with the first byte because many checks print nothing.
     log: Option<File>,
     path: PathBuf,
-    /// Half the limit: the size of the head, and of the tail.
+    /// Half the limit, in bytes: the maximum size of the head, and of the tail.
     half: u64,
     total: u64,
-    /// Ring buffer on disk for everything after the head.
+    /// A ring buffer on disk for everything after the head.
     ring: Option<File>,
     tail: TailBuffer,
 }
@@ -36,7 +37,7 @@ impl OutputLog {
         }
     }
 
-    /// Appends bytes.
+    /// Appends output. Beyond the limit, it overwrites the oldest bytes after the head.
     pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.tail.push(bytes);
         if self.total < self.half {
@@ -67,12 +68,12 @@ impl OutputLog {
         Ok(())
     }
 
-    /// Number of bytes written so far.
+    /// Returns the number of bytes written so far, including dropped ones.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// The last bytes as text, without a partial character at the start.
+    /// Returns the last bytes as text, without a partial character at the start.
     pub(crate) fn tail_text(&self) -> String {
         let bytes = self.tail.get();
         let cut = bytes
@@ -114,14 +115,15 @@ fn ring_path(log: &Path) -> PathBuf {
     log.with_extension("tail")
 }
 
-/// Creates or truncates a file that only its owner can read, because agents print secrets.
+/// Creates or truncates a file that only its owner can read, because agents may print secrets.
 pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     let file = regular_file::create(path)?;
     file.set_len(0)?;
     Ok(file)
 }
 
-/// The last `max` bytes of a stream. The buffer holds up to twice as much, so that bytes move rarely.
+/// The last `max` bytes of a stream. The buffer holds up to twice as much, so that bytes move
+/// rarely.
 struct TailBuffer {
     bytes: Vec<u8>,
     max: usize,

@@ -1,5 +1,5 @@
-//! Runs short, untrusted commands such as `PROGRAM --version` in parallel, with a deadline, and kills
-//! everything they start.
+//! Runs short, untrusted commands such as `PROGRAM --version` in parallel, with a deadline, and
+//! kills everything they start.
 
 use super::exemptions::ExemptSet;
 use super::signals::{SignalEvent, SignalListener};
@@ -18,23 +18,24 @@ use std::time::{Duration, Instant};
 /// How a probed command ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ProbeResult {
-    /// It exited by itself. The text is its standard output or, if that is empty, its standard error.
+    /// The command exited on its own. The text is its standard output or, if that is empty, its
+    /// standard error.
     Exited(ProcessExit, String),
     /// The program does not exist.
     NotFound,
-    /// It could not be started, with the reason.
+    /// The command could not be started, for this reason.
     NotStarted(String),
-    /// It did not exit in time, or printed more than a version would need.
+    /// The command did not exit in time, or printed too much.
     TimedOut,
 }
 
-/// Output beyond this many bytes counts as a timeout.
+/// A command that prints more bytes than this counts as timed out.
 const OUTPUT_MAX: usize = 16 << 10;
 /// How long to wait for killed processes to exit.
 const KILL_WAIT: Duration = Duration::from_secs(2);
 
-/// Runs all commands at once, without standard input or a terminal, and waits at most `timeout` for each.
-/// Fails with `Interrupted` when this process receives a signal that asks it to exit.
+/// Runs all commands at once, without standard input or a terminal, and waits at most `timeout` for
+/// them. Fails with `Interrupted` if this process receives a signal that asks it to exit.
 pub(crate) fn run_probes(
     commands: &[Vec<String>],
     dir: &Path,
@@ -56,11 +57,12 @@ pub(crate) fn run_probes(
     Ok(probes.into_iter().map(Probe::into_result).collect())
 }
 
-/// Waits until every probe has ended or the deadline has passed. Returns true if a signal asks this process to exit.
+/// Waits until every probe has ended or the deadline has passed. Returns whether a signal asks this
+/// process to exit.
 fn wait_for_all(probes: &mut [Probe], signals: &mut SignalListener, deadline: Instant) -> bool {
     loop {
         tree::reap(|pid, exit| probes.iter_mut().for_each(|one| one.ended(pid, exit)));
-        // After reaping: everything printed before the exit can be read now.
+        // Read after reaping, when everything printed before the exit is available.
         probes.iter_mut().for_each(Probe::read);
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() || !probes.iter().any(Probe::is_running) {
@@ -115,7 +117,7 @@ struct Probe {
     /// Standard output and standard error.
     streams: [ProbeStream; 2],
     exit: Option<ProcessExit>,
-    /// Set when there is nothing to wait for.
+    /// The result, if there is nothing to wait for.
     failed: Option<ProbeResult>,
 }
 
@@ -209,7 +211,7 @@ struct ProbeStream {
 }
 
 impl ProbeStream {
-    /// Reads what is available. Returns false if the output exceeds its limit.
+    /// Reads the available output. Returns false if it exceeds [`OUTPUT_MAX`].
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
         while let Some(pipe) = &mut self.pipe {

@@ -1,4 +1,4 @@
-//! Pseudoterminals: opening one for an agent, and resizing it.
+//! Opens and resizes pseudoterminals for agents.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -15,7 +15,8 @@ pub(crate) struct ScreenSize {
 }
 
 impl ScreenSize {
-    /// Returns `None` if a dimension is zero, as it is where the system does not know the size.
+    /// Creates a size. Returns `None` if a dimension is zero, which means that the system does not
+    /// know the size.
     pub(crate) fn new(rows: u16, columns: u16) -> Option<Self> {
         Some(Self {
             rows: NonZeroU16::new(rows)?,
@@ -23,13 +24,13 @@ impl ScreenSize {
         })
     }
 
-    /// The size of a terminal that no person sees.
+    /// Returns the size for a terminal that no person sees.
     pub(crate) fn default_size() -> Self {
         Self::new(40, 120).expect("both are positive")
     }
 }
 
-/// Opens a pseudoterminal. Returns our non-blocking end and the agent's end.
+/// Opens a pseudoterminal. Returns the controller, which is non-blocking, and the agent's end.
 pub(crate) fn open(size: ScreenSize) -> io::Result<(OwnedFd, OwnedFd)> {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&controller)?;
@@ -45,14 +46,15 @@ pub(crate) fn open(size: ScreenSize) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((controller, terminal))
 }
 
-/// The longest line a terminal in canonical mode accepts, in bytes. The kernel drops the rest.
+/// The longest line that a terminal in canonical mode accepts, in bytes. The kernel drops the rest
+/// of a longer line.
 pub(crate) const LINE_MAX: usize = if cfg!(target_os = "linux") {
     4095
 } else {
     1023
 };
 
-/// The error for a prompt with a line that a terminal in canonical mode would cut.
+/// Returns the error message for a prompt with a line that a terminal in canonical mode would cut.
 pub(crate) fn line_too_long(bytes: usize) -> String {
     format!(
         "the prompt has a line of {bytes} bytes, but the agent's terminal accepts at most {LINE_MAX}: \
@@ -60,12 +62,12 @@ pub(crate) fn line_too_long(bytes: usize) -> String {
     )
 }
 
-/// Whether the terminal is in canonical mode, in which it buffers whole lines.
+/// Returns whether the terminal is in canonical mode, in which it buffers whole lines.
 pub(crate) fn is_line_buffered(controller: impl AsFd) -> bool {
     tcgetattr(controller).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
 }
 
-/// Resizes the terminal. The kernel tells the agent with SIGWINCH.
+/// Resizes the terminal. The kernel then sends SIGWINCH to the agent.
 pub(crate) fn resize(controller: impl AsFd, size: ScreenSize) -> io::Result<()> {
     let size = Winsize {
         ws_row: size.rows.get(),

@@ -1,4 +1,4 @@
-//! The signals a runner reacts to, delivered through one pipe that can be polled.
+//! Delivers the signals that a runner reacts to through one pipe, which can be polled.
 
 use crate::os;
 use rustix::io::ioctl_fionbio;
@@ -17,13 +17,14 @@ pub(crate) enum SignalEvent {
     /// Ctrl-C.
     Interrupt,
     Terminate,
-    /// The terminal or the warden is gone.
+    /// The terminal was closed, or the warden has exited.
     HangUp,
-    /// The terminal has another size, or another process has written to the loop's inbox.
+    /// The terminal was resized, or another process has written to the loop's inbox.
     Resized,
 }
 
-/// The parent-death signal of a supervisor. It is not SIGHUP, because `nohup` ignores that one.
+/// The signal that a supervisor receives when its warden dies. It is not SIGHUP, because `nohup`
+/// makes processes ignore SIGHUP.
 pub(crate) const WARDEN_DIED: i32 = SIGUSR1;
 
 const SIGNALS: [(SignalEvent, i32); 6] = [
@@ -35,19 +36,20 @@ const SIGNALS: [(SignalEvent, i32); 6] = [
     (SignalEvent::Resized, SIGWINCH),
 ];
 
-/// Counts each signal as it arrives, so that two Ctrl-C are two, and makes one pipe readable.
+/// Counts the signals that arrive, so that two Ctrl-C count as two, and makes a pipe readable.
 pub(crate) struct SignalListener {
     pipe: OwnedFd,
     counts: Vec<(SignalEvent, Arc<AtomicUsize>)>,
 }
 
 impl SignalListener {
-    /// Listens from now on, in place of the default dispositions.
+    /// Starts to listen. Replaces the signals' default dispositions.
     pub(crate) fn listen() -> io::Result<Self> {
         Self::listen_except(0)
     }
 
-    /// Listens, except to signals the parent has set to be ignored, as `nohup` does.
+    /// Starts to listen to all signals but those that the parent process has set to be ignored, as
+    /// `nohup` does.
     pub(crate) fn listen_unless_ignored() -> io::Result<Self> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -67,7 +69,8 @@ impl SignalListener {
                 continue;
             }
             let count = Arc::new(AtomicUsize::new(0));
-            // Counted before the pipe becomes readable, so that the count is there on wake-up.
+            // Register the counter before the pipe, so that a reader of the pipe always finds the
+            // signal counted.
             os::count_signal(signal, Arc::clone(&count))?;
             pipe::register(signal, write.try_clone()?)?;
             counts.push((event, count));
@@ -76,12 +79,12 @@ impl SignalListener {
         Ok(Self { pipe: read, counts })
     }
 
-    /// Becomes readable when a signal arrives.
+    /// Returns a descriptor that becomes readable when a signal arrives.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
 
-    /// The signals since the last call. Exits of several children are one event.
+    /// Returns the signals since the last call. Exits of several children are one event.
     pub(crate) fn take(&mut self) -> Vec<SignalEvent> {
         let mut bytes = [0; 64];
         let mut woken = false;

@@ -1,4 +1,4 @@
-//! The process tree below this process: listing it, signaling it, reaping it.
+//! Lists, signals and reaps the process tree below this process.
 
 use super::exemptions::ExemptSet;
 use crate::engine::ProcessExit;
@@ -16,8 +16,8 @@ pub(crate) fn become_subreaper() {
     }
 }
 
-/// Reaps every child that has exited. Returns true if no child is left at all: for a subreaper, that proves
-/// that nothing below it is alive.
+/// Reaps every child that has exited. Returns whether no child is left; for a subreaper, this
+/// proves that no descendant is alive.
 pub(crate) fn reap(mut on_exit: impl FnMut(Pid, ProcessExit)) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -29,7 +29,7 @@ pub(crate) fn reap(mut on_exit: impl FnMut(Pid, ProcessExit)) -> bool {
     }
 }
 
-/// Converts a wait status.
+/// Converts a wait status to a [`ProcessExit`].
 pub(crate) fn exit_of(status: WaitStatus) -> ProcessExit {
     ProcessExit {
         code: status.exit_status(),
@@ -37,7 +37,7 @@ pub(crate) fn exit_of(status: WaitStatus) -> ProcessExit {
     }
 }
 
-/// Every living process below this one except exempt ones, parents before children.
+/// Returns every living descendant of this process except exempt ones, parents before children.
 pub(crate) fn descendants(exempt: &ExemptSet) -> Vec<Pid> {
     let mut found = vec![rustix::process::getpid()];
     let mut next = 0;
@@ -50,12 +50,13 @@ pub(crate) fn descendants(exempt: &ExemptSet) -> Vec<Pid> {
         next += 1;
     }
     found.remove(0);
-    // Zombies below an exempt process are reaped by that process.
+    // Leave zombies out: their parents reap them.
     found.retain(|pid| !exempt.single.contains(pid) && is_alive(*pid));
     found
 }
 
-/// Whether a process is not a zombie. A process whose main thread has exited while others run looks like one.
+/// Returns whether a process is alive. Its state is "zombie" even while threads other than the main
+/// one still run.
 fn is_alive(pid: Pid) -> bool {
     // The process name may contain any bytes.
     let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
@@ -72,17 +73,17 @@ fn is_alive(pid: Pid) -> bool {
         .is_some_and(|state| !matches!(*state, "Z" | "X") || threads > 1)
 }
 
-/// Position of the thread count among the fields after the process name.
+/// The index of the thread count among the fields after the process name.
 const THREADS: usize = 17;
 
-/// Sends a signal to every process below this one that is not exempt.
+/// Sends a signal to every descendant of this process that is not exempt.
 pub(crate) fn signal_all(exempt: &ExemptSet, signal: Signal) {
     for pid in descendants(exempt) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// The direct children of a process.
+/// Returns the direct children of a process; none if it has exited.
 pub(crate) fn children(parent: Pid) -> Vec<Pid> {
     let tasks = format!("/proc/{}/task", parent.as_raw_nonzero());
     let Ok(tasks) = fs::read_dir(tasks) else {
@@ -116,9 +117,10 @@ fn children_by_scan(parent: Pid) -> Vec<Pid> {
     .collect()
 }
 
-/// The parent of a process. `None` if the process has exited.
+/// Returns a process's parent; `None` if the process has exited.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
-    // The name in parentheses may contain anything; the fields follow the last closing one.
+    // The name in parentheses may contain any bytes. The fields follow the last closing
+    // parenthesis.
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     stat.rsplit_once(')')?
@@ -129,20 +131,22 @@ pub(crate) fn parent(pid: u32) -> Option<u32> {
         .ok()
 }
 
-/// The name of a process's program, cut to 15 bytes. `None` if the process has exited.
+/// Returns the name of a process's program, cut to 15 bytes; `None` if the process has exited.
 pub(crate) fn program_name(pid: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(name.trim_end().to_owned())
 }
 
-/// The kernel's start time of a process, in clock ticks since boot. `None` if it has exited or is a zombie.
+/// Returns a process's start time, in clock ticks since boot; `None` if it has exited or is a
+/// zombie.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let mut text = [0; 1024];
     let length = fs::File::open(format!("/proc/{pid}/stat"))
         .and_then(|mut stat| stat.read(&mut text))
         .ok()?;
     let stat = String::from_utf8_lossy(&text[..length]);
-    // The name in parentheses may contain anything; the fields follow the last closing one.
+    // The name in parentheses may contain any bytes. The fields follow the last closing
+    // parenthesis.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let alive = !matches!(fields.next()?, "Z" | "X");
     fields.nth(18)?.parse().ok().filter(|_| alive)

@@ -1,4 +1,4 @@
-//! Finds the versions of installed programs in what they print when asked.
+//! Finds the versions of installed programs in the output of `PROGRAM --version`.
 
 use super::probe::{ProbeResult, run_probes};
 use std::io;
@@ -8,11 +8,11 @@ use std::time::Duration;
 /// How long a program may take to print its version.
 pub(crate) const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The three numbers of a version; a suffix is ignored.
+/// The three numbers of a version, without a suffix such as `-alpha.1`.
 pub(crate) type VersionNumbers = [u32; 3];
 
-/// Runs programs with `--version`, all at once. `None` means that a program did not print a version
-/// with three numbers. The error is an interrupt.
+/// Runs all programs at once with `--version` and returns their versions; `None` for a program that
+/// did not print a version with three numbers. Fails only if a signal interrupts it.
 pub(crate) fn installed_versions(
     programs: &[&str],
     dir: &Path,
@@ -29,7 +29,8 @@ pub(crate) fn installed_versions(
     Ok(versions.collect())
 }
 
-/// Finds the first word that looks like a version: 2.43.0 in `git version 2.43.0`.
+/// Returns the first word that looks like a version, such as 2.43.0 in `git version 2.43.0`; `None`
+/// if there is none.
 pub(crate) fn find_version(text: &str) -> Option<&str> {
     let words = text.split_whitespace().map(|word| {
         word.trim_start_matches(['v', 'V'])

@@ -1,4 +1,5 @@
-//! The warden: the parent of the supervisor, which kills everything left behind if the supervisor dies.
+//! The warden: the supervisor's parent process, which kills everything that the supervisor leaves
+//! behind.
 
 use super::exemptions::Exemptions;
 use super::signals::{SignalEvent, SignalListener, WARDEN_DIED};
@@ -14,28 +15,29 @@ use std::time::{Duration, Instant};
 
 /// How the supervisor ended.
 pub(crate) enum SupervisorExit {
-    /// It exited with this code.
+    /// The supervisor exited with this code.
     Exited(ExitCode),
-    /// It was killed by a signal.
+    /// The supervisor was killed by a signal.
     Killed {
         signal: i32,
-        /// How many processes it left behind.
+        /// How many processes the supervisor left behind.
         swept: usize,
-        /// Processes that could not be killed.
+        /// The IDs of processes that are still running after SIGKILL.
         survivors: Vec<u32>,
     },
 }
 
-/// Forks, runs `supervisor` in the child, and waits as its parent until nothing of it is left. The child has
-/// its own process group, so each signal sent to this process is forwarded and arrives exactly once. If this
-/// process is killed, the child receives [`WARDEN_DIED`].
+/// Forks, runs `supervisor` in the child, and waits until the child and all its descendants have
+/// exited; `grace` passes between SIGTERM and SIGKILL. The child has its own process group, so each
+/// signal sent to this process is forwarded and arrives exactly once. If this process is killed,
+/// the child receives [`WARDEN_DIED`].
 pub(crate) fn run_guarded(
     supervisor: impl FnOnce() -> ExitCode,
     grace: Duration,
     exemptions: &Exemptions,
 ) -> io::Result<SupervisorExit> {
     tree::become_subreaper();
-    // Children that exist already, as after `sh -c 'daemon & exec ralph run …'`, are not ours to kill.
+    // Do not kill children that already exist, as after `sh -c 'daemon & exec ralph run …'`.
     let inherited = tree::children(rustix::process::getpid());
     let warden = rustix::process::getpid();
     let saved_termios = SavedTermios::save();
@@ -80,10 +82,11 @@ fn exit(code: ExitCode) -> ! {
 fn wait_for(supervisor: Pid) -> io::Result<ProcessExit> {
     let mut signals = SignalListener::listen_unless_ignored()?;
     let mut exit = None;
-    // Nothing to do until the supervisor ends.
+    // The warden needs little of its code until the supervisor exits.
     os::memory::release_code_pages();
     loop {
-        // It may have ended before the signal handler was installed.
+        // Reap before waiting: the supervisor may have exited before the signal handler was
+        // installed.
         tree::reap(|pid, how| exit = exit.or((pid == supervisor).then_some(how)));
         if let Some(exit) = exit {
             return Ok(exit);
@@ -103,7 +106,8 @@ fn wait_for(supervisor: Pid) -> io::Result<ProcessExit> {
     }
 }
 
-/// Kills everything below this process: TERM, a grace period, then KILL until nothing is left.
+/// Kills all descendants: SIGTERM, then SIGKILL after `grace`. Returns how many there were, and the
+/// IDs of those still running in the end.
 fn sweep(inherited: &[Pid], exemptions: &Exemptions, grace: Duration) -> (usize, Vec<u32>) {
     let exempt = || exemptions.current().with_trees(inherited);
     let found = tree::descendants(&exempt()).len();
@@ -115,8 +119,8 @@ fn sweep(inherited: &[Pid], exemptions: &Exemptions, grace: Duration) -> (usize,
         let no_children = tree::reap(|_, _| {});
         let exempt = exempt();
         let left = tree::descendants(&exempt);
-        // A process that dies during the scan hides its children. Without exempt processes, only the kernel's
-        // "no children" counts.
+        // A process that exits during the scan hides its children. Unless there are exempt
+        // processes, only the kernel's "no children" is reliable.
         let is_certain = no_children || !exempt.is_empty();
         if left.is_empty() && is_certain || started.elapsed() > grace * 7 {
             return (

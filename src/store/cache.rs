@@ -1,7 +1,7 @@
 //! Reads a loop's state without folding the whole journal: `state.json` caches the fold of its
 //! beginning.
 //!
-//! The cache can be deleted at any time. It is used only if the same version of ralph wrote it for the
+//! The cache can be deleted at any time. It is used only if this version of ralph wrote it for the
 //! same journal.
 
 use super::dir::create_file;
@@ -22,7 +22,7 @@ pub(crate) struct LoopView {
     pub(crate) header: JournalHeader,
     /// The fold of all lines after the header.
     pub(crate) state: State,
-    /// Where the last folded line ends.
+    /// Where the last folded line ends, in bytes.
     pub(crate) offset: u64,
 }
 
@@ -38,8 +38,8 @@ struct CachedStateRef<'a> {
     parent: Option<&'a str>,
     background: bool,
     tmux: Option<&'a str>,
-    /// The header's limits. The rest of the header's plan is the same as the state's, so it is not
-    /// saved twice.
+    /// The header's limits. The rest of the plan is the same in the header and the state, and saved
+    /// once.
     limits: &'a Limits,
     state: &'a State,
 }
@@ -77,7 +77,8 @@ impl CachedState {
     }
 }
 
-/// The version that wrote the cache. Another one may fold the same lines into another state.
+/// The version of ralph that writes the cache. Another version may fold the same lines into another
+/// state.
 const WRITER: &str = env!("CARGO_PKG_VERSION");
 
 /// Saves the fold of the journal's first `offset` bytes. The process must hold the loop's lock.
@@ -120,12 +121,12 @@ pub(crate) fn read(dir: &LoopDir) -> Result<LoopView> {
     let raw_header = fold::read_header(&mut reader, &path)?;
     let start = raw_header.len();
 
-    // The cache has the header as well, which saves parsing the long plan in the first line.
+    // The cache contains the header too, which saves parsing the long plan in the first line.
     if let Some(cached) = cached.filter(|it| it.id == raw_header.id && it.offset >= start)
         && seek_to_line_end(&mut reader, cached.offset).unwrap_or(false)
     {
         let (header, offset) = (cached.header(), cached.offset);
-        // On damage, read everything: only then is the line number in the error right.
+        // If a line is damaged, read everything, so that the error names the right line number.
         let Ok(folded) = fold::fold_lines(&mut reader, &path, cached.state, offset, 0) else {
             return read_whole(dir);
         };

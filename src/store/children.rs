@@ -1,14 +1,14 @@
-//! Finds loops that belong together: child loops, their ancestors, and background loops.
+//! Finds a loop's children and ancestors, and all background loops.
 
 use super::{LockHolder, LoopDir, LoopView, StateDir, cache, lock_holder};
 use std::fs;
 
-/// The maximum number of ancestors that are followed, because edited headers could form a cycle.
+/// How many ancestors are followed. The bound is needed because edited headers could form a cycle.
 const GENERATIONS_MAX: usize = 32;
 
 impl StateDir {
-    /// Returns the loops that an agent of the loop `parent` has created since `since_ms` and that are
-    /// still running.
+    /// Returns the running loops that agents of the loop `parent` have created since `since_ms`, in
+    /// milliseconds since 1970.
     pub(crate) fn running_children(&self, parent: &str, since_ms: i64) -> Vec<LoopDir> {
         let names = self.loop_names().unwrap_or_default();
         let mut dirs: Vec<LoopDir> = names.iter().map(|name| self.loop_dir(name)).collect();
@@ -23,8 +23,8 @@ impl StateDir {
         dirs
     }
 
-    /// Returns the loops that an agent of the loop `parent` has created since `since_ms`, running or
-    /// not.
+    /// Returns all loops, running or not, that agents of the loop `parent` have created since
+    /// `since_ms`, in milliseconds since 1970.
     pub(crate) fn children(&self, parent: &str, since_ms: i64) -> Vec<(LoopDir, LoopView)> {
         let dirs = self
             .loop_names()
@@ -41,7 +41,7 @@ impl StateDir {
             .collect()
     }
 
-    /// Whether `ancestor` is the given parent, or that loop's parent, and so on.
+    /// Returns whether `ancestor` is `parent` or one of its ancestors.
     pub(crate) fn is_ancestor(&self, ancestor: &str, parent: Option<String>) -> bool {
         let mut next = parent;
         for _ in 0..GENERATIONS_MAX {
@@ -54,7 +54,7 @@ impl StateDir {
         false
     }
 
-    /// Returns the name of the loop whose agent started this one.
+    /// Returns the name of the loop whose agent started the loop `name`; `None` if no agent did.
     pub(crate) fn parent(&self, name: &str) -> Option<String> {
         cache::read(&self.loop_dir(name)).ok()?.header.parent
     }

@@ -18,16 +18,17 @@ use std::path::{Path, PathBuf};
 /// The name of the progress report in the task directory.
 pub(crate) const PROGRESS_FILE: &str = "progress.md";
 
-/// The derived files of one loop. Write errors are ignored: these files must not end a loop.
+/// Writes one loop's derived files. Write errors are ignored, because these files must not end a
+/// loop.
 pub(crate) struct DerivedFiles {
     log: Option<File>,
     task_dir: PathBuf,
-    /// The last iteration that had ended when this runner started.
+    /// The last iteration that had ended when this runner started; `None` if none had.
     ended: Option<u32>,
 }
 
 impl DerivedFiles {
-    /// Opens `iterations.log` in `dir`; `progress.md` goes into `task_dir`.
+    /// Opens `iterations.log` in `dir`. `progress.md` will be written to `task_dir`.
     pub(crate) fn new(dir: &LoopDir, task_dir: &Path, state: &State) -> Self {
         let ended = state.recent.back().map(|last| last.number);
         Self {
@@ -114,7 +115,8 @@ fn write_progress(task_dir: &Path, line: &JournalLine, state: &State) -> io::Res
     if !judged || state.iteration == 0 || !task_dir.is_dir() {
         return Ok(());
     }
-    // Truncate after writing, not before: some file systems flush a file that was emptied.
+    // Truncate after writing, not before: some file systems flush a truncated file when it is
+    // closed.
     let text = progress_text(state);
     let mut file = regular_file::create(&task_dir.join(PROGRESS_FILE))?;
     file.write_all(text.as_bytes())?;
@@ -158,7 +160,7 @@ fn progress_text(state: &State) -> String {
             describe_end(iteration),
             duration(iteration.ms)
         );
-        // The "Agent" row already says that the iteration was killed.
+        // The "Agent" line already says that ralph killed the agent.
         if let Some(reason) = iteration
             .reason
             .filter(|reason| reason.kind != FailureKind::Killed)

@@ -1,4 +1,4 @@
-//! Names the files in a loop's directory and creates them with access for the owner only.
+//! Names the files in a loop's directory, and creates files that only their owner can access.
 
 use super::Result;
 use super::error::IoContext;
@@ -7,14 +7,14 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A loop's directory. The methods named after a file return its path.
+/// A loop's directory. Methods named after a file return its path, whether or not it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoopDir {
     path: PathBuf,
 }
 
 impl LoopDir {
-    /// Wraps a path whose last component is the loop's name.
+    /// Wraps the path of a loop's directory, whose last component is the loop's name.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path }
     }
@@ -23,7 +23,7 @@ impl LoopDir {
         &self.path
     }
 
-    /// The loop's name.
+    /// Returns the loop's name.
     pub(crate) fn name(&self) -> &str {
         self.path
             .file_name()
@@ -36,98 +36,102 @@ impl LoopDir {
         create_dir(&self.path).context("create", &self.path)
     }
 
-    /// All events of the loop, and the only source of truth about it.
+    /// Returns the path of the journal: all of the loop's events, and the only source of truth
+    /// about it.
     pub(crate) fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")
     }
 
-    /// Requests from other processes to the runner.
+    /// Returns the path of the inbox, which contains requests from other processes to the runner.
     pub(crate) fn inbox(&self) -> PathBuf {
         self.path.join("inbox.jsonl")
     }
 
-    /// The lock that a process holds while it applies events to the loop.
+    /// Returns the path of the lock that a process holds while it applies events to the loop.
     pub(crate) fn lock(&self) -> PathBuf {
         self.path.join("lock")
     }
 
-    /// A cache of the state that the journal folds to.
+    /// Returns the path of the cached state, a fold of the journal.
     pub(crate) fn state(&self) -> PathBuf {
         self.path.join("state.json")
     }
 
-    /// The console output of a supervisor without a terminal.
+    /// Returns the path of the log with the console output of a supervisor without a terminal.
     pub(crate) fn console_log(&self) -> PathBuf {
         self.path.join("console.log")
     }
 
-    /// A line per start and end of an iteration, for people.
+    /// Returns the path of the log with a line for each start and end of an iteration, for people.
     pub(crate) fn iterations_log(&self) -> PathBuf {
         self.path.join("iterations.log")
     }
 
-    /// The JSON that the notify command last got on standard input.
+    /// Returns the path of the JSON that the notify command last read from standard input.
     pub(crate) fn notify_payload(&self) -> PathBuf {
         self.path.join("notify.json")
     }
 
-    /// The output of the notify command's last run.
+    /// Returns the path of the log with the output of the notify command's last run.
     pub(crate) fn notify_log(&self) -> PathBuf {
         self.path.join("notify.log")
     }
 
-    /// The directory of one iteration.
+    /// Returns the directory of iteration `n`.
     pub(crate) fn iteration_dir(&self, n: u32) -> PathBuf {
         self.path.join("iterations").join(format!("{n:04}"))
     }
 
-    /// What the agent printed in one iteration, undecoded.
+    /// Returns the path of the log with the agent's undecoded output in iteration `n`.
     pub(crate) fn output_log(&self, n: u32) -> PathBuf {
         self.iteration_dir(n).join("output.log")
     }
 
-    /// What the agent did in one iteration.
+    /// Returns the path of the file that lists what the agent did in iteration `n`.
     pub(crate) fn activity(&self, n: u32) -> PathBuf {
         self.iteration_dir(n).join("activity.jsonl")
     }
 
-    /// The repository's content at the start of the loop, which diffs are made against.
+    /// Returns the path of the file that describes the repository's content at the start of the
+    /// loop, the base of all diffs.
     pub(crate) fn diff_base(&self) -> PathBuf {
         self.path.join("base.json")
     }
 
-    /// Scratch space for git: the objects and the copy of the index that a diff needs.
+    /// Returns git's scratch directory, for the objects and the copy of the index that a diff
+    /// needs.
     pub(crate) fn git_scratch(&self) -> PathBuf {
         self.path.join("git")
     }
 
-    /// The output of one check in one iteration.
+    /// Returns the path of the log with a check's output in iteration `n`.
     pub(crate) fn check_log(&self, n: u32, slug: &str) -> PathBuf {
         self.iteration_dir(n).join(format!("check-{slug}.log"))
     }
 
-    /// The output of one SCM task in one iteration.
+    /// Returns the path of the log with an SCM task's output in iteration `n`.
     pub(crate) fn scm_task_log(&self, n: u32, task: usize) -> PathBuf {
         self.iteration_dir(n).join(format!("scm-{}.log", task + 1))
     }
 
-    /// The message for the commit of one iteration.
+    /// Returns the path of the message for iteration `n`'s commit.
     pub(crate) fn commit_message(&self, n: u32) -> PathBuf {
         self.iteration_dir(n).join("commit.txt")
     }
 
-    /// The ID of the repository's HEAD commit when one iteration began.
+    /// Returns the path of the file with the ID of the HEAD commit when iteration `n` began.
     pub(crate) fn head_file(&self, n: u32) -> PathBuf {
         self.iteration_dir(n).join("head")
     }
 
-    /// The worktree that is about to be added for the loop. Written before the journal exists, so
-    /// that a worktree left over from a crash can be found and removed.
+    /// Returns the path of the file that describes the worktree about to be added for the loop. It
+    /// is written before the journal exists, so that a worktree left by a crash can be found and
+    /// removed.
     pub(crate) fn worktree_draft(&self) -> PathBuf {
         self.path.join("worktree.json")
     }
 
-    /// Creates the directory of one iteration unless it exists.
+    /// Creates the directory of iteration `n` unless it exists, and returns its path.
     pub(crate) fn create_iteration_dir(&self, n: u32) -> Result<PathBuf> {
         let path = self.iteration_dir(n);
         create_dir(&path).context("create", &path)?;
@@ -163,9 +167,9 @@ pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Adds a `.gitignore` that ignores the whole directory. The state directory may be inside a
-/// repository, and a loop would then commit its own journal. Errors are ignored: the file is only a
-/// precaution.
+/// Adds a `.gitignore` that ignores the whole directory. If the state directory is inside a
+/// repository, a loop would otherwise commit its own journal. Errors are ignored, because the file
+/// is only a precaution.
 pub(super) fn write_gitignore(dir: &Path) {
     let ignore = dir.join(".gitignore");
     if let Ok(mut file) = OpenOptions::new()

@@ -15,7 +15,8 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
     }
     let written = create_file(path).and_then(|mut file| file.write_all(&vec![0; SIZE]));
     if written.is_err() {
-        // The disk is full, and the journal may need the space of a partial reserve right away.
+        // The disk is full. Free the partial reserve, because the journal may need its space right
+        // away.
         let _ = remove_if_exists(path);
     }
     written

@@ -1,4 +1,4 @@
-//! Errors of this module, with a hint for the user where there is one.
+//! Defines the errors of this module, and hints for users.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(crate) enum StoreError {
         action: String,
         source: io::Error,
     },
-    /// A newer ralph wrote this file. It was left unchanged.
+    /// A newer ralph wrote this file, which was left unchanged.
     NewerVersion {
         path: PathBuf,
         /// The file's format version.
@@ -30,31 +30,35 @@ pub(crate) enum StoreError {
     NotAJournal { path: PathBuf },
     /// The name breaks the rules for loop names.
     InvalidName { name: String },
-    /// There is no loop of this name.
+    /// No loop has this name.
     NoSuchLoop {
         name: String,
-        /// An existing loop whose name differs by a typo.
+        /// An existing loop whose name differs by a typo; `None` if there is none.
         nearest: Option<String>,
     },
 }
 
 impl StoreError {
-    /// Suggests what the user can do about the error.
+    /// Returns what the user can do about the error; `None` if there is nothing to suggest.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Io { .. } if self.is_disk_full() => {
                 Some("free some disk space, then try again".to_owned())
             }
             Self::Io { .. } if self.is_inaccessible() => Some(
-                "ralph needs write access to its state directory; RALPH_STATE_DIR sets another one"
+                "make ralph's state directory writable, or set RALPH_STATE_DIR to another one"
                     .to_owned(),
             ),
             Self::Io { .. } => None,
-            Self::NewerVersion { .. } => Some("a newer ralph wrote it: upgrade this one".to_owned()),
-            Self::Damaged { .. } | Self::NotAJournal { .. } => Some(
-                "nothing was changed; inspect that line, or move the loop's directory away"
-                    .to_owned(),
-            ),
+            Self::NewerVersion { .. } => {
+                Some("a newer ralph wrote this file: upgrade ralph".to_owned())
+            }
+            Self::Damaged { line, .. } => Some(format!(
+                "ralph changed nothing; repair line {line}, or move the loop's directory away"
+            )),
+            Self::NotAJournal { .. } => {
+                Some("ralph changed nothing; move the loop's directory away".to_owned())
+            }
             Self::InvalidName { .. } => Some(
                 "use at most 63 characters of a-z, 0-9, `_` and `-`, starting with a letter or digit"
                     .to_owned(),
@@ -69,7 +73,7 @@ impl StoreError {
         }
     }
 
-    /// Whether a disk, quota or file size limit was reached.
+    /// Returns whether the disk is full, or a quota or file size limit was reached.
     pub(crate) fn is_disk_full(&self) -> bool {
         let Self::Io { source, .. } = self else {
             return false;
@@ -80,7 +84,8 @@ impl StoreError {
         )
     }
 
-    /// Whether the location is at fault: it is not writable, or not the kind of file it should be.
+    /// Returns whether the location is the cause: it is not writable, or not the expected kind of
+    /// file.
     pub(crate) fn is_inaccessible(&self) -> bool {
         use ErrorKind::{IsADirectory, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
         let Self::Io { source, .. } = self else {
@@ -125,9 +130,9 @@ impl error::Error for StoreError {
     }
 }
 
-/// Adds to an I/O error what was being done.
+/// Adds the failed action to an I/O error.
 pub(super) trait IoContext<T> {
-    /// The error then reads "cannot `verb` `path`: …".
+    /// Converts the error into a [`StoreError`] that reads "cannot `verb` `path`: …".
     fn context(self, verb: &str, path: &Path) -> Result<T, StoreError>;
 }
 

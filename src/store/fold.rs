@@ -10,13 +10,13 @@ use std::path::Path;
 /// A state, and how much of the journal it covers.
 pub(super) struct FoldResult {
     pub(super) state: State,
-    /// Where the last valid line ends.
+    /// Where the last valid line ends, in bytes.
     pub(super) offset: u64,
-    /// The number of bytes after it, which are not a valid line.
+    /// How many bytes follow the last valid line; 0 if the journal is not torn.
     pub(super) torn: u64,
 }
 
-/// The first line of a journal, of which only the ID has been parsed: the plan in it is long.
+/// The first line of a journal, with only the ID parsed. Parsing the long plan takes time.
 pub(super) struct RawHeader {
     raw: Vec<u8>,
     /// The loop's ID; empty if the line has none.
@@ -34,14 +34,14 @@ impl RawHeader {
         serde_json::from_slice(&self.raw).map_err(damaged)
     }
 
-    /// The length in bytes, newline included: the offset of the second line.
+    /// Returns the length in bytes, including the newline. This is the offset of the second line.
     pub(super) fn len(&self) -> u64 {
         self.raw.len() as u64
     }
 }
 
-/// Reads the first line and checks that this version can read the journal. Nothing in the file may be
-/// changed before this check has passed.
+/// Reads the first line and checks that this version can read the journal. Nothing in the file may
+/// be changed before this check has passed.
 pub(super) fn read_header(reader: &mut impl BufRead, path: &Path) -> Result<RawHeader> {
     let mut raw = Vec::new();
     reader.read_until(b'\n', &mut raw).context("read", path)?;
@@ -62,7 +62,7 @@ pub(super) fn read_header(reader: &mut impl BufRead, path: &Path) -> Result<RawH
         return Err(StoreError::Damaged {
             path: path.to_owned(),
             line: 1,
-            detail: "the line has no end".to_owned(),
+            detail: "the line does not end with a newline".to_owned(),
         });
     }
     Ok(RawHeader { raw, id: marker.id })
@@ -84,7 +84,8 @@ pub(super) fn fold_lines(
         if read == 0 {
             break;
         }
-        // Stop here even if there is more by now: a runner may be writing the rest of the line.
+        // Stop at an incomplete line, even if more data arrives meanwhile: a runner may be writing
+        // it.
         if raw.pop() != Some(b'\n') {
             return Ok(FoldResult {
                 state,

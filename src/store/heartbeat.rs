@@ -1,7 +1,7 @@
-//! Saves a loop's clock every now and then, so that a crash loses little of the elapsed time.
+//! Saves a loop's clock from time to time, so that a crash loses little of the elapsed time.
 //!
-//! This is not an event, because it changes nothing. After a crash, the next runner uses it to count
-//! the time since the last journal line.
+//! The heartbeat is not an event, because it does not change the loop. After a crash, the next
+//! runner uses it to count the time since the last journal line.
 
 use super::LoopDir;
 use super::dir::append_file;
@@ -10,13 +10,13 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// The file with a loop's clock.
+/// The open file that contains a loop's clock.
 pub(crate) struct Heartbeat {
     file: File,
 }
 
 impl Heartbeat {
-    /// Opens the file, and returns the saved clock in milliseconds; 0 if there is none.
+    /// Opens the file, and also returns the saved clock in milliseconds; 0 if none was saved.
     pub(crate) fn open(dir: &LoopDir) -> io::Result<(u64, Self)> {
         let clock_ms = fs::read_to_string(path(dir))
             .ok()

@@ -1,5 +1,5 @@
-//! A loop's inbox: any process appends a message to the file, and the holder of the loop's lock reads
-//! it.
+//! A loop's inbox: any process may append messages to the file, and the holder of the loop's lock
+//! reads them.
 
 use super::dir::append_file;
 use super::error::IoContext;
@@ -17,13 +17,13 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub enum InboxMessage {
-    /// Asks the loop to go, pause or stop.
+    /// Asks the loop to resume, pause or stop.
     Asked {
         /// What to do.
         #[serde(rename = "wish")]
         request: Request,
     },
-    /// Answers a blocked agent, or tells it something.
+    /// Adds a message to the next prompt, such as the answer to a blocked agent.
     Answered {
         /// The text for the next prompt.
         text: String,
@@ -35,7 +35,7 @@ pub enum InboxMessage {
     },
     /// Ends a rest early.
     Hurried,
-    /// A message that this version does not know.
+    /// A message that this version does not understand, or a line that cannot be parsed.
     #[serde(other)]
     Unknown,
 }
@@ -44,7 +44,8 @@ pub enum InboxMessage {
 pub(crate) fn append(dir: &LoopDir, message: &InboxMessage) -> Result<()> {
     let path = dir.inbox();
     write(&path, message).context("write", &path)?;
-    // With many loops the system may run out of file watches, and a runner without one polls slowly.
+    // With many loops the system may run out of file watches, and a runner without a watch polls
+    // slowly.
     if let Some(holder) = lock_holder(&dir.lock()).filter(|holder| holder.background) {
         wake_runner(holder.pid);
     }
@@ -68,7 +69,7 @@ fn write(path: &Path, message: &InboxMessage) -> io::Result<()> {
     loop {
         return match file.write(line.as_bytes()) {
             Ok(written) if written == line.len() => Ok(()),
-            // The part that was written cannot be removed: other lines may follow it already.
+            // The partial line cannot be removed, because other lines may already follow it.
             Ok(_) => Err(io::Error::from(ErrorKind::StorageFull)),
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             Err(e) => Err(e),
@@ -88,8 +89,8 @@ fn ends_in_mid_line(path: &Path) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Reads the messages after the first `from` bytes, each with the offset of its end. An incomplete last
-/// line is left for later; a line that cannot be parsed is [`InboxMessage::Unknown`].
+/// Reads the messages after the first `from` bytes, each with the offset of its end. Skips an
+/// incomplete last line; a line that cannot be parsed becomes [`InboxMessage::Unknown`].
 pub(crate) fn read(dir: &LoopDir, from: u64) -> Result<Vec<(InboxMessage, u64)>> {
     let path = dir.inbox();
     let file = match regular_file::open(&path, false) {

@@ -15,11 +15,11 @@ pub(crate) struct Journal {
     file: File,
     path: PathBuf,
     disk_reserve: PathBuf,
-    /// Where the last complete line ends.
+    /// Where the last complete line ends, in bytes.
     len: u64,
-    /// Whether there are lines that a power failure could lose.
+    /// Whether a power failure could lose appended lines.
     unsynced: bool,
-    /// Whether there may be bytes after `len` that have yet to be cut off.
+    /// Whether there may be bytes after `len` that still have to be cut off.
     torn: bool,
 }
 
@@ -30,15 +30,15 @@ pub(crate) struct OpenedJournal {
     pub(crate) header: JournalHeader,
     /// The fold of all lines after the header.
     pub(crate) state: State,
-    /// Repairs that were made, for display.
+    /// Descriptions of the repairs that were made, for display.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Journal {
     /// Creates a journal in a directory that has none.
     ///
-    /// The file gets its name only once the header is complete and durable, so a crash leaves either
-    /// no loop or one that can be opened.
+    /// The file gets its name only once the header is complete and durable, so a crash leaves
+    /// either no loop or one that can be opened.
     pub(crate) fn create(dir: &LoopDir, header: &JournalHeader) -> Result<Self> {
         let path = dir.journal();
         if fs::symlink_metadata(&path).is_ok() {
@@ -75,7 +75,8 @@ impl Journal {
         // The cache may contain lines that a power failure has removed from the journal. Once new
         // lines replace them, readers could no longer detect that.
         remove_if_exists(&dir.state()).context("remove", &dir.state())?;
-        // An earlier runner may have used the reserve up. If it does not fit, the loop can still run.
+        // An earlier runner may have used up the reserve. If a new one does not fit, the loop can
+        // still run.
         let _ = disk_reserve::create(&dir.disk_reserve());
 
         let mut journal = Self::open_at(dir, folded.offset)?;
@@ -115,7 +116,7 @@ impl Journal {
         })
     }
 
-    /// Appends a line with one write. If it does not fit on the disk, nothing of it remains.
+    /// Appends a line with one write. If the disk is full, no part of the line remains.
     pub(crate) fn append(&mut self, line: &JournalLine) -> Result<()> {
         let text = line.to_json() + "\n";
         self.write(text.as_bytes()).context("write", &self.path)
@@ -129,13 +130,13 @@ impl Journal {
                 self.unsynced = true;
                 return Ok(());
             }
-            // Only a lack of space makes a write to a file short. Writing the rest to get the actual
-            // error could raise SIGXFSZ.
+            // Only a lack of space causes a short write. Writing the rest to get the actual error
+            // could raise SIGXFSZ.
             Ok(_) => io::Error::from(ErrorKind::StorageFull),
             Err(error) => error,
         };
         self.torn = true;
-        // Report the write error. If the cut fails too, the next call repeats it.
+        // Report the write error, not an error of the cut, which the next call repeats.
         let _ = self.cut_torn_line();
         Err(error)
     }
@@ -172,12 +173,12 @@ impl Journal {
         remove_if_exists(&self.disk_reserve).context("remove", &self.disk_reserve)
     }
 
-    /// Whether the file was deleted while it is open, so that appended lines are lost.
+    /// Returns whether the open file has been deleted, so that appended lines are lost.
     pub(crate) fn is_deleted(&self) -> bool {
         self.file.metadata().is_ok_and(|data| data.nlink() == 0)
     }
 
-    /// The length of all complete lines in bytes.
+    /// Returns the length of all complete lines, in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }

@@ -11,17 +11,17 @@ pub(super) const VERSION: u64 = 1;
 pub struct JournalHeader {
     /// The loop's name.
     pub(crate) name: String,
-    /// A random ID, which tells loops of the same name apart.
+    /// A random ID, which distinguishes loops of the same name.
     pub(crate) id: String,
     /// When the loop was created, in milliseconds since 1970.
     pub(crate) created_ms: i64,
-    /// The name of the loop whose agent started this one.
+    /// The name of the loop whose agent started this one; `None` if no agent did.
     #[serde(default)]
     pub(crate) parent: Option<String>,
     /// Whether the loop was started in the background.
     #[serde(default)]
     pub(crate) background: bool,
-    /// The socket of the tmux server, if the loop runs in a tmux window.
+    /// The path of the tmux server's socket; `None` if the loop does not run in a tmux window.
     #[serde(default)]
     pub(crate) tmux: Option<String>,
     /// What the loop was asked to do.
@@ -98,8 +98,8 @@ struct LineStamp {
 impl JournalLine {
     /// Returns the line, without its newline.
     ///
-    /// The line is one flat object: the time is inserted before the event's own fields, none of which
-    /// is ever called `at`, `at_ms` or `ms`.
+    /// The line is one flat object: the time is inserted before the event's own fields, none of
+    /// which is ever called `at`, `at_ms` or `ms`.
     pub fn to_json(&self) -> String {
         let Self { at_ms, ms, event } = self;
         let event = json(event);
@@ -120,7 +120,7 @@ impl JournalLine {
         })
     }
 
-    /// Returns the time in the form that the engine takes.
+    /// Returns the time as the engine expects it.
     pub(crate) fn now(&self) -> Now {
         Now {
             wall_ms: self.at_ms,
@@ -131,7 +131,7 @@ impl JournalLine {
 
 /// Formats a time in milliseconds since 1970: `2026-11-15T22:55:44.123Z`.
 pub(crate) fn rfc3339(ms: i64) -> String {
-    // Only a broken clock is outside of jiff's range of 20,000 years, so any fallback will do.
+    // Only a broken clock is outside jiff's range of 20,000 years, so any fallback will do.
     format!(
         "{:.3}",
         jiff::Timestamp::from_millisecond(ms).unwrap_or_default()

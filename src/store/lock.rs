@@ -14,26 +14,28 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to retry. [`lock_holder`] takes a shared lock for a moment, which must not make an
-/// attempt fail.
+/// How long to retry. [`lock_holder`] briefly takes a shared lock, which must not make an attempt
+/// fail.
 const RETRY_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Describes the process that holds a lock, as it wrote itself into the file. For display, not as
-/// proof that the lock is held.
+/// The entry that the holder of a lock writes into the lock file. It is for display, and no proof
+/// that the lock is held.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct LockHolder {
-    /// 0 if it is not known.
+    /// The holder's process ID; 0 if unknown.
     pub(crate) pid: u32,
-    /// The kernel's start time of the process, which tells it from a later one with the same pid.
+    /// The process's start time in the kernel's clock ticks, which distinguishes it from a later
+    /// process with the same ID.
     pub(crate) start_time: u64,
     pub(crate) loop_name: String,
     pub(crate) workspace: PathBuf,
-    /// When it took the lock.
+    /// When the holder took the lock, RFC 3339 in UTC.
     pub(crate) since: String,
-    /// Whether it runs a background loop, which the sweep after another loop's iteration spares.
+    /// Whether the holder runs a background loop, which the sweep after another loop's iteration
+    /// must not kill.
     pub(crate) background: bool,
-    /// The process that hosts its terminal window.
+    /// The process that hosts the holder's terminal window; `None` if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<ProcessIdentity>,
 }
@@ -46,14 +48,15 @@ impl LockHolder {
         }
     }
 
-    /// Whether the holder is not known to run the loop: a process that cleans up after a crash
-    /// leaves `since` empty, and one that has just taken the lock has not written its entry yet.
+    /// Returns whether the holder may not be running the loop: a process that cleans up after a
+    /// crash leaves `since` empty, and a process that has just taken the lock has not written its
+    /// entry yet.
     pub(crate) fn is_transient(&self) -> bool {
         self.since.is_empty()
     }
 }
 
-/// A lock that is held until this value, and every copy made by a fork, is closed.
+/// A lock that is held until this value is dropped and every copy made by a fork is closed.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     #[cfg_attr(
@@ -67,7 +70,8 @@ pub(crate) struct FileLock {
 }
 
 impl FileLock {
-    /// Takes the lock at `path` in the name of `holder`, or returns its current holder.
+    /// Takes the lock at `path` and writes `holder` into it. Returns the current holder as the
+    /// inner error if the lock is taken.
     pub(crate) fn acquire(path: &Path, holder: &LockHolder) -> Result<Result<Self, LockHolder>> {
         let deadline = Instant::now() + RETRY_TIMEOUT;
         loop {
@@ -89,7 +93,7 @@ impl FileLock {
     }
 }
 
-/// Returns the current or most recent holder of the lock at `path`, if it ever had one.
+/// Returns the current or most recent holder of the lock at `path`; `None` if it has had none.
 pub(crate) fn last_lock_holder(path: &Path) -> Option<LockHolder> {
     Some(read_holder(path)).filter(|holder| !holder.loop_name.is_empty())
 }
@@ -102,7 +106,7 @@ pub(crate) fn lock_holder(path: &Path) -> Option<LockHolder> {
 
 /// Blocks, without polling, until the lock at `path` is free.
 pub(crate) fn wait_until_free(path: &Path) {
-    // A lock that cannot be opened has no holder that we could wait for.
+    // A lock that cannot be opened has no holder to wait for.
     let Ok(file) = File::open(path) else { return };
     while file
         .lock_shared()
@@ -121,7 +125,7 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Whether `path` still names this open file.
+/// Returns whether `path` still names this open file.
 pub(super) fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
     let opened = file.metadata()?;
     match fs::metadata(path) {
@@ -136,8 +140,8 @@ fn write_holder(file: &mut File, holder: &LockHolder) -> io::Result<()> {
     file.write_all(&serde_json::to_vec(holder)?)
 }
 
-/// Reads the holder's entry. It is the default value if it cannot be parsed: the holder may not have
-/// written it yet.
+/// Reads the holder's entry. Returns the default value if it cannot be parsed, because the holder
+/// may not have written it yet.
 fn read_holder(path: &Path) -> LockHolder {
     fs::read(path)
         .ok()

@@ -1,9 +1,10 @@
-//! Reads and writes the state directory and the loops in it: journal, inbox, locks, cache, activity and bus.
+//! Reads and writes the state directory and the loops in it: journal, inbox, locks, cache, activity
+//! and bus.
 //!
 //! The journal is the only source of truth about a loop, and only the holder of the loop's
-//! [`FileLock`] may append to it. Other processes read a [`LoopView`] of it and send requests through
-//! the [`inbox`]. Journal lines are never rewritten, and nothing in this module decides what a loop
-//! does next.
+//! [`FileLock`] may append to it. Other processes read a [`LoopView`] of it and send requests
+//! through the [`inbox`]. Journal lines are never rewritten, and nothing in this module decides
+//! what a loop does next.
 
 pub(crate) mod activity;
 pub(crate) mod bus;

@@ -1,9 +1,9 @@
 //! Validates, derives and suggests loop names.
 
-/// The maximum length of a slug, which leaves space for `-` and a number.
+/// The maximum length of a slug. A name of 63 characters leaves room for `-` and a number.
 const SLUG_MAX: usize = 50;
 
-/// Whether a loop may have this name: `[a-z0-9][a-z0-9_-]{0,62}`.
+/// Returns whether a loop may have this name: `[a-z0-9][a-z0-9_-]{0,62}`.
 pub(crate) fn is_valid_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = name.as_bytes();
@@ -12,7 +12,7 @@ pub(crate) fn is_valid_name(name: &str) -> bool {
         && bytes.iter().all(|&b| plain(b) || b == b'_' || b == b'-')
 }
 
-/// Turns any text into the beginning of a valid name.
+/// Converts a text into the beginning of a valid name; `loop` if no character can be used.
 pub(super) fn slug(text: &str) -> String {
     let mut slug = String::new();
     for c in text.chars().map(|c| c.to_ascii_lowercase()) {
@@ -32,7 +32,7 @@ pub(super) fn slug(text: &str) -> String {
     }
 }
 
-/// Returns the name closest to `wanted`, if they differ by at most two typos.
+/// Returns the name closest to `wanted`; `None` if every name differs by more than two typos.
 pub(super) fn nearest(wanted: &str, names: &[String]) -> Option<String> {
     names
         .iter()

@@ -1,12 +1,12 @@
-//! Applies unread inbox messages to a loop's view, as the runner is about to do.
+//! Applies unread inbox messages to a loop's view, as the runner will do.
 
 use super::{InboxMessage, LoopDir, LoopView, Result, cache, inbox};
 use crate::engine::event::RequestSource;
 use crate::engine::plain_text::plain_lines;
 use crate::engine::{Event, Now};
 
-/// Reads a loop's state with the unread messages in its inbox applied. A pause, for example, shows
-/// before the runner has read the request.
+/// Reads a loop's state and applies the unread messages in its inbox, so that a pause, for example,
+/// shows before the runner has read the request.
 pub(crate) fn view_with_inbox(dir: &LoopDir) -> Result<LoopView> {
     let mut view = cache::read(dir)?;
     let wall_ms = jiff::Timestamp::now().as_millisecond();
@@ -24,7 +24,8 @@ pub(crate) fn view_with_inbox(dir: &LoopDir) -> Result<LoopView> {
     Ok(view)
 }
 
-/// Returns the event for a message that ends at `offset` in the inbox, or `None` for an unknown one.
+/// Returns the event for a message that ends at `offset` in the inbox; `None` for an unknown
+/// message.
 pub(crate) fn event_from_message(message: InboxMessage, offset: u64) -> Option<Event> {
     let inbox = Some(offset);
     match message {

@@ -11,14 +11,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The state directory: `loops/`, `worktrees/`, `archive/`, `projects/` and `workspaces/`.
+/// The state directory, which contains `loops/`, `worktrees/`, `archive/`, `projects/` and
+/// `workspaces/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StateDir {
     root: PathBuf,
 }
 
 impl StateDir {
-    /// Returns `$RALPH_STATE_DIR`, else `ralph` in the platform's state directory.
+    /// Returns `$RALPH_STATE_DIR` or, if it is not set, `ralph` in the platform's state directory.
     pub(crate) fn locate() -> Result<Self> {
         Self::from_setting(env::var_os("RALPH_STATE_DIR"))
     }
@@ -26,7 +27,7 @@ impl StateDir {
     pub(super) fn from_setting(setting: Option<OsString>) -> Result<Self> {
         if let Some(setting) = setting.filter(|setting| !setting.is_empty()) {
             let path = PathBuf::from(setting);
-            // The loop may run in another directory than the command that starts it.
+            // The loop may run in a different directory from the command that starts it.
             return std::path::absolute(&path)
                 .context("find", &path)
                 .map(Self::new);
@@ -43,7 +44,7 @@ impl StateDir {
         Self { root }
     }
 
-    /// Returns the state directory that a loop's directory is in.
+    /// Returns the state directory that contains a loop's directory.
     pub(crate) fn containing(dir: &LoopDir) -> Self {
         Self::new(
             dir.path()
@@ -58,8 +59,8 @@ impl StateDir {
         &self.root
     }
 
-    /// Returns the bus of a project: the top directory of a repository, or a workspace outside of
-    /// any repository.
+    /// Returns the bus of a project. The project is the top directory of a repository, or a
+    /// workspace outside any repository.
     pub(crate) fn project_bus(&self, project: &Path) -> Bus {
         Bus::for_project(&self.root.join("projects"), project)
     }
@@ -85,7 +86,7 @@ impl StateDir {
         Ok(names)
     }
 
-    /// Returns the directory of the loop of this name, which need not exist.
+    /// Returns the directory of the loop `name`, which need not exist.
     pub(crate) fn loop_dir(&self, name: &str) -> LoopDir {
         LoopDir::new(self.loops().join(name))
     }
@@ -95,19 +96,19 @@ impl StateDir {
         let dir = self.checked_loop_dir(name)?;
         match fs::metadata(dir.journal()) {
             Ok(data) if data.is_file() => Ok(dir),
-            // Unlike a missing file, a failed lookup does not mean that there is no such loop.
+            // Unlike a missing file, a failed lookup does not mean that the loop does not exist.
             Err(e) if e.kind() != ErrorKind::NotFound => Err(e).context("read", &dir.journal()),
             _ => Err(self.no_such_loop(name)),
         }
     }
 
-    /// Picks a name for a loop in this workspace: the directory's name and the smallest number that
-    /// makes it unused and not one of `taken`.
+    /// Picks a name for a loop in this workspace: the directory's name and the smallest number for
+    /// which the name is neither in use nor in `taken`.
     ///
-    /// The name is not reserved. The lock of the loop's directory decides between two processes that
-    /// pick the same name.
+    /// The name is not reserved. The lock of the loop's directory decides between two processes
+    /// that pick the same name.
     pub(crate) fn free_name(&self, workspace: &Path, taken: &[String]) -> Result<String> {
-        // `.` and `..` have no file name of their own.
+        // Resolve the path first, because `.` and `..` have no file name.
         let path = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
         let slug = slug(&path.file_name().unwrap_or_default().to_string_lossy());
         let mut n = 1u32;
@@ -122,8 +123,8 @@ impl StateDir {
 
     /// Moves a loop's directory to the archive, which frees its name, and returns the new path.
     ///
-    /// The caller must hold the loop's lock. The lock file moves along, so that the lock does not
-    /// apply to a new loop of the same name.
+    /// The caller must hold the loop's lock. The lock file is moved too, so the lock does not apply
+    /// to a new loop of the same name.
     pub(crate) fn archive(&self, name: &str) -> Result<PathBuf> {
         self.archive_at(
             name,
@@ -135,7 +136,7 @@ impl StateDir {
 
     pub(super) fn archive_at(&self, name: &str, timestamp: &str) -> Result<PathBuf> {
         let dir = self.checked_loop_dir(name)?;
-        // Not `find_loop`: a directory that a crash left without a journal can be archived too.
+        // Not `find_loop`: a directory left without a journal by a crash can be archived too.
         if !exists(dir.path())? {
             return Err(self.no_such_loop(name));
         }
@@ -151,13 +152,13 @@ impl StateDir {
         Ok(target)
     }
 
-    /// Returns the lock file of a workspace. It is named after the directory's device and inode, so
-    /// that all paths to one directory (symbolic links, bind mounts) share a lock.
+    /// Returns the path of a workspace's lock file. The file is named after the directory's device
+    /// and inode, so that all paths to one directory (symbolic links, bind mounts) share a lock.
     pub(crate) fn workspace_lock_path(&self, workspace: &Path) -> Result<PathBuf> {
         self.lock_path(workspace, "")
     }
 
-    /// Returns the lock file that is held while a worktree of this repository is added.
+    /// Returns the path of the lock file that is held while a worktree of this repository is added.
     pub(crate) fn repository_lock_path(&self, repository: &Path) -> Result<PathBuf> {
         self.lock_path(repository, "repository-")
     }
@@ -193,7 +194,8 @@ impl StateDir {
         Ok(())
     }
 
-    /// Returns loops that have a worktree draft but no journal: a crash interrupted their creation.
+    /// Returns the loops that have a worktree draft but no journal, because a crash interrupted
+    /// their creation.
     pub(crate) fn incomplete_loops(&self) -> Vec<LoopDir> {
         let entries = fs::read_dir(self.loops()).into_iter().flatten().flatten();
         let dirs = entries.map(|entry| LoopDir::new(entry.path()));
@@ -228,7 +230,8 @@ impl StateDir {
     }
 
     fn no_such_loop(&self, name: &str) -> StoreError {
-        // The names are only for a suggestion: failing to read them must not hide the actual error.
+        // The names are only used for a suggestion, so failing to read them must not hide the
+        // actual error.
         let nearest = nearest(name, &self.loop_names().unwrap_or_default());
         StoreError::NoSuchLoop {
             name: name.to_owned(),
@@ -237,7 +240,8 @@ impl StateDir {
     }
 }
 
-/// Like [`Path::try_exists`], but a dangling symbolic link exists.
+/// Returns whether a path exists. Unlike [`Path::try_exists`], counts a dangling symbolic link as
+/// existing.
 fn exists(path: &Path) -> Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),

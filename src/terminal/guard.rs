@@ -1,4 +1,5 @@
-//! Hands the user's own terminal to an agent: keys go to the agent, and the terminal is restored afterwards.
+//! Lets an agent use the user's own terminal: keys go to the agent, and the terminal is restored
+//! afterward.
 
 use crate::process::pty::ScreenSize;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,15 +11,16 @@ use rustix::termios::{
 };
 use std::os::fd::BorrowedFd;
 
-/// Keeps the terminal in raw mode and in our process group. Dropping it restores both.
+/// Keeps the terminal in raw mode, with this process group in the foreground. Dropping the guard
+/// restores both.
 pub(crate) struct TerminalGuard {
     before: Termios,
     group: Pid,
 }
 
 impl TerminalGuard {
-    /// Takes the terminal on standard input if this loop is in its foreground. Otherwise the keys belong to a
-    /// shell.
+    /// Takes over the terminal on standard input. Returns `None` if there is none, or if this loop
+    /// is not in its foreground and keys are meant for a shell.
     pub(crate) fn take() -> Option<Self> {
         let group = tcgetpgrp(stdin()).ok()?;
         let warden = getpgid(getppid()).ok();
@@ -26,13 +28,13 @@ impl TerminalGuard {
             return None;
         }
         let before = tcgetattr(stdin()).ok()?;
-        // Only the foreground group may read.
+        // Only the foreground process group may read from the terminal.
         tcsetpgrp(stdin(), getpgrp()).ok()?;
         let guard = Self { before, group };
         let mut raw = guard.before.clone();
         raw.make_raw();
         tcsetattr(stdin(), OptionalActions::Now, &raw).ok()?;
-        // Discard late answers of the terminal to queries of the previous agent.
+        // Discard the terminal's late answers to queries from the previous agent.
         let _ = tcflush(stdin(), QueueSelector::IFlush);
         Some(guard)
     }
@@ -42,12 +44,13 @@ impl TerminalGuard {
         ScreenSize::new(size.ws_row, size.ws_col)
     }
 
-    /// Readable when a key was pressed.
+    /// Returns a descriptor that becomes readable when a key is pressed.
     pub(crate) fn fd() -> BorrowedFd<'static> {
         stdin()
     }
 
-    /// The keys pressed since the last call. `None` if the terminal is gone.
+    /// Reads the keys pressed since the last call into `buffer`. Returns `None` if the terminal was
+    /// closed.
     pub(crate) fn read(buffer: &mut [u8]) -> Option<&[u8]> {
         let mut fds = [PollFd::from_borrowed_fd(stdin(), PollFlags::IN)];
         let now = Timespec {
@@ -68,7 +71,7 @@ impl TerminalGuard {
 
 impl Drop for TerminalGuard {
     fn drop(&mut self) {
-        // Keys the agent did not read are not meant for the shell.
+        // Keys that the agent did not read are not meant for the shell.
         let _ = tcflush(stdin(), QueueSelector::IFlush);
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
         let _ = tcsetpgrp(stdin(), self.group);

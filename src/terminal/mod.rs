@@ -1,4 +1,5 @@
-//! Terminals: the emulator behind an agent's pty, typing a prompt into it, and lending it the user's own terminal.
+//! Drives agents on terminals: emulates the terminal behind an agent's pty, types the prompt, and
+//! lets an agent use the user's own terminal.
 
 pub(crate) mod emulator;
 pub(crate) mod guard;

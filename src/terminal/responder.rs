@@ -1,19 +1,20 @@
-//! Answers the queries programs send to their terminal, and keeps the text that scrolled off the screen.
+//! Answers the queries that programs send to their terminal, and keeps the text that scrolled off
+//! the screen.
 
 use crate::engine::signals::TAIL_BYTES;
 use vt100::capture::{BasicFormattedCaptureState, RowContents, basic_formatted_to_plain};
 use vt100::{Callbacks, Screen};
 
-/// Callbacks of the emulator for what its screen does not hold.
+/// The emulator's callbacks for everything that its screen does not keep.
 #[derive(Default)]
 pub(crate) struct Responder {
     /// Bytes to send to the program.
     pub(crate) answers: Vec<u8>,
     /// The end of the text that scrolled off the screen.
     pub(crate) past: String,
-    /// Total bytes that scrolled off the screen.
+    /// How many bytes have scrolled off the screen in total.
     pub(crate) scrolled: usize,
-    /// Whether the last row continues in the next.
+    /// Whether the last row continues in the next one.
     pub(crate) seam: BasicFormattedCaptureState,
 }
 
@@ -22,7 +23,7 @@ impl Responder {
         self.answers.extend_from_slice(text.as_bytes());
     }
 
-    /// Appends text to the history, and drops what is older than signals are read from.
+    /// Appends text to the history, and drops text that is too old to be read for signals.
     pub(crate) fn remember(&mut self, text: &str) {
         self.scrolled += text.len();
         self.past.push_str(text);
@@ -72,7 +73,8 @@ impl Callbacks for Responder {
                 ));
             }
             (None, None, 18, 't') => self.answer(&format!("\x1b[8;{rows};{columns}t")),
-            // A terminal does not answer queries it does not know, such as those for keyboard protocols.
+            // Terminals do not answer queries that they do not support, such as those for keyboard
+            // protocols.
             _ => {}
         }
     }
@@ -103,7 +105,7 @@ impl Callbacks for Responder {
     }
 }
 
-/// The DECRPM value of a mode: 1 set, 2 reset, 0 unknown.
+/// Returns the DECRPM value of a mode: 1 if set, 2 if reset, 0 if unknown.
 fn mode_value(screen: &Screen, mode: u16) -> u8 {
     let on = match mode {
         1 => screen.application_cursor(),
@@ -115,7 +117,7 @@ fn mode_value(screen: &Screen, mode: u16) -> u8 {
     if on { 1 } else { 2 }
 }
 
-/// The RGB value most terminals use for a palette color.
+/// Returns the RGB value that most terminals use for a palette color.
 fn palette_color(index: u8) -> [u8; 3] {
     match index {
         7 => [0xc0; 3],

@@ -1,8 +1,9 @@
-//! Encodes text to type into a terminal: as a bracketed paste where the program supports it, without control characters.
+//! Encodes text to type into a terminal, without control characters, and as a bracketed paste where
+//! the program supports it.
 
 use std::fmt::Write;
 
-/// Replaces control characters, which a terminal would treat as keys, by their visible symbols.
+/// Replaces control characters, which a terminal would treat as keys, with visible symbols.
 pub(crate) fn escape_controls(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let mut out = String::with_capacity(text.len());
@@ -19,7 +20,7 @@ pub(crate) fn escape_controls(text: &str) -> String {
     out
 }
 
-/// The bytes that type a text, without the Enter that submits it.
+/// Returns the bytes that type a text, without the Enter that submits it.
 pub(crate) fn keys(text: &str, bracketed: bool) -> Vec<u8> {
     let text = escape_controls(text);
     let mut out = String::with_capacity(text.len() + 12);

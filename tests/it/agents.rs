@@ -231,7 +231,7 @@ fn an_exit_code_that_means_more_stops_at_once() {
         (
             "usage",
             "usage",
-            "mine exited with 9: it did not understand its arguments: read on",
+            "mine exited with 9: it rejected its arguments: read on",
         ),
         (
             "permission",

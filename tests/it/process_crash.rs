@@ -222,7 +222,7 @@ mod needs_freezer {
         let done = live.end();
         assert!(alive(pid), "it is frozen");
         done.exits(1)
-            .complains(&format!("processes survived SIGKILL: {pid}"));
+            .complains(&format!("processes still running after SIGKILL: {pid}"));
         assert_eq!(test.status("a")["outcome"]["why"], "survivors");
         assert_eq!(test.events("a", "ended")[1]["report"]["survivors"][0], pid);
         // It still lives, so a resume does not start anything either.

@@ -249,12 +249,12 @@ fn a_red_check_shows_its_end_and_where_the_rest_is() {
             &prompt,
             &[
                 " earlier characters cut]",
-                "Green at the moment: `echo a green secret`.",
+                "Currently green: `echo a green secret`.",
             ],
         );
         lacks(&prompt, &["\n1000\n", "a green secret\n"]);
         let path = format!(".ralph/guardrail_{log}_seq-1000-3000-echo-its-last-words-2-exit.log");
-        has(&prompt, &[&format!("Its whole output: {path}")]);
+        has(&prompt, &[&format!("Full output: {path}")]);
         assert!(test.read(&path).starts_with("1000\n1001\n"));
         assert!(test.read(&path).ends_with("3000\nits last words\n"));
     }
@@ -426,7 +426,7 @@ fn a_template_of_the_user_s_own_is_filled() {
     has(
         &test.prompt("a", 2),
         &[
-            "N: The last promise was inside a sentence",
+            "N: The last promise did not count",
             "The roof: Mend it. (2/2)\n",
         ],
     );
@@ -545,9 +545,9 @@ fn a_promise_ends_a_loop_only_while_every_check_is_green() {
     .says("after 3 iterations");
     has(
         &test.prompt("a", 2),
-        &["claimed to be done, but a check was red"],
+        &["claim that the task is done did not count, because a check was red"],
     );
-    lacks(&test.prompt("a", 3), &["claimed to be done, but"]);
+    lacks(&test.prompt("a", 3), &["did not count"]);
     assert_eq!(test.status("a")["stop_reason"], "all_checks_passed");
 
     // Green from the start proves nothing: a claim is asked for as well.

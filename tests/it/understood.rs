@@ -204,7 +204,7 @@ fn an_agent_kept_from_everything_stops_with_what_helps() {
         test.write(".ralph/settings.toml", &settings);
         let done = test.ralph(&[&RUN[..], more].concat()).exits(1);
         done.complains(
-            "it was not allowed to do anything (Bash make): allow it more with --approve all",
+            "it was not allowed to do anything (Bash make): allow more with --approve all",
         );
         assert_eq!(test.status("a")["outcome"]["why"], "permission", "{words}");
         assert_eq!(test.events("a", "started").len(), 1, "{words}");

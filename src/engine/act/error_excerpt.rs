@@ -2,10 +2,10 @@
 
 /// The longest excerpt, in characters.
 const EXCERPT_MAX: usize = 500;
-/// How many of the last lines are taken.
+/// How many of the last lines an excerpt contains.
 const LAST_LINES: usize = 5;
 
-/// What lines that explain an error contain.
+/// A line that contains one of these terms, in any case, is taken for an error message.
 const ERROR_TERMS: [&str; 12] = [
     "error",
     "unknown",
@@ -21,11 +21,11 @@ const ERROR_TERMS: [&str; 12] = [
     "cannot",
 ];
 
-/// Returns the part of an output that explains why its program failed: the last lines that are not
-/// blank.
+/// Returns the part of a failed program's output that explains the failure: its last lines that are
+/// not blank.
 ///
-/// If none of them looks like an error message (a usage text or a stack trace may follow it), the
-/// last earlier line that does is put first.
+/// If none of these lines looks like an error message, the last earlier line that does is put
+/// first: a usage text or a stack trace may follow the message.
 pub(crate) fn error_excerpt(text: &str) -> String {
     let lines = text.lines().map(str::trim_end);
     let mut lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
@@ -51,7 +51,7 @@ pub(crate) fn error_excerpt(text: &str) -> String {
     }
 }
 
-/// The last `max` characters, beginning with `…` if the text was cut.
+/// Returns the last `max` characters of a text. If the text is cut, the first of them is `…`.
 fn tail(text: &str, max: usize) -> String {
     match text.chars().count().saturating_sub(max) {
         0 => text.to_owned(),

@@ -1,7 +1,7 @@
 //! Acts: what an agent does while it works, decoded from its output.
 //!
-//! Acts are shown as they arrive and written to the iteration's `activity.jsonl`, not to the journal.
-//! [`Tally`] adds up the acts of one iteration; the journal gets the sum, as an
+//! Acts are shown as they arrive and written to the iteration's `activity.jsonl`, not to the
+//! journal. [`Tally`] adds up one iteration's acts; the journal records the sum, as an
 //! [`AgentReport`](super::event::AgentReport).
 
 mod error_excerpt;
@@ -20,76 +20,79 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Act<'a> {
-    /// It wrote text to the user. A piece, not always a whole line.
+    /// A piece of text for the user, not always a whole line.
     Text(Cow<'a, str>),
-    /// It wrote a piece of its reasoning.
+    /// A piece of the agent's reasoning.
     Thinking(Cow<'a, str>),
-    /// It wrote to its terminal; text and escape sequences.
+    /// Bytes that the agent wrote to its terminal: text and escape sequences.
     TerminalOutput(Cow<'a, [u8]>),
-    /// It started to use a tool.
+    /// The agent started a tool call.
     ToolStarted {
         /// The tool's name.
         name: Cow<'a, str>,
-        /// What it is used on, such as a path or a command.
+        /// What the tool is used on, such as a path or a command.
         about: Cow<'a, str>,
     },
-    /// It has used a tool. This is one step.
+    /// A tool call ended. Each one counts as a step.
     ToolFinished {
         /// The tool's name.
         name: Cow<'a, str>,
-        /// What it was used on, such as a path or a command.
+        /// What the tool was used on, such as a path or a command.
         about: Cow<'a, str>,
         /// Whether the tool succeeded.
         ok: bool,
     },
-    /// It was denied an action; the agent's description of it.
+    /// The agent was denied an action, which this text describes.
     Denied(Cow<'a, str>),
-    /// It spent this many more dollars.
+    /// The agent spent this many dollars since the previous `Cost`.
     Cost(f64),
-    /// A model used this many more tokens.
+    /// A model used these tokens, in addition to those already reported.
     TokensUsed {
-        /// The model; empty if the agent does not name it.
+        /// The model's name; empty if the agent does not report it.
         model: Cow<'a, str>,
-        /// The tokens.
+        /// The additional tokens.
         tokens: Tokens,
     },
-    /// The ID of its session.
+    /// The ID of the agent's session.
     SessionId(Cow<'a, str>),
-    /// Its service did not answer, and the agent retries. Neither a failure nor progress.
+    /// The agent's service did not answer, and the agent retries. This is neither a failure nor
+    /// progress.
     Retrying(Cow<'a, str>),
-    /// Its account is close to a usage limit.
+    /// The agent's account is close to a usage limit.
     NearLimit {
         /// A description of the limit.
         limit: Cow<'a, str>,
-        /// The used share of it, from 0 to 1.
+        /// The used share of the limit, from 0 to 1; `None` if the agent does not report it.
         used: Option<f64>,
-        /// When the limit resets, in milliseconds since 1970.
+        /// When the limit resets, in milliseconds since 1970; `None` if the agent does not report
+        /// it.
         until_ms: Option<i64>,
     },
-    /// A line beside the event stream, such as a warning. No signal is read from it.
+    /// A line outside the event stream, such as a warning. No signal is read from it.
     SideOutput(Cow<'a, str>),
-    /// A piece of undecoded output; the acts it decodes to follow.
+    /// A piece of output before decoding. The acts decoded from it follow.
     RawOutput(Cow<'a, [u8]>),
-    /// A line of its stream that could not be parsed.
+    /// A line of the agent's event stream that could not be parsed.
     Unparsed,
-    /// It finished successfully, with this final message. Promises are read from it.
+    /// The agent finished successfully, with this final message. Promises are read from the
+    /// message.
     Finished(Cow<'a, str>),
-    /// It failed.
+    /// The agent failed.
     Failed {
         /// The agent's error message.
         why: Cow<'a, str>,
-        /// The failure, where it could be classified.
+        /// The classified failure; `None` if no pattern matched the message.
         reason: Option<AgentFailure>,
     },
-    /// Its whole run has ended; only its process still has to exit.
+    /// The whole run has ended; only the agent's process still has to exit.
     RunEnded,
 }
 
 impl<'a> Act<'a> {
     /// Removes escape sequences, NUL and carriage returns from the act's texts.
     ///
-    /// [`Act::Text`] and [`Act::Thinking`] are pieces, and a sequence may be split between two of
-    /// them. They are cleaned when their lines are complete.
+    /// Leaves [`Act::Text`] and [`Act::Thinking`] unchanged: an escape sequence may be split
+    /// between two pieces, so they are cleaned when their lines are complete.
     pub(crate) fn cleaned(self) -> Self {
         match self {
             Self::Text(_) | Self::Thinking(_) | Self::TerminalOutput(_) | Self::RawOutput(_) => {
@@ -149,17 +152,18 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// An act that shows only that the agent is at work.
+    /// Returns an act that carries no content: it only shows that the agent is still working.
     pub(crate) fn keepalive() -> Self {
         Self::Thinking(Cow::Borrowed(""))
     }
 
-    /// Whether it is more than a keepalive.
+    /// Returns whether the act is anything but a [keepalive](Self::keepalive).
     pub(crate) fn has_content(&self) -> bool {
         *self != Self::keepalive()
     }
 
-    /// Whether it is an event of the agent's stream. Plain output next to the stream is not.
+    /// Returns whether the act comes from a structured event stream. Output outside the stream does
+    /// not.
     pub fn is_stream_event(&self) -> bool {
         !matches!(
             self,
@@ -171,7 +175,7 @@ impl<'a> Act<'a> {
         )
     }
 
-    /// Whether the agent makes progress. Other acts do not reset the inactivity timeout.
+    /// Returns whether the act shows progress, which resets the inactivity timeout.
     pub(crate) fn is_progress(&self) -> bool {
         !matches!(
             self,

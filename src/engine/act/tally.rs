@@ -6,29 +6,29 @@ use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::signals::fold_whitespace;
 use crate::engine::usage::{Prices, Tokens};
 
-/// Caps sums of dollars, so that they stay finite and JSON can hold them.
+/// The maximum of a sum of dollars. JSON cannot represent infinity.
 pub(in crate::engine) const COST_MAX: f64 = 1e12;
-/// How many different denials of one iteration are shown.
+/// How many different denials are shown per iteration.
 const DENIALS_SHOWN: usize = 3;
-/// Tokens of further models are added to the last of these.
+/// How many models are counted separately. Tokens of further models are added to the last one.
 const MODELS_MAX: usize = 16;
-/// Longer session IDs are cut, in characters.
+/// The maximum length of a session ID, in characters. Longer IDs are cut.
 const SESSION_ID_MAX: usize = 200;
-/// Longer denials are cut, in characters.
+/// The maximum length of a denial, in characters. Longer ones are cut.
 const DENIAL_MAX: usize = 300;
 
 /// The sum of one iteration's acts.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(crate) struct Tally {
-    /// Whether any act was a stream event. Without one, the agent's output is plain text.
+    /// Whether any act was a stream event. If none was, the agent's output is plain text.
     has_events: bool,
     cost_usd: Option<f64>,
     tokens: Vec<(String, Tokens)>,
     /// The tokens used since the agent last reported a cost.
     unbilled: Vec<(String, Tokens)>,
     steps: Option<u32>,
-    /// Whether a tool succeeded that does more than read.
+    /// Whether a call of a tool that is not read-only succeeded.
     has_worked: bool,
     denied: u32,
     denials: Vec<String>,
@@ -42,8 +42,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds an act. Returns false if it should not be shown: a repeated or excess denial, or an
-    /// invalid cost.
+    /// Adds an act. Returns false if the act should not be shown: a repeated or excess denial, or
+    /// an invalid cost.
     pub(crate) fn add(&mut self, act: &Act<'_>) -> bool {
         self.has_events |= act.is_stream_event();
         match act {
@@ -72,8 +72,8 @@ impl Tally {
             Act::Unparsed => self.unparsed = self.unparsed.saturating_add(1),
             Act::Finished(message) => {
                 self.final_message = Some(message.clone().into_owned());
-                // An agent may end several times. The last end counts, so an earlier failure is
-                // void.
+                // An agent may report several ends. The last one counts, so drop an earlier
+                // failure.
                 (self.finished, self.error, self.reason) = (true, None, None);
             }
             Act::Failed { why, reason } => {
@@ -107,22 +107,23 @@ impl Tally {
         is_new
     }
 
-    /// Whether there was any event of a structured stream.
+    /// Returns whether any act came from a structured event stream.
     pub(crate) fn has_events(&self) -> bool {
         self.has_events
     }
 
-    /// The final message, if the stream marks one and it is not blank.
+    /// Returns the final message; `None` if the stream marked none, or if it is blank.
     pub(crate) fn final_message(&self) -> Option<&str> {
         self.final_message
             .as_deref()
             .filter(|message| !message.trim().is_empty())
     }
 
-    /// Dollars so far: what the agent reported, plus the price of the tokens it used since then.
+    /// Returns the dollars spent so far: what the agent reported, plus the price of the tokens used
+    /// since that report.
     ///
-    /// `model` is the model of tokens that name none. If the agent reported no cost, one model
-    /// without a price makes the whole cost unknown.
+    /// `model` applies to tokens reported without a model. If the agent reported no cost, one model
+    /// without a price makes the whole cost unknown: `None`.
     pub(crate) fn cost(&self, prices: &Prices, model: &str) -> Option<f64> {
         let dollars = |(own, tokens): &(String, Tokens)| {
             prices.cost(if own.is_empty() { model } else { own }, tokens)
@@ -134,15 +135,16 @@ impl Tally {
         }
     }
 
-    /// Tokens so far, of all models; `None` if the agent does not count them.
+    /// Returns the tokens that all models have used so far; `None` if the agent does not report
+    /// tokens.
     pub(crate) fn tokens(&self) -> Option<Tokens> {
         let mut all = Tokens::default();
         self.tokens.iter().for_each(|(_, tokens)| all += *tokens);
         (!self.tokens.is_empty()).then_some(all)
     }
 
-    /// Adds the sums to a report. A cost and an error that are already there come from other
-    /// sources and are kept.
+    /// Adds the sums to a report. A cost that the report already contains is added to; its error is
+    /// replaced only if an act reported one.
     pub(crate) fn add_to(self, report: &mut AgentReport, prices: &Prices, model: &str) {
         report.cost_usd = match (report.cost_usd, self.cost(prices, model)) {
             (Some(one), Some(other)) => Some(one + other),
@@ -154,8 +156,8 @@ impl Tally {
         report.unparsed = self.unparsed;
         report.run_ended = self.run_ended;
         let failed = self.error.is_some();
-        // A stream reports every tool call. Plain text need not, so there the lack of one proves
-        // nothing.
+        // A stream reports every tool call. Plain text need not, so a missing tool call proves
+        // nothing there.
         let reports_tools = self.steps.is_some() || self.run_ended;
         let denied_everything = self.denied > 0 && !self.has_worked && reports_tools;
         report.reason = match self.reason {
@@ -170,7 +172,7 @@ impl Tally {
     }
 }
 
-/// Parts of the names of tools that change nothing.
+/// A tool whose name contains one of these words changes nothing.
 const READ_ONLY_TOOLS: [&str; 12] = [
     "read", "grep", "glob", "ls", "list", "search", "view", "find", "fetch", "todo", "plan",
     "think",

@@ -34,10 +34,11 @@ pub enum Event {
         pid: u32,
         /// The runner's version.
         version: String,
-        /// What the iteration that an earlier runner left unfinished had cost so far.
+        /// The cost so far of the iteration that an earlier runner left unfinished; `None` if there
+        /// is none or its cost is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
-        /// The tokens that iteration had used so far.
+        /// The tokens that the unfinished iteration had used so far; `None` as for `cost_usd`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens: Option<Tokens>,
         /// Whether the runner is a hook inside the agent's client session.
@@ -49,9 +50,10 @@ pub enum Event {
         /// The request.
         #[serde(rename = "wish")]
         request: Request,
-        /// How it reached the loop.
+        /// How the request reached the loop.
         by: RequestSource,
-        /// The inbox has been read up to this offset.
+        /// The inbox offset, in bytes, after this message; `None` if the event does not come from
+        /// the inbox.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         inbox: Option<u64>,
     },
@@ -59,7 +61,8 @@ pub enum Event {
     Answered {
         /// The message, for the next prompt.
         text: String,
-        /// The inbox has been read up to this offset.
+        /// The inbox offset, in bytes, after this message; `None` if the event does not come from
+        /// the inbox.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         inbox: Option<u64>,
     },
@@ -67,7 +70,8 @@ pub enum Event {
     Changed {
         /// The limit and its new value.
         limit: LimitChange,
-        /// The inbox has been read up to this offset.
+        /// The inbox offset, in bytes, after this message; `None` if the event does not come from
+        /// the inbox.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         inbox: Option<u64>,
     },
@@ -77,60 +81,62 @@ pub enum Event {
         iteration: u32,
         /// The check's index in the plan.
         check: usize,
-        /// Its result.
+        /// How it ended.
         report: CheckReport,
     },
     /// An SCM task ended, or had nothing to do.
     Committed {
-        /// The iteration whose work it was for.
+        /// The iteration whose work the task was for.
         iteration: u32,
-        /// The task's index in the plan.
+        /// The task's index in the plan; one past the last for the worktree task.
         task: usize,
-        /// Its result.
+        /// How it ended.
         report: ScmTaskReport,
     },
-    /// An iteration began. The agent starts only after this line is durable.
+    /// An iteration began. The agent starts only after this event is durable.
     Started {
-        /// Its number; numbers never repeat.
+        /// The iteration's number; numbers never repeat.
         iteration: u32,
-        /// The agent's name, if the loop has several agents.
+        /// The agent's name; `None` if the loop has only one agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
     /// A person ended a rest early.
     Hurried {
-        /// The inbox has been read up to this offset.
+        /// The inbox offset, in bytes, after this message; `None` if the event does not come from
+        /// the inbox.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         inbox: Option<u64>,
     },
-    /// The agent's process exists.
+    /// The agent's process was started.
     Spawned {
-        /// Its iteration.
+        /// The agent's iteration.
         iteration: u32,
-        /// The process ID, which is also its process group and session.
+        /// The process ID, which is also the ID of its process group and session.
         pid: u32,
-        /// The kernel's start time of that process; a process ID alone may be reused.
+        /// The process's start time, in the kernel's clock ticks. Process IDs are reused; the pair
+        /// is not.
         start_time: u64,
     },
     /// The runner noticed something while the agent ran, or between iterations.
     Noticed {
-        /// The newest iteration at that time.
+        /// The newest iteration at the time.
         iteration: u32,
-        /// What it noticed.
+        /// What the runner noticed.
         notice: Notice,
-        /// The content of a BLOCKED marker.
+        /// The content of a BLOCKED marker; `None` for any other notice.
         #[serde(default, skip_serializing_if = "Option::is_none", rename = "words")]
         text: Option<String>,
     },
-    /// The agent and every process it had started are gone.
+    /// The agent and every process it started have exited.
     Ended {
-        /// Its iteration.
+        /// The agent's iteration.
         iteration: u32,
-        /// Everything known about it.
+        /// What is known about the agent's run.
         #[serde(default)]
         report: AgentReport,
     },
-    /// A turn of the client session broke off. The loop waits there for a person.
+    /// A turn of the client session failed. The loop waits until a person continues the session.
     #[serde(rename = "stumbled")]
     TurnFailed {
         /// The iteration.
@@ -139,11 +145,11 @@ pub enum Event {
         #[serde(rename = "words")]
         message: String,
     },
-    /// No child loop is running any more.
+    /// No child loop is running anymore.
     Drained {
         /// The iteration.
         iteration: u32,
-        /// The child loops that ended by themselves.
+        /// The child loops that ended on their own.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         waited: Vec<String>,
         /// The child loops that were stopped.
@@ -152,30 +158,31 @@ pub enum Event {
     },
     /// An error that retrying cannot fix.
     Faulted {
-        /// Its class.
+        /// The error's class.
         class: Fault,
         /// A sentence for people.
         detail: String,
     },
-    /// A time that the engine had asked for has come.
+    /// A wake-up time that the engine ordered has passed.
     Woke,
-    /// The loop has ended. Written for readers; the engine decided before.
+    /// The loop has ended. This event is written for readers: the engine's state already contains
+    /// the ending.
     Finished {
         /// How it ended.
         outcome: OutcomeSummary,
-        /// Why it ended, in one word for scripts.
+        /// Why the loop ended, in one word for scripts.
         stop_reason: StopReason,
         /// Whether the loop succeeded.
         success: bool,
         /// The runner's exit code.
         exit_code: i32,
-        /// Iterations started.
+        /// How many iterations were started.
         iterations: u32,
-        /// Total cost; null if unknown.
+        /// Total cost in dollars; null if unknown.
         cost_usd: Option<f64>,
         /// Active time in seconds.
         duration_s: f64,
-        /// The path of the loop's worktree, if it has one.
+        /// The path of the loop's worktree; null if it has none.
         worktree: Option<String>,
     },
     /// An event written by a later version of ralph.
@@ -184,7 +191,8 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether it contains text from an agent, a person or the system, which may contain a secret.
+    /// Returns whether the event contains text from an agent, a person or the system, which may
+    /// contain a secret.
     pub(crate) fn has_untrusted_text(&self) -> bool {
         match self {
             Self::Answered { .. }
@@ -207,7 +215,7 @@ pub enum Notice {
     Pattern,
     /// A marker or the done file appeared.
     Marker(Marker),
-    /// The inactivity timeout passed without output, or on a terminal without a change of the
+    /// The inactivity timeout passed without output or, on a terminal, without a change to the
     /// screen's text.
     Silence,
     /// The agent's screen did not become ready for the prompt, so nothing was typed.
@@ -216,16 +224,16 @@ pub enum Notice {
     Lingering,
 }
 
-/// A file or message by which the agent signals something.
+/// A file or bus message with which the agent signals something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Marker {
     /// `DONE` in the task directory.
     Done,
-    /// `BLOCKED`
+    /// `BLOCKED` in the task directory.
     Blocked,
-    /// `WAIT` or `WAIT_WITHOUT_RESTART`
+    /// `WAIT` or `WAIT_WITHOUT_RESTART` in the task directory.
     Wait,
     /// The done file that the plan asks for.
     File,
@@ -246,7 +254,7 @@ pub enum Fault {
     Login,
     /// The agent's account has no credit.
     Credit,
-    /// The model does not exist.
+    /// The model does not exist, or the account cannot use it.
     Model,
     /// The agent rejected its arguments.
     Usage,
@@ -256,18 +264,18 @@ pub enum Fault {
     Workspace,
     /// A marker is not a regular file.
     Marker,
-    /// Processes survived SIGKILL.
+    /// Processes are still running after SIGKILL.
     Survivors,
     /// The disk is full, or a write failed.
     Disk,
-    /// There is a cost limit, but the cost cannot be known.
+    /// There is a cost limit, but the cost cannot be determined.
     Cost,
-    /// The client session is lost, or the loop's file there is unreadable.
+    /// The client session is lost, or the loop file in the workspace is unreadable.
     Session,
 }
 
 impl Fault {
-    /// The name used in the journal and in messages.
+    /// Returns the name used in the journal and in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotFound => "not-found",

@@ -5,20 +5,19 @@ use crate::engine::failure::AgentFailure;
 use crate::engine::usage::Tokens;
 use serde::{Deserialize, Serialize};
 
-/// How a process ended. Neither field is set if it could not be started, or if its status is
-/// unknown.
+/// How a process ended. Both fields are `None` if it could not be started or its status is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessExit {
-    /// The exit code, if it exited.
+    /// The exit code; `None` if the process did not exit on its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
-    /// The signal, if one killed it.
+    /// The number of the signal that killed the process; `None` if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
 }
 
 impl ProcessExit {
-    /// A process that exited with this code.
+    /// Returns the exit of a process that exited with this code.
     pub fn from_code(code: i32) -> Self {
         Self {
             code: Some(code),
@@ -26,7 +25,7 @@ impl ProcessExit {
         }
     }
 
-    /// Whether the process exited with 0.
+    /// Returns whether the process exited with 0.
     pub fn is_success(self) -> bool {
         self.code == Some(0)
     }
@@ -38,74 +37,74 @@ impl ProcessExit {
 pub struct CheckReport {
     /// How its process ended.
     pub exit: ProcessExit,
-    /// Whether it was killed because it ran too long.
+    /// Whether it was killed because its timeout passed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub timed_out: bool,
-    /// How long it ran.
+    /// How long it ran, in milliseconds.
     pub ms: u64,
 }
 
 impl CheckReport {
-    /// Whether the check passed.
+    /// Returns whether the check passed.
     pub fn is_green(&self) -> bool {
         self.exit.is_success() && !self.timed_out
     }
 }
 
-/// Everything known about an iteration's agent once its processes are gone.
+/// What is known about an iteration's agent once its processes have exited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentReport {
     /// How its process ended.
     pub exit: ProcessExit,
-    /// How long it ran.
+    /// How long it ran, in milliseconds.
     pub ms: u64,
     /// Signals in its final message.
     #[serde(default, rename = "said")]
     pub signals: TextSignals,
-    /// Markers it left in the task directory.
+    /// Markers that it left in the task directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub markers: Vec<Marker>,
-    /// Dollars spent, by its own account.
+    /// Dollars spent, as the agent reports them; `None` if unknown.
     #[serde(default)]
     pub cost_usd: Option<f64>,
-    /// Tokens used, by its own account.
+    /// Tokens used, as the agent reports them; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
-    /// Tool calls made, by its own account.
+    /// Tool calls made, as the agent reports them; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
-    /// Bytes of output.
+    /// How many bytes of output it wrote.
     #[serde(default)]
     pub bytes: u64,
-    /// Why it failed: the last lines it printed.
+    /// Why it failed: its error message, or else the last lines it printed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Why it failed, classified.
+    /// Why it failed, classified; `None` if it did not fail or the cause is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<AgentFailure>,
-    /// Whether its stream reported success. This outweighs the exit code.
+    /// Whether its event stream reported success. This outweighs the exit code.
     #[serde(default, skip_serializing_if = "is_false")]
     pub finished: bool,
-    /// Whether its stream reported the end of the whole run.
+    /// Whether its event stream reported the end of the whole run.
     #[serde(default, skip_serializing_if = "is_false", rename = "over")]
     pub run_ended: bool,
-    /// The ID of its session.
+    /// The ID of its session; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Lines of its stream that could not be parsed.
+    /// How many lines of its event stream could not be parsed.
     #[serde(default, skip_serializing_if = "is_zero", rename = "strange")]
     pub unparsed: u32,
     /// How many actions it was denied.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub denied: u32,
-    /// The first denial, as the agent put it.
+    /// The first denial, in the agent's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denial: Option<String>,
-    /// Processes that it left running and ralph killed.
+    /// How many processes it left running, which ralph then killed.
     #[serde(default, skip_serializing_if = "is_zero", rename = "leftovers")]
     pub orphans: u32,
-    /// Processes that could not be killed.
+    /// The IDs of processes that are still running after SIGKILL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<u32>,
 }
@@ -114,19 +113,19 @@ pub struct AgentReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TextSignals {
-    /// It gave a promise that counts.
+    /// Whether the message contains a promise that counts.
     #[serde(default, skip_serializing_if = "is_false")]
     pub promised: bool,
-    /// It wrote the promise inside a sentence, where it may be a denial. This does not count.
+    /// Whether the promise is inside a sentence, where it may be a denial and does not count.
     #[serde(default, skip_serializing_if = "is_false")]
     pub promise_in_sentence: bool,
-    /// A line matched the done pattern.
+    /// Whether a line matched the done pattern.
     #[serde(default, skip_serializing_if = "is_false")]
     pub matched: bool,
-    /// Why it is blocked, if it says so.
+    /// Why the agent is blocked; `None` if it does not say that it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<String>,
-    /// The commit message it proposes.
+    /// The commit message that the agent proposes; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }

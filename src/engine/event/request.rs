@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a person, or the program that hosts the loop, wants the loop to do.
+/// What a person, or the program that embeds ralph, wants the loop to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -10,7 +10,7 @@ pub enum Request {
     /// Run, or resume.
     #[default]
     Go,
-    /// Let the agent finish, then rest until resumed.
+    /// Let the iteration finish, then pause until a person resumes the loop.
     Pause,
     /// Pause without waiting for the agent.
     PauseNow,
@@ -21,7 +21,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Whether the agent is killed instead of waited for.
+    /// Returns whether the agent is killed rather than given time to finish.
     pub fn is_immediate(self) -> bool {
         matches!(self, Self::PauseNow | Self::StopNow)
     }
@@ -41,24 +41,24 @@ pub enum RequestSource {
     Inbox,
     /// Ctrl-C.
     Sigint,
-    /// SIGTERM, from the system or a person.
+    /// SIGTERM, sent by the system or a person.
     Sigterm,
     /// The program that embeds ralph as a library.
     Host,
     /// A command in the client session that the loop runs in.
     Session,
-    /// The loop's file in the workspace was deleted.
+    /// The loop file in the workspace was deleted.
     #[serde(rename = "sheet")]
     LoopFile,
 }
 
 impl RequestSource {
-    /// Whether it is a process signal. A second signal makes the request immediate.
+    /// Returns whether the source is a process signal. A second signal makes the request immediate.
     pub fn is_signal(self) -> bool {
         matches!(self, Self::Sigint | Self::Sigterm)
     }
 
-    /// The source as people read it: `Ctrl-C`, `ralph stop`.
+    /// Returns the source as people read it: `Ctrl-C`, `ralph stop`.
     pub fn label(self) -> &'static str {
         match self {
             Self::Inbox => "ralph stop",

@@ -5,71 +5,71 @@ use crate::engine::failure::FailureKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The prefix of a scripted agent's command; the script follows.
+/// The prefix of a scripted agent's command. The script's text follows it.
 pub(crate) const SCRIPT: &str = "script:";
 
 /// How to run an agent and read its output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Agent {
-    /// Its name: that of its preset, or of its program.
+    /// The name of its preset or, if it has none, of its program.
     pub(crate) name: String,
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
-    /// Environment variables to set.
+    /// Environment variables to set for it.
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
     /// How it gets the prompt.
     #[serde(default)]
     pub(crate) prompt: PromptDelivery,
-    /// What it may do without asking; `None` if its own command says so.
+    /// What it may do without asking; `None` if the user's own command decides.
     #[serde(default)]
     pub(crate) approve: Option<Approve>,
-    /// The exit code that means "waiting: do not restart me".
+    /// The exit code with which it asks not to be restarted; `None` if there is none.
     pub(crate) exit_waiting: Option<i32>,
-    /// Exit codes with a meaning of their own.
+    /// Exit codes that say why it failed.
     #[serde(default, rename = "exits")]
     pub(crate) exit_codes: Vec<ExitCodeRule>,
-    /// Patterns of lines in which it reports that an action was denied.
+    /// Regular expressions for output lines that report a denied action.
     #[serde(default)]
     pub(crate) denied: Vec<String>,
     /// The format of its output.
     #[serde(default)]
     pub(crate) dialect: DialectName,
-    /// How to classify its error messages.
+    /// Rules that classify its error messages.
     #[serde(default, rename = "reasons")]
     pub(crate) failure_patterns: Vec<FailurePattern>,
-    /// How a person logs in to it.
+    /// How a person logs in, as a hint; empty if unknown.
     #[serde(default)]
     pub(crate) login: String,
-    /// Arguments that limit its cost; `{usd}` is replaced by the dollars left.
+    /// Arguments that limit its cost; `{usd}` is replaced with the dollars left.
     #[serde(default)]
     pub(crate) budget: Vec<String>,
-    /// Who pays for its work, if known.
+    /// Who pays for its work; `None` if unknown.
     #[serde(default)]
     pub(crate) payer: Option<String>,
-    /// API key variables that would make someone else pay; they are removed from its environment.
+    /// API key variables to remove from its environment, because they would change who pays.
     #[serde(default)]
     pub(crate) held_back: Vec<String>,
-    /// Variables that would tell it that it runs inside another agent; they are removed from its
-    /// environment.
+    /// Variables to remove from its environment, because they mark a process as running inside
+    /// another agent.
     #[serde(default)]
     pub(crate) unset: Vec<String>,
-    /// The model that it was asked to use.
+    /// The model to use; `None` if the agent chooses.
     #[serde(default)]
     pub(crate) model: Option<String>,
-    /// Whether its cost can be known.
+    /// Whether its cost can be determined.
     pub(crate) reports_cost: bool,
     /// Whether it runs on a terminal, where the prompt is typed, instead of on pipes.
     #[serde(default)]
     pub(crate) terminal: bool,
-    /// A pattern of the screen that is ready for the prompt. `None`: ready once it is painted and
-    /// still.
+    /// A regular expression for a screen that is ready for the prompt. `None` means that the screen
+    /// is ready once it shows text and stops changing.
     #[serde(default)]
     pub(crate) ready: Option<String>,
 }
 
 impl Agent {
-    /// The rule for this exit code, if it has one.
+    /// Returns the rule for this exit code; `None` if it has no special meaning.
     pub(crate) fn exit_rule(&self, exit: ProcessExit) -> Option<&ExitCodeRule> {
         self.exit_codes
             .iter()
@@ -83,8 +83,8 @@ impl Agent {
 pub(crate) struct DialectName(pub(crate) String);
 
 impl DialectName {
-    /// Whether this format is an event stream, one JSON object per line, that marks the final
-    /// message. Otherwise it is plain text.
+    /// Returns whether this format is an event stream (one JSON object per line) that marks the
+    /// final message. If not, it is plain text.
     pub(crate) fn is_stream(&self) -> bool {
         *self != Self::default()
     }
@@ -96,11 +96,12 @@ impl Default for DialectName {
     }
 }
 
-/// Classifies an error message of an agent.
+/// A rule that classifies an agent's error message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FailurePattern {
-    /// A pattern of the message. Its group `reset`, if any, matches the time when the limit resets.
+    /// A regular expression for the message. Its group `reset`, if any, matches the time when the
+    /// limit resets.
     pub(crate) pattern: String,
     /// What the message means.
     pub(crate) means: FailureKind,
@@ -132,7 +133,7 @@ pub enum Approve {
     All,
 }
 
-/// An exit code with a meaning of its own.
+/// An exit code that says why an agent failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ExitCodeRule {
     /// The exit code.
@@ -149,29 +150,30 @@ pub(crate) struct ExitCodeRule {
 pub(crate) enum ExitMeaning {
     /// The agent asks not to be restarted.
     Waiting,
-    /// It is not logged in.
+    /// The agent is not logged in.
     Login,
-    /// It rejected its arguments.
+    /// The agent rejected its arguments.
     Usage,
-    /// It lacks a permission it needs.
+    /// The agent lacks a permission it needs.
     Permission,
-    /// It has reached a limit that resets with time.
+    /// The agent has reached a limit that resets with time.
     Limit,
 }
 
 impl ExitMeaning {
-    /// A clause about the agent, for people.
+    /// Returns a clause about the agent, for people.
     pub(crate) fn describe(self) -> &'static str {
         match self {
-            Self::Waiting => "it waits",
+            Self::Waiting => "it asked to wait",
             Self::Login => "it is not logged in",
-            Self::Usage => "it did not understand its arguments",
+            Self::Usage => "it rejected its arguments",
             Self::Permission => "it lacks a permission it needs",
-            Self::Limit => "it is out of quota for now",
+            Self::Limit => "its quota is used up for now",
         }
     }
 
-    /// The corresponding failure; `None` for [`ExitMeaning::Waiting`], which is not a failure.
+    /// Returns the corresponding failure; `None` for [`ExitMeaning::Waiting`], which is not a
+    /// failure.
     pub(crate) fn failure_kind(self) -> Option<FailureKind> {
         Some(match self {
             Self::Waiting => return None,

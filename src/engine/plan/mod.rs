@@ -1,8 +1,8 @@
-//! The plan: everything that a loop was asked to do, complete and validated.
+//! Defines the plan: everything that a loop was asked to do, complete and validated.
 //!
-//! It is built once, from the settings, and written to the first line of the journal. All behavior
-//! of a loop is data in its plan; the engine never asks where a value came from. Durations are in
-//! milliseconds.
+//! A plan is built once, from the settings, and written to the first line of the journal. It
+//! contains all of a loop's behavior as data; the engine does not see where a value came from.
+//! Durations are in milliseconds.
 
 mod agent;
 mod proof;
@@ -30,9 +30,10 @@ pub(crate) struct Plan {
     pub(crate) limits: Limits,
     /// How long the loop rests between iterations.
     pub(crate) rest: Rest,
-    /// The agent.
+    /// The agent to run first.
     pub(crate) agent: Agent,
-    /// Agents that take over, in this order, while the first rests at a limit or is not logged in.
+    /// Agents that take over, in this order, while the first one rests at a limit or is not logged
+    /// in.
     #[serde(default)]
     pub(crate) fallback: Vec<Agent>,
     /// What the prompt contains besides the task.
@@ -42,22 +43,22 @@ pub(crate) struct Plan {
     /// Token prices, for agents that report tokens but no cost.
     #[serde(default)]
     pub(crate) prices: Prices,
-    /// What is done with the work of an iteration whose checks are all green.
+    /// What happens to the work of an iteration whose checks are all green.
     #[serde(default)]
     pub(crate) scm: Scm,
-    /// A command that is run when the loop ends.
+    /// A shell command to run when the loop ends; `None` if there is none.
     #[serde(default)]
     pub(crate) notify: Option<String>,
     /// The directory in which the agent and the checks run.
     pub(crate) workspace: PathBuf,
-    /// The git worktree that was made for this loop, if any.
+    /// The git worktree that was created for this loop; `None` if it has none.
     #[serde(default)]
     pub(crate) worktree: Option<Worktree>,
     /// The client session in which the loop runs; `None` if ralph starts the agent itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<ClientSession>,
-    /// Environment variables whose values occur in [user text](Plan::user_text_mut). The plan
-    /// contains their names instead, so that no secret gets into the journal.
+    /// Environment variables whose values occur in [user text](Plan::user_text_mut). The text
+    /// contains their names instead, to keep secrets out of the journal.
     #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "covered")]
     pub(crate) redacted: Vec<String>,
     /// Whether another loop may use the same workspace.
@@ -69,12 +70,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// All agents, in order of preference.
+    /// Returns all agents, in order of preference.
     pub(crate) fn agents(&self) -> impl Iterator<Item = &Agent> + Clone {
         std::iter::once(&self.agent).chain(&self.fallback)
     }
 
-    /// Every text that a person typed and that the journal contains as it is. Any of them may
+    /// Returns every text that a person typed and that the journal would contain verbatim. Each may
     /// contain a secret.
     pub(crate) fn user_text_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let task = self.task.text.iter_mut().chain(&mut self.task.title);
@@ -89,7 +90,7 @@ impl Plan {
 /// The task. Either `text` or `file` is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Task {
-    /// A short title, if one was given besides a file.
+    /// A short title; `None` if none was given besides the file.
     pub(crate) title: Option<String>,
     /// The task itself.
     pub(crate) text: Option<String>,
@@ -100,68 +101,69 @@ pub(crate) struct Task {
 /// How long the loop rests between iterations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rest {
-    /// After every iteration.
+    /// The rest after every iteration.
     pub(crate) delay_ms: u64,
-    /// After the first failure; doubled with each further failure in a row.
+    /// The rest after the first failure. It doubles with each further failure in a row.
     pub(crate) backoff_ms: u64,
     /// The longest rest after failures.
     pub(crate) backoff_cap_ms: u64,
-    /// At a usage limit whose reset time is unknown, until the agent is tried again; doubled each
-    /// time.
+    /// The rest at a usage limit whose reset time is unknown, until the agent is tried again. It
+    /// doubles each time.
     #[serde(default = "default_probe_ms")]
     pub(crate) probe_ms: u64,
-    /// The longest such rest.
+    /// The longest rest at such a limit.
     #[serde(default = "default_probe_cap_ms")]
     pub(crate) probe_cap_ms: u64,
 }
 
-/// What is done with the work of an iteration whose checks are all green.
+/// What happens to the work of an iteration whose checks are all green.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Scm {
     /// The program and its first arguments, normally `git`.
     pub(crate) command: Vec<String>,
-    /// `commit`, `push` or other arguments for it, in order.
+    /// The tasks, in order: `commit`, `push` or other arguments for the command.
     pub(crate) tasks: Vec<String>,
 }
 
 impl Scm {
-    /// The file in the workspace that contains a task's full output in an iteration.
+    /// Returns the path, relative to the workspace, of the log with a task's full output in an
+    /// iteration.
     pub(crate) fn guardrail_log(iteration: u32, task: usize) -> String {
         format!(".ralph/guardrail_{iteration}_scm-{}.log", task + 1)
     }
 }
 
-/// A git worktree that was made for one loop.
+/// A git worktree that was created for one loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Worktree {
-    /// Its top directory.
+    /// The worktree's top directory.
     pub(crate) path: PathBuf,
     /// The branch that is checked out in the worktree.
     pub(crate) branch: String,
-    /// Whether that branch was made for the loop.
+    /// Whether the branch was created for the loop.
     pub(crate) new_branch: bool,
-    /// The git directory of the repository it belongs to.
+    /// The git directory of the repository that the worktree belongs to.
     pub(crate) repository: PathBuf,
     /// The user's current directory when the loop was created.
     pub(crate) from: PathBuf,
     /// The commit at which the loop's work begins.
     pub(crate) base: String,
-    /// The branch that the user was on, if any.
+    /// The branch that the user was on; `None` if HEAD was detached.
     pub(crate) base_branch: Option<String>,
-    /// How long a commit there may take, including its hooks.
+    /// How long a commit in the worktree may take, including its hooks.
     pub(crate) commit_timeout_ms: u64,
 }
 
 /// What the prompt contains besides the task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PromptContext {
-    /// How much of it.
+    /// How much the prompt contains.
     pub(crate) level: ContextLevel,
     /// The longest diff, in characters.
     pub(crate) diff_chars: usize,
     /// The longest output of each red check, in characters.
     pub(crate) output_chars: usize,
-    /// How many messages of the project's bus.
+    /// How many of the newest messages on the project's bus the prompt contains.
     #[serde(default)]
     pub(crate) bus: usize,
     /// The prompt template.
@@ -189,7 +191,7 @@ pub(crate) struct GracePeriods {
     pub(crate) term_ms: u64,
     /// Between a marker that appears while the agent runs and SIGTERM.
     pub(crate) marker_ms: u64,
-    /// How long a process may survive SIGKILL before the loop fails.
+    /// How long to wait for processes to exit after SIGKILL before the loop fails.
     pub(crate) survivor_ms: u64,
     /// How long an agent's screen may take to become ready for the prompt.
     #[serde(default = "default_ready_ms")]
@@ -197,12 +199,12 @@ pub(crate) struct GracePeriods {
     /// How long an agent may keep running after it reported the end of its run.
     #[serde(default = "default_linger_ms")]
     pub(crate) linger_ms: u64,
-    /// How long child loops may continue after the work is done; `None` is forever.
+    /// How long child loops may continue after the work is done; `None` means without limit.
     #[serde(default)]
     pub(crate) children_ms: Option<u64>,
 }
 
-// Journals of earlier versions lack these fields. The values are those that applied then.
+// Journals from earlier versions lack these fields. These are the values that those versions used.
 
 fn default_probe_ms() -> u64 {
     30_000

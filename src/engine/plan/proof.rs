@@ -1,4 +1,4 @@
-//! What proves that a task is done: checks, and signals with which the agent claims it.
+//! Defines what proves that a task is done: checks, and signals with which the agent claims it.
 
 use crate::engine::event::Marker;
 use crate::engine::prompt::in_pieces;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Proof {
     /// Commands that ralph runs; all must be green.
     pub(crate) checks: Vec<Check>,
-    /// Whether they also run once before the first iteration.
+    /// Whether the checks also run once before the first iteration.
     pub(crate) preflight: bool,
     /// The signals that were asked for explicitly. Any one of them is a claim.
     pub(crate) signals: Vec<Signal>,
@@ -36,13 +36,13 @@ pub(crate) enum Signal {
     File(PathBuf),
 }
 
-/// A kind of signal.
+/// A kind of signal, and how settings and the journal name it.
 pub(crate) struct SignalKind {
     /// The setting that asks for it.
     pub(crate) key: &'static str,
-    /// The field of the journaled proof.
+    /// The field's name in the journal.
     field: &'static str,
-    /// Makes the signal from the setting's value.
+    /// Creates the signal from the setting's value.
     pub(crate) new: fn(&str) -> Signal,
 }
 
@@ -68,7 +68,7 @@ const FILE: SignalKind = SignalKind {
 pub(crate) const SIGNAL_KINDS: [SignalKind; 3] = [PROMISE, PATTERN, FILE];
 
 impl Signal {
-    /// The setting that asks for this signal.
+    /// Returns the setting that asks for this signal.
     pub(crate) fn key(&self) -> &'static str {
         match self {
             Self::Promise(_) => PROMISE.key,
@@ -77,7 +77,7 @@ impl Signal {
         }
     }
 
-    /// The setting's value.
+    /// Returns the value of that setting.
     pub(crate) fn value(&self) -> Cow<'_, str> {
         match self {
             Self::Promise(text) | Self::Pattern(text) => text.into(),
@@ -85,8 +85,9 @@ impl Signal {
         }
     }
 
-    /// Asks the agent for the signal, as part of a sentence. `pattern` is the compiled done
-    /// pattern; the text must not match it, because an agent may repeat its prompt.
+    /// Returns the instruction to give this signal, as part of a sentence in the prompt. `pattern`
+    /// is the compiled done pattern; the text must not match it, because an agent may repeat its
+    /// prompt.
     pub(crate) fn instruction(&self, pattern: Option<&Regex>) -> String {
         match self {
             Self::Promise(text) => format!(
@@ -101,7 +102,7 @@ impl Signal {
         }
     }
 
-    /// What the agent did not do, as part of a sentence for people.
+    /// Returns what the agent has to do, for people, to follow "did not".
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Promise(text) => format!("promise {}", fold_whitespace(text)),
@@ -110,7 +111,7 @@ impl Signal {
         }
     }
 
-    /// Whether the agent gave this signal.
+    /// Returns whether the agent gave this signal.
     pub(crate) fn is_given(&self, claims: &Claims) -> bool {
         match self {
             Self::Promise(_) => claims.signals.promised,
@@ -121,7 +122,8 @@ impl Signal {
 }
 
 impl Proof {
-    /// The text that the agent has to promise, if one was asked for explicitly.
+    /// Returns the text that the agent has to promise; `None` if no promise was asked for
+    /// explicitly.
     pub(crate) fn promise(&self) -> Option<&str> {
         self.signals.iter().find_map(|signal| match signal {
             Signal::Promise(text) => Some(text.as_str()),
@@ -129,7 +131,7 @@ impl Proof {
         })
     }
 
-    /// The done pattern, if one was asked for.
+    /// Returns the done pattern; `None` if there is none.
     pub(crate) fn pattern(&self) -> Option<&str> {
         self.signals.iter().find_map(|signal| match signal {
             Signal::Pattern(text) => Some(text.as_str()),
@@ -137,7 +139,7 @@ impl Proof {
         })
     }
 
-    /// The done file, if one was asked for.
+    /// Returns the path of the done file; `None` if there is none.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.signals.iter().find_map(|signal| match signal {
             Signal::File(path) => Some(path.as_path()),
@@ -146,7 +148,7 @@ impl Proof {
     }
 }
 
-/// The proof as the journal contains it.
+/// The proof as the journal stores it.
 #[derive(Serialize, Deserialize)]
 struct JournaledProof {
     checks: Vec<Check>,
@@ -156,7 +158,8 @@ struct JournaledProof {
     fallback: Vec<String>,
 }
 
-/// Signals as the journal contains them: one [field](SignalKind::field) for each kind.
+/// Signals as the journal stores them: one [field](SignalKind::field) for each kind, null if not
+/// asked for.
 struct JournaledSignals(Vec<Signal>);
 
 impl Serialize for JournaledSignals {
@@ -204,22 +207,23 @@ impl From<Proof> for JournaledProof {
 pub(crate) struct Check {
     /// The command, run with `sh -c` in the workspace.
     pub(crate) command: String,
-    /// A name for it that is safe in file names and unique in the plan.
+    /// A name for the check that is safe in file names and unique in the plan.
     pub(crate) slug: String,
-    /// It is killed, and red, after this time.
+    /// The timeout. A check that runs longer is killed and counts as red.
     pub(crate) timeout_ms: u64,
-    /// How its output enters the next prompt if it is red.
+    /// Where its output goes in the next prompt if it is red.
     pub(crate) on_fail: OnFail,
 }
 
 impl Check {
-    /// The file in the workspace that contains the check's full output in an iteration.
+    /// Returns the path, relative to the workspace, of the log with the check's full output in an
+    /// iteration.
     pub(crate) fn guardrail_log(&self, iteration: u32) -> String {
         format!(".ralph/guardrail_{iteration}_{}.log", self.slug)
     }
 }
 
-/// How a red check's output enters the next prompt.
+/// Where a red check's output goes in the next prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnFail {

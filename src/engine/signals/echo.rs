@@ -9,12 +9,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// A single line may be the agent's own even if the prompt contains it too: the prompt may ask for
 /// just that line. Two lines in the prompt's order, or the whole of a one-line prompt, are an echo.
 pub(crate) struct EchoFilter {
-    /// The line numbers of each line of the prompt, by its hash.
+    /// The line numbers at which each line of the prompt occurs, by the line's hash.
     positions: BTreeMap<u64, Vec<usize>>,
     line_count: usize,
-    /// Where in the prompt the last line of output may be.
+    /// The prompt's line numbers that the last line of output may be an echo of.
     run: Vec<usize>,
-    /// Whether the last line matched and the next one decides whether it was an echo.
+    /// Whether the last line matched the done pattern and the next line decides whether it was an
+    /// echo.
     pending: bool,
 }
 
@@ -35,7 +36,7 @@ impl EchoFilter {
     }
 
     /// Takes the next line of output and whether it matches the done pattern. Returns whether a
-    /// match, on this line or the previous one, is now known to be the agent's own.
+    /// match, on this line or the previous one, is certain to be the agent's own.
     pub(crate) fn is_own_match(&mut self, line: &str, matches: bool) -> bool {
         let Some(line) = line_hash(line) else {
             return matches;
@@ -56,17 +57,17 @@ impl EchoFilter {
         }
     }
 
-    /// Whether the last match may still turn out to be an echo.
+    /// Returns whether the last match may still turn out to be an echo.
     pub(crate) fn is_undecided(&self) -> bool {
         self.pending
     }
 
-    /// Whether an undecided match was the agent's own, now that the output has ended.
+    /// Returns whether an undecided match was the agent's own, now that the output has ended.
     pub(crate) fn finish(&mut self) -> bool {
         std::mem::take(&mut self.pending)
     }
 
-    /// Removes the echo from a complete text.
+    /// Returns a complete text without the echoed lines.
     pub(crate) fn strip(&self, text: &str) -> String {
         let lines: Vec<(&str, Option<u64>)> = text
             .split_inclusive('\n')
@@ -86,8 +87,8 @@ impl EchoFilter {
         kept
     }
 
-    /// The longest run of prompt lines at the start of these lines: its length with and without
-    /// blank lines.
+    /// Returns the length of the longest run of prompt lines at the start of `lines`, with and
+    /// without blank lines.
     fn longest_run(&self, lines: &[(&str, Option<u64>)]) -> (usize, usize) {
         let Some(positions) = lines[0].1.and_then(|first| self.positions.get(&first)) else {
             return (1, 0);
@@ -109,7 +110,7 @@ impl EchoFilter {
     }
 }
 
-/// The positions that directly follow one in `run`. Both lists are sorted.
+/// Returns the positions that directly follow one in `run`. Both lists are sorted.
 fn successors(run: &[usize], positions: &[usize]) -> Vec<usize> {
     let follows = |at: &usize| {
         at.checked_sub(1)
@@ -118,8 +119,8 @@ fn successors(run: &[usize], positions: &[usize]) -> Vec<usize> {
     positions.iter().copied().filter(follows).collect()
 }
 
-/// Hashes a line without what an echo may add: white space and quotation marks. `None` for a blank
-/// line.
+/// Hashes a line without the white space and quotation marks that an echo may add. Returns `None`
+/// for a blank line.
 fn line_hash(line: &str) -> Option<u64> {
     let content = line
         .trim_start_matches(|c: char| c.is_whitespace() || c == '>' || c == '|')

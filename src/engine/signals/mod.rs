@@ -20,7 +20,7 @@ const BLOCKED_MAX: usize = 2000;
 /// The longest commit message, in characters.
 const COMMIT_MAX: usize = 16_000;
 
-/// How much of a plain-text agent's output is read for signals, from its end.
+/// How many bytes at the end of a plain-text agent's output are read for signals.
 pub(crate) const TAIL_BYTES: usize = 64 * 1024;
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
@@ -28,7 +28,8 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a constant pattern")
 });
 
-/// Reads the signals in an agent's final message, which has been cleaned. `promises` are the texts that count as a promise.
+/// Reads the signals in an agent's final message, which has been cleaned. `promises` are the texts
+/// that count as a promise.
 pub(crate) fn read(text: &str, promises: &[String]) -> TextSignals {
     let hidden = hidden_lines(text).ranges;
     let mut signals = TextSignals::default();
@@ -49,8 +50,7 @@ pub(crate) fn read(text: &str, promises: &[String]) -> TextSignals {
         let counts = !why.is_empty() && is_alone(tag);
         counts.then(|| why.chars().take(BLOCKED_MAX).collect())
     });
-    // The last commit message counts, and not the prompt's example `<commit>…</commit>` if the
-    // agent copied it.
+    // The last commit message counts, unless it is the prompt's example `<commit>…</commit>`.
     signals.commit = tagged(text, "commit")
         .filter(|(tag, _)| is_alone(tag.clone()))
         .last()
@@ -61,8 +61,8 @@ pub(crate) fn read(text: &str, promises: &[String]) -> TextSignals {
 
 /// Reads the signals in a message whose beginning was cut off.
 ///
-/// The cut may be inside a code fence. Then what looks like an opening fence closes it, and the
-/// text appears to end inside a fence; the missing opening fence is put back.
+/// If the cut is inside a code fence, what looks like an opening fence closes it, and the text
+/// appears to end inside a fence. The missing opening fence is then added.
 pub(crate) fn read_tail(text: &str, promises: &[String]) -> TextSignals {
     match hidden_lines(text).open_fence {
         Some((mark, length)) => read(
@@ -73,8 +73,8 @@ pub(crate) fn read_tail(text: &str, promises: &[String]) -> TextSignals {
     }
 }
 
-/// Every pair of this tag: its range and its content. A closing tag belongs to the nearest opening
-/// tag, so that a tag that is only mentioned does not swallow the next.
+/// Returns the range and content of every pair of this tag. A closing tag belongs to the nearest
+/// opening tag, so that a tag that is only mentioned does not include the next one.
 fn tagged<'a>(text: &'a str, name: &'static str) -> impl Iterator<Item = (Range<usize>, &'a str)> {
     let mut open: Option<Range<usize>> = None;
     TAG.captures_iter(text)
@@ -90,19 +90,19 @@ fn tagged<'a>(text: &'a str, name: &'static str) -> impl Iterator<Item = (Range<
         })
 }
 
-/// Replaces every run of white space by one space, and trims the text.
+/// Replaces every run of white space with one space, and trims the text.
 pub(crate) fn fold_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The lines of a commit message, up to the longest length.
+/// Trims the lines of a commit message, and cuts it to [`COMMIT_MAX`].
 fn commit_lines(text: &str) -> String {
     let lines: Vec<_> = text.trim().lines().map(str::trim_end).collect();
     let message: String = lines.join("\n").chars().take(COMMIT_MAX).collect();
     message.trim_end().to_owned()
 }
 
-/// Whether a tag's content is this promise. White space is folded and case is ignored.
+/// Returns whether a tag's content is this promise. White space is folded and case is ignored.
 fn same_text(promise: &str, content: &str) -> bool {
     let content = fold_whitespace(content).to_lowercase();
     !content.is_empty() && content == fold_whitespace(promise).to_lowercase()
@@ -148,7 +148,7 @@ fn trim_emphasis(text: &str) -> &str {
 struct HiddenLines {
     /// The byte ranges of code fences and quotations.
     ranges: Vec<Range<usize>>,
-    /// The mark and length of a fence that the text does not close.
+    /// The mark and length of a fence that the text does not close; `None` if all are closed.
     open_fence: Option<(char, usize)>,
 }
 
@@ -184,7 +184,7 @@ fn hidden_lines(text: &str) -> HiddenLines {
     }
 }
 
-/// Makes text harmless: its tags cannot be read as signals if an agent repeats it.
+/// Replaces the tags in a text, so that they are not read as signals if an agent repeats it.
 pub(crate) fn defang(text: &str) -> String {
     TAG.replace_all(text, "‹$slash$name›").into_owned()
 }

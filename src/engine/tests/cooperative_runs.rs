@@ -1,4 +1,4 @@
-//! Random runs with a cooperative runner: it carries out every order, errors stop after a while,
+//! Random runs with a cooperative runner, which carries out every order: errors stop after a while,
 //! and every loop ends.
 
 use super::kit::{committed, green, red};
@@ -15,12 +15,12 @@ use fastrand::Rng;
 /// How many loops each seed runs.
 const LOOPS: usize = 500;
 
-/// Carries out every order. Errors happen for a while; after that, the work succeeds.
+/// Carries out every order. Errors occur for a while; after that, the work succeeds.
 struct CooperativeRunner {
     log: EventLog,
     state: State,
     random: Rng,
-    /// After this many events, no more errors happen.
+    /// The number of events after which no more errors occur.
     errors_end_after: usize,
 }
 
@@ -49,7 +49,7 @@ impl CooperativeRunner {
         self.log.lines.len() > self.errors_end_after
     }
 
-    /// Carries out the orders once. Returns false if the loop has ended for good.
+    /// Carries out the orders once. Returns false if the loop has ended and cannot be resumed.
     fn carry_out(&mut self) -> bool {
         let orders = self.state.orders();
         let error = if self.errors_ended() {
@@ -152,7 +152,8 @@ impl CooperativeRunner {
         true
     }
 
-    /// Resumes a loop that has paused or ended. Returns false if it ends again for good.
+    /// Resumes a loop that has paused or ended. Returns false if it ends again and cannot be
+    /// resumed.
     fn resume(&mut self) -> bool {
         let can_resume = self.state.outcome().is_none_or(|outcome| match outcome {
             Outcome::Done { .. } => false,

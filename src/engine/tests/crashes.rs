@@ -1,4 +1,4 @@
-//! Crashes, faults, surviving processes and stale events.
+//! Crashes, faults, processes that cannot be killed, and stale events.
 
 use super::kit::{TestLoop, green};
 use crate::engine::event::{
@@ -241,7 +241,7 @@ fn processes_that_survive_sigkill_are_named_and_fatal() {
         ..AgentReport::default()
     };
     let work = TestLoop::preflight("g").start().end(report);
-    let detail = "processes survived SIGKILL: 7, 8".to_owned();
+    let detail = "processes still running after SIGKILL: 7, 8".to_owned();
     assert_eq!(
         work.outcome(),
         Outcome::Fatal {

@@ -1,11 +1,11 @@
-//! Child loops are waited for before a loop ends, and stopped if that takes too long or if the loop
-//! is stopped.
+//! A loop waits for its child loops before it ends, and stops them if the wait times out or the
+//! loop is stopped.
 
 use super::kit::TestLoop;
 use crate::engine::event::{AgentReport, Event, Marker, Request, RequestSource, TextSignals};
 use crate::engine::{Effect, Outcome};
 
-/// A loop whose work is done and whose child loops are not drained yet.
+/// Returns a loop whose work is done and whose child loops are not drained yet.
 fn done() -> TestLoop {
     promised(TestLoop::new().open().start())
 }
@@ -131,7 +131,8 @@ fn child_loops_that_take_too_long_are_stopped_and_the_outcome_stays_done() {
     );
 }
 
-/// Loops about to end in every way but `done` and `stopped`, whose child loops are not drained yet.
+/// Returns loops about to end in every way but `done` and `stopped`, whose child loops are not
+/// drained yet.
 fn endings() -> [(&'static str, TestLoop); 4] {
     let new = || TestLoop::new().checks(1).no_preflight();
     let red = |work: TestLoop| {

@@ -248,7 +248,7 @@ fn an_error_is_recorded_only_for_a_failed_iteration() {
 }
 
 impl TestLoop {
-    /// As `failures`, with a red check after each.
+    /// Fails this many iterations, as `failures` does, with a red check after each.
     fn failures_checked(mut self, count: u32) -> Self {
         for _ in 0..count {
             self = self.start().exit(1).check("r").after(300_000);

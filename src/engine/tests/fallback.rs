@@ -1,5 +1,5 @@
-//! Failed agents: which failures are waited out and refunded, when another agent takes over, and
-//! which are fatal.
+//! Failed agents: which failures the loop waits for and refunds, when another agent takes over, and
+//! which failures are fatal.
 
 use super::kit::TestLoop;
 use crate::engine::event::{
@@ -11,7 +11,7 @@ use crate::engine::plan::{Agent, Approve};
 use crate::engine::usage::Tokens;
 use crate::engine::{Effect, Limit, Outcome, Phase};
 
-/// The report of an agent that failed. `until_ms` is when the cause has passed.
+/// Returns the report of an agent that failed. `until_ms` is when the limit resets.
 fn bad(kind: FailureKind, until_ms: Option<i64>) -> AgentReport {
     let reason = Some(AgentFailure {
         until_ms,
@@ -43,12 +43,12 @@ fn named(name: &str) -> Agent {
     }
 }
 
-/// A loop without checks whose agent runs.
+/// Returns a loop without checks whose agent runs.
 fn running() -> TestLoop {
     TestLoop::new().open().start()
 }
 
-/// The same with a second agent.
+/// Returns the loop of [`running`] with a second agent.
 fn running_with_fallback() -> TestLoop {
     TestLoop::new()
         .with(|plan| (plan.agent, plan.fallback) = (named("first"), vec![named("second")]))

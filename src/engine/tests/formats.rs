@@ -206,7 +206,7 @@ fn counts_have_the_right_plural() {
     );
 }
 
-/// Events and their lines in the journal. Later versions must be able to read them.
+/// Returns events and their lines in the journal, which later versions must be able to read.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn lines() -> Vec<(Event, &'static str)> {
     let report = AgentReport {

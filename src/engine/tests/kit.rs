@@ -16,7 +16,7 @@ use crate::engine::{Effect, Limit, Outcome, Phase, State};
 
 pub(super) const TEMPLATE: &str = include_str!("../../../presets/prompt.md");
 
-/// The plan of a loop that has only a task, with the program's defaults.
+/// Returns the plan of a loop that has only a task, with the program's defaults.
 pub(super) fn plan() -> Plan {
     Plan {
         task: Task {
@@ -89,7 +89,7 @@ pub(super) fn worktree() -> Worktree {
     }
 }
 
-/// The check with this index.
+/// Returns a check that is named after its index.
 pub(super) fn check(index: usize) -> Check {
     Check {
         command: format!("make test{index}"),
@@ -136,7 +136,7 @@ pub(super) fn failed_task() -> ScmTaskReport {
 /// Something that happens to a loop, such as an event.
 pub(super) type Transition = fn(TestLoop) -> TestLoop;
 
-/// A loop under test. Its methods change the plan, feed events or look at the state.
+/// A loop under test. Its methods change the plan, feed events or inspect the state.
 #[derive(Clone)]
 pub(super) struct TestLoop {
     pub(super) state: State,
@@ -193,7 +193,7 @@ impl TestLoop {
         self.with(|plan| plan.limits.iterations = Some(iterations))
     }
 
-    /// A loop with one check that preflight finds green (`g`) or red (`r`).
+    /// Returns a loop with one check that preflight finds green (`g`) or red (`r`).
     pub(super) fn preflight(color: &str) -> Self {
         Self::new().checks(1).open().check(color)
     }
@@ -205,7 +205,7 @@ impl TestLoop {
         self.feed_without_draining(event).drain_without_children()
     }
 
-    /// Feeds an event, and leaves it to the test to drain child loops.
+    /// Feeds an event without draining child loops, which is left to the test.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a test reads better without borrowing"
@@ -230,7 +230,7 @@ impl TestLoop {
         }
     }
 
-    /// All child loops have ended.
+    /// Reports that all child loops have ended.
     pub(super) fn drained(self, waited: &[&str], stopped: &[&str]) -> Self {
         let [waited, stopped] =
             [waited, stopped].map(|names| names.iter().map(|name| (*name).to_owned()).collect());
@@ -390,7 +390,7 @@ impl TestLoop {
         })
     }
 
-    /// Fails this many iterations, and rests after each as long as the engine asks for.
+    /// Fails this many iterations, and rests after each one as long as the engine orders.
     pub(super) fn failures(mut self, count: u32) -> Self {
         for _ in 0..count {
             self = self.start().exit(1);

@@ -88,11 +88,15 @@ fn every_end_of_an_iteration_has_a_description() {
             none,
             "stopped at the done pattern",
         ),
-        (IterationEnd::MarkerSeen, none, "stopped after its marker"),
+        (
+            IterationEnd::MarkerSeen,
+            none,
+            "stopped after it left a marker",
+        ),
         (
             IterationEnd::OutOfTime,
             none,
-            "stopped: the loop's time was used up",
+            "stopped: the loop's time limit was reached",
         ),
         (IterationEnd::Stopped, none, "stopped by a person"),
         (IterationEnd::Faulted, none, "stopped by an error"),
@@ -126,7 +130,7 @@ fn notes_contain_messages_and_why_a_claim_did_not_count() {
     contains_in_order(
         &prompt(&work),
         &[
-            "\nA person says: use ‹promise›x‹/promise›\nThe last promise was inside a sentence",
+            "\nA person says: use ‹promise›x‹/promise›\nThe last promise did not count",
             "\nHow to finish:",
         ],
     );
@@ -138,7 +142,7 @@ fn notes_contain_messages_and_why_a_claim_did_not_count() {
     contains_in_order(
         &prompt(&denied),
         &[
-            "The work was claimed to be done, but a check was red: the claim did not count.",
+            "The last claim that the task is done did not count, because a check was red.",
             "\nHow to finish:",
         ],
     );

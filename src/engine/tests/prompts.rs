@@ -51,7 +51,7 @@ fn the_first_prompt_of_a_loop_with_a_red_check() {
         prompt(&work),
         "Write the parser.
 
-The check `make test0` is red (exit 1). Its whole output: /log/0
+The check `make test0` is red (exit 1). Full output: /log/0
 
 ```
 found 2
@@ -250,16 +250,16 @@ fn a_green_check_is_only_named() {
         &[
             "Write the parser.",
             "output 1",
-            "Green at the moment: `make test0`.",
+            "Currently green: `make test0`.",
             "## Changes",
         ],
     );
     assert!(!text.contains("output 0"));
     contains_in_order(
         &rendered(&with_actions(&[OnFail::Append; 2], "gg")),
-        &["Green at the moment: `make test0`, `make test1`."],
+        &["Currently green: `make test0`, `make test1`."],
     );
-    assert!(!rendered(&with_actions(&[OnFail::Append], "r")).contains("Green at the moment"));
+    assert!(!rendered(&with_actions(&[OnFail::Append], "r")).contains("Currently green"));
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl EventLog {
         }
     }
 
-    /// The state after all events.
+    /// Returns the state after all events.
     pub(super) fn fold(&self) -> State {
         let mut state = State::new(self.plan.clone());
         for (now, event) in &self.lines {
@@ -188,7 +188,7 @@ fn any_limit_change(random: &mut Rng) -> LimitChange {
     }
 }
 
-/// Any event, with numbers that are right or nearly right.
+/// Returns a random event, with numbers that are right or off by a little.
 pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
     let near = |random: &mut Rng, number: u32| match random.u8(..12) {
         0 => number.wrapping_sub(1),

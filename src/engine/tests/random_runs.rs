@@ -15,7 +15,7 @@ const EVENTS: usize = 200;
 /// Derives independently, from events and orders alone, what must be true of the state.
 #[derive(Default)]
 struct Oracle {
-    /// The running iteration, and whether its process exists.
+    /// The running iteration, and whether its process exists; `None` if no iteration runs.
     alive: Option<(u32, bool)>,
     started: u32,
     /// Refunded iterations, and the newest iteration whose end was examined.
@@ -222,7 +222,8 @@ impl Oracle {
         }
     }
 
-    /// Asserts that a loop may be done: all checks are green, and there is a claim or a proof.
+    /// Asserts that the loop meets the conditions for done: all checks are green, and the work is
+    /// claimed or proven.
     fn judge_done(&self, state: &State) {
         let (proof, tasks) = (&state.plan.proof, state.plan.scm.tasks.len());
         self.assert_all_checks_green(state);

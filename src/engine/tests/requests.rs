@@ -228,8 +228,8 @@ fn a_weaker_request_does_not_change_the_source_of_a_stop() {
     );
 }
 
-/// Each row: the request in force, made by a signal; another request; the result if that comes from
-/// a command; and the result if it comes from a signal.
+/// Each row: the request in force, made by a signal; another request; the result if the other
+/// request comes from a command; and the result if it comes from a signal.
 #[test]
 fn requests_escalate_by_signal_and_a_pause_does_not_undo_a_stop() {
     use Request::{Go, Pause, PauseNow, Stop, StopNow};

@@ -8,12 +8,12 @@ use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::state::State;
 use crate::engine::{Effect, ExitCode, Limit, Outcome};
 
-/// A loop with these tasks and one check, red at the start.
+/// Returns a loop with these tasks and one check, which is red at the start.
 fn with(tasks: &[&str]) -> TestLoop {
     TestLoop::new().checks(1).tasks(tasks).open().check("r")
 }
 
-/// The same after an iteration that made the check green.
+/// Returns the loop of [`with`] after an iteration that made the check green.
 fn green(tasks: &[&str]) -> TestLoop {
     with(tasks).start().exit(0).check("g")
 }

@@ -15,7 +15,7 @@ fn opened(in_session: bool) -> Event {
     }
 }
 
-/// A loop in a session whose first turn has started.
+/// Returns a loop in a session whose first turn has started.
 fn in_session(iterations_before: u32) -> TestLoop {
     let session = ClientSession {
         client: "claude".into(),

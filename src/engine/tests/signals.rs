@@ -204,7 +204,7 @@ fn defanged_text_contains_no_signal() {
 
 const PROMPT: &str = "Write the parser.\n\nPrint this line at the end:\n\nDONE\n\nGood luck.\n";
 
-/// How many matches of `DONE` in the output are the agent's own.
+/// Returns how many matches of `DONE` in the output are the agent's own.
 fn own_matches(prompt: &str, output: &str) -> usize {
     let mut echo = EchoFilter::new(prompt);
     let seen = output

@@ -134,7 +134,7 @@ fn files_untracked_at_the_base_show_only_if_they_change() {
     fs::remove_file(repo.dir.join("lost")).unwrap();
     let text = repo.diff(&base);
     assert!(
-        text.contains("shown whole") && text.contains("+larger\n"),
+        text.contains("shown in full") && text.contains("+larger\n"),
         "{text}"
     );
     assert!(
@@ -192,7 +192,7 @@ fn a_base_can_be_serialized() {
     let stored = serde_json::to_string(&base).unwrap();
     let base: DiffBase = serde_json::from_str(&stored).unwrap();
     assert_eq!(repo.diff(&base), "");
-    // Without its objects, the diff fails.
+    // Without the base's objects, the diff fails.
     repo.write("a.txt", "dirt\n");
     let base = repo.base();
     fs::remove_dir_all(repo.scratch()).unwrap();

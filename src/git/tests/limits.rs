@@ -61,7 +61,7 @@ fn too_many_untracked_files_are_only_counted() {
     assert_eq!(diff.text, "");
     assert_eq!(
         diff.note.unwrap(),
-        "untracked files are not shown: there were more than 20000 at the start"
+        "untracked files are not shown, because there were more than 20000 at the start"
     );
     let diff = repo.diff_up_to(&small, 1000);
     assert!(diff.at_least && diff.note.unwrap().contains("first 20000"));

@@ -36,7 +36,7 @@ impl Repo {
         repo
     }
 
-    /// A repository with one commit: `a.txt`, `b.txt`, `sub/c.txt`.
+    /// Creates a repository with one commit of `a.txt`, `b.txt` and `sub/c.txt`.
     fn new() -> Self {
         Self::empty().with_first_commit()
     }

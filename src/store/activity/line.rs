@@ -1,4 +1,4 @@
-//! The format of the lines of `activity.jsonl`: a header, then one JSON object per act.
+//! Defines the format of `activity.jsonl`: a header line, then one JSON object per act.
 
 use crate::engine::act::Act;
 use crate::engine::failure::AgentFailure;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// The format version that is written.
 const VERSION: u64 = 1;
 
-/// The first line of the file, with its newline.
+/// Returns the first line of the file, with its newline.
 pub(super) fn header(iteration: u32) -> String {
     format!("{{\"ralph\":\"activity\",\"version\":{VERSION},\"iteration\":{iteration}}}\n")
 }
@@ -17,9 +17,9 @@ pub(super) fn header(iteration: u32) -> String {
 /// Any other line: an act, its number and its time.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ActivityLine<'a> {
-    /// Counts the iteration's acts from 1. Acts that were dropped are counted too.
+    /// The act's number in the iteration, from 1. Dropped acts are counted too.
     pub(super) n: u64,
-    /// Milliseconds since 1970.
+    /// When the act arrived, in milliseconds since 1970.
     pub(super) at_ms: i64,
     #[serde(flatten)]
     pub(super) act: ActRecord<'a>,
@@ -79,7 +79,7 @@ pub(super) enum ActRecord<'a> {
     /// Not an act: the acts up to this line's number were dropped.
     #[serde(rename = "dropped")]
     Dropped {
-        /// How many were dropped here.
+        /// How many acts were dropped here.
         acts: u64,
     },
     /// An act that a newer version of ralph wrote.
@@ -88,7 +88,7 @@ pub(super) enum ActRecord<'a> {
 }
 
 impl<'a> ActRecord<'a> {
-    /// Returns `None` for raw bytes, which are not stored.
+    /// Converts an act for storage. Returns `None` for raw bytes, which are not stored.
     pub(super) fn new(act: Act<'a>) -> Option<Self> {
         Some(match act {
             Act::TerminalOutput(_) | Act::RawOutput(_) => return None,
@@ -122,7 +122,8 @@ impl<'a> ActRecord<'a> {
         })
     }
 
-    /// Returns `None` if the line is not an act that this version knows.
+    /// Converts the record to an act. Returns `None` if it is not an act, or one that this version
+    /// does not support.
     pub(super) fn into_act(self) -> Option<Act<'a>> {
         Some(match self {
             Self::Dropped { .. } | Self::Unknown => return None,

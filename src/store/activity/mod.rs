@@ -1,8 +1,8 @@
-//! The activity of an iteration: `activity.jsonl` keeps what the agent did, one act per line.
+//! Writes an iteration's activity: `activity.jsonl` lists what the agent did, one act per line.
 //!
-//! The file is for people and scripts, and no state is folded from it. It is bounded: once it has
-//! grown too long, acts in the middle are dropped, and the first and the last ones stay. It is
-//! lossy: an error while writing loses the rest of the activity and nothing else.
+//! The file is for people and scripts; no state is folded from it. Its size is bounded: once it has
+//! grown too large, acts in the middle are dropped, and the first and last ones are kept. It is
+//! lossy: after a write error, the rest of the activity is lost, but nothing else.
 
 mod line;
 mod read;
@@ -26,35 +26,36 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A file that is longer than this loses acts in the middle, in bytes.
+/// The maximum size of the file, in bytes. A larger file loses acts in the middle.
 const FILE_MAX: usize = 1 << 20;
-/// Acts are kept from the start of the file up to about this length, in bytes.
+/// About how many bytes at the start of the file are always kept.
 const HEAD_MAX: usize = 256 << 10;
-/// Acts are kept at the end of a file that loses acts up to this length, in bytes.
+/// How many bytes at the end of the file are kept when it loses acts.
 const TAIL_MAX: usize = 256 << 10;
-/// Acts that wait to be written, in bytes. Once the file has lost acts, the oldest of them are dropped.
+/// The maximum size of acts that are not written yet, in bytes. Once the file has lost acts, the
+/// oldest of these are dropped, too.
 const PENDING_MAX: usize = 128 << 10;
 /// The longest piece of an agent's text on one line of the file, in bytes.
 const PIECE_MAX: usize = 16 << 10;
-/// Other texts of an act, such as a final message, are shortened to about this length, in bytes.
+/// About the maximum length of an act's other texts, such as a final message, in bytes.
 const TEXT_MAX: usize = 32 << 10;
-/// Acts are written at most this often.
+/// The minimum interval between two writes.
 const WRITE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Replaces secrets in a text.
 pub(crate) type RedactText = Box<dyn Fn(&str) -> Cow<'_, str> + Send>;
 
-/// Writes the activity of one iteration. Dropping it writes what is left.
+/// Writes one iteration's activity. Dropping the writer writes the remaining acts.
 pub(crate) struct ActivityWriter {
     path: PathBuf,
-    /// `None` after an error.
+    /// The open file; `None` after an error.
     file: Option<File>,
     iteration: u32,
     redact: RedactText,
     /// The length of the file in bytes.
     len: usize,
-    /// The length of the part that is never dropped, and the number of its last act. `None` while
-    /// the whole file is that part.
+    /// The length of the part that is never dropped, in bytes, and the number of its last act.
+    /// `None` as long as the whole file is shorter than [`HEAD_MAX`].
     head: Option<(usize, u64)>,
     /// Whether the file has lost acts.
     is_full: bool,
@@ -64,7 +65,7 @@ pub(crate) struct ActivityWriter {
     written: u64,
     pending: VecDeque<PendingAct>,
     pending_len: usize,
-    /// Whether more than the beginning of a line is pending.
+    /// Whether a complete line, or an act other than text, is pending.
     has_lines: bool,
     written_at: Option<Instant>,
 }
@@ -77,7 +78,7 @@ struct PendingAct {
 }
 
 impl ActivityWriter {
-    /// Creates the file, or truncates it. An error loses the activity.
+    /// Creates the file, or truncates it. After an error, no activity is written.
     pub(crate) fn create(path: &Path, iteration: u32, redact: RedactText) -> Self {
         Self {
             path: path.to_owned(),
@@ -96,7 +97,7 @@ impl ActivityWriter {
         }
     }
 
-    /// Adds an act. Raw bytes are not kept.
+    /// Adds an act. Raw bytes are ignored.
     pub(crate) fn push(&mut self, act: &Act<'_>) {
         if self.file.is_none() {
             return;
@@ -112,14 +113,15 @@ impl ActivityWriter {
         }
     }
 
-    /// Writes what is pending unless something was written a moment ago.
+    /// Writes pending acts, unless the last write was less than [`WRITE_INTERVAL`] ago.
     pub(crate) fn flush_if_due(&mut self) {
         if self.next_flush().is_some_and(|at| at <= Instant::now()) {
             self.flush(false);
         }
     }
 
-    /// When [`ActivityWriter::flush_if_due`] has something to write. `None` if nothing is pending.
+    /// Returns when [`ActivityWriter::flush_if_due`] will write something; `None` if nothing is
+    /// pending.
     pub(crate) fn next_flush(&self) -> Option<Instant> {
         let is_pending = self.has_lines && !self.pending.is_empty();
         is_pending.then(|| {
@@ -128,12 +130,12 @@ impl ActivityWriter {
         })
     }
 
-    /// Adds a piece of the agent's text, or of its thinking as `act` says. Pieces are joined as far
-    /// as possible.
+    /// Adds a piece of the agent's text or thinking, depending on `act`. Joins it with the previous
+    /// piece if possible.
     fn push_text(&mut self, act: &Act<'_>, text: &str) {
         let mut rest = text;
         if self.is_full && text.len() > PENDING_MAX {
-            // More than would be kept: do not even copy it.
+            // Most of this text would be dropped, so do not copy it.
             self.pending.clear();
             self.pending_len = 0;
             self.newest += 1;
@@ -160,7 +162,7 @@ impl ActivityWriter {
 
     fn push_pending(&mut self, act: Act<'static>) {
         self.newest += 1;
-        // What precedes is complete now, and need not wait for the rest of a line.
+        // The previous act is complete now, so it need not wait for the rest of a line.
         self.has_lines |= !self.pending.is_empty();
         self.pending_len += text_len(&act);
         self.pending.push_back(PendingAct {
@@ -177,8 +179,8 @@ impl ActivityWriter {
         }
     }
 
-    /// Writes what is pending, but before the end of the iteration no beginning of a line: it can be
-    /// cleaned and redacted only as a whole.
+    /// Writes pending acts. Before the end of the iteration, keeps back an incomplete line, because
+    /// only a whole line can be cleaned and redacted.
     fn flush(&mut self, is_end: bool) {
         let unfinished = if is_end { None } else { self.take_unfinished() };
         let mut lines = Vec::new();
@@ -210,7 +212,7 @@ impl ActivityWriter {
         }
     }
 
-    /// Takes the beginning of a line off the end of what is pending.
+    /// Removes an incomplete line from the end of the pending acts, and returns it.
     fn take_unfinished(&mut self) -> Option<PendingAct> {
         let last = self.pending.back_mut()?;
         let (Act::Text(text) | Act::Thinking(text)) = &mut last.act else {
@@ -251,8 +253,8 @@ impl ActivityWriter {
         Ok(())
     }
 
-    /// Replaces the file by one that has only the first `head` bytes, whose last act has the number
-    /// `last`, and the newest acts.
+    /// Replaces the file with one that contains only the first `head` bytes, whose last act has the
+    /// number `last`, and the newest acts.
     fn drop_middle(&mut self, head: usize, last: u64) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Ok(());
@@ -294,14 +296,15 @@ fn create_empty(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// What every line has.
+/// The fields that every line has.
 #[derive(Deserialize)]
 struct LineNumber {
     n: u64,
     at_ms: i64,
 }
 
-/// Appends a line that says that the acts after number `from` and up to `to` were dropped.
+/// Appends a line that says that the acts after number `from`, up to and including `to`, were
+/// dropped.
 fn push_dropped(lines: &mut Vec<u8>, from: u64, to: u64, at_ms: i64) {
     let acts = to.saturating_sub(from);
     let act = ActRecord::Dropped { acts };
@@ -316,7 +319,7 @@ fn push_line(lines: &mut Vec<u8>, line: &ActivityLine<'_>) {
     }
 }
 
-/// The last offset up to `at` that is between two characters.
+/// Returns the last character boundary that is not after `at`.
 fn char_boundary(text: &str, at: usize) -> usize {
     (0..=at)
         .rev()
@@ -324,7 +327,7 @@ fn char_boundary(text: &str, at: usize) -> usize {
         .unwrap_or(0)
 }
 
-/// Splits off the first piece of a text, after a line if it has one that is not too long.
+/// Splits off the first piece of a text, at the end of a line if possible.
 fn split_piece(text: &str) -> (&str, &str) {
     if text.len() <= PIECE_MAX {
         return (text, "");
@@ -333,7 +336,7 @@ fn split_piece(text: &str) -> (&str, &str) {
     text.split_at(text[..end].rfind('\n').map_or(end, |at| at + 1))
 }
 
-/// Cleans each line by itself, so that no sequence in one affects the next.
+/// Cleans each line separately, so that an escape sequence in one line does not affect the next.
 fn clean_lines(text: &str) -> Cow<'_, str> {
     if let Cow::Borrowed(clean) = clean(text) {
         return Cow::Borrowed(clean);
@@ -342,7 +345,7 @@ fn clean_lines(text: &str) -> Cow<'_, str> {
     lines.join("\n").into()
 }
 
-/// The text, or its beginning and its end if it is too long.
+/// Returns the text, or its beginning and end if it is too long.
 fn shorten(text: &str) -> String {
     if text.len() <= TEXT_MAX {
         return text.to_owned();
@@ -353,7 +356,7 @@ fn shorten(text: &str) -> String {
     format!("{head}\n[{cut} cut]\n{tail}")
 }
 
-/// About how many bytes an act takes.
+/// Returns about how many bytes an act takes.
 fn text_len(act: &Act<'_>) -> usize {
     let texts = match act {
         Act::Text(text) | Act::Thinking(text) | Act::Finished(text) => text.len(),

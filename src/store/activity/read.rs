@@ -1,4 +1,4 @@
-//! Reads the activity of an iteration, also while it is being written.
+//! Reads an iteration's activity, even while it is being written.
 
 use super::line::{ActRecord, ActivityLine};
 use crate::engine::Act;
@@ -8,27 +8,27 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What is read from an iteration's activity.
+/// An item read from an iteration's activity.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ActivityItem {
     Act(Act<'static>),
-    /// So many acts were dropped here.
+    /// This many acts were dropped here.
     Dropped(u64),
 }
 
-/// Reads the file from its start, and later what was added.
+/// Reads the file from its start, and with each further call the acts added since.
 pub(crate) struct ActivityReader {
     path: PathBuf,
     file: File,
     inode: u64,
-    /// The beginning of a line whose end is not there yet. After a crash it never comes.
+    /// An incomplete line. After a crash, its end never arrives.
     partial: Vec<u8>,
     /// The number of the last act that was read.
     last: u64,
 }
 
 impl ActivityReader {
-    /// Opens the file. `None` if the iteration has none.
+    /// Opens the file; `None` if the iteration has none.
     pub(crate) fn open(path: &Path) -> Option<Self> {
         let file = regular_file::open(path, false).ok()?;
         Some(Self {
@@ -40,11 +40,11 @@ impl ActivityReader {
         })
     }
 
-    /// Reads what was added since the last call.
+    /// Passes the items added since the last call to `emit`.
     pub(crate) fn read(&mut self, emit: &mut dyn FnMut(ActivityItem)) -> io::Result<()> {
         loop {
             self.read_file(emit)?;
-            // A file that loses acts is replaced. The numbers say where to continue.
+            // The writer replaces a file that loses acts. The acts' numbers say where to continue.
             let inode = match fs::metadata(&self.path) {
                 Ok(data) => data.ino(),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -53,7 +53,7 @@ impl ActivityReader {
             if inode == self.inode {
                 return Ok(());
             }
-            // The old file may have grown between reading and looking.
+            // The old file may have grown since it was read.
             self.read_file(emit)?;
             self.file = regular_file::open(&self.path, false)?;
             self.inode = self.file.metadata()?.ino();

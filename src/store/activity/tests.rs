@@ -48,7 +48,7 @@ fn text(text: &str) -> Act<'static> {
     Act::Text(text.to_owned().into())
 }
 
-/// The acts' text, with a note for those that were dropped.
+/// Returns the acts' text, with a note for dropped acts.
 fn texts(items: &[ActivityItem]) -> String {
     let text = |item: &ActivityItem| match item {
         ActivityItem::Act(Act::Text(text)) => text.clone().into_owned(),
@@ -220,7 +220,7 @@ fn a_long_file_keeps_its_head_and_its_tail() {
     assert!(dropped[0] > 20_000 && dropped[0] < 39_000, "{dropped:?}");
     assert!(dir.text().len() <= FILE_MAX);
     assert!(texts(&all[..1]).contains("0001") && texts(&all[all.len() - 1..]).contains("40000"));
-    // A reader that followed all along has missed nothing.
+    // A reader that has followed from the start has missed nothing.
     assert!(!followed.contains("dropped"));
     assert_eq!(followed.matches("Denied").count(), 40_000);
 }

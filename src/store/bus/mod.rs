@@ -1,7 +1,8 @@
 //! The message bus: files to which loops and people append messages for each other.
 //!
-//! Each loop and each project has a bus. Several processes may write to one at a time; lines are never
-//! rewritten. A file that has grown too long is rotated: it replaces the one that was rotated before.
+//! Each loop and each project has a bus. Several processes may write to a bus at the same time;
+//! lines are never rewritten. A file that has grown too large is rotated to `bus.old.jsonl`,
+//! replacing an earlier one.
 
 mod read;
 
@@ -19,9 +20,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const VERSION: u64 = 1;
-/// A file larger than this is rotated.
+/// The size, in bytes, above which a file is rotated.
 const ROTATE_AT: u64 = 8 << 20;
-/// A message is not posted if its ID occurs in this many bytes at the end of the file.
+/// A message is not posted if its ID already occurs in this many bytes at the end of the file.
 const DUPLICATE_WINDOW: u64 = 256 << 10;
 /// The maximum length of a message's text, in characters.
 pub(crate) const TEXT_MAX: usize = 16_000;
@@ -63,13 +64,14 @@ pub(crate) struct BusMessage {
     /// The name of the loop that sent it; `None` for a person.
     #[serde(rename = "loop")]
     pub(crate) from: Option<String>,
-    /// That loop's iteration.
+    /// The sender's iteration; `None` for a person.
     pub(crate) iteration: Option<u32>,
     pub(crate) text: String,
 }
 
 impl BusMessage {
-    /// Creates a message with the current time. Text beyond [`TEXT_MAX`] is cut off.
+    /// Creates a message with the current time. `from` is the sending loop's name and iteration,
+    /// `None` for a person. Text beyond [`TEXT_MAX`] is cut off.
     pub(crate) fn new(id: String, kind: &str, from: Option<(&str, u32)>, text: &str) -> Self {
         let mut shortened: String = text.chars().take(TEXT_MAX).collect();
         if shortened.len() < text.len() {
@@ -85,7 +87,7 @@ impl BusMessage {
         }
     }
 
-    /// Names the sender: a loop and its iteration, or a person.
+    /// Returns the sender's name: `NAME#ITERATION` for a loop, or "a person".
     pub(crate) fn sender(&self) -> String {
         match (&self.from, self.iteration) {
             (Some(name), Some(iteration)) => format!("{name}#{iteration}"),
@@ -95,7 +97,8 @@ impl BusMessage {
     }
 }
 
-/// The types of the messages that a loop itself posts when its runner exits. Agents may not use them.
+/// The types of the messages that a loop itself posts when its runner exits. Agents may not use
+/// them.
 const RESERVED_KINDS: [Status; 6] = [
     Status::Done,
     Status::Failed,
@@ -105,20 +108,21 @@ const RESERVED_KINDS: [Status; 6] = [
     Status::Paused,
 ];
 
-/// Whether only the loop itself may post messages of this type.
+/// Returns whether only the loop itself may post messages of this type.
 pub(crate) fn is_reserved_kind(kind: &str) -> bool {
     RESERVED_KINDS.iter().any(|status| status.as_str() == kind)
 }
 
-/// Parses a message type: letters, which become lower case, digits, `_` and `-`.
+/// Parses a message type: ASCII letters, digits, `_` and `-`. Letters become lower case. Returns
+/// `None` if the type is invalid.
 pub(crate) fn parse_kind(text: &str) -> Option<String> {
     let kind = text.trim().to_ascii_lowercase();
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     (!kind.is_empty() && kind.len() <= KIND_MAX && kind.chars().all(plain)).then_some(kind)
 }
 
-/// Hashes a text (FNV-1a) to 16 hex digits. The result names directories and messages, so it must stay
-/// the same in later versions.
+/// Hashes a text with FNV-1a to 16 hex digits. The result names directories and messages, so later
+/// versions must compute the same.
 pub(crate) fn stable_hash(text: &str) -> String {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
@@ -146,10 +150,10 @@ impl Bus {
         &self.path
     }
 
-    /// Posts the messages, except those that the bus already has, and makes them durable. Waits up to
+    /// Posts the messages that the bus does not contain yet, and makes them durable. Waits up to
     /// `timeout` for other processes that are posting.
     pub(crate) fn post(&self, messages: &[BusMessage], timeout: Duration) -> Result<()> {
-        // A loop's directory is not created: if it is missing, the loop was removed.
+        // A loop's directory is not created here. If it is missing, the loop was removed.
         if let (BusOwner::Project(_), Some(dir)) = (&self.owner, self.path.parent()) {
             create_dir(dir).context("create", dir)?;
             dir.parent().map(write_gitignore);
@@ -183,7 +187,7 @@ impl Bus {
             } else {
                 write_once(&mut file, text.as_bytes())?
             };
-            // Let others write while these lines are being synced.
+            // Let other processes write while these lines are being synced.
             let _ = file.unlock();
             if written < text.len() {
                 return Err(io::Error::from(ErrorKind::StorageFull));
@@ -196,7 +200,8 @@ impl Bus {
         }
     }
 
-    /// Returns the text to append to a file of this length.
+    /// Returns the text to append to a file of this length: the new messages, and a header if the
+    /// file is empty.
     fn new_lines(
         &self,
         messages: &[BusMessage],
@@ -234,7 +239,8 @@ impl Bus {
     }
 }
 
-/// Writes with one call. Writing the rest of a short write could put it after another process's line.
+/// Writes with one call. Completing a short write with a second call could put the rest after
+/// another process's line.
 fn write_once(file: &mut File, text: &[u8]) -> io::Result<usize> {
     loop {
         match file.write(text) {
@@ -252,7 +258,7 @@ fn lock(file: &File, deadline: Instant) -> io::Result<()> {
             Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
                 return Err(io::Error::new(
                     ErrorKind::TimedOut,
-                    "another process keeps it locked",
+                    "another process holds its lock; try again",
                 ));
             }
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),

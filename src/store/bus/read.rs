@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The size of the pieces in which a file is searched backwards.
+/// How many bytes are read at a time when a file is searched backwards.
 const PIECE: u64 = 64 << 10;
 
 /// Messages read from a bus.
@@ -30,7 +30,7 @@ pub(crate) struct BusPosition {
 }
 
 impl Bus {
-    /// Reads the last `count` messages, or fewer if there are not as many.
+    /// Reads the last `count` messages, or all if there are fewer.
     pub(crate) fn last(&self, count: usize) -> Result<BusBatch> {
         let mut batch = self.read_last(&self.path, count)?;
         if batch.messages.len() < count {
@@ -49,7 +49,7 @@ impl Bus {
         if let Some(file) =
             open(&self.rotated_path())?.filter(|(_, inode)| *inode == position.inode)
         {
-            // The file was rotated since: read the rest of it first.
+            // The file has been rotated since: read its remaining messages first.
             batch = self.read(file, position.offset)?;
         }
         let Some((file, inode)) = open(&self.path)? else {
@@ -95,7 +95,7 @@ impl Bus {
             let count = reader
                 .read_until(b'\n', &mut raw)
                 .context("read", &self.path)? as u64;
-            // Leave an incomplete line for the next read: it may be being written.
+            // Leave an incomplete line for the next read, because it may still be being written.
             if raw.pop() != Some(b'\n') {
                 return Ok(batch);
             }
@@ -123,7 +123,7 @@ impl Bus {
     }
 }
 
-/// Opens a file and returns its inode number as well; `None` if it does not exist.
+/// Opens a file and returns it with its inode number; `None` if it does not exist.
 fn open(path: &Path) -> Result<Option<(File, u64)>> {
     match File::open(path).and_then(|file| Ok((file.metadata()?.ino(), file))) {
         Ok((inode, file)) => Ok(Some((file, inode))),
@@ -135,7 +135,7 @@ fn open(path: &Path) -> Result<Option<(File, u64)>> {
 /// Returns the offset at which the last `count` lines start.
 fn start_of_last_lines(file: &mut File, count: usize) -> io::Result<u64> {
     let mut end = file.metadata()?.len();
-    // One more, for the newline at the end of the last line.
+    // Count one more newline, which ends the last line.
     let mut wanted = count + 1;
     let mut piece = Vec::new();
     while end > 0 {

@@ -154,7 +154,7 @@ fn posting_gives_up_when_the_bus_stays_locked() {
         .post(&[message("2")], Duration::from_millis(20))
         .unwrap_err()
         .to_string();
-    assert!(error.contains("keeps it locked"), "{error}");
+    assert!(error.contains("holds its lock"), "{error}");
     assert_eq!(ids(&bus, 9), ["1"], "reading needs no lock");
 }
 

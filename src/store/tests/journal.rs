@@ -196,7 +196,7 @@ fn every_prefix_opens_to_the_state_of_its_complete_lines() {
     }
     let whole = fs::read(dir.journal()).unwrap();
     for cut in 0..=whole.len() {
-        // Some file systems wait for the disk when a file is emptied and written again.
+        // Some file systems wait for the disk when a file is truncated and written again.
         fs::remove_file(dir.journal()).unwrap();
         fs::write(dir.journal(), &whole[..cut]).unwrap();
         let Some((len, expected)) = known.iter().rev().find(|(len, _)| *len <= cut) else {

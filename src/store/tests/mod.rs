@@ -1,4 +1,4 @@
-//! Tests of the state directory, with helpers that create loops in a temporary one.
+//! Tests of the state directory, and helpers that create loops in a temporary one.
 
 mod bus;
 mod cache;

@@ -1,4 +1,5 @@
-//! The terminal of an agent: a screen emulator that types the prompt and detects readiness, silence and the done pattern.
+//! Emulates an agent's terminal: types the prompt, and detects readiness, silence and the done
+//! pattern.
 
 use super::responder::Responder;
 use super::typing;
@@ -13,9 +14,10 @@ use vt100::capture::{BasicFormattedCaptureRange, basic_formatted_to_plain};
 
 /// What to type into an agent's terminal, and what to look for on its screen.
 pub(crate) struct TerminalOptions {
-    /// Typed once the screen is ready.
+    /// The text to type once the screen is ready.
     pub prompt: String,
-    /// Matches the screen when it is ready. Without one, a painted screen that does not change is ready.
+    /// A pattern that matches a screen ready for the prompt. `None` means that the screen is ready
+    /// once it shows text and stops changing.
     pub ready: Option<Regex>,
     /// How long the screen may take to become ready.
     pub ready_timeout: Duration,
@@ -29,18 +31,18 @@ pub(crate) enum TerminalEvent {
     NeverReady,
     /// A line of the prompt, of this many bytes, is longer than the terminal accepts.
     LineTooLong(usize),
-    /// A line the agent printed matches the done pattern.
+    /// A line that the agent printed matches the done pattern.
     DonePattern,
 }
 
-/// How far typing the prompt has come.
+/// The progress of typing the prompt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum TypingStage {
     /// The screen is not ready yet.
     Waiting,
     /// The prompt is being written.
     Typing,
-    /// The prompt is written. Enter follows at this time, once the program has read the paste.
+    /// The prompt is written. Enter follows at this time, when the program has read the paste.
     Sending(Instant),
     /// Enter was pressed.
     Sent,
@@ -48,7 +50,7 @@ enum TypingStage {
     GivenUp,
 }
 
-/// Whether the done pattern was found.
+/// Whether the done pattern has matched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum PatternState {
     NotFound,
@@ -56,47 +58,51 @@ enum PatternState {
     Reported,
 }
 
-/// A screen, and the bytes that wait to be written to the program.
+/// A terminal screen, and the bytes to be written to the program.
 pub(crate) struct Emulator {
     parser: Parser<Responder>,
     options: TerminalOptions,
     stage: TypingStage,
-    /// Whether to answer terminal queries. False when the user's own terminal answers them.
+    /// Whether to answer terminal queries. False if the user's own terminal answers them.
     answers: bool,
     keys: Vec<u8>,
-    /// Bytes of answers queued since the queue was last empty.
+    /// How many bytes of answers were queued since the queue was last empty.
     queued_answers: usize,
-    /// Bytes received since the last control character that can end an escape sequence.
+    /// How many bytes were received since the last control character that can end an escape
+    /// sequence.
     unterminated: usize,
     /// The beginning of an escape sequence whose end has not arrived yet.
     partial: Vec<u8>,
     born: Instant,
-    /// Whether output arrived since the last look.
+    /// Whether output has arrived since the screen was last examined.
     dirty: bool,
     looked_at: Instant,
     changed_at: Instant,
-    /// Hash of the screen's text, 0 if it is blank.
+    /// A hash of the screen's text; 0 if the screen is blank.
     text_hash: u64,
-    /// How much had scrolled away when the pattern was last searched for.
+    /// How many bytes had scrolled off the screen when the pattern was last searched for.
     searched: usize,
     done_pattern: PatternState,
 }
 
-/// A painted screen that does not change for this long waits for input.
+/// A screen that shows text and does not change for this long is taken to wait for input.
 const STILL: Duration = Duration::from_millis(700);
-/// Delay between the prompt and Enter. Some programs treat an earlier Enter as part of the paste.
+/// The delay between the prompt and Enter. Some programs treat an earlier Enter as part of the
+/// paste.
 const ENTER_DELAY: Duration = Duration::from_millis(300);
-/// How often a changing screen is examined.
+/// The interval at which a changing screen is examined.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// How much text before the new part is searched again, to tell the agent's lines from the prompt's.
+/// How many bytes before the new text are searched again, to distinguish the agent's lines from the
+/// prompt's.
 const CONTEXT: usize = 8 * 1024;
-/// An escape sequence longer than this is canceled: the parser would buffer it without a limit.
+/// The maximum length of an escape sequence, in bytes. A longer one is canceled, because the parser
+/// would buffer it without a limit.
 const SEQUENCE_MAX: usize = 1024 * 1024;
 /// The control character that cancels an escape sequence.
 const CANCEL: u8 = 0x18;
 /// Queries are not answered while this many bytes of answers are unread.
 const ANSWERS_MAX: usize = 64 * 1024;
-/// The pattern is searched for at least whenever this many bytes have scrolled away.
+/// The pattern is searched for at the latest when this many bytes have scrolled off the screen.
 const SCROLL_MAX: usize = 32 * 1024;
 
 impl Emulator {
@@ -121,7 +127,7 @@ impl Emulator {
         }
     }
 
-    /// Processes output of the program.
+    /// Processes the program's output.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.dirty = true;
         for piece in bytes.chunks(SCROLL_MAX / 2) {
@@ -135,14 +141,14 @@ impl Emulator {
         if self.keys.is_empty() {
             self.queued_answers = 0;
         }
-        // Do not queue answers without a limit for a program that does not read them.
+        // Limit the queue: the program may not read the answers.
         if self.answers && self.queued_answers < ANSWERS_MAX {
             self.queued_answers += answers.len();
             self.keys.extend(answers);
         }
     }
 
-    /// Cancels an escape sequence that does not end.
+    /// Cancels an escape sequence that exceeds [`SEQUENCE_MAX`].
     fn cancel_endless_sequence(&mut self, piece: &[u8]) {
         match piece
             .iter()
@@ -157,7 +163,8 @@ impl Emulator {
         }
     }
 
-    /// Feeds the parser. When a program leaves the alternate screen, that screen's text is saved first.
+    /// Passes output to the parser. Before the program leaves the alternate screen, saves the text
+    /// on it.
     fn show(&mut self, piece: &[u8]) {
         let whole = [&std::mem::take(&mut self.partial)[..], piece].concat();
         let mut rest = &whole[..];
@@ -197,12 +204,12 @@ impl Emulator {
         self.partial.extend_from_slice(torn);
     }
 
-    /// Queues keys a person pressed.
+    /// Queues keys that a person pressed.
     pub(crate) fn press(&mut self, keys: &[u8]) {
         self.keys.extend_from_slice(keys);
     }
 
-    /// The bytes that wait to be written to the program.
+    /// Returns the bytes to be written to the program. The caller removes what it has written.
     pub(crate) fn keys(&mut self) -> &mut Vec<u8> {
         &mut self.keys
     }
@@ -216,7 +223,8 @@ impl Emulator {
         self.changed_at
     }
 
-    /// When the text will have been unchanged for `time`. `None` while the agent has no prompt yet.
+    /// Returns when the text will have been unchanged for `time`; `None` as long as the prompt has
+    /// not been typed.
     pub(crate) fn still_at(&self, time: Duration) -> Option<Instant> {
         let still = self.changed_at + time;
         let at = if self.dirty {
@@ -227,7 +235,8 @@ impl Emulator {
         (!matches!(self.stage, TypingStage::Waiting | TypingStage::GivenUp)).then_some(at)
     }
 
-    /// When [`Emulator::tick`] must be called at the latest.
+    /// Returns when [`Emulator::tick`] must be called at the latest; `None` if only new output
+    /// requires a call.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
         let look = self.dirty.then_some(self.looked_at + LOOK_INTERVAL);
         let stage = match self.stage {
@@ -246,7 +255,8 @@ impl Emulator {
         [look, stage].into_iter().flatten().min()
     }
 
-    /// Acts on the passing of time. `line_max` returns the longest line the terminal accepts now.
+    /// Does what is due now: examines the screen, and types the prompt or Enter. `line_max` returns
+    /// the longest line that the terminal currently accepts, in bytes; `None` means no limit.
     pub(crate) fn tick(&mut self, line_max: impl Fn() -> Option<usize>) -> Option<TerminalEvent> {
         let now = Instant::now();
         if self.dirty && now >= self.looked_at + LOOK_INTERVAL {
@@ -308,7 +318,8 @@ impl Emulator {
         }
     }
 
-    /// Searches the agent's own text for the done pattern. Before the agent has its prompt, no text is its own.
+    /// Searches the agent's own text for the done pattern. Text from before the prompt was sent
+    /// does not count.
     fn search(&mut self) {
         let scrolled = self.parser.callbacks().scrolled;
         let new = scrolled - std::mem::replace(&mut self.searched, scrolled);
@@ -319,14 +330,14 @@ impl Emulator {
             return;
         }
         let text = self.tail(new + CONTEXT);
-        // Cutting out the prompt is expensive, so search the whole text first.
+        // Removing the prompt is expensive, so search the whole text first.
         let matches = |text: &str| text.lines().any(|line| pattern.is_match(line));
         if matches(&text) && matches(&screen::strip_prompt(&text, &self.options.prompt)) {
             self.done_pattern = PatternState::Found;
         }
     }
 
-    /// Returns all of the text, and whether the done pattern is in it.
+    /// Returns the whole text, and whether the done pattern was found in it.
     pub(crate) fn finish(mut self) -> (String, bool) {
         if self.parser.screen().alternate_screen() {
             self.show(b"\x1b[?1049l");
@@ -338,7 +349,8 @@ impl Emulator {
         )
     }
 
-    /// The last `bytes` of the text that scrolled away, followed by the screen, with wrapped rows joined.
+    /// Returns at most the last `bytes` of the text that scrolled off the screen, followed by the
+    /// screen, with wrapped rows joined.
     fn tail(&self, bytes: usize) -> String {
         let responder = self.parser.callbacks();
         let (mut rows, mut seam) = (String::new(), responder.seam.clone());
@@ -360,7 +372,7 @@ impl Emulator {
     }
 }
 
-/// The start of the line after `at`.
+/// Returns the offset of the first line that starts after `at`.
 fn line_after(text: &str, at: usize) -> usize {
     text.as_bytes()[at..]
         .iter()
@@ -368,21 +380,21 @@ fn line_after(text: &str, at: usize) -> usize {
         .map_or(text.len(), |end| at + end + 1)
 }
 
-/// The start of the sequences with which a program leaves the alternate screen.
+/// The prefix of the escape sequences with which a program leaves the alternate screen.
 const MODE_PREFIX: &[u8] = b"\x1b[?";
 
-/// Whether one of these modes is the alternate screen.
+/// Returns whether one of these modes is the alternate screen.
 fn has_alternate_screen(modes: &[u8]) -> bool {
     modes
         .split(|byte| *byte == b';')
         .any(|mode| matches!(mode, b"47" | b"1047" | b"1049"))
 }
 
-/// The longest such sequence.
+/// The maximum length of such a sequence's parameters, in bytes.
 const PARTIAL_MAX: usize = 32;
 
-/// Hashes the text of a screen, 0 if it is blank. Block characters are skipped, because some programs paint a
-/// blinking cursor with them.
+/// Hashes a screen's text; 0 if it is blank. Skips block characters, with which some programs draw
+/// a blinking cursor.
 fn fingerprint(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     let mut any = false;

@@ -1,4 +1,4 @@
-//! What a screen shows, tells and answers.
+//! What a screen shows, and how it answers queries.
 
 use super::*;
 

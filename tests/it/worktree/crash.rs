@@ -164,7 +164,7 @@ fn a_worktree_that_was_deleted_is_fatal_and_says_what_brings_it_back() {
     let done = test
         .ralph(&["resume", "a"])
         .exits(1)
-        .complains("the worktree is gone: ");
+        .complains("no longer exists; restore it with ");
     assert_eq!(test.status("a")["outcome"]["why"], "workspace");
     assert!(!place.exists(), "it does not come back empty");
     let (_, rest) = done.err.split_once("; restore it with git ").unwrap();
@@ -184,9 +184,9 @@ fn a_worktree_that_has_lost_its_link_gives_nothing_to_the_repository_above() {
     test.sh("cd .. && git init -q && git commit -q --allow-empty -m above");
     let done = run(&test, &[])
         .exits(1)
-        .complains("is no longer a worktree");
+        .complains("is no longer a git worktree");
     assert_eq!(test.sh("git -C .. log --format=%s"), "above\n");
-    let (_, rest) = done.err.split_once("; try git ").unwrap();
+    let (_, rest) = done.err.split_once("; repair it with git ").unwrap();
     test.sh(&format!("git {}", rest.lines().next().unwrap()));
     test.ralph(&["resume", "a"])
         .exits(0)
