@@ -9,13 +9,14 @@ use jiff::Timestamp;
 pub(crate) struct ActPrinter {
     text: GutterWriter,
     gutter: String,
-    /// The columns available beside the gutter.
+    /// The number of columns to the right of the gutter.
     width: usize,
     color: bool,
     /// Whether raw output is shown instead of the decoded acts.
     raw: bool,
-    /// Whether raw output has been seen.
+    /// Whether raw output has been printed. From then on, decoded acts are ignored.
     has_raw_output: bool,
+    /// The name and subject of the tool that is running.
     running_tool: Option<String>,
 }
 
@@ -33,13 +34,13 @@ impl ActPrinter {
         }
     }
 
-    /// Sets the number of columns available beside the gutter.
+    /// Sets the number of columns to the right of the gutter.
     pub(crate) fn set_width(&mut self, width: usize) {
         self.width = width;
         self.text.set_width(width);
     }
 
-    /// Appends the lines that `act` completes.
+    /// Appends to `out` the lines that `act` completes.
     pub(crate) fn print(&mut self, act: &Act<'_>, out: &mut Vec<u8>) {
         match act {
             Act::RawOutput(bytes) if self.raw => {
@@ -85,13 +86,13 @@ impl ActPrinter {
         }
     }
 
-    /// Appends the last line if it did not end with a newline.
+    /// Appends the unfinished last line to `out`, if there is one.
     pub(crate) fn flush(&mut self, out: &mut Vec<u8>) {
         self.running_tool = None;
         self.text.flush(out);
     }
 
-    /// The running tool, or the line that has not ended yet.
+    /// Returns the running tool or else the unfinished line, for display below the printed lines.
     pub(crate) fn unfinished(&self) -> Option<String> {
         self.running_tool
             .as_deref()

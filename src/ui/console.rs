@@ -22,14 +22,14 @@ use std::time::{Duration, Instant};
 pub(crate) enum ConsoleMode {
     /// Everything, as it happens.
     Full {
-        /// Include the agent's output.
+        /// Whether to include the agent's output.
         stream: bool,
-        /// Show the agent's output without decoding it.
+        /// Whether to print the agent's output without decoding it.
         raw: bool,
     },
-    /// Nothing while the loop runs; its result is printed at the end.
+    /// Nothing. The command prints the result when the loop has ended.
     Quiet,
-    /// One JSON event per line.
+    /// Events only, as one JSON object per line.
     Json,
 }
 
@@ -42,31 +42,31 @@ pub(crate) struct Console {
     color: bool,
     gutter: String,
     acts: ActPrinter,
-    /// The buffer for the agent's output, kept because a new one for every piece costs page faults.
+    /// A reusable buffer for formatted acts: allocating one per act causes page faults.
     act_text: Vec<u8>,
     spend: IterationSpend,
-    /// The text of the live line; empty if there is none.
+    /// The text of the live line; empty if none is shown.
     live_text: String,
     time_style: TimeStyle,
     /// The live rows that were drawn last.
     drawn: Vec<String>,
-    /// The widths of the live rows that are on the screen.
+    /// The widths, in columns, of the live rows that are on the screen now.
     drawn_widths: Vec<usize>,
     last_event: Instant,
     has_warned_closed: bool,
-    /// What ends a line: a terminal in raw mode also needs a carriage return.
+    /// `"\r\n"` while an agent has the terminal in raw mode, else `"\n"`.
     line_end: &'static str,
-    /// The filter for the agent's screen, while that covers the terminal.
+    /// The filter for the agent's screen; `None` while that screen is not shown.
     screen: Option<EscapeFilter>,
-    /// Output to print once the agent's screen is gone.
+    /// Output to print once the agent's screen is no longer shown.
     deferred: Vec<u8>,
     output: OutputQueue,
 }
 
-/// The maximum width of a denial.
+/// Longer denial messages are truncated to this many columns.
 const DENIAL_WIDTH: usize = 200;
 
-/// How large a buffer for the agent's output is kept.
+/// The most capacity, in bytes, that `act_text` keeps between acts.
 const ACT_TEXT_CAPACITY: usize = 1 << 20;
 
 /// How often the live line is redrawn.
@@ -113,8 +113,8 @@ impl Console {
         }
     }
 
-    /// For a background window, which may have no viewer: the live line shows clock times, so that
-    /// it need not be redrawn every second.
+    /// Makes the live line show clock times, which need no redraw every second. A background window
+    /// often has no viewer.
     pub(crate) fn in_window(self) -> Self {
         Self {
             time_style: TimeStyle::Clock,
@@ -177,12 +177,12 @@ impl Console {
         out
     }
 
-    /// Whether an agent's screen can be shown here.
+    /// Returns whether this console can show an agent's screen.
     pub(crate) fn can_mirror(&self) -> bool {
         self.is_interactive && self.shows_acts()
     }
 
-    /// Appends one of ralph's own lines.
+    /// Appends a `[ralph] NAME:` line to `out`.
     fn own_line(&self, text: &str, style: TextStyle, out: &mut Vec<u8>) {
         let prefix = styled(
             &format!("[ralph] {}:", self.dir.name()),
@@ -193,7 +193,8 @@ impl Console {
         out.extend_from_slice(format!("{prefix} {text}{}", self.line_end).as_bytes());
     }
 
-    /// Appends the end of the output of a red check or a failed task, and the path of its log.
+    /// If a check is red or an SCM task failed, appends the end of its output, and the path of the
+    /// full log if lines were left out.
     fn failed_output(&self, event: &Event, state: &State, out: &mut Vec<u8>) {
         let (log, guardrail) = match event {
             Event::Checked {
@@ -241,7 +242,7 @@ impl Console {
         }
     }
 
-    /// Shows a denial as one of ralph's own lines: among the agent's output it is easily missed.
+    /// Prints a denial as a `[ralph]` line: it is easily missed among the agent's output.
     fn denied(&mut self, line: &str) {
         if matches!(self.mode, ConsoleMode::Full { .. }) && !self.output.is_closed() {
             let mut out = Vec::new();
@@ -276,7 +277,8 @@ impl Console {
         }
     }
 
-    /// Shows the agent's screen in place of everything else.
+    /// Passes an agent's screen output through to the terminal. Everything else is deferred until
+    /// the screen is left.
     fn mirror(&mut self, bytes: &[u8]) {
         if !self.can_mirror() || self.output.is_closed() || !in_foreground() {
             return;
@@ -288,7 +290,7 @@ impl Console {
         self.output.write("", &shown, "");
     }
 
-    /// Restores the terminal after the agent's screen, and prints what was deferred.
+    /// Restores the terminal after an agent's screen, and prints the deferred output.
     fn leave_screen(&mut self) {
         if let Some(screen) = self.screen.take() {
             let deferred = std::mem::take(&mut self.deferred);
@@ -297,7 +299,8 @@ impl Console {
         }
     }
 
-    /// Redraws the live line if it has changed; returns when to do so again.
+    /// Redraws the live line if it has changed. Returns after how long to call this again, or `None`
+    /// if only an event can change the line.
     pub(crate) fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration> {
         let is_full = matches!(self.mode, ConsoleMode::Full { .. });
         if !self.is_interactive || !is_full || self.output.is_closed() {
@@ -354,13 +357,14 @@ impl Console {
         live_line::text(self.dir.name(), state, status, self.time_style)
     }
 
-    /// Usually there are no child loops and draining ends at once, so it is not shown immediately.
+    /// Returns whether draining is too recent to show. Without child loops it ends at once, and
+    /// showing it would only flicker.
     fn has_just_started_draining(&self, state: &State) -> bool {
         matches!(state.phase, Phase::Draining { .. }) && self.last_event.elapsed() < TICK / 2
     }
 
-    /// Prints text above the live rows and redraws them. In the background of a shell there are
-    /// none.
+    /// Prints `text` above the live rows and redraws them. A background job of a shell draws no
+    /// live rows.
     fn show(&mut self, text: &[u8]) {
         if self.screen.is_some() {
             self.deferred.extend_from_slice(text);
@@ -387,7 +391,7 @@ impl Console {
         }
     }
 
-    /// Warns once if the reader of standard output has gone.
+    /// Warns once if the reader has closed standard output.
     fn warn_if_closed(&mut self) {
         if self.output.is_closed() && !std::mem::replace(&mut self.has_warned_closed, true) {
             let name = self.dir.name();
@@ -398,7 +402,7 @@ impl Console {
         }
     }
 
-    /// The rows at the bottom: the agent's unfinished line, if any, and the live line.
+    /// Returns the rows at the bottom: the agent's unfinished line, if any, and the live line.
     fn live_rows(&self) -> Vec<String> {
         if self.live_text.is_empty() {
             return Vec::new();
@@ -420,8 +424,8 @@ impl Console {
         self.live_text = live_text;
     }
 
-    /// The escape sequences that erase the live rows. A terminal that became narrower has wrapped
-    /// them into more rows.
+    /// Returns the escape sequences that erase the live rows. A terminal that became narrower has
+    /// wrapped them into more rows.
     fn erase_sequence(&self) -> String {
         if self.drawn_widths.is_empty() {
             return String::new();
@@ -436,7 +440,7 @@ impl Console {
     }
 }
 
-/// The columns beside the gutter; the last column of the terminal stays empty.
+/// Returns the number of columns to the right of the gutter. The terminal's last column stays empty.
 fn text_width() -> usize {
     width().map_or(usize::MAX, |width| width.saturating_sub(5).max(8))
 }

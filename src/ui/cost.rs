@@ -3,7 +3,8 @@
 use crate::engine::format::{dollars, thousands};
 use crate::engine::{Act, State, Tally};
 
-/// The cost of a loop; `None` if unknown.
+/// Formats the loop's cost; `None` if no agent reported one. If some iterations reported none, the
+/// text begins with `at least`.
 pub(super) fn cost_text(state: &State) -> Option<String> {
     let usd = dollars(state.cost_usd);
     match state.reported_cost() {
@@ -12,7 +13,7 @@ pub(super) fn cost_text(state: &State) -> Option<String> {
     }
 }
 
-/// The cost of a loop and its limit; `None` if unknown.
+/// Formats the loop's cost and its limit: `$1.20 of $5.00`. `None` if the cost is unknown.
 pub(super) fn cost_of_limit(state: &State) -> Option<String> {
     let max = state
         .plan
@@ -22,7 +23,7 @@ pub(super) fn cost_of_limit(state: &State) -> Option<String> {
     cost_text(state).map(|cost| cost + &max.unwrap_or_default())
 }
 
-/// Cost and tokens of the running iteration so far.
+/// What the running iteration has used so far. The journal records it only when the iteration ends.
 #[derive(Default)]
 pub(super) struct IterationSpend(Tally);
 

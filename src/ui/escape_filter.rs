@@ -1,45 +1,46 @@
 //! Filters the escape sequences of an agent's screen before they reach the user's terminal.
 //!
-//! `vte` finds the sequences. Their bytes are passed on as they were, but without anything that terminals
-//! understand differently, such as controls inside a sequence. A blocked sequence cannot hide inside another.
+//! `vte` finds the sequences. Their bytes are passed on unchanged, except for bytes that terminals
+//! interpret differently, such as controls inside a sequence. A blocked sequence therefore cannot
+//! hide inside another.
 
 use std::collections::BTreeSet;
 use vte::{Params, Parser, Perform};
 
-/// Passes on what draws, drops what would reach the clipboard or an outer terminal, and remembers
-/// which terminal modes have to be restored.
+/// Passes on drawing sequences, drops those that reach the clipboard or an outer terminal, and
+/// records which terminal modes have to be restored.
 #[derive(Default)]
 pub(super) struct EscapeFilter {
     parser: Parser,
     screen: FilteredScreen,
 }
 
-/// What has been let through.
+/// The output of the filter, and the state of the terminal that it leads to.
 #[derive(Default)]
 struct FilteredScreen {
     out: Vec<u8>,
     /// The bytes of the sequence read so far, beginning with ESC.
     sequence: Vec<u8>,
-    /// The modes that differ from their defaults: those switched on, and those of [`ON_BY_DEFAULT`]
-    /// switched off.
+    /// The private modes that differ from their defaults: those in [`ON_BY_DEFAULT`] that were
+    /// switched off, and all others that were switched on.
     changed: BTreeSet<u16>,
-    /// How many keyboard protocols were pushed and not popped.
+    /// The number of keyboard protocols that were pushed and not popped.
     keyboard_modes: usize,
 }
 
 const ESCAPE: u8 = 0x1b;
 const BELL: u8 = 0x07;
-/// Cancels a sequence.
+/// Aborts a sequence, as [`SUBSTITUTE`] does.
 const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
 
-/// Modes that are on by default: line wrapping and the cursor.
+/// The private modes that are on by default: line wrapping and the cursor.
 const ON_BY_DEFAULT: [u16; 2] = [7, 25];
 /// The alternate screen, in its three variants.
 const ALTERNATE_SCREEN: [u16; 3] = [1049, 1047, 47];
 /// OSC commands that are dropped: clipboard access and file transfer.
 const BLOCKED_OSC: [u16; 4] = [52, 1337, 5113, 5522];
-/// Longer sequences are dropped.
+/// Sequences of this many bytes or more are dropped.
 const MAX_SEQUENCE: usize = 64 * 1024;
 
 impl EscapeFilter {
@@ -55,7 +56,7 @@ impl EscapeFilter {
     fn take(&mut self, byte: u8) {
         let Self { parser, screen } = self;
         if screen.is_string() && screen.is_overlong() {
-            // The parser would keep all of it. Skip the rest, and then cancel it.
+            // The parser would buffer the whole string: skip the rest of it, then cancel it.
             if !matches!(byte, ESCAPE | BELL | CANCEL | SUBSTITUTE) {
                 return;
             }
@@ -100,7 +101,7 @@ impl EscapeFilter {
 }
 
 impl FilteredScreen {
-    /// Whether an OSC string is being read.
+    /// Returns whether an OSC string is being read.
     fn is_string(&self) -> bool {
         self.sequence.get(1) == Some(&b']')
     }
@@ -109,11 +110,11 @@ impl FilteredScreen {
         self.sequence.len() >= MAX_SEQUENCE
     }
 
-    /// Adds a byte to a sequence that has begun, if it is part of it.
+    /// Adds `byte` to the current sequence, unless no sequence has begun or `byte` is not part of it.
     fn extend_sequence(&mut self, byte: u8) {
         let is_part = match self.sequence.get(1) {
             _ if self.sequence.is_empty() || self.is_overlong() => false,
-            // Other strings than OSC are dropped.
+            // Strings other than OSC are dropped.
             Some(b'P' | b'X' | b'^' | b'_') => false,
             Some(b']') => byte >= 0x20 && byte != 0x7f,
             _ => (0x20..0x7f).contains(&byte),
@@ -123,7 +124,7 @@ impl FilteredScreen {
         }
     }
 
-    /// Passes on the sequence unless it is too long.
+    /// Passes on the sequence, followed by `end`, unless it is too long.
     fn pass(&mut self, end: &[u8]) {
         if !self.is_overlong() {
             self.out.append(&mut self.sequence);
@@ -132,7 +133,7 @@ impl FilteredScreen {
         self.sequence.clear();
     }
 
-    /// Whether the OSC string is not blocked.
+    /// Returns whether the OSC string may be passed on.
     fn is_allowed_string(&self) -> bool {
         let Some(command) = self.sequence.strip_prefix(b"\x1b]") else {
             return false;
@@ -141,7 +142,7 @@ impl FilteredScreen {
             .iter()
             .position(|byte| !byte.is_ascii_digit())
             .unwrap_or(command.len());
-        // In some terminals a large number overflows, and could turn into a blocked one.
+        // In some terminals a large number overflows, and could become a blocked one.
         let Ok(number) = std::str::from_utf8(&command[..digits])
             .unwrap_or_default()
             .parse::<u16>()
@@ -191,7 +192,7 @@ impl Perform for FilteredScreen {
     }
 
     fn esc_dispatch(&mut self, intermediates: &[u8], _: bool, byte: u8) {
-        // The end of a string: passed on together with the string.
+        // `osc_dispatch` has already passed on the end of the string.
         if intermediates.is_empty() && byte == b'\\' {
             self.sequence.clear();
         } else {

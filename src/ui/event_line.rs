@@ -1,4 +1,4 @@
-//! The console lines for events.
+//! Formats an event as lines for the console.
 
 use super::{TextStyle, outcome_text, rest_text, scm_text, worktree_text};
 use crate::engine::event::{CheckReport, Notice, Request, RequestSource};
@@ -11,7 +11,7 @@ use crate::engine::plan::{Approve, OnFail};
 use crate::engine::prompt::{describe_end, describe_red_check};
 use crate::engine::{Event, ExitCode, Limit, LimitChange, Marker, Outcome, Phase, Plan, State};
 
-/// The lines for an event that has just been applied to `state`.
+/// Returns the lines for an event that has just been applied to `state`.
 pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
     let one = |text: String, style: TextStyle| vec![(text, style)];
     match event {
@@ -102,14 +102,14 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             .map(|outcome| finished(outcome, state))
             .unwrap_or_default(),
         Event::Opened { .. } => opened(&state.plan),
-        // A fault ends the loop; the line for its ending shows it.
+        // A fault ends the loop, and the line for `Finished` shows it.
         Event::Spawned { .. } | Event::Faulted { .. } | Event::Woke | Event::Unknown => {
             vec![]
         }
     }
 }
 
-/// What to say when a loop is opened: unrestricted agents, billing and the worktree.
+/// Returns the lines for a new loop: unrestricted agents, billing and the worktree.
 fn opened(plan: &Plan) -> Vec<(String, TextStyle)> {
     let unrestricted = plan
         .agents()
@@ -133,7 +133,7 @@ fn opened(plan: &Plan) -> Vec<(String, TextStyle)> {
         .collect()
 }
 
-/// `uses its own login (~/.x); X_KEY is not passed to it`
+/// Formats who pays for an agent: `uses its own login (~/.x); X_KEY is not passed to it`.
 pub(crate) fn billing_text(payer: &str, held_back: &[String]) -> String {
     let withheld = match held_back {
         [] => String::new(),
@@ -145,7 +145,7 @@ pub(crate) fn billing_text(payer: &str, held_back: &[String]) -> String {
     format!("uses {payer}{withheld}")
 }
 
-/// A check's command in backticks.
+/// Returns a check's command in backticks; empty if the plan has no such check.
 pub(super) fn check_command(state: &State, check: usize) -> String {
     state
         .plan
@@ -156,7 +156,7 @@ pub(super) fn check_command(state: &State, check: usize) -> String {
         .unwrap_or_default()
 }
 
-/// How a red check's output enters the next prompt: ` (append)`.
+/// Returns how a red check's output enters the next prompt: ` (append)`.
 fn action(state: &State, check: usize) -> Option<String> {
     Some(match state.plan.proof.checks.get(check)?.on_fail {
         OnFail::Append => " (append)".into(),
@@ -165,7 +165,7 @@ fn action(state: &State, check: usize) -> Option<String> {
     })
 }
 
-/// The line for the check that starts after this event.
+/// Returns the line for the check that starts after this event; `None` if none does.
 pub(super) fn next_check(event: &Event, state: &State) -> Option<String> {
     let next = match event {
         Event::Checked { check, .. } => check + 1,
@@ -177,7 +177,7 @@ pub(super) fn next_check(event: &Event, state: &State) -> Option<String> {
     due.then(|| format!("checking {}", check_command(state, next)))
 }
 
-/// `60s`: a timeout in whole seconds, as it was configured.
+/// Formats a timeout in seconds, as it is usually configured: `60s`.
 pub(super) fn seconds(ms: u64) -> String {
     if ms.is_multiple_of(1000) {
         format!("{}s", ms / 1000)
@@ -186,7 +186,7 @@ pub(super) fn seconds(ms: u64) -> String {
     }
 }
 
-/// `green (210ms)`, `red (exit 1, 2.3s)`
+/// Formats a check's result: `green (210ms)`, `red (exit 1, 2.3s)`.
 pub(super) fn verdict(report: &CheckReport) -> String {
     match report {
         report if report.is_green() => format!("green ({})", duration(report.ms)),
@@ -277,8 +277,10 @@ fn noticed(notice: Notice, state: &State) -> Option<String> {
     Some(match notice {
         Notice::Pattern => "done pattern matched, stopping the agent".into(),
         Notice::Silence => return None,
-        Notice::Unready => "the agent's screen did not become ready for the prompt".into(),
-        Notice::Lingering => "the agent finished but does not exit; ending it".into(),
+        Notice::Unready => {
+            "the agent's screen did not become ready for the prompt, stopping the agent".into()
+        }
+        Notice::Lingering => "the agent has finished but does not exit, stopping the agent".into(),
         Notice::Marker(marker) => {
             let name = match marker {
                 Marker::Done => "DONE marker",
@@ -367,7 +369,7 @@ fn finished(outcome: &Outcome, state: &State) -> Vec<(String, TextStyle)> {
                 (format!("the work is not proven{why}"), TextStyle::Red),
             ]
         }
-        // The error itself goes to standard error.
+        // The command prints the error itself to standard error.
         Outcome::Fatal { .. } => vec![(format!("loop ended after {count}"), TextStyle::Red)],
         other => {
             let style = if other.exit_code() == ExitCode::Failure {

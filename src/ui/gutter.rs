@@ -1,21 +1,23 @@
 //! Prints untrusted output line by line behind a gutter, without control characters.
 //!
-//! Because every line of an agent starts with the gutter, it cannot imitate ralph's own lines.
+//! Every line of an agent's output starts with the gutter, so it cannot imitate ralph's own lines.
 
 use crate::engine::display::char_width;
 use crate::engine::plain_text::plain;
 use memchr::memchr;
 
-/// A longer line is split, which bounds the memory for a line that never ends.
+/// The maximum length of a line in bytes. Longer lines are split, so that a line that never ends
+/// uses bounded memory.
 const MAX_LINE: usize = 16 * 1024;
 
-/// The columns that a tab can occupy.
+/// The most columns that a tab can occupy.
 const TAB: usize = 8;
 
 /// Splits bytes into lines that are safe to print.
 pub(crate) struct GutterWriter {
     gutter: String,
     width: usize,
+    /// The start of a line whose newline has not been read.
     partial: Vec<u8>,
 }
 
@@ -28,15 +30,15 @@ impl GutterWriter {
         }
     }
 
-    /// Wraps lines at this many columns. If the terminal wrapped them, the rest of a line would
-    /// start without the gutter.
+    /// Wraps lines at this many columns, gutter excluded. If the terminal wrapped them, the rest of
+    /// a line would start without the gutter.
     pub(crate) fn set_width(&mut self, width: usize) {
         self.width = width;
     }
 
-    /// Appends the lines that `bytes` complete.
+    /// Appends to `out` the lines that `bytes` complete.
     pub(crate) fn feed(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
-        // Leave space for the gutters of lines of usual length.
+        // Reserve space for the gutters too, assuming lines of usual length.
         out.reserve(bytes.len() + bytes.len() / 8 + 256);
         let is_text = is_plain_text(bytes);
         while let Some(end) = memchr(b'\n', bytes) {
@@ -55,7 +57,7 @@ impl GutterWriter {
         self.buffer(bytes, out);
     }
 
-    /// Appends the last line if it did not end with a newline.
+    /// Appends the unfinished last line to `out`, if there is one.
     pub(crate) fn flush(&mut self, out: &mut Vec<u8>) {
         if !self.partial.is_empty() {
             let partial = std::mem::take(&mut self.partial);
@@ -63,7 +65,7 @@ impl GutterWriter {
         }
     }
 
-    /// The line that has not ended yet.
+    /// Returns the line whose newline has not been read; `None` if there is none.
     pub(crate) fn unfinished(&self) -> Option<String> {
         (!self.partial.is_empty()).then(|| readable(&self.partial))
     }
@@ -102,20 +104,20 @@ impl GutterWriter {
     }
 }
 
-/// Whether a line is printable ASCII. `fold` without an early exit lets the compiler vectorize it.
+/// Returns whether a line is printable ASCII. `fold` never exits early, so it can be vectorized.
 fn is_plain(line: &[u8]) -> bool {
     line.iter()
         .fold(true, |plain, byte| plain & (0x20..0x7f).contains(byte))
 }
 
-/// Whether all lines are printable ASCII. Checking them together is several times faster.
+/// Returns whether all lines are printable ASCII. One scan is several times faster than one per line.
 fn is_plain_text(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |plain, byte| {
         plain & matches!(byte, b'\n' | 0x20..0x7f)
     })
 }
 
-/// Splits a text after `width` columns, but not before its first character.
+/// Splits `text` after at most `width` columns, but always after at least one character.
 fn split_at_column(text: &str, width: usize) -> (&str, &str) {
     let mut column = 0;
     for (at, c) in text.char_indices() {
@@ -127,8 +129,8 @@ fn split_at_column(text: &str, width: usize) -> (&str, &str) {
     (text, "")
 }
 
-/// The line as a terminal would end up showing it: a carriage return restarts it, and control
-/// characters are removed.
+/// Returns the line as a terminal would finally show it: only the text after the last carriage
+/// return, without control characters.
 fn readable(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let last = text

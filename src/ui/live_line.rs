@@ -14,28 +14,31 @@ use std::time::Duration;
 pub(super) enum TimeStyle {
     /// As durations; the line is redrawn every second.
     Elapsed,
-    /// As clock times, so that a line in an unwatched window need not be redrawn.
+    /// As clock times; a line in a window without a viewer need not be redrawn.
     Clock,
 }
 
 /// Silence shorter than this is not shown as idle.
 const MIN_IDLE: Duration = Duration::from_secs(5);
 
-/// How long until an agent that is silent now is shown as idle; `None` if it is already.
+/// Returns how long until a silent agent is shown as idle; `None` if it already is or is not silent.
 pub(super) fn idle_shown_in(silent_for: Option<Duration>) -> Option<Duration> {
     silent_for
         .and_then(|silent| MIN_IDLE.checked_sub(silent))
         .filter(|left| !left.is_zero())
 }
 
-/// What the live line shows besides the state.
+/// What the live line shows in addition to [`State`].
 pub(super) struct LiveStatus {
+    /// The time since the last event; it advances the state's clocks.
     pub(super) since_event: Duration,
+    /// How long the agent has printed nothing; `None` if no agent is running.
     pub(super) silent_for: Option<Duration>,
-    /// Cost and tokens so far.
+    /// The loop's cost and tokens, including the running iteration.
     pub(super) spend: Vec<String>,
 }
 
+/// Formats the live line: `▸ NAME · iteration 2/25 · 1m 5s · $0.40`.
 pub(super) fn text(name: &str, state: &State, status: LiveStatus, times: TimeStyle) -> String {
     let LiveStatus {
         since_event,
@@ -119,7 +122,7 @@ pub(super) fn text(name: &str, state: &State, status: LiveStatus, times: TimeSty
     format!("▸ {name} · {}", parts.join(" · "))
 }
 
-/// The check that is running.
+/// Formats the check that is running: ``checking iteration 2/25: `cargo test` ``.
 fn checking(state: &State) -> String {
     let when = match state.iteration {
         0 => "preflight".to_owned(),
@@ -132,7 +135,7 @@ fn checking(state: &State) -> String {
     )
 }
 
-/// A duration without fractions: the line is redrawn every second.
+/// Formats a duration without fractions, because the line is redrawn only once a second.
 fn whole_seconds(ms: u64) -> String {
     if ms < 1000 {
         "0s".into()
@@ -141,7 +144,7 @@ fn whole_seconds(ms: u64) -> String {
     }
 }
 
-/// Which agents rest, and for how long.
+/// Formats which agents rest, and for how much longer.
 fn resting(state: &State, wall_ms: i64) -> String {
     let left = wall_ms
         .saturating_sub(jiff::Timestamp::now().as_millisecond())

@@ -1,8 +1,9 @@
-//! The order in which loops are listed: each below the loop whose agent started it.
+//! Orders loops for a list: each child loop below the loop whose agent started it.
 
 use std::collections::BTreeMap;
 
-/// Sorts loops, given as their name and their parent's name. Returns `(depth, index)` of each.
+/// Orders `loops`, given as `(name, parent's name)`. Returns the `(depth, index)` of each; depth 0
+/// has no listed parent.
 pub(super) fn in_order(loops: &[(&str, Option<&str>)]) -> Vec<(usize, usize)> {
     let indexes: BTreeMap<&str, usize> = loops
         .iter()
@@ -38,7 +39,7 @@ pub(super) fn in_order(loops: &[(&str, Option<&str>)]) -> Vec<(usize, usize)> {
     listed
 }
 
-/// A name with the indentation for its depth.
+/// Indents a name according to its depth.
 pub(super) fn indented(name: &str, depth: usize) -> String {
     if depth == 0 {
         name.to_owned()

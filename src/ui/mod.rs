@@ -26,7 +26,7 @@ mod worktree_text;
 
 pub(crate) use crate::engine::display::{display_width, one_line, truncate_to_width};
 
-/// The styles in which ralph prints text on a terminal.
+/// A text style on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum TextStyle {
     Green,
@@ -36,7 +36,7 @@ pub(crate) enum TextStyle {
     Bold,
 }
 
-/// Adds the escape sequences for a style, if `color` is on.
+/// Wraps `text` in the escape sequences for `style`. Returns it unchanged without `color`.
 pub(crate) fn styled(text: &str, style: TextStyle, color: bool) -> String {
     if !color || text.is_empty() {
         return text.to_owned();

@@ -1,11 +1,11 @@
-//! The JSON object that a `--notify` command reads.
+//! Builds the JSON object that a `--notify` command reads on standard input.
 
 use crate::engine::{ExitCode, State};
 use crate::store::{JournalHeader, JournalLine};
 use serde_json::{Map, Value, json};
 
-/// The last line of `--json` together with the loop's name and paths. Without a last line the loop
-/// is paused, and the same fields say so.
+/// Returns the `finished` line of `--json`, extended with the loop's name, status and paths. If
+/// `finished` is `None`, the loop is paused, and the same fields describe that.
 pub(crate) fn payload(
     header: &JournalHeader,
     state: &State,

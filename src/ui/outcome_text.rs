@@ -7,7 +7,8 @@ use crate::engine::{Limit, Outcome, Phase, State, Status};
 use crate::lifecycle::session::client_of;
 use crate::store::JournalHeader;
 
-/// What the loop lacked to be done; `None` if only checks were red.
+/// Says what kept a loop that reached a limit from being done. `None` if only checks were red, or
+/// the loop ended otherwise.
 pub(super) fn missing(state: &State) -> Option<String> {
     match state.outcome()? {
         Outcome::Limit { success: false, .. } if !state.scm_tasks_succeeded() => {
@@ -44,7 +45,7 @@ pub(super) fn missing(state: &State) -> Option<String> {
         .then(|| format!("{but}the agent did not {}", signals.join(" or ")))
 }
 
-/// The lines of the last error message of a failed loop's agent.
+/// Returns the lines of the agent's last error message; empty unless the loop has failed.
 pub(super) fn last_error(state: &State) -> Vec<String> {
     let last = state
         .recent
@@ -59,7 +60,7 @@ pub(super) fn last_error(state: &State) -> Vec<String> {
         .collect()
 }
 
-/// What the agent was denied recently, and how to allow more.
+/// Says what the agent was denied in recent iterations, and how to allow more. `None` if nothing.
 pub(super) fn denied(state: &State) -> Option<String> {
     let times = state
         .recent
@@ -83,12 +84,12 @@ pub(super) fn denied(state: &State) -> Option<String> {
     Some(format!("{times}: {first}{more}"))
 }
 
-/// What to do next; `None` for a loop that is done.
+/// Returns what to do next; `None` for a loop that is done.
 pub(super) fn advice(header: &JournalHeader, state: &State, held: bool) -> Option<String> {
     (state.status(held) != Status::Done).then(|| next_step(header, state, held))?
 }
 
-/// How to continue the loop.
+/// Returns how to continue the loop, mostly as a command; `None` if it cannot continue.
 pub(crate) fn next_step(header: &JournalHeader, state: &State, held: bool) -> Option<String> {
     let name = &header.name;
     let resume = format!("ralph resume {name}");
@@ -99,19 +100,19 @@ pub(crate) fn next_step(header: &JournalHeader, state: &State, held: bool) -> Op
         .filter(|_| state.is_in_session())
     {
         let reopen = client_of(state).map_or_else(
-            || format!("reopening session {} in {}", session.id, session.client),
+            || format!("reopen session {} in {}", session.id, session.client),
             |client| client.resume_command(&session.id),
         );
         match state.status(held) {
             Status::Running => {
                 return Some(format!(
-                    "use cancel-ralph in its session, or ralph stop {name}, to end it"
+                    "to end it, use cancel-ralph in its session, or run ralph stop {name}"
                 ));
             }
             Status::Crashed => {
                 return Some(format!(
-                    "{reopen} and any message continue it in the session; \
-                     {resume} continues it outside, with a fresh context each time"
+                    "{reopen}, then send any message, to continue in the session; \
+                     {resume} continues outside it, with a fresh context each iteration"
                 ));
             }
             _ => {}

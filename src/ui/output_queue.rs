@@ -1,9 +1,9 @@
 //! Writes to standard output without ever stalling the loop.
 //!
-//! What standard output takes at once is written at once. The rest waits for a thread: a terminal can stop
-//! reading for hours (Ctrl-S, a suspended connection), and so can the reader of a pipe. Output that such a
-//! reader does not take is skipped, and a note says so; the logs contain all of it. A reader that is merely
-//! slow gets every byte, and JSON events are never skipped.
+//! Output that can be written without blocking is written immediately. A thread writes the rest: a terminal
+//! can stop reading for hours (Ctrl-S, a suspended connection), and so can the reader of a pipe. If the
+//! reader has stalled, output is skipped and a note says how much; the logs contain all of it. A reader that
+//! is merely slow gets every byte, and JSON events are never skipped.
 
 use crate::engine::format;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -28,14 +28,16 @@ pub(super) enum OutputKind {
 /// Standard output with a queue in front of it.
 pub(super) struct OutputQueue {
     kind: OutputKind,
-    /// Standard output opened a second time, for writes that do not block. `None` until the first
-    /// output, and where that is impossible.
+    /// Standard output opened a second time, for writes that do not block. `None` before the first
+    /// write, and if standard output cannot be reopened.
     nonblocking: Option<OwnedFd>,
-    /// Started when output has to wait: a process without further threads forks faster.
+    /// Started only when output has to wait: a single-threaded process forks faster.
     thread: Option<WriterThread>,
+    /// Whether something has been written.
     has_started: bool,
     /// Whether to write without the thread: a regular file never blocks for long.
     direct: bool,
+    /// Whether the reader has closed standard output.
     closed: bool,
 }
 
@@ -45,11 +47,11 @@ struct WriterThread {
     queue: Arc<Queue>,
     /// The number of bytes skipped since the last write.
     skipped: usize,
-    /// The number of pending bytes when the reader last stalled.
+    /// The number of pending bytes when the reader stalled; `None` if it is reading.
     stalled_at: Option<usize>,
 }
 
-/// The bytes that wait, shared with the thread.
+/// The pending bytes, shared with the thread.
 #[derive(Default)]
 struct Queue {
     state: Mutex<QueueState>,
@@ -60,22 +62,22 @@ struct Queue {
 struct QueueState {
     /// Bytes that the thread has not taken yet.
     waiting: Vec<u8>,
-    /// The number of bytes that the thread has taken and not written yet.
+    /// The number of bytes that the thread has taken but not written yet.
     taken: usize,
     /// Whether no more output will come.
     is_closing: bool,
-    /// Whether the thread has ended: everything is written, or the reader is gone.
+    /// Whether the thread has ended: everything was written, or the reader has closed its end.
     has_ended: bool,
 }
 
-/// How many bytes may be pending for a terminal and for a pipe.
+/// The maximum number of pending bytes for a terminal and for a pipe.
 const MAX_PENDING_TERMINAL: usize = 1 << 20;
 const MAX_PENDING_PIPE: usize = 4 << 20;
 /// A pipe whose reader takes nothing for this long has stalled.
 const STALL_TIMEOUT: Duration = Duration::from_secs(1);
-/// The most that is written in one blocking call: a slow reader's progress is noticed only between calls.
+/// The maximum size of one blocking write: a slow reader's progress is visible only between writes.
 const MAX_BLOCKING_WRITE: usize = 16 * 1024;
-/// An empty buffer of more than this size is released.
+/// The most capacity, in bytes, that an empty buffer keeps.
 const KEPT_CAPACITY: usize = 1 << 20;
 
 impl OutputQueue {
@@ -90,7 +92,7 @@ impl OutputQueue {
         }
     }
 
-    /// For little output: writes to a regular file without a thread.
+    /// Writes without a thread if standard output is a regular file. For consoles that print little.
     pub(super) fn for_little_output(self) -> Self {
         Self {
             direct: file_type() == Some(FileType::RegularFile),
@@ -98,13 +100,13 @@ impl OutputQueue {
         }
     }
 
-    /// Whether the reader is gone.
+    /// Returns whether the reader has closed standard output.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Writes the sequence that erases the old live rows, then a text, then the new live rows.
-    /// Returns whether it was written and not skipped.
+    /// Writes the sequence that erases the old live rows, then `text`, then the new live rows.
+    /// Returns whether all of it was written or queued; `false` means that it was skipped.
     pub(super) fn write(&mut self, erase: &str, text: &[u8], live: &str) -> bool {
         if self.closed || (erase.is_empty() && text.is_empty() && live.is_empty()) {
             return false;
@@ -122,7 +124,7 @@ impl OutputQueue {
         written.unwrap_or(false)
     }
 
-    /// Writes what standard output takes now, and queues the rest for the thread.
+    /// Writes what standard output accepts now, and queues the rest for the thread.
     fn write_or_queue(&mut self, erase: &str, text: &[u8], live: &str) -> io::Result<bool> {
         if !std::mem::replace(&mut self.has_started, true) {
             self.nonblocking = reopen_nonblocking();
@@ -143,7 +145,7 @@ impl OutputQueue {
 
     fn thread(&mut self) -> &mut WriterThread {
         self.thread.get_or_insert_with(|| {
-            // A terminal can report that it is ready and still take nothing.
+            // A terminal can report that it is ready and still accept nothing.
             let pipe = self.nonblocking.as_ref();
             let pipe = pipe.filter(|_| self.kind != OutputKind::Terminal);
             let pipe = pipe.and_then(|fd| fd.try_clone().ok());
@@ -163,7 +165,8 @@ impl OutputQueue {
 }
 
 impl WriterThread {
-    /// `write` waits until it has written at least one byte, and returns how many it has written.
+    /// Starts the thread. `write` blocks until it has written at least one byte, and returns the
+    /// number of bytes written.
     fn new(
         kind: OutputKind,
         write: impl FnMut(&[u8]) -> io::Result<usize> + Send + 'static,
@@ -179,7 +182,8 @@ impl WriterThread {
         }
     }
 
-    /// Whether everything is written and nothing was skipped, so that output may bypass the thread.
+    /// Returns whether everything is written and nothing was skipped, so that output may bypass the
+    /// thread.
     fn is_idle(&self) -> bool {
         self.skipped == 0 && self.queue.lock().pending() == 0
     }
@@ -198,8 +202,8 @@ impl WriterThread {
         Ok(true)
     }
 
-    /// Whether `len` more bytes may be queued. Waits for a slow pipe. One that has stalled is not
-    /// waited for again until it reads something.
+    /// Returns whether `len` more bytes may be queued. Waits for the reader of a pipe while it makes
+    /// progress; after a stall, it does not wait again until the reader has read something.
     fn has_room(&mut self, len: usize) -> bool {
         let (limit, timeout) = match self.kind {
             OutputKind::Terminal => (MAX_PENDING_TERMINAL, Duration::ZERO),
@@ -281,7 +285,7 @@ impl Queue {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes everything that is queued, until the queue is closed or the reader is gone.
+    /// Writes queued bytes until the queue is closed and empty, or a write fails.
     fn write_all(&self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) {
         let mut batch = Vec::new();
         loop {
@@ -311,13 +315,13 @@ impl Queue {
 }
 
 impl QueueState {
-    /// The number of bytes that are not written yet.
+    /// Returns the number of bytes that are not written yet.
     fn pending(&self) -> usize {
         self.waiting.len() + self.taken
     }
 }
 
-/// The type of the file behind standard output.
+/// Returns the type of the file behind standard output.
 fn file_type() -> Option<FileType> {
     let data = rustix::fs::fstat(stdout()).ok()?;
     Some(FileType::from_raw_mode(data.st_mode))
@@ -354,7 +358,7 @@ fn write_now(fd: &OwnedFd, parts: &mut [&[u8]; 3]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes at least one byte, and waits until that is possible. Returns how many bytes it has written.
+/// Blocks until at least one byte is written. Returns the number of bytes written.
 fn write_some(out: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     loop {
         match rustix::io::write(&out, bytes) {
@@ -368,7 +372,7 @@ fn write_some(out: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// Writes to standard output, and waits for as long as that takes.
+/// Writes all bytes to standard output, blocking for as long as that takes.
 fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         bytes = &bytes[write_some(stdout(), bytes)?..];
@@ -381,7 +385,7 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    /// A terminal that can be suspended: whether it is, what it has read, and a signal to resume.
+    /// A terminal that can be suspended: whether it is, what it has read, and a wakeup for `release`.
     type SharedTerminal = Arc<(Mutex<(bool, Vec<u8>)>, Condvar)>;
 
     fn terminal(held: bool) -> (WriterThread, SharedTerminal) {

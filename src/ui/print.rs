@@ -5,17 +5,18 @@ use crate::lifecycle::error::CommandError;
 use std::fmt::Display;
 use std::io::{self, Write, stderr, stdout};
 
-/// Prints the output that a command was asked for. A reader that closed the pipe has seen enough;
-/// any other write error is returned.
+/// Prints a command's output. A closed pipe is not an error, because its reader needs no more
+/// output; any other write error is returned.
 pub(crate) fn print_output(text: &str) -> Result<(), CommandError> {
     match write_out(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result
-            .map_err(|error| CommandError::broken(format!("cannot write the output: {error}"))),
+        result => result.map_err(|error| {
+            CommandError::broken(format!("cannot write the output to stdout: {error}"))
+        }),
     }
 }
 
-/// Prints a message about what a command did. Write errors are ignored: the work is done.
+/// Prints a message about what a command did. Write errors are ignored: the command has succeeded.
 pub(crate) fn print_message(text: &str) {
     let _ = write_out(text);
 }
@@ -49,7 +50,7 @@ fn write_out(text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// A standard error that cannot be written must not stop anything.
+/// Prints a line to standard error. Write errors are ignored: there is nowhere to report them.
 fn write_err(line: &str) {
     let _ = writeln!(stderr(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! Text about resting agents and usage limits.
+//! Formats text about resting agents and usage limits.
 
 use crate::engine::State;
 use crate::engine::failure::FailureKind;
@@ -7,7 +7,7 @@ use crate::engine::iteration::Iteration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// The agents that rest, and why: `claude: usage limit reached`.
+/// Formats which agents rest, and why: `claude: usage limit reached`. `None` if no agent rests.
 pub(super) fn resting_agents(state: &State) -> Option<String> {
     let agents = state.plan.agents().zip(&state.availability);
     let resting = agents.filter(|(_, availability)| {
@@ -25,7 +25,7 @@ pub(super) fn resting_agents(state: &State) -> Option<String> {
     Some(text.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
-/// The console line for an iteration that does not count.
+/// Returns the console line for an iteration that does not count.
 pub(super) fn refunded(iteration: &Iteration, state: &State) -> String {
     let kind = iteration
         .reason
@@ -49,7 +49,8 @@ pub(super) fn refunded(iteration: &Iteration, state: &State) -> String {
     )
 }
 
-/// Text about an account near a limit: `92% of its 5-hour limit is used; it resets at 22:05:00`.
+/// Formats a usage warning: `92% of its 5-hour limit is used; it resets at 22:05:00`. `used` is a
+/// fraction; if it is `None`, the text says `most`.
 pub(super) fn near_limit(
     limit: &str,
     used: Option<f64>,
@@ -71,7 +72,7 @@ fn left(until_ms: i64, state: &State) -> String {
     duration(until_ms.saturating_sub(state.wall_ms).max(0) as u64)
 }
 
-/// A time in the local time zone; with the date unless it is today.
+/// Formats a Unix time in the local time zone, with the date unless it is today.
 pub(super) fn clock(ms: i64, now_ms: i64) -> String {
     let local = |ms| Timestamp::from_millisecond(ms).map(|at| at.to_zoned(TimeZone::system()));
     let (Ok(at), Ok(now)) = (local(ms), local(now_ms)) else {

@@ -1,4 +1,4 @@
-//! Console and status text about SCM tasks.
+//! Formats console and status text about SCM tasks.
 
 use super::{TextStyle, one_line, truncate_to_width};
 use crate::engine::State;
@@ -9,7 +9,7 @@ use crate::engine::task_text::{task_name, task_verdict};
 /// The name of the automatic commit in a loop's own worktree.
 const WORKTREE_COMMIT: &str = "worktree commit";
 
-/// The console line for a finished task. A worktree commit that had nothing to commit has none.
+/// Returns the console line for a finished task; `None` for a worktree commit with nothing to commit.
 pub(super) fn line(
     state: &State,
     task: usize,
@@ -27,14 +27,14 @@ pub(super) fn line(
         None => {
             let text = format!(
                 "{WORKTREE_COMMIT}: {verdict}; \
-                 the work stays uncommitted, and the next iteration retries"
+                 the work stays uncommitted, and ralph tries again after the next iteration"
             );
             Some((text, TextStyle::Yellow))
         }
     }
 }
 
-/// The line for a finished SCM task of the plan.
+/// Returns the line for a finished `--scm` task.
 pub(super) fn task_line(state: &State, task: usize, report: &ScmTaskReport) -> (String, TextStyle) {
     let tasks: Vec<String> = state
         .plan
@@ -58,7 +58,7 @@ pub(super) fn task_line(state: &State, task: usize, report: &ScmTaskReport) -> (
     }
 }
 
-/// The task that keeps the loop from being done, and why it failed.
+/// Says which SCM task keeps the loop from being done, and why it failed. `None` if none does.
 pub(super) fn pending_task(state: &State) -> Option<String> {
     let pending = state.scm.pending.as_ref()?;
     let error = error_line(&pending.report)
@@ -77,8 +77,8 @@ pub(super) fn pending_task(state: &State) -> Option<String> {
     ))
 }
 
-/// git's own error message, which hints may follow; else the last line, which a hook may have
-/// printed.
+/// Returns git's error message: the first line that git marks as one, which hints may follow. Else
+/// returns the last line, which a hook may have printed.
 pub(super) fn error_line(report: &ScmTaskReport) -> Option<String> {
     let is_error = |line: &String| {
         ["fatal:", "error:", "! ["]

@@ -1,4 +1,4 @@
-//! Text shown inside a client's session, to its user and to its agent.
+//! Formats the text shown inside a client's session, to its user and to its agent.
 
 use super::outcome_text::next_step;
 use super::{one_line, outcome_text};
@@ -10,12 +10,12 @@ use crate::lifecycle::session::client_of;
 use crate::store::JournalHeader;
 use std::path::Path;
 
-/// The help text for a client whose commands start with this character.
+/// Returns the help text for a client whose commands start with `sigil`.
 pub(crate) fn help(sigil: char) -> String {
     with_sigil(sigil, include_str!("../../presets/session-help.txt"))
 }
 
-/// Rewrites commands such as `/ralph-help` as the session's client has them.
+/// Rewrites commands such as `/ralph-help` with the sigil of the session's client.
 fn with_client_commands(state: &State, text: &str) -> String {
     with_sigil(client_of(state).map_or('/', |client| client.sigil), text)
 }
@@ -27,7 +27,7 @@ fn with_sigil(sigil: char, text: &str) -> String {
     })
 }
 
-/// The message when a loop starts. `is_default_limit` says that the user set no iteration limit.
+/// Returns the message for a new loop. `is_default_limit`: whether the user set no iteration limit.
 pub(crate) fn activated(header: &JournalHeader, state: &State, is_default_limit: bool) -> String {
     let name = &header.name;
     let limit = match state.turn_limit() {
@@ -68,7 +68,7 @@ pub(crate) fn activated(header: &JournalHeader, state: &State, is_default_limit:
     with_client_commands(state, &lines.join("\n"))
 }
 
-/// The rules that the agent gets in addition to the task.
+/// Returns the rules that follow the task in the agent's prompt.
 pub(crate) fn rules(state: &State) -> String {
     let mut rules = vec![
         "How this loop ends:".to_owned(),
@@ -102,11 +102,11 @@ pub(crate) fn rules(state: &State) -> String {
     rules.join("\n")
 }
 
-/// The line that accompanies a repeated prompt.
+/// Returns the line that accompanies a repeated prompt.
 pub(crate) fn turn(state: &State) -> String {
     let mut text = format!("🔄 ralph iteration {}", state.turn_label());
     let checks = state.plan.proof.checks.iter();
-    // The checks of the previous turn: those of the new one have not run.
+    // Use the previous turn's checks: those of the new turn have not run.
     let last = state
         .recent
         .back()
@@ -140,8 +140,8 @@ pub(crate) fn turn(state: &State) -> String {
     with_client_commands(state, &text)
 }
 
-/// A prompt cut to `bytes` for a client that truncates longer ones: its start and end, and the path
-/// of the file that contains all of it.
+/// Shortens a prompt to about `bytes` bytes, for a client that truncates longer ones. The result has
+/// the prompt's start and end, and the path of the file that contains all of it.
 pub(crate) fn shortened(prompt: &str, bytes: usize, file: &Path) -> String {
     let prompt = prompt.trim_end();
     let is_boundary = |at: &usize| prompt.is_char_boundary(*at);
@@ -158,7 +158,7 @@ pub(crate) fn shortened(prompt: &str, bytes: usize, file: &Path) -> String {
     )
 }
 
-/// The message when the session's turn failed.
+/// Returns the message for a failed turn.
 pub(crate) fn turn_failed(header: &JournalHeader, state: &State, why: &str) -> String {
     let step = next_step(header, state, false).unwrap_or_default();
     format!(
@@ -168,7 +168,7 @@ pub(crate) fn turn_failed(header: &JournalHeader, state: &State, why: &str) -> S
     )
 }
 
-/// The message when a loop ends or pauses and the session is released.
+/// Returns the message for a loop that has ended or paused, so that the session may stop.
 pub(crate) fn ended(header: &JournalHeader, state: &State) -> String {
     let after = iteration_count(state.turn_number());
     let how_to_continue = || {
@@ -239,7 +239,7 @@ pub(crate) fn ended(header: &JournalHeader, state: &State) -> String {
     }
 }
 
-/// Why the loop cannot continue at the client's cap on blocked stops, and how to lift the cap.
+/// Explains that the client's cap on blocked stops has ended the loop, and how to lift the cap.
 fn block_cap_reached(state: &State) -> String {
     let client = client_of(state);
     let title = client.map_or("the client", |client| &client.title);

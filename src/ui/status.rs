@@ -1,4 +1,4 @@
-//! The status of loops: `ralph status` and `ralph ls`, as text and as JSON.
+//! Formats the status of loops for `ralph status` and `ralph ls`, as text and as JSON.
 
 use super::cost::{cost_of_limit, cost_text};
 use super::event_line::{check_command, seconds, verdict};
@@ -10,7 +10,7 @@ use crate::engine::{Amount, Limit, Outcome, Phase, State, Status};
 use crate::store::{LoopView, rfc3339};
 use serde_json::{Value, json};
 
-/// The status of a loop as a JSON object.
+/// Returns a loop's status as a JSON object. `held`: whether a runner holds the loop's lock.
 pub(crate) fn object(view: &LoopView, held: bool, directory: &str) -> Value {
     let LoopView { header, state, .. } = view;
     let outcome = state.outcome_summary();
@@ -59,7 +59,7 @@ pub(crate) fn object(view: &LoopView, held: bool, directory: &str) -> Value {
     object
 }
 
-/// The most recent iterations, newest last.
+/// Returns the most recent iterations, oldest first.
 fn iterations(state: &State) -> Vec<Value> {
     let ended = state.recent.iter();
     ended
@@ -101,6 +101,7 @@ fn tasks(state: &State) -> Vec<Value> {
         .collect()
 }
 
+/// Returns when the loop's rest ends, in Unix milliseconds; `None` if it is not resting.
 pub(super) fn resting_until(state: &State) -> Option<i64> {
     match state.phase {
         Phase::Resting {
@@ -117,7 +118,7 @@ pub(super) fn resting_until(state: &State) -> Option<i64> {
 /// A label and its value.
 type StatusRow = (&'static str, String);
 
-/// The status of a loop as text.
+/// Returns a loop's status as text, one row per line.
 pub(crate) fn text(view: &LoopView, held: bool, directory: &str) -> String {
     let LoopView { header, state, .. } = view;
     let running = state.status(held) == Status::Running;
@@ -148,7 +149,7 @@ pub(crate) fn text(view: &LoopView, held: bool, directory: &str) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// How far the loop is, and what it has used.
+/// Returns the rows about the loop's progress, and about what it has used.
 fn progress_rows(state: &State, running: bool) -> Vec<StatusRow> {
     let (limits, mut rows) = (&state.plan.limits, Vec::new());
     let newest = if running {
@@ -191,7 +192,7 @@ fn progress_rows(state: &State, running: bool) -> Vec<StatusRow> {
     rows
 }
 
-/// What proves the work done, and what is missing.
+/// Returns the rows about checks, SCM tasks and missing proof.
 fn proof_rows(state: &State) -> Vec<StatusRow> {
     let mut rows = Vec::new();
     for (check, report) in state.plan.proof.checks.iter().zip(&state.checks) {
@@ -216,7 +217,7 @@ fn proof_rows(state: &State) -> Vec<StatusRow> {
     rows
 }
 
-/// The session that the loop runs in, or its agent.
+/// Returns the row for the session that the loop runs in, or else for its agent.
 fn agent_row(state: &State) -> StatusRow {
     let agent = state.agent();
     let command = agent.command.join(" ");
@@ -232,7 +233,7 @@ fn agent_row(state: &State) -> StatusRow {
     }
 }
 
-/// The status and its reason: `done (every check is green)`.
+/// Formats the status and its reason: `done (every check is green)`.
 pub(crate) fn line(state: &State, held: bool) -> String {
     let status = state.status(held).as_str();
     match state.outcome().zip(state.outcome_summary()) {
@@ -242,7 +243,7 @@ pub(crate) fn line(state: &State, held: bool) -> String {
     }
 }
 
-/// The status for a table. It distinguishes a loop that rests because of an agent's usage limit.
+/// Returns the status for `ralph ls`, marked if the loop rests because of an agent's usage limit.
 fn short_status(state: &State, held: bool) -> String {
     let is_resting = held
         && matches!(
@@ -260,7 +261,7 @@ fn short_status(state: &State, held: bool) -> String {
     }
 }
 
-/// What the loop is doing.
+/// Says what the loop is doing; `None` if it is not running.
 fn activity(state: &State) -> Option<String> {
     Some(match &state.phase {
         Phase::Checking => {
@@ -287,7 +288,7 @@ fn activity(state: &State) -> Option<String> {
     })
 }
 
-/// The task in one line: its title, its first line, or the path of its file.
+/// Returns the task in one line: its title, else its first line, else the path of its file.
 fn task(state: &State) -> String {
     let task = &state.plan.task;
     let first = || {
@@ -316,7 +317,7 @@ fn local(ms: i64) -> String {
         .unwrap_or_default()
 }
 
-/// One row of `ralph ls`.
+/// One row of [`table`].
 pub(crate) struct LoopRow {
     parent: Option<String>,
     cells: [String; 5],
@@ -339,7 +340,7 @@ impl LoopRow {
     }
 }
 
-/// The table of all loops; a loop that another loop's agent started is listed below it.
+/// Returns the table of all loops, each child loop below its parent.
 pub(crate) fn table(loops: &[LoopRow]) -> String {
     let head = ["NAME", "STATUS", "ITERATION", "COST", "WORKSPACE"].map(str::to_owned);
     let mut rows = vec![head];

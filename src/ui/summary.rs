@@ -1,4 +1,4 @@
-//! The summary at the end of a run: outcome, effort, changes and what to do next.
+//! Formats the summary at the end of a run: outcome, effort, changes and what to do next.
 
 use super::cost::cost_text;
 use super::{TextStyle, event_line, one_line, outcome_text, scm_text, styled, worktree_text};
@@ -7,7 +7,8 @@ use crate::engine::{Outcome, State, Status};
 use crate::store::JournalHeader;
 use std::fmt::Write as _;
 
-/// The summary of a loop that its runner has left. `next` includes what to do next.
+/// Returns the summary of a loop that no longer runs. `changed` describes the changed files,
+/// `children` names failed child loops, and `next` adds what to do next.
 pub(crate) fn text(
     header: &JournalHeader,
     state: &State,
@@ -16,7 +17,7 @@ pub(crate) fn text(
     next: bool,
     color: bool,
 ) -> String {
-    // A fatal error is reported in full on standard error.
+    // The command prints the fatal error itself to standard error.
     let fatal_class = match state.outcome() {
         Some(Outcome::Fatal { class, .. }) => Some(format!(" ({})", class.as_str())),
         _ => None,
@@ -83,7 +84,7 @@ pub(crate) fn text(
     text
 }
 
-/// The result and its reason in one line. `reason` replaces the default reason.
+/// Formats the result and its reason in one line. `reason` replaces the outcome's own reason.
 fn headline(state: &State, reason: Option<String>, color: bool) -> String {
     let status = state.status(false);
     let (sign, style) = match status {
@@ -103,7 +104,7 @@ fn headline(state: &State, reason: Option<String>, color: bool) -> String {
     )
 }
 
-/// The short result for `--quiet`.
+/// Returns the short result for `--quiet`.
 pub(crate) fn result(state: &State, children: &[String]) -> String {
     let mut text = format!("{} ({})\n", headline(state, None, false), took(state));
     for line in outcome_text::last_error(state) {

@@ -1,4 +1,4 @@
-//! Text about a loop's own worktree: where it is, and how to inspect, merge or remove it.
+//! Formats text about a loop's own worktree: where it is, and how to inspect, merge or remove it.
 
 use super::scm_text;
 use crate::engine::State;
@@ -6,12 +6,12 @@ use crate::engine::format::shell_quote;
 use crate::engine::plan::Worktree;
 use crate::engine::task_text::SHORT_ID;
 
-/// `/state/worktrees/auth on ralph/auth`
+/// Formats path and branch: `/state/worktrees/auth on ralph/auth`.
 pub(super) fn location(worktree: &Worktree) -> String {
     format!("{} on {}", worktree.path.display(), worktree.branch)
 }
 
-/// The commands that inspect, merge and remove the work, for the user's own checkout.
+/// Returns the commands that inspect, merge and remove the work, to be run in the user's checkout.
 pub(super) fn commands(worktree: &Worktree, name: &str) -> [(&'static str, String); 3] {
     let branch = shell_quote(&worktree.branch);
     let base = match &worktree.base_branch {
@@ -25,7 +25,7 @@ pub(super) fn commands(worktree: &Worktree, name: &str) -> [(&'static str, Strin
     ]
 }
 
-/// Which work is not committed; `None` while an agent is still running.
+/// Says which work is not committed; `None` if all is committed or an agent is still running.
 pub(super) fn unsaved(state: &State, running: bool) -> Option<String> {
     state.plan.worktree.as_ref()?;
     match &state.scm.uncommitted {
@@ -38,9 +38,10 @@ pub(super) fn unsaved(state: &State, running: bool) -> Option<String> {
                 pending.iteration
             ))
         }
-        None if state.has_uncommitted_work() && !running => {
-            Some(format!("iteration {} was not committed", state.iteration))
-        }
+        None if state.has_uncommitted_work() && !running => Some(format!(
+            "the work of iteration {} is not committed",
+            state.iteration
+        )),
         None => None,
     }
 }

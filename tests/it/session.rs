@@ -508,7 +508,7 @@ fn a_turn_that_breaks_off_is_named_and_can_go_on() {
         .says("Turn failed: API Error: 529 Overloaded.");
     let done = done
         .says(&format!("claude --resume {ID}"))
-        .says(&format!("ralph resume {NAME} continues it outside"));
+        .says(&format!("ralph resume {NAME} continues outside it"));
     done.says("Status: crashed");
     session.hook("end", json!({ "reason": "other" }));
     assert_eq!(test.status(NAME)["stumbled"], "API Error: 529 Overloaded.");

@@ -280,7 +280,7 @@ fn a_hook_that_refuses_loses_nothing_and_stops_nothing() {
     run(&test, &[])
         .exits(0)
         .says("worktree commit: failed (exit 1, ")
-        .says("; the work stays uncommitted, and the next iteration retries\n")
+        .says("; the work stays uncommitted, and ralph tries again after the next iteration\n")
         .says("  | lint: linted is missing\n")
         .says("worktree commit: 3 files (linted, made, one)");
     assert!(

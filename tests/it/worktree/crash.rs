@@ -144,7 +144,7 @@ fn a_stop_commits_what_there_is() {
     live.signal("INT");
     live.end()
         .exits(130)
-        .says("  unsaved  iteration 1 was not committed\n");
+        .says("  unsaved  the work of iteration 1 is not committed\n");
     assert_eq!(test.survivors(), [0; 0]);
     std::fs::remove_file(test.workspace().join(".git/hooks/pre-commit")).unwrap();
     test.script(MAKES)
