@@ -1,4 +1,4 @@
-//! Codex alone: its limits, and its costs by the table of prices.
+//! Codex alone: its limits, and its the_cost_is_computed_from_tokens_and_prices by the table of prices.
 
 use crate::clis::CODEX;
 use crate::model::{Tokens, refuse, say};
@@ -7,7 +7,7 @@ use crate::stage::{Stage, now_s};
 use serde_json::{Value, json};
 
 #[test]
-fn usage_limit() {
+fn a_usage_limit_is_waited_for() {
     let stage = Stage::set(&CODEX, []);
     let reset_s = now_s() + 8;
     let limited = refuse(
@@ -25,7 +25,7 @@ fn usage_limit() {
 }
 
 #[test]
-fn overloaded() {
+fn an_overloaded_service_is_waited_for() {
     let busy =
         refuse(503, "server_error", "Overloaded").detail("code", json!("server_is_overloaded"));
     // It asks once more by itself before it gives up.
@@ -34,7 +34,7 @@ fn overloaded() {
 }
 
 #[test]
-fn costs() {
+fn the_cost_is_computed_from_tokens_and_prices() {
     let tokens = Tokens {
         input: 10_000,
         cache_read: 100_000,

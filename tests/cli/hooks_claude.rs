@@ -31,7 +31,7 @@ fn full_name(client: &'static Client) {
 
 /// Whoever wants the client to let go keeps that, and the ending has a name.
 #[test]
-fn a_cap_in_force_is_an_ending_with_a_name() {
+fn a_block_cap_in_force_ends_the_loop_with_its_own_stop_reason() {
     let idle = std::iter::repeat_n(say("Not yet."), 9);
     let session = Session::bare(&CLAUDE, idle);
     let own = r#"{ "env": { "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "8" } }"#;
@@ -48,7 +48,7 @@ fn a_cap_in_force_is_an_ending_with_a_name() {
 
 /// One stop in five comes before the transcript has the last message.
 #[test]
-fn twenty_promises_are_heard() {
+fn twenty_promises_in_a_row_are_detected() {
     let session = Session::with(&CLAUDE, []);
     for n in 1..=20 {
         session.stage.model.add([say("One."), done()]);
@@ -129,7 +129,7 @@ fn broke_off(client: &'static Client) {
 
 /// What broke off continues it outside of any session, too.
 #[test]
-fn overloaded() {
+fn an_overloaded_service_fails_the_turn() {
     let mut session = Session::with(&CLAUDE, [refuse(529, "overloaded_error", "Overloaded")]);
     session.stage.env("CLAUDE_CODE_MAX_RETRIES", "0");
     session.begin("/ralph-loop Build it").end_within(PATIENCE);

@@ -6,7 +6,7 @@ use crate::stage::PATIENCE;
 
 /// Hooks that nobody has trusted do not run, and the client says nothing of it: ralph does.
 #[test]
-fn hooks_that_nobody_trusts_are_named() {
+fn untrusted_hooks_are_reported() {
     let session = Session::bare(&CODEX, [say("One.")]);
     session
         .ralph(&["plugin", "install", "codex"])

@@ -19,7 +19,7 @@ mod stage;
 mod needs_fence {
     /// What `run.sh` promises when it says that there is a fence.
     #[test]
-    fn only_the_loopback_is_there() {
+    fn only_the_loopback_interface_exists() {
         let routes = std::fs::read_to_string("/proc/net/route").unwrap();
         let leading_away: Vec<&str> = routes
             .lines()

@@ -53,7 +53,7 @@ fn acts(test: &Test) -> Vec<String> {
 }
 
 #[test]
-fn logs_are_the_same_from_the_activity_and_from_the_stream() {
+fn logs_print_the_same_from_the_activity_file_and_from_the_stream() {
     let end = "All is well.\n<promise>COMPLETE</promise>";
     let stream = [
         INIT,
@@ -91,7 +91,7 @@ fn logs_are_the_same_from_the_activity_and_from_the_stream() {
 }
 
 #[test]
-fn logs_follow_the_activity() {
+fn logs_follow_the_activity_file_of_a_running_agent() {
     let then = "until test -e go; do sleep 0.01; done; cat end";
     let test = agent(&[INIT, &said("I look.\n"), ""].join("\n"), then).file(
         "end",
@@ -110,7 +110,7 @@ fn logs_follow_the_activity() {
 }
 
 #[test]
-fn a_long_activity_keeps_its_beginning_and_its_end() {
+fn a_long_activity_file_keeps_its_beginning_and_its_end() {
     let mut stream = vec![INIT.to_owned()];
     stream.extend((0..4000).map(|n| said(&format!("{n:0>1000}\n"))));
     stream.push(said("the last words"));
@@ -152,7 +152,7 @@ fn a_secret_is_redacted_even_if_json_spells_it_differently() {
 }
 
 #[test]
-fn a_plain_text_agent_and_one_that_is_silent_have_an_activity_too() {
+fn a_plain_text_agent_and_a_silent_agent_have_an_activity_file_too() {
     let test = Test::new();
     let run = |agent: &str| {
         let words = [

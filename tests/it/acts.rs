@@ -3,7 +3,7 @@
 use crate::kit::{Done, Test};
 
 #[test]
-fn an_agent_that_fails_is_shown_with_its_own_words() {
+fn a_failed_agent_is_shown_with_its_error_message() {
     let test = Test::new();
     let agent =
         "echo starting; echo; printf '\\033[31merror:\\033[0m unknown flag --once\\n' >&2; exit 2";
@@ -42,7 +42,7 @@ fn an_agent_that_fails_is_shown_with_its_own_words() {
 }
 
 #[test]
-fn a_quiet_run_shows_the_last_words_of_an_agent_that_failed() {
+fn a_quiet_run_shows_the_error_message_of_a_failed_agent() {
     let test = Test::new();
     let words = [
         "run",
@@ -59,7 +59,7 @@ fn a_quiet_run_shows_the_last_words_of_an_agent_that_failed() {
 }
 
 #[test]
-fn an_agent_that_did_not_fail_has_no_last_words() {
+fn a_successful_agent_has_no_error_message() {
     let test = Test::new();
     test.ralph(&["run", "x", "--name", "a", "-m", "1", "--", "echo", "hello"])
         .exits(1);
@@ -85,7 +85,7 @@ fn an_agent_that_did_not_fail_has_no_last_words() {
 }
 
 #[test]
-fn only_the_end_of_long_last_words_is_kept() {
+fn only_the_end_of_a_long_error_message_is_kept() {
     let test = Test::new();
     let agent = "seq 1 20; printf 'x%.0s' $(seq 1 600); exit 1";
     test.ralph(&[
@@ -144,7 +144,7 @@ fn known_agent(test: &Test, approve: &str, script: &str) -> Done {
 }
 
 #[test]
-fn a_denial_is_shown_counted_and_advised_on() {
+fn a_denial_is_shown_and_counted_and_comes_with_advice() {
     let test = Test::new();
     let agent = "for what in ls rm ls cp mv; do echo \"refused: $what\"; done; exit 1";
     let done = known_agent(&test, "edits", agent).exits(0);
@@ -168,7 +168,7 @@ fn a_denial_is_shown_counted_and_advised_on() {
 }
 
 #[test]
-fn advice_on_a_denial_names_the_next_level_if_there_is_one() {
+fn advice_on_a_denial_names_the_next_approval_level_if_there_is_one() {
     for (level, advice) in [
         (
             "none",
@@ -194,7 +194,7 @@ fn advice_on_a_denial_names_the_next_level_if_there_is_one() {
 }
 
 #[test]
-fn a_quiet_run_that_failed_says_what_was_denied() {
+fn a_failed_quiet_run_says_what_was_denied() {
     let test = Test::new();
     test.write(".ralph/settings.local.toml", "quiet = true\n");
     test.write(".ralph/settings.toml", KNOWN);
@@ -206,7 +206,7 @@ fn a_quiet_run_that_failed_says_what_was_denied() {
 }
 
 #[test]
-fn a_denial_on_a_screen_counts_once_however_often_it_is_painted() {
+fn a_denial_on_a_screen_counts_once_however_often_it_is_redrawn() {
     let agent = r"echo ready; read x; for i in 1 2 3; do printf '\033[2J\033[5;5H\033[31m│ refused: \033[mls │\n'; done; seq 99";
     let test = Test::new().file(".ralph/template.md", "{{task}} and never say refused: rm\n");
     test.write(".ralph/settings.toml", KNOWN);
@@ -226,7 +226,7 @@ fn a_denial_on_a_screen_counts_once_however_often_it_is_painted() {
 }
 
 #[test]
-fn an_echoed_prompt_is_no_denial() {
+fn an_echoed_prompt_does_not_count_as_a_denial() {
     let test = Test::new();
     test.write(
         ".ralph/template.md",

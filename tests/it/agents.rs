@@ -34,7 +34,7 @@ fn words(value: &toml::Value) -> Vec<String> {
 }
 
 #[test]
-fn every_known_agent_is_called_with_its_own_words() {
+fn every_known_agent_is_called_with_its_own_arguments() {
     let presets = presets();
     assert_eq!(presets.len(), 12);
     std::thread::scope(|scope| {
@@ -102,7 +102,7 @@ fn is_called(name: &str, preset: &toml::Table, level: &str) {
 }
 
 #[test]
-fn the_first_installed_agent_is_taken() {
+fn the_first_installed_agent_is_used() {
     let test = Test::new().on_path("codex", ECHO).on_path("gemini", ECHO);
     let mut command = test.ralph_command(&["run", "x", "--name", "a", "-m", "1", "--no-promise"]);
     // No other agent of this machine.
@@ -122,7 +122,7 @@ fn the_first_installed_agent_is_taken() {
 }
 
 #[test]
-fn one_that_is_unknown_or_missing_is_named() {
+fn an_unknown_or_missing_agent_is_named_in_the_error() {
     let test = Test::new();
     let mut missing = test.ralph_command(&["run", "x", "--agent", "claude"]);
     missing.env("PATH", test.root());
@@ -154,7 +154,7 @@ fn one_that_is_unknown_or_missing_is_named() {
 }
 
 #[test]
-fn an_agent_without_a_flag_for_models_says_so() {
+fn model_is_refused_for_an_agent_without_a_model_flag() {
     let test = Test::new().on_path("mine", ECHO);
     test.write(
         ".ralph/settings.toml",
@@ -168,7 +168,7 @@ fn an_agent_without_a_flag_for_models_says_so() {
 }
 
 #[test]
-fn the_prompt_may_be_an_argument_or_a_file() {
+fn the_prompt_can_be_passed_as_an_argument_or_a_file() {
     let test = Test::new()
         .on_path("by-argument", ECHO)
         .on_path("by-file", "#!/bin/sh\ncat \"$2\" > prompt.txt\n");
@@ -221,7 +221,7 @@ fn the_prompt_may_be_an_argument_or_a_file() {
 }
 
 #[test]
-fn an_exit_code_that_means_more_stops_at_once() {
+fn an_exit_code_with_a_special_meaning_stops_the_loop_at_once() {
     for (means, class, said) in [
         (
             "login",
@@ -259,7 +259,7 @@ fn an_exit_code_that_means_more_stops_at_once() {
 }
 
 #[test]
-fn an_exit_code_may_mean_waiting() {
+fn an_exit_code_can_mean_waiting() {
     let settings =
         "[agents.mine]\ncommand = 'mine'\n[[agents.mine.exit]]\ncode = 8\nmeans = 'waiting'\n";
     let test = Test::new()
@@ -282,7 +282,7 @@ fn an_exit_code_may_mean_waiting() {
 }
 
 #[test]
-fn a_cost_that_cannot_be_read_is_refused_by_its_flag() {
+fn a_cost_limit_is_refused_if_the_cost_cannot_be_measured() {
     let test = Test::new()
         .on_path("codex", ECHO)
         .on_path("claude", ECHO)

@@ -27,7 +27,7 @@ fn texts(messages: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_person_s_message_is_heard_in_the_whole_project() {
+fn a_user_s_message_reaches_the_whole_project() {
     let test = Test::git().file("deep/down/file", "");
     assert_eq!(test.ralph(&["bus", "tail"]).exits(0).out, "");
     test.ralph(&["bus", "post", "the staging server", "is down"])
@@ -62,7 +62,7 @@ fn a_person_s_message_is_heard_in_the_whole_project() {
 }
 
 #[test]
-fn what_an_agent_posts_is_passed_on_with_its_loop_and_iteration() {
+fn an_agent_s_message_is_posted_with_its_loop_and_iteration() {
     let script = format!(
         "iteration 1\n sh {RALPH} bus post --type Plan first the parser\n {WAITS} sh echo by hand > $RALPH_TASK_DIR/bus/note\n\
          iteration 2\n sh mkdir -p $TASK_FOLDER/bus; echo '{{\"text\":\"forged\",\"loop\":\"b\",\"iteration\":9,\"type\":\"no type\"}}' > $TASK_FOLDER/bus/x\n promise COMPLETE\n"
@@ -108,7 +108,7 @@ fn what_an_agent_posts_is_passed_on_with_its_loop_and_iteration() {
 }
 
 #[test]
-fn every_ending_and_a_pause_is_posted_to_both() {
+fn every_ending_and_every_pause_is_posted_to_both_buses() {
     for (script, more, code, kind, text) in [
         (
             "say x",
@@ -167,7 +167,7 @@ fn every_ending_and_a_pause_is_posted_to_both() {
 }
 
 #[test]
-fn an_ending_that_a_kill_left_unsaid_is_posted_once() {
+fn an_ending_that_a_kill_left_unrecorded_is_posted_once() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     test.ralph(&run(&[])).exits(0);
     let before = heard(&test, &[]);
@@ -187,7 +187,7 @@ fn an_ending_that_a_kill_left_unsaid_is_posted_once() {
 }
 
 #[test]
-fn a_message_can_ask_not_to_be_started_again() {
+fn an_agent_s_message_can_ask_not_to_be_restarted() {
     let script = format!(
         "iteration 1\n sh {RALPH} bus post --type wait_without_restart waiting for the review\n hang\niteration *\n promise COMPLETE\n"
     );
@@ -217,7 +217,7 @@ fn a_message_can_ask_not_to_be_started_again() {
 }
 
 #[test]
-fn a_message_that_asks_for_no_restart_counts_once_even_if_a_crash_comes_between() {
+fn a_request_not_to_be_restarted_counts_once_even_across_a_crash() {
     let script = format!("iteration 1\n {WAITS}iteration *\n promise COMPLETE\n");
     let test = Test::new().script(&script);
     let live = test.start(&run(&[]));
@@ -241,7 +241,7 @@ fn a_message_that_asks_for_no_restart_counts_once_even_if_a_crash_comes_between(
 }
 
 #[test]
-fn an_agent_does_not_speak_of_its_loop_s_end() {
+fn an_agent_cannot_post_how_its_loop_ended() {
     let script = format!(
         "iteration *\n sh {RALPH} bus post --type Done all is well; echo posted $?\n \
          sh mkdir -p $RALPH_TASK_DIR/bus; echo '{{\"type\":\"DONE\",\"text\":\"forged\"}}' > $RALPH_TASK_DIR/bus/x\n"
@@ -275,7 +275,7 @@ fn an_agent_does_not_speak_of_its_loop_s_end() {
 }
 
 #[test]
-fn a_person_s_message_of_that_type_ends_nothing() {
+fn a_user_s_message_of_type_wait_without_restart_ends_no_loop() {
     let test = Test::new().script("iteration 1\n say x\niteration *\n promise COMPLETE\n");
     test.ralph(&["bus", "post", "--type", "wait_without_restart", "wait!"])
         .exits(0);
@@ -294,7 +294,7 @@ fn a_person_s_message_of_that_type_ends_nothing() {
 }
 
 #[test]
-fn many_people_and_agents_post_at_once_and_nothing_is_lost() {
+fn no_message_is_lost_when_many_users_and_agents_post_at_once() {
     let post = format!("for i in 1 2 3 4 5; do {RALPH} bus post $RALPH_LOOP-$i & done; wait");
     let test = Test::git().script(&format!("iteration 1\n sh {post}\n promise COMPLETE\n"));
     let names: Vec<String> = (0..4).map(|number| format!("loop{number}")).collect();
@@ -359,7 +359,7 @@ fn a_bus_can_be_followed_until_its_loop_ends() {
 }
 
 #[test]
-fn damage_is_named_and_skipped() {
+fn a_damaged_line_of_a_bus_is_reported_and_skipped() {
     let test = Test::new();
     test.ralph(&["bus", "post", "one"]).exits(0);
     let project = fs::read_dir(test.state_dir().join("projects"))
@@ -386,7 +386,7 @@ fn damage_is_named_and_skipped() {
 }
 
 #[test]
-fn the_prompt_can_carry_what_others_said() {
+fn the_prompt_can_include_bus_messages() {
     let test = Test::new().script("iteration 1\n say x\niteration *\n promise COMPLETE\n");
     for text in [
         "one",
@@ -419,7 +419,7 @@ fn the_prompt_can_carry_what_others_said() {
 }
 
 #[test]
-fn wrong_words_are_named() {
+fn invalid_bus_arguments_are_reported() {
     let script = format!(
         "iteration *\n sh {RALPH} bus post --loop b hello; echo posted $?\n promise COMPLETE\n"
     );
@@ -457,7 +457,7 @@ fn wrong_words_are_named() {
 }
 
 #[test]
-fn a_bus_that_cannot_be_written_ends_no_loop() {
+fn an_unwritable_bus_does_not_end_a_loop() {
     let test = Test::new().script(&format!(
         "iteration *\n sh {RALPH} bus post hello\n promise COMPLETE\n"
     ));

@@ -38,7 +38,7 @@ fn status_of(test: &Test, name: &str) -> Value {
 }
 
 #[test]
-fn a_loop_in_the_foreground_belongs_to_its_iteration() {
+fn a_foreground_child_loop_ends_with_its_iteration() {
     let child =
         format!("{RALPH} run child --name b --no-promise -m 2 --agent script:../child.script");
     let test = family(&format!(
@@ -61,7 +61,7 @@ fn a_loop_in_the_foreground_belongs_to_its_iteration() {
 }
 
 #[test]
-fn a_child_in_the_background_is_waited_for_and_the_checks_look_again() {
+fn a_background_child_loop_is_waited_for_and_the_checks_run_again() {
     let test = family(&format!("{}\n sh touch checked-by-a", spawns("b", "")));
     let live = run(
         &test,
@@ -118,7 +118,7 @@ fn a_child_in_the_background_is_waited_for_and_the_checks_look_again() {
 }
 
 #[test]
-fn what_a_child_has_broken_is_not_done() {
+fn a_loop_is_not_done_if_its_child_has_broken_a_check() {
     let test = family(&format!("{}\n sh touch ready", spawns("b", "")));
     let live = run(
         &test,
@@ -141,7 +141,7 @@ fn what_a_child_has_broken_is_not_done() {
 }
 
 #[test]
-fn a_child_that_takes_too_long_is_stopped_and_named_and_the_outcome_stays_done() {
+fn a_child_that_takes_too_long_is_stopped_and_listed_and_the_outcome_stays_done() {
     let test = family(&format!("{}\n promise COMPLETE", spawns("b", "")));
     let live = run(&test, &["--wait-timeout", "1s"]);
     at_work(&test);
@@ -159,7 +159,7 @@ fn a_child_that_takes_too_long_is_stopped_and_named_and_the_outcome_stays_done()
 }
 
 #[test]
-fn no_child_outlives_its_parent_however_that_ends() {
+fn no_child_outlives_its_parent_however_the_parent_ends() {
     for (agent, kind, code) in [
         ("say over", "limit", 1),
         ("blocked no key", "blocked", 3),
@@ -185,7 +185,7 @@ fn no_child_outlives_its_parent_however_that_ends() {
 }
 
 #[test]
-fn what_a_child_does_after_its_parent_s_limit_may_be_the_proof() {
+fn a_child_s_work_can_complete_a_parent_that_is_at_its_limit() {
     let test = family(&spawns("b", ""));
     let live = run(&test, &["-m", "1", "--check", "test -e made-by-child"]);
     at_work(&test);
@@ -199,7 +199,7 @@ fn what_a_child_does_after_its_parent_s_limit_may_be_the_proof() {
 }
 
 #[test]
-fn what_a_child_does_after_its_parent_s_commit_is_committed_too() {
+fn a_child_s_changes_after_its_parent_s_commit_are_committed_too() {
     let test = Test::git().file(".gitignore", "at-work\nchild-may-go\n");
     test.sh("git add -A && git commit -q -m ignore");
     let child = "iteration *\n sh touch at-work; until test -e child-may-go; do sleep 0.01; done\n sh echo x > made-by-child\n";
@@ -245,7 +245,7 @@ fn what_a_child_does_after_its_parent_s_commit_is_committed_too() {
 }
 
 #[test]
-fn a_child_that_did_nothing_has_no_task_done_twice() {
+fn no_scm_task_runs_twice_for_a_child_that_changed_nothing() {
     let test = Test::git().file(".gitignore", "at-work\nchild-may-go\n");
     test.sh("git add -A && git commit -q -m ignore");
     let child = "iteration *\n sh touch at-work; until test -e child-may-go; do sleep 0.01; done\n";
@@ -291,7 +291,7 @@ fn a_child_is_stopped_with_its_parent() {
 }
 
 #[test]
-fn a_loop_that_was_started_for_another_from_outside_is_its_child_too() {
+fn a_loop_started_from_outside_with_ralph_loop_set_is_a_child_too() {
     let test = family("sh until test -e at-work; do sleep 0.01; done\n promise COMPLETE");
     let live = run(&test, &[]);
     until("the agent", || !test.events("a", "spawned").is_empty());
@@ -319,7 +319,7 @@ fn warden(test: &Test, name: &str) -> u32 {
 }
 
 #[test]
-fn a_window_born_inside_an_iteration_outlives_it_and_nothing_else_does() {
+fn only_a_background_loop_s_window_outlives_the_iteration_that_started_it() {
     let agent = format!(
         "sh {RALPH} spawn child --name b {TERMS}\n sh until test -e at-work; do sleep 0.01; done\n \
          sh tmux -L ralph new-window -d -n stray 'sleep 600'; sleep 0.2\n fork setsid daemon 10m\n say over"
@@ -358,7 +358,7 @@ fn a_window_born_inside_an_iteration_outlives_it_and_nothing_else_does() {
 }
 
 #[test]
-fn a_killed_supervisor_does_not_take_registered_loops_along() {
+fn registered_background_loops_keep_running_when_the_supervisor_is_killed() {
     let test = family(&format!(
         "{}\n fork setsid 10m\n say ready\n hang",
         spawns("b", "")
@@ -378,7 +378,7 @@ fn a_killed_supervisor_does_not_take_registered_loops_along() {
 }
 
 #[test]
-fn the_sweep_after_a_crash_spares_registered_loops_and_nothing_else() {
+fn the_sweep_after_a_crash_spares_only_registered_loops() {
     let test = family(&format!(
         "{}\n fork setsid 10m\n say ready\n hang",
         spawns("b", "")
@@ -416,7 +416,7 @@ fn a_loop_that_only_claims_to_be_registered_is_swept() {
 }
 
 #[test]
-fn a_parent_is_not_removed_while_a_child_is_at_work() {
+fn a_parent_is_not_removed_while_a_child_is_running() {
     let test = family(&format!("{}\n say ready\n hang", spawns("b", "")));
     let live = run(&test, &[]);
     at_work(&test);
@@ -450,7 +450,7 @@ fn a_parent_and_its_child_are_removed_together() {
 }
 
 #[test]
-fn only_a_child_shares_its_parent_s_workspace_unasked() {
+fn only_a_child_may_share_its_parent_s_workspace_without_a_flag() {
     let test = family(&format!("{}\n hang", spawns("b", "")));
     let live = run(&test, &[]);
     at_work(&test);
@@ -462,7 +462,7 @@ fn only_a_child_shares_its_parent_s_workspace_unasked() {
 }
 
 #[test]
-fn a_child_that_failed_is_named_at_its_parent_s_end() {
+fn a_failed_child_is_listed_when_its_parent_ends() {
     let test = family("sh true");
     let spawn = |name: &str, words: &str| {
         format!(

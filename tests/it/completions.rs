@@ -42,7 +42,7 @@ fn shell(test: &Test, program: &str, line: &str) -> String {
 }
 
 #[test]
-fn every_shell_s_script_knows_every_verb_and_flag() {
+fn every_shell_s_script_contains_every_command_and_flag() {
     let test = Test::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = test.ralph(&["completions", shell]).exits(0).out;
@@ -96,7 +96,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 "#;
 
 #[test]
-fn bash_completes_verbs_flags_and_loops() {
+fn bash_completes_commands_flags_and_loops() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
     for name in ["nightly", "night-2", "api"] {
         test.ralph(&[
@@ -137,7 +137,7 @@ mod needs_fish {
     }
 
     #[test]
-    fn fish_completes_verbs_and_loops() {
+    fn fish_completes_commands_and_loops() {
         let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
         test.ralph(&[
             "run",
@@ -164,7 +164,7 @@ mod needs_fish {
 }
 
 #[test]
-fn every_verb_and_flag_has_its_place_in_the_manual() {
+fn the_manual_describes_every_command_and_flag() {
     let test = Test::new();
     let escaped = |word: &str| word.replace('-', "\\-");
     let main = test.ralph(&["man"]).exits(0).out;

@@ -23,7 +23,7 @@ fn lines_are(text: &str, expected: &str) {
 // ---- lines -----------------------------------------------------------------------------------------
 
 #[test]
-fn the_lines_of_a_loop_that_is_proven() {
+fn the_console_lines_of_a_loop_that_is_done() {
     let test = Test::git().script(
         "iteration 1\n  say one\n  cost 0.5\niteration 2\n  write roof\n  | r\n  cost 0.75\n",
     );
@@ -66,7 +66,7 @@ fn the_lines_of_a_loop_that_is_proven() {
 }
 
 #[test]
-fn the_lines_of_failures_in_a_row() {
+fn the_console_lines_of_consecutive_failures() {
     let test = Test::new().script("iteration *\n  exit 1\n");
     let words = [
         "run",
@@ -103,7 +103,7 @@ fn the_lines_of_failures_in_a_row() {
 }
 
 #[test]
-fn the_lines_of_a_loop_that_runs_out_of_iterations() {
+fn the_console_lines_of_a_loop_that_reaches_its_iteration_limit() {
     let test = Test::new();
     lines_are(
         &test
@@ -140,7 +140,7 @@ fn bin() -> String {
 }
 
 #[test]
-fn an_ending_says_what_was_missing() {
+fn the_ending_says_what_was_missing() {
     for (last_words, flags, missing) in [
         (
             "say done",
@@ -194,7 +194,7 @@ fn split(words: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_success_at_the_limit_needs_no_advice() {
+fn a_success_at_the_iteration_limit_gives_no_advice() {
     let test = Test::new();
     let words = [
         "run",
@@ -218,7 +218,7 @@ fn a_success_at_the_limit_needs_no_advice() {
 }
 
 #[test]
-fn an_agent_that_waits_has_not_failed() {
+fn an_agent_that_exits_to_wait_has_not_failed() {
     let test = Test::new();
     let done = test
         .ralph(&["run", "mend", "--name", "a", "--", "sh", "-c", "exit 42"])
@@ -240,7 +240,7 @@ fn an_agent_that_waits_has_not_failed() {
 }
 
 #[test]
-fn a_limit_that_changes_is_named() {
+fn a_changed_limit_is_shown() {
     let test = Test::new().script("iteration 1\n  say one\n  sleep 800ms\n  promise COMPLETE\n");
     let live = test.start(&["run", "mend", "--name", "a", "--agent", AGENT]);
     live.until_out("  | one\n");
@@ -261,7 +261,7 @@ fn a_limit_that_changes_is_named() {
 }
 
 #[test]
-fn what_a_loop_cost_is_said_as_far_as_it_is_known() {
+fn a_loop_s_cost_is_shown_as_far_as_it_is_known() {
     let test = Test::new().script("iteration 1\n  cost 0.12\niteration 2\n  say nothing of it\n");
     test.ralph(&["run", "mend", "--name", "a", "-m", "2", "--agent", AGENT])
         .exits(1)
@@ -297,7 +297,7 @@ fn what_a_loop_cost_is_said_as_far_as_it_is_known() {
 }
 
 #[test]
-fn the_line_of_a_silent_agent() {
+fn the_console_line_of_a_silent_agent() {
     let test =
         Test::new().script("iteration 1\n  say waiting\n  hang\niteration 2\n  promise COMPLETE\n");
     let words = [
@@ -332,7 +332,7 @@ fn the_line_of_a_silent_agent() {
 }
 
 #[test]
-fn the_lines_of_a_done_pattern() {
+fn the_console_lines_of_a_done_pattern() {
     let test = Test::new().script("iteration 1\n  say All tasks complete\n  hang\n");
     let words = [
         "run",
@@ -359,7 +359,7 @@ fn the_lines_of_a_done_pattern() {
 }
 
 #[test]
-fn the_lines_of_pause_and_resume() {
+fn the_console_lines_of_pause_and_resume() {
     let test = Test::new()
         .script("iteration 1\n  say one\n  sleep 600ms\niteration 2\n  promise COMPLETE\n");
     let live = test.start(&["run", "mend", "--name", "a", "-m", "4", "--agent", AGENT]);
@@ -394,7 +394,7 @@ fn the_lines_of_pause_and_resume() {
 }
 
 #[test]
-fn a_fatal_ending_is_an_error_on_standard_error_whatever_is_shown() {
+fn a_fatal_ending_is_reported_on_standard_error_in_every_output_mode() {
     for flags in [&[][..], &["--quiet"], &["--json"]] {
         let test = Test::new()
             .file("PROMPT.md", "mend")
@@ -457,7 +457,7 @@ fn a_red_check_shows_the_end_of_its_output() {
 }
 
 #[test]
-fn a_reason_of_several_lines_stays_on_one() {
+fn a_multiline_reason_is_printed_on_one_line() {
     let test = Test::new().script(
         "iteration 1\n  sh printf 'two\\nlines\\n[ralph] a: loop complete' > $RALPH_TASK_DIR/BLOCKED\n",
     );
@@ -489,7 +489,7 @@ fn a_reason_of_several_lines_stays_on_one() {
 // ---- quiet, JSON, no stream ------------------------------------------------------------------------
 
 #[test]
-fn quiet_prints_the_result_alone() {
+fn quiet_prints_only_the_result() {
     let test = Test::new().script("iteration 1\n  say noise\n  promise COMPLETE\n");
     let done = test
         .ralph(&["run", "mend", "-q", "--check", "true", "--agent", AGENT])
@@ -519,7 +519,7 @@ fn quiet_prints_the_result_alone() {
 }
 
 #[test]
-fn json_is_one_event_a_line_and_the_last_says_it_all() {
+fn json_prints_one_event_per_line_and_the_last_is_the_result() {
     let test =
         Test::new().script("iteration 1\n  say {\"no\": json\n  write roof\n  | r\n  cost 0.25\n");
     let words = [
@@ -584,7 +584,7 @@ fn json_is_one_event_a_line_and_the_last_says_it_all() {
 }
 
 #[test]
-fn what_is_not_known_is_null_in_json() {
+fn unknown_values_are_null_in_json() {
     let test = Test::new();
     let done = test
         .ralph(&["run", "mend", "--json", "-m", "1", "--", "true"])
@@ -605,7 +605,7 @@ fn what_is_not_known_is_null_in_json() {
 }
 
 #[test]
-fn without_the_stream_the_agent_s_words_are_only_kept() {
+fn no_stream_keeps_the_agent_s_output_only_in_the_log() {
     let test = Test::new().script("iteration 1\n  say a secret\n  promise COMPLETE\n");
     for flag in ["--no-stream", "--no-stream-agent-output"] {
         let done = test
@@ -633,7 +633,7 @@ fn without_the_stream_the_agent_s_words_are_only_kept() {
 }
 
 #[test]
-fn a_reader_that_goes_away_does_not_end_the_loop() {
+fn a_reader_that_closes_the_pipe_does_not_end_the_loop() {
     let test = Test::new().script(
         "iteration 1\n  say one\n  sleep 200ms\n  say two\niteration 2\n  flood 1MiB\n  say\n  promise COMPLETE\n",
     );
@@ -742,7 +742,7 @@ const STATUS_KEYS: [(&str, &[&str]); 19] = [
 ];
 
 #[test]
-fn status_tells_a_script_everything() {
+fn json_status_has_every_documented_field() {
     let test = Test::new()
         .file("PROMPT.md", "mend")
         .script("iteration 1\n  exit 1\niteration 2\n  say two\n  hang\n");
@@ -845,7 +845,7 @@ Next: ralph logs a -f";
 }
 
 #[test]
-fn status_says_until_when_a_loop_rests() {
+fn status_shows_until_when_a_loop_rests() {
     let test = Test::new().script("iteration *\n  exit 1\n");
     let live = test.start(&[
         "run",
@@ -873,7 +873,7 @@ fn status_says_until_when_a_loop_rests() {
 }
 
 #[test]
-fn status_says_which_check_runs_and_what_the_task_is() {
+fn status_shows_the_running_check_and_the_task() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
     let task = format!("\nMend the {}roof\nand the door", "very ".repeat(20));
     let live = test.start(
@@ -1020,7 +1020,7 @@ fn on_a_terminal(test: &Test, words: &[&str], env: &[(&str, &str)]) -> (i32, Vec
 }
 
 #[test]
-fn on_a_terminal_a_live_line_stands_below_and_goes_away() {
+fn on_a_terminal_a_live_line_is_drawn_at_the_bottom_and_erased_at_the_end() {
     let test = Test::git().script(
         "iteration 1\n  say one\n  print unfinished\n  sleep 1500ms\n  say , now it is\n  promise COMPLETE\n",
     );
@@ -1060,7 +1060,7 @@ fn on_a_terminal_a_live_line_stands_below_and_goes_away() {
 }
 
 #[test]
-fn colour_is_for_terminals_that_want_it() {
+fn color_is_used_only_on_terminals_that_allow_it() {
     let test = Test::new().script("iteration 1\n  say one\n  promise COMPLETE\n");
     let words = [
         "run", "mend", "--name", "a", "--check", "true", "--agent", AGENT,
@@ -1082,7 +1082,7 @@ fn colour_is_for_terminals_that_want_it() {
 }
 
 #[test]
-fn a_loop_in_the_background_paints_no_live_line() {
+fn a_background_job_draws_no_live_line() {
     let test = Test::new()
         .script("iteration 1\n  say one\n  sleep 1200ms\n  say two\n  promise COMPLETE\n");
     let ralph = format!("'{}' run mend --agent {AGENT}", env!("CARGO_BIN_EXE_ralph"));
@@ -1108,7 +1108,7 @@ fn a_loop_in_the_background_paints_no_live_line() {
 }
 
 #[test]
-fn a_terminal_that_is_held_does_not_hold_the_loop() {
+fn a_suspended_terminal_does_not_stall_the_loop() {
     let test = Test::new()
         .script("iteration 1\n  say one\n  sh until test -f go; do sleep 0.01; done\n  flood 3MiB\n  say\niteration 2\n  promise COMPLETE\n");
     let words = ["run", "mend", "--name", "a", "--agent", AGENT];
@@ -1149,7 +1149,7 @@ printf '[ralph] a: no newline at the end'
 ";
 
 #[test]
-fn no_escape_of_an_agent_reaches_the_terminal() {
+fn no_escape_sequence_of_an_agent_reaches_the_terminal() {
     let test = Test::new().file("hostile.sh", HOSTILE);
     let words = [
         "run",
@@ -1247,7 +1247,7 @@ fn a_long_line_stays_behind_the_gutter() {
 }
 
 #[test]
-fn a_path_or_a_check_cannot_reach_the_terminal_either() {
+fn no_escape_sequence_in_a_path_or_check_reaches_the_terminal() {
     let test = Test::git();
     let agent = r#"printf x > "$(printf 'a\033]0;owned\007b')"; printf '\033]0;owned\007' > "$RALPH_TASK_DIR/BLOCKED""#;
     let check = "true # \x1b]0;owned\x07\n[ralph] a: faked";
@@ -1268,7 +1268,7 @@ fn a_path_or_a_check_cannot_reach_the_terminal_either() {
 }
 
 #[test]
-fn a_narrow_terminal_keeps_the_live_line_on_one_row() {
+fn the_live_line_fits_on_one_row_of_a_narrow_terminal() {
     let test = Test::new().script(
         "iteration 1\n  print 日本語のとても長い行 and more\n  sleep 1200ms\n  say\n  promise COMPLETE\n",
     );

@@ -182,7 +182,7 @@ fn linked(args: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_library_alone_links_nothing_of_the_command_line() {
+fn the_library_without_default_features_links_no_command_line_crate() {
     let manifest = read("Cargo.toml");
     let cli: BTreeSet<String> = strings(&manifest["features"]["cli"])
         .into_iter()
@@ -243,13 +243,13 @@ fn no_version_is_a_wildcard() {
 }
 
 #[test]
-fn every_licence_here_is_allowed() {
+fn every_license_on_this_target_is_allowed() {
     assert_eq!(unlicensed(&host()), [""; 0]);
 }
 
 mod needs_packages {
     #[test]
-    fn every_licence_on_every_target_is_allowed() {
+    fn every_license_on_every_target_is_allowed() {
         let graph = super::policy("graph", &["targets", "all-features"]);
         for target in super::strings(&graph["targets"]) {
             assert_eq!(super::unlicensed(&target), [""; 0], "{target}");
@@ -258,7 +258,7 @@ mod needs_packages {
 }
 
 #[test]
-fn licences_are_read_as_spdx_has_them() {
+fn licenses_are_parsed_as_spdx_expressions() {
     let allowed = [
         "MIT".to_owned(),
         "BSD-3-Clause".into(),

@@ -94,7 +94,7 @@ fn every_example_of_the_library_runs_and_proves_its_work() {
 }
 
 #[test]
-fn the_readme_begins_with_two_commands() {
+fn the_readme_starts_with_two_commands() {
     let readme = &pages()[0];
     let first: Vec<String> = blocks(readme, "sh")
         .into_iter()
@@ -105,7 +105,7 @@ fn the_readme_begins_with_two_commands() {
 }
 
 #[test]
-fn the_demo_s_transcript_is_what_the_demo_prints() {
+fn the_readme_s_transcript_is_what_the_demo_prints() {
     let test = Test::new();
     let out = test.ralph(&["demo"]).exits(0).out;
     let known = |text: &str| {
@@ -132,7 +132,7 @@ fn the_demo_s_transcript_is_what_the_demo_prints() {
 }
 
 #[test]
-fn every_example_of_the_journal_s_page_is_what_it_claims() {
+fn every_example_in_the_journal_page_is_valid() {
     let page = pages()
         .into_iter()
         .find(|page| page.ends_with("docs/journal.md"))
@@ -194,7 +194,7 @@ fn every_example_of_the_journal_s_page_is_what_it_claims() {
 }
 
 #[test]
-fn every_name_of_a_template_is_described() {
+fn every_template_name_is_documented() {
     let page = pages()
         .into_iter()
         .find(|page| page.ends_with("docs/prompt.md"))
@@ -211,7 +211,7 @@ fn every_name_of_a_template_is_described() {
 }
 
 #[test]
-fn every_link_between_pages_leads_somewhere() {
+fn every_link_between_pages_has_a_target() {
     let link = regex::Regex::new(r"\]\(([^)#]+)").unwrap();
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();

@@ -36,7 +36,7 @@ const GIT: (&str, &str) = ("git", "exec git \"$@\"");
 const CLAUDE: (&str, &str) = ("claude", "echo '2.1.34 (Claude Code)'");
 
 #[test]
-fn a_machine_that_can_run_a_loop_is_told_so() {
+fn doctor_reports_a_machine_that_can_run_a_loop() {
     let test = machine(&[GIT, CLAUDE, ("codex", "echo codex-cli 0.46.0")]);
     let done = doctor(&test, &[])
         .exits(0)
@@ -56,7 +56,7 @@ fn a_machine_that_can_run_a_loop_is_told_so() {
 }
 
 #[test]
-fn who_pays_is_named_and_only_who_has_nothing_is_told_to_log_in() {
+fn doctor_shows_what_pays_and_how_to_log_in_if_nothing_does() {
     let test = machine(&[GIT, CLAUDE, ("codex", "echo codex-cli 0.46.0")]);
     let look = |key: &str, words: &[&str]| {
         let mut command = test.ralph_command(&[&["doctor"], words].concat());
@@ -113,7 +113,7 @@ fn who_pays_is_named_and_only_who_has_nothing_is_told_to_log_in() {
 }
 
 #[test]
-fn what_is_missing_comes_with_the_command_that_gets_it() {
+fn missing_programs_are_listed_with_the_command_that_installs_them() {
     let test = machine(&[("apt-get", "exit 1")]);
     let done = doctor(&test, &[])
         .exits(1)
@@ -135,7 +135,7 @@ fn what_is_missing_comes_with_the_command_that_gets_it() {
 }
 
 #[test]
-fn programs_that_hang_ask_or_fail_are_named_and_leave_nothing_behind() {
+fn programs_that_hang_prompt_or_fail_are_reported_and_leave_no_process_behind() {
     let hang = "sleep 600 & echo $! >>\"$HOME/pids\"\nsetsid sleep 600 & echo $! >>\"$HOME/pids\"\nsleep 600";
     let ask = "printf 'which one? ' >/dev/tty; read answer </dev/tty; read answer; yes";
     let test = machine(&[
@@ -170,7 +170,7 @@ fn programs_that_hang_ask_or_fail_are_named_and_leave_nothing_behind() {
 }
 
 #[test]
-fn an_interrupted_look_takes_its_programs_along() {
+fn an_interrupted_doctor_stops_the_programs_it_started() {
     let test = machine(&[("claude", "touch \"$HOME/asked\"; sleep 600")]);
     let mut command = test.ralph_command(&["doctor"]);
     command.env("PATH", test.root().join("bin"));
@@ -182,7 +182,7 @@ fn an_interrupted_look_takes_its_programs_along() {
 }
 
 #[test]
-fn the_state_directory_and_the_workspace_are_looked_at_and_left_alone() {
+fn doctor_changes_neither_the_state_directory_nor_the_workspace() {
     let test = machine(&[GIT, CLAUDE]).script("iteration 1\n  promise COMPLETE\n");
     let report_before = report(&test);
     assert_eq!(report_before["workspace"]["git"], false);
@@ -220,7 +220,7 @@ fn the_state_directory_and_the_workspace_are_looked_at_and_left_alone() {
 }
 
 #[test]
-fn a_state_directory_that_cannot_be_made_keeps_loops_from_running() {
+fn doctor_fails_if_the_state_directory_cannot_be_created() {
     let test = machine(&[GIT, CLAUDE]);
     fs::remove_dir(test.state_dir()).unwrap();
     fs::write(test.state_dir(), "a file").unwrap();
@@ -232,7 +232,7 @@ fn a_state_directory_that_cannot_be_made_keeps_loops_from_running() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn kernel_features_are_tried() {
+fn kernel_features_are_tested_by_using_them() {
     let report = report(&machine(&[GIT]));
     assert_eq!(named(&report["system"], "subreaper")["available"], true);
     for name in ["pidfd", "landlock", "user namespaces"] {
@@ -241,7 +241,7 @@ fn kernel_features_are_tried() {
 }
 
 #[test]
-fn an_agent_of_one_s_own_is_never_called_without_a_word() {
+fn a_user_s_own_agent_is_never_run_without_arguments() {
     let test = machine(&[
         GIT,
         ("mine", "echo \"mine $# $1\" >>\"$HOME/asked\"; echo 3.2.1"),
@@ -266,7 +266,7 @@ fn an_agent_of_one_s_own_is_never_called_without_a_word() {
 }
 
 #[test]
-fn a_loop_can_run_if_the_agent_of_the_settings_can() {
+fn doctor_requires_the_agent_that_the_settings_select() {
     let test = machine(&[GIT, CLAUDE]);
     test.write(".ralph/settings.toml", "agent = 'codex'\n");
     let done = doctor(&test, &[])
@@ -287,7 +287,7 @@ fn a_loop_can_run_if_the_agent_of_the_settings_can() {
 }
 
 #[test]
-fn a_program_whose_interpreter_is_missing_is_not_called_missing() {
+fn a_program_with_a_missing_interpreter_is_reported_as_broken() {
     let test = machine(&[GIT, CLAUDE]).program("../bin/goose", "#!/no/such/program\n");
     let found = report(&test);
     let goose = named(&found["agents"], "goose");
@@ -304,7 +304,7 @@ fn a_program_whose_interpreter_is_missing_is_not_called_missing() {
 }
 
 #[test]
-fn settings_that_cannot_be_read_and_agents_of_one_s_own_are_seen() {
+fn unreadable_settings_and_the_user_s_own_agents_are_reported() {
     let test = machine(&[GIT, ("mine", "echo mine 3.2.1")]);
     test.write(
         "../home/.config/ralph/settings.toml",
@@ -323,7 +323,7 @@ fn settings_that_cannot_be_read_and_agents_of_one_s_own_are_seen() {
 }
 
 #[test]
-fn what_a_directory_names_is_not_run() {
+fn doctor_runs_no_program_that_project_settings_name() {
     let test = Test::new().program("evil", "#!/bin/sh\ntouch ran\necho 1.0\n");
     test.write(
         ".ralph/settings.toml",

@@ -10,7 +10,7 @@ fn run(test: &Test, agent: &str, words: &[&str]) -> Done {
 }
 
 #[test]
-fn a_pipe_in_place_of_the_prompt_file_ends_the_loop_and_hangs_nobody() {
+fn a_named_pipe_as_the_prompt_file_ends_the_loop_without_hanging() {
     let test = Test::new().file("P.md", "go");
     let words = [
         "run",
@@ -30,14 +30,14 @@ fn a_pipe_in_place_of_the_prompt_file_ends_the_loop_and_hangs_nobody() {
 }
 
 #[test]
-fn pipes_in_the_task_directory_hang_nobody() {
+fn named_pipes_in_the_task_directory_do_not_hang_the_loop() {
     let agent =
         "cd $RALPH_TASK_DIR; rm -f progress.md COST BLOCKED; mkfifo progress.md COST BLOCKED";
     run(&Test::new(), agent, &[]).exits(3).says("blocked");
 }
 
 #[test]
-fn a_pipe_in_place_of_a_check_log_hangs_nobody() {
+fn a_named_pipe_in_place_of_a_check_log_does_not_hang_the_loop() {
     let agent = "mkfifo .ralph/guardrail_1_yes-head-c-200000-false.log";
     let check = ["--check", "yes | head -c 200000; false"];
     run(&Test::new(), agent, &check)
@@ -46,7 +46,7 @@ fn a_pipe_in_place_of_a_check_log_hangs_nobody() {
 }
 
 #[test]
-fn a_link_in_place_of_a_check_log_leads_nowhere() {
+fn a_symlink_in_place_of_a_check_log_is_not_followed() {
     let test = Test::new();
     fs::write(test.root().join("precious"), "mine").unwrap();
     run(
@@ -62,7 +62,7 @@ fn a_link_in_place_of_a_check_log_leads_nowhere() {
 }
 
 #[test]
-fn a_workspace_that_is_gone_does_not_come_back_empty() {
+fn a_deleted_workspace_is_not_created_again() {
     let test = Test::new().file("TODO", "much");
     run(&test, "rm -rf \"$PWD\"", &["--check", "test ! -e TODO"])
         .exits(1)
@@ -73,7 +73,7 @@ fn a_workspace_that_is_gone_does_not_come_back_empty() {
 }
 
 #[test]
-fn a_loop_whose_directory_is_gone_stops() {
+fn a_loop_stops_when_its_directory_is_deleted() {
     let test = Test::new();
     let done = run(
         &test,
@@ -84,7 +84,7 @@ fn a_loop_whose_directory_is_gone_stops() {
 }
 
 #[test]
-fn a_cost_that_nobody_can_have_spent_is_unknown() {
+fn an_impossible_cost_counts_as_unknown() {
     let test = Test::new();
     let words = ["--max-cost", "5", "--allow-unknown-cost", "--no-promise"];
     run(
@@ -104,7 +104,7 @@ fn a_promise_deep_in_a_fence_does_not_count() {
 }
 
 #[test]
-fn what_git_was_made_to_leave_behind_is_ended_before_the_next_iteration() {
+fn processes_left_behind_by_git_are_killed_before_the_next_iteration() {
     let test = Test::git().program(
         "filter",
         "#!/bin/sh\nsetsid sleep 31234 >/dev/null 2>&1 &\ncat\n",
@@ -116,7 +116,7 @@ fn what_git_was_made_to_leave_behind_is_ended_before_the_next_iteration() {
 }
 
 #[test]
-fn a_reason_cannot_forge_a_line_of_the_log() {
+fn a_reason_cannot_forge_a_log_line() {
     let test = Test::new();
     run(
         &test,
@@ -129,7 +129,7 @@ fn a_reason_cannot_forge_a_line_of_the_log() {
 }
 
 #[test]
-fn standard_error_that_is_full_takes_nothing_with_it() {
+fn an_unwritable_standard_error_does_not_end_the_loop() {
     let test = Test::new();
     let program = env!("CARGO_BIN_EXE_ralph");
     test.sh(&format!(
@@ -139,7 +139,7 @@ fn standard_error_that_is_full_takes_nothing_with_it() {
 }
 
 #[test]
-fn a_reader_that_takes_nothing_stops_neither_limits_nor_signals() {
+fn limits_and_signals_work_while_the_reader_of_standard_output_is_stalled() {
     let test = Test::new().script("iteration *\n flood 20MiB\n hang\n");
     let program = env!("CARGO_BIN_EXE_ralph");
     let run = format!("{program} run x --name a --agent script:../agent.script --max-time 2s -m 1");
@@ -153,7 +153,7 @@ fn a_reader_that_takes_nothing_stops_neither_limits_nor_signals() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_answer_that_cannot_be_written_is_no_success() {
+fn output_that_cannot_be_written_is_an_error() {
     let test = Test::new();
     let full = std::fs::OpenOptions::new()
         .write(true)

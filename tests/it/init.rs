@@ -81,7 +81,7 @@ fn a_loop_runs_on_the_starter_prompt() {
 }
 
 #[test]
-fn settings_fit_what_is_found() {
+fn settings_match_the_detected_project() {
     let test = Test::new()
         .file("package.json", r#"{"scripts": {"test": "true"}}"#)
         .file("Makefile", "lint:\n\ttrue\n")
@@ -112,7 +112,7 @@ fn settings_fit_what_is_found() {
 }
 
 #[test]
-fn settings_that_are_there_are_kept() {
+fn existing_settings_are_kept() {
     let test = Test::new().file(".ralph/settings.toml", "maxIterations = 3\n");
     test.ralph(&["init", "--settings"])
         .exits(2)
@@ -138,7 +138,7 @@ fn settings_that_are_there_are_kept() {
 }
 
 #[test]
-fn settings_are_not_written_elsewhere() {
+fn settings_are_not_written_if_dot_ralph_is_a_symlink_or_a_file() {
     let test = Test::new();
     let outside = test.root().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -155,7 +155,7 @@ fn settings_are_not_written_elsewhere() {
 }
 
 #[test]
-fn of_the_rust_tools_only_those_installed_are_named() {
+fn only_installed_rust_tools_become_checks() {
     for (parts, found) in [
         (
             "clippy|fmt",
@@ -178,7 +178,7 @@ fn of_the_rust_tools_only_those_installed_are_named() {
 }
 
 #[test]
-fn the_starter_settings_are_understood_with_and_without_what_is_left_out() {
+fn the_starter_settings_are_valid_with_and_without_their_commented_lines() {
     for files in [
         &[][..],
         &[("go.mod", "module x\n")],

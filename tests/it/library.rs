@@ -67,7 +67,7 @@ fn written_pid(test: &Test, file: &str) -> u32 {
 // ---- what is reported ------------------------------------------------------------------------------------
 
 #[test]
-fn a_function_works_in_a_worktree_of_its_own() {
+fn a_function_agent_can_work_in_its_own_worktree() {
     let test = Test::git();
     test.sh(
         "echo dirty >> README && git config user.name host && git config user.email host@localhost",
@@ -161,7 +161,7 @@ fn a_function_works_until_the_checks_are_green_and_every_iteration_is_reported()
 }
 
 #[test]
-fn a_command_has_its_prompt_on_standard_input_even_if_a_person_would_call_it_like_that() {
+fn a_command_gets_its_prompt_on_standard_input_even_if_the_program_would_give_it_a_terminal() {
     let agent = "#!/bin/sh\ntest -t 0 || cat > got\necho '<promise>COMPLETE</promise>'\n";
     let test = Test::new().on_path("claude", agent);
     let claude = test.root().join("bin/claude");
@@ -206,7 +206,7 @@ fn a_command_works_until_the_checks_are_green() {
 }
 
 #[test]
-fn the_program_knows_a_loop_that_the_library_has_run() {
+fn the_program_can_inspect_a_loop_run_by_the_library() {
     let test = Test::new();
     let report = loop_in(&test, "x")
         .promise("OK")
@@ -235,7 +235,7 @@ fn the_program_knows_a_loop_that_the_library_has_run() {
 }
 
 #[test]
-fn a_task_in_a_file_is_read_anew() {
+fn a_task_file_is_read_again_before_every_iteration() {
     let test = Test::new().file("task.md", "first words");
     let prompts = Arc::new(Mutex::new(Vec::new()));
     let seen = prompts.clone();
@@ -285,7 +285,7 @@ fn a_promise_a_marker_and_a_pattern_are_claims() {
 }
 
 #[test]
-fn a_budget_holds() {
+fn the_cost_limit_ends_a_library_loop() {
     let test = Test::new();
     let work = loop_in(&test, "x").max_cost(1.0);
     let report = work.run_with(|turn: &Turn| turn.cost(0.5)).unwrap();
@@ -297,7 +297,7 @@ fn a_budget_holds() {
 }
 
 #[test]
-fn a_denial_is_told_and_counted() {
+fn a_denial_is_reported_and_counted() {
     let test = Test::new();
     let mut denied = Vec::new();
     let report = loop_in(&test, "x")
@@ -317,7 +317,7 @@ fn a_denial_is_told_and_counted() {
 }
 
 #[test]
-fn what_a_host_holds_may_go_to_other_threads() {
+fn the_host_s_handles_can_be_sent_to_other_threads() {
     fn is_send<T: Send>() {}
     fn is_sync<T: Sync>() {}
     is_send::<Loop<'_>>();
@@ -331,7 +331,7 @@ fn what_a_host_holds_may_go_to_other_threads() {
 // ---- what goes wrong -------------------------------------------------------------------------------------
 
 #[test]
-fn an_error_is_a_failed_iteration_with_its_words() {
+fn an_error_from_the_function_is_a_failed_iteration_with_its_message() {
     let test = Test::new();
     let work = loop_in(&test, "x").max_failures(2);
     let report = work
@@ -359,7 +359,7 @@ fn an_error_is_a_failed_iteration_with_its_words() {
 }
 
 #[test]
-fn a_panic_is_a_failed_iteration_and_the_next_one_goes_on() {
+fn a_panic_is_a_failed_iteration_and_the_loop_continues() {
     let test = Test::new();
     let mut calls = 0;
     let report = loop_in(&test, "x").run_with(move |turn: &Turn| {
@@ -381,7 +381,7 @@ fn a_panic_is_a_failed_iteration_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn a_function_past_its_time_is_told_to_return() {
+fn a_function_past_its_timeout_is_asked_to_return() {
     let test = Test::new();
     let work = loop_in(&test, "x")
         .iteration_timeout(Duration::from_millis(50))
@@ -402,7 +402,7 @@ fn a_function_past_its_time_is_told_to_return() {
 }
 
 #[test]
-fn a_function_that_never_falls_silent_is_told_to_return_and_does_not_fill_the_memory() {
+fn a_function_that_reports_endlessly_is_asked_to_return_and_uses_bounded_memory() {
     let test = Test::new();
     let heard = Arc::new(AtomicU32::new(0));
     let waiting = Arc::new(AtomicU32::new(0));
@@ -457,7 +457,7 @@ fn a_function_whose_thread_dies_is_a_failed_iteration() {
 }
 
 #[test]
-fn a_time_of_next_to_nothing_is_not_for_ever() {
+fn a_tiny_timeout_does_not_mean_no_timeout() {
     let test = Test::new();
     let work = loop_in(&test, "x")
         .check_timeout(Duration::from_nanos(1))
@@ -467,7 +467,7 @@ fn a_time_of_next_to_nothing_is_not_for_ever() {
 }
 
 #[test]
-fn a_function_that_never_returns_ends_the_loop_and_is_named() {
+fn a_function_that_never_returns_ends_the_loop_with_an_error() {
     let test = Test::new();
     let let_go = Arc::new(AtomicBool::new(false));
     let (held, begun) = (let_go.clone(), Instant::now());
@@ -494,7 +494,7 @@ fn a_function_that_never_returns_ends_the_loop_and_is_named() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_before_anything_starts() {
+fn invalid_options_are_refused_before_anything_starts() {
     let test = Test::new();
     let usage = |result: Result<Report, Error>| match result {
         Err(Error::Usage { what, hint }) => {
@@ -564,7 +564,7 @@ fn another_thread_stops_a_loop_after_its_iteration_or_at_once() {
 }
 
 #[test]
-fn a_stop_before_the_start_is_heard() {
+fn a_stop_before_the_start_takes_effect() {
     let test = Test::new();
     let work = loop_in(&test, "x").check("true");
     work.stopper().stop();
@@ -578,7 +578,7 @@ fn a_stop_before_the_start_is_heard() {
 }
 
 #[test]
-fn a_paused_loop_of_a_command_goes_on_in_the_program() {
+fn the_program_can_resume_a_paused_command_loop() {
     let test = Test::new();
     let work = loop_in(&test, "x").max_iterations(3).no_promise();
     let stopper = work.stopper();
@@ -595,7 +595,7 @@ fn a_paused_loop_of_a_command_goes_on_in_the_program() {
 }
 
 #[test]
-fn a_paused_loop_of_a_function_is_not_resumed_by_the_program() {
+fn the_program_refuses_to_resume_a_paused_function_loop() {
     let test = Test::new();
     let work = loop_in(&test, "x").no_promise();
     let stopper = work.stopper();
@@ -613,7 +613,7 @@ fn a_paused_loop_of_a_function_is_not_resumed_by_the_program() {
 }
 
 #[test]
-fn the_program_stops_a_loop_of_the_library() {
+fn the_program_can_stop_a_library_loop() {
     let test = Test::new();
     let report = std::thread::scope(|scope| {
         let work = loop_in(&test, "x");
@@ -688,7 +688,7 @@ fn the_host_keeps_its_own_children() {
 }
 
 #[test]
-fn what_a_command_or_a_check_leaves_behind_is_ended_and_the_host_s_children_are_not() {
+fn processes_left_by_a_command_or_a_check_are_killed_but_the_host_s_children_are_not() {
     let test = Test::new();
     let friend = friend();
     let agent = "setsid sleep 300 >/dev/null 2>&1 & echo $! > escaped; sleep 300 & echo $! > child";
@@ -733,7 +733,7 @@ fn two_loops_run_at_once_in_two_threads() {
 }
 
 #[test]
-fn two_loops_of_commands_at_once_end_each_its_own() {
+fn two_command_loops_at_once_each_kill_only_their_own_processes() {
     let (short, long) = (Test::new(), Test::new());
     let long_path = long.workspace();
     std::thread::scope(|scope| {
@@ -759,7 +759,7 @@ fn two_loops_of_commands_at_once_end_each_its_own() {
 }
 
 #[test]
-fn a_workspace_has_one_loop_at_a_time_also_within_one_host() {
+fn two_loops_of_one_host_cannot_share_a_workspace() {
     let test = Test::new();
     let inner = Arc::new(Mutex::new(None));
     let (found, again) = (inner.clone(), loop_in(&test, "y").name("b"));
@@ -811,7 +811,7 @@ fn manners() -> (Vec<String>, bool, std::path::PathBuf, Vec<(String, String)>) {
 }
 
 #[test]
-fn nothing_of_the_host_s_process_is_changed() {
+fn the_library_changes_nothing_in_the_host_s_process() {
     let test = Test::new();
     let before = manners();
     let during = Arc::new(AtomicU32::new(0));

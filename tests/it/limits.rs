@@ -93,7 +93,7 @@ fn the_cost_limit_holds_across_a_crash() {
 }
 
 #[test]
-fn no_retry_is_announced_once_a_budget_is_spent() {
+fn no_retry_is_announced_once_the_cost_limit_is_reached() {
     let test = Test::new().script("iteration *\n cost 0.60\n exit 1\n");
     let done = run(&test, &["--max-cost", "0.50", "--backoff", "1s..1s"])
         .exits(1)
@@ -183,7 +183,7 @@ fn the_time_limit_holds_across_a_crash() {
 }
 
 #[test]
-fn the_time_of_an_iteration_that_a_crash_cut_short_is_not_given_back() {
+fn the_time_of_an_interrupted_iteration_still_counts() {
     let test = Test::new().script(&format!("iteration 1\n {WAITS}iteration *\n hang\n"));
     let live = test.start(&[
         "run",
@@ -223,7 +223,7 @@ fn the_failure_limit_holds_across_a_crash() {
 }
 
 #[test]
-fn five_failures_in_a_row_end_a_loop_and_rests_grow() {
+fn five_consecutive_failures_end_a_loop_and_the_rests_grow() {
     let test = Test::new().script("iteration *\n exit 3\n");
     let done = run(&test, &["--backoff", "20ms..100ms"]).exits(1);
     for words in [
@@ -259,7 +259,7 @@ fn five_failures_in_a_row_end_a_loop_and_rests_grow() {
 }
 
 #[test]
-fn a_good_exit_resets_the_count_of_failures() {
+fn a_successful_exit_resets_the_failure_count() {
     let test = Test::new()
         .script("iteration 3\n say good\niteration 6\n promise COMPLETE\niteration *\n exit 1\n");
     run(&test, &["--max-failures", "3"]).exits(0);
@@ -296,7 +296,7 @@ fn an_iteration_timeout_counts_as_a_failure() {
 }
 
 #[test]
-fn no_limit_and_a_high_limit_are_warned_of() {
+fn a_missing_or_high_iteration_limit_triggers_a_warning() {
     let test = Test::new().script("iteration 1\n promise COMPLETE\n");
     run(&test, &["-m", "0"])
         .exits(0)

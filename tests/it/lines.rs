@@ -51,7 +51,7 @@ fn run<'a>(words: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn starting_completed_and_loop_complete() {
+fn the_lines_of_a_complete_loop_match_their_snapshot() {
     let script = "iteration 1\n  say looking around\niteration 2\n  write fixed\n  | yes\n";
     transcript(
         "complete",
@@ -68,7 +68,7 @@ fn starting_completed_and_loop_complete() {
 }
 
 #[test]
-fn failed_and_retrying() {
+fn the_lines_of_a_retry_match_their_snapshot() {
     let script = "iteration 1\n  exit 1\niteration 2\n  exit 3\niteration 3\n  promise COMPLETE\n";
     transcript(
         "retrying",
@@ -79,7 +79,7 @@ fn failed_and_retrying() {
 }
 
 #[test]
-fn five_consecutive_failures() {
+fn the_lines_of_five_failures_match_their_snapshot() {
     transcript(
         "failures",
         "iteration *\n  exit 1\n",
@@ -89,13 +89,21 @@ fn five_consecutive_failures() {
 }
 
 #[test]
-fn inactivity() {
+fn the_line_of_an_inactivity_timeout_matches_its_snapshot() {
     let script = "iteration 1\n  say thinking\n  hang\niteration 2\n  promise COMPLETE\n";
-    transcript("inactivity", script, &["--inactivity-timeout", "1s"], 0);
+    transcript(
+        "the_line_of_an_inactivity_timeout_matches_its_snapshot",
+        script,
+        &[
+            "--the_line_of_an_inactivity_timeout_matches_its_snapshot-timeout",
+            "1s",
+        ],
+        0,
+    );
 }
 
 #[test]
-fn done_pattern() {
+fn the_lines_of_a_done_pattern_match_their_snapshot() {
     let script = "iteration 1\n  say one is left\niteration 2\n  say All tasks complete\n  hang\n";
     transcript(
         "pattern",
@@ -106,7 +114,7 @@ fn done_pattern() {
 }
 
 #[test]
-fn paused_and_resumed() {
+fn the_lines_of_pause_and_resume_match_their_snapshot() {
     let wait = "sh until test -f go; do sleep 0.01; done";
     let script = format!("iteration 1\n  say working\n  {wait}\niteration 2\n  promise COMPLETE\n");
     let test = Test::git().script(&script);
@@ -132,7 +140,7 @@ fn paused_and_resumed() {
 }
 
 #[test]
-fn the_help_of_every_verb() {
+fn the_help_of_every_command_matches_its_snapshot() {
     let test = Test::new();
     let help = test.ralph(&["help"]).exits(0).out;
     snap::holds("help/ralph", &help);

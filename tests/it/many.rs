@@ -71,7 +71,7 @@ fn window(test: &Test, name: &str) -> String {
 }
 
 #[test]
-fn a_window_says_until_when_and_since_when_and_a_wish_ends_the_longest_rest() {
+fn a_window_shows_clock_times_and_stop_ends_a_long_rest() {
     let test = Test::new().script("iteration 1\n say over\niteration 2\n hang\n");
     spawn(&test, "a", &["-m", "2", "--delay", "5h"]);
     until("the rest", || {
@@ -88,7 +88,7 @@ fn a_window_says_until_when_and_since_when_and_a_wish_ends_the_longest_rest() {
 }
 
 #[test]
-fn a_marker_is_noticed_in_a_task_directory_that_was_made_anew() {
+fn a_marker_is_noticed_in_a_recreated_task_directory() {
     let test = Test::new().script(
         "iteration 1\n sh rm -rf .ralph\n sleep 300ms\n sh mkdir -p \"$RALPH_TASK_DIR\"; echo why > \"$RALPH_TASK_DIR/BLOCKED\"\n hang\n",
     );
@@ -103,7 +103,7 @@ mod needs_limits {
     use super::*;
 
     #[test]
-    fn a_loop_for_which_the_system_has_no_ears_left_is_knocked_at() {
+    fn a_loop_works_without_inotify_watches() {
         let test = Test::new().script("iteration *\n say over\n");
         let ralph = test.ralph_command(&[
             "spawn",

@@ -25,7 +25,7 @@ fn told(test: &Test) -> Value {
 }
 
 #[test]
-fn an_ending_is_told_with_everything_that_a_script_wants() {
+fn notify_gets_all_documented_fields_of_an_ending() {
     let test = Test::git().script("iteration 1\n  promise COMPLETE\n");
     let notify = "cat >told.json; echo heard; pwd >where; env >env";
     let done = test.ralph(&run(notify, &["--json"])).exits(0);
@@ -66,7 +66,7 @@ fn an_ending_is_told_with_everything_that_a_script_wants() {
 }
 
 #[test]
-fn a_pause_and_every_kind_of_ending_is_told() {
+fn notify_runs_for_a_pause_and_for_every_kind_of_ending() {
     for (script, more, code, status) in [
         (
             "iteration 1\n  exit 1\n",
@@ -107,7 +107,7 @@ fn a_pause_and_every_kind_of_ending_is_told() {
 }
 
 #[test]
-fn a_command_that_fails_is_a_warning_and_no_more() {
+fn a_failing_notify_command_is_only_a_warning() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
     let done = test.ralph(&run("echo why >&2; exit 7", &[])).exits(0);
     done.complains("ralph: warning: --notify \"echo why >&2; exit 7\": it failed (exit 7)")
@@ -117,7 +117,7 @@ fn a_command_that_fails_is_a_warning_and_no_more() {
 }
 
 #[test]
-fn what_it_starts_goes_with_it_and_ctrl_c_ends_it() {
+fn processes_of_a_notify_command_are_killed_with_it_and_ctrl_c_ends_it() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
     test.ralph(&run("setsid sleep 600 & sleep 600 & true", &[]))
         .exits(0);
@@ -131,7 +131,7 @@ fn what_it_starts_goes_with_it_and_ctrl_c_ends_it() {
 }
 
 #[test]
-fn a_command_that_hangs_is_stopped() {
+fn a_hanging_notify_command_is_stopped() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
     test.ralph(&run("sleep 600 & sleep 600", &[]))
         .exits(0)
@@ -140,7 +140,7 @@ fn a_command_that_hangs_is_stopped() {
 }
 
 #[test]
-fn a_hang_up_is_not_told() {
+fn notify_does_not_run_after_a_hangup() {
     let test = Test::new().script("iteration 1\n  say ready\n  hang\n");
     let live = test.start(&run("cat >told.json", &[]));
     live.until_out("ready");
@@ -150,7 +150,7 @@ fn a_hang_up_is_not_told() {
 }
 
 #[test]
-fn the_command_is_not_taken_for_the_agent() {
+fn the_notify_command_is_not_mistaken_for_the_agent() {
     let test = Test::new().script("iteration 1\n  say x\n");
     let notify =
         format!("{RALPH} set a max-iterations=9; echo code=$?; {RALPH} done; echo code=$?");
@@ -164,7 +164,7 @@ fn the_command_is_not_taken_for_the_agent() {
 }
 
 #[test]
-fn nobody_is_told_where_nothing_is_said_and_a_flag_takes_a_setting_back() {
+fn an_empty_notify_flag_turns_the_setting_off() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
     test.write(".ralph/settings.toml", "notify = \"touch told\"\n");
     test.ralph(&run("", &[])).exits(0);

@@ -86,7 +86,7 @@ fn everything(test: &Test) -> BTreeMap<PathBuf, String> {
 const SETTINGS: &str = ".claude/settings.json";
 
 #[test]
-fn the_plugin_is_shown_written_registered_and_taken_away() {
+fn the_plugin_is_previewed_installed_and_uninstalled() {
     let test = machine(NEW);
     put(&home(&test, SETTINGS), "{\n  \"model\": \"opus\"\n}\n");
     let before = everything(&test);
@@ -164,7 +164,7 @@ fn the_plugin_is_shown_written_registered_and_taken_away() {
 }
 
 #[test]
-fn settings_of_every_style_come_back_to_the_byte() {
+fn uninstalling_restores_settings_of_every_style_byte_for_byte() {
     for text in [
         "",
         " \n",
@@ -202,7 +202,7 @@ fn settings_of_every_style_come_back_to_the_byte() {
 }
 
 #[test]
-fn what_others_have_changed_since_stays() {
+fn changes_made_by_others_since_the_installation_are_kept() {
     let test = machine(NEW);
     let settings = home(&test, SETTINGS);
     put(&settings, "{\n  \"model\": \"opus\"\n}\n");
@@ -243,7 +243,7 @@ fn what_others_have_changed_since_stays() {
 }
 
 #[test]
-fn a_marketplace_that_has_taken_the_name_since_is_left_alone() {
+fn another_marketplace_of_the_same_name_is_left_alone() {
     let test = machine(NEW);
     install(&test).exits(0);
     let theirs = json!({ "source": { "source": "github", "repo": "a/ralph" } });
@@ -265,7 +265,7 @@ fn a_marketplace_that_has_taken_the_name_since_is_left_alone() {
 }
 
 #[test]
-fn without_a_record_only_what_is_surely_ralphs_goes() {
+fn without_a_record_only_entries_that_are_certainly_ralphs_are_removed() {
     let test = machine(NEW);
     put(&home(&test, SETTINGS), "{\n  \"model\": \"opus\"\n}\n");
     install(&test).exits(0);
@@ -284,7 +284,7 @@ fn without_a_record_only_what_is_surely_ralphs_goes() {
 }
 
 #[test]
-fn settings_that_cannot_be_changed_with_care_are_left_alone() {
+fn settings_that_cannot_be_edited_safely_are_left_alone() {
     for (text, wrong) in [
         ("{ // mine\n}", "settings.json is not a JSON object"),
         ("{\"a\": 1,}", "settings.json is not a JSON object"),
@@ -324,7 +324,7 @@ fn settings_that_cannot_be_changed_with_care_are_left_alone() {
 }
 
 #[test]
-fn settings_behind_a_link_are_written_where_they_lie() {
+fn settings_behind_a_symlink_are_written_to_the_link_s_target() {
     let test = machine(NEW);
     let real = home(&test, "dotfiles/claude settings.json");
     put(&real, "{\"model\": \"opus\"}");
@@ -348,7 +348,7 @@ fn settings_behind_a_link_are_written_where_they_lie() {
 }
 
 #[test]
-fn a_client_of_old_is_said_to_know_the_long_names() {
+fn the_long_command_names_are_shown_for_an_old_client() {
     let test = machine("#!/bin/sh\necho '2.1.49 (Claude Code)'\n");
     install(&test)
         .exits(0)
@@ -356,7 +356,7 @@ fn a_client_of_old_is_said_to_know_the_long_names() {
 }
 
 #[test]
-fn an_old_client_gets_no_hook_that_it_does_not_know_until_it_is_updated() {
+fn an_old_client_gets_an_unsupported_hook_only_after_an_update() {
     let test = machine(OLD);
     let failure = test
         .state_dir()
@@ -412,7 +412,7 @@ fn an_old_client_gets_no_hook_that_it_does_not_know_until_it_is_updated() {
 }
 
 #[test]
-fn clients_that_are_not_there_are_named() {
+fn missing_clients_are_reported() {
     let test = Test::new().file("../bin/.keep", "");
     plugin(&test, &["plugin", "install"])
         .exits(2)
@@ -436,7 +436,7 @@ fn clients_that_are_not_there_are_named() {
 }
 
 #[test]
-fn a_configuration_elsewhere_is_honoured_and_remembered() {
+fn another_configuration_directory_is_used_and_remembered() {
     let test = machine(NEW);
     let elsewhere = test.root().join("home/it's \"elsewhere\"");
     plugin_with(
@@ -458,7 +458,7 @@ fn a_configuration_elsewhere_is_honoured_and_remembered() {
 }
 
 #[test]
-fn what_the_user_has_set_stays_and_is_said() {
+fn the_user_s_own_value_is_kept_and_reported() {
     let test = machine(NEW);
     let own = "{\n  \"env\": {\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\": \"3\"},\n  \"enabledPlugins\": {\"ralph-wiggum@market\": true}\n}";
     put(&home(&test, SETTINGS), own);
@@ -476,7 +476,7 @@ fn what_the_user_has_set_stays_and_is_said() {
 }
 
 #[test]
-fn the_directory_of_the_plugin_is_printed_with_fresh_files() {
+fn plugin_path_prints_the_directory_and_refreshes_its_files() {
     let test = machine(NEW);
     let dir = test.state_dir().join("plugin/claude/ralph");
     for _ in 0..2 {
@@ -497,7 +497,7 @@ fn the_directory_of_the_plugin_is_printed_with_fresh_files() {
 }
 
 #[test]
-fn hooks_call_the_program_by_the_path_that_it_is_found_under() {
+fn hooks_call_ralph_by_the_path_found_on_path() {
     let test = machine(NEW);
     let place = test.root().join("it's \"here\" $HOME");
     fs::create_dir(&place).unwrap();
@@ -527,7 +527,7 @@ fn hooks_call_the_program_by_the_path_that_it_is_found_under() {
 }
 
 #[test]
-fn the_files_in_the_repository_are_a_plugin_by_themselves() {
+fn the_files_in_the_repository_are_a_complete_plugin() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("plugin/claude");
     let manifest = parsed(&dir.join("ralph/.claude-plugin/plugin.json"));
     assert_eq!(

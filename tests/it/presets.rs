@@ -128,7 +128,7 @@ fn code(text: &str) -> String {
 }
 
 #[test]
-fn every_preset_keeps_to_the_format() {
+fn every_preset_follows_the_format() {
     for (name, preset) in presets() {
         for key in KEYS {
             assert!(preset.contains_key(key), "{name}: {key} is missing");
@@ -184,7 +184,7 @@ fn every_preset_keeps_to_the_format() {
 }
 
 #[test]
-fn every_preset_has_three_levels_and_sure_exit_codes() {
+fn every_preset_has_three_approval_levels_and_unambiguous_exit_codes() {
     for (name, preset) in presets() {
         let levels: Vec<&String> = preset["approve"].as_table().unwrap().keys().collect();
         assert_eq!(levels.len(), LEVELS.len(), "{name}: {levels:?}");
@@ -220,7 +220,7 @@ fn every_preset_has_three_levels_and_sure_exit_codes() {
 }
 
 #[test]
-fn the_page_of_agents_says_what_the_presets_say() {
+fn the_agents_page_matches_the_presets() {
     let page = page();
     let mut missing = Vec::new();
     for (name, preset) in presets() {
@@ -259,7 +259,7 @@ fn the_page_of_agents_says_what_the_presets_say() {
 }
 
 #[test]
-fn every_example_of_settings_is_understood() {
+fn every_settings_example_in_the_page_is_valid() {
     let page = page();
     let examples: Vec<&str> = page
         .split("```toml\n")

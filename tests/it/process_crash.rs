@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 #[test]
-fn what_outlives_warden_and_supervisor_is_swept_by_the_next_look() {
+fn the_next_command_sweeps_processes_that_outlived_warden_and_supervisor() {
     let script =
         "iteration 1\n fork 10m\n fork setsid daemon 10m\n fork clearenv 10m\n say ready\n hang\n";
     let test = Test::new().script(script);
@@ -37,7 +37,7 @@ fn what_outlives_warden_and_supervisor_is_swept_by_the_next_look() {
 }
 
 #[test]
-fn an_agent_that_is_just_starting_processes_is_swept_with_all_of_them() {
+fn an_agent_that_keeps_starting_processes_is_swept_with_all_of_them() {
     let script = format!(
         "iteration 1\n fork 10m\n say ready\n{}",
         " fork 10m\n".repeat(200)
@@ -53,7 +53,7 @@ fn an_agent_that_is_just_starting_processes_is_swept_with_all_of_them() {
 }
 
 #[test]
-fn resume_sweeps_what_a_crash_left_before_it_starts_anything() {
+fn resume_sweeps_processes_left_by_a_crash_before_it_starts_anything() {
     let test = Test::new().script(
         "iteration 1\n fork setsid daemon 10m\n say ready\n hang\niteration *\n promise COMPLETE\n",
     );
@@ -68,7 +68,7 @@ fn resume_sweeps_what_a_crash_left_before_it_starts_anything() {
 }
 
 #[test]
-fn stop_starts_nothing_for_a_loop_that_was_killed_before_it_began() {
+fn stop_starts_nothing_for_a_loop_that_was_killed_before_its_first_iteration() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     let check = "sleep 600 & echo checked >> seen; true";
     test.ralph(&[
@@ -127,7 +127,7 @@ fn with_friend(test: &Test) -> (Live, u32) {
 }
 
 #[test]
-fn children_from_before_are_spared_at_a_normal_end() {
+fn children_older_than_the_loop_are_spared_when_it_ends() {
     let test = Test::new().script("iteration 1\n fork setsid 10m\n say ready\n");
     let (live, friend) = with_friend(&test);
     live.end().exits(1);
@@ -135,7 +135,7 @@ fn children_from_before_are_spared_at_a_normal_end() {
 }
 
 #[test]
-fn children_from_before_are_spared_when_the_supervisor_is_killed() {
+fn children_older_than_the_loop_are_spared_when_the_supervisor_is_killed() {
     let test = Test::new().script("iteration 1\n fork setsid daemon 10m\n say ready\n hang\n");
     let (live, friend) = with_friend(&test);
     ready(&test);
@@ -203,7 +203,7 @@ mod needs_freezer {
     use super::*;
 
     #[test]
-    fn a_process_that_outlives_kill_is_named_and_nothing_starts_beside_it() {
+    fn a_process_that_outlives_sigkill_is_reported_and_nothing_starts_next_to_it() {
         let script = "iteration 1\n exit 42\niteration 2\n fork setsid 10m\n say ready\n\
              sh until test -e go; do sleep 0.02; done\niteration *\n promise COMPLETE\n";
         let test = Test::new().script(script);

@@ -23,7 +23,7 @@ fn filed(test: &Test, iteration: u32, name: &str) -> bool {
 }
 
 #[test]
-fn done_from_inside_ends_the_loop() {
+fn ralph_done_from_inside_ends_the_loop() {
     let test = Test::new().script(&format!("iteration 1\n sh {RALPH} done; echo done=$?\n"));
     test.ralph(&RUN)
         .exits(0)
@@ -33,7 +33,7 @@ fn done_from_inside_ends_the_loop() {
 }
 
 #[test]
-fn blocked_from_inside_ends_the_loop_with_its_reason() {
+fn ralph_blocked_from_inside_ends_the_loop_with_its_reason() {
     let script = format!(
         "iteration 1\n sh {RALPH} blocked which port?; echo blocked=$?\niteration *\n promise COMPLETE\n"
     );
@@ -88,7 +88,7 @@ fn an_agent_cannot_steer_its_own_loop() {
 }
 
 #[test]
-fn done_in_mid_run_is_seen_at_once() {
+fn a_done_marker_during_a_run_is_seen_at_once() {
     let test = Test::new().script("iteration 1\n sleep 50ms\n mark DONE\n say ready\n hang\n");
     let live = test.start(&RUN);
     ready(&test);
@@ -117,7 +117,7 @@ fn done_in_mid_run_is_seen_at_once() {
 }
 
 #[test]
-fn done_before_the_start_ends_a_loop_without_checks_before_any_iteration() {
+fn a_done_marker_before_the_start_ends_a_loop_without_checks() {
     let test = Test::new()
         .script("iteration *\n promise COMPLETE\n")
         .file(".ralph/task/a/DONE", "");
@@ -136,7 +136,7 @@ fn done_before_the_start_ends_a_loop_without_checks_before_any_iteration() {
 }
 
 #[test]
-fn done_before_the_start_with_a_red_check_does_not_count_in_the_first_iteration() {
+fn a_done_marker_before_the_start_does_not_count_if_a_check_is_red() {
     let test = Test::new()
         .script("iteration 1\n write x\n sleep 50ms\niteration 2\n mark DONE\n")
         .file(".ralph/task/a/DONE", "");
@@ -156,7 +156,7 @@ fn done_before_the_start_with_a_red_check_does_not_count_in_the_first_iteration(
 }
 
 #[test]
-fn done_with_red_checks_is_judged_once() {
+fn a_done_marker_with_red_checks_is_judged_once() {
     let test = Test::new()
         .script("iteration 1\n mark DONE\niteration 2\n write x\niteration 3\n mark DONE\n");
     test.ralph(&[&RUN[..], &["--check", "test -e x", "--promise", "P"]].concat())
@@ -166,7 +166,7 @@ fn done_with_red_checks_is_judged_once() {
 }
 
 #[test]
-fn done_between_iterations_is_judged_at_once() {
+fn a_done_marker_between_iterations_is_judged_at_once() {
     let test = Test::new().script("iteration *\n say ready\n");
     let live = test.start(&[&RUN[..], &["--delay", "10m"]].concat());
     ready(&test);
@@ -177,7 +177,7 @@ fn done_between_iterations_is_judged_at_once() {
 }
 
 #[test]
-fn done_beside_a_paused_loop_counts_when_it_is_resumed() {
+fn a_done_marker_of_a_paused_loop_counts_when_it_is_resumed() {
     let test = Test::new().script("iteration *\n say ready\n");
     let live = test.start(&[&RUN[..], &["--delay", "10m"]].concat());
     ready(&test);
@@ -189,7 +189,7 @@ fn done_beside_a_paused_loop_counts_when_it_is_resumed() {
 }
 
 #[test]
-fn blocked_before_the_start_is_forgiven_by_a_resume() {
+fn resume_ignores_a_blocked_marker_from_before_the_start() {
     let test = Test::new()
         .script("iteration *\n promise COMPLETE\n")
         .file(".ralph/task/a/BLOCKED", "no key\n");
@@ -200,7 +200,7 @@ fn blocked_before_the_start_is_forgiven_by_a_resume() {
 }
 
 #[test]
-fn a_claim_that_a_crash_cut_short_is_judged_after_it() {
+fn a_claim_of_an_interrupted_iteration_is_judged_after_the_crash() {
     let test = Test::new().script("iteration 1\n say ready\n hang\n");
     let live = test.start(&RUN);
     ready(&test);
@@ -230,7 +230,7 @@ fn a_directory_called_done_is_fatal() {
 }
 
 #[test]
-fn a_directory_called_done_in_mid_run_is_fatal() {
+fn a_directory_called_done_during_a_run_is_fatal() {
     let test = Test::new().script("iteration 1\n sh mkdir $RALPH_TASK_DIR/DONE\n hang\n");
     test.ralph(&RUN)
         .exits(1)
@@ -240,7 +240,7 @@ fn a_directory_called_done_in_mid_run_is_fatal() {
 }
 
 #[test]
-fn the_cost_of_an_iteration_that_a_crash_cut_short_counts_once() {
+fn the_cost_of_an_interrupted_iteration_counts_once() {
     let test = Test::new().script(
         "iteration 1\n cost 0.5\n say ready\n hang\niteration 2\n cost 0.25\n promise COMPLETE\n",
     );

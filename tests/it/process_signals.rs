@@ -49,17 +49,17 @@ fn asked_once(send: impl Fn(&Test, &Live), code: i32, status: &str) {
 }
 
 #[test]
-fn ctrl_c_once_lets_the_iteration_finish_and_then_stops() {
+fn one_ctrl_c_lets_the_iteration_finish_and_then_stops() {
     asked_once(|_, live| live.signal("INT"), 130, "stopped");
 }
 
 #[test]
-fn ctrl_c_at_the_supervisor_stops_too() {
+fn sigint_to_the_supervisor_stops_too() {
     asked_once(|test, _| signal(supervisor(test), "INT"), 130, "stopped");
 }
 
 #[test]
-fn ctrl_c_at_the_whole_group_counts_once() {
+fn sigint_to_the_whole_process_group_counts_once() {
     asked_once(
         |test, live| drop(test.sh(&format!("kill -s INT -- -{}", live.pid()))),
         130,
@@ -68,17 +68,17 @@ fn ctrl_c_at_the_whole_group_counts_once() {
 }
 
 #[test]
-fn term_once_lets_the_iteration_finish_and_then_pauses() {
+fn one_sigterm_lets_the_iteration_finish_and_then_pauses() {
     asked_once(|_, live| live.signal("TERM"), 3, "paused");
 }
 
 #[test]
-fn term_at_the_supervisor_pauses_too() {
+fn sigterm_to_the_supervisor_pauses_too() {
     asked_once(|test, _| signal(supervisor(test), "TERM"), 3, "paused");
 }
 
 #[test]
-fn a_paused_loop_has_no_ending() {
+fn a_paused_loop_records_no_ending() {
     let test = Test::new().script(PATIENT);
     let live = test.start(&RUN);
     ready(&test);
@@ -90,7 +90,7 @@ fn a_paused_loop_has_no_ending() {
 }
 
 #[test]
-fn a_hang_up_at_the_supervisor_ends_the_tree_without_an_ending() {
+fn sighup_to_the_supervisor_kills_the_tree_and_records_no_ending() {
     let test = Test::new().script(PATIENT);
     let live = test.start(&RUN);
     ready(&test);
@@ -108,7 +108,7 @@ fn a_hang_up_at_the_supervisor_ends_the_tree_without_an_ending() {
 }
 
 #[test]
-fn a_hang_up_that_the_parent_wants_ignored_is_ignored() {
+fn sighup_is_ignored_if_the_parent_ignores_it() {
     let test = Test::new().script(PATIENT);
     let mut command = test.command("sh");
     command
@@ -126,7 +126,7 @@ fn a_hang_up_that_the_parent_wants_ignored_is_ignored() {
 }
 
 #[test]
-fn once_more_while_the_agent_is_being_stopped_leaves_it_no_grace() {
+fn another_signal_while_the_agent_is_being_stopped_kills_it_at_once() {
     let test =
         Test::new().script("iteration 1\n ignore TERM\n fork ignore-term 10m\n say ready\n hang\n");
     let live = test.start(&RUN);
@@ -172,7 +172,7 @@ mod needs_script {
     }
 
     #[test]
-    fn ctrl_c_twice_on_a_terminal_kills() {
+    fn two_ctrl_c_on_a_terminal_kill_the_agent() {
         let test = Test::new().script(PATIENT);
         let live = test.start_on_terminal(&RUN);
         ready(&test);
@@ -185,7 +185,7 @@ mod needs_script {
     }
 
     #[test]
-    fn a_terminal_that_goes_away_takes_the_tree_along() {
+    fn closing_the_terminal_kills_the_tree() {
         let test = Test::new().script(PATIENT);
         let live = test.start_on_terminal(&RUN);
         ready(&test);

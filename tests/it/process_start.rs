@@ -113,7 +113,7 @@ fn a_check_that_exits_well_after_its_timeout_is_still_red() {
 }
 
 #[test]
-fn an_agent_leads_a_session_and_a_group_of_its_own() {
+fn an_agent_leads_its_own_session_and_process_group() {
     let test = Test::new();
     run_shell(
         &test,
@@ -129,7 +129,7 @@ fn an_agent_leads_a_session_and_a_group_of_its_own() {
 }
 
 #[test]
-fn an_agent_is_told_where_it_is() {
+fn an_agent_has_its_loop_and_task_directory_in_its_environment() {
     let test = Test::new();
     run_shell(&test, "env\n", &["-m", "1"]).exits(1);
     let task = test
@@ -150,7 +150,7 @@ fn an_agent_is_told_where_it_is() {
 }
 
 #[test]
-fn an_agent_reads_the_prompt_and_then_the_end() {
+fn an_agent_reads_the_prompt_and_then_end_of_file() {
     let test = Test::new();
     run_shell(&test, "cat > got; echo over\n", &["-m", "1"])
         .exits(1)
@@ -160,7 +160,7 @@ fn an_agent_reads_the_prompt_and_then_the_end() {
 }
 
 #[test]
-fn an_agent_starts_with_the_signals_of_a_fresh_process() {
+fn an_agent_starts_with_default_signal_handling() {
     let test = Test::new();
     // As under `nohup`, or from a shell that has put it in the background.
     let mut command = test.command("sh");
@@ -178,7 +178,7 @@ fn an_agent_starts_with_the_signals_of_a_fresh_process() {
 }
 
 #[test]
-fn every_iteration_has_a_process_of_its_own() {
+fn every_iteration_has_its_own_process() {
     let test = Test::new();
     run_shell(
         &test,
@@ -196,7 +196,7 @@ fn every_iteration_has_a_process_of_its_own() {
 }
 
 #[test]
-fn a_command_that_is_not_there_before_the_first_iteration_is_a_usage_error() {
+fn a_command_missing_before_the_first_iteration_is_a_usage_error() {
     let test = Test::new();
     for command in ["no-such-agent", "./no-such-agent"] {
         test.ralph(&[&RUN[..], &["--", command]].concat())
@@ -207,7 +207,7 @@ fn a_command_that_is_not_there_before_the_first_iteration_is_a_usage_error() {
 }
 
 #[test]
-fn a_command_that_goes_away_is_fatal_at_once() {
+fn a_command_that_is_deleted_during_a_loop_is_fatal_at_once() {
     let test = Test::new().program("agent", "#!/bin/sh\nrm agent\n");
     test.ralph(&[&RUN[..], &["--", "./agent"]].concat())
         .exits(1)
@@ -228,7 +228,7 @@ fn a_command_that_goes_away_is_fatal_at_once() {
 }
 
 #[test]
-fn a_command_that_may_not_be_run_is_fatal_at_once() {
+fn a_command_without_execute_permission_is_fatal_at_once() {
     let test = Test::new().file("agent", "#!/bin/sh\n");
     test.ralph(&[&RUN[..], &["--", "./agent"]].concat())
         .exits(2)
@@ -243,7 +243,7 @@ fn a_command_that_may_not_be_run_is_fatal_at_once() {
 }
 
 #[test]
-fn an_iteration_timeout_is_a_failure_and_silence_is_none() {
+fn an_iteration_timeout_is_a_failure_but_an_inactivity_timeout_is_not() {
     for (flag, failures, status) in [
         ("--iteration-timeout", 1, "failures"),
         ("--inactivity-timeout", 0, "max_iterations"),

@@ -43,7 +43,7 @@ fn prompt_bytes(test: &Test, iteration: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_prompt_holds_the_task_the_limits_and_what_done_asks_for() {
+fn a_prompt_contains_the_task_the_limits_and_what_counts_as_done() {
     let test = Test::git().script("iteration *\n  say still at it\n  cost 0.25\n");
     run(
         &test,
@@ -84,7 +84,7 @@ fn a_prompt_holds_the_task_the_limits_and_what_done_asks_for() {
 }
 
 #[test]
-fn what_done_asks_for_is_said_as_it_is_judged() {
+fn the_prompt_describes_done_as_it_is_judged() {
     let test = Test::git().script("iteration *\n  say no\n");
     let done_of = |words: &[&str]| {
         let mut all = vec!["work", "-m", "1"];
@@ -129,7 +129,7 @@ fn what_done_asks_for_is_said_as_it_is_judged() {
 }
 
 #[test]
-fn the_diff_shows_what_changed_since_the_start_however_it_was_left() {
+fn the_diff_shows_committed_staged_and_untracked_changes_since_the_start() {
     let test = Test::git()
         .file("kept.txt", "as it was\n")
         .file("README", "dirty before the start\n");
@@ -204,7 +204,7 @@ fn a_long_diff_says_what_was_cut() {
 }
 
 #[test]
-fn outside_a_repository_the_prompt_says_so() {
+fn the_prompt_says_that_there_is_no_repository() {
     let test = Test::new().script("iteration 1\n  write new.txt\n  | new\n");
     run(&test, &["work", "-m", "2"]).exits(1);
     has(
@@ -265,7 +265,7 @@ fn a_red_check_shows_its_end_and_where_the_rest_is() {
 }
 
 #[test]
-fn the_history_tells_how_each_iteration_ended() {
+fn the_history_says_how_each_iteration_ended() {
     let test = Test::git()
         .script("iteration 1\n  exit 3\niteration 2\n  promise COMPLETE\niteration 3\n  crash\n");
     run(
@@ -297,7 +297,7 @@ fn the_history_tells_how_each_iteration_ended() {
 }
 
 #[test]
-fn the_history_is_as_long_as_twenty_iterations() {
+fn the_history_has_the_last_twenty_iterations() {
     let test = Test::new();
     test.ralph(&["run", "work", "--name", "a", "-m", "23", "--", "true"])
         .exits(1);
@@ -307,7 +307,7 @@ fn the_history_is_as_long_as_twenty_iterations() {
 }
 
 #[test]
-fn with_no_context_the_prompt_is_the_file_byte_for_byte() {
+fn with_context_none_the_prompt_is_the_file_byte_for_byte() {
     for bytes in [
         &b"\xff\xfe not text \x00 {{task}} <promise>X</promise>\r\n\r\nno end"[..],
         b"",
@@ -329,7 +329,7 @@ fn with_no_context_the_prompt_is_the_file_byte_for_byte() {
 }
 
 #[test]
-fn with_feedback_alone_there_is_no_diff_and_no_history() {
+fn context_feedback_has_no_diff_and_no_history() {
     let test = Test::git().script("iteration 1\n  write new.txt\n  | new\n");
     run(
         &test,
@@ -358,7 +358,7 @@ fn with_feedback_alone_there_is_no_diff_and_no_history() {
 }
 
 #[test]
-fn the_prompt_file_is_read_anew() {
+fn the_prompt_file_is_read_again_for_every_iteration() {
     let test = Test::git()
         .file("PROMPT.md", "Do task A.\n")
         .script("iteration 1\n  write PROMPT.md\n  | Do task B.\n");
@@ -368,7 +368,7 @@ fn the_prompt_file_is_read_anew() {
 }
 
 #[test]
-fn a_red_check_s_output_goes_where_it_was_asked_for() {
+fn a_red_check_s_output_goes_where_on_fail_says() {
     let test = Test::git().script("iteration *\n  say no\n");
     let prompt_of = |how: &str| {
         run(
@@ -406,7 +406,7 @@ fn a_red_check_s_output_goes_where_it_was_asked_for() {
 }
 
 #[test]
-fn a_template_of_the_user_s_own_is_filled() {
+fn the_user_s_own_template_is_rendered() {
     let template = "{{#notes}}N: {{notes}}\n{{/notes}}{{title}}: {{task}} ({{iteration}}/{{max_iterations}})\n{{done}}\n";
     let test = Test::git()
         .file(".ralph/template.md", template)
@@ -433,7 +433,7 @@ fn a_template_of_the_user_s_own_is_filled() {
 }
 
 #[test]
-fn a_run_leaves_the_repository_as_it_found_it() {
+fn a_run_does_not_change_the_repository_s_index_or_branch() {
     let test = Test::git()
         .file("staged", "s\n")
         .file("untracked", "u\n")
@@ -490,7 +490,7 @@ fn a_promise_ends_a_loop_without_checks() {
 }
 
 #[test]
-fn what_is_no_promise_does_not_end_a_loop() {
+fn text_that_is_not_a_promise_does_not_end_a_loop() {
     for (words, answer) in [
         (&[][..], "say COMPLETE"),
         (&[], "say I cannot say <promise>COMPLETE</promise> yet"),
@@ -510,7 +510,7 @@ fn what_is_no_promise_does_not_end_a_loop() {
 }
 
 #[test]
-fn a_promise_inside_a_sentence_is_answered() {
+fn a_promise_inside_a_sentence_is_explained_in_the_next_prompt() {
     let test = Test::git().script(
         "iteration 1\n  say I will not write <promise>COMPLETE</promise> before it holds\n",
     );
@@ -584,7 +584,7 @@ fn an_agent_that_echoes_its_prompt_is_never_done() {
 }
 
 #[test]
-fn an_agent_that_echoes_its_prompt_and_then_answers_is_heard() {
+fn a_promise_after_an_echoed_prompt_counts() {
     let task = "Mend the roof.\nThen print\nROOF MENDED\n";
     for (words, answer) in [
         (&[][..], "promise COMPLETE"),
@@ -606,7 +606,7 @@ fn an_agent_that_echoes_its_prompt_and_then_answers_is_heard() {
 }
 
 #[test]
-fn a_done_pattern_stops_the_agent_where_it_matches() {
+fn a_done_pattern_stops_the_agent_when_it_matches() {
     let test =
         Test::git().script("iteration 1\n  say 99%\niteration 2\n  say plan: 100%\n  hang\n");
     run(&test, &["work", "--done-pattern", r"plan:.*100%"])
@@ -640,7 +640,7 @@ fn a_done_pattern_stops_the_agent_where_it_matches() {
 }
 
 #[test]
-fn blocked_is_an_honest_ending() {
+fn a_blocked_tag_ends_the_loop_as_blocked() {
     let test =
         Test::git().script("iteration 1\n  blocked Which port?\niteration 2\n  promise COMPLETE\n");
     run(&test, &["work"])
@@ -689,7 +689,7 @@ fn a_check_s_control_characters_reach_neither_the_prompt_nor_the_console() {
 }
 
 #[test]
-fn a_task_with_nul_can_be_an_argument() {
+fn a_task_with_a_nul_character_can_be_passed_as_an_argument() {
     let test = Test::new()
         .on_path("mine", "#!/bin/sh\nprintf %s \"$1\" > told\n")
         .file("TASK.md", "me\0nd\n")

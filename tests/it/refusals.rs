@@ -93,7 +93,7 @@ fn done(test: &Test, name: &str) {
 
 /// A name that nobody has is an error with the nearest one, whatever was to be done.
 #[test]
-fn an_unknown_name_comes_with_the_nearest() {
+fn an_unknown_name_is_refused_with_the_closest_name() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     done(&test, "painter");
     for words in verbs("paintr") {
@@ -124,7 +124,7 @@ fn an_unknown_name_comes_with_the_nearest() {
 
 /// A name that no loop can have is an error that says what a name is, and leads nowhere else on the disk.
 #[test]
-fn a_name_that_cannot_be_one_is_refused() {
+fn an_invalid_name_is_refused() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     done(&test, "painter");
     let long = "a".repeat(64);

@@ -30,7 +30,7 @@ fn after<'a>(text: &'a str, word: &str) -> BTreeSet<&'a str> {
 }
 
 #[test]
-fn test_sh_knows_what_each_test_needs() {
+fn test_sh_lists_what_each_test_needs() {
     let tests = sources(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"));
     let needed: BTreeSet<&str> = tests
         .iter()
@@ -45,7 +45,7 @@ fn test_sh_knows_what_each_test_needs() {
 }
 
 #[test]
-fn no_test_says_that_it_is_skipped_and_passes() {
+fn no_test_passes_by_skipping_itself() {
     for dir in ["tests/it", "tests/cli"] {
         for text in sources(Path::new(env!("CARGO_MANIFEST_DIR")).join(dir)) {
             let found = text

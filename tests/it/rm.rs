@@ -50,7 +50,7 @@ fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
 }
 
 #[test]
-fn an_ended_loop_goes_and_what_it_freed_is_said() {
+fn an_ended_loop_is_removed_and_the_freed_size_is_printed() {
     let test = Test::new();
     for name in ["one", "two", "three"] {
         ended(&test, name, &[]).exits(0);
@@ -80,7 +80,7 @@ fn an_ended_loop_goes_and_what_it_freed_is_said() {
 }
 
 #[test]
-fn a_name_that_is_not_there_is_named_with_the_nearest_and_nothing_goes() {
+fn an_unknown_name_is_reported_with_the_closest_and_nothing_is_removed() {
     let test = Test::new();
     ended(&test, "auth", &[]).exits(0);
     refused(
@@ -125,7 +125,7 @@ fn a_name_that_is_not_there_is_named_with_the_nearest_and_nothing_goes() {
 }
 
 #[test]
-fn a_living_loop_stays_and_a_paused_or_crashed_one_may_go() {
+fn a_running_loop_is_kept_and_a_paused_or_crashed_one_can_be_removed() {
     let test = Test::new().script("iteration 1\n say here\n hang\n");
     let words = |name: &'static str| {
         [
@@ -188,7 +188,7 @@ fn an_agent_cannot_remove_its_own_loop() {
 }
 
 #[test]
-fn a_worktree_goes_only_if_that_is_said_and_only_if_its_work_is_elsewhere() {
+fn a_worktree_is_removed_only_on_request_and_only_if_its_work_exists_elsewhere() {
     let test = Test::git();
     ended(&test, "a", &["--worktree"]).exits(0);
     let place = place(&test, "a");
@@ -239,7 +239,7 @@ fn a_worktree_goes_only_if_that_is_said_and_only_if_its_work_is_elsewhere() {
 }
 
 #[test]
-fn force_removes_what_is_nowhere_else_and_a_push_or_a_tag_is_somewhere() {
+fn force_removes_unsaved_work_and_a_pushed_or_tagged_commit_counts_as_saved() {
     let test = Test::git();
     ended(&test, "a", &["--worktree"]).exits(0);
     std::fs::write(place(&test, "a").join("new"), "x").unwrap();
@@ -277,7 +277,7 @@ fn force_removes_what_is_nowhere_else_and_a_push_or_a_tag_is_somewhere() {
 }
 
 #[test]
-fn a_worktree_can_be_kept_and_one_that_is_gone_is_no_hindrance() {
+fn a_worktree_can_be_kept_and_a_deleted_one_does_not_prevent_removal() {
     let test = Test::git();
     ended(&test, "a", &["--worktree"]).exits(0);
     test.ralph(&["rm", "a", "--keep-worktree"])
@@ -321,7 +321,7 @@ fn a_worktree_can_be_kept_and_one_that_is_gone_is_no_hindrance() {
 }
 
 #[test]
-fn a_worktree_with_submodules_or_settings_of_its_own_is_not_taken_lightly() {
+fn a_worktree_with_submodules_or_its_own_git_settings_is_removed_only_with_force() {
     let test = Test::git();
     test.sh("git init -q ../sub.git && cd ../sub.git && touch README && git add -A && git commit -q -m sub");
     test.sh("git -c protocol.file.allow=always submodule --quiet add ../sub.git sub && git add -A && git commit -q -m sub");
@@ -362,7 +362,7 @@ fn a_worktree_with_submodules_or_settings_of_its_own_is_not_taken_lightly() {
 }
 
 #[test]
-fn what_ralph_itself_wrote_is_not_missed() {
+fn files_that_ralph_wrote_do_not_count_as_unsaved_work() {
     let test = Test::git().file(".ralph/.gitignore", "nothing\n");
     test.sh("git add -A && git commit -q -m ignore");
     let words = [
@@ -383,7 +383,7 @@ fn what_ralph_itself_wrote_is_not_missed() {
 }
 
 #[test]
-fn all_ended_loops_go_at_once_but_those_that_wait_for_a_person() {
+fn rm_ended_removes_all_ended_loops_except_those_waiting_for_the_user() {
     let test = Test::git().script("iteration 1\n say here\n hang\n");
     for name in ["a", "b"] {
         ended(&test, name, &[]).exits(0);

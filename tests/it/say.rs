@@ -11,7 +11,7 @@ fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn words_said_in_mid_run_stand_in_the_next_prompt_alone() {
+fn a_message_sent_during_a_run_is_only_in_the_next_prompt() {
     let script = format!(
         "iteration 1\n {WAITS}iteration 2\n say going on\niteration *\n promise COMPLETE\n"
     );
@@ -33,7 +33,7 @@ fn words_said_in_mid_run_stand_in_the_next_prompt_alone() {
 }
 
 #[test]
-fn words_that_a_crash_cut_short_are_told_again() {
+fn a_message_is_repeated_after_a_crash_cut_its_iteration_short() {
     let script =
         format!("iteration 1\n exit 42\niteration 2\n {WAITS}iteration *\n promise COMPLETE\n");
     let test = Test::new().script(&script);
@@ -60,7 +60,7 @@ fn words_that_a_crash_cut_short_are_told_again() {
 }
 
 #[test]
-fn words_to_an_iteration_that_a_person_stops_are_told_again() {
+fn a_message_is_repeated_after_the_user_stopped_its_iteration() {
     let script =
         format!("iteration 1\n exit 42\niteration 2\n {WAITS}iteration *\n promise COMPLETE\n");
     let test = Test::new().script(&script);
@@ -78,7 +78,7 @@ fn words_to_an_iteration_that_a_person_stops_are_told_again() {
 }
 
 #[test]
-fn words_that_come_while_a_prompt_is_made_are_not_lost() {
+fn a_message_that_arrives_while_a_prompt_is_built_is_not_lost() {
     let test =
         Test::git().script("iteration 1\n sh touch ../arm\niteration 3\n promise COMPLETE\n");
     let (ralph, git) = (env!("CARGO_BIN_EXE_ralph"), test.sh("command -v git"));
@@ -96,7 +96,7 @@ fn words_that_come_while_a_prompt_is_made_are_not_lost() {
 }
 
 #[test]
-fn a_crashed_loop_hears_when_it_is_resumed() {
+fn a_crashed_loop_gets_its_messages_when_it_is_resumed() {
     let test = Test::new().script(&format!(
         "iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"
     ));
@@ -109,7 +109,7 @@ fn a_crashed_loop_hears_when_it_is_resumed() {
 }
 
 #[test]
-fn a_resume_waits_for_whoever_clears_up_after_a_crash() {
+fn resume_waits_for_a_process_that_cleans_up_after_a_crash() {
     let test = Test::new().script(&format!(
         "iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"
     ));
@@ -135,7 +135,7 @@ fn a_resume_waits_for_whoever_clears_up_after_a_crash() {
 }
 
 #[test]
-fn whoever_cannot_hear_is_not_spoken_to() {
+fn say_is_refused_for_a_loop_that_cannot_get_messages() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     test.ralph(&run(&[])).exits(0);
     test.ralph(&["say", "a", WORDS])
@@ -183,7 +183,7 @@ fn whoever_cannot_hear_is_not_spoken_to() {
 }
 
 #[test]
-fn an_agent_does_not_speak_to_itself() {
+fn an_agent_cannot_say_something_to_its_own_loop() {
     let ralph = env!("CARGO_BIN_EXE_ralph");
     let script = format!(
         "iteration *\n sh {ralph} say a be brief; echo said $?\n sh {ralph} wait a; echo waited $?\n"
@@ -207,8 +207,7 @@ mod needs_limits {
     use super::*;
 
     #[test]
-    fn what_is_said_before_an_iteration_ends_is_heard_before_the_next_also_where_nothing_is_noticed()
-     {
+    fn a_request_is_read_before_the_next_iteration_even_without_inotify() {
         let test = Test::new().script(&format!("iteration *\n {WAITS}"));
         let ralph = env!("CARGO_BIN_EXE_ralph");
         // A system that has run out of watches for files.

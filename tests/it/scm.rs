@@ -100,7 +100,7 @@ fn green_work_is_committed_with_the_agent_s_message_and_its_trailers() {
 }
 
 #[test]
-fn without_a_message_the_title_serves_and_else_the_task() {
+fn without_a_message_the_subject_is_the_title_or_the_task() {
     let test = Test::git().script(MAKES).file("spec.md", "# Spec\n");
     run(&test, &["--prompt-file", "spec.md"]).exits(0);
     assert_eq!(subjects(&test)[0], "Make it.");
@@ -113,7 +113,7 @@ fn without_a_message_the_title_serves_and_else_the_task() {
 }
 
 #[test]
-fn each_green_iteration_is_a_commit_of_its_own() {
+fn each_green_iteration_is_its_own_commit() {
     let test = Test::git().script(
         "iteration 1\n write made\n  | 1\n say <commit>One</commit>\niteration 2\n append made\n  | 2\n\
          iteration 3\n sh mv made moved; mkdir made\n say <commit>Red</commit>\n\
@@ -134,7 +134,7 @@ fn each_green_iteration_is_a_commit_of_its_own() {
 }
 
 #[test]
-fn nothing_is_committed_at_preflight_without_checks_or_without_changes() {
+fn nothing_is_committed_without_changes_or_without_checks() {
     let test = Test::git()
         .script("iteration 1\n say idle\niteration *\n promise COMPLETE\n")
         .file("made", "");
@@ -161,7 +161,7 @@ fn nothing_is_committed_at_preflight_without_checks_or_without_changes() {
 }
 
 #[test]
-fn what_ralph_writes_is_never_staged() {
+fn files_that_ralph_writes_are_never_staged() {
     let test = Test::git().file("deep/er/keep", "").file(".ralph/settings.json", "{}").script(
         "iteration 1\n write made\n  | x\n sh touch ../../outside; git add -f .ralph; git -C ../.. add -f .ralph\n",
     );
@@ -199,7 +199,7 @@ fn a_state_directory_in_the_repository_is_not_committed() {
 }
 
 #[test]
-fn a_push_is_made_only_where_it_is_asked_for() {
+fn ralph_pushes_only_on_request() {
     let test = with_remote(Test::git().script(MAKES));
     run(&test, &[]).exits(0);
     assert_eq!(remote_log(&test), "");
@@ -211,7 +211,7 @@ fn a_push_is_made_only_where_it_is_asked_for() {
 }
 
 #[test]
-fn an_agent_that_commits_by_itself_is_pushed_all_the_same() {
+fn commits_made_by_the_agent_are_pushed_too() {
     let test = with_remote(
         Test::git().script("iteration 1\n sh touch made; git add made; git commit -q -m own\n"),
     );
@@ -224,7 +224,7 @@ fn an_agent_that_commits_by_itself_is_pushed_all_the_same() {
 }
 
 #[test]
-fn a_repository_without_any_commit_gets_its_first() {
+fn a_repository_without_commits_gets_its_first_commit() {
     let test = Test::new().script(MAKES);
     test.sh("git init -q -b main");
     run(&test, &[]).exits(0).says("commit: 1 file (made) as ");
@@ -232,7 +232,7 @@ fn a_repository_without_any_commit_gets_its_first() {
 }
 
 #[test]
-fn a_linked_worktree_and_a_submodule_behave() {
+fn commits_work_in_a_linked_worktree_and_a_submodule() {
     let test = Test::git();
     test.sh("git worktree add -q ../tree -b side");
     let script = test.root().join("agent.script");
@@ -250,7 +250,7 @@ fn a_linked_worktree_and_a_submodule_behave() {
 }
 
 #[test]
-fn events_and_dry_run_tell_of_tasks() {
+fn events_and_dry_run_list_the_scm_tasks() {
     let test = Test::git().script(MAKES);
     run(&test, &["--dry-run"])
         .exits(0)
@@ -264,7 +264,7 @@ fn events_and_dry_run_tell_of_tasks() {
 }
 
 #[test]
-fn a_check_that_begins_and_what_a_red_one_does_are_said() {
+fn the_console_shows_each_starting_check_and_the_fail_action_of_a_red_one() {
     let test = Test::git().script("iteration 2\n write made\n  | x\n");
     run(&test, &["--on-fail", "prepend"])
         .exits(0)

@@ -85,7 +85,7 @@ fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn every_status_exits_as_the_page_says() {
+fn every_status_has_the_documented_exit_code() {
     let rows = table("scripting.md", "## Exit codes");
     let listed: Vec<(String, i32)> = rows
         .iter()
@@ -150,7 +150,7 @@ fn the_pages_list_every_exit_code() {
 }
 
 #[test]
-fn every_verb_s_first_line_is_as_the_page_says() {
+fn every_command_s_first_line_is_as_documented() {
     let test = Test::new().script(&format!(
         "iteration 1\n {WAITS}\niteration *\n promise COMPLETE\n"
     ));
@@ -207,7 +207,7 @@ fn every_verb_s_first_line_is_as_the_page_says() {
 }
 
 #[test]
-fn every_line_of_the_iterations_log_is_on_the_page() {
+fn every_line_of_iterations_log_is_documented() {
     let script = format!(
         "iteration 1\n exit 1\niteration 2\n say x\niteration 3\n {WAITS}\niteration 4\n sh touch there; sleep 60\n\
          iteration *\n promise COMPLETE\n"
@@ -237,7 +237,7 @@ fn every_line_of_the_iterations_log_is_on_the_page() {
 }
 
 #[test]
-fn the_fields_of_every_object_are_those_of_the_page() {
+fn every_json_object_has_the_documented_fields() {
     let test = Test::git().script("iteration 1\n promise COMPLETE\n");
     let done = test.ralph(
         &[
@@ -275,7 +275,7 @@ fn the_fields_of_every_object_are_those_of_the_page() {
 }
 
 #[test]
-fn a_pause_is_told_with_the_fields_of_the_page() {
+fn notify_for_a_pause_has_the_documented_fields() {
     let test = Test::new().script(&format!("iteration *\n {WAITS}\n"));
     let live = test.start(&run(&["--notify", "cat >told"]));
     until("the agent", || test.workspace().join("here").exists());
@@ -291,7 +291,7 @@ fn a_pause_is_told_with_the_fields_of_the_page() {
 }
 
 #[test]
-fn everyone_has_the_variables_of_the_page() {
+fn every_process_has_the_documented_variables() {
     let test = Test::new().script("iteration 1\n sh env >agent\n promise COMPLETE\n");
     test.ralph(&run(&["--check", "env >check", "--notify", "env >notify"]))
         .exits(0);

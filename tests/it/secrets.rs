@@ -18,7 +18,7 @@ fn with_key(test: &Test, more: &[&str]) -> Command {
 }
 
 #[test]
-fn a_login_is_not_paid_for_by_a_key() {
+fn an_agent_with_its_own_login_does_not_get_an_api_key() {
     let test = Test::new().on_path("claude", SHOWS);
     let run = |more: &[&str]| {
         let done = test.start_command(with_key(&test, more)).end();
@@ -54,7 +54,7 @@ fn a_login_is_not_paid_for_by_a_key() {
 }
 
 #[test]
-fn no_agent_sees_that_it_runs_inside_another() {
+fn no_agent_gets_the_variables_of_an_outer_agent() {
     let test = Test::new().program("mine", SHOWS);
     let mut command = test.ralph_command(&["run", "x", "--name", "a", "--", "./mine"]);
     command
@@ -66,7 +66,7 @@ fn no_agent_sees_that_it_runs_inside_another() {
 }
 
 #[test]
-fn a_secret_is_nowhere_in_what_ralph_writes() {
+fn a_secret_is_redacted_in_everything_that_ralph_writes() {
     // Its last letter may as well begin it anew, and it is the last thing that is printed.
     const SECRET: &str = "s3cr3t-of-the-tests";
     let test = Test::git().program(
@@ -132,7 +132,7 @@ fn search(place: &Path, words: &str) {
 }
 
 #[test]
-fn a_value_that_a_person_types_is_used_and_not_written_down() {
+fn a_secret_typed_by_the_user_is_used_but_not_recorded() {
     let test = Test::new();
     let value = "hunter2-of-a-test";
     let check =
@@ -175,7 +175,7 @@ fn a_value_that_a_person_types_is_used_and_not_written_down() {
 }
 
 #[test]
-fn a_loop_that_was_given_a_value_does_not_go_on_without_it() {
+fn a_loop_with_a_secret_is_not_resumed_without_its_variable() {
     let test = Test::new();
     let value = "hunter2-of-a-test";
     let check = format!("test -n {value} && test -e never");

@@ -186,7 +186,7 @@ fn a_promise_in_the_last_message_ends_the_loop() {
 }
 
 #[test]
-fn the_limit_is_named_and_defaults_to_25() {
+fn the_iteration_limit_is_shown_and_defaults_to_25() {
     let test = Test::new();
     let session = Session::of(&test);
     assert!(session.begins("Do it").contains("Max iterations: 25 ("));
@@ -222,7 +222,7 @@ fn a_loop_without_a_promise_runs_to_its_limit() {
 }
 
 #[test]
-fn a_word_does_not_replace_a_check() {
+fn a_promise_does_not_replace_a_check() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins(r#"Write it --check "cat right" --completion-promise DONE"#);
@@ -261,7 +261,7 @@ fn green_checks_alone_end_a_loop_without_a_promise() {
 }
 
 #[test]
-fn blocked_is_an_honest_way_out() {
+fn a_blocked_tag_ends_the_loop() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Write it --check false --completion-promise DONE");
@@ -274,7 +274,7 @@ fn blocked_is_an_honest_way_out() {
 }
 
 #[test]
-fn a_loop_is_cancelled_by_word_by_verb_and_by_deleting_its_file() {
+fn a_loop_is_canceled_in_the_session_by_ralph_stop_or_by_deleting_its_file() {
     let test = Test::new();
     let session = Session::of(&test);
     let none = session.types("/cancel-ralph");
@@ -305,7 +305,7 @@ fn a_loop_is_cancelled_by_word_by_verb_and_by_deleting_its_file() {
 }
 
 #[test]
-fn one_session_never_catches_another_s_stop() {
+fn a_loop_never_reacts_to_another_session_s_stop() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it");
@@ -330,7 +330,7 @@ fn one_session_never_catches_another_s_stop() {
 }
 
 #[test]
-fn a_broken_file_is_named_kept_aside_and_lets_the_session_go() {
+fn an_unreadable_loop_file_is_reported_and_renamed_and_ends_the_loop() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it");
@@ -353,7 +353,7 @@ fn a_broken_file_is_named_kept_aside_and_lets_the_session_go() {
 }
 
 #[test]
-fn another_plugin_s_loop_is_taken_over_where_it_stands() {
+fn another_plugin_s_loop_is_taken_over_at_its_iteration() {
     let test = Test::new();
     let session = Session::of(&test);
     let sheet = "---\nactive: true\niteration: 3\nmax_iterations: 5\ncompletion_promise: \"IT'S \"DONE\"\"\nstarted_at: \
@@ -385,7 +385,7 @@ fn another_plugin_s_loop_is_taken_over_where_it_stands() {
 }
 
 #[test]
-fn everything_is_text() {
+fn the_prompt_is_never_interpreted_by_a_shell() {
     for prompt in [
         "say \"hi\" and 'ho' and don't $(touch pwned) `touch pwned`",
         "two\nlines\n\n  and ¿emoji? 🦀\ttabs",
@@ -407,7 +407,7 @@ fn everything_is_text() {
 }
 
 #[test]
-fn what_codex_would_cut_is_given_with_the_file_that_has_all_of_it() {
+fn a_prompt_too_long_for_codex_is_shortened_and_names_a_file_with_all_of_it() {
     let test = Test::new();
     let session = Session {
         client: "codex",
@@ -435,7 +435,7 @@ fn what_codex_would_cut_is_given_with_the_file_that_has_all_of_it() {
 }
 
 #[test]
-fn words_that_are_wrong_start_nothing() {
+fn invalid_arguments_start_no_loop() {
     let test = Test::new();
     let session = Session::of(&test);
     for (words, said) in [
@@ -464,7 +464,7 @@ fn words_that_are_wrong_start_nothing() {
 }
 
 #[test]
-fn whatever_a_client_says_the_hook_never_fails() {
+fn the_hook_never_fails_whatever_its_input() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it");
@@ -495,7 +495,7 @@ fn whatever_a_client_says_the_hook_never_fails() {
 }
 
 #[test]
-fn a_turn_that_breaks_off_is_named_and_can_go_on() {
+fn a_failed_turn_is_reported_and_the_loop_can_continue() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it");
@@ -519,7 +519,7 @@ fn a_turn_that_breaks_off_is_named_and_can_go_on() {
 }
 
 #[test]
-fn an_older_client_that_asks_after_an_error_of_the_service_is_let_go() {
+fn an_older_client_may_stop_after_a_service_error() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it");
@@ -551,7 +551,7 @@ fn an_older_client_that_asks_after_an_error_of_the_service_is_let_go() {
 }
 
 #[test]
-fn a_loop_goes_on_outside_of_its_session() {
+fn a_loop_can_continue_outside_its_session() {
     let claude = "#!/bin/sh\ncat > seen\necho '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\
                   \"result\":\"<promise>DONE</promise>\",\"session_id\":\"s\",\"total_cost_usd\":0.1}'\n";
     let test = Test::new().on_path("claude", claude);
@@ -600,7 +600,7 @@ fn a_session_s_loop_ends_with_its_client() {
 }
 
 #[test]
-fn verbs_reach_a_session_s_loop() {
+fn commands_work_on_a_session_s_loop() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it");
@@ -623,7 +623,7 @@ fn verbs_reach_a_session_s_loop() {
 }
 
 #[test]
-fn another_plugin_that_hears_the_same_stops_is_named() {
+fn another_plugin_that_handles_the_same_stops_is_reported() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it");
@@ -635,7 +635,7 @@ fn another_plugin_that_hears_the_same_stops_is_named() {
 }
 
 #[test]
-fn codex_has_the_same_loop_by_another_sign() {
+fn codex_has_the_same_commands_with_another_sigil() {
     let test = Test::new();
     test.write(
         SHEET,
@@ -674,7 +674,7 @@ fn codex_has_the_same_loop_by_another_sign() {
 }
 
 #[test]
-fn a_person_may_change_the_limit_in_the_file() {
+fn the_user_can_change_the_limit_in_the_loop_file() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it");
@@ -691,7 +691,7 @@ fn a_person_may_change_the_limit_in_the_file() {
 }
 
 #[test]
-fn the_client_s_patience_is_an_ending_with_a_name() {
+fn the_client_s_block_cap_ends_the_loop_with_its_own_stop_reason() {
     let test = Test::new();
     let session = Session {
         cap: "3",
@@ -725,7 +725,7 @@ fn the_client_s_patience_is_an_ending_with_a_name() {
 }
 
 #[test]
-fn a_client_that_sends_no_last_message_is_read_in_its_transcript() {
+fn the_last_message_is_read_from_the_transcript_if_the_client_sends_none() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it --completion-promise DONE");
@@ -755,7 +755,7 @@ fn a_client_that_sends_no_last_message_is_read_in_its_transcript() {
 }
 
 #[test]
-fn checks_that_outlast_the_client_s_patience_are_red_and_leave_nothing() {
+fn checks_that_exceed_the_client_s_hook_timeout_are_red_and_leave_no_process() {
     let test = Test::new();
     let session = Session::of(&test);
     session.begins("Do it --check 'sleep 1000'");
@@ -771,7 +771,7 @@ fn checks_that_outlast_the_client_s_patience_are_red_and_leave_nothing() {
 }
 
 #[test]
-fn inside_an_iteration_of_ralph_s_own_hooks_are_silent() {
+fn hooks_do_nothing_for_an_agent_that_ralph_started() {
     let test = Test::new();
     test.write(
         SHEET,

@@ -116,7 +116,7 @@ fn beside(key: &str) -> Value {
 }
 
 #[test]
-fn every_key_of_a_settings_file_acts() {
+fn every_key_of_a_settings_file_takes_effect() {
     let tested: BTreeSet<&str> = KEYS
         .iter()
         .map(|row| row.0)
@@ -176,7 +176,7 @@ fn acts((key, value, place, expected): &(&str, &str, &str, &str)) {
 }
 
 #[test]
-fn the_console_s_keys_act() {
+fn the_console_s_keys_take_effect() {
     let agent = "#!/bin/sh\ncat > /dev/null\necho words of the agent\n";
     let out = |settings: &str, more: &[&str]| {
         let test = Test::new()
@@ -215,7 +215,7 @@ fn the_console_s_keys_act() {
 }
 
 #[test]
-fn the_example_of_the_harness_is_understood_as_it_is() {
+fn the_example_settings_are_accepted_unchanged() {
     let test = Test::new().on_path(
         "claude",
         &format!("{ECHO}echo '<response>done</response>'\n"),
@@ -272,7 +272,7 @@ fn the_example_of_the_harness_is_understood_as_it_is() {
 }
 
 #[test]
-fn a_section_of_another_program_s_file_is_enough() {
+fn a_ralph_loop_section_in_another_program_s_file_is_read() {
     let yaml = "llm:\n  model: other\nralph_loop:\n  max_iterations: 2        # few\n  max_cost: null\n  \
                 max_time: 600\n  completion_tag: \"FIN\"\n  agent: build\n";
     let test = Test::new()
@@ -292,7 +292,7 @@ fn a_section_of_another_program_s_file_is_enough() {
 }
 
 #[test]
-fn layers_lie_over_one_another() {
+fn later_layers_override_earlier_ones() {
     let test = Test::new();
     test.write(
         "../home/.config/ralph/settings.yaml",
@@ -367,7 +367,7 @@ fn layers_lie_over_one_another() {
 }
 
 #[test]
-fn what_is_said_to_be_nothing_takes_nothing_else_away() {
+fn a_null_value_removes_only_its_own_key() {
     let below =
         r#"{"promptFile": "spec.md", "noPromise": true, "agent": {"command": "p", "flags": "-f"}}"#;
     let nothing = r#"{"prompt": null, "promise": null, "agent": {"name": null, "flags": null}}"#;
@@ -392,7 +392,7 @@ fn what_is_said_to_be_nothing_takes_nothing_else_away() {
 }
 
 #[test]
-fn flags_outweigh_every_file() {
+fn flags_override_every_file() {
     let settings = "maxIterations = 7\npromptFile = 'spec.md'\nnoPromise = true\nchecks = ['false']\nagent = 'codex'\n";
     let test = Test::new()
         .file(".ralph/settings.toml", settings)
@@ -717,7 +717,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_is_wrong_in_a_file_is_named() {
+fn errors_in_a_settings_file_name_the_file_and_the_key() {
     for (file, text, error, hint) in WRONG {
         let test = Test::new()
             .on_path("claude", ECHO)
@@ -743,7 +743,7 @@ fn what_is_wrong_in_a_file_is_named() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named() {
+fn an_unreadable_settings_file_is_reported() {
     let test = Test::new().file("a.json", "{}").file(".ralph/b", "");
     let refused = |words: &[&str], error: &str, hint: &str| {
         test.ralph(&[&["run", "x"], words, &["--", "true"]].concat())
@@ -786,7 +786,7 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn flags_that_contradict_are_refused() {
+fn contradicting_flags_are_refused() {
     let test = Test::new().on_path("claude", ECHO);
     for (words, error) in [
         (&["--yolo", "--approve", "none"][..], "--approve"),
@@ -828,7 +828,7 @@ fn flags_that_contradict_are_refused() {
 }
 
 #[test]
-fn a_choice_may_be_typed_in_capitals_as_files_have_it() {
+fn choices_are_accepted_in_capitals_as_in_files() {
     let words = [
         "run",
         "x",
@@ -969,7 +969,7 @@ fn the_documentation_s_examples_are_settings() {
 }
 
 #[test]
-fn settings_above_are_not_passed_over_in_silence() {
+fn settings_in_a_parent_directory_are_not_silently_ignored() {
     let test = Test::git()
         .on_path("claude", ECHO)
         .file(".ralph/settings.toml", "checks = ['false']\n");

@@ -46,7 +46,7 @@ pub(crate) fn tmux(test: &Test, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_loop_lives_in_a_window_until_its_end() {
+fn a_spawned_loop_has_a_window_until_it_ends() {
     let test = in_window();
     assert_eq!(
         tmux(
@@ -72,7 +72,7 @@ fn a_loop_lives_in_a_window_until_its_end() {
 }
 
 #[test]
-fn the_line_names_the_window() {
+fn the_printed_line_names_the_window() {
     let test = Test::new().script("iteration *\n say hello\n");
     let line = "spawned a (tmux: ralph:a) [ralph mode: iteration 1/10]\n";
     assert_eq!(spawn(&test, "a", &["-m", "10"]).exits(0).out, line);
@@ -94,7 +94,7 @@ fn the_line_names_the_window() {
 }
 
 #[test]
-fn without_tmux_it_is_a_plain_process() {
+fn without_tmux_a_spawned_loop_is_a_plain_process() {
     let test = Test::new().script(&WAITS.replacen('\n', "\n say begun\n", 1));
     let test = test.file(".ralph/settings.toml", "tmux = false\n");
     spawn(&test, "a", &["-m", "1"])
@@ -119,7 +119,7 @@ fn without_tmux_it_is_a_plain_process() {
 }
 
 #[test]
-fn the_caller_s_environment_reaches_the_agent_and_nobody_else() {
+fn the_caller_s_environment_reaches_only_the_agent() {
     let test = Test::new().script(
         "iteration *\n sh echo \"it is $SECRET\" > seen; until test -e go; do sleep 0.01; done\n",
     );
@@ -150,7 +150,7 @@ fn the_caller_s_environment_reaches_the_agent_and_nobody_else() {
 }
 
 #[test]
-fn an_environment_that_was_not_sent_to_its_end_is_none() {
+fn an_incomplete_environment_is_refused() {
     let test = Test::new().script("iteration *\n say hello\n");
     spawn(&test, "a", &["-m", "1"]).exits(0);
     until_status(&test, "a", "done");
@@ -184,7 +184,7 @@ fn an_environment_that_was_not_sent_to_its_end_is_none() {
 }
 
 #[test]
-fn what_the_caller_has_open_stays_with_him() {
+fn a_spawned_loop_does_not_inherit_the_caller_s_open_files() {
     for (kind, words) in [("tmux", "--pty"), ("no tmux", "--no-tmux")] {
         let test = Test::new().file("mine", "");
         let agent = "#!/bin/sh\nls -l /proc/self/fd > fds; touch here; until test -e go; do sleep 0.01; done\n";
@@ -209,7 +209,7 @@ fn what_the_caller_has_open_stays_with_him() {
 }
 
 #[test]
-fn a_tmux_that_is_missing_or_too_old_is_named() {
+fn a_missing_or_too_old_tmux_is_reported() {
     let test = Test::new()
         .script(WAITS)
         .on_path("tmux", "#!/bin/sh\necho tmux 2.9a\n");
@@ -227,7 +227,7 @@ fn a_tmux_that_is_missing_or_too_old_is_named() {
 }
 
 #[test]
-fn what_cannot_begin_says_so_and_leaves_nothing() {
+fn a_loop_that_cannot_start_is_reported_and_leaves_nothing_behind() {
     let test = in_window();
     spawn(&test, "a", &[]).exits(2).complains("already running");
     let done = spawn(&test, "b", &[]).exits(2);
@@ -242,7 +242,7 @@ fn what_cannot_begin_says_so_and_leaves_nothing() {
 }
 
 #[test]
-fn it_is_paused_resumed_and_stopped_like_any_other() {
+fn a_spawned_loop_is_paused_resumed_and_stopped_like_any_other() {
     let test = in_window();
     test.ralph(&["pause", "a"])
         .exits(0)
@@ -271,7 +271,7 @@ fn it_is_paused_resumed_and_stopped_like_any_other() {
 }
 
 #[test]
-fn killing_tmux_leaves_no_agent_and_the_loop_goes_on_later() {
+fn killing_tmux_leaves_no_agent_and_the_loop_can_be_resumed() {
     let test = in_window();
     tmux(&test, &["kill-server"]);
     until_status(&test, "a", "crashed");
@@ -287,7 +287,7 @@ fn killing_tmux_leaves_no_agent_and_the_loop_goes_on_later() {
 }
 
 #[test]
-fn a_kill_of_everything_leaves_no_agent() {
+fn killing_everything_leaves_no_agent() {
     let test = in_window();
     let server: u32 = tmux(&test, &["display-message", "-p", "#{pid}"])
         .trim()
@@ -313,7 +313,7 @@ fn a_kill_of_everything_leaves_no_agent() {
 }
 
 #[test]
-fn an_answer_that_came_too_late_for_one_agent_is_no_key_for_the_next() {
+fn a_late_terminal_reply_is_not_typed_into_the_next_agent() {
     let agent = "#!/bin/sh\nif mkdir first 2>&-; then for i in 1 2 3 4 5; do printf '\\033[c'; done; exit; fi\n\
                  stty -echo -icanon min 1; printf ready\nhead -c 1 > keys\n";
     let test = Test::new().program("agent", agent);
@@ -341,7 +341,7 @@ fn an_answer_that_came_too_late_for_one_agent_is_no_key_for_the_next() {
 }
 
 #[test]
-fn only_what_runs_in_the_background_can_be_looked_at() {
+fn only_background_loops_can_be_attached_to() {
     let test = in_window();
     test.ralph(&["attach", "a"])
         .exits(2)
@@ -367,7 +367,7 @@ fn only_what_runs_in_the_background_can_be_looked_at() {
 }
 
 #[test]
-fn many_can_be_spawned_at_once() {
+fn many_loops_can_be_spawned_at_once() {
     let test = Test::new().script("iteration *\n say hello\n");
     let names = ["a", "b", "c", "d", "e"];
     std::thread::scope(|scope| {
@@ -381,7 +381,7 @@ fn many_can_be_spawned_at_once() {
 }
 
 #[test]
-fn after_a_restart_every_loop_in_the_background_goes_on() {
+fn resume_all_continues_every_background_loop_after_a_restart() {
     let test = Test::new().script(WAITS);
     for name in ["a", "b"] {
         spawn(&test, name, &["-m", "2", "--share-workspace"]).exits(0);
@@ -436,7 +436,7 @@ mod needs_script {
     }
 
     #[test]
-    fn a_viewer_may_come_and_go() {
+    fn viewers_can_attach_and_detach() {
         let test = in_window();
         let live = attach(&test);
         live.until_out("starting iteration 1/2");
@@ -460,7 +460,7 @@ mod needs_script {
     }
 
     #[test]
-    fn a_viewer_sees_one_loop_and_leaves_with_it() {
+    fn a_viewer_shows_one_loop_and_closes_with_it() {
         let test = Test::new().program(
             "wait",
             "#!/bin/sh\nuntil test -e \"$1\"; do sleep 0.05; done\ntouch \"$RALPH_TASK_DIR/DONE\"\n",

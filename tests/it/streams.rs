@@ -122,7 +122,7 @@ fn read<'p>(
 }
 
 #[test]
-fn every_stream_comes_to_the_acts_that_are_kept() {
+fn every_recorded_stream_decodes_to_its_recorded_acts() {
     let mut wrong = Vec::new();
     for (name, bytes) in streams() {
         let (acts, report, _) = read(&name, [&bytes[..]]);
@@ -206,7 +206,7 @@ const ENDS: &[(&str, &str, Option<i64>)] = &[
 ];
 
 #[test]
-fn every_bad_end_has_its_reason() {
+fn every_failed_run_has_its_failure_reason() {
     for (name, kind, until_ms) in ENDS {
         let (acts, report, words) = read(name, [&stream(name)[..]]);
         assert_eq!(report["reason"]["kind"], *kind, "{name}: {report}\n{acts}");
@@ -219,7 +219,7 @@ fn every_bad_end_has_its_reason() {
 }
 
 #[test]
-fn a_limit_that_is_told_in_words_is_waited_for() {
+fn a_limit_reported_as_text_has_its_reset_time() {
     let named = [
         "claude-400-spend-limit",
         "claude-v2.0.76-usage-limit",
@@ -235,7 +235,7 @@ fn a_limit_that_is_told_in_words_is_waited_for() {
 }
 
 #[test]
-fn an_end_that_was_never_told_is_none() {
+fn a_stream_that_reports_no_end_is_neither_finished_nor_failed() {
     for name in [
         "claude-401",
         "gemini-429-minute",
@@ -371,7 +371,7 @@ const GOOD: &[Good] = &[
 ];
 
 #[test]
-fn every_good_end_is_known_with_what_it_cost() {
+fn every_successful_run_is_recognized_with_its_cost() {
     for (name, words, usd, tokens, (worked, failed)) in GOOD {
         let (acts, report, found) = read(name, [&stream(name)[..]]);
         assert_eq!(report["finished"], true, "{name}: {report}\n{acts}");
@@ -404,7 +404,7 @@ fn every_good_end_is_known_with_what_it_cost() {
 }
 
 #[test]
-fn what_was_not_allowed_is_told_once() {
+fn every_denial_is_reported_once() {
     let (acts, report, _) = read(
         "claude-permission-denied",
         [&stream("claude-permission-denied")[..]],
@@ -450,7 +450,7 @@ const DENIED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_denial_is_known_by_the_agents_own_words() {
+fn a_denial_is_recognized_by_the_agent_s_own_message() {
     for (name, line) in DENIED {
         let (acts, report, _) = read(name, [line.as_bytes()]);
         assert_eq!(report["denied"], 1, "{name}: {acts}");
@@ -466,7 +466,7 @@ fn a_denial_is_known_by_the_agents_own_words() {
 }
 
 #[test]
-fn streams_are_read_as_their_documentation_has_them() {
+fn documented_streams_are_decoded_as_documented() {
     for (name, lines) in DOCUMENTED_STREAMS {
         let (acts, report, words) = read(name, [lines.join("\n").as_bytes()]);
         assert_eq!(words.as_deref(), Some("Last."), "{name}: {acts}");
@@ -484,7 +484,7 @@ fn streams_are_read_as_their_documentation_has_them() {
 }
 
 #[test]
-fn retries_are_told_and_mended() {
+fn retries_are_reported_and_can_succeed() {
     for (name, retries) in [
         ("claude-429-then-ok", 1),
         ("claude-401", 9),
@@ -504,7 +504,7 @@ fn retries_are_told_and_mended() {
 }
 
 #[test]
-fn however_a_stream_is_cut_it_says_the_same() {
+fn a_stream_decodes_to_the_same_acts_however_it_is_split() {
     let mut dice = fastrand::Rng::with_seed(7);
     for (name, bytes) in streams() {
         let whole = read(&name, [&bytes[..]]);
@@ -537,7 +537,7 @@ fn however_a_stream_is_cut_it_says_the_same() {
 }
 
 #[test]
-fn more_fields_and_unknown_events_change_nothing() {
+fn additional_fields_and_unknown_events_change_nothing() {
     for (name, bytes) in streams() {
         let text = String::from_utf8(bytes.clone()).unwrap();
         let mut more = String::new();
@@ -639,7 +639,7 @@ fn mutated(lines: &[&str], others: &[&str], dice: &mut fastrand::Rng) -> Vec<u8>
 }
 
 #[test]
-fn whatever_comes_breaks_no_reader() {
+fn no_input_breaks_a_decoder() {
     let streams = streams();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let texts: Vec<(String, String)> = streams
@@ -680,7 +680,7 @@ fn whatever_comes_breaks_no_reader() {
 }
 
 #[test]
-fn a_line_without_end_is_only_strange() {
+fn an_endless_line_is_only_counted_as_unparsed() {
     for agent in AGENTS.keys().filter(|agent| *agent != "aider") {
         let piece = vec![b'{'; 1 << 20];
         let pieces = std::iter::repeat_n(&piece[..], 6).chain([&b"\n"[..]]);

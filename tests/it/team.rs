@@ -29,7 +29,7 @@ fn names(test: &Test) -> Vec<String> {
 }
 
 #[test]
-fn the_second_takes_over_and_the_first_comes_back() {
+fn the_second_agent_takes_over_until_the_first_is_available_again() {
     for (means, expected) in [
         ("limit", ["first", "second", "first"]),
         ("login", ["first", "second", "second"]),
@@ -65,7 +65,7 @@ fn the_second_takes_over_and_the_first_comes_back() {
 }
 
 #[test]
-fn checks_that_stay_red_are_no_reason_for_another_agent() {
+fn red_checks_do_not_cause_a_switch_to_another_agent() {
     let test = two("limit", "1s..1s");
     test.sh("rm gate");
     let words = [
@@ -85,7 +85,7 @@ fn checks_that_stay_red_are_no_reason_for_another_agent() {
 }
 
 #[test]
-fn a_limit_without_an_end_is_probed_and_costs_no_iteration() {
+fn a_limit_without_a_reset_time_is_probed_and_costs_no_iteration() {
     let test = two("limit", "100ms..100ms");
     let live = test.start(&[
         "run",
@@ -110,7 +110,7 @@ fn a_limit_without_an_end_is_probed_and_costs_no_iteration() {
 }
 
 #[test]
-fn a_person_may_hurry_a_loop_that_rests() {
+fn resume_now_ends_a_rest() {
     let test = two("limit", "1h..1h");
     let live = test.start(&["run", "x", "--name", "a", "--agent", "first"]);
     until("it rests", || !test.events("a", "ended").is_empty());
@@ -128,7 +128,7 @@ fn a_person_may_hurry_a_loop_that_rests() {
 }
 
 #[test]
-fn a_rest_survives_the_death_of_its_runner() {
+fn a_rest_continues_after_its_runner_is_killed() {
     let test = two("limit", "1h..1h");
     let live = test.start(&["run", "x", "--name", "a", "--agent", "first"]);
     until("it rests", || !test.events("a", "ended").is_empty());
@@ -153,7 +153,7 @@ fn a_rest_survives_the_death_of_its_runner() {
 }
 
 #[test]
-fn a_missing_login_stops_at_once_and_names_what_mends_it() {
+fn a_missing_login_stops_the_loop_at_once_and_says_how_to_log_in() {
     let test = two("login", "1s..1s");
     let done = test
         .ralph(&["run", "x", "--name", "a", "--agent", "first"])
@@ -165,7 +165,7 @@ fn a_missing_login_stops_at_once_and_names_what_mends_it() {
 }
 
 #[test]
-fn words_for_one_agent_alone_do_not_go_to_several() {
+fn arguments_for_a_single_agent_are_refused_with_several() {
     let test = two("limit", "1s..1s");
     let run = |more: &[&str]| {
         test.ralph(&[&["run", "x", "--agent", "first,second"], more].concat())

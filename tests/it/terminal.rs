@@ -53,7 +53,7 @@ fn the_prompt_is_pasted_once_and_exactly() {
 }
 
 #[test]
-fn where_nothing_is_known_of_pasting_it_is_typed() {
+fn without_bracketed_paste_the_prompt_is_typed() {
     let test = on_terminal(
         "#!/bin/sh\necho hello\nread -r one; read -r two; echo \"$one,$two\" > typed\n",
     );
@@ -62,7 +62,7 @@ fn where_nothing_is_known_of_pasting_it_is_typed() {
 }
 
 #[test]
-fn a_line_that_the_terminal_would_cut_off_is_not_typed() {
+fn a_line_that_the_terminal_would_truncate_is_not_typed() {
     let agent = "#!/bin/sh\necho hello\nsleep 1\nhead -n 3 > typed\n";
     for (length, code) in [(4095, 0), (4096, 1)] {
         let test =
@@ -91,14 +91,14 @@ fn a_line_that_the_terminal_would_cut_off_is_not_typed() {
 }
 
 #[test]
-fn what_would_be_a_key_is_not_typed() {
+fn control_characters_in_the_prompt_are_not_typed() {
     let test = on_terminal(TAKES).file("task.md", "a\u{1b}[201~\u{3}b\rc");
     run(&test, &["--prompt-file", "task.md"]).exits(0);
     assert_eq!(test.read("typed"), "\u{1b}[200~a␛[201~␃b\nc\u{1b}[201~");
 }
 
 #[test]
-fn it_is_a_terminal_of_its_own_with_a_size() {
+fn the_agent_has_its_own_terminal_with_a_size() {
     let agent = "#!/bin/sh\ntest -t 0 && test -t 1 && test -t 2 && stty size < /dev/tty && echo $TERM\nread x\nexit 7";
     let test = on_terminal(agent);
     let done = run(&test, &["--max-failures", "1", "--prompt", "go"]).exits(1);
@@ -112,7 +112,7 @@ fn it_is_a_terminal_of_its_own_with_a_size() {
 }
 
 #[test]
-fn everything_it_started_is_gone_with_it() {
+fn everything_the_agent_started_is_killed_with_it() {
     let agent = "#!/bin/sh\necho hi\nread x\nsetsid sleep 1000 & sleep 1000 &\nkill -9 $$\n";
     let test = on_terminal(agent);
     run(&test, &["--max-failures", "1", "--prompt", "go"]).exits(1);
@@ -121,7 +121,7 @@ fn everything_it_started_is_gone_with_it() {
 }
 
 #[test]
-fn a_promise_counts_only_if_the_agent_makes_it() {
+fn a_promise_on_the_screen_counts_only_if_the_agent_wrote_it() {
     let words = [
         "run",
         "--name",
@@ -160,7 +160,7 @@ fn a_promise_counts_only_if_the_agent_makes_it() {
 }
 
 #[test]
-fn the_done_pattern_on_the_screen_stops_it() {
+fn the_done_pattern_on_the_screen_stops_the_agent() {
     let agent = "#!/bin/sh\necho ready\nread a\nsleep 0.5\nprintf '\\033[3;3HAll \\033[1mtasks\\033[0m complete'\nsleep 1000\n";
     let test = on_terminal(agent);
     let done = run(
@@ -176,7 +176,7 @@ fn the_done_pattern_on_the_screen_stops_it() {
 }
 
 #[test]
-fn a_screen_that_never_gets_ready_is_named_and_nothing_is_typed() {
+fn a_screen_that_never_becomes_ready_is_reported_and_nothing_is_typed() {
     for (agent, settings) in [
         ("#!/bin/sh\nexec sleep 1000\n", "graceReady = \"1s\""),
         (
@@ -204,7 +204,7 @@ fn a_screen_that_never_gets_ready_is_named_and_nothing_is_typed() {
 }
 
 #[test]
-fn a_screen_is_ready_when_it_shows_what_the_preset_says() {
+fn a_screen_is_ready_when_it_matches_the_preset_s_pattern() {
     let agent =
         "#!/bin/sh\nstty -echo\necho loading; sleep 1.5; echo '> '\nread x; echo $x > typed\n";
     let settings = "[agents.mine]\ncommand = \"./agent\"\nready = \"(?m)^>\"";
@@ -231,7 +231,7 @@ fn a_screen_is_ready_when_it_shows_what_the_preset_says() {
 }
 
 #[test]
-fn questions_are_answered_where_nobody_looks_on() {
+fn terminal_queries_are_answered_if_there_is_no_viewer() {
     // Each question, and what comes back up to its last letter.
     let agent = r#"#!/bin/sh
 stty -echo -icanon min 0 time 20
@@ -249,7 +249,7 @@ echo ready; read x
 }
 
 #[test]
-fn a_screen_that_stands_still_is_stopped_though_its_cursor_blinks() {
+fn an_unchanged_screen_is_inactive_even_if_its_cursor_blinks() {
     let agent = r"#!/bin/sh
 echo ready; read x
 while :; do printf '\033[?25l\033[1;1H'; sleep 0.1; printf '\033[31m\033[?25h\033[2;2H'; sleep 0.1; done
@@ -275,7 +275,7 @@ while :; do printf '\033[?25l\033[1;1H'; sleep 0.1; printf '\033[31m\033[?25h\03
 }
 
 #[test]
-fn a_screen_whose_text_changes_is_let_be() {
+fn a_screen_whose_text_changes_is_not_inactive() {
     let agent = r"#!/bin/sh
 echo ready; read x
 for n in 1 2 3 4 5 6 7 8; do printf '\033[1;1H%s' $n; sleep 0.3; done
@@ -365,7 +365,7 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
     }
 
     #[test]
-    fn the_agent_s_screen_is_seen_and_keys_go_there() {
+    fn the_user_sees_the_agent_s_screen_and_keys_go_to_the_agent() {
         let test = on_terminal(SCREEN);
         spawned(&test, &["-m", "1"]);
         until("the prompt", || keys(&test).ends_with('\r'));
@@ -394,7 +394,7 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
     }
 
     #[test]
-    fn between_iterations_the_terminal_is_as_it_was() {
+    fn the_terminal_is_restored_between_iterations() {
         let test = on_terminal(SCREEN);
         test.write("seen", "");
         let check = "touch checking; until test -e checked; do sleep 0.01; done";
@@ -427,7 +427,7 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
     }
 
     #[test]
-    fn a_supervisor_that_is_killed_gives_the_terminal_back() {
+    fn the_terminal_is_restored_if_the_supervisor_is_killed() {
         let test = on_terminal(SCREEN);
         // A shell stays in the window, so that there is one to look at.
         let ralph = env!("CARGO_BIN_EXE_ralph");

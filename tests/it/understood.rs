@@ -46,7 +46,7 @@ fn result(words: &str) -> String {
 const TOOL: &str = r#"{"type":"assistant","message":{"id":"2","model":"m","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"make"}}]},"parent_tool_use_id":null}"#;
 
 #[test]
-fn only_the_final_words_promise() {
+fn a_promise_counts_only_in_the_final_message() {
     let echo = format!(
         r#"{{"type":"user","message":{{"content":[{{"type":"text","text":"{PROMISE}"}}]}},"isSynthetic":true}}"#
     );
@@ -83,7 +83,7 @@ fn only_the_final_words_promise() {
 }
 
 #[test]
-fn only_the_final_words_match_the_pattern() {
+fn a_done_pattern_counts_only_in_the_final_message() {
     for (words, code) in [("All is well.", 1), ("WORK IS DONE", 0)] {
         let test = agent(
             "claude",
@@ -96,7 +96,7 @@ fn only_the_final_words_match_the_pattern() {
 }
 
 #[test]
-fn an_agent_that_prints_no_event_speaks_in_plain_text() {
+fn an_agent_without_events_is_read_as_plain_text() {
     let test = agent(
         "claude",
         &format!("warning: a new version\n{PROMISE}\n"),
@@ -106,7 +106,7 @@ fn an_agent_that_prints_no_event_speaks_in_plain_text() {
 }
 
 #[test]
-fn what_is_not_understood_is_counted_and_breaks_nothing() {
+fn unparsed_lines_are_counted_and_break_nothing() {
     let odd = "{\"type\":\"news\"}\n{\"type\":\n{\"type\":\"result\"\nnothing of it\n";
     let test = agent("claude", &format!("{INIT}\n{odd}{}\n", result(PROMISE)), "");
     test.ralph(&[&RUN[..], &["1"]].concat()).exits(0);
@@ -118,7 +118,7 @@ fn what_is_not_understood_is_counted_and_breaks_nothing() {
 }
 
 #[test]
-fn a_usage_limit_is_waited_out_and_costs_nothing() {
+fn a_usage_limit_is_waited_for_and_costs_no_iteration() {
     let reset = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap()
@@ -155,7 +155,7 @@ fn a_usage_limit_is_waited_out_and_costs_nothing() {
 }
 
 #[test]
-fn a_limit_that_exits_with_0_is_no_success() {
+fn a_usage_limit_with_exit_code_0_is_not_a_success() {
     let failed = r#"{"type":"message_end","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"401 no such key"}}"#;
     let test = agent(
         "pi",
@@ -169,7 +169,7 @@ fn a_limit_that_exits_with_0_is_no_success() {
 }
 
 #[test]
-fn a_success_that_is_an_error_is_a_failure() {
+fn a_success_event_that_reports_an_error_is_a_failure() {
     let failed = format!(
         r#"{{"type":"result","subtype":"success","is_error":true,"result":"{PROMISE} API Error: 500"}}"#
     );
@@ -184,7 +184,7 @@ fn a_success_that_is_an_error_is_a_failure() {
 }
 
 #[test]
-fn an_agent_kept_from_everything_stops_with_what_helps() {
+fn an_agent_that_was_denied_everything_stops_the_loop_and_the_approval_level_is_named() {
     let denied = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","is_error":true}]}}"#;
     let denials = r#""permission_denials":[{"tool_name":"Bash","tool_use_id":"t","tool_input":{"command":"make"}}]"#;
     let promised = format!("All is done.\\n{PROMISE}");
@@ -212,7 +212,7 @@ fn an_agent_kept_from_everything_stops_with_what_helps() {
 }
 
 #[test]
-fn who_hangs_after_the_end_is_ended_and_did_not_fail() {
+fn an_agent_that_hangs_after_its_run_is_stopped_without_a_failure() {
     let test = agent(
         "claude",
         &format!("{INIT}\n{}\n", result(PROMISE)),
@@ -225,7 +225,7 @@ fn who_hangs_after_the_end_is_ended_and_did_not_fail() {
 }
 
 #[test]
-fn a_command_in_the_background_is_waited_for() {
+fn a_background_command_of_the_agent_is_waited_for() {
     let tasks = |tasks: &str| {
         format!(r#"{{"type":"system","subtype":"background_tasks_changed","tasks":{tasks}}}"#)
     };
@@ -248,7 +248,7 @@ fn a_command_in_the_background_is_waited_for() {
 }
 
 #[test]
-fn retries_are_no_progress_but_a_tool_at_work_is() {
+fn a_running_tool_counts_as_activity_but_retries_do_not() {
     let retry = r#"{"type":"system","subtype":"api_retry","attempt":1,"max_retries":9,"error":"overloaded"}"#;
     let retries = format!("while :; do echo '{retry}'; sleep 0.1; done");
     let words = [&RUN[..], &["1", "--inactivity-timeout", "700ms"]].concat();
@@ -264,7 +264,7 @@ fn retries_are_no_progress_but_a_tool_at_work_is() {
 }
 
 #[test]
-fn a_command_of_a_known_agent_is_understood_by_its_words() {
+fn a_known_agent_s_command_is_recognized_by_its_arguments() {
     // Beside the stream it is nobody's word; in plain text it is the agent's.
     let stream = format!("{INIT}\n{}\n{}\n{PROMISE}\n", said(PROMISE), result("no"));
     let program = "#!/bin/sh\ncat > /dev/null\ncat stream\n";
@@ -285,7 +285,7 @@ fn a_command_of_a_known_agent_is_understood_by_its_words() {
 }
 
 #[test]
-fn the_last_line_of_a_known_agent_in_plain_text_has_its_reason() {
+fn the_last_line_of_a_known_agent_s_plain_text_gives_the_failure_reason() {
     let last = "Invalid API key · Please run /login";
     let program = format!(
         "#!/bin/sh\ncat > /dev/null\necho 'Credit balance is too low'\necho '{last}'\nexit 1\n"
@@ -300,7 +300,7 @@ fn the_last_line_of_a_known_agent_in_plain_text_has_its_reason() {
 }
 
 #[test]
-fn every_bad_iteration_has_its_reason_for_scripts() {
+fn every_failed_iteration_has_a_reason_for_scripts() {
     let script = "iteration 1\n exit 3\niteration 2\n hang\niteration 3\n say well\n";
     let test = Test::new().script(script);
     let words = [
@@ -336,7 +336,7 @@ fn every_bad_iteration_has_its_reason_for_scripts() {
 }
 
 #[test]
-fn a_program_that_went_away_is_not_found() {
+fn a_deleted_program_is_reported_as_not_found() {
     let test = agent(
         "claude",
         &format!("{INIT}\n{}\n", result("more")),
@@ -353,7 +353,7 @@ fn a_program_that_went_away_is_not_found() {
 }
 
 #[test]
-fn a_limit_that_is_near_is_told_once_an_iteration() {
+fn a_near_limit_is_reported_once_per_iteration() {
     let reset = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap()
@@ -375,7 +375,7 @@ fn a_limit_that_is_near_is_told_once_an_iteration() {
 }
 
 #[test]
-fn a_session_that_goes_on_is_not_paid_for_twice() {
+fn the_cost_of_a_continued_session_is_not_counted_twice() {
     let claude = r#"{"type":"result","subtype":"success","is_error":false,"result":"more","total_cost_usd":0.$((n * 25)),"usage":{"input_tokens":10,"output_tokens":5},"modelUsage":{"m":{"inputTokens":$((n * 10)),"outputTokens":$((n * 5))}}}"#;
     let codex = r#"{"type":"turn.completed","usage":{"input_tokens":$((n * 10)),"output_tokens":$((n * 5))}}"#;
     let began = r#"{"type":"thread.started","thread_id":"$id"}"#;
@@ -405,7 +405,7 @@ fn a_session_that_goes_on_is_not_paid_for_twice() {
 }
 
 #[test]
-fn a_tool_is_shown_even_if_its_result_is_too_long_to_be_read() {
+fn a_tool_is_shown_even_if_its_result_is_too_long_to_parse() {
     let then = format!(
         "printf '{{\"type\":\"user\",\"message\":{{\"content\":[{{\"tool_use_id\":\"t\",\"content\":\"'\n\
          head -c 17000000 /dev/zero | tr '\\0' x\n\

@@ -73,7 +73,7 @@ fn every_ending_has_its_exit_code_and_its_line() {
 }
 
 #[test]
-fn a_waiter_sleeps_until_the_end_and_wakes_at_once() {
+fn wait_returns_as_soon_as_the_loop_ends() {
     let test = Test::new().script(&format!("iteration 1\n {WAITS} promise COMPLETE\n"));
     let live = started(&test, "a");
     let waiter = waiting(&test, &["a"]);
@@ -152,7 +152,7 @@ fn a_pause_a_stop_and_a_crash_end_the_wait() {
 }
 
 #[test]
-fn a_wait_for_a_loop_that_was_killed_leaves_nobody_behind() {
+fn waiting_for_a_killed_loop_leaves_no_process_behind() {
     let test = Test::new().script(&format!("iteration *\n {WAITS}"));
     crashed(&test, &[]);
     test.ralph(&["wait", "a"])
@@ -175,7 +175,7 @@ fn a_wait_for_a_loop_that_was_killed_leaves_nobody_behind() {
 }
 
 #[test]
-fn of_several_loops_all_are_waited_for_and_the_worst_counts() {
+fn several_loops_are_all_waited_for_and_the_worst_exit_code_counts() {
     let test = Test::new().script("iteration *\n sh until test -e go-$RALPH_LOOP; do sleep 0.01; done\n sh test $RALPH_LOOP = a || exit 1; echo '<promise>COMPLETE</promise>'\n sh test $RALPH_LOOP = a || touch .ralph/task/b/BLOCKED\n");
     let live = [started(&test, "a"), started(&test, "b")];
     let waiter = waiting(&test, &["b", "a", "b"]);
@@ -192,7 +192,7 @@ fn of_several_loops_all_are_waited_for_and_the_worst_counts() {
 }
 
 #[test]
-fn a_wait_can_be_given_up() {
+fn a_wait_can_time_out() {
     let test = Test::new().script(&format!("iteration *\n {WAITS} promise COMPLETE\n"));
     let live = started(&test, "a");
     let begun = Instant::now();
@@ -207,7 +207,7 @@ fn a_wait_can_be_given_up() {
 }
 
 #[test]
-fn a_wrong_name_is_no_reason_to_wait() {
+fn an_unknown_name_is_refused_before_waiting() {
     let test = Test::new().script(&format!("iteration *\n {WAITS} promise COMPLETE\n"));
     let live = started(&test, "auth");
     test.ralph(&["wait", "auth", "auht"])

@@ -59,7 +59,7 @@ fn a_loop_needs_a_task() {
 }
 
 #[test]
-fn a_prompt_file_is_a_file_that_is_there() {
+fn a_prompt_file_must_be_an_existing_file() {
     let test = Test::new().file("folder/x", "");
     refused(
         &test,
@@ -96,7 +96,7 @@ fn a_prompt_file_is_a_file_that_is_there() {
 }
 
 #[test]
-fn a_claim_that_is_there_already_is_refused() {
+fn a_done_file_that_already_exists_is_refused() {
     let test = Test::new().file("report.md", "of yesterday");
     let words = ["run", "x", "--done-file", "report.md", "--", "true"];
     refused(
@@ -108,7 +108,7 @@ fn a_claim_that_is_there_already_is_refused() {
 }
 
 #[test]
-fn a_path_that_the_journal_cannot_hold_is_refused() {
+fn a_path_that_is_not_utf_8_is_refused() {
     use std::os::unix::ffi::OsStrExt;
     let test = Test::new();
     let mut command = test.ralph_command(&["run", "x", "--done-file"]);
@@ -141,7 +141,7 @@ fn an_empty_prompt_file_is_allowed() {
 }
 
 #[test]
-fn a_flag_that_is_none_is_refused_with_the_one_that_was_meant() {
+fn an_unknown_flag_is_refused_with_a_suggestion() {
     let test = Test::new();
     refused(
         &test,
@@ -171,7 +171,7 @@ fn a_flag_that_is_none_is_refused_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_word_that_is_no_verb_is_never_a_task() {
+fn an_unknown_command_is_never_a_task() {
     let test = Test::new();
     refused(
         &test,
@@ -206,7 +206,7 @@ fn a_word_that_is_no_verb_is_never_a_task() {
 }
 
 #[test]
-fn flags_without_a_verb_are_run() {
+fn flags_without_a_command_mean_run() {
     let test = Test::new();
     let words = [
         "--prompt",
@@ -280,7 +280,7 @@ fn a_name_is_short_and_plain() {
 }
 
 #[test]
-fn limits_are_numbers_from_zero_up() {
+fn limits_are_non_negative_numbers() {
     let test = Test::new();
     let count = "a whole number, 0 or more";
     let amount = "an amount in dollars";
@@ -370,7 +370,7 @@ fn an_empty_check_is_refused() {
 }
 
 #[test]
-fn a_check_that_nobody_can_run_is_refused() {
+fn a_check_whose_program_is_missing_is_refused() {
     let test = Test::new();
     let words = ["run", "a", "--check", "nosuchcmd --flag", "--", "true"];
     refused(
@@ -397,7 +397,7 @@ fn a_check_that_nobody_can_run_is_refused() {
 }
 
 #[test]
-fn a_check_that_the_shell_understands_is_run() {
+fn a_check_may_use_shell_syntax() {
     let test = Test::new().file("dir/x", "");
     for (check, green) in [
         ("./script", false),
@@ -439,7 +439,7 @@ fn a_check_that_the_shell_understands_is_run() {
 }
 
 #[test]
-fn an_agent_must_be_there_before_the_first_iteration() {
+fn an_agent_must_be_installed_before_the_first_iteration() {
     let test = Test::new();
     refused(
         &test,
@@ -462,7 +462,7 @@ fn an_agent_must_be_there_before_the_first_iteration() {
 }
 
 #[test]
-fn a_script_is_read_before_anything_runs() {
+fn a_script_is_validated_before_anything_runs() {
     let test = Test::new().file("bad.script", "iteration 1\n  say hello\n  frobnicate\n");
     refused(
         &test,
@@ -479,7 +479,7 @@ fn a_script_is_read_before_anything_runs() {
 }
 
 #[test]
-fn a_budget_needs_a_cost_that_can_be_known() {
+fn a_cost_limit_needs_an_agent_whose_cost_is_known() {
     let test = Test::new();
     let words = ["run", "a", "--max-cost", "5", "--", "true"];
     refused(
@@ -504,7 +504,7 @@ fn a_budget_needs_a_cost_that_can_be_known() {
 }
 
 #[test]
-fn a_promise_is_asked_for_or_not() {
+fn promise_excludes_no_promise_and_is_not_empty() {
     let test = Test::new();
     let words = ["run", "a", "--promise", "X", "--no-promise", "--", "true"];
     refused(
@@ -524,7 +524,7 @@ fn a_promise_is_asked_for_or_not() {
 }
 
 #[test]
-fn a_template_is_checked_before_anything_runs() {
+fn a_template_is_validated_before_anything_runs() {
     for (text, tag) in [
         ("{{tsk}}\n", "{{tsk}}"),
         ("{{#diff}}never closed\n", "{{#diff}}"),
@@ -579,7 +579,7 @@ fn a_limit_is_set_by_name_and_value() {
 }
 
 #[test]
-fn the_agents_verbs_need_a_loop_around_them() {
+fn done_and_blocked_work_only_inside_a_loop() {
     let test = Test::new();
     refused(&test, &["done"], "not inside a loop", "ralph stop");
     refused(
@@ -640,7 +640,7 @@ fn a_dry_run_prints_the_plan_and_leaves_no_trace() {
 }
 
 #[test]
-fn every_verb_has_help_that_can_be_read() {
+fn every_command_has_readable_help() {
     let test = Test::new();
     let all = test.ralph(&["--help"]).exits(0).out;
     assert_eq!(test.ralph(&["help"]).exits(0).out, all);
@@ -693,7 +693,7 @@ fn every_verb_has_help_that_can_be_read() {
 }
 
 #[test]
-fn the_version_is_the_packages() {
+fn the_version_is_the_package_version() {
     let version = format!("ralph {}\n", env!("CARGO_PKG_VERSION"));
     for flag in ["--version", "-V"] {
         assert_eq!(Test::new().ralph(&[flag]).exits(0).out, version);
@@ -701,7 +701,7 @@ fn the_version_is_the_packages() {
 }
 
 #[test]
-fn many_iterations_are_warned_of() {
+fn a_high_iteration_limit_triggers_a_warning() {
     let test = Test::new();
     for (limit, words) in [
         ("51", "high iteration count (>50)"),
@@ -741,7 +741,7 @@ fn many_iterations_are_warned_of() {
 }
 
 #[test]
-fn a_directory_that_is_gone_is_named() {
+fn a_deleted_current_directory_is_reported() {
     let test = Test::new();
     let ralph = env!("CARGO_BIN_EXE_ralph");
     for words in ["run x -- true", "config", "doctor", "init --settings"] {
@@ -756,7 +756,7 @@ fn a_directory_that_is_gone_is_named() {
 }
 
 #[test]
-fn the_verb_that_was_meant_is_the_nearest_one() {
+fn an_unknown_command_is_refused_with_the_closest_one() {
     let test = Test::new();
     for (typed, meant) in [
         ("staus", "status"),

@@ -49,7 +49,7 @@ fn untouched(test: &Test) -> String {
 }
 
 #[test]
-fn the_work_is_done_and_committed_in_a_worktree_and_the_checkout_stays_as_it_was() {
+fn work_is_committed_in_the_worktree_and_the_checkout_is_unchanged() {
     let test = Test::git().file("deep/kept", "1\n").script(
         "iteration 1\n write draft\n  | x\n say <commit>Draft it</commit>\n exit 1\n\
          iteration 2\n write made\n  | yes\n append README\n  | more\n",
@@ -126,7 +126,7 @@ fn the_work_is_done_and_committed_in_a_worktree_and_the_checkout_stays_as_it_was
 }
 
 #[test]
-fn a_directory_of_the_repository_stays_that_directory() {
+fn the_workspace_is_the_same_subdirectory_in_the_worktree() {
     let test = Test::git()
         .file("deep/er/kept", "")
         .file("deep/new/only", "")
@@ -159,7 +159,7 @@ fn a_directory_of_the_repository_stays_that_directory() {
 }
 
 #[test]
-fn what_the_user_has_not_committed_still_says_what_to_do() {
+fn uncommitted_prompt_and_settings_files_are_read_from_the_checkout() {
     let test = Test::git()
         .script("iteration *\n sh cp ../../../agent.script . ; test -e made || touch made\n")
         .file("spec.md", "Mend the roof.\n")
@@ -207,7 +207,7 @@ fn what_the_user_has_not_committed_still_says_what_to_do() {
 }
 
 #[test]
-fn a_branch_can_be_named_and_one_that_is_there_is_gone_on_with() {
+fn a_branch_can_be_named_and_an_existing_one_is_continued() {
     let test = Test::git().script(MAKES);
     let named = |name: &str| {
         test.ralph(&[&["run", "x", "--name", name, "--worktree=side"], &RUN[5..]].concat())
@@ -235,7 +235,7 @@ fn a_branch_can_be_named_and_one_that_is_there_is_gone_on_with() {
 }
 
 #[test]
-fn a_loop_without_a_name_takes_one_that_no_worktree_or_branch_has() {
+fn a_default_name_is_one_that_no_worktree_or_branch_has() {
     let test = Test::git().script(MAKES);
     test.sh("git branch ralph/shop-1");
     std::fs::create_dir_all(place(&test, "shop-2")).unwrap();
@@ -250,7 +250,7 @@ fn a_loop_without_a_name_takes_one_that_no_worktree_or_branch_has() {
 }
 
 #[test]
-fn it_works_from_inside_another_worktree_and_at_a_commit_without_a_branch() {
+fn worktrees_work_from_another_worktree_and_from_a_detached_head() {
     let test = Test::git().script(MAKES);
     test.sh("git worktree add -q ../tree -b feature && cd ../tree && echo f > f && git add f && git commit -q -m feature");
     let mut command = test.ralph_command(&RUN);
@@ -269,7 +269,7 @@ fn it_works_from_inside_another_worktree_and_at_a_commit_without_a_branch() {
 }
 
 #[test]
-fn a_hook_that_refuses_loses_nothing_and_stops_nothing() {
+fn a_rejected_commit_loses_no_work_and_does_not_end_the_loop() {
     let test = Test::git().program(
         ".git/hooks/pre-commit",
         "#!/bin/sh\ntest -f linted || { echo 'lint: linted is missing'; exit 1; }\n",
@@ -317,7 +317,7 @@ fn a_hook_that_refuses_loses_nothing_and_stops_nothing() {
 }
 
 #[test]
-fn tasks_for_green_work_go_before_and_a_push_has_something_to_push() {
+fn scm_tasks_run_in_a_worktree_and_a_push_includes_its_commits() {
     let test =
         Test::git().script("iteration 1\n write one\n  | x\niteration 2\n write made\n  | x\n");
     test.sh("git init -q --bare ../remote.git && git remote add origin \"$PWD/../remote.git\"");
@@ -356,7 +356,7 @@ fn tasks_for_green_work_go_before_and_a_push_has_something_to_push() {
 }
 
 #[test]
-fn an_agent_that_commits_by_itself_leaves_nothing_to_commit() {
+fn nothing_is_committed_if_the_agent_commits_itself() {
     let test =
         Test::git().script("iteration 1\n sh touch made; git add made; git commit -q -m own\n");
     let done = run(&test, &[]).exits(0);
@@ -365,7 +365,7 @@ fn an_agent_that_commits_by_itself_leaves_nothing_to_commit() {
 }
 
 #[test]
-fn submodules_filters_and_a_sparse_checkout_behave() {
+fn worktrees_work_with_submodules_filters_and_a_sparse_checkout() {
     let test = Test::git()
         .script(MAKES)
         .file("wide/far", "")
@@ -408,7 +408,7 @@ fn submodules_filters_and_a_sparse_checkout_behave() {
 }
 
 #[test]
-fn a_dry_run_and_events_tell_of_it_and_make_nothing() {
+fn a_dry_run_describes_the_worktree_and_creates_nothing() {
     let test = Test::git().script(MAKES);
     run(&test, &["--dry-run"])
         .exits(0)
@@ -431,7 +431,7 @@ fn a_dry_run_and_events_tell_of_it_and_make_nothing() {
 }
 
 #[test]
-fn who_is_told_of_endings_is_told_where_the_work_is() {
+fn notify_gets_the_worktree_s_path() {
     let test = Test::git().script(MAKES);
     run(&test, &["--notify", "cat > ../../../told.json"]).exits(0);
     let told: serde_json::Value = serde_json::from_str(&test.read("../told.json")).unwrap();
@@ -439,7 +439,7 @@ fn who_is_told_of_endings_is_told_where_the_work_is() {
 }
 
 #[test]
-fn a_loop_in_the_background_has_one_too() {
+fn a_background_loop_can_have_a_worktree_too() {
     let test = Test::git().script(MAKES);
     test.sh("echo dirty >> README");
     let words = [

@@ -58,7 +58,7 @@ fn only_requests_with_tools_take_a_step() {
 }
 
 #[test]
-fn a_refusal_has_its_status_words_and_headers() {
+fn a_refusal_has_its_status_body_and_headers() {
     let step = refuse(429, "rate_limit_error", "slow down").header("retry-after", "3");
     let model = Model::play([step.detail("resets_at", json!(17))]);
     let (status, head, body) = post(&model, "/v1/responses", &offering_tools(true));
@@ -72,7 +72,7 @@ fn a_refusal_has_its_status_words_and_headers() {
 }
 
 #[test]
-fn every_language_says_a_word_uses_a_tool_and_counts() {
+fn every_protocol_sends_text_and_tool_calls_and_reports_usage() {
     let tokens = Tokens {
         input: 7,
         cache_read: 5,
@@ -127,7 +127,7 @@ fn every_language_says_a_word_uses_a_tool_and_counts() {
 }
 
 #[test]
-fn a_body_may_come_in_pieces_and_other_addresses_are_known() {
+fn a_body_may_arrive_in_pieces_and_other_paths_are_answered() {
     let model = Model::play([say("whole")]);
     let body = offering_tools(false).to_string();
     let (one, two) = body.split_at(9);
@@ -149,7 +149,7 @@ fn a_body_may_come_in_pieces_and_other_addresses_are_known() {
 }
 
 #[test]
-fn an_answer_waits_for_its_sign_and_may_be_replaced() {
+fn an_answer_waits_for_its_file_and_can_be_replaced() {
     let model = Model::play([say("old")]);
     let place = tempfile::tempdir().unwrap();
     let sign = place.path().join("sign");

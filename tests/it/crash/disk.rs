@@ -5,7 +5,7 @@ use crate::kit::{Done, Test, until};
 use std::fs;
 
 #[test]
-fn endless_output_takes_neither_disk_nor_memory() {
+fn endless_output_uses_bounded_disk_space_and_memory() {
     const MIB: u64 = 1 << 20;
     let test = Test::new().script(
         "iteration 1\n say the head\n flood 80MiB\n say the tail\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n",
@@ -73,7 +73,7 @@ mod needs_mounts {
     }
 
     #[test]
-    fn too_little_space_is_said_before_anything_starts() {
+    fn too_little_disk_space_is_reported_before_anything_starts() {
         let test = Test::new().script("iteration *\n write started\n");
         let script = format!(
             "$RALPH run x --name a --agent {AGENT}; echo exit $?; $RALPH status a --json; ls $RALPH_STATE_DIR/loops/a/iterations"
@@ -89,7 +89,7 @@ mod needs_mounts {
     }
 
     #[test]
-    fn a_disk_that_fills_up_ends_the_loop_in_good_order() {
+    fn a_full_disk_ends_the_loop_cleanly() {
         let test = Test::new().script(
             "iteration 1\n cost 0.25\niteration 2\n cost 0.25\n sh head -c 200000000 /dev/zero > $RALPH_STATE_DIR/filler\n flood 1MiB\n hang\n\
              iteration *\n cost 0.25\n promise COMPLETE\n",
@@ -124,7 +124,7 @@ mod needs_mounts {
     }
 
     #[test]
-    fn a_loop_that_never_began_is_not_to_be_resumed() {
+    fn no_resume_is_suggested_for_a_loop_that_never_started() {
         let test = Test::new().script("iteration *\n write started\n");
         let script = format!(
             "head -c 2000000 /dev/zero > $RALPH_STATE_DIR/filler; $RALPH run x --name a --agent {AGENT}; echo exit $?; $RALPH ls --names"

@@ -21,7 +21,7 @@ const RUN: [&str; 10] = [
 ];
 
 #[test]
-fn a_newer_journal_is_refused_and_left_alone() {
+fn a_journal_of_a_newer_version_is_refused_and_left_unchanged() {
     let test = Test::new().script(SCRIPT);
     test.ralph(&RUN).exits(0);
     let newer = "{\"ralph\":\"journal\",\"version\":2,\"name\":\"later\",\"soul\":42}\n{\"what\":\"ever\"}\n{\"tor";
@@ -58,7 +58,7 @@ fn a_newer_journal_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_damaged_line_in_the_middle_is_named() {
+fn a_damaged_line_in_the_middle_of_a_journal_is_reported() {
     let test = Test::new().script(SCRIPT);
     test.ralph(&RUN).exits(0);
     let path = test.loop_dir("a").join("journal.jsonl");
@@ -82,7 +82,7 @@ fn a_damaged_line_in_the_middle_is_named() {
 }
 
 #[test]
-fn a_lost_or_broken_state_file_changes_nothing() {
+fn a_missing_or_damaged_state_file_changes_nothing() {
     let test = Test::new().script(&format!("iteration 1\n exit 1\niteration 2\n {WAITS}"));
     let live = test.start(&[
         "run",
@@ -145,7 +145,7 @@ fn walk(path: &Path, seen: &mut dyn FnMut(&Path)) {
 }
 
 #[test]
-fn the_state_directory_is_for_its_owner_alone() {
+fn only_the_owner_can_read_the_state_directory() {
     let test = Test::git()
         .script("iteration 1\n cost 1\n mark BLOCKED why\niteration 2\n write fixed\n  | yes\n");
     test.ralph(&RUN).exits(3);

@@ -82,22 +82,22 @@ fn kill_at_each_line(words: &[&str], ending: &str, victim: impl Fn(usize) -> Vic
 }
 
 #[test]
-fn a_supervisor_killed_at_any_line_is_made_good() {
+fn a_loop_recovers_from_a_supervisor_killed_at_any_journal_line() {
     kill_at_each_line(&RUN, "done", |_| Victim::Supervisor);
 }
 
 #[test]
-fn a_warden_killed_at_any_line_is_made_good() {
+fn a_loop_recovers_from_a_warden_killed_at_any_journal_line() {
     kill_at_each_line(&RUN, "done", |_| Victim::Warden);
 }
 
 #[test]
-fn all_of_ralph_killed_at_any_line_is_made_good() {
+fn a_loop_recovers_from_killing_all_of_ralph_at_any_journal_line() {
     kill_at_each_line(&RUN, "done", |_| Victim::Both);
 }
 
 #[test]
-fn a_limit_holds_wherever_a_kill_falls() {
+fn a_limit_holds_wherever_the_loop_is_killed() {
     let words = [&RUN[..10], &["--check", "false", "-m", "2"]].concat();
     kill_at_each_line(&words, "failed", |line| {
         [Victim::Supervisor, Victim::Both, Victim::Warden][line % 3]
@@ -105,7 +105,7 @@ fn a_limit_holds_wherever_a_kill_falls() {
 }
 
 #[test]
-fn a_loop_killed_again_and_again_comes_to_its_end() {
+fn a_loop_that_is_killed_repeatedly_still_finishes() {
     let test = Test::new().script(SCRIPT);
     let mut live = test.start(&RUN);
     let mut lines = 0;

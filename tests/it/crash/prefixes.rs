@@ -75,7 +75,7 @@ fn go_on(test: &Test, written: &str) -> String {
 }
 
 #[test]
-fn a_loop_goes_on_after_any_line_of_its_journal() {
+fn a_loop_continues_from_any_prefix_of_its_journal() {
     let (test, journal) = finished();
     let ends: Vec<usize> = journal.match_indices('\n').map(|(at, _)| at + 1).collect();
     assert!(ends.len() > 25, "{journal}");
@@ -87,7 +87,7 @@ fn a_loop_goes_on_after_any_line_of_its_journal() {
 }
 
 #[test]
-fn a_torn_line_is_cut_off_with_a_warning() {
+fn a_torn_last_line_is_removed_with_a_warning() {
     let (test, journal) = finished();
     let ends: Vec<usize> = journal.match_indices('\n').map(|(at, _)| at + 1).collect();
     for (line, keep) in [

@@ -27,7 +27,7 @@ fn start(test: &Test, name: &str, more: &[&str]) -> Live {
 }
 
 #[test]
-fn a_second_runner_is_refused_and_told_who_is_there() {
+fn a_second_runner_is_refused_and_the_error_names_the_first() {
     let test = waiting();
     let live = start(&test, "a", &[]);
     let process = format!("process {}, since ", live.pid());
@@ -50,7 +50,7 @@ fn a_second_runner_is_refused_and_told_who_is_there() {
 }
 
 #[test]
-fn two_loops_may_share_a_workspace_if_both_say_so() {
+fn two_loops_may_share_a_workspace_if_both_allow_it() {
     let test = waiting();
     let a = start(&test, "a", &["--share-workspace"]);
     let b = start(&test, "b", &["--share-workspace"]);
@@ -67,7 +67,7 @@ fn two_loops_may_share_a_workspace_if_both_say_so() {
 }
 
 #[test]
-fn a_name_that_is_being_taken_is_not_taken_from_its_owner() {
+fn a_loop_that_is_being_created_keeps_its_name() {
     let test = waiting();
     fs::create_dir_all(test.loop_dir("a")).unwrap();
     // As another `ralph run` a moment before its journal is there.
@@ -83,7 +83,7 @@ fn a_name_that_is_being_taken_is_not_taken_from_its_owner() {
 }
 
 #[test]
-fn of_many_that_start_at_once_under_one_name_one_runs() {
+fn only_one_of_many_loops_started_at_once_under_one_name_runs() {
     let test = waiting();
     test.write("go", "");
     test.ralph(&[&RUN[..], &["a"]].concat()).exits(0);
@@ -119,7 +119,7 @@ fn of_many_that_start_at_once_under_one_name_one_runs() {
 }
 
 #[test]
-fn the_name_of_a_loop_that_could_go_on_is_refused() {
+fn the_name_of_a_resumable_loop_is_refused() {
     let test = waiting();
     let live = start(&test, "a", &[]);
     crash(live);
@@ -135,7 +135,7 @@ fn the_name_of_a_loop_that_could_go_on_is_refused() {
 }
 
 #[test]
-fn an_ended_name_is_used_again_and_the_old_loop_is_in_the_archive() {
+fn the_name_of_an_ended_loop_can_be_reused_and_the_old_loop_is_archived() {
     let test = waiting();
     test.write("go", "");
     test.ralph(&[&RUN[..], &["a"]].concat()).exits(0);

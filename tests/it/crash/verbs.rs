@@ -28,7 +28,7 @@ fn paused(words: &[&str]) -> Test {
 }
 
 #[test]
-fn a_crashed_loop_says_so_and_leaves_nobody_behind() {
+fn a_crashed_loop_is_reported_and_leaves_no_process_behind() {
     let test = waiting();
     crashed(&test, &[]);
     assert!(
@@ -78,7 +78,7 @@ fn a_paused_loop_can_be_stopped_and_then_resumed() {
 }
 
 #[test]
-fn a_paused_loop_goes_on_without_a_new_preflight() {
+fn a_paused_loop_continues_without_another_preflight() {
     let test = paused(&["--check", "true"]);
     test.ralph(&["resume", "a"])
         .exits(0)
@@ -94,7 +94,7 @@ fn a_paused_loop_goes_on_without_a_new_preflight() {
 }
 
 #[test]
-fn a_done_loop_is_not_resumed() {
+fn a_loop_that_is_done_is_not_resumed() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     test.ralph(&["run", "x", "--name", "a", "--agent", AGENT])
         .exits(0);
@@ -125,7 +125,7 @@ fn a_loop_at_its_limit_is_resumed_once_the_limit_is_raised() {
 }
 
 #[test]
-fn an_answer_stands_in_the_next_prompt_alone() {
+fn an_answer_is_only_in_the_next_prompt() {
     let test = Test::new().script(
         "iteration 1\n blocked Which port?\niteration 2\n say going on\niteration *\n promise COMPLETE\n",
     );
@@ -139,7 +139,7 @@ fn an_answer_stands_in_the_next_prompt_alone() {
 }
 
 #[test]
-fn a_marker_written_while_nobody_looked_still_counts() {
+fn a_marker_written_while_no_runner_was_alive_still_counts() {
     let test = Test::new().script(&format!(
         "iteration 1\n {WAITS} mark DONE\niteration *\n say more\n"
     ));
@@ -171,7 +171,7 @@ fn a_marker_written_during_a_pause_counts() {
 }
 
 #[test]
-fn a_marker_that_was_judged_counts_no_more() {
+fn a_marker_counts_only_once() {
     let test = Test::new().script(&format!("iteration 1\n {WAITS}iteration *\n say more\n"));
     test.write(".ralph/task/a/DONE", "too early\n");
     let live = test.start(&[
@@ -197,7 +197,7 @@ fn a_marker_that_was_judged_counts_no_more() {
 }
 
 #[test]
-fn an_ending_that_a_kill_left_unsaid_is_said_by_resume() {
+fn resume_records_an_ending_that_a_kill_left_unrecorded() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     test.ralph(&["run", "x", "--name", "a", "--agent", AGENT])
         .exits(0);
@@ -220,7 +220,7 @@ fn an_ending_that_a_kill_left_unsaid_is_said_by_resume() {
 }
 
 #[test]
-fn a_new_loop_does_not_start_beside_what_a_crash_left_in_its_workspace() {
+fn a_new_loop_does_not_start_next_to_processes_of_a_crashed_one() {
     let test = Test::new()
         .script(&format!("iteration *\n {WAITS}"))
         .program("quick", "#!/bin/sh\ntest ! -e go\n");
@@ -246,7 +246,7 @@ fn a_new_loop_does_not_start_beside_what_a_crash_left_in_its_workspace() {
 }
 
 #[test]
-fn an_unknown_name_is_an_error_with_the_nearest() {
+fn an_unknown_name_is_an_error_that_suggests_the_closest_name() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     test.ralph(&["run", "x", "--name", "painter", "--agent", AGENT])
         .exits(0);
@@ -278,7 +278,7 @@ fn an_unknown_name_is_an_error_with_the_nearest() {
 }
 
 #[test]
-fn whoever_follows_a_loop_that_crashed_is_told_so() {
+fn logs_that_follow_a_crashed_loop_end_and_say_so() {
     let test = waiting();
     crashed(&test, &[]);
     let last = "[ralph] a: crashed; ralph resume a continues it\n";

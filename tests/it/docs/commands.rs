@@ -188,7 +188,7 @@ fn run(page: &Path) -> Result<usize, String> {
 }
 
 #[test]
-fn every_page_can_be_followed_from_top_to_bottom() {
+fn every_documented_command_runs_in_the_order_of_its_page() {
     let pages = pages();
     let results: Vec<Result<usize, String>> = std::thread::scope(|scope| {
         let threads: Vec<_> = pages.iter().map(|page| scope.spawn(|| run(page))).collect();

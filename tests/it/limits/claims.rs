@@ -20,7 +20,7 @@ fn the_exit_code_for_waiting_ends_a_loop() {
 }
 
 #[test]
-fn another_exit_code_may_mean_waiting() {
+fn the_exit_code_for_waiting_can_be_changed() {
     let test = Test::new().script("iteration 1\n exit 42\niteration *\n exit 7\n");
     run(&test, &["--exit-waiting", "7"]).exits(3);
     ended(&test, "waiting", 2);
@@ -44,7 +44,7 @@ fn the_wait_marker_ends_a_loop() {
 }
 
 #[test]
-fn a_blocked_tag_ends_a_loop_with_its_words() {
+fn a_blocked_tag_ends_a_loop_with_its_text() {
     let test = Test::new().script("iteration 1\n blocked Which port should it use?\n");
     run(&test, &[]).exits(3).says("Which port should it use?");
     ended(&test, "blocked", 1);
@@ -55,7 +55,7 @@ fn a_blocked_tag_ends_a_loop_with_its_words() {
 }
 
 #[test]
-fn a_blocked_marker_ends_a_loop_with_its_words() {
+fn a_blocked_marker_ends_a_loop_with_its_text() {
     let test = Test::new().script("iteration 1\n mark BLOCKED Which port should it use?\n");
     run(&test, &["--check", "false"]).exits(3);
     ended(&test, "blocked", 1);
@@ -87,7 +87,7 @@ fn a_done_pattern_stops_the_running_agent_and_the_checks_decide() {
 }
 
 #[test]
-fn a_done_pattern_is_asked_for_even_where_the_checks_turn_green() {
+fn a_requested_done_pattern_is_required_even_if_the_checks_turn_green() {
     let test = Test::new()
         .script("iteration 1\n write fixed\n  | yes\niteration 2\n say finished\n exit 1\n");
     run(

@@ -4,7 +4,7 @@ use super::{ended, run};
 use crate::kit::Test;
 
 #[test]
-fn a_prompt_file_is_read_anew_for_every_iteration() {
+fn a_prompt_file_is_read_again_for_every_iteration() {
     let test = Test::new().file("PROMPT.md", "the first words\n");
     let test = test.script(
         "iteration 1\n write PROMPT.md\n  | the second words\niteration 2\n promise COMPLETE\n",

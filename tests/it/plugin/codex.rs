@@ -24,7 +24,7 @@ fn command_of(hooks: &Value, event: &str, at: usize) -> String {
 }
 
 #[test]
-fn hooks_stand_beside_others_and_go_again() {
+fn hooks_are_added_to_existing_ones_and_removed_again() {
     for (hooks, config) in [
         (None, None),
         (Some(OTHER), Some(CONFIG)),
@@ -100,7 +100,7 @@ fn hooks_stand_beside_others_and_go_again() {
 }
 
 #[test]
-fn another_ralph_takes_the_place_of_the_first_and_has_to_be_trusted_anew() {
+fn another_ralph_binary_replaces_the_first_and_must_be_trusted_again() {
     let test = machine();
     let hooks = home(&test, ".codex/hooks.json");
     put(&hooks, OTHER);
@@ -138,7 +138,7 @@ fn another_ralph_takes_the_place_of_the_first_and_has_to_be_trusted_anew() {
 }
 
 #[test]
-fn what_is_somebody_elses_is_left_alone() {
+fn entries_that_are_not_ralphs_are_left_alone() {
     let test = machine();
     put(
         &home(&test, ".codex/skills/ralph-loop/SKILL.md"),
@@ -183,7 +183,7 @@ fn what_is_somebody_elses_is_left_alone() {
 }
 
 #[test]
-fn a_home_that_is_named_is_called_by_its_real_path() {
+fn codex_home_is_resolved_to_its_real_path() {
     let test = machine();
     let real = home(&test, "real codex");
     fs::create_dir(&real).unwrap();

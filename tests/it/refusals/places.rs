@@ -35,7 +35,7 @@ fn with_tmux(test: &Test, version: Option<&str>, words: &[&str]) -> Command {
 /// Without a tmux that will do nothing starts in a window, and nothing is said to the loop that was to go on; with
 /// another it goes on as if nothing had been.
 #[test]
-fn a_tmux_that_will_not_do_is_named() {
+fn an_unusable_tmux_is_reported() {
     let test =
         Test::new().script("iteration 1\n blocked Which port?\niteration *\n promise COMPLETE\n");
     test.ralph(&[&["spawn", "go", "--name", "asks"], &AGENT[..]].concat())
@@ -76,7 +76,7 @@ fn a_tmux_that_will_not_do_is_named() {
 
 /// After a restart of the machine without tmux, every loop is named and none is harmed; a plain one goes on.
 #[test]
-fn a_restart_without_tmux_harms_no_loop() {
+fn a_restart_without_tmux_leaves_every_loop_intact() {
     let test = Test::new()
         .script("iteration *\n sh until test -e go; do sleep 0.01; done\n promise COMPLETE\n");
     for (name, more) in [("plain", &["--no-tmux"][..]), ("shown", &[])] {
@@ -114,7 +114,7 @@ fn a_restart_without_tmux_harms_no_loop() {
 
 /// Where a file stands in the state directory's place, every verb says so, and the file stays.
 #[test]
-fn a_file_in_the_state_directory_s_place_is_named() {
+fn a_file_in_place_of_the_state_directory_is_reported() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     fs::remove_dir(test.state_dir()).unwrap();
     fs::write(test.state_dir(), "precious").unwrap();
@@ -150,7 +150,7 @@ fn a_file_in_the_state_directory_s_place_is_named() {
 /// Whoever may only read a loop is told where it stands, and cannot steer or remove it; nobody starts one in a state
 /// directory that cannot be written.
 #[test]
-fn a_state_directory_that_may_only_be_read_is_named() {
+fn a_read_only_state_directory_is_reported() {
     let test = Test::new().script(
         "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n",
     );
@@ -225,7 +225,7 @@ mod needs_script {
 
     /// A window cannot be looked at without tmux; the loop in it works on, and can be followed.
     #[test]
-    fn a_window_is_not_shown_without_tmux() {
+    fn attach_to_a_window_needs_tmux() {
         let waits = "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n";
         let test = Test::new().script(waits);
         test.ralph(&[&["spawn", "go", "--name", "auth"], &AGENT[..]].concat())

@@ -18,7 +18,7 @@ fn living() -> Test {
 
 /// The name of a living loop is refused to whoever would start or remove one, and that loop notices nothing.
 #[test]
-fn a_living_loop_s_name_is_its_own() {
+fn the_name_of_a_living_loop_is_refused() {
     let test = living();
     for words in starts("auth") {
         refused(
@@ -42,7 +42,7 @@ fn a_living_loop_s_name_is_its_own() {
 
 /// What a loop that is over can no longer be asked for is refused, each with what can be done instead.
 #[test]
-fn a_loop_that_is_over_is_not_steered() {
+fn an_ended_loop_cannot_be_steered() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     done(&test, "over");
     let again = "start a new loop with ralph run";
@@ -88,7 +88,7 @@ fn a_loop_that_is_over_is_not_steered() {
 
 /// A loop at its limit is not paused or resumed either, but hears of a new limit, and then goes on.
 #[test]
-fn a_loop_at_its_limit_wants_another_limit() {
+fn a_loop_at_its_limit_is_resumed_only_with_a_higher_limit() {
     let test = Test::new().script("iteration 1\n say no\niteration 2\n promise COMPLETE\n");
     test.ralph(&[&["run", "go", "--name", "short", "-m", "1"], &AGENT[..]].concat())
         .exits(1);
@@ -114,7 +114,7 @@ fn a_loop_at_its_limit_wants_another_limit() {
 
 /// What is so already is a warning and changes nothing: a running loop resumed, a pausing or paused one paused.
 #[test]
-fn what_is_so_already_is_a_warning() {
+fn a_request_without_effect_is_a_warning() {
     let test = living();
     let warned = |words: &[&str], warning: &str| {
         let before = on_disk(&test);
@@ -142,7 +142,7 @@ fn what_is_so_already_is_a_warning() {
 
 /// A limit that is used up already lets nothing start: that is said, with what would.
 #[test]
-fn a_limit_below_what_is_used_is_said_to_be_so() {
+fn setting_a_limit_below_the_usage_says_what_will_happen() {
     let test = living();
     let done = test.ralph(&["set", "auth", "max-iterations=1"]).exits(0);
     let ends = "its iteration limit is reached (1 of 1): it ends after this iteration\n";

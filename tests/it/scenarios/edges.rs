@@ -9,7 +9,7 @@ const SCRIPT: [&str; 2] = ["--agent", "script:../agent.script"];
 /// A relative prompt file is found from where the loop was spawned, wherever it is resumed, and an absolute one is the
 /// same.
 #[test]
-fn a_prompt_file_is_found_from_where_the_loop_was_spawned() {
+fn a_prompt_file_is_relative_to_where_the_loop_was_spawned() {
     let absolute = |test: &Test| test.workspace().join("PROMPT.md").display().to_string();
     for path in [|_: &Test| "PROMPT.md".to_owned(), absolute] {
         let test = gated();
@@ -59,7 +59,7 @@ fn a_prompt_file_is_found_from_where_the_loop_was_spawned() {
 
 /// An empty prompt file is no error: the agent reads nothing.
 #[test]
-fn an_empty_prompt_is_an_empty_input() {
+fn an_empty_prompt_is_passed_as_empty_input() {
     let test = gated();
     test.write("PROMPT.md", "");
     spawn(
@@ -119,7 +119,7 @@ fn a_pause_ends_a_rest() {
 
 /// A resting loop that is hurried starts its next iteration at once, with the words that came along.
 #[test]
-fn a_rest_is_cut_short_with_an_answer() {
+fn resume_with_an_answer_ends_a_rest() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
     spawn(
         &test,
@@ -142,7 +142,7 @@ fn a_rest_is_cut_short_with_an_answer() {
 
 /// A limit that is raised or lowered while the loop runs holds from then on, with no restart.
 #[test]
-fn a_limit_is_changed_under_a_running_loop() {
+fn a_limit_can_be_changed_while_the_loop_runs() {
     let test = gated();
     spawn(&test, &["-m", "1", "--no-promise", "--", "./agent"]).exits(0);
     until_works(&test, 1);
@@ -162,7 +162,7 @@ fn a_limit_is_changed_under_a_running_loop() {
 
 /// SIGTERM to the process in the window pauses the loop; its agent finishes first.
 #[test]
-fn term_at_the_window_s_process_pauses() {
+fn sigterm_to_the_window_s_process_pauses() {
     let test = gated();
     spawn(&test, &["-m", "9", "--", "./agent"]).exits(0);
     until_works(&test, 1);
@@ -188,7 +188,7 @@ fn term_at_the_window_s_process_pauses() {
 
 /// A loop that is stopped is stopped with all that its agent started, and its name is free for another.
 #[test]
-fn a_stopped_loop_leaves_nothing_and_its_name_is_free() {
+fn a_stopped_loop_leaves_no_process_and_its_name_can_be_reused() {
     let test = Test::new()
         .script("iteration *\n fork setsid daemon clearenv 10m\n sh touch here\n hang\n");
     spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
@@ -219,7 +219,7 @@ fn a_stopped_loop_leaves_nothing_and_its_name_is_free() {
 
 /// Loops of different names run side by side, each in its window; what is done to one leaves the other alone.
 #[test]
-fn two_loops_have_two_windows() {
+fn two_loops_have_separate_windows() {
     let test = gated();
     for name in ["agent", "other"] {
         let words = [

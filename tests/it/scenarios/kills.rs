@@ -55,7 +55,7 @@ impl Victims {
 /// Whoever is killed with -9, no agent survives, the loop is crashed, and resumed it goes on in a window with its
 /// counts, limits, rests and costs.
 #[test]
-fn whoever_is_killed_the_loop_goes_on_where_it_was() {
+fn the_loop_continues_where_it_was_whichever_process_is_killed() {
     for victims in [
         Victims::Supervisor,
         Victims::Warden,
@@ -122,7 +122,7 @@ fn whoever_is_killed_the_loop_goes_on_where_it_was() {
 
 /// A loop that crashed before its last iteration was used up has no more than it had.
 #[test]
-fn a_crash_gives_no_iteration_back() {
+fn an_interrupted_iteration_counts_against_the_limit() {
     let test = Test::new().script(SCRIPT);
     let words = [
         "go",

@@ -33,7 +33,7 @@ fn the_done_marker_ends_the_loop_before_or_after_a_run() {
 
 /// Too many starts end the loop as failed, and an error is told on the project's bus.
 #[test]
-fn a_loop_that_used_up_its_starts_has_failed_and_says_so() {
+fn a_loop_that_used_all_its_iterations_fails_and_says_so() {
     let test = Test::new().script("iteration *\n exit 1\n");
     spawn(
         &test,
@@ -55,7 +55,7 @@ fn a_loop_that_used_up_its_starts_has_failed_and_says_so() {
 
 /// A loop that is called off starts nothing more, and is stopped.
 #[test]
-fn a_loop_that_is_called_off_is_stopped() {
+fn a_cancelled_loop_is_stopped() {
     let test = Test::new().script("iteration *\n sh touch here\n hang\n");
     spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
     until("the agent", || test.workspace().join("here").exists());
@@ -88,7 +88,7 @@ fn any_exit_code_starts_the_next_agent() {
 
 /// The rest that was asked for lies between any two iterations, good ones too, and a resting loop says until when.
 #[test]
-fn a_delay_lies_between_good_iterations() {
+fn a_delay_separates_successful_iterations() {
     let test = Test::new().script("iteration *\n say at it\n");
     spawn(&test, &[&["go", "--delay", "10h"], &SCRIPT[..]].concat()).exits(0);
     until("the rest", || {
@@ -111,7 +111,7 @@ fn a_delay_lies_between_good_iterations() {
 /// An agent leads a session and a group of its own, with no terminal but its own; what it leaves behind, even deaf and
 /// far away, is gone before the next one starts.
 #[test]
-fn nothing_of_one_agent_lives_beside_the_next() {
+fn no_process_of_one_agent_runs_next_to_the_next_agent() {
     let script = "iteration 1\n sh ps -o pid=,sid=,pgid=,tty= -p $PPID > who\n fork 10m\n fork setsid daemon clearenv hold ignore-term 10m\n\
                   iteration 2\n sh touch second; until test -e go; do sleep 0.01; done\n";
     let test = Test::new().script(script);
@@ -142,7 +142,7 @@ fn nothing_of_one_agent_lives_beside_the_next() {
 /// An iteration that takes too long is ended with all that it started, even if it is deaf to TERM; it is a failure, and
 /// the next one starts.
 #[test]
-fn an_iteration_past_its_time_is_ended_and_counts_as_a_failure() {
+fn an_iteration_past_its_timeout_is_killed_and_counts_as_a_failure() {
     let test = Test::new().script(
         "iteration 1\n ignore TERM\n fork setsid ignore-term 10m\n hang\niteration 2\n promise COMPLETE\n",
     );
@@ -170,7 +170,7 @@ fn an_iteration_past_its_time_is_ended_and_counts_as_a_failure() {
 /// An agent can ask not to be started again: by its exit code, by a marker of either name, or on the bus. The loop is
 /// then waiting, which is no failure, and goes on when somebody says so.
 #[test]
-fn an_agent_can_ask_not_to_be_started_again() {
+fn an_agent_can_ask_not_to_be_restarted() {
     let bus = format!("sh {RALPH} bus post --type wait_without_restart 'for the key'");
     for (how, why) in [
         ("exit 42", "exit 42"),

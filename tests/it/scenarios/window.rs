@@ -9,7 +9,7 @@ const SCRIPT: [&str; 2] = ["--agent", "script:../agent.script"];
 /// A loop that is spawned lives in a window of its name without being asked to, its agent reads the prompt file, and
 /// its state is on disk.
 #[test]
-fn a_basic_loop() {
+fn a_basic_loop_runs_in_a_window() {
     let test = gated();
     let words = [
         "--prompt-file",
@@ -36,7 +36,7 @@ fn a_basic_loop() {
 /// When the agent exits, the next iteration starts in the same window, with the prompt as it is by then, and the count
 /// is one more.
 #[test]
-fn an_agent_that_exits_is_started_again_with_the_prompt_of_now() {
+fn an_agent_is_restarted_with_the_current_prompt() {
     let test = gated();
     let words = [
         "--prompt-file",
@@ -130,7 +130,7 @@ fn the_done_pattern_stops_the_loop() {
 
 /// At its limit a loop ends: well if nothing was asked of it but to run, as a failure if its work was to be claimed.
 #[test]
-fn the_limit_of_iterations_ends_the_loop() {
+fn the_iteration_limit_ends_the_loop() {
     for (more, code, line) in [
         (
             &["--no-promise"][..],
@@ -150,7 +150,7 @@ fn the_limit_of_iterations_ends_the_loop() {
 
 /// After each failure in a row the loop rests twice as long, one second first, and says so.
 #[test]
-fn failures_in_a_row_are_followed_by_longer_rests() {
+fn consecutive_failures_lead_to_longer_rests() {
     let test = Test::new().script("iteration 1-2\n exit 1\niteration *\n hang\n");
     spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
     until("the third iteration", || iterations(&test) == 3);
@@ -172,7 +172,7 @@ fn failures_in_a_row_are_followed_by_longer_rests() {
 
 /// The fifth failure in a row ends the loop as failed.
 #[test]
-fn five_failures_in_a_row_end_the_loop() {
+fn five_consecutive_failures_end_the_loop() {
     let test = Test::new().script("iteration *\n exit 1\n");
     spawn(
         &test,
@@ -188,7 +188,7 @@ fn five_failures_in_a_row_end_the_loop() {
 
 /// A paused loop lets its agent finish and starts no other; when it is resumed, the count goes on.
 #[test]
-fn a_paused_loop_goes_on_with_the_next_number() {
+fn a_paused_loop_continues_with_the_next_iteration_number() {
     let test = gated();
     spawn(&test, &["-m", "10", "--", "./agent"]).exits(0);
     until_works(&test, 1);
@@ -218,7 +218,7 @@ fn a_paused_loop_goes_on_with_the_next_number() {
 
 /// A pause that is taken back while the agent still works is as if it had never been.
 #[test]
-fn a_pause_is_taken_back_before_the_agent_has_ended() {
+fn a_pause_can_be_canceled_before_the_agent_has_exited() {
     let test = gated();
     spawn(&test, &["-m", "2", "--no-promise", "--", "./agent"]).exits(0);
     until_works(&test, 1);
@@ -240,7 +240,7 @@ fn a_pause_is_taken_back_before_the_agent_has_ended() {
 
 /// `status` has the seven lines of a loop that runs, wherever it runs.
 #[test]
-fn status_of_a_loop_in_its_window() {
+fn status_shows_a_loop_that_runs_in_a_window() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n hang\n");
     spawn(
         &test,
@@ -267,7 +267,7 @@ fn status_of_a_loop_in_its_window() {
 
 /// Many iterations, or no limit at all, are warned of, and the loop is spawned all the same.
 #[test]
-fn many_iterations_are_warned_of_and_run() {
+fn a_high_iteration_limit_triggers_a_warning() {
     for (limit, warning, first) in [
         (
             "100",
@@ -293,7 +293,7 @@ fn many_iterations_are_warned_of_and_run() {
 
 /// A prompt file that is not there is named before anything starts.
 #[test]
-fn a_missing_prompt_file_is_named_and_nothing_starts() {
+fn a_missing_prompt_file_is_reported_and_nothing_starts() {
     let test = Test::new();
     let done = spawn(
         &test,
@@ -309,7 +309,7 @@ fn a_missing_prompt_file_is_named_and_nothing_starts() {
 
 /// A prompt file that is deleted while the loop runs ends it, with the file's name.
 #[test]
-fn a_prompt_file_that_goes_away_ends_the_loop() {
+fn a_deleted_prompt_file_ends_the_loop() {
     let test = gated();
     spawn(&test, &["--prompt-file", "PROMPT.md", "--", "./agent"]).exits(0);
     until_works(&test, 1);

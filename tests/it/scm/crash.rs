@@ -18,7 +18,7 @@ fn committed_once(test: &Test) {
 }
 
 #[test]
-fn a_kill_between_staging_and_commit_or_after_the_commit_is_made_good() {
+fn a_loop_recovers_from_a_kill_before_or_after_the_commit() {
     for name in [
         "pre-commit",
         "commit-msg",
@@ -37,7 +37,7 @@ fn a_kill_between_staging_and_commit_or_after_the_commit_is_made_good() {
 }
 
 #[test]
-fn a_kill_after_the_commit_repeats_nothing_though_there_is_more_to_commit() {
+fn a_kill_after_the_commit_does_not_repeat_it_even_if_there_are_new_changes() {
     let test = hook(
         Test::git().script(MAKES),
         "post-commit",
@@ -54,7 +54,7 @@ fn a_kill_after_the_commit_repeats_nothing_though_there_is_more_to_commit() {
 }
 
 #[test]
-fn a_kill_while_pushing_pushes_again_and_commits_no_more() {
+fn a_kill_during_a_push_repeats_the_push_but_not_the_commit() {
     let test = hook(with_remote(Test::git().script(MAKES)), "pre-push", HOLDS);
     let live = start(&test, &["--scm", "push origin HEAD"]);
     until("the push", || test.root().join("held").exists());
@@ -68,7 +68,7 @@ fn a_kill_while_pushing_pushes_again_and_commits_no_more() {
 }
 
 #[test]
-fn a_push_that_a_crash_came_before_is_owed_even_if_the_next_agent_changes_nothing() {
+fn a_push_prevented_by_a_crash_is_made_even_if_the_next_agent_changes_nothing() {
     let test = hook(with_remote(Test::git().script(MAKES)), "pre-push", HOLDS);
     let live = start(&test, &["--scm", "push origin HEAD"]);
     until("the push", || test.root().join("held").exists());
@@ -83,7 +83,7 @@ fn a_push_that_a_crash_came_before_is_owed_even_if_the_next_agent_changes_nothin
 }
 
 #[test]
-fn a_loop_that_commits_goes_on_after_any_line_of_its_journal() {
+fn a_loop_with_commits_continues_from_any_prefix_of_its_journal() {
     let test = Test::git().script("iteration *\n write made\n  | x\n promise COMPLETE\n");
     test.ralph(&RUN).exits(0);
     let journal = test.read_loop("a", "journal.jsonl");
@@ -100,7 +100,7 @@ fn a_loop_that_commits_goes_on_after_any_line_of_its_journal() {
 }
 
 #[test]
-fn an_agent_that_copies_the_trailer_does_not_keep_its_work_from_being_committed() {
+fn work_is_committed_even_if_the_agent_copies_the_trailer() {
     let forge = "git commit -q --allow-empty -m \"own\" -m \"Ralph-Id: $(grep -o '\"id\":\"[0-9a-f]*' ../state/loops/a/journal.jsonl \
                  | head -n 1 | cut -d '\"' -f 4)/1\"";
     let test = Test::git().script(&format!("iteration 1\n write made\n  | x\n sh {forge}\n"));

@@ -8,7 +8,7 @@ const LINT: &str =
     "test -f linted || { echo 'lint: <promise>linted</promise> is missing'; exit 1; }";
 
 #[test]
-fn what_a_hook_complains_of_is_told_and_mended() {
+fn a_hook_s_complaint_is_in_the_next_prompt_and_the_agent_can_fix_it() {
     let test = hook(Test::git(), "pre-commit", LINT).script(
         "iteration 1\n write made\n  | x\n say <commit>Make it so</commit>\niteration 2\n write linted\n  | x\n",
     );
@@ -55,7 +55,7 @@ fn a_signature_that_cannot_be_made_fails_the_commit() {
 }
 
 #[test]
-fn a_rejected_push_is_told_and_tried_again() {
+fn a_rejected_push_is_reported_and_retried() {
     let test = with_remote(Test::git());
     test.sh("git push -q -u origin main && git clone -q ../remote.git ../other");
     test.sh("cd ../other && touch theirs && git add -A && git commit -q -m theirs && git push -q");
@@ -75,7 +75,7 @@ fn a_rejected_push_is_told_and_tried_again() {
 }
 
 #[test]
-fn a_push_that_failed_is_owed_even_if_the_next_agent_changes_nothing() {
+fn a_failed_push_is_retried_even_if_the_next_agent_changes_nothing() {
     let test = with_remote(Test::git())
         .script("iteration 1\n write made\n  | x\niteration 2\n sh touch ../open\n");
     let test = hook(
@@ -89,7 +89,7 @@ fn a_push_that_failed_is_owed_even_if_the_next_agent_changes_nothing() {
 }
 
 #[test]
-fn so_many_failures_end_the_loop_and_say_what_to_do() {
+fn too_many_scm_failures_end_the_loop_and_say_what_to_do() {
     let test = hook(
         Test::git().script(MAKES),
         "pre-commit",
@@ -119,7 +119,7 @@ fn so_many_failures_end_the_loop_and_say_what_to_do() {
 }
 
 #[test]
-fn a_hook_that_hangs_is_ended_with_all_that_it_started() {
+fn a_hanging_hook_is_killed_with_everything_it_started() {
     let test = hook(
         Test::git(),
         "pre-commit",
@@ -139,7 +139,7 @@ fn a_hook_that_hangs_is_ended_with_all_that_it_started() {
 }
 
 #[test]
-fn a_second_ctrl_c_ends_a_hook_that_hangs_and_a_resume_makes_it_good() {
+fn a_second_ctrl_c_kills_a_hanging_hook_and_resume_commits() {
     let test = hook(
         Test::git().script(MAKES),
         "pre-commit",
@@ -160,7 +160,7 @@ fn a_second_ctrl_c_ends_a_hook_that_hangs_and_a_resume_makes_it_good() {
 }
 
 #[test]
-fn ralph_stop_ends_a_hook_that_hangs() {
+fn ralph_stop_kills_a_hanging_hook() {
     let test = hook(
         Test::git().script(MAKES),
         "pre-commit",
@@ -176,7 +176,7 @@ fn ralph_stop_ends_a_hook_that_hangs() {
 }
 
 #[test]
-fn one_ctrl_c_lets_the_commit_be_made() {
+fn one_ctrl_c_lets_the_commit_finish() {
     let test = hook(
         Test::git().script(MAKES),
         "pre-commit",
@@ -200,7 +200,7 @@ fn a_red_check_commits_nothing() {
 }
 
 #[test]
-fn a_conflict_with_its_marks_is_not_committed() {
+fn unresolved_conflict_markers_are_not_committed() {
     let test = Test::git();
     test.sh("git checkout -q -b side && echo s > README && git commit -q -a -m side");
     test.sh(
@@ -228,7 +228,7 @@ fn a_conflict_with_its_marks_is_not_committed() {
 }
 
 #[test]
-fn a_repository_that_somebody_holds_for_a_moment_is_waited_for() {
+fn a_commit_waits_for_a_briefly_locked_repository() {
     let test = Test::git().script("iteration 1\n write made\n  | x\n sh touch .git/index.lock\n");
     let test = test.on_path("sleep", "#!/bin/sh\nrm .git/index.lock\n");
     run(&test, &[]).exits(0).says("commit: 1 file (made)");
@@ -236,7 +236,7 @@ fn a_repository_that_somebody_holds_for_a_moment_is_waited_for() {
 }
 
 #[test]
-fn the_words_that_end_a_loop_are_no_hints() {
+fn the_error_that_ends_a_loop_is_not_one_of_git_s_hints() {
     let complains = "echo 'lint: never'; echo 'hint: try harder'; exit 1";
     let test = hook(Test::git().script(MAKES), "pre-commit", complains);
     run(&test, &["-m", "1"])

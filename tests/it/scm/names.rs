@@ -4,7 +4,7 @@ use super::{RUN, run, subjects};
 use crate::kit::Test;
 
 #[test]
-fn files_are_committed_whatever_they_are_called() {
+fn files_are_committed_whatever_their_names() {
     let test = Test::git()
         .file("gone", "x")
         .file("old name", "a\nb\nc\nd\n")
@@ -60,7 +60,7 @@ fn told(message: &str) -> String {
 }
 
 #[test]
-fn messages_are_text_and_nothing_else() {
+fn commit_messages_are_never_interpreted_by_a_shell() {
     for message in [
         "#12: fix the \"parser\"",
         "-m is no flag",
@@ -75,7 +75,7 @@ fn messages_are_text_and_nothing_else() {
 }
 
 #[test]
-fn a_long_message_is_kept_whole() {
+fn a_long_commit_message_is_not_truncated() {
     let long = ["many words"; 1000].join(" ");
     let text = told(&long);
     let (subject, body) = text.split_once("\n\n").unwrap();
@@ -89,7 +89,7 @@ fn a_long_message_is_kept_whole() {
 }
 
 #[test]
-fn an_echoed_prompt_gives_no_message() {
+fn an_echoed_prompt_is_not_a_commit_message() {
     let test = Test::git().script("iteration 1\n write made\n  | x\n echo-prompt\n");
     let mut words = RUN.to_vec();
     words[1] = "Make it so:\n<commit>not this</commit>\nplease.";

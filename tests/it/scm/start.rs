@@ -4,7 +4,7 @@ use super::{MAKES, RUN, run};
 use crate::kit::Test;
 
 #[test]
-fn what_is_uncommitted_at_the_start_is_named() {
+fn uncommitted_changes_are_listed_at_the_start() {
     let test = Test::git()
         .script(MAKES)
         .file("b", "")
@@ -21,7 +21,7 @@ fn what_is_uncommitted_at_the_start_is_named() {
 }
 
 #[test]
-fn where_nothing_can_be_committed_nothing_starts() {
+fn a_loop_does_not_start_if_it_could_not_commit() {
     let test = Test::new().script(MAKES);
     run(&test, &[])
         .exits(2)
@@ -58,7 +58,7 @@ fn where_nothing_can_be_committed_nothing_starts() {
 }
 
 #[test]
-fn words_that_make_no_sense_are_refused() {
+fn invalid_scm_arguments_are_refused() {
     let test = Test::git().script(MAKES);
     run(&test, &["--scm", "git push"])
         .exits(2)
@@ -77,7 +77,7 @@ fn words_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn what_may_fail_is_warned_of() {
+fn likely_scm_failures_trigger_a_warning() {
     let test = Test::git().script(MAKES);
     run(&test, &["--scm", "push", "--dry-run"])
         .exits(0)

@@ -5,7 +5,7 @@ use crate::crash::{crash, kill_now};
 use crate::kit::{Test, until};
 
 #[test]
-fn a_killed_loop_goes_on_in_its_worktree_and_what_it_had_done_is_committed() {
+fn a_killed_loop_continues_in_its_worktree_and_its_work_is_committed() {
     let test = Test::git().script(
         "iteration 1\n write half\n  | x\n say here\n hang\niteration 2\n write made\n  | x\n",
     );
@@ -30,7 +30,7 @@ fn a_killed_loop_goes_on_in_its_worktree_and_what_it_had_done_is_committed() {
 }
 
 #[test]
-fn a_kill_in_the_middle_of_a_commit_commits_once() {
+fn a_kill_during_a_commit_leads_to_a_single_commit() {
     for hook in ["pre-commit", "post-commit", "reference-transaction"] {
         let test = Test::git().script(MAKES);
         let held = test.root().join("held");
@@ -79,7 +79,7 @@ fn is_as_before(test: &Test) {
 }
 
 #[test]
-fn who_interrupts_the_making_of_a_worktree_finds_nothing_half_made() {
+fn interrupting_the_creation_of_a_worktree_leaves_nothing_behind() {
     for signal in ["INT", "TERM"] {
         for verb in ["run", "spawn"] {
             let (test, begun) = slow();
@@ -99,7 +99,7 @@ fn who_interrupts_the_making_of_a_worktree_finds_nothing_half_made() {
 }
 
 #[test]
-fn a_kill_in_the_making_of_a_worktree_leaves_nothing_that_the_next_loop_does_not_clear() {
+fn a_kill_during_the_creation_of_a_worktree_is_cleaned_up_by_the_next_loop() {
     let (test, begun) = slow();
     let live = test.start(&RUN);
     until("the checkout", || begun.exists());
@@ -120,7 +120,7 @@ fn a_kill_in_the_making_of_a_worktree_leaves_nothing_that_the_next_loop_does_not
 }
 
 #[test]
-fn a_stop_commits_what_there_is() {
+fn stop_commits_the_work_so_far() {
     let test = Test::git().script("iteration 1\n write half\n  | x\n say here\n hang\n");
     let live = test.start(&RUN);
     live.until_out("  | here\n");
@@ -154,7 +154,7 @@ fn a_stop_commits_what_there_is() {
 }
 
 #[test]
-fn a_worktree_that_was_deleted_is_fatal_and_says_what_brings_it_back() {
+fn a_deleted_worktree_is_fatal_and_the_error_shows_how_to_restore_it() {
     let test =
         Test::git().script("iteration 1\n write one\n  | x\niteration 2\n write made\n  | x\n");
     run(&test, &["-m", "1"]).exits(1);
@@ -177,7 +177,7 @@ fn a_worktree_that_was_deleted_is_fatal_and_says_what_brings_it_back() {
 }
 
 #[test]
-fn a_worktree_that_has_lost_its_link_gives_nothing_to_the_repository_above() {
+fn a_worktree_without_its_git_file_commits_nothing_to_an_outer_repository() {
     let test = Test::git()
         .script("iteration 1\n write one\n  | x\n sh rm .git\niteration 2\n write made\n  | x\n");
     // The state directory lies in another repository of the user's.
@@ -237,7 +237,7 @@ fn a_kill_before_the_first_line_leaves_nothing_behind() {
 }
 
 #[test]
-fn of_many_at_once_under_one_name_one_runs_and_none_takes_back_another_s() {
+fn only_one_of_many_loops_started_at_once_runs_and_its_worktree_is_kept() {
     let test = Test::git().script("iteration *\n write made\n  | x\n sleep 300ms\n");
     let live: Vec<_> = (0..6).map(|_| test.start(&RUN)).collect();
     let done: Vec<_> = live.into_iter().map(crate::kit::Live::end).collect();

@@ -25,7 +25,7 @@ fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
 }
 
 #[test]
-fn a_repository_that_has_none_to_give() {
+fn a_worktree_needs_a_suitable_repository() {
     refused(
         &Test::new().script(MAKES),
         &RUN,
@@ -81,7 +81,7 @@ fn a_repository_that_has_none_to_give() {
 }
 
 #[test]
-fn a_branch_that_cannot_be_had() {
+fn an_unusable_branch_is_refused() {
     let test = Test::git().script(MAKES);
     let with = |flag: &'static str| [&["run", "x", "--name", "a", flag], &RUN[5..]].concat();
     refused(
@@ -121,7 +121,7 @@ fn a_branch_that_cannot_be_had() {
 }
 
 #[test]
-fn a_worktree_of_before_is_not_lost() {
+fn a_worktree_of_an_earlier_loop_is_not_overwritten() {
     let test = Test::git().script(MAKES);
     run(&test, &[]).exits(0);
     refused(
@@ -179,7 +179,7 @@ fn a_worktree_of_before_is_not_lost() {
 }
 
 #[test]
-fn what_is_wrong_in_the_worktree_is_seen_before_anything_starts_and_all_is_taken_back() {
+fn errors_in_the_worktree_are_found_before_anything_starts_and_it_is_removed() {
     let test = Test::git()
         .script(MAKES)
         .program("own-agent", "#!/bin/sh\n")
@@ -199,7 +199,7 @@ fn what_is_wrong_in_the_worktree_is_seen_before_anything_starts_and_all_is_taken
 }
 
 #[test]
-fn a_living_loop_of_that_name_is_named_first() {
+fn a_living_loop_of_the_same_name_is_reported_first() {
     let test = Test::git().script("iteration 1\n say here\n hang\n");
     let live = test.start(&RUN);
     live.until_out("  | here\n");
@@ -220,7 +220,7 @@ fn a_living_loop_of_that_name_is_named_first() {
 }
 
 #[test]
-fn a_word_behind_the_flag_that_may_be_a_branch_or_a_task() {
+fn an_ambiguous_word_after_the_worktree_flag_is_refused() {
     let test = Test::git().script(MAKES);
     let agent = ["--agent", "script:../agent.script"];
     for words in [
