@@ -1,4 +1,4 @@
-//! Claude Code alone, as it is now and as it was: its limits, its commands in the background and its own costs.
+//! Claude Code only, current and old versions: usage limits, background commands and reported costs.
 
 use crate::clis::{CLAUDE, Cli, OLD_CLAUDE};
 use crate::model::{Tokens, refuse, say, use_tool};

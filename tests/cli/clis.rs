@@ -1,5 +1,4 @@
-//! The agent CLIs of `tests/cli/npm`: where each lies, how it is led to the played model and kept from asking anybody
-//! else, and what its own tools for files and commands are called. All keys are dummies.
+//! The agent CLIs in `tests/cli/npm`: where each is installed, how it is pointed at the scripted model and kept offline,
 
 use crate::model::{Step, use_tool};
 use crate::stage::Stage;

@@ -1,4 +1,4 @@
-//! Codex alone: its limits, and its the_cost_is_computed_from_tokens_and_prices by the table of prices.
+//! Codex alone: its limits, and its costs by the table of prices.
 
 use crate::clis::CODEX;
 use crate::model::{Tokens, refuse, say};

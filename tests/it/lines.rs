@@ -91,15 +91,7 @@ fn the_lines_of_five_failures_match_their_snapshot() {
 #[test]
 fn the_line_of_an_inactivity_timeout_matches_its_snapshot() {
     let script = "iteration 1\n  say thinking\n  hang\niteration 2\n  promise COMPLETE\n";
-    transcript(
-        "the_line_of_an_inactivity_timeout_matches_its_snapshot",
-        script,
-        &[
-            "--the_line_of_an_inactivity_timeout_matches_its_snapshot-timeout",
-            "1s",
-        ],
-        0,
-    );
+    transcript("inactivity", script, &["--inactivity-timeout", "1s"], 0);
 }
 
 #[test]
