@@ -1,4 +1,5 @@
 //! The agent CLIs in `tests/cli/npm`: where each is installed, how it is pointed at the scripted model and kept offline,
+//! and the names of its file and command tools. All keys are dummies.
 
 use crate::model::{Step, use_tool};
 use crate::stage::Stage;

@@ -1,4 +1,4 @@
-//! Codex alone: its limits, and its costs by the table of prices.
+//! Codex only: usage limits, and costs computed from the price table.
 
 use crate::clis::CODEX;
 use crate::model::{Tokens, refuse, say};

@@ -1,4 +1,4 @@
-//! A loop inside a client's own session: installed as a person would, then typed there, and come through alike by all.
+//! A loop inside a client's own session: the plugin is installed and used as a user would. Every client runs every scenario.
 
 use crate::clis::{self, Cli};
 use crate::kit::{Done, Live};

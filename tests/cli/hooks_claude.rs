@@ -1,4 +1,4 @@
-//! A loop inside sessions of Claude Code alone: its patience, its failures, its helpers, and its own look at the plugin.
+//! A loop inside Claude Code sessions only: block cap, service errors, subagents, and the client's own validation of the plugin.
 
 use crate::hooks::{CLAUDE, Client, OLD_CLAUDE, PRINT, Session, done};
 use crate::model::{refuse, say, use_tool};

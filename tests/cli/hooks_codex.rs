@@ -1,4 +1,4 @@
-//! A loop inside sessions of Codex alone: what it trusts.
+//! A loop inside Codex sessions only: which hooks it trusts.
 
 use crate::hooks::{CODEX, Session};
 use crate::model::say;

@@ -1,4 +1,4 @@
-//! A loop in a session on a terminal, typed by a person: what its screen shows.
+//! A loop in an interactive session on a terminal: what the screen shows while a user types.
 
 use crate::hooks::{CLAUDE, CODEX, Client, OLD_CLAUDE, Session, done};
 use crate::kit::until_within;

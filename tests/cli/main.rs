@@ -1,6 +1,6 @@
-//! The other integration test binary: whole loops through the real agent CLIs, against a model that is played.
+//! The second integration test binary: whole loops through the real agent CLIs, against a scripted model.
 //!
-//! `test.sh` installs the CLIs, and runs this where nothing but the loopback can be reached.
+//! `test.sh` installs the CLIs, and runs these tests where only the loopback interface can be reached.
 
 mod claude;
 mod clis;

@@ -1,4 +1,4 @@
-//! Loops that every CLI must come through alike.
+//! Scenarios that must work the same with every CLI.
 
 use crate::clis::{CLAUDE, CODEX, COPILOT, Cli, DROID, GEMINI, OLD_CLAUDE, OPENCODE, PI, QWEN};
 use crate::kit::until_within;

@@ -1,4 +1,4 @@
-//! A loop's place with one real agent CLI in it: installed, and cut off from everything but a played model.
+//! The setup of a test with one real agent CLI: installed, and isolated from everything except a scripted model.
 
 use crate::clis::Cli;
 use crate::kit::{Done, Live, Test};

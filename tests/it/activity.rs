@@ -1,4 +1,4 @@
-//! What an agent did is kept in `activity.jsonl`, and `ralph logs` prints it from there.
+//! `activity.jsonl` records what an agent did, and `ralph logs` prints it.
 
 use crate::kit::Test;
 use serde_json::{Value, json};

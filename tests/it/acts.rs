@@ -1,4 +1,4 @@
-//! What an agent does is told: its last words where it fails, and what it was not allowed.
+//! What ralph shows of an agent's acts: its error message if it fails, and what it was denied.
 
 use crate::kit::{Done, Test};
 

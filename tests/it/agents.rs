@@ -1,4 +1,4 @@
-//! Known agents: each is called with its own words, whatever it says is shown, and one that is missing is named.
+//! Known agents: each is called with its own arguments, and a missing one is reported.
 
 use crate::kit::Test;
 use serde_json::Value;

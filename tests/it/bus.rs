@@ -1,4 +1,4 @@
-//! The bus: what agents and people tell one another, through the real binary.
+//! The bus: messages between agents and users, through the real binary.
 
 use crate::crash::{WAITS, crash};
 use crate::kit::{Done, Test, until};

@@ -1,4 +1,4 @@
-//! Loops that agents start: they know their parent, are waited for or stopped, and are spared by every sweep.
+//! Child loops: they record their parent, are waited for or stopped, and are exempt from every sweep.
 
 use crate::crash::kill_now;
 use crate::kit::{Live, Test, alive, signal, until};

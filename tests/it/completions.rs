@@ -1,4 +1,4 @@
-//! `ralph completions` and `ralph man`: whatever can be typed is in them, and the programs that read them do.
+//! `ralph completions` and `ralph man`: they cover every command and flag, and shells and groff accept them.
 
 use crate::kit::Test;
 use clap::{Command, CommandFactory};

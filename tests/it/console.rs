@@ -1,4 +1,4 @@
-//! What a person and a script see of a loop: lines, JSON, a terminal, and the verbs that look.
+//! What users and scripts see of a loop: console lines, JSON, the terminal, and the commands that show loops.
 
 use crate::kit::{Test, until};
 use crate::pty::{Screen, escapes, rows};

@@ -1,4 +1,4 @@
-//! What a kill, a crash, a full disk or another runner may do to a loop, and what it may not.
+//! What a kill, a crash, a full disk or a second runner may do to a loop, and what it must not.
 
 mod disk;
 mod files;

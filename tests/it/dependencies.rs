@@ -1,7 +1,7 @@
-//! The dependencies keep to deny.toml, also where `cargo deny` is not installed.
+//! The dependencies comply with deny.toml, even where `cargo deny` is not installed.
 //!
-//! Only what `cargo deny check bans licenses sources` needs for this repository is understood; a key that would change
-//! the result and is not understood fails a test.
+//! These tests implement only the part of `cargo deny check bans licenses sources` that this repository needs. A key that
+//! could change the result and is not implemented fails a test.
 
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The documentation holds: every command in it runs, every example line is what it claims to be.
+//! The documentation is correct: every command in it runs, and every example is valid.
 
 mod commands;
 

@@ -1,4 +1,4 @@
-//! `ralph doctor`, through the binary, on machines made of stubs.
+//! `ralph doctor`, through the binary, on simulated machines whose programs are stubs.
 
 use crate::kit::{Done, Test, alive, until};
 use serde_json::Value;

@@ -1,8 +1,8 @@
-//! Loops of every released version, as it wrote and printed them: formats only ever grow.
+//! Loops recorded with every released version, and what that version printed: formats only ever grow.
 //!
-//! `testdata/golden/VERSION/SCENE` holds the directories of a scene's loops under `loops`, and what that version
+//! `testdata/golden/VERSION/SCENE` contains the directories of a scene's loops under `loops`, and what that version
 //! printed: `run.jsonl` (`ralph run --json`), `ls.json`, `NAME.json` (`ralph status NAME --json`) and `NAME.txt`
-//! (`ralph status NAME`). Record them when a version is released, with its own binary:
+//! (`ralph status NAME`). Record them when a version is released, with that version's binary:
 //!
 //! ```text
 //! RALPH_GOLDEN=/path/to/ralph cargo test --test it golden

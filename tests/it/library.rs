@@ -1,4 +1,4 @@
-//! The library as a host program uses it: what it reports, and that the host is left alone.
+//! The library as a host program uses it: what it reports, and that it does not affect the host.
 
 use crate::kit::{Test, alive, until};
 use ralph::event::{Fault, RequestSource};

@@ -1,4 +1,4 @@
-//! Where a loop stops at the latest, and how it says so.
+//! The limits that end a loop, and what is reported then.
 
 mod claims;
 mod files;

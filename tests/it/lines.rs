@@ -1,4 +1,4 @@
-//! What the console says, line by line, and what the help says: whole texts, so that no change goes unseen.
+//! The console's lines and the help, compared as whole texts, so that no change goes unnoticed.
 
 use crate::kit::Test;
 use crate::snap;

@@ -1,4 +1,4 @@
-//! The one integration test binary: the repository's rules, and the program from outside.
+//! The main integration test binary: the repository's rules, and the program from outside.
 
 mod activity;
 mod acts;

@@ -1,4 +1,4 @@
-//! `--notify`: who is told of an ending, what they are told, and that it changes nothing.
+//! `--notify`: when the command runs, what it receives, and that it does not affect the loop.
 
 use crate::kit::{Test, until};
 use serde_json::Value;

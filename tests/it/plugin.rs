@@ -1,4 +1,4 @@
-//! `ralph plugin`, through the binary, on clients that are stubs: what is written, and that it goes again to the byte.
+//! `ralph plugin`, through the binary, with stub clients: what it writes, and that uninstalling restores every byte.
 
 use crate::kit::{Done, Test};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Every file of `presets/agents/` keeps to the format, and docs/presets.md says what the files say.
+//! Every file in `presets/agents/` follows the format, and docs/presets.md matches the files.
 
 use crate::kit::Test;
 use std::collections::BTreeMap;

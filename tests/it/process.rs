@@ -1,4 +1,4 @@
-//! However an iteration or its runner ends, nothing that the agent started is left.
+//! However an iteration or its runner ends, no process that the agent started is left.
 
 use crate::kit::{Live, Test, alive, signal, until};
 

@@ -1,4 +1,4 @@
-//! What is left when the runner itself is killed, what is spared, and what nothing can end.
+//! What happens to processes when the runner itself is killed: which are swept, which are exempt, and which cannot be killed.
 
 use crate::kit::{Live, Test, alive, signal, until};
 use crate::process::{AGENT, agent, forked, nobody_lives, ready, supervisor};

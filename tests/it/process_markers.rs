@@ -1,4 +1,4 @@
-//! How an agent speaks by files: seen at once, judged once, and never a way to steer its own loop.
+//! Markers: an agent's files are seen at once and judged once, and cannot steer its own loop.
 
 use crate::kit::{Test, until};
 use crate::process::{AGENT, ready};

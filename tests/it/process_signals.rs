@@ -1,4 +1,4 @@
-//! One signal asks, a second one insists, and each is heard once, whoever it is sent to.
+//! Signals: the first one asks, the second one insists, and each counts once, whichever process receives it.
 
 use crate::kit::{Live, Test, alive, signal, until};
 use crate::process::{AGENT, nobody_lives, press, ready, supervisor};

@@ -1,4 +1,4 @@
-//! How agents and checks are started, how their ends are seen, and what cannot be started at all.
+//! How agents and checks start, how their exit is detected, and what happens if they cannot start.
 
 use crate::kit::{Done, Test, alive};
 use crate::process::{AGENT, agent, forked, output};

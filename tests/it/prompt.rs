@@ -1,4 +1,4 @@
-//! What the agent is told, and what its answer is taken for.
+//! What the prompt contains, and how the agent's answer is interpreted.
 
 use crate::kit::{Done, Test};
 use std::fs;

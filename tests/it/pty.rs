@@ -1,4 +1,4 @@
-//! A terminal for tests: every byte that a program sends to it, and what a person would see of them.
+//! A terminal for tests: records every byte that a program writes, and what a user would see.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};

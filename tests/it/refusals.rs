@@ -1,4 +1,4 @@
-//! Every verb that is given a name, a loop or a place that will not do: a clear error, a hint, and nothing is lost.
+//! Commands with an unusable name, loop or directory: a clear error, a hint, and nothing is lost.
 
 mod places;
 mod standings;

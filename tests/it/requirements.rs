@@ -1,4 +1,4 @@
-//! Tests that need more of a machine than git and tmux are skipped where it is missing, and never pass unrun.
+//! Tests that need more than git and tmux are skipped where that is missing; none passes without running.
 
 use std::collections::BTreeSet;
 use std::fs;

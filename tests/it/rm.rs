@@ -1,4 +1,4 @@
-//! `ralph rm`: what goes, what stays, and what is said of it.
+//! `ralph rm`: what it removes, what it keeps, and what it prints.
 
 use crate::kit::{Done, Test};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The main job, end to end.
+//! The main use case, end to end.
 
 use crate::kit::Test;
 

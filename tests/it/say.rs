@@ -1,4 +1,4 @@
-//! `ralph say`: a person's words reach the next prompt once, and again if an iteration was cut short.
+//! `ralph say`: a message is in the next prompt once, and again if that iteration was cut short.
 
 use crate::crash::{WAITS, crashed};
 use crate::kit::{Test, until};

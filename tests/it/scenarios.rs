@@ -1,4 +1,4 @@
-//! What the source documents promise of loops in the background, scenario by scenario, in a window of a real tmux.
+//! The documented behavior of background loops, scenario by scenario, in a window of a real tmux.
 
 mod edges;
 mod kills;

@@ -1,4 +1,4 @@
-//! The schema of settings files and the program agree about what is right and what is wrong.
+//! The schema of settings files accepts and rejects the same files as the program.
 
 use crate::kit::Test;
 use regex::Regex;

@@ -1,4 +1,4 @@
-//! What becomes of green work: commits, pushes, and what is said where they fail.
+//! SCM tasks after green iterations: commits, pushes, and what is reported if they fail.
 
 mod crash;
 mod fail;

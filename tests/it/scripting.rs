@@ -1,4 +1,4 @@
-//! The page on scripting and the program say the same: exit codes, lines, fields and variables.
+//! The program matches docs/scripting.md: exit codes, lines, fields and variables.
 
 use crate::crash::crash;
 use crate::kit::{Test, until};

@@ -1,4 +1,4 @@
-//! Who pays, what an agent does not see, and what nobody may read afterwards.
+//! What pays for an agent, which variables it does not get, and what is redacted in every file.
 
 use crate::kit::Test;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A loop inside the session of a client: what its hooks are told, and what they answer.
+//! A loop inside a client's session: the input of its hooks, and their answers.
 
 use crate::kit::{Done, Test, until};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Settings files: every key acts, layers lie over one another as documented, and what is wrong is named.
+//! Settings files: every key takes effect, layers are merged as documented, and errors name the file and key.
 
 use crate::kit::Test;
 use serde_json::{Value, json};

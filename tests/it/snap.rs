@@ -1,4 +1,4 @@
-//! Whole texts that are kept beside the tests and compared exactly. `RALPH_BLESS=1` writes them anew.
+//! Snapshots: texts stored next to the tests and compared exactly. `RALPH_BLESS=1` rewrites them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

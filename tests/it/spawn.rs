@@ -1,4 +1,4 @@
-//! Loops in the background, in a window of a real tmux and without one.
+//! Background loops, in a window of a real tmux and without tmux.
 
 use crate::kit::{Done, Live, Test, alive, signal, until};
 use std::fs;

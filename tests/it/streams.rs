@@ -1,5 +1,5 @@
-//! What real agents printed is read again: each stream of `testdata/streams` comes to the acts that are kept beside it,
-//! however it is cut, and whatever else comes breaks nothing.
+//! Recorded output of real agents: each stream in `testdata/streams` decodes to the acts recorded next to it, however it
+//! is split, and no other input breaks a decoder.
 
 use crate::properties::decoder::DOCUMENTED_STREAMS;
 use crate::snap;

@@ -1,4 +1,4 @@
-//! Agents that rest at a limit: waited for, hurried, survived, and stood in for by another.
+//! Agents at a usage limit: the loop waits, can be hurried, recovers from a crash, and falls back to another agent.
 
 use crate::kit::{Test, until};
 

@@ -1,4 +1,4 @@
-//! Agents on a terminal: small full-screen programs, and what a person at a real one would see.
+//! Agents on a terminal: small full-screen programs, and what a user at a real terminal would see.
 
 use crate::kit::{Done, Test};
 use std::fs;

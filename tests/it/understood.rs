@@ -1,4 +1,4 @@
-//! Whole loops with agents that print events: where a promise counts, what each end means, and who hangs.
+//! Whole loops with agents that print events: where a promise counts, what each end means, and agents that hang.
 
 use crate::kit::Test;
 use std::time::{SystemTime, UNIX_EPOCH};

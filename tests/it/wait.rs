@@ -1,4 +1,4 @@
-//! `ralph wait`: it sleeps until a loop is over or paused, and exits as the loop did.
+//! `ralph wait`: it returns when a loop has ended or paused, with the loop's exit code.
 
 use crate::crash::{WAITS, crash, crashed};
 use crate::kit::{Live, Test, alive, signal, until};

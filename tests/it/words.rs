@@ -1,4 +1,4 @@
-//! What a person types: each mistake has its message, its hint and exit code 2, and leaves no trace.
+//! Command-line mistakes: each has a message, a hint and exit code 2, and changes nothing.
 
 use crate::kit::Test;
 use std::fs;

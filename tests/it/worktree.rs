@@ -1,4 +1,4 @@
-//! A place of its own: where the work goes, what stays as it was, and what stands against it.
+//! Worktrees: where the work goes, what stays unchanged, and when a worktree is refused.
 
 mod crash;
 mod refuse;

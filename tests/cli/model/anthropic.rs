@@ -1,4 +1,4 @@
-//! The language of Anthropic's messages, in events or at once.
+//! Anthropic's messages protocol, as a stream of events or as one reply.
 
 use super::http::{Reply, Request};
 use super::{Step, id};

@@ -1,4 +1,4 @@
-//! The language of `OpenAI`'s chat completions, which many services speak, in events or at once.
+//! `OpenAI`'s chat completions protocol, which many services use, as a stream of events or as one reply.
 
 use super::http::{Reply, Request};
 use super::{Step, id};

@@ -1,4 +1,4 @@
-//! The language of Gemini's contents, in one event or at once.
+//! Gemini's protocol, as one event or as one reply.
 
 use super::http::{Reply, Request};
 use super::{Step, id};

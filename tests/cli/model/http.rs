@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as clients of models use: one request a connection, its body whole, the reply at once.
+//! The part of HTTP/1.1 that model clients use: one request per connection, with a complete body and an immediate reply.
 
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
-//! A model's service on the loopback: it answers with the steps of a scenario, in whatever language it is asked.
+//! A scripted model service on the loopback interface. It answers with a scenario's steps, in the protocol of each request.
 //!
-//! Clients also ask small things aside, such as a title for the session. Only a request that offers tools takes a
-//! step; the rest gets a short answer for nothing.
+//! Clients also send small side requests, such as one for a session title. Only a request that offers tools takes a step;
+//! others get a short answer.
 
 mod anthropic;
 mod chat;

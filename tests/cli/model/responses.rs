@@ -1,4 +1,4 @@
-//! The language of `OpenAI`'s responses, in events or at once.
+//! `OpenAI`'s responses protocol, as a stream of events or as one reply.
 
 use super::http::{Reply, Request};
 use super::{Step, id};

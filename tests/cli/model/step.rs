@@ -1,4 +1,4 @@
-//! What a model does when it is asked once: it says something, uses a tool, or its service refuses.
+//! One answer of the scripted model: text, a tool call, or an error of the service.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The service is asked as a client would ask it.
+//! Tests of the scripted model service, through requests like a client's.
 
 use super::{Model, Tokens, refuse, say, use_tool};
 use serde_json::{Value, json};

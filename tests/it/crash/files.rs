@@ -1,4 +1,4 @@
-//! A loop's directory: what lies in it, who may read it, and what of it may be lost.
+//! A loop's directory: its layout, its permissions, and which of its files may be lost.
 
 use super::{AGENT, WAITS};
 use crate::kit::{Test, until};

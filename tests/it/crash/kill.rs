@@ -1,4 +1,4 @@
-//! A kill -9 at every line of the journal.
+//! `kill -9` at every line of the journal.
 
 use super::{AGENT, audit, kill_now, supervisor};
 use crate::kit::{Live, Test, alive};

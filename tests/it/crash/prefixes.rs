@@ -1,4 +1,4 @@
-//! A journal cut off after any of its lines, and within some.
+//! A journal cut off after each of its lines, and within some of them.
 
 use super::{AGENT, WAITS, audit};
 use crate::kit::{Test, until};

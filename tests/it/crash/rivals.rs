@@ -1,4 +1,4 @@
-//! Two runners where there may be one.
+//! Two runners that compete for one loop, name or workspace.
 
 use super::{AGENT, WAITS, crash};
 use crate::kit::{Live, Test, until};

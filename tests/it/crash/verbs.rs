@@ -1,4 +1,4 @@
-//! The operator's verbs on loops that crashed, are paused, or are over.
+//! Commands on loops that have crashed, are paused or have ended.
 
 use super::{AGENT, WAITS, audit, crashed};
 use crate::kit::{Test, until};

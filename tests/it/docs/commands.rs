@@ -1,5 +1,5 @@
-//! Every page is one session: a reader runs its commands in order, in one repository, and what a command leaves behind
-//! is there for the next. A page that names a loop must have started it.
+//! Runs the commands of each page in order, in one repository, as a reader would: each command sees what the previous ones
+//! left behind. A page that names a loop must have started it.
 
 use super::{Block, blocks, examples, pages};
 use crate::kit::{Done, Live, Test, until};

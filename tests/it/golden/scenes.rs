@@ -1,4 +1,4 @@
-//! The loops that are recorded: one scene for each way in which a loop can end, and for each kind of event.
+//! The loops that are recorded: one scene for each way a loop can end, and for each kind of event.
 
 use super::Stage;
 use crate::crash::crash;

@@ -1,5 +1,5 @@
-//! Scanners that know just enough Rust for the rules: they blank out comments and literals, skip
-//! `#[cfg(test)]` items, and follow paths through `use` groups.
+//! Minimal scanners for Rust source: they blank out comments and literals, skip `#[cfg(test)]` items,
+//! and follow paths through `use` groups.
 
 pub(super) fn each_line<'a, T>(
     text: &'a str,

@@ -1,4 +1,4 @@
-//! What an agent may say that ends its loop: waiting, blocked, done.
+//! What an agent can say to end its loop: waiting, blocked or done.
 
 use super::{ended, run};
 use crate::kit::Test;

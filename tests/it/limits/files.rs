@@ -1,4 +1,4 @@
-//! The files that a loop leaves for people: iterations.log, progress.md, guardrail logs.
+//! The files that a loop leaves for users: iterations.log, progress.md and guardrail logs.
 
 use super::run;
 use crate::crash::{WAITS, crashed};

@@ -1,4 +1,4 @@
-//! The prompt file: read anew for every iteration, and missed when it is gone.
+//! The prompt file: it is read again for every iteration, and a missing one is an error.
 
 use super::{ended, run};
 use crate::kit::Test;

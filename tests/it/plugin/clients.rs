@@ -1,4 +1,4 @@
-//! Every client in presets/clients.toml: its plugin is installed, a loop runs in its session, and nothing of it is left.
+//! Every client in presets/clients.toml: its plugin is installed, a loop runs in its session, and uninstalling leaves nothing.
 
 use super::{Test, everything, plugin};
 use serde_json::{Value, json};

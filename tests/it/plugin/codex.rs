@@ -1,4 +1,4 @@
-//! The same for Codex: hooks among others, skills, and trust.
+//! The plugin for Codex: hooks next to existing ones, skills, and trust.
 
 use super::{
     Done, Test, Value, everything, fs, home, json, parsed, plugin, plugin_with, put, read,

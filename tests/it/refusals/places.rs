@@ -1,4 +1,4 @@
-//! A tmux that is missing or too old, and a state directory that cannot be written: named, and nothing is lost.
+//! A missing or too old tmux, and an unwritable state directory: each is reported, and nothing is lost.
 
 use super::{AGENT, is_refusal, on_disk, starts, verbs};
 use crate::kit::{Test, signal, until};

@@ -1,4 +1,4 @@
-//! Verbs that do not fit how a loop stands: it lives, it is over, or it is so already.
+//! Commands that do not fit a loop's state: it is running, it has ended, or the command would change nothing.
 
 use super::{AGENT, done, on_disk, refused, starts};
 use crate::kit::{Test, until};

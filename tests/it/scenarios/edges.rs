@@ -1,4 +1,4 @@
-//! Loops in the background at their edges: paths, empty prompts, rests, limits that change, signals, and many at once.
+//! Edge cases of background loops: paths, empty prompts, rests, changed limits, signals, and several loops at once.
 
 use super::{ends_with, gated, iterations, let_go, spawn, until_window, until_works};
 use crate::kit::{Test, signal, until};

@@ -1,4 +1,4 @@
-//! Loops in their windows when something is killed: nothing of them lives on, they are crashed at once, and go on later.
+//! Kills of background loops in windows: no process is left, the loop is crashed at once, and it can be resumed.
 
 use super::{ends_with, iterations, spawn};
 use crate::crash::{kill_now, supervisor};

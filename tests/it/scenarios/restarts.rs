@@ -1,4 +1,4 @@
-//! When a spawned loop starts its agent again and when not: markers, exit codes, rests, process groups, timeouts, waiting.
+//! When a spawned loop restarts its agent and when it does not: markers, exit codes, rests, timeouts, waiting.
 
 use super::{ends_with, iterations, spawn, until_window};
 use crate::kit::{Test, alive, until};

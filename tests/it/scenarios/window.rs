@@ -1,4 +1,4 @@
-//! The life of a named loop in its window: start, next iteration, silence, claim, limit, failures, pause, status.
+//! A named loop in its window, from start to end: iterations, inactivity, claims, limits, failures, pause, status.
 
 use super::{ends_with, gated, iterations, let_go, spawn, until_window, until_works, window};
 use crate::kit::{Test, until};

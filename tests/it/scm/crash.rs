@@ -1,4 +1,4 @@
-//! Kills at every point of a commit: none is made twice, and none is lost.
+//! Kills at every point of a commit: no commit is made twice, and none is lost.
 
 use super::{MAKES, RUN, hook, start, subjects, with_remote};
 use crate::crash::{crash, kill_now, supervisor};

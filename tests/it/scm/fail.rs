@@ -1,4 +1,4 @@
-//! Tasks that fail: what is skipped, what the agent is told, and when it is enough.
+//! SCM tasks that fail: what is skipped, what the next prompt contains, and when the loop ends.
 
 use super::{MAKES, hook, remote_log, run, start, subjects, with_remote};
 use crate::kit::{Test, until};

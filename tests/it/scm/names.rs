@@ -1,4 +1,4 @@
-//! Names of files and words of messages that are easily mistaken for something else.
+//! File names and commit messages that are easily mistaken for something else.
 
 use super::{RUN, run, subjects};
 use crate::kit::Test;

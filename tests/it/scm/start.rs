@@ -1,4 +1,4 @@
-//! What is said of the repository before a loop begins.
+//! What is reported about the repository before a loop starts.
 
 use super::{MAKES, RUN, run};
 use crate::kit::Test;

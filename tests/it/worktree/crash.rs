@@ -1,4 +1,4 @@
-//! Kills, stops and resumes: nothing is made twice, nothing is lost, and nothing half made stays.
+//! Kills, stops and resumes with a worktree: nothing is made twice, nothing is lost, and nothing incomplete is left.
 
 use super::{MAKES, RUN, place, run, subjects};
 use crate::crash::{crash, kill_now};

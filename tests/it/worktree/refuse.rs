@@ -1,4 +1,4 @@
-//! What stands against a worktree: each is named with a hint, exits with 2, and leaves nothing behind.
+//! When a worktree is refused: each case has a hint and exit code 2, and leaves nothing behind.
 
 use super::{MAKES, RUN, place, run, subjects};
 use crate::kit::Test;
