@@ -71,7 +71,7 @@ fn costs(cli: &Cli) {
     };
     let steps = [(cli.shell)("true"), say("One."), say("Two.")].map(|step| step.taking(tokens));
     let stage = Stage::set(cli, steps);
-    let words = [
+    let args = [
         "--approve",
         "all",
         "-m",
@@ -80,7 +80,7 @@ fn costs(cli: &Cli) {
         "--model",
         "claude-opus-4-5-20251101",
     ];
-    stage.run(&words).exits(0);
+    stage.run(&args).exits(0);
     // Dollars for a million tokens: 5 in, 0.50 from the cache, 6.25 into it, 25 out.
     let usd = (10_000.0 * 5.0 + 100_000.0 * 0.5 + 20_000.0 * 6.25 + 1_000.0 * 25.0) / 1e6;
     cost(&stage, &[2.0 * usd, usd]);

@@ -125,14 +125,14 @@ impl Session {
     }
 
     /// The real binary, where the client's settings are.
-    pub(crate) fn ralph(&self, words: &[&str]) -> Done {
-        self.stage.test.start_command(self.stage.ralph(words)).end()
+    pub(crate) fn ralph(&self, args: &[&str]) -> Done {
+        self.stage.test.start_command(self.stage.ralph(args)).end()
     }
 
     /// A whole session, in which a person types the command and this.
     #[track_caller]
-    pub(crate) fn loops(&self, words: &str) -> Done {
-        self.begin(&format!("{} {words}", self.client.command))
+    pub(crate) fn loops(&self, text: &str) -> Done {
+        self.begin(&format!("{} {text}", self.client.command))
             .end_within(PATIENCE)
             .exits(0)
     }

@@ -47,9 +47,9 @@ impl<'s> Window<'s> {
         window
     }
 
-    fn tmux(&self, words: &[&str]) -> Command {
+    fn tmux(&self, args: &[&str]) -> Command {
         let mut tmux = self.session.stage.command("tmux");
-        tmux.args(["-L", "ralph"]).args(words);
+        tmux.args(["-L", "ralph"]).args(args);
         tmux
     }
 
@@ -63,18 +63,18 @@ impl<'s> Window<'s> {
     }
 
     #[track_caller]
-    fn shows(&self, words: &str) {
-        self.until(words, || ());
+    fn shows(&self, text: &str) {
+        self.until(text, || ());
     }
 
     /// Waits for words, and does this in between.
     #[track_caller]
-    fn until(&self, words: &str, between: impl Fn()) {
+    fn until(&self, text: &str, between: impl Fn()) {
         let begun = Instant::now();
-        while !self.text().contains(words) {
+        while !self.text().contains(text) {
             assert!(
                 begun.elapsed() < PATIENCE,
-                "{words:?} is not in\n{}",
+                "{text:?} is not in\n{}",
                 self.text()
             );
             between();
@@ -82,9 +82,9 @@ impl<'s> Window<'s> {
         }
     }
 
-    fn press(&self, words: &[&str]) {
+    fn press(&self, args: &[&str]) {
         assert!(
-            self.tmux(&[&["send-keys"], words].concat())
+            self.tmux(&[&["send-keys"], args].concat())
                 .status()
                 .unwrap()
                 .success()

@@ -63,30 +63,30 @@ impl Stage {
     }
 
     /// With words of the agent's own.
-    pub(crate) fn flags(&mut self, words: &[&str]) {
+    pub(crate) fn flags(&mut self, args: &[&str]) {
         self.flags
-            .extend(words.iter().map(|word| (*word).to_owned()));
+            .extend(args.iter().map(|word| (*word).to_owned()));
     }
 
     /// `ralph run` with this agent, as the loop `a`.
-    pub(crate) fn run(&self, words: &[&str]) -> Done {
-        self.start(words).end_within(PATIENCE)
+    pub(crate) fn run(&self, args: &[&str]) -> Done {
+        self.start(args).end_within(PATIENCE)
     }
 
     /// The same, not waited for.
-    pub(crate) fn start(&self, words: &[&str]) -> Live {
+    pub(crate) fn start(&self, args: &[&str]) -> Live {
         let settings = format!(
             "[agent]\nname = '{}'\nflags = {:?}\n",
             self.name, self.flags
         );
         self.test.write(".ralph/settings.toml", &settings);
-        let words = [&["run", "Do the task.", "--name", "a"], words].concat();
-        self.test.start_command(self.ralph(&words))
+        let args = [&["run", "Do the task.", "--name", "a"], args].concat();
+        self.test.start_command(self.ralph(&args))
     }
 
     /// The real binary, not started yet, where this agent is.
-    pub(crate) fn ralph(&self, words: &[&str]) -> Command {
-        let mut command = self.test.ralph_command(words);
+    pub(crate) fn ralph(&self, args: &[&str]) -> Command {
+        let mut command = self.test.ralph_command(args);
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }

@@ -155,10 +155,10 @@ fn a_secret_is_redacted_even_if_json_spells_it_differently() {
 fn a_plain_text_agent_and_a_silent_agent_have_an_activity_file_too() {
     let test = Test::new();
     let run = |agent: &str| {
-        let words = [
+        let args = [
             "run", "x", "--name", "a", "-m", "1", "--", "sh", "-c", agent,
         ];
-        test.ralph(&words).exits(1);
+        test.ralph(&args).exits(1);
     };
     run(r"printf '\033[1mone\033[0m\n10%%\r20%%\ntwo'");
     let lines = activity(&test);

@@ -7,7 +7,7 @@ fn a_failed_agent_is_shown_with_its_error_message() {
     let test = Test::new();
     let agent =
         "echo starting; echo; printf '\\033[31merror:\\033[0m unknown flag --once\\n' >&2; exit 2";
-    let words = [
+    let args = [
         "run",
         "x",
         "--name",
@@ -21,7 +21,7 @@ fn a_failed_agent_is_shown_with_its_error_message() {
         "-c",
         agent,
     ];
-    test.ralph(&words)
+    test.ralph(&args)
         .exits(1)
         .says("  output   starting\n")
         .says("           error: unknown flag --once\n");
@@ -44,7 +44,7 @@ fn a_failed_agent_is_shown_with_its_error_message() {
 #[test]
 fn a_quiet_run_shows_the_error_message_of_a_failed_agent() {
     let test = Test::new();
-    let words = [
+    let args = [
         "run",
         "x",
         "-q",
@@ -55,7 +55,7 @@ fn a_quiet_run_shows_the_error_message_of_a_failed_agent() {
         "-c",
         "echo no such model; exit 1",
     ];
-    test.ralph(&words).exits(1).says("\n  | no such model\n");
+    test.ralph(&args).exits(1).says("\n  | no such model\n");
 }
 
 #[test]

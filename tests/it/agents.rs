@@ -24,7 +24,7 @@ fn presets() -> Vec<(String, toml::Table)> {
     files.map(read).collect()
 }
 
-fn words(value: &toml::Value) -> Vec<String> {
+fn args(value: &toml::Value) -> Vec<String> {
     value
         .as_array()
         .into_iter()
@@ -47,7 +47,7 @@ fn every_known_agent_is_called_with_its_own_arguments() {
 }
 
 fn is_called(name: &str, preset: &toml::Table, level: &str) {
-    let command = words(&preset["command"]);
+    let command = args(&preset["command"]);
     let test = Test::new().on_path(&command[0], ECHO);
     let mut given = vec![
         "run",
@@ -61,7 +61,7 @@ fn is_called(name: &str, preset: &toml::Table, level: &str) {
         name,
     ];
     given.extend(["--approve", level]);
-    let has_model = !words(&preset["model"]).is_empty();
+    let has_model = !args(&preset["model"]).is_empty();
     given.extend(
         has_model
             .then_some(["--model", "big"])
@@ -70,15 +70,15 @@ fn is_called(name: &str, preset: &toml::Table, level: &str) {
     );
     let done = test.ralph(&given).exits(0);
     let approve = &preset["approve"][level];
-    let model = words(&preset["model"])
+    let model = args(&preset["model"])
         .into_iter()
         .map(|word| word.replace("{model}", "big"));
     let mut expected: Vec<String> = command[1..].to_vec();
-    expected.extend(words(&preset["headless"]));
-    expected.extend(words(&preset["stream"]));
-    expected.extend(words(&approve["words"]));
+    expected.extend(args(&preset["headless"]));
+    expected.extend(args(&preset["stream"]));
+    expected.extend(args(&approve["words"]));
     expected.extend(model);
-    expected.extend(words(&preset["prompt-words"]));
+    expected.extend(args(&preset["prompt-words"]));
     let mut called: Vec<String> = test.read("words.txt").lines().map(str::to_owned).collect();
     if preset["prompt"].as_str() != Some("stdin") {
         called.pop();
@@ -201,7 +201,7 @@ fn the_prompt_can_be_passed_as_an_argument_or_a_file() {
     run("file", "b", "in a file").exits(0);
     assert_eq!(test.read("prompt.txt"), "in a file");
     test.write("long.md", &"x".repeat(200_000));
-    let words = [
+    let args = [
         "run",
         "--prompt-file",
         "long.md",
@@ -210,7 +210,7 @@ fn the_prompt_can_be_passed_as_an_argument_or_a_file() {
         "--agent",
         "arg",
     ];
-    test.ralph(&words)
+    test.ralph(&args)
         .exits(1)
         .complains("is too long to pass to by-argument as an argument");
     assert_eq!(
@@ -265,7 +265,7 @@ fn an_exit_code_can_mean_waiting() {
     let test = Test::new()
         .on_path("mine", "#!/bin/sh\nexit 8\n")
         .file(".ralph/settings.toml", settings);
-    let words = [
+    let args = [
         "run",
         "x",
         "--agent",
@@ -274,9 +274,9 @@ fn an_exit_code_can_mean_waiting() {
         "1ms..1ms",
         "--name",
     ];
-    test.ralph(&[&words[..], &["b"]].concat()).exits(3);
+    test.ralph(&[&args[..], &["b"]].concat()).exits(3);
     assert_eq!(test.status("b")["status"], "waiting");
-    test.ralph(&[&words[..], &["c", "--exit-waiting", "0", "-m", "1"]].concat())
+    test.ralph(&[&args[..], &["c", "--exit-waiting", "0", "-m", "1"]].concat())
         .exits(1);
     assert_eq!(test.status("c")["outcome"]["kind"], Value::from("limit"));
 }
@@ -288,7 +288,7 @@ fn a_cost_limit_is_refused_if_the_cost_cannot_be_measured() {
         .on_path("claude", ECHO)
         .on_path("aider", ECHO);
     let run =
-        |words: &[&str]| test.ralph(&[&["run", "x", "-m", "1", "--no-promise"], words].concat());
+        |args: &[&str]| test.ralph(&[&["run", "x", "-m", "1", "--no-promise"], args].concat());
     let cost = ["--max-cost", "2", "--agent"];
     let unknown = run(&[&cost[..], &["aider"]].concat()).exits(2);
     unknown

@@ -13,8 +13,8 @@ fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// The messages of a bus, oldest first.
-fn heard(test: &Test, words: &[&str]) -> Vec<Value> {
-    test.ralph(&[&["bus", "tail", "--json", "-n", "1000"], words].concat())
+fn heard(test: &Test, args: &[&str]) -> Vec<Value> {
+    test.ralph(&[&["bus", "tail", "--json", "-n", "1000"], args].concat())
         .exits(0)
         .json_lines()
 }
@@ -247,7 +247,7 @@ fn an_agent_cannot_post_how_its_loop_ended() {
          sh mkdir -p $RALPH_TASK_DIR/bus; echo '{{\"type\":\"DONE\",\"text\":\"forged\"}}' > $RALPH_TASK_DIR/bus/x\n"
     );
     let test = Test::new().script(&script);
-    let words = [
+    let args = [
         "run",
         "x",
         "--name",
@@ -257,7 +257,7 @@ fn an_agent_cannot_post_how_its_loop_ended() {
         "--agent",
         "script:../agent.script",
     ];
-    test.ralph(&words)
+    test.ralph(&args)
         .exits(1)
         .says("posted 2")
         .says("ralph done or ralph blocked WHY");
@@ -449,8 +449,8 @@ fn invalid_bus_arguments_are_reported() {
         .complains("no loop is named `aa`");
     test.ralph(&["run", "x", "--name", "painter", "--agent", AGENT])
         .exits(0);
-    for words in [&["tail", "paintr"][..], &["post", "--loop", "paintr", "x"]] {
-        test.ralph(&[&["bus"], words].concat())
+    for args in [&["tail", "paintr"][..], &["post", "--loop", "paintr", "x"]] {
+        test.ralph(&[&["bus"], args].concat())
             .exits(2)
             .complains("did you mean `painter`?");
     }

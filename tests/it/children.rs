@@ -19,8 +19,8 @@ fn family(agent: &str) -> Test {
     test
 }
 
-fn spawns(name: &str, words: &str) -> String {
-    format!("sh {RALPH} spawn child --name {name} --no-tmux {TERMS} {words}")
+fn spawns(name: &str, args: &str) -> String {
+    format!("sh {RALPH} spawn child --name {name} --no-tmux {TERMS} {args}")
 }
 
 fn run(test: &Test, more: &[&str]) -> Live {
@@ -464,9 +464,9 @@ fn only_a_child_may_share_its_parent_s_workspace_without_a_flag() {
 #[test]
 fn a_failed_child_is_listed_when_its_parent_ends() {
     let test = family("sh true");
-    let spawn = |name: &str, words: &str| {
+    let spawn = |name: &str, args: &str| {
         format!(
-            "sh {RALPH} spawn child --name {name} --no-tmux --agent script:../child.script {words}"
+            "sh {RALPH} spawn child --name {name} --no-tmux --agent script:../child.script {args}"
         )
     };
     let script = format!(

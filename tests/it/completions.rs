@@ -109,15 +109,15 @@ fn bash_completes_commands_flags_and_loops() {
         ])
         .exits(0);
     }
-    for (words, found) in [
+    for (text, found) in [
         ("ralph st", &["status", "stop"][..]),
         ("ralph doctor --js", &["--json"]),
         ("ralph status ni", &["night-2", "nightly"]),
         ("ralph logs ''", &["api", "night-2", "nightly"]),
         ("ralph logs --fo", &["--follow"]),
     ] {
-        let out = shell(&test, "bash", &BASH.replace("TYPED", words));
-        assert_eq!(out.lines().collect::<Vec<_>>(), found, "{words}");
+        let out = shell(&test, "bash", &BASH.replace("TYPED", text));
+        assert_eq!(out.lines().collect::<Vec<_>>(), found, "{text}");
     }
 }
 
@@ -148,11 +148,11 @@ mod needs_fish {
             "script:../agent.script",
         ])
         .exits(0);
-        let ask = |words: &str| {
+        let ask = |text: &str| {
             let out = shell(
                 &test,
                 "fish",
-                &format!("ralph completions fish | source; complete -C 'ralph {words}'"),
+                &format!("ralph completions fish | source; complete -C 'ralph {text}'"),
             );
             out.lines()
                 .filter_map(|line| line.split('\t').next().map(str::to_owned))

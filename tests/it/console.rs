@@ -27,7 +27,7 @@ fn the_console_lines_of_a_loop_that_is_done() {
     let test = Test::git().script(
         "iteration 1\n  say one\n  cost 0.5\niteration 2\n  write roof\n  | r\n  cost 0.75\n",
     );
-    let words = [
+    let args = [
         "run",
         "mend",
         "--name",
@@ -39,7 +39,7 @@ fn the_console_lines_of_a_loop_that_is_done() {
         "--agent",
         AGENT,
     ];
-    let done = test.ralph(&words).exits(0);
+    let done = test.ralph(&args).exits(0);
     lines_are(
         &done.out,
         "[ralph] a: checking `echo no roof; test -f roof`
@@ -68,7 +68,7 @@ fn the_console_lines_of_a_loop_that_is_done() {
 #[test]
 fn the_console_lines_of_consecutive_failures() {
     let test = Test::new().script("iteration *\n  exit 1\n");
-    let words = [
+    let args = [
         "run",
         "mend",
         "--name",
@@ -78,7 +78,7 @@ fn the_console_lines_of_consecutive_failures() {
         "--agent",
         AGENT,
     ];
-    let done = test.ralph(&words).exits(1);
+    let done = test.ralph(&args).exits(1);
     let lines: Vec<&str> = done
         .out
         .lines()
@@ -164,12 +164,12 @@ fn the_ending_says_what_was_missing() {
         ),
     ] {
         let test = Test::new().script(&format!("iteration *\n  {last_words}\n"));
-        let words = [
+        let args = [
             &["run", "mend", "--name", "a", "-m", "1", "--agent", AGENT][..],
             &split(flags),
         ]
         .concat();
-        test.ralph(&words)
+        test.ralph(&args)
             .exits(1)
             .says(&format!("[ralph] a: the work is not proven: {missing}\n"))
             .says(&format!("\n  missing  {missing}\n"));
@@ -178,25 +178,25 @@ fn the_ending_says_what_was_missing() {
             .says(&format!("\nMissing: {missing}\n"));
     }
     let test = Test::new().script("iteration *\n  say done\n");
-    let words = [
+    let args = [
         "run", "mend", "--name", "a", "-m", "1", "--check", "false", "--agent", AGENT,
     ];
     let out = test
-        .ralph(&words)
+        .ralph(&args)
         .exits(1)
         .says("[ralph] a: the work is not proven\n")
         .out;
     assert!(!out.contains("missing"), "{out}");
 }
 
-fn split(words: &str) -> Vec<&str> {
-    words.split_whitespace().collect()
+fn split(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
 }
 
 #[test]
 fn a_success_at_the_iteration_limit_gives_no_advice() {
     let test = Test::new();
-    let words = [
+    let args = [
         "run",
         "mend",
         "--name",
@@ -207,7 +207,7 @@ fn a_success_at_the_iteration_limit_gives_no_advice() {
         "--",
         "true",
     ];
-    test.ralph(&words)
+    test.ralph(&args)
         .exits(0)
         .says("\n  next     ralph logs a\n");
     let status = test.ralph(&["status", "a"]).exits(0).out;
@@ -300,7 +300,7 @@ fn a_loop_s_cost_is_shown_as_far_as_it_is_known() {
 fn the_console_line_of_a_silent_agent() {
     let test =
         Test::new().script("iteration 1\n  say waiting\n  hang\niteration 2\n  promise COMPLETE\n");
-    let words = [
+    let args = [
         "run",
         "mend",
         "--name",
@@ -310,10 +310,10 @@ fn the_console_line_of_a_silent_agent() {
         "--agent",
         AGENT,
     ];
-    test.ralph(&words).exits(0).says(
+    test.ralph(&args).exits(0).says(
         "[ralph] a: inactivity timeout (1s), restarting\n[ralph] a: starting iteration 2/25\n",
     );
-    let words = [
+    let args = [
         "run",
         "mend",
         "--name",
@@ -325,7 +325,7 @@ fn the_console_line_of_a_silent_agent() {
         "--agent",
         AGENT,
     ];
-    let out = timeless(&test.ralph(&words).exits(1).out);
+    let out = timeless(&test.ralph(&args).exits(1).out);
     let line =
         "[ralph] b: iteration 1 stopped: it was silent for too long (signal: 15, duration: TIME)\n";
     assert!(out.contains(line) && !out.contains("restarting"), "{out}");
@@ -334,7 +334,7 @@ fn the_console_line_of_a_silent_agent() {
 #[test]
 fn the_console_lines_of_a_done_pattern() {
     let test = Test::new().script("iteration 1\n  say All tasks complete\n  hang\n");
-    let words = [
+    let args = [
         "run",
         "mend",
         "--name",
@@ -345,7 +345,7 @@ fn the_console_lines_of_a_done_pattern() {
         AGENT,
     ];
     lines_are(
-        &test.ralph(&words).exits(0).out,
+        &test.ralph(&args).exits(0).out,
         "[ralph] a: starting iteration 1/25
   | All tasks complete
 [ralph] a: done pattern matched, stopping the agent
@@ -399,14 +399,14 @@ fn a_fatal_ending_is_reported_on_standard_error_in_every_output_mode() {
         let test = Test::new()
             .file("PROMPT.md", "mend")
             .script("iteration 1\n  delete PROMPT.md\n");
-        let mut words = vec!["run", "--name", "a", "--agent", AGENT];
-        words.extend(flags);
+        let mut args = vec!["run", "--name", "a", "--agent", AGENT];
+        args.extend(flags);
         let path = test.workspace().canonicalize().unwrap().join("PROMPT.md");
         let error = format!(
             "ralph: error: prompt file not found: {}\n  hint: fix it, then ralph resume a\n",
             path.display()
         );
-        let done = test.ralph(&words).exits(1);
+        let done = test.ralph(&args).exits(1);
         assert_eq!(done.err, error);
         if flags.is_empty() {
             assert!(
@@ -522,7 +522,7 @@ fn quiet_prints_only_the_result() {
 fn json_prints_one_event_per_line_and_the_last_is_the_result() {
     let test =
         Test::new().script("iteration 1\n  say {\"no\": json\n  write roof\n  | r\n  cost 0.25\n");
-    let words = [
+    let args = [
         "run",
         "mend",
         "--name",
@@ -533,7 +533,7 @@ fn json_prints_one_event_per_line_and_the_last_is_the_result() {
         "--agent",
         AGENT,
     ];
-    let done = test.ralph(&words).exits(0);
+    let done = test.ralph(&args).exits(0);
     let events = done.json_lines();
     let names: Vec<&str> = events
         .iter()
@@ -661,7 +661,7 @@ fn a_reader_that_closes_the_pipe_does_not_end_the_loop() {
         assert_eq!(test.status(name)["status"], "done");
         fs::remove_file(test.workspace().join("code")).unwrap();
     }
-    for words in [
+    for args in [
         "status a",
         "ls",
         "ls --json",
@@ -672,13 +672,13 @@ fn a_reader_that_closes_the_pipe_does_not_end_the_loop() {
         "run x --dry-run -- true",
     ] {
         test.sh(&format!(
-            "{{ '{ralph}' {words} 2> err; echo $? > code; }} | head -n 0"
+            "{{ '{ralph}' {args} 2> err; echo $? > code; }} | head -n 0"
         ));
         until("its end", || test.workspace().join("code").exists());
         assert_eq!(
             (test.read("code").as_str(), test.read("err").as_str()),
             ("0\n", ""),
-            "{words}"
+            "{args}"
         );
         fs::remove_file(test.workspace().join("code")).unwrap();
     }
@@ -746,7 +746,7 @@ fn json_status_has_every_documented_field() {
     let test = Test::new()
         .file("PROMPT.md", "mend")
         .script("iteration 1\n  exit 1\niteration 2\n  say two\n  hang\n");
-    let words = [
+    let args = [
         "run",
         "--name",
         "a",
@@ -761,7 +761,7 @@ fn json_status_has_every_documented_field() {
         "--agent",
         AGENT,
     ];
-    let live = test.start(&words);
+    let live = test.start(&args);
     live.until_out("  | two\n");
     let running = test.status("a");
     has_keys(&running, &STATUS_KEYS);
@@ -1013,8 +1013,8 @@ fn logs_follow_a_loop_to_its_end() {
 // ---- a terminal ------------------------------------------------------------------------------------
 
 /// Runs the binary on a terminal to its end: its bytes as text.
-fn on_a_terminal(test: &Test, words: &[&str], env: &[(&str, &str)]) -> (i32, Vec<u8>) {
-    let mut command = test.ralph_command(words);
+fn on_a_terminal(test: &Test, args: &[&str], env: &[(&str, &str)]) -> (i32, Vec<u8>) {
+    let mut command = test.ralph_command(args);
     command.envs(env.iter().copied());
     Screen::start(command, 100).end()
 }
@@ -1024,7 +1024,7 @@ fn on_a_terminal_a_live_line_is_drawn_at_the_bottom_and_erased_at_the_end() {
     let test = Test::git().script(
         "iteration 1\n  say one\n  print unfinished\n  sleep 1500ms\n  say , now it is\n  promise COMPLETE\n",
     );
-    let words = [
+    let args = [
         "run",
         "mend",
         "--name",
@@ -1034,7 +1034,7 @@ fn on_a_terminal_a_live_line_is_drawn_at_the_bottom_and_erased_at_the_end() {
         "--agent",
         AGENT,
     ];
-    let (code, bytes) = on_a_terminal(&test, &words, &[]);
+    let (code, bytes) = on_a_terminal(&test, &args, &[]);
     assert_eq!(code, 0);
     let shown = String::from_utf8(bytes.clone()).unwrap();
     assert!(
@@ -1062,11 +1062,11 @@ fn on_a_terminal_a_live_line_is_drawn_at_the_bottom_and_erased_at_the_end() {
 #[test]
 fn color_is_used_only_on_terminals_that_allow_it() {
     let test = Test::new().script("iteration 1\n  say one\n  promise COMPLETE\n");
-    let words = [
+    let args = [
         "run", "mend", "--name", "a", "--check", "true", "--agent", AGENT,
     ];
     let coloured = |env: &[(&str, &str)]| {
-        let (code, bytes) = on_a_terminal(&test, &words, env);
+        let (code, bytes) = on_a_terminal(&test, &args, env);
         assert_eq!(code, 0);
         escapes(&String::from_utf8(bytes).unwrap())
             .iter()
@@ -1075,10 +1075,10 @@ fn color_is_used_only_on_terminals_that_allow_it() {
     assert!(coloured(&[]));
     assert!(coloured(&[("NO_COLOR", "")]));
     assert!(!coloured(&[("NO_COLOR", "1")]));
-    let (code, bytes) = on_a_terminal(&test, &words, &[("TERM", "dumb")]);
+    let (code, bytes) = on_a_terminal(&test, &args, &[("TERM", "dumb")]);
     assert_eq!((code, bytes.contains(&0x1b)), (0, false));
     assert!(!String::from_utf8(bytes).unwrap().contains('▸'));
-    assert!(!test.ralph(&words).out.contains('\x1b'));
+    assert!(!test.ralph(&args).out.contains('\x1b'));
 }
 
 #[test]
@@ -1111,8 +1111,8 @@ fn a_background_job_draws_no_live_line() {
 fn a_suspended_terminal_does_not_stall_the_loop() {
     let test = Test::new()
         .script("iteration 1\n  say one\n  sh until test -f go; do sleep 0.01; done\n  flood 3MiB\n  say\niteration 2\n  promise COMPLETE\n");
-    let words = ["run", "mend", "--name", "a", "--agent", AGENT];
-    let screen = Screen::start(test.ralph_command(&words), 100);
+    let args = ["run", "mend", "--name", "a", "--agent", AGENT];
+    let screen = Screen::start(test.ralph_command(&args), 100);
     until("a line", || screen.seen().contains("one\r\n"));
     screen.type_in(b"\x13");
     test.write("go", "");
@@ -1151,7 +1151,7 @@ printf '[ralph] a: no newline at the end'
 #[test]
 fn no_escape_sequence_of_an_agent_reaches_the_terminal() {
     let test = Test::new().file("hostile.sh", HOSTILE);
-    let words = [
+    let args = [
         "run",
         "mend",
         "--name",
@@ -1164,12 +1164,12 @@ fn no_escape_sequence_of_an_agent_reaches_the_terminal() {
         "sh",
         "hostile.sh",
     ];
-    let (code, bytes) = on_a_terminal(&test, &words, &[]);
+    let (code, bytes) = on_a_terminal(&test, &args, &[]);
     assert_eq!(code, 1);
     check_harmless(&bytes);
     let shown = rows(&bytes).join("\n");
-    for words in ["retitled", "clipboard", "cleared", "moved", "modes", "bell"] {
-        assert!(shown.contains(&format!("  │ {words}")), "{words}\n{shown}");
+    for args in ["retitled", "clipboard", "cleared", "moved", "modes", "bell"] {
+        assert!(shown.contains(&format!("  │ {args}")), "{args}\n{shown}");
     }
     // Nobody but ralph begins a line in ralph's name.
     let complete: Vec<&str> = shown
@@ -1216,7 +1216,7 @@ fn a_long_line_stays_behind_the_gutter() {
     let test = Test::new();
     let agent =
         r"printf '%96s%s\n' '' '[ralph] a: loop complete after 9 iterations'; printf '%500s' .";
-    let words = [
+    let args = [
         "run",
         "mend",
         "--name",
@@ -1229,7 +1229,7 @@ fn a_long_line_stays_behind_the_gutter() {
         "-c",
         agent,
     ];
-    let (code, bytes) = on_a_terminal(&test, &words, &[]);
+    let (code, bytes) = on_a_terminal(&test, &args, &[]);
     assert_eq!(code, 0);
     for row in rows(&bytes) {
         assert!(row.chars().count() < 100, "{row:?}");
@@ -1251,10 +1251,10 @@ fn no_escape_sequence_in_a_path_or_check_reaches_the_terminal() {
     let test = Test::git();
     let agent = r#"printf x > "$(printf 'a\033]0;owned\007b')"; printf '\033]0;owned\007' > "$RALPH_TASK_DIR/BLOCKED""#;
     let check = "true # \x1b]0;owned\x07\n[ralph] a: faked";
-    let words = [
+    let args = [
         "run", "mend", "--name", "a", "--check", check, "--", "sh", "-c", agent,
     ];
-    let (code, bytes) = on_a_terminal(&test, &words, &[]);
+    let (code, bytes) = on_a_terminal(&test, &args, &[]);
     assert_eq!(code, 3);
     check_harmless(&bytes);
     assert!(
@@ -1262,8 +1262,8 @@ fn no_escape_sequence_in_a_path_or_check_reaches_the_terminal() {
             .iter()
             .any(|row| row.starts_with("[ralph] a: faked"))
     );
-    for words in [&["status", "a"][..], &["ls"]] {
-        check_harmless(&on_a_terminal(&test, words, &[]).1);
+    for args in [&["status", "a"][..], &["ls"]] {
+        check_harmless(&on_a_terminal(&test, args, &[]).1);
     }
 }
 
@@ -1272,7 +1272,7 @@ fn the_live_line_fits_on_one_row_of_a_narrow_terminal() {
     let test = Test::new().script(
         "iteration 1\n  print 日本語のとても長い行 and more\n  sleep 1200ms\n  say\n  promise COMPLETE\n",
     );
-    let words = [
+    let args = [
         "run",
         "mend",
         "--name",
@@ -1282,7 +1282,7 @@ fn the_live_line_fits_on_one_row_of_a_narrow_terminal() {
         "--agent",
         AGENT,
     ];
-    let screen = Screen::start(test.ralph_command(&words), 24);
+    let screen = Screen::start(test.ralph_command(&args), 24);
     until("the live line", || screen.seen().contains("▸ a"));
     screen.resize(12);
     let (code, bytes) = screen.end();

@@ -50,8 +50,8 @@ pub(crate) fn crash(live: Live) {
 }
 
 /// A loop called `a` whose every process of ralph's own was killed while its agent ran.
-pub(crate) fn crashed(test: &Test, words: &[&str]) {
-    let live = test.start(&[&["run", "work", "--name", "a", "--agent", AGENT], words].concat());
+pub(crate) fn crashed(test: &Test, args: &[&str]) {
+    let live = test.start(&[&["run", "work", "--name", "a", "--agent", AGENT], args].concat());
     until("the agent", || test.workspace().join("here").exists());
     until("its line", || !test.events("a", "spawned").is_empty());
     crash(live);

@@ -77,14 +77,14 @@ fn examples() -> PathBuf {
 
 #[test]
 fn every_example_of_the_library_runs_and_proves_its_work() {
-    for (name, words) in [
+    for (name, text) in [
         ("function_agent", "all_checks_passed: "),
         ("command_agent", "all_checks_passed after 3 "),
     ] {
         let test = Test::new();
         let mut command = test.command(examples().join(name));
         command.env("TMPDIR", test.root().join("home"));
-        test.start_command(command).end().exits(0).says(words);
+        test.start_command(command).end().exits(0).says(text);
         assert_eq!(
             fs::read_dir(test.root().join("home")).unwrap().count(),
             0,

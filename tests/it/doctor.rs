@@ -14,8 +14,8 @@ fn machine(programs: &[(&str, &str)]) -> Test {
     test
 }
 
-fn doctor(test: &Test, words: &[&str]) -> Done {
-    let mut command = test.ralph_command(&[&["doctor"], words].concat());
+fn doctor(test: &Test, args: &[&str]) -> Done {
+    let mut command = test.ralph_command(&[&["doctor"], args].concat());
     command.env("PATH", test.root().join("bin"));
     test.start_command(command).end()
 }
@@ -58,8 +58,8 @@ fn doctor_reports_a_machine_that_can_run_a_loop() {
 #[test]
 fn doctor_shows_what_pays_and_how_to_log_in_if_nothing_does() {
     let test = machine(&[GIT, CLAUDE, ("codex", "echo codex-cli 0.46.0")]);
-    let look = |key: &str, words: &[&str]| {
-        let mut command = test.ralph_command(&[&["doctor"], words].concat());
+    let look = |key: &str, args: &[&str]| {
+        let mut command = test.ralph_command(&[&["doctor"], args].concat());
         command
             .env("PATH", test.root().join("bin"))
             .env("ANTHROPIC_API_KEY", key);

@@ -4,15 +4,15 @@ use crate::kit::{Done, Test};
 use std::fs;
 
 /// Runs an agent that is one shell command, twice at the most.
-fn run(test: &Test, agent: &str, words: &[&str]) -> Done {
+fn run(test: &Test, agent: &str, args: &[&str]) -> Done {
     let run = ["run", "x", "--name", "a", "-m", "2"];
-    test.ralph(&[&run[..], words, &["--", "sh", "-c", agent]].concat())
+    test.ralph(&[&run[..], args, &["--", "sh", "-c", agent]].concat())
 }
 
 #[test]
 fn a_named_pipe_as_the_prompt_file_ends_the_loop_without_hanging() {
     let test = Test::new().file("P.md", "go");
-    let words = [
+    let args = [
         "run",
         "--prompt-file",
         "P.md",
@@ -23,7 +23,7 @@ fn a_named_pipe_as_the_prompt_file_ends_the_loop_without_hanging() {
         "-c",
         "rm P.md; mkfifo P.md",
     ];
-    test.ralph(&words)
+    test.ralph(&args)
         .exits(1)
         .complains("cannot read prompt file");
     assert_eq!(test.status("a")["outcome"]["why"], "prompt-file");
@@ -86,11 +86,11 @@ fn a_loop_stops_when_its_directory_is_deleted() {
 #[test]
 fn an_impossible_cost_counts_as_unknown() {
     let test = Test::new();
-    let words = ["--max-cost", "5", "--allow-unknown-cost", "--no-promise"];
+    let args = ["--max-cost", "5", "--allow-unknown-cost", "--no-promise"];
     run(
         &test,
         "printf '1e308\\n1e308\\n' > $RALPH_TASK_DIR/COST",
-        &words,
+        &args,
     )
     .exits(0);
     assert!(test.status("a")["cost_usd"].is_null());
@@ -159,7 +159,7 @@ fn output_that_cannot_be_written_is_an_error() {
         .write(true)
         .open("/dev/full")
         .unwrap();
-    for words in [
+    for args in [
         &["template"][..],
         &["config"],
         &["config", "--schema"],
@@ -168,16 +168,16 @@ fn output_that_cannot_be_written_is_an_error() {
         &["completions", "bash"],
         &["man"],
     ] {
-        let mut command = test.ralph_command(words);
+        let mut command = test.ralph_command(args);
         command
             .stdin(std::process::Stdio::null())
             .stdout(full.try_clone().unwrap());
         let done = command.output().unwrap();
-        assert_eq!(done.status.code(), Some(1), "{words:?}");
+        assert_eq!(done.status.code(), Some(1), "{args:?}");
         let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(
             complaint.contains("cannot write the output"),
-            "{words:?}: {complaint}"
+            "{args:?}: {complaint}"
         );
     }
 }

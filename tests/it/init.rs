@@ -124,11 +124,11 @@ fn existing_settings_are_kept() {
     for end in ["json", "yaml", "yml"] {
         let name = format!(".ralph/settings.{end}");
         let test = Test::new().file(&name, "{}\n");
-        for words in [
+        for args in [
             &["init", "--settings"][..],
             &["init", "--settings", "--force"],
         ] {
-            test.ralph(words)
+            test.ralph(args)
                 .exits(2)
                 .complains(&format!("{name} already exists"));
         }

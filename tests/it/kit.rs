@@ -148,36 +148,36 @@ impl Test {
     }
 
     /// The real binary, not started yet.
-    pub(crate) fn ralph_command(&self, words: &[&str]) -> Command {
+    pub(crate) fn ralph_command(&self, args: &[&str]) -> Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_ralph"));
-        command.args(words);
+        command.args(args);
         command
     }
 
     /// The same for a user who is bound by the modes of files: where the tests run as root, that is another one, who
     /// can read the root directory of this test only if its mode says so.
-    pub(crate) fn unprivileged(&self, words: &[&str]) -> Command {
+    pub(crate) fn unprivileged(&self, args: &[&str]) -> Command {
         use std::os::unix::process::CommandExt;
         if !rustix::process::geteuid().is_root() {
-            return self.ralph_command(words);
+            return self.ralph_command(args);
         }
         let program = self.root.path().join("ralph-for-all");
         if !program.exists() {
             fs::copy(env!("CARGO_BIN_EXE_ralph"), &program).unwrap();
         }
         let mut command = self.command(program);
-        command.args(words).uid(65534).gid(65534);
+        command.args(args).uid(65534).gid(65534);
         command
     }
 
     /// Runs the real binary to its end.
-    pub(crate) fn ralph(&self, words: &[&str]) -> Done {
-        self.start(words).end()
+    pub(crate) fn ralph(&self, args: &[&str]) -> Done {
+        self.start(args).end()
     }
 
     /// Starts the real binary.
-    pub(crate) fn start(&self, words: &[&str]) -> Live {
-        self.start_command(self.ralph_command(words))
+    pub(crate) fn start(&self, args: &[&str]) -> Live {
+        self.start_command(self.ralph_command(args))
     }
 
     /// Starts a command with its output caught.
@@ -187,24 +187,24 @@ impl Test {
     }
 
     /// Starts the real binary on a terminal of its own. Tests that do so belong into a module `needs_script`.
-    pub(crate) fn start_on_terminal(&self, words: &[&str]) -> Live {
-        self.start_on_terminal_as("", words)
+    pub(crate) fn start_on_terminal(&self, args: &[&str]) -> Live {
+        self.start_on_terminal_as("", args)
     }
 
     /// The same, on a terminal of this kind.
-    pub(crate) fn start_on_terminal_as(&self, kind: &str, words: &[&str]) -> Live {
+    pub(crate) fn start_on_terminal_as(&self, kind: &str, args: &[&str]) -> Live {
         let kind = if kind.is_empty() {
             String::new()
         } else {
             format!("TERM={kind}")
         };
-        self.start_on_terminal_with(&kind, words)
+        self.start_on_terminal_with(&kind, args)
     }
 
     /// The same, with this before it, as a shell understands it.
-    pub(crate) fn start_on_terminal_with(&self, setting: &str, words: &[&str]) -> Live {
-        let words = [&[env!("CARGO_BIN_EXE_ralph")], words].concat();
-        let line = format!("{setting} exec '{}'", words.join("' '"));
+    pub(crate) fn start_on_terminal_with(&self, setting: &str, args: &[&str]) -> Live {
+        let args = [&[env!("CARGO_BIN_EXE_ralph")], args].concat();
+        let line = format!("{setting} exec '{}'", args.join("' '"));
         let mut command = self.command("script");
         command
             .args(["-q", "-e", "-c", &line, "/dev/null"])
@@ -327,10 +327,10 @@ impl Done {
 
     /// Asserts that standard output holds this.
     #[track_caller]
-    pub(crate) fn says(self, words: &str) -> Self {
+    pub(crate) fn says(self, text: &str) -> Self {
         assert!(
-            self.out.contains(words),
-            "{words:?} is not in\n--- out\n{}\n--- err\n{}",
+            self.out.contains(text),
+            "{text:?} is not in\n--- out\n{}\n--- err\n{}",
             self.out,
             self.err
         );
@@ -339,10 +339,10 @@ impl Done {
 
     /// Asserts that standard error holds this.
     #[track_caller]
-    pub(crate) fn complains(self, words: &str) -> Self {
+    pub(crate) fn complains(self, text: &str) -> Self {
         assert!(
-            self.err.contains(words),
-            "{words:?} is not in\n--- err\n{}\n--- out\n{}",
+            self.err.contains(text),
+            "{text:?} is not in\n--- err\n{}\n--- out\n{}",
             self.err,
             self.out
         );
@@ -379,9 +379,9 @@ impl Live {
 
     /// Waits until it has printed this.
     #[track_caller]
-    pub(crate) fn until_out(&self, words: &str) {
-        until(&format!("{words:?} in {:?}", self.out()), || {
-            self.out().contains(words)
+    pub(crate) fn until_out(&self, text: &str) {
+        until(&format!("{text:?} in {:?}", self.out()), || {
+            self.out().contains(text)
         });
     }
 

@@ -10,8 +10,8 @@ use crate::kit::{Done, Test, until};
 const AGENT: &str = "script:../agent.script";
 
 /// Runs a loop called `a` on this script.
-fn run(test: &Test, words: &[&str]) -> Done {
-    let backoff: &[&str] = if words.contains(&"--backoff") {
+fn run(test: &Test, args: &[&str]) -> Done {
+    let backoff: &[&str] = if args.contains(&"--backoff") {
         &[]
     } else {
         &["--backoff", "1ms..2ms"]
@@ -20,7 +20,7 @@ fn run(test: &Test, words: &[&str]) -> Done {
         &[
             &["run", "work", "--name", "a", "--agent", AGENT],
             backoff,
-            words,
+            args,
         ]
         .concat(),
     )
@@ -133,7 +133,7 @@ fn the_token_limit_is_in_the_plan_the_prompt_and_the_status() {
             ".ralph/settings.toml",
             "[agents.mine]\ncommand = 'mine'\ndialect = 'claude'\n",
         );
-    let words = [
+    let args = [
         "run",
         "x",
         "--name",
@@ -143,10 +143,10 @@ fn the_token_limit_is_in_the_plan_the_prompt_and_the_status() {
         "--max-tokens",
         "7000",
     ];
-    test.ralph(&[&words[..], &["--dry-run"]].concat())
+    test.ralph(&[&args[..], &["--dry-run"]].concat())
         .exits(0)
         .says("tokens      at most 7.0k\n");
-    test.ralph(&words)
+    test.ralph(&args)
         .exits(1)
         .says("token limit reached (7.0k of 7.0k)");
     assert!(
@@ -226,7 +226,7 @@ fn the_failure_limit_holds_across_a_crash() {
 fn five_consecutive_failures_end_a_loop_and_the_rests_grow() {
     let test = Test::new().script("iteration *\n exit 3\n");
     let done = run(&test, &["--backoff", "20ms..100ms"]).exits(1);
-    for words in [
+    for text in [
         "20ms (attempt 1/5)",
         "40ms (attempt 2/5)",
         "80ms (attempt 3/5)",
@@ -234,8 +234,8 @@ fn five_consecutive_failures_end_a_loop_and_the_rests_grow() {
     ] {
         assert!(
             done.out
-                .contains(&format!("failed (exit: 3), retrying in {words}")),
-            "{words}: {}",
+                .contains(&format!("failed (exit: 3), retrying in {text}")),
+            "{text}: {}",
             done.out
         );
     }

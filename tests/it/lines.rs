@@ -28,14 +28,14 @@ fn steady(test: &Test, said: &str) -> String {
 }
 
 /// Runs a loop called `agent`, and compares all that it prints.
-fn transcript(name: &str, script: &str, words: &[&str], code: i32) -> Test {
+fn transcript(name: &str, script: &str, args: &[&str], code: i32) -> Test {
     let test = Test::git().script(script);
-    let done = test.ralph(&run(words)).exits(code);
+    let done = test.ralph(&run(args)).exits(code);
     snap::holds(name, &steady(&test, &done.out));
     test
 }
 
-fn run<'a>(words: &[&'a str]) -> Vec<&'a str> {
+fn run<'a>(args: &[&'a str]) -> Vec<&'a str> {
     [
         &[
             "run",
@@ -45,7 +45,7 @@ fn run<'a>(words: &[&'a str]) -> Vec<&'a str> {
             "--agent",
             "script:../agent.script",
         ],
-        words,
+        args,
     ]
     .concat()
 }
@@ -126,7 +126,7 @@ fn the_lines_of_pause_and_resume_match_their_snapshot() {
     ];
     let all: Vec<String> = all
         .iter()
-        .map(|(words, text)| format!("$ ralph {words}\n{text}"))
+        .map(|(args, text)| format!("$ ralph {args}\n{text}"))
         .collect();
     snap::holds("paused", &steady(&test, &all.join("\n")));
 }

@@ -11,8 +11,8 @@ const TERMS: [&str; 4] = [
     "script:../agent.script",
 ];
 
-fn spawn(test: &Test, name: &str, words: &[&str]) {
-    test.ralph(&[&["spawn", "work", "--name", name], &TERMS[..], words].concat())
+fn spawn(test: &Test, name: &str, args: &[&str]) {
+    test.ralph(&[&["spawn", "work", "--name", name], &TERMS[..], args].concat())
         .exits(0);
 }
 

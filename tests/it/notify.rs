@@ -7,7 +7,7 @@ use std::fs;
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
 fn run<'a>(notify: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let words = [
+    let args = [
         "run",
         "x",
         "--name",
@@ -17,7 +17,7 @@ fn run<'a>(notify: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         "--notify",
         notify,
     ];
-    [&words, more].concat()
+    [&args, more].concat()
 }
 
 fn told(test: &Test) -> Value {

@@ -18,12 +18,12 @@ fn machine(claude: &str) -> Test {
     Test::new().program("../bin/claude", claude)
 }
 
-fn plugin(test: &Test, words: &[&str]) -> Done {
-    plugin_with(test, words, &[])
+fn plugin(test: &Test, args: &[&str]) -> Done {
+    plugin_with(test, args, &[])
 }
 
-fn plugin_with(test: &Test, words: &[&str], variables: &[(&str, &Path)]) -> Done {
-    let mut command = test.ralph_command(words);
+fn plugin_with(test: &Test, args: &[&str], variables: &[(&str, &Path)]) -> Done {
+    let mut command = test.ralph_command(args);
     command.env(
         "PATH",
         format!("{}:/usr/bin:/bin", test.root().join("bin").display()),

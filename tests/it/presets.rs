@@ -84,11 +84,11 @@ fn text<'a>(table: &'a Table, key: &str) -> &'a str {
         .unwrap_or_else(|| panic!("{key} is not a text"))
 }
 
-fn words(table: &Table, key: &str) -> Vec<String> {
-    let words = table[key]
+fn strings(table: &Table, key: &str) -> Vec<String> {
+    let strings = table[key]
         .as_array()
         .unwrap_or_else(|| panic!("{key} is not a list"));
-    words
+    strings
         .iter()
         .map(|word| word.as_str().expect("a word").to_owned())
         .collect()
@@ -114,7 +114,7 @@ fn spelled(level: &Table) -> String {
         format!("{name}={quote}{value}{quote}")
     });
     variables
-        .chain(words(level, "words"))
+        .chain(strings(level, "words"))
         .collect::<Vec<_>>()
         .join(" ")
 }
@@ -141,13 +141,13 @@ fn every_preset_follows_the_format() {
             assert!(!text(&preset, key).is_empty(), "{name}: {key} is empty");
         }
         for key in ["command", "version"] {
-            assert!(!words(&preset, key).is_empty(), "{name}: {key} is empty");
+            assert!(!strings(&preset, key).is_empty(), "{name}: {key} is empty");
         }
         assert!(
             ["stdin", "argument", "file"].contains(&text(&preset, "prompt")),
             "{name}"
         );
-        let model = words(&preset, "model");
+        let model = strings(&preset, "model");
         let hint = preset
             .get("model-hint")
             .and_then(Value::as_str)
@@ -161,7 +161,7 @@ fn every_preset_follows_the_format() {
             !hint.is_empty(),
             "{name}: a hint stands where there is no flag"
         );
-        for pattern in words(&preset, "denied") {
+        for pattern in strings(&preset, "denied") {
             let pattern =
                 regex::Regex::new(&pattern).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(!pattern.is_match(""), "{name}: {pattern} means every line");
@@ -174,11 +174,11 @@ fn every_preset_follows_the_format() {
         }
         assert_eq!(
             text(&preset, "dialect") == "text",
-            words(&preset, "stream").is_empty(),
+            strings(&preset, "stream").is_empty(),
             "{name}"
         );
-        words(&preset, "headless");
-        words(&preset, "prompt-words");
+        strings(&preset, "headless");
+        strings(&preset, "prompt-words");
         text(&preset, "tested");
     }
 }

@@ -29,9 +29,9 @@ fn section<'a>(prompt: &'a str, heading: &str) -> &'a str {
 }
 
 /// Runs a loop named `a` on the scripted agent.
-fn run(test: &Test, words: &[&str]) -> Done {
+fn run(test: &Test, args: &[&str]) -> Done {
     let mut all = vec!["run", "--name", "a", "--agent", AGENT];
-    all.extend(words);
+    all.extend(args);
     test.ralph(&all)
 }
 
@@ -86,9 +86,9 @@ fn a_prompt_contains_the_task_the_limits_and_what_counts_as_done() {
 #[test]
 fn the_prompt_describes_done_as_it_is_judged() {
     let test = Test::git().script("iteration *\n  say no\n");
-    let done_of = |words: &[&str]| {
+    let done_of = |args: &[&str]| {
         let mut all = vec!["work", "-m", "1"];
-        all.extend(words);
+        all.extend(args);
         run(&test, &all);
         test.prompt("a", 1)
     };
@@ -463,7 +463,7 @@ fn a_run_does_not_change_the_repository_s_index_or_branch() {
 
 #[test]
 fn a_promise_ends_a_loop_without_checks() {
-    for (words, answer) in [
+    for (args, answer) in [
         (&[][..], "promise COMPLETE"),
         (&[], "promise DONE"),
         (&[], "promise complete"),
@@ -481,7 +481,7 @@ fn a_promise_ends_a_loop_without_checks() {
     ] {
         let test = Test::git().script(&format!("iteration 2-\n  {answer}\n"));
         let mut all = vec!["work", "-m", "3"];
-        all.extend(words);
+        all.extend(args);
         run(&test, &all)
             .exits(0)
             .says("[ralph] a: loop complete after 2 iterations");
@@ -491,7 +491,7 @@ fn a_promise_ends_a_loop_without_checks() {
 
 #[test]
 fn text_that_is_not_a_promise_does_not_end_a_loop() {
-    for (words, answer) in [
+    for (args, answer) in [
         (&[][..], "say COMPLETE"),
         (&[], "say I cannot say <promise>COMPLETE</promise> yet"),
         (&[], "say > <promise>COMPLETE</promise>"),
@@ -503,7 +503,7 @@ fn text_that_is_not_a_promise_does_not_end_a_loop() {
     ] {
         let test = Test::git().script(&format!("iteration 1\n  {answer}\n"));
         let mut all = vec!["work", "-m", "2"];
-        all.extend(words);
+        all.extend(args);
         run(&test, &all).says("starting iteration 2/2");
         assert_eq!(test.status("a")["outcome"]["kind"], "limit", "{answer}");
     }
@@ -559,7 +559,7 @@ fn a_promise_ends_a_loop_only_while_every_check_is_green() {
 
 #[test]
 fn an_agent_that_echoes_its_prompt_is_never_done() {
-    for words in [
+    for args in [
         &[][..],
         &["--promise", "ROOF MENDED"],
         &["--check", "true"],
@@ -573,20 +573,16 @@ fn an_agent_that_echoes_its_prompt_is_never_done() {
             .file("PROMPT.md", task)
             .script("iteration *\n  echo-prompt\n");
         let mut all = vec!["-m", "3"];
-        all.extend(words);
+        all.extend(args);
         run(&test, &all).exits(1).says("starting iteration 3/3");
-        assert_eq!(
-            test.status("a")["outcome"]["why"],
-            "iterations",
-            "{words:?}"
-        );
+        assert_eq!(test.status("a")["outcome"]["why"], "iterations", "{args:?}");
     }
 }
 
 #[test]
 fn a_promise_after_an_echoed_prompt_counts() {
     let task = "Mend the roof.\nThen print\nROOF MENDED\n";
-    for (words, answer) in [
+    for (args, answer) in [
         (&[][..], "promise COMPLETE"),
         (
             &["--done-pattern", "ROOF MENDED"],
@@ -598,7 +594,7 @@ fn a_promise_after_an_echoed_prompt_counts() {
         );
         let test = Test::git().file("PROMPT.md", task).script(&script);
         let mut all = vec!["-m", "3"];
-        all.extend(words);
+        all.extend(args);
         run(&test, &all)
             .exits(0)
             .says("loop complete after 2 iterations");
@@ -670,9 +666,9 @@ fn a_check_s_control_characters_reach_neither_the_prompt_nor_the_console() {
             ".ralph/settings.toml",
             "[agents.mine]\ncommand = 'mine'\nprompt = 'argument'\n",
         );
-    let words = ["run", "mend", "--name", "a", "--agent", "mine", "-m", "2"];
+    let args = ["run", "mend", "--name", "a", "--agent", "mine", "-m", "2"];
     let done = test
-        .ralph(&[&words[..], &["--check", "sh check.sh"]].concat())
+        .ralph(&[&args[..], &["--check", "sh check.sh"]].concat())
         .exits(1);
     let told = test.read("told");
     assert_eq!(told.trim_end(), test.prompt("a", 2).trim_end());
@@ -697,8 +693,8 @@ fn a_task_with_a_nul_character_can_be_passed_as_an_argument() {
             ".ralph/settings.toml",
             "[agents.mine]\ncommand = 'mine'\nprompt = 'argument'\n",
         );
-    let words = ["run", "--prompt-file", "TASK.md", "--name", "a", "-m", "1"];
-    test.ralph(&[&words[..], &["--agent", "mine"]].concat())
+    let args = ["run", "--prompt-file", "TASK.md", "--name", "a", "-m", "1"];
+    test.ralph(&[&args[..], &["--agent", "mine"]].concat())
         .exits(1);
     has(&test.read("told"), &["mend\n"]);
 }

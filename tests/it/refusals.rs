@@ -34,11 +34,11 @@ fn verbs(name: &str) -> Vec<Vec<&str>> {
 
 /// Every verb that starts a loop of this name.
 fn starts(name: &str) -> Vec<Vec<&str>> {
-    let words = |verb: &[&'static str]| [verb, &["go", "--name", name], &AGENT].concat();
+    let args = |verb: &[&'static str]| [verb, &["go", "--name", name], &AGENT].concat();
     vec![
-        words(&["run"]),
-        words(&["spawn"]),
-        words(&["spawn", "--no-tmux"]),
+        args(&["run"]),
+        args(&["spawn"]),
+        args(&["spawn", "--no-tmux"]),
     ]
 }
 
@@ -62,27 +62,24 @@ fn on_disk(test: &Test) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// Words that are refused: this error, this hint, one exit code, and nothing on disk changes.
 #[track_caller]
-fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
+fn refused(test: &Test, args: &[&str], error: &str, hint: &str) {
     let before = on_disk(test);
-    is_refusal(&test.ralph(words), words, error, hint);
-    assert!(on_disk(test) == before, "{words:?} changed something");
+    is_refusal(&test.ralph(args), args, error, hint);
+    assert!(on_disk(test) == before, "{args:?} changed something");
 }
 
 #[track_caller]
-fn is_refusal(done: &Done, words: &[&str], error: &str, hint: &str) {
+fn is_refusal(done: &Done, args: &[&str], error: &str, hint: &str) {
     let said = done.err.clone();
-    assert_eq!((done.code, &done.out[..]), (2, ""), "{words:?}: {said}");
+    assert_eq!((done.code, &done.out[..]), (2, ""), "{args:?}: {said}");
     let (first, second) = said
         .split_once("\n  hint: ")
-        .unwrap_or_else(|| panic!("{words:?}: no hint in {said}"));
+        .unwrap_or_else(|| panic!("{args:?}: no hint in {said}"));
     assert!(
         first.contains("ralph: error: ") && first.contains(error),
-        "{words:?}: {error:?} is not in {said}"
+        "{args:?}: {error:?} is not in {said}"
     );
-    assert!(
-        second.contains(hint),
-        "{words:?}: {hint:?} is not in {said}"
-    );
+    assert!(second.contains(hint), "{args:?}: {hint:?} is not in {said}");
 }
 
 /// A loop that is done, called this.
@@ -96,18 +93,18 @@ fn done(test: &Test, name: &str) {
 fn an_unknown_name_is_refused_with_the_closest_name() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     done(&test, "painter");
-    for words in verbs("paintr") {
+    for args in verbs("paintr") {
         refused(
             &test,
-            &words,
+            &args,
             "no loop is named `paintr`",
             "did you mean `painter`?",
         );
     }
-    for words in verbs("zebra") {
+    for args in verbs("zebra") {
         refused(
             &test,
-            &words,
+            &args,
             "no loop is named `zebra`",
             "`ralph ls` lists all loops",
         );
@@ -140,10 +137,10 @@ fn an_invalid_name_is_refused() {
         "a\nb",
         &long,
     ] {
-        for words in verbs(name).iter().chain(&starts(name)) {
+        for args in verbs(name).iter().chain(&starts(name)) {
             refused(
                 &test,
-                words,
+                args,
                 "is not a valid loop name",
                 "use at most 63 characters of a-z, 0-9",
             );

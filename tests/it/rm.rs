@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// A loop that ends at once: done, with one green check.
 fn ended(test: &Test, name: &str, more: &[&str]) -> Done {
-    let words = [
+    let args = [
         "run",
         "x",
         "--name",
@@ -18,7 +18,7 @@ fn ended(test: &Test, name: &str, more: &[&str]) -> Done {
     ];
     test.ralph(
         &[
-            &words[..],
+            &args[..],
             more,
             &["--", "sh", "-c", "echo $RALPH_LOOP > made"],
         ]
@@ -40,8 +40,8 @@ fn names(test: &Test) -> Vec<String> {
 }
 
 #[track_caller]
-fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
-    let done = test.ralph(words).exits(2).complains(error);
+fn refused(test: &Test, args: &[&str], error: &str, hint: &str) {
+    let done = test.ralph(args).exits(2).complains(error);
     let (_, given) = done
         .err
         .split_once("hint: ")
@@ -127,7 +127,7 @@ fn an_unknown_name_is_reported_with_the_closest_and_nothing_is_removed() {
 #[test]
 fn a_running_loop_is_kept_and_a_paused_or_crashed_one_can_be_removed() {
     let test = Test::new().script("iteration 1\n say here\n hang\n");
-    let words = |name: &'static str| {
+    let args = |name: &'static str| {
         [
             "run",
             "x",
@@ -138,7 +138,7 @@ fn a_running_loop_is_kept_and_a_paused_or_crashed_one_can_be_removed() {
             "--share-workspace",
         ]
     };
-    let live = test.start(&words("a"));
+    let live = test.start(&args("a"));
     live.until_out("  | here\n");
     refused(
         &test,
@@ -151,7 +151,7 @@ fn a_running_loop_is_kept_and_a_paused_or_crashed_one_can_be_removed() {
     live.signal("TERM");
     live.end().exits(3);
     test.ralph(&["rm", "a"]).exits(0);
-    let live = test.start(&words("b"));
+    let live = test.start(&args("b"));
     live.until_out("  | here\n");
     crate::crash::crash(live);
     test.ralph(&["rm", "b"])
@@ -253,7 +253,7 @@ fn force_removes_unsaved_work_and_a_pushed_or_tagged_commit_counts_as_saved() {
     test.ralph(&["rm", "c", "--worktree"]).exits(0);
     // Where an agent left its branch, its commits are nobody's.
     let agent = "git checkout -q --detach; touch lost; git add lost; git commit -q -m lost";
-    let words = [
+    let args = [
         "run",
         "x",
         "--name",
@@ -267,7 +267,7 @@ fn force_removes_unsaved_work_and_a_pushed_or_tagged_commit_counts_as_saved() {
         "-c",
         agent,
     ];
-    test.ralph(&words).exits(0);
+    test.ralph(&args).exits(0);
     refused(
         &test,
         &["rm", "d", "--worktree"],
@@ -326,7 +326,7 @@ fn a_worktree_with_submodules_or_its_own_git_settings_is_removed_only_with_force
     test.sh("git init -q ../sub.git && cd ../sub.git && touch README && git add -A && git commit -q -m sub");
     test.sh("git -c protocol.file.allow=always submodule --quiet add ../sub.git sub && git add -A && git commit -q -m sub");
     let agent = "git -c protocol.file.allow=always submodule --quiet update --init";
-    let words = |name: &'static str, agent: &'static str| {
+    let args = |name: &'static str, agent: &'static str| {
         [
             "run",
             "x",
@@ -342,7 +342,7 @@ fn a_worktree_with_submodules_or_its_own_git_settings_is_removed_only_with_force
             agent,
         ]
     };
-    test.ralph(&words("a", agent)).exits(0);
+    test.ralph(&args("a", agent)).exits(0);
     refused(
         &test,
         &["rm", "a", "--worktree"],
@@ -351,7 +351,7 @@ fn a_worktree_with_submodules_or_its_own_git_settings_is_removed_only_with_force
     );
     assert!(place(&test, "a").join("sub/README").exists() && test.loop_dir("a").exists());
     test.ralph(&["rm", "a", "--worktree", "--force"]).exits(0);
-    test.ralph(&words("b", "echo '{}' > .ralph/settings.json"))
+    test.ralph(&args("b", "echo '{}' > .ralph/settings.json"))
         .exits(0);
     refused(
         &test,
@@ -365,7 +365,7 @@ fn a_worktree_with_submodules_or_its_own_git_settings_is_removed_only_with_force
 fn files_that_ralph_wrote_do_not_count_as_unsaved_work() {
     let test = Test::git().file(".ralph/.gitignore", "nothing\n");
     test.sh("git add -A && git commit -q -m ignore");
-    let words = [
+    let args = [
         "run",
         "x",
         "--name",
@@ -378,7 +378,7 @@ fn files_that_ralph_wrote_do_not_count_as_unsaved_work() {
         "--",
         "true",
     ];
-    test.ralph(&words).exits(1);
+    test.ralph(&args).exits(1);
     test.ralph(&["rm", "a", "--worktree"]).exits(0);
 }
 

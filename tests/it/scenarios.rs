@@ -16,8 +16,8 @@ until test -e go-$RALPH_ITERATION; do sleep 0.01; done
 ";
 
 /// A loop called `agent` in the background, with these words and this agent.
-fn spawn(test: &Test, words: &[&str]) -> Done {
-    test.ralph(&[&["spawn", "--name", "agent"], words].concat())
+fn spawn(test: &Test, args: &[&str]) -> Done {
+    test.ralph(&[&["spawn", "--name", "agent"], args].concat())
 }
 
 /// A place with the agent that waits for the test, and a prompt file.
@@ -49,9 +49,9 @@ fn window(test: &Test) -> String {
 
 /// Waits until the loop's window shows this.
 #[track_caller]
-fn until_window(test: &Test, words: &str) {
-    until(&format!("{words:?} in the window"), || {
-        window(test).contains(words)
+fn until_window(test: &Test, text: &str) {
+    until(&format!("{text:?} in the window"), || {
+        window(test).contains(text)
     });
 }
 

@@ -25,16 +25,16 @@ const RUN: [&str; 11] = [
 /// Makes what the check looks for.
 const MAKES: &str = "iteration *\n write made\n  | yes\n";
 
-fn words<'a>(more: &[&'a str]) -> Vec<&'a str> {
+fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&RUN[..], more].concat()
 }
 
 fn run(test: &Test, more: &[&str]) -> Done {
-    test.ralph(&words(more))
+    test.ralph(&args(more))
 }
 
 fn start(test: &Test, more: &[&str]) -> Live {
-    test.start(&words(more))
+    test.start(&args(more))
 }
 
 /// The subjects of all commits, the newest first.
@@ -150,10 +150,10 @@ fn nothing_is_committed_without_changes_or_without_checks() {
     );
 
     let test = Test::git().script("iteration *\n write made\n  | x\n promise COMPLETE\n");
-    let words = [
+    let args = [
         "run", "x", "--name", "a", "--agent", RUN[5], "--scm", "commit",
     ];
-    test.ralph(&words)
+    test.ralph(&args)
         .exits(0)
         .complains("never runs without a check");
     assert_eq!(subjects(&test), ["first"]);
@@ -166,9 +166,9 @@ fn files_that_ralph_writes_are_never_staged() {
         "iteration 1\n write made\n  | x\n sh touch ../../outside; git add -f .ralph; git -C ../.. add -f .ralph\n",
     );
     test.sh("git add -A && git commit -q -m deep && echo '{ }' > .ralph/settings.json");
-    let mut words = RUN;
-    words[5] = "script:../../../agent.script";
-    let mut command = test.ralph_command(&words);
+    let mut args = RUN;
+    args[5] = "script:../../../agent.script";
+    let mut command = test.ralph_command(&args);
     command
         .current_dir(test.workspace().join("deep/er"))
         .args(["-c", "../../.ralph/settings.json"]);

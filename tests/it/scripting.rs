@@ -155,8 +155,8 @@ fn every_command_s_first_line_is_as_documented() {
         "iteration 1\n {WAITS}\niteration *\n promise COMPLETE\n"
     ));
     let mut seen: Vec<(&str, String)> = Vec::new();
-    let mut note = |command: &'static str, words: &[&str]| {
-        let out = test.ralph(words).exits(0).out;
+    let mut note = |command: &'static str, args: &[&str]| {
+        let out = test.ralph(args).exits(0).out;
         seen.push((command, out.lines().next().unwrap_or_default().to_owned()));
     };
     note(

@@ -9,8 +9,8 @@ use std::process::Command;
 const SHOWS: &str = "#!/bin/sh\nenv | grep -E '^(ANTHROPIC_|CLAUDE|OPENAI|CODEX)' | cut -d= -f1 | sort >seen\ntouch \"$RALPH_TASK_DIR/DONE\"\n";
 
 fn with_key(test: &Test, more: &[&str]) -> Command {
-    let words = [&["run", "x", "--name", "a", "--agent", "claude"], more].concat();
-    let mut command = test.ralph_command(&words);
+    let args = [&["run", "x", "--name", "a", "--agent", "claude"], more].concat();
+    let mut command = test.ralph_command(&args);
     command
         .env("ANTHROPIC_API_KEY", "sk-ant-dummy-of-a-test")
         .env("CLAUDECODE", "1");
@@ -75,7 +75,7 @@ fn a_secret_is_redacted_in_everything_that_ralph_writes() {
          printf %s \"$SHOP_TOKEN\" | cut -c7-\n\"$RALPH\" bus post \"token $SHOP_TOKEN\"\n\
          \"$RALPH\" blocked \"who owns $SHOP_TOKEN?\"\nprintf %s \"$SHOP_TOKEN\"\nexit 1\n",
     );
-    let words = [
+    let args = [
         "run",
         "x",
         "--name",
@@ -85,7 +85,7 @@ fn a_secret_is_redacted_in_everything_that_ralph_writes() {
         "--notify",
         "cat >told",
     ];
-    let mut command = test.ralph_command(&[&words, &["-m", "2", "--", "./mine"][..]].concat());
+    let mut command = test.ralph_command(&[&args, &["-m", "2", "--", "./mine"][..]].concat());
     command
         .env("SHOP_TOKEN", SECRET)
         .env("RALPH", env!("CARGO_BIN_EXE_ralph"));
@@ -118,15 +118,15 @@ fn a_secret_is_redacted_in_everything_that_ralph_writes() {
 }
 
 /// Fails at a file that holds these words.
-fn search(place: &Path, words: &str) {
+fn search(place: &Path, secret: &str) {
     for entry in fs::read_dir(place).unwrap().map(Result::unwrap) {
         let path = entry.path();
         if path.is_dir() {
-            search(&path, words);
+            search(&path, secret);
         } else {
             let bytes = fs::read(&path).unwrap_or_default();
             let text = String::from_utf8_lossy(&bytes);
-            assert!(!text.contains(words), "{}: {text}", path.display());
+            assert!(!text.contains(secret), "{}: {text}", path.display());
         }
     }
 }
@@ -139,7 +139,7 @@ fn a_secret_typed_by_the_user_is_used_but_not_recorded() {
         format!("test -n \"$SHOP_TOKEN\" && test \"$SHOP_TOKEN\" = {value} && grep -q {value} got");
     let agent = format!("cat >> got; echo {value} >> got; echo '<promise>COMPLETE</promise>'");
     let task = format!("Deploy with {value}.");
-    let words = [
+    let args = [
         "run",
         &task,
         "--name",
@@ -151,8 +151,8 @@ fn a_secret_typed_by_the_user_is_used_but_not_recorded() {
         "--notify",
     ];
     let notify = format!("echo {value} > told");
-    let words = [&words[..], &[&notify, "--", "sh", "-c", &agent]].concat();
-    let mut command = test.ralph_command(&words);
+    let args = [&args[..], &[&notify, "--", "sh", "-c", &agent]].concat();
+    let mut command = test.ralph_command(&args);
     command.env("SHOP_TOKEN", value);
     let done = test.start_command(command).end().exits(0);
     assert!(

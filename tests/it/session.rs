@@ -81,36 +81,36 @@ impl<'t> Session<'t> {
         }
     }
 
-    fn types(&self, words: &str) -> Value {
-        self.hook("prompt", json!({ "prompt": words }))
+    fn types(&self, text: &str) -> Value {
+        self.hook("prompt", json!({ "prompt": text }))
     }
 
-    fn begins(&self, words: &str) -> String {
-        let answer = self.types(&format!("/ralph-loop {words}"));
+    fn begins(&self, text: &str) -> String {
+        let answer = self.types(&format!("/ralph-loop {text}"));
         let told = &answer["hookSpecificOutput"];
         assert_eq!(told["hookEventName"], "UserPromptSubmit", "{answer}");
         told["additionalContext"].as_str().unwrap().to_owned()
     }
 
-    fn stops(&self, words: &str) -> Value {
+    fn stops(&self, text: &str) -> Value {
         self.hook(
             "stop",
-            json!({ "last_assistant_message": words, "stop_hook_active": true }),
+            json!({ "last_assistant_message": text, "stop_hook_active": true }),
         )
     }
 
     /// The session is held back, with this prompt.
     #[track_caller]
-    fn goes_on(&self, words: &str) -> String {
-        let answer = self.stops(words);
+    fn goes_on(&self, text: &str) -> String {
+        let answer = self.stops(text);
         assert_eq!(answer["decision"], "block", "{answer}");
         answer["reason"].as_str().unwrap().to_owned()
     }
 
     /// The session is let go, with these words to the person.
     #[track_caller]
-    fn is_let_go(&self, words: &str) -> String {
-        let answer = self.stops(words);
+    fn is_let_go(&self, text: &str) -> String {
+        let answer = self.stops(text);
         assert_eq!(answer.get("decision"), None, "{answer}");
         answer["systemMessage"]
             .as_str()
@@ -132,14 +132,14 @@ fn a_promise_in_the_last_message_ends_the_loop() {
     let test = Test::new();
     let session = Session::of(&test);
     let told = session.begins("Build a todo API --completion-promise DONE --max-iterations 20");
-    for words in [
+    for text in [
         "activated",
         "Iteration: 1",
         "Max iterations: 20",
         "<promise>DONE</promise>",
         "/cancel-ralph",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(told.contains(text), "{text}: {told}");
     }
     assert_eq!(field(&test, "iteration"), "iteration: 1");
     let answer = session.stops("A first try.");
@@ -438,18 +438,18 @@ fn a_prompt_too_long_for_codex_is_shortened_and_names_a_file_with_all_of_it() {
 fn invalid_arguments_start_no_loop() {
     let test = Test::new();
     let session = Session::of(&test);
-    for (words, said) in [
+    for (args, said) in [
         ("", "prompt"),
         ("x --max-iterations", "--max-iterations"),
         ("x --max-iterations 1.5", "1.5"),
         ("x --max-iteration 3", "--max-iterations"),
         ("x --completion-promise", "--completion-promise"),
     ] {
-        let answer = session.types(&format!("/ralph-loop {words}"));
-        assert_eq!(answer["decision"], "block", "{words}: {answer}");
+        let answer = session.types(&format!("/ralph-loop {args}"));
+        assert_eq!(answer["decision"], "block", "{args}: {answer}");
         assert!(
             answer["reason"].as_str().unwrap().contains(said),
-            "{words}: {answer}"
+            "{args}: {answer}"
         );
     }
     assert_eq!(session.types("/ralph-loop-er x"), Value::Null);

@@ -154,16 +154,16 @@ fn acts((key, value, place, expected): &(&str, &str, &str, &str)) {
     let mut settings = beside(key);
     settings[*key] = serde_json::from_str(value).unwrap();
     test.write(".ralph/settings.json", &settings.to_string());
-    let mut words = vec!["run", "--name", "a"];
-    words.extend((!key.starts_with("prompt")).then_some("task"));
+    let mut args = vec!["run", "--name", "a"];
+    args.extend((!key.starts_with("prompt")).then_some("task"));
     // One iteration is enough to write the plan down.
-    words.extend(
+    args.extend(
         (*key != "maxIterations")
             .then_some(["-m", "1"])
             .into_iter()
             .flatten(),
     );
-    let done = test.ralph(&words);
+    let done = test.ralph(&args);
     assert!(done.code < 2, "{key}: {done:?}");
     let plan = &test.journal("a")[0]["plan"];
     let expected: Value = serde_json::from_str(expected).unwrap();
@@ -253,11 +253,11 @@ fn the_example_settings_are_accepted_unchanged() {
     test.ralph(&["--prompt", "Build it.", "--name", "a"])
         .exits(0)
         .says("loop complete after 1 iteration");
-    let words: Vec<String> = test.read("words.txt").lines().map(str::to_owned).collect();
-    assert_eq!(words[0], "-p");
+    let args: Vec<String> = test.read("words.txt").lines().map(str::to_owned).collect();
+    assert_eq!(args[0], "-p");
     assert!(
-        words.ends_with(&["--model", "opus", "--no-auto-compact"].map(str::to_owned)),
-        "{words:?}"
+        args.ends_with(&["--model", "opus", "--no-auto-compact"].map(str::to_owned)),
+        "{args:?}"
     );
     assert!(test.read("stdin.txt").starts_with("Build it.\n"));
     assert!(test.read("stdin.txt").contains("no build yet"));
@@ -306,8 +306,8 @@ fn later_layers_override_earlier_ones() {
         ".ralph/settings.local.json",
         r#"{"maxIterations": 3, "checks": ["c"], "agent": {"flags": ["-l"]}}"#,
     );
-    let config = |words: &[&str]| -> Value {
-        let all = [&["config", "--json"], words].concat();
+    let config = |args: &[&str]| -> Value {
+        let all = [&["config", "--json"], args].concat();
         serde_json::from_str(&test.ralph(&all).exits(0).out).unwrap()
     };
     let all = config(&[]);
@@ -397,7 +397,7 @@ fn flags_override_every_file() {
     let test = Test::new()
         .file(".ralph/settings.toml", settings)
         .file("spec.md", "x");
-    let words = [
+    let args = [
         "run",
         "the task",
         "--name",
@@ -411,7 +411,7 @@ fn flags_override_every_file() {
         "--",
         "true",
     ];
-    test.ralph(&words).exits(1);
+    test.ralph(&args).exits(1);
     let plan = &test.journal("a")[0]["plan"];
     assert_eq!(plan["limits"]["iterations"], 1);
     assert_eq!(
@@ -745,8 +745,8 @@ fn errors_in_a_settings_file_name_the_file_and_the_key() {
 #[test]
 fn an_unreadable_settings_file_is_reported() {
     let test = Test::new().file("a.json", "{}").file(".ralph/b", "");
-    let refused = |words: &[&str], error: &str, hint: &str| {
-        test.ralph(&[&["run", "x"], words, &["--", "true"]].concat())
+    let refused = |args: &[&str], error: &str, hint: &str| {
+        test.ralph(&[&["run", "x"], args, &["--", "true"]].concat())
             .exits(2)
             .complains(error)
             .complains(hint);
@@ -788,7 +788,7 @@ fn an_unreadable_settings_file_is_reported() {
 #[test]
 fn contradicting_flags_are_refused() {
     let test = Test::new().on_path("claude", ECHO);
-    for (words, error) in [
+    for (args, error) in [
         (&["--yolo", "--approve", "none"][..], "--approve"),
         (&["--promise", "x", "--no-promise"], "contradict each other"),
         (&["--prompt", "x"], "TASK and --prompt"),
@@ -820,7 +820,7 @@ fn contradicting_flags_are_refused() {
         (&["--", "./"], "is a directory: ./"),
         (&["--exit-waiting", "300"], "--exit-waiting"),
     ] {
-        test.ralph(&[&["run", "x"], words].concat())
+        test.ralph(&[&["run", "x"], args].concat())
             .exits(2)
             .complains(error)
             .complains("hint:");
@@ -829,7 +829,7 @@ fn contradicting_flags_are_refused() {
 
 #[test]
 fn choices_are_accepted_in_capitals_as_in_files() {
-    let words = [
+    let args = [
         "run",
         "x",
         "--name",
@@ -843,7 +843,7 @@ fn choices_are_accepted_in_capitals_as_in_files() {
         "REPLACE",
     ];
     let test = Test::new();
-    test.ralph(&[&words[..], &["--", "true"]].concat()).exits(0);
+    test.ralph(&[&args[..], &["--", "true"]].concat()).exits(0);
     assert_eq!(
         test.journal("a")[0]["plan"]["proof"]["checks"][0]["on_fail"],
         "replace"
@@ -887,12 +887,12 @@ fn documented() -> String {
     {
         let key = line.split_whitespace().next().unwrap();
         let entry = &schema["properties"][key];
-        let (words, otherwise) = match entry["description"]
+        let (args, otherwise) = match entry["description"]
             .as_str()
             .unwrap()
             .split_once(" [default: ")
         {
-            Some((words, otherwise)) => (words, otherwise.trim_end_matches(']').to_owned()),
+            Some((args, otherwise)) => (args, otherwise.trim_end_matches(']').to_owned()),
             None => (
                 entry["description"].as_str().unwrap(),
                 format!("`{}`", entry["default"]),
@@ -922,10 +922,8 @@ fn documented() -> String {
         let known =
             flags.iter().any(|flag| help.contains(flag)) || help.contains(&format!("--{stem} "));
         let only = if known { "" } else { " *File only.*" };
-        let words = words.trim_end_matches("; repeatable");
-        rows.push(format!(
-            "| `{key}`{also} | {otherwise} | {words}.{only} |\n"
-        ));
+        let args = args.trim_end_matches("; repeatable");
+        rows.push(format!("| `{key}`{also} | {otherwise} | {args}.{only} |\n"));
     }
     rows.concat()
 }
@@ -974,13 +972,13 @@ fn settings_in_a_parent_directory_are_not_silently_ignored() {
         .on_path("claude", ECHO)
         .file(".ralph/settings.toml", "checks = ['false']\n");
     test.sh("mkdir -p deep/er && touch deep/er/file");
-    let run = |words: &[&str]| {
-        let mut command = test.ralph_command(words);
+    let run = |args: &[&str]| {
+        let mut command = test.ralph_command(args);
         command.current_dir(test.workspace().join("deep/er"));
         test.start_command(command).end()
     };
-    for words in [&["run", "x", "-m", "1"][..], &["config"]] {
-        let done = run(words).exits(2);
+    for args in [&["run", "x", "-m", "1"][..], &["config"]] {
+        let done = run(args).exits(2);
         done.complains("../../.ralph/settings.toml applies to")
             .complains("-c ../../.ralph/settings.toml");
     }

@@ -8,12 +8,12 @@ const WAITS: &str =
     "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n say over\n";
 const AGENT: [&str; 2] = ["--agent", "script:../agent.script"];
 
-fn spawn(test: &Test, name: &str, words: &[&str]) -> Done {
+fn spawn(test: &Test, name: &str, args: &[&str]) -> Done {
     test.ralph(
         &[
             &["spawn", "work", "--name", name, "--no-promise"],
             &AGENT[..],
-            words,
+            args,
         ]
         .concat(),
     )
@@ -35,11 +35,11 @@ pub(crate) fn until_status(test: &Test, name: &str, status: &str) {
 }
 
 /// What ralph's own tmux answers.
-pub(crate) fn tmux(test: &Test, words: &[&str]) -> String {
+pub(crate) fn tmux(test: &Test, args: &[&str]) -> String {
     let output = test
         .command("tmux")
         .args(["-L", "ralph"])
-        .args(words)
+        .args(args)
         .output()
         .unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -162,14 +162,14 @@ fn an_incomplete_environment_is_refused() {
         ("PATH=/bin\\0\\0", false),
     ] {
         let state = test.state_dir();
-        let words = [
+        let args = [
             "__supervise",
             "b",
             "--state-dir",
             state.to_str().unwrap(),
             "--environment",
         ];
-        let live = test.start(&[&words[..], &[pipe.to_str().unwrap()]].concat());
+        let live = test.start(&[&args[..], &[pipe.to_str().unwrap()]].concat());
         test.sh(&format!("printf '{sent}' > ../pipe"));
         let done = live.end();
         // With a whole environment it gets as far as to look for the loop.
@@ -185,12 +185,12 @@ fn an_incomplete_environment_is_refused() {
 
 #[test]
 fn a_spawned_loop_does_not_inherit_the_caller_s_open_files() {
-    for (kind, words) in [("tmux", "--pty"), ("no tmux", "--no-tmux")] {
+    for (kind, args) in [("tmux", "--pty"), ("no tmux", "--no-tmux")] {
         let test = Test::new().file("mine", "");
         let agent = "#!/bin/sh\nls -l /proc/self/fd > fds; touch here; until test -e go; do sleep 0.01; done\n";
         let test = test.program("agent", agent);
         let spawn = format!(
-            "exec 7<mine; exec {} spawn x --name a -m 1 --no-promise {words} -- ./agent",
+            "exec 7<mine; exec {} spawn x --name a -m 1 --no-promise {args} -- ./agent",
             env!("CARGO_BIN_EXE_ralph")
         );
         test.sh(&spawn);
@@ -317,7 +317,7 @@ fn a_late_terminal_reply_is_not_typed_into_the_next_agent() {
     let agent = "#!/bin/sh\nif mkdir first 2>&-; then for i in 1 2 3 4 5; do printf '\\033[c'; done; exit; fi\n\
                  stty -echo -icanon min 1; printf ready\nhead -c 1 > keys\n";
     let test = Test::new().program("agent", agent);
-    let words = [
+    let args = [
         "spawn",
         "--prompt",
         "work",
@@ -329,7 +329,7 @@ fn a_late_terminal_reply_is_not_typed_into_the_next_agent() {
         "--context",
         "none",
     ];
-    test.ralph(&[&words[..], &["--delay", "300ms", "--pty", "--", "./agent"]].concat())
+    test.ralph(&[&args[..], &["--delay", "300ms", "--pty", "--", "./agent"]].concat())
         .exits(0);
     until_status(&test, "a", "done");
     assert_eq!(
@@ -466,7 +466,7 @@ mod needs_script {
             "#!/bin/sh\nuntil test -e \"$1\"; do sleep 0.05; done\ntouch \"$RALPH_TASK_DIR/DONE\"\n",
         );
         for name in ["a", "b"] {
-            let words = [
+            let args = [
                 "spawn",
                 "x",
                 "--name",
@@ -476,7 +476,7 @@ mod needs_script {
                 "./wait",
                 name,
             ];
-            test.ralph(&words).exits(0);
+            test.ralph(&args).exits(0);
         }
         let first = attach(&test);
         first.until_out("starting iteration");

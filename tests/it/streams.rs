@@ -92,7 +92,7 @@ fn line(act: &Act<'_>) -> String {
             )
         }
         Act::Unparsed => "strange".into(),
-        Act::Finished(words) => format!("finished {words:?}"),
+        Act::Finished(message) => format!("finished {message:?}"),
         // When a limit is over is not told here: some words name a time of day.
         Act::Failed { why, reason } => {
             let kind = reason
@@ -117,8 +117,8 @@ fn read<'p>(
 ) -> (String, Value, Option<String>) {
     let mut acts = String::new();
     let mut tell = |act: &Act<'_>| writeln!(acts, "{}", line(act)).unwrap();
-    let (report, words) = AGENTS[agent(name)].decode(Path::new(WORKSPACE), pieces, &mut tell);
-    (acts, serde_json::to_value(report).unwrap(), words)
+    let (report, message) = AGENTS[agent(name)].decode(Path::new(WORKSPACE), pieces, &mut tell);
+    (acts, serde_json::to_value(report).unwrap(), message)
 }
 
 #[test]
@@ -208,12 +208,15 @@ const ENDS: &[(&str, &str, Option<i64>)] = &[
 #[test]
 fn every_failed_run_has_its_failure_reason() {
     for (name, kind, until_ms) in ENDS {
-        let (acts, report, words) = read(name, [&stream(name)[..]]);
+        let (acts, report, message) = read(name, [&stream(name)[..]]);
         assert_eq!(report["reason"]["kind"], *kind, "{name}: {report}\n{acts}");
         if let Some(until_ms) = until_ms {
             assert_eq!(report["reason"]["until_ms"], *until_ms, "{name}: {report}");
         }
-        assert!(*kind == "denied" || words.is_none(), "{name}: {words:?}");
+        assert!(
+            *kind == "denied" || message.is_none(),
+            "{name}: {message:?}"
+        );
         assert_ne!(report["finished"], true, "{name}: {report}");
     }
 }
@@ -243,9 +246,9 @@ fn a_stream_that_reports_no_end_is_neither_finished_nor_failed() {
         "qwen-429",
         "droid-429",
     ] {
-        let (acts, report, words) = read(name, [&stream(name)[..]]);
+        let (acts, report, message) = read(name, [&stream(name)[..]]);
         assert!(
-            report.get("reason").is_none_or(Value::is_null) && words.is_none(),
+            report.get("reason").is_none_or(Value::is_null) && message.is_none(),
             "{name}: {acts}"
         );
         assert_ne!(report["finished"], true, "{name}");
@@ -372,11 +375,11 @@ const GOOD: &[Good] = &[
 
 #[test]
 fn every_successful_run_is_recognized_with_its_cost() {
-    for (name, words, usd, tokens, (worked, failed)) in GOOD {
+    for (name, message, usd, tokens, (worked, failed)) in GOOD {
         let (acts, report, found) = read(name, [&stream(name)[..]]);
         assert_eq!(report["finished"], true, "{name}: {report}\n{acts}");
-        if !words.is_empty() {
-            assert_eq!(found.as_deref(), Some(*words), "{name}: {acts}");
+        if !message.is_empty() {
+            assert_eq!(found.as_deref(), Some(*message), "{name}: {acts}");
         }
         if let Some(usd) = usd {
             let cost = report["cost_usd"]
@@ -468,8 +471,8 @@ fn a_denial_is_recognized_by_the_agent_s_own_message() {
 #[test]
 fn documented_streams_are_decoded_as_documented() {
     for (name, lines) in DOCUMENTED_STREAMS {
-        let (acts, report, words) = read(name, [lines.join("\n").as_bytes()]);
-        assert_eq!(words.as_deref(), Some("Last."), "{name}: {acts}");
+        let (acts, report, message) = read(name, [lines.join("\n").as_bytes()]);
+        assert_eq!(message.as_deref(), Some("Last."), "{name}: {acts}");
         assert_eq!(
             (&report["finished"], &report["steps"]),
             (&true.into(), &1.into()),
@@ -551,14 +554,14 @@ fn additional_fields_and_unknown_events_change_nothing() {
             )
             .unwrap();
         }
-        let (acts, report, words) = read(&name, [more.as_bytes()]);
+        let (acts, report, message) = read(&name, [more.as_bytes()]);
         let known: Vec<&str> = acts
             .lines()
             .filter(|line| *line != "strange" && *line != "noise    beside it")
             .collect();
         let (expected, _, expected_words) = read(&name, [&bytes[..]]);
         assert_eq!(known, expected.lines().collect::<Vec<_>>(), "{name}");
-        assert_eq!(words, expected_words, "{name}");
+        assert_eq!(message, expected_words, "{name}");
         assert_eq!(
             report["strange"].as_u64(),
             Some(text.lines().filter(|line| !line.is_empty()).count() as u64),

@@ -36,7 +36,7 @@ fn the_second_agent_takes_over_until_the_first_is_available_again() {
     ] {
         let test = two(means, "1s..1s");
         // The second takes its time, so that the first's rest is over, and says nothing that ends the loop.
-        let words = [
+        let args = [
             "run",
             "x",
             "--name",
@@ -48,7 +48,7 @@ fn the_second_agent_takes_over_until_the_first_is_available_again() {
         ];
         let code = i32::from(means != "limit");
         let done = test
-            .ralph(&words)
+            .ralph(&args)
             .exits(code)
             .says("iteration 1 is not counted: first:");
         done.says("starting iteration 2, counted 1/2 (second)");
@@ -68,7 +68,7 @@ fn the_second_agent_takes_over_until_the_first_is_available_again() {
 fn red_checks_do_not_cause_a_switch_to_another_agent() {
     let test = two("limit", "1s..1s");
     test.sh("rm gate");
-    let words = [
+    let args = [
         "run",
         "x",
         "--name",
@@ -80,7 +80,7 @@ fn red_checks_do_not_cause_a_switch_to_another_agent() {
         "--check",
         "false",
     ];
-    test.ralph(&words).exits(1);
+    test.ralph(&args).exits(1);
     assert_eq!(names(&test), ["first", "first"]);
 }
 

@@ -15,7 +15,7 @@ fn on_terminal(agent: &str) -> Test {
     Test::new().program("agent", agent)
 }
 
-fn run(test: &Test, words: &[&str]) -> Done {
+fn run(test: &Test, args: &[&str]) -> Done {
     let head = [
         "run",
         "--name",
@@ -26,7 +26,7 @@ fn run(test: &Test, words: &[&str]) -> Done {
         "--context",
         "none",
     ];
-    test.ralph(&[&head, words, &["--pty", "--", "./agent"]].concat())
+    test.ralph(&[&head, args, &["--pty", "--", "./agent"]].concat())
 }
 
 /// The log of the first iteration.
@@ -122,7 +122,7 @@ fn everything_the_agent_started_is_killed_with_it() {
 
 #[test]
 fn a_promise_on_the_screen_counts_only_if_the_agent_wrote_it() {
-    let words = [
+    let args = [
         "run",
         "--name",
         "a",
@@ -150,7 +150,7 @@ fn a_promise_on_the_screen_counts_only_if_the_agent_wrote_it() {
     ] {
         let agent = format!("#!/bin/sh\necho ready\nread a; read b; read c; read d\n{answer}\n");
         let test = on_terminal(&agent);
-        test.ralph(&[&words[..], &[prompt, "--", "./agent"]].concat())
+        test.ralph(&[&args[..], &[prompt, "--", "./agent"]].concat())
             .exits(code);
         assert!(
             log(&test).contains("<promise>COMPLETE</promise>\r\nand nothing"),
@@ -189,13 +189,13 @@ fn a_screen_that_never_becomes_ready_is_reported_and_nothing_is_typed() {
         ),
     ] {
         let test = on_terminal(agent).file(".ralph/settings.toml", settings);
-        let words = ["run", "go", "--name", "a", "--pty", "--max-failures", "1"];
+        let args = ["run", "go", "--name", "a", "--pty", "--max-failures", "1"];
         let named: &[&str] = if settings.contains("mine") {
             &["--agent", "mine"]
         } else {
             &["--", "./agent"]
         };
-        let done = test.ralph(&[&words[..], named].concat()).exits(1);
+        let done = test.ralph(&[&args[..], named].concat()).exits(1);
         done.says("[ralph] a: the agent's screen did not become ready for the prompt")
             .says("1 consecutive failure");
         assert!(!test.workspace().join("typed").exists());
@@ -209,7 +209,7 @@ fn a_screen_is_ready_when_it_matches_the_preset_s_pattern() {
         "#!/bin/sh\nstty -echo\necho loading; sleep 1.5; echo '> '\nread x; echo $x > typed\n";
     let settings = "[agents.mine]\ncommand = \"./agent\"\nready = \"(?m)^>\"";
     let test = on_terminal(agent).file(".ralph/settings.toml", settings);
-    let words = [
+    let args = [
         "run",
         "go",
         "--name",
@@ -221,7 +221,7 @@ fn a_screen_is_ready_when_it_matches_the_preset_s_pattern() {
         "none",
         "--pty",
     ];
-    test.ralph(&[&words[..], &["--agent", "mine"]].concat())
+    test.ralph(&[&args[..], &["--agent", "mine"]].concat())
         .exits(0);
     assert_eq!(test.read("typed"), "go\n");
     assert!(
@@ -255,7 +255,7 @@ echo ready; read x
 while :; do printf '\033[?25l\033[1;1H'; sleep 0.1; printf '\033[31m\033[?25h\033[2;2H'; sleep 0.1; done
 ";
     let test = on_terminal(agent);
-    let words = [
+    let args = [
         "run",
         "go",
         "--name",
@@ -268,7 +268,7 @@ while :; do printf '\033[?25l\033[1;1H'; sleep 0.1; printf '\033[31m\033[?25h\03
         "--no-promise",
     ];
     let done = test
-        .ralph(&[&words[..], &["--", "./agent"]].concat())
+        .ralph(&[&args[..], &["--", "./agent"]].concat())
         .exits(0);
     done.says("[ralph] a: inactivity timeout (1s), restarting");
     assert_eq!(test.status("a")["total_failures"], 0);
@@ -290,9 +290,9 @@ for n in 1 2 3 4 5 6 7 8; do printf '\033[1;1H%s' $n; sleep 0.3; done
 fn a_known_agent_s_own_command_gets_a_terminal_unless_it_is_headless() {
     let agent = "#!/bin/sh\nif test -t 0; then echo hi; fi; read x; test -t 0 && echo \"$@\" terminal >> how || echo \"$@\" pipe >> how\n";
     let test = Test::new().on_path("claude", agent);
-    let run = |words: &[&str]| {
+    let run = |args: &[&str]| {
         let head = ["run", "go", "-m", "1", "--no-promise"];
-        test.ralph(&[&head[..], words].concat()).exits(0);
+        test.ralph(&[&head[..], args].concat()).exits(0);
     };
     run(&["--", "claude", "--model", "opus"]);
     run(&["--", "claude", "-p"]);
@@ -322,11 +322,11 @@ done
 printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
 "#;
 
-    fn tmux(test: &Test, words: &[&str]) -> String {
+    fn tmux(test: &Test, args: &[&str]) -> String {
         let output = test
             .command("tmux")
             .args(["-L", "ralph"])
-            .args(words)
+            .args(args)
             .output()
             .unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -348,7 +348,7 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
             .all(|mode| all.contains(mode))
     }
 
-    fn spawned(test: &Test, words: &[&str]) {
+    fn spawned(test: &Test, args: &[&str]) {
         let head = [
             "spawn",
             "--name",
@@ -360,7 +360,7 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
             "do it",
             "--pty",
         ];
-        test.ralph(&[&head[..], words, &["--", "./agent"]].concat())
+        test.ralph(&[&head[..], args, &["--", "./agent"]].concat())
             .exits(0);
     }
 

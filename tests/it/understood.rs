@@ -37,9 +37,9 @@ fn said(text: &str) -> String {
     )
 }
 
-fn result(words: &str) -> String {
+fn result(text: &str) -> String {
     format!(
-        r#"{{"type":"result","subtype":"success","is_error":false,"result":"{words}","total_cost_usd":0.25,"usage":{{"input_tokens":10,"output_tokens":5}}}}"#
+        r#"{{"type":"result","subtype":"success","is_error":false,"result":"{text}","total_cost_usd":0.25,"usage":{{"input_tokens":10,"output_tokens":5}}}}"#
     )
 }
 
@@ -68,8 +68,8 @@ fn a_promise_counts_only_in_the_final_message() {
         PROMISE,
     ]
     .join("\n");
-    for (words, code) in [("All is well.", 1), (PROMISE, 0)] {
-        let test = agent("claude", &format!("{elsewhere}\n{}\n", result(words)), "");
+    for (text, code) in [("All is well.", 1), (PROMISE, 0)] {
+        let test = agent("claude", &format!("{elsewhere}\n{}\n", result(text)), "");
         test.ralph(&[&RUN[..], &["1"]].concat()).exits(code);
         let report = &test.events("a", "ended")[0]["report"];
         assert_eq!(
@@ -84,10 +84,10 @@ fn a_promise_counts_only_in_the_final_message() {
 
 #[test]
 fn a_done_pattern_counts_only_in_the_final_message() {
-    for (words, code) in [("All is well.", 1), ("WORK IS DONE", 0)] {
+    for (text, code) in [("All is well.", 1), ("WORK IS DONE", 0)] {
         let test = agent(
             "claude",
-            &format!("{INIT}\n{}\n{}\n", said("WORK IS DONE"), result(words)),
+            &format!("{INIT}\n{}\n{}\n", said("WORK IS DONE"), result(text)),
             "",
         );
         test.ralph(&[&RUN[..], &["1", "--done-pattern", "WORK IS DONE"]].concat())
@@ -134,8 +134,8 @@ fn a_usage_limit_is_waited_for_and_costs_no_iteration() {
         "cp good stream; exit 1",
     );
     test.write("good", &format!("{INIT}\n{}\n", result(PROMISE)));
-    let words = [&RUN[..], &["1", "--max-failures", "1"]].concat();
-    test.ralph(&words)
+    let args = [&RUN[..], &["1", "--max-failures", "1"]].concat();
+    test.ralph(&args)
         .exits(0)
         .says("iteration 1 is not counted: mine: usage limit reached, resting until");
     let started = test.events("a", "started");
@@ -189,14 +189,14 @@ fn an_agent_that_was_denied_everything_stops_the_loop_and_the_approval_level_is_
     let denials = r#""permission_denials":[{"tool_name":"Bash","tool_use_id":"t","tool_input":{"command":"make"}}]"#;
     let promised = format!("All is done.\\n{PROMISE}");
     // Whatever it says: who did nothing has nothing to claim.
-    for (words, more) in [
+    for (text, more) in [
         ("I could not", &["3"][..]),
         (&promised, &["3"]),
         (&promised, &["3", "--check", "true"]),
         ("WORK IS DONE", &["3", "--done-pattern", "WORK IS DONE"]),
     ] {
         let end = format!(
-            r#"{{"type":"result","subtype":"success","is_error":false,"result":"{words}",{denials}}}"#
+            r#"{{"type":"result","subtype":"success","is_error":false,"result":"{text}",{denials}}}"#
         );
         let test = agent("claude", &[INIT, TOOL, denied, &end, ""].join("\n"), "");
         let settings =
@@ -206,8 +206,8 @@ fn an_agent_that_was_denied_everything_stops_the_loop_and_the_approval_level_is_
         done.complains(
             "it was not allowed to do anything (Bash make): allow more with --approve all",
         );
-        assert_eq!(test.status("a")["outcome"]["why"], "permission", "{words}");
-        assert_eq!(test.events("a", "started").len(), 1, "{words}");
+        assert_eq!(test.status("a")["outcome"]["why"], "permission", "{text}");
+        assert_eq!(test.events("a", "started").len(), 1, "{text}");
     }
 }
 
@@ -251,16 +251,16 @@ fn a_background_command_of_the_agent_is_waited_for() {
 fn a_running_tool_counts_as_activity_but_retries_do_not() {
     let retry = r#"{"type":"system","subtype":"api_retry","attempt":1,"max_retries":9,"error":"overloaded"}"#;
     let retries = format!("while :; do echo '{retry}'; sleep 0.1; done");
-    let words = [&RUN[..], &["1", "--inactivity-timeout", "700ms"]].concat();
+    let args = [&RUN[..], &["1", "--inactivity-timeout", "700ms"]].concat();
     let test = agent("claude", &format!("{INIT}\n"), &retries);
-    test.ralph(&words)
+    test.ralph(&args)
         .exits(1)
         .says("it was silent for too long");
     let done =
         r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}"#;
     let then = format!("sleep 1.5; cat <<'E'\n{done}\n{}\nE", result(PROMISE));
     let test = agent("claude", &format!("{INIT}\n{TOOL}\n"), &then);
-    test.ralph(&words).exits(0);
+    test.ralph(&args).exits(0);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_known_agent_s_command_is_recognized_by_its_arguments() {
     // Beside the stream it is nobody's word; in plain text it is the agent's.
     let stream = format!("{INIT}\n{}\n{}\n{PROMISE}\n", said(PROMISE), result("no"));
     let program = "#!/bin/sh\ncat > /dev/null\ncat stream\n";
-    for (words, code) in [
+    for (args, code) in [
         (
             &["-p", "--output-format", "stream-json", "--verbose"][..],
             1,
@@ -280,7 +280,7 @@ fn a_known_agent_s_command_is_recognized_by_its_arguments() {
             .on_path("claude", program)
             .file("stream", &stream);
         let run = ["run", "x", "--name", "a", "-m", "1", "--", "claude"];
-        test.ralph(&[&run[..], words].concat()).exits(code);
+        test.ralph(&[&run[..], args].concat()).exits(code);
     }
 }
 
@@ -303,7 +303,7 @@ fn the_last_line_of_a_known_agent_s_plain_text_gives_the_failure_reason() {
 fn every_failed_iteration_has_a_reason_for_scripts() {
     let script = "iteration 1\n exit 3\niteration 2\n hang\niteration 3\n say well\n";
     let test = Test::new().script(script);
-    let words = [
+    let args = [
         "run",
         "x",
         "--name",
@@ -315,7 +315,7 @@ fn every_failed_iteration_has_a_reason_for_scripts() {
         "-m",
         "3",
     ];
-    test.ralph(&[&words[..], &["--iteration-timeout", "300ms"]].concat())
+    test.ralph(&[&args[..], &["--iteration-timeout", "300ms"]].concat())
         .exits(1);
     let status = test.status("a");
     let reasons: Vec<_> = status["iterations"]

@@ -24,13 +24,13 @@ fn started(test: &Test, name: &str) -> Live {
 }
 
 /// A waiter that is known to wait.
-fn waiting(test: &Test, words: &[&str]) -> Live {
-    let live = test.start(&[&["wait"], words].concat());
+fn waiting(test: &Test, args: &[&str]) -> Live {
+    let live = test.start(&[&["wait"], args].concat());
     let state = || fs::read_to_string(format!("/proc/{}/stat", live.pid())).unwrap_or_default();
     // It sleeps, and has a thread per loop that does.
     until("a waiter", || {
         let threads = fs::read_dir(format!("/proc/{}/task", live.pid())).map_or(0, Iterator::count);
-        let loops: BTreeSet<_> = words.iter().collect();
+        let loops: BTreeSet<_> = args.iter().collect();
         threads > loops.len() && state().contains(") S ")
     });
     live

@@ -14,24 +14,24 @@ fn traces(test: &Test) -> Vec<String> {
 
 /// Runs words that must be refused: with this error and this hint, and without a trace.
 #[track_caller]
-fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
+fn refused(test: &Test, args: &[&str], error: &str, hint: &str) {
     let before = traces(test);
-    let done = test.ralph(words).exits(2);
+    let done = test.ralph(args).exits(2);
     let mut lines = done.err.lines();
     let first = lines.next().unwrap_or_default();
     assert!(
         first.starts_with("ralph: error: ") && first.contains(error),
-        "{words:?}: {error:?} is not in\n{}",
+        "{args:?}: {error:?} is not in\n{}",
         done.err
     );
     let last = lines.last().unwrap_or_default();
     assert!(
         last.starts_with("  hint: ") && last.contains(hint),
-        "{words:?}: {hint:?} is not in\n{}",
+        "{args:?}: {hint:?} is not in\n{}",
         done.err
     );
-    assert_eq!(done.out, "", "{words:?}");
-    assert_eq!(traces(test), before, "{words:?}");
+    assert_eq!(done.out, "", "{args:?}");
+    assert_eq!(traces(test), before, "{args:?}");
 }
 
 #[test]
@@ -98,10 +98,10 @@ fn a_prompt_file_must_be_an_existing_file() {
 #[test]
 fn a_done_file_that_already_exists_is_refused() {
     let test = Test::new().file("report.md", "of yesterday");
-    let words = ["run", "x", "--done-file", "report.md", "--", "true"];
+    let args = ["run", "x", "--done-file", "report.md", "--", "true"];
     refused(
         &test,
-        &words,
+        &args,
         "--done-file report.md already exists",
         "remove it",
     );
@@ -208,7 +208,7 @@ fn an_unknown_command_is_never_a_task() {
 #[test]
 fn flags_without_a_command_mean_run() {
     let test = Test::new();
-    let words = [
+    let args = [
         "--prompt",
         "say nothing",
         "-m",
@@ -219,7 +219,7 @@ fn flags_without_a_command_mean_run() {
         "--",
         "true",
     ];
-    test.ralph(&words)
+    test.ralph(&args)
         .exits(0)
         .says("[ralph] a: starting iteration 1/1");
     assert!(test.prompt("a", 1).starts_with("say nothing\n"));
@@ -322,14 +322,14 @@ fn limits_are_non_negative_numbers() {
         ("--context", "--context", "everything", ""),
         ("--exit-waiting", "--exit-waiting", "x", ""),
     ] {
-        let words = ["run", "a", flag, value, "--", "true"];
+        let args = ["run", "a", flag, value, "--", "true"];
         let hint = if why.is_empty() {
             ""
         } else {
             "ralph run --help"
         };
-        refused(&test, &words, &format!("{named} <"), hint);
-        refused(&test, &words, why, hint);
+        refused(&test, &args, &format!("{named} <"), hint);
+        refused(&test, &args, why, hint);
     }
 }
 
@@ -372,15 +372,15 @@ fn an_empty_check_is_refused() {
 #[test]
 fn a_check_whose_program_is_missing_is_refused() {
     let test = Test::new();
-    let words = ["run", "a", "--check", "nosuchcmd --flag", "--", "true"];
+    let args = ["run", "a", "--check", "nosuchcmd --flag", "--", "true"];
     refused(
         &test,
-        &words,
+        &args,
         "command nosuchcmd not found",
         "--no-preflight",
     );
     // With what the agent will bring, preflight cannot be asked for.
-    let words = [
+    let args = [
         "run",
         "a",
         "--no-preflight",
@@ -391,7 +391,7 @@ fn a_check_whose_program_is_missing_is_refused() {
         "--",
         "true",
     ];
-    test.ralph(&words)
+    test.ralph(&args)
         .exits(1)
         .says("check `nosuchcmd --flag`: red (exit 127");
 }
@@ -418,7 +418,7 @@ fn a_check_may_use_shell_syntax() {
         ("$(echo true)", true),
         ("# a comment", true),
     ] {
-        let words = [
+        let args = [
             "run",
             "a",
             "--name",
@@ -432,7 +432,7 @@ fn a_check_may_use_shell_syntax() {
             "true",
         ];
         let verdict = if green { "green" } else { "red (exit 127" };
-        test.ralph(&words)
+        test.ralph(&args)
             .exits(i32::from(!green))
             .says(&format!("preflight check `{check}`: {verdict}"));
     }
@@ -481,14 +481,14 @@ fn a_script_is_validated_before_anything_runs() {
 #[test]
 fn a_cost_limit_needs_an_agent_whose_cost_is_known() {
     let test = Test::new();
-    let words = ["run", "a", "--max-cost", "5", "--", "true"];
+    let args = ["run", "a", "--max-cost", "5", "--", "true"];
     refused(
         &test,
-        &words,
+        &args,
         "--max-cost is set, but ralph cannot read the cost of `true`",
         "--allow-unknown-cost",
     );
-    let words = [
+    let args = [
         "run",
         "a",
         "--max-cost",
@@ -500,16 +500,16 @@ fn a_cost_limit_needs_an_agent_whose_cost_is_known() {
         "--",
         "true",
     ];
-    test.ralph(&words).exits(0);
+    test.ralph(&args).exits(0);
 }
 
 #[test]
 fn promise_excludes_no_promise_and_is_not_empty() {
     let test = Test::new();
-    let words = ["run", "a", "--promise", "X", "--no-promise", "--", "true"];
+    let args = ["run", "a", "--promise", "X", "--no-promise", "--", "true"];
     refused(
         &test,
-        &words,
+        &args,
         "--promise and --no-promise",
         "only one of them",
     );
@@ -595,7 +595,7 @@ fn done_and_blocked_work_only_inside_a_loop() {
 fn a_dry_run_prints_the_plan_and_leaves_no_trace() {
     let test = Test::git().file("PROMPT.md", "Mend the roof.");
     let before = traces(&test);
-    let words = [
+    let args = [
         "run",
         "--dry-run",
         "--check",
@@ -611,7 +611,7 @@ fn a_dry_run_prints_the_plan_and_leaves_no_trace() {
         "-c",
         "touch ran",
     ];
-    let done = test.ralph(&words).exits(0);
+    let done = test.ralph(&args).exits(0);
     assert_eq!(traces(&test), before);
     assert_eq!(done.err, "");
     let (plan, prompt) = done
@@ -703,7 +703,7 @@ fn the_version_is_the_package_version() {
 #[test]
 fn a_high_iteration_limit_triggers_a_warning() {
     let test = Test::new();
-    for (limit, words) in [
+    for (limit, text) in [
         ("51", "high iteration count (>50)"),
         ("0", "no iteration limit"),
     ] {
@@ -717,7 +717,7 @@ fn a_high_iteration_limit_triggers_a_warning() {
             "-c",
             "echo '<promise>COMPLETE</promise>'",
         ]);
-        done.exits(0).complains(&format!("ralph: warning: {words}"));
+        done.exits(0).complains(&format!("ralph: warning: {text}"));
     }
     let done = test
         .ralph(&[
@@ -744,13 +744,13 @@ fn a_high_iteration_limit_triggers_a_warning() {
 fn a_deleted_current_directory_is_reported() {
     let test = Test::new();
     let ralph = env!("CARGO_BIN_EXE_ralph");
-    for words in ["run x -- true", "config", "doctor", "init --settings"] {
+    for args in ["run x -- true", "config", "doctor", "init --settings"] {
         let said = test.sh(&format!(
-            "mkdir gone && cd gone && rmdir ../gone && {{ {ralph} {words} 2>&1 || echo $?; }}"
+            "mkdir gone && cd gone && rmdir ../gone && {{ {ralph} {args} 2>&1 || echo $?; }}"
         ));
         assert!(
             said.contains("cannot find the current directory") && said.ends_with("1\n"),
-            "{words}: {said}"
+            "{args}: {said}"
         );
     }
 }

@@ -133,7 +133,7 @@ fn the_workspace_is_the_same_subdirectory_in_the_worktree() {
         .script(MAKES);
     test.sh("git add deep/er && git commit -q -m deep");
     for (at, name) in [("deep/er", "a"), ("deep/new", "b")] {
-        let words = [
+        let args = [
             "run",
             "x",
             "--name",
@@ -144,7 +144,7 @@ fn the_workspace_is_the_same_subdirectory_in_the_worktree() {
             "--agent",
         ];
         let mut command =
-            test.ralph_command(&[&words[..], &["script:../../../agent.script"]].concat());
+            test.ralph_command(&[&args[..], &["script:../../../agent.script"]].concat());
         command.current_dir(test.workspace().join(at));
         test.start_command(command).end().exits(0);
         assert_eq!(
@@ -239,12 +239,12 @@ fn a_default_name_is_one_that_no_worktree_or_branch_has() {
     let test = Test::git().script(MAKES);
     test.sh("git branch ralph/shop-1");
     std::fs::create_dir_all(place(&test, "shop-2")).unwrap();
-    let words = [&["run", "x", "--worktree"], &RUN[5..]].concat();
-    test.ralph(&words).exits(0).says("ralph/shop-3");
-    test.ralph(&words).exits(0).says("ralph/shop-4");
+    let args = [&["run", "x", "--worktree"], &RUN[5..]].concat();
+    test.ralph(&args).exits(0).says("ralph/shop-3");
+    test.ralph(&args).exits(0).says("ralph/shop-4");
     assert_eq!(subjects(&test, "ralph/shop-1"), ["first"]);
-    let words = [&["run", "x", "--worktree=side"], &RUN[5..]].concat();
-    test.ralph(&words)
+    let args = [&["run", "x", "--worktree=side"], &RUN[5..]].concat();
+    test.ralph(&args)
         .exits(0)
         .says("/worktrees/shop-1 on side\n");
 }
@@ -262,8 +262,8 @@ fn worktrees_work_from_another_worktree_and_from_a_detached_head() {
     assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "feature", "first"]);
     test.sh("git checkout -q --detach");
     let first = test.sh("git rev-parse HEAD");
-    let words = [&["run", "x", "--name", "b", "--worktree"], &RUN[5..]].concat();
-    test.ralph(&words)
+    let args = [&["run", "x", "--name", "b", "--worktree"], &RUN[5..]].concat();
+    test.ralph(&args)
         .exits(0)
         .says(&format!("git diff {}...ralph/b", &first[..7]));
 }
@@ -305,12 +305,12 @@ fn a_rejected_commit_loses_no_work_and_does_not_end_the_loop() {
         .exits(2)
         .complains("1 file not committed (made)");
     let test = test.file("x", "");
-    let words = [
+    let args = [
         &["run", "x", "--name", "b", "--quiet", "--worktree"],
         &RUN[5..],
     ]
     .concat();
-    test.ralph(&words)
+    test.ralph(&args)
         .exits(0)
         .says("/worktrees/b on ralph/b\n")
         .says("not committed: lint: never\n");
@@ -332,7 +332,7 @@ fn scm_tasks_run_in_a_worktree_and_a_push_includes_its_commits() {
         ))
     };
     assert_eq!(pushed("a"), "Make it.\nMake it.\nfirst\n");
-    let words = [
+    let args = [
         &[
             "run",
             "x",
@@ -345,7 +345,7 @@ fn scm_tasks_run_in_a_worktree_and_a_push_includes_its_commits() {
         &RUN[5..],
     ]
     .concat();
-    test.ralph(&words).exits(0).says("push origin HEAD: done");
+    test.ralph(&args).exits(0).says("push origin HEAD: done");
     assert_eq!(pushed("b"), "x\nx\nfirst\n");
     let lines: Vec<_> = test
         .events("b", "committed")
@@ -442,12 +442,12 @@ fn notify_gets_the_worktree_s_path() {
 fn a_background_loop_can_have_a_worktree_too() {
     let test = Test::git().script(MAKES);
     test.sh("echo dirty >> README");
-    let words = [
+    let args = [
         &["spawn", "x", "--name", "a", "--no-tmux", "--worktree"],
         &RUN[5..],
     ]
     .concat();
-    test.ralph(&words)
+    test.ralph(&args)
         .exits(0)
         .complains("are not copied to the worktree: 1 file (README)")
         .says("spawned a ");

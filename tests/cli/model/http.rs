@@ -50,8 +50,8 @@ impl Reply {
     }
 
     /// With these words at the very end.
-    pub(super) fn ending(mut self, words: &str) -> Self {
-        self.body += words;
+    pub(super) fn ending(mut self, text: &str) -> Self {
+        self.body += text;
         self
     }
 
@@ -65,8 +65,8 @@ impl Reply {
 pub(super) fn read(stream: &TcpStream) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let first = line(&mut reader)?;
-    let mut words = first.split(' ');
-    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut args = first.split(' ');
+    let (method, target) = (args.next()?.to_owned(), args.next()?.to_owned());
     let (mut length, mut chunked) = (0, false);
     loop {
         let header = line(&mut reader)?.to_ascii_lowercase();

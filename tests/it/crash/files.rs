@@ -28,7 +28,7 @@ fn a_journal_of_a_newer_version_is_refused_and_left_unchanged() {
     fs::create_dir(test.loop_dir("later")).unwrap();
     let path = test.loop_dir("later").join("journal.jsonl");
     fs::write(&path, newer).unwrap();
-    for words in [
+    for args in [
         &["status", "later"][..],
         &["resume", "later"],
         &["stop", "later"],
@@ -38,11 +38,11 @@ fn a_journal_of_a_newer_version_is_refused_and_left_unchanged() {
         &["run", "x", "--name", "later", "--agent", AGENT],
     ] {
         let done = test
-            .ralph(words)
+            .ralph(args)
             .exits(2)
             .complains("has format version 2, but this ralph reads version 1");
         done.complains("upgrade");
-        assert_eq!(fs::read_to_string(&path).unwrap(), newer, "{words:?}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), newer, "{args:?}");
     }
     let done = test
         .ralph(&["ls", "--json"])

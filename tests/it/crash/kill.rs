@@ -63,15 +63,13 @@ fn resume(test: &Test, ending: &str) {
 }
 
 /// Kills a fresh run at each line that an undisturbed one has, and looks at what the next runner makes of it.
-fn kill_at_each_line(words: &[&str], ending: &str, victim: impl Fn(usize) -> Victim) {
+fn kill_at_each_line(args: &[&str], ending: &str, victim: impl Fn(usize) -> Victim) {
     let undisturbed = Test::new().script(SCRIPT);
-    undisturbed
-        .ralph(words)
-        .exits(i32::from(ending == "failed"));
+    undisturbed.ralph(args).exits(i32::from(ending == "failed"));
     audit(&undisturbed, "a");
     for line in 1..=undisturbed.journal("a").len() {
         let test = Test::new().script(SCRIPT);
-        kill_at(&test, test.start(words), line, victim(line));
+        kill_at(&test, test.start(args), line, victim(line));
         resume(&test, ending);
         audit(&test, "a");
         assert!(
@@ -98,8 +96,8 @@ fn a_loop_recovers_from_killing_all_of_ralph_at_any_journal_line() {
 
 #[test]
 fn a_limit_holds_wherever_the_loop_is_killed() {
-    let words = [&RUN[..10], &["--check", "false", "-m", "2"]].concat();
-    kill_at_each_line(&words, "failed", |line| {
+    let args = [&RUN[..10], &["--check", "false", "-m", "2"]].concat();
+    kill_at_each_line(&args, "failed", |line| {
         [Victim::Supervisor, Victim::Both, Victim::Warden][line % 3]
     });
 }

@@ -31,8 +31,8 @@ fn a_second_runner_is_refused_and_the_error_names_the_first() {
     let test = waiting();
     let live = start(&test, "a", &[]);
     let process = format!("process {}, since ", live.pid());
-    let second = |words: &[&str]| {
-        test.ralph(&[&RUN[..], words].concat())
+    let second = |args: &[&str]| {
+        test.ralph(&[&RUN[..], args].concat())
             .exits(2)
             .complains(&process)
     };

@@ -11,9 +11,9 @@ fn waiting() -> Test {
 }
 
 /// A loop called `a` that was paused after its first iteration.
-fn paused(words: &[&str]) -> Test {
+fn paused(args: &[&str]) -> Test {
     let test = waiting();
-    let live = test.start(&[&["run", "x", "--name", "a", "--agent", AGENT], words].concat());
+    let live = test.start(&[&["run", "x", "--name", "a", "--agent", AGENT], args].concat());
     until("the agent", || test.workspace().join("here").exists());
     test.ralph(&["pause", "a"])
         .exits(0)
@@ -250,7 +250,7 @@ fn an_unknown_name_is_an_error_that_suggests_the_closest_name() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     test.ralph(&["run", "x", "--name", "painter", "--agent", AGENT])
         .exits(0);
-    for words in [
+    for args in [
         &["status"][..],
         &["resume"],
         &["stop"],
@@ -260,12 +260,12 @@ fn an_unknown_name_is_an_error_that_suggests_the_closest_name() {
         &["say"],
         &["wait"],
     ] {
-        let rest: &[&str] = match words[0] {
+        let rest: &[&str] = match args[0] {
             "set" => &["paintr", "max-iterations=3"],
             "say" => &["paintr", "hello"],
             _ => &["paintr"],
         };
-        let done = test.ralph(&[words, rest].concat()).exits(2);
+        let done = test.ralph(&[args, rest].concat()).exits(2);
         done.complains("ralph: error: no loop is named `paintr`")
             .complains("did you mean `painter`?");
     }

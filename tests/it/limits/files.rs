@@ -12,7 +12,7 @@ fn the_iterations_log_has_a_line_per_start_end_failure_and_completion() {
     crashed(&test, &["--backoff", "1ms..2ms"]);
     test.ralph(&["resume", "a"]).exits(0);
     let log = test.read_loop("a", "iterations.log");
-    let words: Vec<&str> = log
+    let entries: Vec<&str> = log
         .lines()
         .map(|line| line.split_once("Z ").expect("a time in UTC").1)
         .collect();
@@ -25,8 +25,8 @@ fn the_iterations_log_has_a_line_per_start_end_failure_and_completion() {
         "[END] iteration 3 exit=0 duration=",
         "[DONE] loop complete after 3 iterations",
     ];
-    assert_eq!(words.len(), begins.len(), "{log}");
-    for (line, begin) in words.iter().zip(begins) {
+    assert_eq!(entries.len(), begins.len(), "{log}");
+    for (line, begin) in entries.iter().zip(begins) {
         assert!(
             line.starts_with(begin),
             "{line:?} does not begin with {begin:?}"
@@ -65,7 +65,7 @@ fn progress_is_written_into_the_task_directory() {
     );
     run(&test, &["--check", "test -f fixed", "--check", "true"]).exits(0);
     let progress = test.read(".ralph/task/a/progress.md");
-    for words in [
+    for text in [
         "## Iteration 1 — FAIL",
         "## Iteration 2 — PASS",
         "- Cost: $0.25",
@@ -75,7 +75,7 @@ fn progress_is_written_into_the_task_directory() {
         "- Check `test -f fixed`: PASS (",
         "- Check `true`: PASS (",
     ] {
-        assert!(progress.contains(words), "{words:?} is not in\n{progress}");
+        assert!(progress.contains(text), "{text:?} is not in\n{progress}");
     }
 }
 

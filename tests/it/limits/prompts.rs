@@ -15,7 +15,7 @@ fn a_prompt_file_is_read_again_for_every_iteration() {
     assert!(!test.prompt("a", 2).contains("the first words"));
 }
 
-fn prompted(test: &Test, words: &[&str]) -> crate::kit::Done {
+fn prompted(test: &Test, args: &[&str]) -> crate::kit::Done {
     test.ralph(
         &[
             &[
@@ -27,7 +27,7 @@ fn prompted(test: &Test, words: &[&str]) -> crate::kit::Done {
                 "--context",
                 "feedback",
             ],
-            words,
+            args,
         ]
         .concat(),
     )

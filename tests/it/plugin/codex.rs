@@ -12,8 +12,8 @@ fn machine() -> Test {
     Test::new().program("../bin/codex", CODEX)
 }
 
-fn install(test: &Test, words: &[&str]) -> Done {
-    plugin(test, &[&["plugin", "install"], words].concat())
+fn install(test: &Test, args: &[&str]) -> Done {
+    plugin(test, &[&["plugin", "install"], args].concat())
 }
 
 fn command_of(hooks: &Value, event: &str, at: usize) -> String {
@@ -90,8 +90,8 @@ fn hooks_are_added_to_existing_ones_and_removed_again() {
             serde_json::from_str(&plugin(&test, &["doctor", "--json"]).out).unwrap();
         assert_eq!(report["plugins"][0]["trouble"], Value::Null);
         let installed = everything(&test);
-        for words in [&[][..], &["--trust"]] {
-            install(&test, words).exits(0).says("nothing to change");
+        for args in [&[][..], &["--trust"]] {
+            install(&test, args).exits(0).says("nothing to change");
             assert_eq!(everything(&test), installed);
         }
         plugin(&test, &["plugin", "uninstall", "codex"]).exits(0);
@@ -150,7 +150,7 @@ fn entries_that_are_not_ralphs_are_left_alone() {
         .complains("another skill exists at ");
     plugin(&test, &["plugin", "uninstall"]).exits(0);
     assert_eq!(everything(&test), before);
-    for (file, text, words, wrong) in [
+    for (file, text, args, wrong) in [
         (
             "hooks.json",
             "{ nope",
@@ -174,7 +174,7 @@ fn entries_that_are_not_ralphs_are_left_alone() {
         let test = machine();
         put(&home(&test, &format!(".codex/{file}")), text);
         let before = everything(&test);
-        install(&test, words)
+        install(&test, args)
             .exits(2)
             .complains(wrong)
             .complains("hint: ");

@@ -26,8 +26,8 @@ fn few_tools(test: &Test, version: Option<&str>) -> PathBuf {
 }
 
 /// These words where there is no tmux, or one of this version.
-fn with_tmux(test: &Test, version: Option<&str>, words: &[&str]) -> Command {
-    let mut command = test.ralph_command(words);
+fn with_tmux(test: &Test, version: Option<&str>, args: &[&str]) -> Command {
+    let mut command = test.ralph_command(args);
     command.env("PATH", few_tools(test, version));
     command
 }
@@ -49,19 +49,19 @@ fn an_unusable_tmux_is_reported() {
         let no_tmux = "or add --no-tmux for a plain background process";
         let stays = "\"asks\" runs in a tmux window and has not been changed";
         let spawn = [&["spawn", "go", "--name", "new"], &AGENT[..]].concat();
-        for (words, hint) in [
+        for (args, hint) in [
             (&spawn[..], no_tmux),
             (&["resume", "asks"], stays),
             (&["resume", "asks", "--answer", "80"], stays),
         ] {
             let before = on_disk(&test);
             is_refusal(
-                &test.start_command(with_tmux(&test, version, words)).end(),
-                words,
+                &test.start_command(with_tmux(&test, version, args)).end(),
+                args,
                 error,
                 hint,
             );
-            assert!(on_disk(&test) == before, "{words:?} changed something");
+            assert!(on_disk(&test) == before, "{args:?} changed something");
         }
     }
     test.ralph(&["resume", "asks", "--answer", "8080"]).exits(0);
@@ -80,13 +80,13 @@ fn a_restart_without_tmux_leaves_every_loop_intact() {
     let test = Test::new()
         .script("iteration *\n sh until test -e go; do sleep 0.01; done\n promise COMPLETE\n");
     for (name, more) in [("plain", &["--no-tmux"][..]), ("shown", &[])] {
-        let words = [
+        let args = [
             &["spawn", "go", "--name", name, "--share-workspace"],
             more,
             &AGENT,
         ]
         .concat();
-        test.ralph(&words).exits(0);
+        test.ralph(&args).exits(0);
         until("the agent", || !test.events(name, "spawned").is_empty());
     }
     // As a power cut would, agents included.
@@ -121,7 +121,7 @@ fn a_file_in_place_of_the_state_directory_is_reported() {
     let mut all = verbs("auth");
     all.extend(starts("auth"));
     all.push([&["run", "go"], &AGENT[..]].concat());
-    for words in [
+    for args in [
         "resume --all",
         "rm --ended",
         "ls",
@@ -130,12 +130,12 @@ fn a_file_in_place_of_the_state_directory_is_reported() {
         "bus tail",
         "bus post hello",
     ] {
-        all.push(words.split(' ').collect());
+        all.push(args.split(' ').collect());
     }
-    for words in &all {
+    for args in &all {
         is_refusal(
-            &test.ralph(words),
-            words,
+            &test.ralph(args),
+            args,
             &test.state_dir().display().to_string(),
             "RALPH_STATE_DIR",
         );
@@ -161,7 +161,7 @@ fn a_read_only_state_directory_is_reported() {
     fs::write(&inbox, "").unwrap();
     test.sh("chmod 755 .. ; chmod -R a+rX,a-w ../state");
     let before = on_disk(&test);
-    for words in [
+    for args in [
         &["pause", "auth"][..],
         &["say", "auth", "hello"],
         &["set", "auth", "max-iterations=3"],
@@ -187,32 +187,32 @@ fn a_read_only_state_directory_is_reported() {
             "true",
         ],
     ] {
-        let done = test.start_command(test.unprivileged(words)).end();
+        let done = test.start_command(test.unprivileged(args)).end();
         is_refusal(
             &done,
-            words,
+            args,
             &test.state_dir().display().to_string(),
             "RALPH_STATE_DIR",
         );
-        assert!(on_disk(&test) == before, "{words:?} changed something");
+        assert!(on_disk(&test) == before, "{args:?} changed something");
     }
-    for words in [
+    for args in [
         &["status", "auth"][..],
         &["ls"],
         &["logs", "auth"],
         &["bus", "tail", "auth"],
     ] {
-        test.start_command(test.unprivileged(words)).end().exits(0);
+        test.start_command(test.unprivileged(args)).end().exits(0);
     }
     test.sh("chmod -R u+w ../state");
     test.write("go", "");
     until_status(&test, "auth", "done");
     test.sh("chmod -R a-w ../state");
-    let words = ["rm", "auth"];
-    let done = test.start_command(test.unprivileged(&words)).end();
+    let args = ["rm", "auth"];
+    let done = test.start_command(test.unprivileged(&args)).end();
     is_refusal(
         &done,
-        &words,
+        &args,
         &test.state_dir().display().to_string(),
         "RALPH_STATE_DIR",
     );

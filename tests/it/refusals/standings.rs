@@ -20,10 +20,10 @@ fn living() -> Test {
 #[test]
 fn the_name_of_a_living_loop_is_refused() {
     let test = living();
-    for words in starts("auth") {
+    for args in starts("auth") {
         refused(
             &test,
-            &words,
+            &args,
             "the loop \"auth\" is already running (process ",
             "ralph status auth to see it, or ralph stop auth to stop it",
         );
@@ -46,7 +46,7 @@ fn an_ended_loop_cannot_be_steered() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     done(&test, "over");
     let again = "start a new loop with ralph run";
-    for (words, error, hint) in [
+    for (args, error, hint) in [
         (
             &["pause", "over"][..],
             "\"over\" is not running: it is done",
@@ -75,7 +75,7 @@ fn an_ended_loop_cannot_be_steered() {
             "ralph logs over",
         ),
     ] {
-        refused(&test, words, error, hint);
+        refused(&test, args, error, hint);
     }
     let before = on_disk(&test);
     let warned = test.ralph(&["stop", "over"]).exits(0);
@@ -116,14 +116,14 @@ fn a_loop_at_its_limit_is_resumed_only_with_a_higher_limit() {
 #[test]
 fn a_request_without_effect_is_a_warning() {
     let test = living();
-    let warned = |words: &[&str], warning: &str| {
+    let warned = |args: &[&str], warning: &str| {
         let before = on_disk(&test);
-        let done = test.ralph(words).exits(0);
+        let done = test.ralph(args).exits(0);
         assert_eq!(
             (&done.out[..], done.err),
             ("", format!("ralph: warning: {warning}\n"))
         );
-        assert!(on_disk(&test) == before, "{words:?} changed something");
+        assert!(on_disk(&test) == before, "{args:?} changed something");
     };
     warned(&["resume", "auth"], "\"auth\" is not paused");
     test.ralph(&["pause", "auth"]).exits(0);

@@ -85,8 +85,8 @@ fn an_empty_prompt_is_passed_as_empty_input() {
 #[test]
 fn a_rest_does_not_count_as_inactivity() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
-    let words = ["go", "--inactivity-timeout", "400ms", "--backoff", "1s..1s"];
-    spawn(&test, &[&words[..], &SCRIPT].concat()).exits(0);
+    let args = ["go", "--inactivity-timeout", "400ms", "--backoff", "1s..1s"];
+    spawn(&test, &[&args[..], &SCRIPT].concat()).exits(0);
     ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
     assert_eq!(
         (iterations(&test), test.events("agent", "noticed").len()),
@@ -222,7 +222,7 @@ fn a_stopped_loop_leaves_no_process_and_its_name_can_be_reused() {
 fn two_loops_have_separate_windows() {
     let test = gated();
     for name in ["agent", "other"] {
-        let words = [
+        let args = [
             "spawn",
             "--name",
             name,
@@ -232,7 +232,7 @@ fn two_loops_have_separate_windows() {
             "--",
             "./agent",
         ];
-        test.ralph(&words).exits(0);
+        test.ralph(&args).exits(0);
         until("its agent", || !test.events(name, "spawned").is_empty());
     }
     let windows = tmux(&test, &["list-windows", "-t", "=ralph", "-F", "#W"]);
@@ -256,11 +256,11 @@ fn the_user_s_own_tmux_is_left_alone() {
         "set-option -g set-clipboard on\nset-option -g @mine yes\n",
     )
     .unwrap();
-    let mine = |words: &[&str]| {
+    let mine = |args: &[&str]| {
         let output = test
             .command("tmux")
             .args(["-L", "mine"])
-            .args(words)
+            .args(args)
             .output()
             .unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()

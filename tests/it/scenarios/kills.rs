@@ -32,7 +32,7 @@ enum Victims {
 
 impl Victims {
     fn pids(self, test: &Test) -> Vec<u32> {
-        let number = |words: &[&str]| tmux(test, words).trim().parse::<u32>().unwrap();
+        let number = |args: &[&str]| tmux(test, args).trim().parse::<u32>().unwrap();
         let server = number(&["display-message", "-p", "#{pid}"]);
         let warden = number(&[
             "display-message",
@@ -64,7 +64,7 @@ fn the_loop_continues_where_it_was_whichever_process_is_killed() {
         Victims::All,
     ] {
         let test = Test::new().script(SCRIPT);
-        let words = [
+        let args = [
             "go",
             "-m",
             "3",
@@ -75,7 +75,7 @@ fn the_loop_continues_where_it_was_whichever_process_is_killed() {
         ];
         spawn(
             &test,
-            &[&words[..], &["--agent", "script:../agent.script"]].concat(),
+            &[&args[..], &["--agent", "script:../agent.script"]].concat(),
         )
         .exits(0);
         until("the second agent", || {
@@ -124,7 +124,7 @@ fn the_loop_continues_where_it_was_whichever_process_is_killed() {
 #[test]
 fn an_interrupted_iteration_counts_against_the_limit() {
     let test = Test::new().script(SCRIPT);
-    let words = [
+    let args = [
         "go",
         "-m",
         "2",
@@ -133,7 +133,7 @@ fn an_interrupted_iteration_counts_against_the_limit() {
         "--agent",
         "script:../agent.script",
     ];
-    spawn(&test, &words).exits(0);
+    spawn(&test, &args).exits(0);
     until("the second agent", || {
         test.workspace().join("here").exists()
     });

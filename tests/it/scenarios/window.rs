@@ -11,7 +11,7 @@ const SCRIPT: [&str; 2] = ["--agent", "script:../agent.script"];
 #[test]
 fn a_basic_loop_runs_in_a_window() {
     let test = gated();
-    let words = [
+    let args = [
         "--prompt-file",
         "./PROMPT.md",
         "-m",
@@ -22,7 +22,7 @@ fn a_basic_loop_runs_in_a_window() {
         "./agent",
     ];
     let line = "spawned agent (tmux: ralph:agent) [ralph mode: iteration 1/10]\n";
-    assert_eq!(spawn(&test, &words).exits(0).out, line);
+    assert_eq!(spawn(&test, &args).exits(0).out, line);
     until_works(&test, 1);
     assert_eq!(test.read("got-1"), "Do task A\n");
     assert_eq!(
@@ -38,7 +38,7 @@ fn a_basic_loop_runs_in_a_window() {
 #[test]
 fn an_agent_is_restarted_with_the_current_prompt() {
     let test = gated();
-    let words = [
+    let args = [
         "--prompt-file",
         "PROMPT.md",
         "-m",
@@ -48,7 +48,7 @@ fn an_agent_is_restarted_with_the_current_prompt() {
         "--",
         "./agent",
     ];
-    spawn(&test, &words).exits(0);
+    spawn(&test, &args).exits(0);
     until_works(&test, 1);
     test.write("PROMPT.md", "Do task B\n");
     let_go(&test, 1);

@@ -121,13 +121,13 @@ const TWICE: &str =
 
 #[test]
 fn a_loop_killed_at_any_line_commits_each_iteration_once() {
-    let words = [&RUN[..], &["--promise", "SHIPPED", "--context", "feedback"]].concat();
+    let args = [&RUN[..], &["--promise", "SHIPPED", "--context", "feedback"]].concat();
     let undisturbed = Test::git().script(TWICE);
-    undisturbed.ralph(&words).exits(0);
+    undisturbed.ralph(&args).exits(0);
     assert_eq!(subjects(&undisturbed).len(), 3);
     for line in 2..=undisturbed.journal("a").len() {
         let test = Test::git().script(TWICE);
-        let live = test.start(&words);
+        let live = test.start(&args);
         let journal = test.loop_dir("a").join("journal.jsonl");
         let count = || {
             fs::read_to_string(&journal)

@@ -91,8 +91,8 @@ fn a_long_commit_message_is_not_truncated() {
 #[test]
 fn an_echoed_prompt_is_not_a_commit_message() {
     let test = Test::git().script("iteration 1\n write made\n  | x\n echo-prompt\n");
-    let mut words = RUN.to_vec();
-    words[1] = "Make it so:\n<commit>not this</commit>\nplease.";
-    test.ralph(&words).exits(0);
+    let mut args = RUN.to_vec();
+    args[1] = "Make it so:\n<commit>not this</commit>\nplease.";
+    test.ralph(&args).exits(0);
     assert_eq!(subjects(&test)[0], "Make it so:");
 }

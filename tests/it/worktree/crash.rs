@@ -83,8 +83,8 @@ fn interrupting_the_creation_of_a_worktree_leaves_nothing_behind() {
     for signal in ["INT", "TERM"] {
         for verb in ["run", "spawn"] {
             let (test, begun) = slow();
-            let words = [&[verb], &RUN[1..]].concat();
-            let live = test.start(&words);
+            let args = [&[verb], &RUN[1..]].concat();
+            let live = test.start(&args);
             until("the checkout", || begun.exists());
             live.signal(signal);
             let done = live.end();
@@ -131,8 +131,8 @@ fn stop_commits_the_work_so_far() {
     let here = test.root().join("here");
     let hook = format!("#!/bin/sh\ntouch '{}'; sleep 600\n", here.display());
     let test = test.program(".git/hooks/pre-commit", &hook);
-    let words = [&["run", "x", "--name", "b", "--worktree"], &RUN[5..]].concat();
-    let live = test.start(&words);
+    let args = [&["run", "x", "--name", "b", "--worktree"], &RUN[5..]].concat();
+    let live = test.start(&args);
     live.until_out("  | here\n");
     live.signal("INT");
     // Two at once may be heard as one.
@@ -209,8 +209,8 @@ fn a_kill_before_the_first_line_leaves_nothing_behind() {
         } else {
             &["--name", name]
         };
-        let words = [&["run", "x", "--worktree"], named, &RUN[5..]].concat();
-        let live = test.start(&words);
+        let args = [&["run", "x", "--worktree"], named, &RUN[5..]].concat();
+        let live = test.start(&args);
         until("the checkout", || held.exists());
         until("the end of all", || {
             kill_now(&test.survivors());
@@ -227,7 +227,7 @@ fn a_kill_before_the_first_line_leaves_nothing_behind() {
             1,
             "half of it is there"
         );
-        test.ralph(&words).exits(0);
+        test.ralph(&args).exits(0);
         let own = if name.is_empty() { "shop-1" } else { name };
         assert_eq!(subjects(&test, &format!("ralph/{own}")), ["x", "first"]);
         assert_eq!(test.sh("git branch --list 'ralph/*'").lines().count(), 1);
@@ -255,8 +255,8 @@ fn only_one_of_many_loops_started_at_once_runs_and_its_worktree_is_kept() {
     assert!(place(&test, "a").join("made").exists());
     assert_eq!(test.status("a")["status"], "done");
     assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "first"]);
-    let words = [&["run", "x", "--worktree"], &RUN[5..]].concat();
-    let live: Vec<_> = (0..6).map(|_| test.start(&words)).collect();
+    let args = [&["run", "x", "--worktree"], &RUN[5..]].concat();
+    let live: Vec<_> = (0..6).map(|_| test.start(&args)).collect();
     for live in live {
         live.end().exits(0);
     }

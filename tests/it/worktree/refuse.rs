@@ -13,15 +13,15 @@ fn traces(test: &Test) -> String {
 }
 
 #[track_caller]
-fn refused(test: &Test, words: &[&str], error: &str, hint: &str) {
+fn refused(test: &Test, args: &[&str], error: &str, hint: &str) {
     let before = traces(test);
-    let done = test.ralph(words).exits(2).complains(error);
+    let done = test.ralph(args).exits(2).complains(error);
     let (_, given) = done
         .err
         .split_once("hint: ")
         .unwrap_or_else(|| panic!("no hint: {done:?}"));
     assert!(given.contains(hint), "{hint:?} is not in {given:?}");
-    assert_eq!(traces(test), before, "{words:?}");
+    assert_eq!(traces(test), before, "{args:?}");
 }
 
 #[test]
@@ -164,13 +164,13 @@ fn a_worktree_of_an_earlier_loop_is_not_overwritten() {
         "the branch ralph/a already exists",
         "--worktree=ralph/a",
     );
-    let words = [
+    let args = [
         &["run", "x", "--name", "a", "--worktree=ralph/a"],
         &RUN[5..],
         &["-m", "1"],
     ]
     .concat();
-    test.ralph(&words).exits(1);
+    test.ralph(&args).exits(1);
     assert_eq!(
         subjects(&test, "ralph/a"),
         ["Make it.", "first"],
@@ -223,25 +223,25 @@ fn a_living_loop_of_the_same_name_is_reported_first() {
 fn an_ambiguous_word_after_the_worktree_flag_is_refused() {
     let test = Test::git().script(MAKES);
     let agent = ["--agent", "script:../agent.script"];
-    for words in [
+    for args in [
         &["run", "--worktree", "mend"][..],
         &["spawn", "x", "--worktree", "mend"],
         &["--worktree", "mend"],
     ] {
-        let words = [words, &agent].concat();
+        let args = [args, &agent].concat();
         refused(
             &test,
-            &words,
+            &args,
             "--worktree mend: is \"mend\" the branch or the task?",
             "--worktree=mend",
         );
     }
     // A text with spaces is a task, and so is what comes before.
-    for words in [
+    for args in [
         &["run", "--worktree", "mend it"][..],
         &["run", "mend", "--worktree"],
     ] {
-        test.ralph(&[words, &agent, &["--dry-run"]].concat())
+        test.ralph(&[args, &agent, &["--dry-run"]].concat())
             .exits(0)
             .says("mend");
     }
