@@ -2,7 +2,7 @@
 
 use crate::clis::{CLAUDE, Cli, OLD_CLAUDE};
 use crate::model::{Tokens, refuse, say, use_tool};
-use crate::scenes::{cost, is_probed, is_waited_out, promise};
+use crate::scenes::{assert_probed, assert_waited_out, cost, promise};
 use crate::stage::{Stage, now_s};
 use serde_json::json;
 
@@ -38,13 +38,13 @@ fn usage_limit(cli: &Cli) {
         limited = limited.header(&format!("anthropic-ratelimit-unified-{name}"), value);
     }
     stage.model.add([limited]);
-    is_waited_out(&stage, reset_s);
+    assert_waited_out(&stage, reset_s);
 }
 
 fn overloaded(cli: &Cli) {
     let mut stage = Stage::set(cli, [refuse(529, "overloaded_error", "Overloaded")]);
     stage.env("CLAUDE_CODE_MAX_RETRIES", "0");
-    is_probed(&stage, 2);
+    assert_probed(&stage, 2);
 }
 
 /// A command that outlives the turn: the run goes on when it ends, and only the last words count.
@@ -59,7 +59,7 @@ fn two_results(cli: &Cli) {
     assert_eq!(stage.test.read("late.txt"), "done\n");
     assert_eq!(reports[0]["said"]["promised"], true, "{}", reports[0]);
     assert_eq!(reports[0]["tokens"]["output"], 150, "{}", reports[0]);
-    stage.model.is_played(3);
+    stage.model.assert_played(3);
 }
 
 fn costs(cli: &Cli) {
@@ -69,7 +69,8 @@ fn costs(cli: &Cli) {
         cache_write: 20_000,
         output: 1_000,
     };
-    let steps = [(cli.shell)("true"), say("One."), say("Two.")].map(|step| step.taking(tokens));
+    let steps =
+        [(cli.shell)("true"), say("One."), say("Two.")].map(|step| step.with_tokens(tokens));
     let stage = Stage::set(cli, steps);
     let args = [
         "--approve",

@@ -2,7 +2,7 @@
 
 use crate::clis::CODEX;
 use crate::model::{Tokens, refuse, say};
-use crate::scenes::{cost, is_probed, is_waited_out};
+use crate::scenes::{assert_probed, assert_waited_out, cost};
 use crate::stage::{Stage, now_s};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn a_usage_limit_is_waited_for() {
     .detail("plan_type", json!("plus"))
     .detail("resets_at", json!(reset_s));
     stage.model.add([limited]);
-    is_waited_out(&stage, reset_s);
+    assert_waited_out(&stage, reset_s);
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn an_overloaded_service_is_waited_for() {
         refuse(503, "server_error", "Overloaded").detail("code", json!("server_is_overloaded"));
     // It asks once more by itself before it gives up.
     let stage = Stage::set(&CODEX, [busy.clone(), busy]);
-    is_probed(&stage, 3);
+    assert_probed(&stage, 3);
 }
 
 #[test]
@@ -41,7 +41,8 @@ fn the_cost_is_computed_from_tokens_and_prices() {
         cache_write: 0,
         output: 1_000,
     };
-    let steps = [(CODEX.shell)("true"), say("One."), say("Two.")].map(|step| step.taking(tokens));
+    let steps =
+        [(CODEX.shell)("true"), say("One."), say("Two.")].map(|step| step.with_tokens(tokens));
     let stage = Stage::set(&CODEX, steps);
     stage
         .run(&[

@@ -17,7 +17,7 @@ pub(crate) struct Client {
     /// A session of one prompt, without a person.
     print: &'static [&'static str],
     /// What a person has told it once and for all.
-    pub(crate) acquaint: fn(&Stage),
+    pub(crate) prepare: fn(&Stage),
     /// A session with a person.
     pub(crate) typed: &'static [&'static str],
     /// What is on its screen when a person could type.
@@ -38,7 +38,7 @@ pub(crate) const CLAUDE: Client = Client {
     command: "/ralph-loop",
     install: &["claude"],
     print: PRINT,
-    acquaint: |stage| {
+    prepare: |stage| {
         let place = stage.test.workspace().display().to_string();
         let told = json!({
             "hasCompletedOnboarding": true, "lastOnboardingVersion": "99.0.0", "theme": "dark",
@@ -66,7 +66,7 @@ pub(crate) const CODEX: Client = Client {
         "plugins",
         "--dangerously-bypass-approvals-and-sandbox",
     ],
-    acquaint: |stage| {
+    prepare: |stage| {
         let told = stage.test.read("../home/.codex/config.toml");
         let place = stage.test.workspace();
         let more = format!(
@@ -94,9 +94,9 @@ macro_rules! in_sessions {
 }
 
 crate::in_sessions! {
-    claude CLAUDE: promise limit red_checks word_alone two_sessions broken_sheet odd_text long_prompt;
-    old_claude OLD_CLAUDE: promise limit red_checks word_alone two_sessions broken_sheet odd_text longish_prompt;
-    codex CODEX: promise limit red_checks word_alone two_sessions broken_sheet odd_text cut_prompt;
+    claude CLAUDE: promise limit red_checks promise_over_red_checks two_sessions unreadable_loop_file special_characters long_prompt;
+    old_claude OLD_CLAUDE: promise limit red_checks promise_over_red_checks two_sessions unreadable_loop_file special_characters long_prompt_for_old_client;
+    codex CODEX: promise limit red_checks promise_over_red_checks two_sessions unreadable_loop_file special_characters shortened_prompt;
 }
 
 /// A stage whose client has the plugin.
@@ -177,7 +177,7 @@ impl Session {
 
     /// How the only loop ended, and at which iteration.
     #[track_caller]
-    pub(crate) fn ended(&self, status: &str, reason: &str, iterations: u32) {
+    pub(crate) fn assert_ended(&self, status: &str, reason: &str, iterations: u32) {
         let known = self.status();
         let seen = (
             &known["status"],
@@ -190,13 +190,13 @@ impl Session {
             "{known:#}"
         );
         assert!(
-            !self.sheet().exists(),
+            !self.loop_file().exists(),
             "the file for people is gone with it"
         );
     }
 
     /// The file for people.
-    pub(crate) fn sheet(&self) -> std::path::PathBuf {
+    pub(crate) fn loop_file(&self) -> std::path::PathBuf {
         self.stage
             .test
             .workspace()
@@ -205,7 +205,7 @@ impl Session {
 
     /// What the model was told last when it was asked for the `n`th time, the first being 1.
     #[track_caller]
-    pub(crate) fn heard(&self, n: usize) -> String {
+    pub(crate) fn last_input(&self, n: usize) -> String {
         let asked = self.stage.model.asked();
         let body = asked
             .get(n - 1)
@@ -245,27 +245,27 @@ pub(crate) fn done() -> Step {
 fn promise(client: &'static Client) {
     let session = Session::with(client, [say("One."), say("Not DONE yet."), done()]);
     session.loops("Build a todo API --completion-promise DONE --max-iterations 20");
-    session.ended("done", "completed", 3);
+    session.assert_ended("done", "completed", 3);
     assert!(
-        session.heard(1).contains("ralph loop activated"),
+        session.last_input(1).contains("ralph loop activated"),
         "{}",
-        session.heard(1)
+        session.last_input(1)
     );
     for n in [2, 3] {
-        let heard = session.heard(n);
+        let last_input = session.last_input(n);
         assert!(
-            heard.contains("Build a todo API") && !heard.contains("--max-iterations"),
-            "{heard}"
+            last_input.contains("Build a todo API") && !last_input.contains("--max-iterations"),
+            "{last_input}"
         );
     }
-    session.stage.model.is_played(3);
+    session.stage.model.assert_played(3);
 }
 
 fn limit(client: &'static Client) {
     let session = Session::with(client, [say("One."), say("Two.")]);
     session.loops("Build it --max-iterations=2 --completion-promise DONE");
-    session.ended("failed", "max_iterations", 2);
-    session.stage.model.is_played(2);
+    session.assert_ended("failed", "max_iterations", 2);
+    session.stage.model.assert_played(2);
 }
 
 /// Checks are red, and their output comes back, until the model has changed the file by its own tool.
@@ -279,36 +279,36 @@ fn red_checks(client: &'static Client) {
         say("Now it says hello."),
     ]);
     session.loops("Write it --check \"grep -H hello one.txt\" --max-iterations 5");
-    session.ended("done", "all_checks_passed", 2);
-    let heard = session.heard(2);
+    session.assert_ended("done", "all_checks_passed", 2);
+    let last_input = session.last_input(2);
     assert!(
-        heard.contains("grep -H hello one.txt` is red (exit 2)"),
-        "{heard}"
+        last_input.contains("grep -H hello one.txt` is red (exit 2)"),
+        "{last_input}"
     );
     assert!(
-        heard.contains("one.txt: No such file"),
-        "what the check printed: {heard}"
+        last_input.contains("one.txt: No such file"),
+        "what the check printed: {last_input}"
     );
-    stage.model.is_played(3);
+    stage.model.assert_played(3);
 }
 
 /// A promise does not overrule a red check; to be blocked ends it honestly.
-fn word_alone(client: &'static Client) {
+fn promise_over_red_checks(client: &'static Client) {
     let steps = [done(), say("<blocked>which database?</blocked>")];
     let session = Session::with(client, steps);
     session.loops("Write it --check false --completion-promise DONE");
-    session.ended("blocked", "blocked", 2);
-    session.stage.model.is_played(2);
+    session.assert_ended("blocked", "blocked", 2);
+    session.stage.model.assert_played(2);
 }
 
 /// Only the session that has the loop is held back; the other ends at its first stop.
 fn two_sessions(client: &'static Client) {
     let session = Session::with(client, []);
-    let sign = session.stage.test.root().join("sign");
+    let gate = session.stage.test.root().join("sign");
     session
         .stage
         .model
-        .add([say("One."), done().once(&sign), say("No loop here.")]);
+        .add([say("One."), done().when_exists(&gate), say("No loop here.")]);
     let looping = session.begin(&format!(
         "{} Build it --completion-promise DONE",
         client.command
@@ -323,57 +323,63 @@ fn two_sessions(client: &'static Client) {
         .says("No loop here.");
     assert_eq!(session.stage.model.asked().len(), 3);
     assert_eq!(session.status()["status"], "running");
-    std::fs::write(sign, "").unwrap();
+    std::fs::write(gate, "").unwrap();
     looping.end_within(PATIENCE).exits(0);
-    session.ended("done", "completed", 2);
-    session.stage.model.is_played(3);
+    session.assert_ended("done", "completed", 2);
+    session.stage.model.assert_played(3);
 }
 
 /// A file for people that cannot be read any more lets the session go, and is kept aside.
-fn broken_sheet(client: &'static Client) {
+fn unreadable_loop_file(client: &'static Client) {
     let session = Session::with(client, []);
-    let sign = session.stage.test.root().join("sign");
+    let gate = session.stage.test.root().join("sign");
     session
         .stage
         .model
-        .add([say("One."), say("Two.").once(&sign)]);
+        .add([say("One."), say("Two.").when_exists(&gate)]);
     let looping = session.begin(&format!("{} Build it", client.command));
     crate::kit::until_within(PATIENCE, "the second iteration", || {
         session.stage.model.asked().len() == 2
     });
     let broken = "---\nactive: true\niteration: many\nmax_iterations: 3\n---\nBuild it\n";
-    std::fs::write(session.sheet(), broken).unwrap();
-    std::fs::write(sign, "").unwrap();
+    std::fs::write(session.loop_file(), broken).unwrap();
+    std::fs::write(gate, "").unwrap();
     looping.end_within(PATIENCE).exits(0);
     let known = session.status();
     assert_eq!(known["status"], "failed", "{known:#}");
-    let kept = session.sheet().with_file_name("ralph-loop.local.broken.md");
+    let kept = session
+        .loop_file()
+        .with_file_name("ralph-loop.local.broken.md");
     assert_eq!(std::fs::read_to_string(kept).unwrap(), broken);
-    session.stage.model.is_played(2);
+    session.stage.model.assert_played(2);
 }
 
 /// Nothing of a prompt is run, lost or changed on its way.
-fn odd_text(client: &'static Client) {
+fn special_characters(client: &'static Client) {
     let session = Session::with(client, [say("One."), done()]);
     let prompt = "say \"hi\", don't $(touch pwned) `touch pwned`; touch pwned | \\n $HOME %s\n\n---\n  🦀 ¿qué?";
     session.loops(&format!("{prompt} --completion-promise DONE"));
-    session.ended("done", "completed", 2);
-    assert!(session.heard(2).contains(prompt), "{}", session.heard(2));
+    session.assert_ended("done", "completed", 2);
+    assert!(
+        session.last_input(2).contains(prompt),
+        "{}",
+        session.last_input(2)
+    );
     let files = session.stage.test.sh("ls -A");
     assert!(!files.contains("pwned"), "{files}");
 }
 
 /// A megabyte through standard input comes back whole at every stop.
 fn long_prompt(client: &'static Client) {
-    comes_back_whole(client, 60_000);
+    assert_comes_back_whole(client, 60_000);
 }
 
 /// The old client itself needs minutes for the words of any command that is longer.
-fn longish_prompt(client: &'static Client) {
-    comes_back_whole(client, 1_000);
+fn long_prompt_for_old_client(client: &'static Client) {
+    assert_comes_back_whole(client, 1_000);
 }
 
-fn comes_back_whole(client: &'static Client, times: usize) {
+fn assert_comes_back_whole(client: &'static Client, times: usize) {
     let session = Session::with(client, [say("One."), done()]);
     let prompt = "a long story \u{1f980} ".repeat(times);
     session
@@ -382,18 +388,18 @@ fn comes_back_whole(client: &'static Client, times: usize) {
             client.command
         ))
         .exits(0);
-    session.ended("done", "completed", 2);
-    let heard = session.heard(2);
+    session.assert_ended("done", "completed", 2);
+    let last_input = session.last_input(2);
     assert!(
-        heard.contains(prompt.trim()),
+        last_input.contains(prompt.trim()),
         "{} bytes of {}",
-        heard.len(),
+        last_input.len(),
         prompt.len()
     );
 }
 
 /// Codex cuts what is long: the model is told where all of it is.
-fn cut_prompt(client: &'static Client) {
+fn shortened_prompt(client: &'static Client) {
     let session = Session::with(client, [say("One."), done()]);
     let prompt = format!("Begin. {}", "a long & <story> ".repeat(60_000));
     session
@@ -402,13 +408,13 @@ fn cut_prompt(client: &'static Client) {
             client.command
         ))
         .exits(0);
-    session.ended("done", "completed", 2);
-    let heard = session.heard(2);
+    session.assert_ended("done", "completed", 2);
+    let last_input = session.last_input(2);
     assert!(
-        heard.contains("Begin. a long") && !heard.contains("truncated"),
-        "{heard}"
+        last_input.contains("Begin. a long") && !last_input.contains("truncated"),
+        "{last_input}"
     );
-    let path = heard
+    let path = last_input
         .split("read all of it in ")
         .nth(1)
         .and_then(|rest| rest.lines().next())

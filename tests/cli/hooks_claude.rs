@@ -6,27 +6,27 @@ use crate::stage::PATIENCE;
 use serde_json::json;
 
 crate::in_sessions! {
-    claude CLAUDE: many_blocks full_name helper broke_off valid uninstalled;
-    old_claude OLD_CLAUDE: many_blocks full_name helper broke_off valid uninstalled;
+    claude CLAUDE: blocks_beyond_the_cap command_with_plugin_name subagent failed_turn validated_by_client uninstalled;
+    old_claude OLD_CLAUDE: blocks_beyond_the_cap command_with_plugin_name subagent failed_turn validated_by_client uninstalled;
 }
 
 /// After eight blocks without a tool the client would let go; the plugin has set that aside.
-fn many_blocks(client: &'static Client) {
+fn blocks_beyond_the_cap(client: &'static Client) {
     let idle = std::iter::repeat_n(say("Not yet."), 12);
     let session = Session::with(client, idle.chain([done()]));
     session.loops("Build it --completion-promise DONE --max-iterations 20");
-    session.ended("done", "completed", 13);
-    session.stage.model.is_played(13);
+    session.assert_ended("done", "completed", 13);
+    session.stage.model.assert_played(13);
 }
 
 /// The command of a plugin has its plugin's name, too.
-fn full_name(client: &'static Client) {
+fn command_with_plugin_name(client: &'static Client) {
     let session = Session::with(client, [say("One."), done()]);
     session
         .begin("/ralph:ralph-loop Build it --completion-promise DONE")
         .end_within(PATIENCE)
         .exits(0);
-    session.ended("done", "completed", 2);
+    session.assert_ended("done", "completed", 2);
 }
 
 /// Whoever wants the client to let go keeps that, and the ending has a name.
@@ -41,9 +41,9 @@ fn a_block_cap_in_force_ends_the_loop_with_its_own_stop_reason() {
         .exits(0)
         .says("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP is \"8\" in your settings");
     let told = session.loops("Build it --completion-promise DONE --max-iterations 20");
-    session.ended("failed", "block_cap", 9);
+    session.assert_ended("failed", "block_cap", 9);
     told.says("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts this limit");
-    session.stage.model.is_played(9);
+    session.stage.model.assert_played(9);
 }
 
 /// One stop in five comes before the transcript has the last message.
@@ -56,15 +56,15 @@ fn twenty_promises_in_a_row_are_detected() {
         assert_eq!(session.stage.model.asked().len(), 2 * n, "in session {n}");
     }
     let all = session.all();
-    let ended = all
+    let assert_ended = all
         .iter()
         .filter(|each| each["status"] == "done" && each["current_iteration"] == 2)
         .count();
-    assert_eq!((all.len(), ended), (20, 20), "{all:?}");
+    assert_eq!((all.len(), assert_ended), (20, 20), "{all:?}");
 }
 
 /// The stop of a helper that the agent has started is none of the loop's.
-fn helper(client: &'static Client) {
+fn subagent(client: &'static Client) {
     let task = json!({ "description": "look", "prompt": "Look around.", "subagent_type": "general-purpose",
         "run_in_background": false });
     let steps = [
@@ -75,17 +75,17 @@ fn helper(client: &'static Client) {
     ];
     let session = Session::with(client, steps);
     session.loops("Build it --completion-promise DONE --max-iterations 5");
-    session.ended("done", "completed", 2);
+    session.assert_ended("done", "completed", 2);
     assert!(
-        session.heard(2).contains("Look around."),
+        session.last_input(2).contains("Look around."),
         "{}",
-        session.heard(2)
+        session.last_input(2)
     );
-    session.stage.model.is_played(4);
+    session.stage.model.assert_played(4);
 }
 
 /// An error of the service ends the turn without a stop: that is noted, and so is how to go on.
-fn broke_off(client: &'static Client) {
+fn failed_turn(client: &'static Client) {
     let refused = refuse(400, "invalid_request_error", "Your credit is used up");
     let steps = [say("One.")]
         .into_iter()
@@ -124,7 +124,7 @@ fn broke_off(client: &'static Client) {
         .start_command(again)
         .end_within(PATIENCE)
         .exits(0);
-    session.ended("done", "completed", 3);
+    session.assert_ended("done", "completed", 3);
 }
 
 /// What broke off continues it outside of any session, too.
@@ -143,11 +143,11 @@ fn an_overloaded_service_fails_the_turn() {
         .model
         .add([say("Two."), say("<blocked>It is late.</blocked>")]);
     session.ralph(&["resume", &name]).exits(3);
-    session.ended("blocked", "blocked", 3);
+    session.assert_ended("blocked", "blocked", 3);
 }
 
 /// The client itself finds nothing wrong with the plugin, nor with where it is sold.
-fn valid(client: &'static Client) {
+fn validated_by_client(client: &'static Client) {
     let session = Session::with(client, []);
     let plugin = session
         .ralph(&["plugin", "path"])
@@ -180,7 +180,7 @@ fn uninstalled(client: &'static Client) {
     session.stage.home_file(".claude/settings.json", own);
     session.install().exits(0);
     session.loops("Build it --completion-promise DONE");
-    session.ended("done", "completed", 1);
+    session.assert_ended("done", "completed", 1);
     session.ralph(&["plugin", "uninstall"]).exits(0);
     assert_eq!(
         session.stage.test.read("../home/.claude/settings.json"),

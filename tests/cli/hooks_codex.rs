@@ -16,7 +16,7 @@ fn untrusted_hooks_are_reported() {
         .begin("$ralph-loop Build it")
         .end_within(PATIENCE)
         .exits(0);
-    session.stage.model.is_played(1);
+    session.stage.model.assert_played(1);
     session.ralph(&["ls"]).exits(0).says("no loops yet");
     let doctor = session.ralph(&["doctor"]).out;
     assert!(

@@ -15,9 +15,9 @@ crate::in_sessions! {
 }
 
 /// After so long a key that had no effect is pressed again.
-const HEARING: Duration = Duration::from_secs(3);
+const KEY_RETRY: Duration = Duration::from_secs(3);
 /// How long a client may take to go.
-const GOING: Duration = Duration::from_secs(30);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A window with the client in it.
 struct Window<'s> {
@@ -28,7 +28,7 @@ impl<'s> Window<'s> {
     /// Opens one, and waits until a person could type.
     fn open(session: &'s Session) -> Self {
         let stage = &session.stage;
-        (session.client.acquaint)(stage);
+        (session.client.prepare)(stage);
         let window = Self { session };
         let mut tmux = window.tmux(&[
             "-f",
@@ -100,7 +100,7 @@ impl<'s> Window<'s> {
         self.until(answer, || {
             if pressed
                 .get()
-                .is_none_or(|since: Instant| since.elapsed() > HEARING)
+                .is_none_or(|since: Instant| since.elapsed() > KEY_RETRY)
             {
                 self.press(&["Enter"]);
                 pressed.set(Some(Instant::now()));
@@ -114,7 +114,7 @@ impl Drop for Window<'_> {
         let _ = self.tmux(&["kill-server"]).output();
         // A client takes its time to go when its terminal is gone.
         let begun = Instant::now();
-        while begun.elapsed() < GOING && !self.session.stage.test.survivors().is_empty() {
+        while begun.elapsed() < EXIT_TIMEOUT && !self.session.stage.test.survivors().is_empty() {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -123,11 +123,12 @@ impl Drop for Window<'_> {
 /// It is seen to be held back and to go on, and it rests at its promise.
 fn typed(client: &'static Client) {
     let session = Session::with(client, []);
-    let sign = session.stage.test.root().join("sign");
-    session
-        .stage
-        .model
-        .add([say("Answer one."), say("Answer two.").once(&sign), done()]);
+    let gate = session.stage.test.root().join("sign");
+    session.stage.model.add([
+        say("Answer one."),
+        say("Answer two.").when_exists(&gate),
+        done(),
+    ]);
     let window = Window::open(&session);
     let line = format!(
         "{} Build a todo API --completion-promise DONE",
@@ -138,10 +139,10 @@ fn typed(client: &'static Client) {
     window.shows("ralph iteration 2/25");
     let known = session.ralph(&["ls"]).exits(0).says("running");
     assert!(known.out.contains("2/25"), "{}", known.out);
-    std::fs::write(sign, "").unwrap();
+    std::fs::write(gate, "").unwrap();
     window.shows("ralph: detected <promise>DONE</promise> after 3 iterations");
-    session.ended("done", "completed", 3);
-    session.stage.model.is_played(3);
+    session.assert_ended("done", "completed", 3);
+    session.stage.model.assert_played(3);
 }
 
 /// A person interrupts it, and says that it is over.
@@ -151,7 +152,7 @@ fn cancelled(client: &'static Client) {
     session
         .stage
         .model
-        .add([say("Answer one."), say("Answer two.").once(&never)]);
+        .add([say("Answer one."), say("Answer two.").when_exists(&never)]);
     let window = Window::open(&session);
     window.types(
         &format!("{} Build a todo API", client.command),
@@ -165,6 +166,6 @@ fn cancelled(client: &'static Client) {
     window.shows("nterrupted");
     let word = client.command.replace("ralph-loop", "cancel-ralph");
     window.types(&word, "loop cancelled at iteration 2");
-    session.ended("stopped", "stopped", 2);
-    session.stage.model.is_played(2);
+    session.assert_ended("stopped", "stopped", 2);
+    session.stage.model.assert_played(2);
 }

@@ -33,7 +33,7 @@ pub(crate) fn promise() -> Step {
 /// It changes a file by its own tool: the check is red after the first iteration, green after the second.
 fn red_then_green(cli: &Cli) {
     let stage = Stage::set(cli, []);
-    let write = |file: &str| (cli.write)(&stage.path(file), "hello").saying("I write it.");
+    let write = |file: &str| (cli.write)(&stage.path(file), "hello").with_text("I write it.");
     stage.model.add([
         write("one.txt"),
         say("It says hello."),
@@ -70,13 +70,13 @@ fn red_then_green(cli: &Cli) {
         .map(|check| check["report"]["exit"]["code"] == 0)
         .collect();
     assert_eq!(green, [false, false, true], "{checks:?}");
-    stage.model.is_played(4);
+    stage.model.assert_played(4);
 }
 
 /// A promise in a tool's result, or before a tool, does not count; in the final words it does.
 fn promise_in_a_result(cli: &Cli) {
     let found =
-        (cli.shell)("echo '<promise>COMPLETE</promise>'").saying("<promise>COMPLETE</promise>");
+        (cli.shell)("echo '<promise>COMPLETE</promise>'").with_text("<promise>COMPLETE</promise>");
     let stage = Stage::set(cli, [found, say("I have seen it."), promise()]);
     stage.run(&["--approve", "all", "-m", "3"]).exits(0);
     let reports = stage.reports();
@@ -85,7 +85,7 @@ fn promise_in_a_result(cli: &Cli) {
         .map(|report| report["said"]["promised"] == true)
         .collect();
     assert_eq!(promised, [false, true], "{reports:?}");
-    stage.model.is_played(3);
+    stage.model.assert_played(3);
 }
 
 /// `ralph stop` while a command runs leaves neither the command nor any part of the CLI.
@@ -119,7 +119,7 @@ fn not_allowed(cli: &Cli) {
         (1, &json!(1)),
         "{reports:?}"
     );
-    stage.model.is_played(2);
+    stage.model.assert_played(2);
 }
 
 /// A key that is refused stops the loop at once, with the words that mend it.
@@ -147,7 +147,7 @@ fn own_costs(cli: &Cli) {
         cache_write: 0,
         output: 1_000,
     };
-    let steps = [(cli.shell)("true"), say("One.")].map(|step| step.taking(tokens));
+    let steps = [(cli.shell)("true"), say("One.")].map(|step| step.with_tokens(tokens));
     let stage = Stage::set(cli, steps);
     stage
         .run(&["--approve", "all", "-m", "1", "--no-promise"])
@@ -158,7 +158,7 @@ fn own_costs(cli: &Cli) {
 }
 
 /// A limit whose end is known is waited out, and the iteration that met it does not count: only one is allowed here.
-pub(crate) fn is_waited_out(stage: &Stage, reset_s: u64) {
+pub(crate) fn assert_waited_out(stage: &Stage, reset_s: u64) {
     stage.model.add([promise()]);
     let done = stage.run(&["-m", "1"]).exits(0);
     assert!(now_s() >= reset_s, "it did not wait\n{}", done.out);
@@ -167,17 +167,17 @@ pub(crate) fn is_waited_out(stage: &Stage, reset_s: u64) {
     let reason = json!({ "kind": "usage-limit", "until_ms": reset_s * 1000 });
     assert_eq!(reports[0]["reason"], reason, "{}", reports[0]);
     assert_eq!(stage.test.status("a")["outcome"]["kind"], "done");
-    stage.model.is_played(2);
+    stage.model.assert_played(2);
 }
 
 /// A service that has no room is asked again after a while, and that does not count either.
-pub(crate) fn is_probed(stage: &Stage, asked: usize) {
+pub(crate) fn assert_probed(stage: &Stage, asked: usize) {
     stage.model.add([promise()]);
     let done = stage.run(&["-m", "1", "--probe", "100ms..100ms"]).exits(0);
     let reports = stage.reports();
     assert_eq!(reports.len(), 2, "{}", done.out);
     assert_eq!(reports[0]["reason"]["kind"], "overloaded", "{}", reports[0]);
-    stage.model.is_played(asked);
+    stage.model.assert_played(asked);
 }
 
 /// What each iteration cost, in dollars.

@@ -108,7 +108,7 @@ impl Stage {
         self.test
             .events("a", "ended")
             .into_iter()
-            .map(|mut ended| ended["report"].take())
+            .map(|mut assert_ended| assert_ended["report"].take())
             .collect()
     }
 

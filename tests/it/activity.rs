@@ -23,7 +23,7 @@ fn agent(stream: &str, then: &str) -> Test {
         .file("stream", stream)
 }
 
-fn said(text: &str) -> String {
+fn text_event(text: &str) -> String {
     json!({"type":"assistant","message":{"id":"1","model":"m","content":[{"type":"text","text":text}]},"parent_tool_use_id":null})
         .to_string()
 }
@@ -57,10 +57,10 @@ fn logs_print_the_same_from_the_activity_file_and_from_the_stream() {
     let end = "All is well.\n<promise>COMPLETE</promise>";
     let stream = [
         INIT,
-        &said("I \u{1b}[31mlook\u{1b}[0m.\n10%\r100%"),
+        &text_event("I \u{1b}[31mlook\u{1b}[0m.\n10%\r100%"),
         TOOL,
         "\u{1b}[33ma warning\u{1b}[0m",
-        &said(end),
+        &text_event(end),
         &result(end),
         "",
     ];
@@ -93,7 +93,7 @@ fn logs_print_the_same_from_the_activity_file_and_from_the_stream() {
 #[test]
 fn logs_follow_the_activity_file_of_a_running_agent() {
     let then = "until test -e go; do sleep 0.01; done; cat end";
-    let test = agent(&[INIT, &said("I look.\n"), ""].join("\n"), then).file(
+    let test = agent(&[INIT, &text_event("I look.\n"), ""].join("\n"), then).file(
         "end",
         &format!("{}\n", result("<promise>COMPLETE</promise>")),
     );
@@ -112,8 +112,8 @@ fn logs_follow_the_activity_file_of_a_running_agent() {
 #[test]
 fn a_long_activity_file_keeps_its_beginning_and_its_end() {
     let mut stream = vec![INIT.to_owned()];
-    stream.extend((0..4000).map(|n| said(&format!("{n:0>1000}\n"))));
-    stream.push(said("the last words"));
+    stream.extend((0..4000).map(|n| text_event(&format!("{n:0>1000}\n"))));
+    stream.push(text_event("the last words"));
     stream.push(result("<promise>COMPLETE</promise>"));
     let test = agent(&(stream.join("\n") + "\n"), "");
     test.ralph(&RUN).exits(0);
@@ -138,7 +138,7 @@ fn a_secret_is_redacted_even_if_json_spells_it_differently() {
     let test = agent(
         &format!(
             "{}\n{}\n",
-            said(&format!("the key is {secret}.")),
+            text_event(&format!("the key is {secret}.")),
             result("<promise>COMPLETE</promise>")
         ),
         "",
@@ -147,8 +147,8 @@ fn a_secret_is_redacted_even_if_json_spells_it_differently() {
     command.env("MY_API_KEY", secret);
     test.start_command(command).end().exits(0);
     let acts = activity(&test);
-    let said = acts.iter().find(|line| line["act"] == "text").unwrap();
-    assert_eq!(said["text"], "the key is [MY_API_KEY].\n");
+    let text_event = acts.iter().find(|line| line["act"] == "text").unwrap();
+    assert_eq!(text_event["text"], "the key is [MY_API_KEY].\n");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_torn_last_line_is_skipped() {
     let test = agent(
         &format!(
             "{}\n{}\n",
-            said("one\n"),
+            text_event("one\n"),
             result("<promise>COMPLETE</promise>")
         ),
         "",

@@ -40,13 +40,13 @@ fn every_known_agent_is_called_with_its_own_arguments() {
     std::thread::scope(|scope| {
         for (name, preset) in &presets {
             for level in ["none", "edits", "all"] {
-                scope.spawn(move || is_called(name, preset, level));
+                scope.spawn(move || assert_called(name, preset, level));
             }
         }
     });
 }
 
-fn is_called(name: &str, preset: &toml::Table, level: &str) {
+fn assert_called(name: &str, preset: &toml::Table, level: &str) {
     let command = args(&preset["command"]);
     let test = Test::new().on_path(&command[0], ECHO);
     let mut given = vec![
@@ -222,7 +222,7 @@ fn the_prompt_can_be_passed_as_an_argument_or_a_file() {
 
 #[test]
 fn an_exit_code_with_a_special_meaning_stops_the_loop_at_once() {
-    for (means, class, said) in [
+    for (means, class, error) in [
         (
             "login",
             "login",
@@ -252,7 +252,7 @@ fn an_exit_code_with_a_special_meaning_stops_the_loop_at_once() {
         let done = test
             .ralph(&["run", "x", "--name", "a", "--agent", "mine"])
             .exits(1);
-        done.complains(said).says("its own words");
+        done.complains(error).says("its own words");
         assert_eq!(test.events("a", "started").len(), 1);
         assert_eq!(test.status("a")["outcome"]["why"], class);
     }

@@ -13,7 +13,7 @@ fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// The messages of a bus, oldest first.
-fn heard(test: &Test, args: &[&str]) -> Vec<Value> {
+fn messages(test: &Test, args: &[&str]) -> Vec<Value> {
     test.ralph(&[&["bus", "tail", "--json", "-n", "1000"], args].concat())
         .exits(0)
         .json_lines()
@@ -39,7 +39,7 @@ fn a_user_s_message_reaches_the_whole_project() {
         out.ends_with(" note a person: the staging server is down\n"),
         "{out}"
     );
-    let all = heard(&test, &[]);
+    let all = messages(&test, &[]);
     let fields: Vec<&str> = all[0]
         .as_object()
         .unwrap()
@@ -71,14 +71,14 @@ fn an_agent_s_message_is_posted_with_its_loop_and_iteration() {
     let live = test.start(&run(&[]));
     until("the agent", || test.workspace().join("here").exists());
     until("the first message, in mid-run", || {
-        heard(&test, &["a"]).len() == 1
+        messages(&test, &["a"]).len() == 1
     });
     test.write("go", "");
     live.end().exits(0);
-    let (own, project) = (heard(&test, &["a"]), heard(&test, &[]));
+    let (own, project) = (messages(&test, &["a"]), messages(&test, &[]));
     assert_eq!(own, project, "both buses have it");
-    assert_eq!(heard(&test, &["a", "--project"]), project);
-    let said: Vec<String> = own
+    assert_eq!(messages(&test, &["a", "--project"]), project);
+    let kinds_and_texts: Vec<String> = own
         .iter()
         .map(|one| {
             format!(
@@ -91,7 +91,7 @@ fn an_agent_s_message_is_posted_with_its_loop_and_iteration() {
         })
         .collect();
     assert_eq!(
-        said,
+        kinds_and_texts,
         [
             "plan a#1 \"first the parser\"",
             "note a#1 \"by hand\"",
@@ -142,7 +142,7 @@ fn every_ending_and_every_pause_is_posted_to_both_buses() {
         let test = Test::new().script(&format!("iteration *\n {script}\n"));
         test.ralph(&run(more)).exits(code);
         for bus in [&[][..], &["a"]] {
-            let all = heard(&test, bus);
+            let all = messages(&test, bus);
             assert_eq!(
                 (all.len(), &all[0]["type"], &all[0]["text"]),
                 (1, &kind.into(), &text.into())
@@ -156,7 +156,7 @@ fn every_ending_and_every_pause_is_posted_to_both_buses() {
     test.write("go", "");
     live.end().exits(3);
     test.ralph(&["stop", "a"]).exits(0);
-    let all = heard(&test, &["a"]);
+    let all = messages(&test, &["a"]);
     assert_eq!(
         texts(&all),
         [
@@ -170,7 +170,7 @@ fn every_ending_and_every_pause_is_posted_to_both_buses() {
 fn an_ending_that_a_kill_left_unrecorded_is_posted_once() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     test.ralph(&run(&[])).exits(0);
-    let before = heard(&test, &[]);
+    let before = messages(&test, &[]);
     let journal = test.read_loop("a", "journal.jsonl");
     let unsaid: Vec<&str> = journal
         .lines()
@@ -183,7 +183,7 @@ fn an_ending_that_a_kill_left_unrecorded_is_posted_once() {
     .unwrap();
     fs::remove_file(test.loop_dir("a").join("state.json")).unwrap();
     test.ralph(&["resume", "a"]).exits(0);
-    assert_eq!(heard(&test, &[]), before);
+    assert_eq!(messages(&test, &[]), before);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn an_agent_s_message_can_ask_not_to_be_restarted() {
     );
     assert_eq!(test.events("a", "noticed")[0]["notice"]["marker"], "bus");
     assert_eq!(
-        texts(&heard(&test, &[])).first(),
+        texts(&messages(&test, &[])).first(),
         Some(&"waiting for the review")
     );
     test.ralph(&["resume", "a"])
@@ -232,7 +232,7 @@ fn a_request_not_to_be_restarted_counts_once_even_across_a_crash() {
     test.ralph(&["resume", "a"]).exits(3);
     assert_eq!(test.status("a")["outcome"]["why"], "bus");
     test.ralph(&["resume", "a"]).exits(0);
-    let all = heard(&test, &["a"]);
+    let all = messages(&test, &["a"]);
     assert_eq!(
         texts(&all).iter().filter(|text| **text == "later").count(),
         1,
@@ -282,9 +282,9 @@ fn a_user_s_message_of_type_wait_without_restart_ends_no_loop() {
     test.ralph(&run(&[])).exits(0);
     test.ralph(&["bus", "post", "--loop", "a", "well done"])
         .exits(0);
-    assert_eq!(texts(&heard(&test, &["a"])).last(), Some(&"well done"));
+    assert_eq!(texts(&messages(&test, &["a"])).last(), Some(&"well done"));
     assert_eq!(
-        texts(&heard(&test, &[])),
+        texts(&messages(&test, &[])),
         [
             "wait!",
             "done after 2 iterations: the agent claimed it; there are no checks",
@@ -318,7 +318,7 @@ fn no_message_is_lost_when_many_users_and_agents_post_at_once() {
     for live in people.into_iter().chain(loops) {
         live.end().exits(0);
     }
-    let all = heard(&test, &[]);
+    let all = messages(&test, &[]);
     assert_eq!(all.len(), 20 + 4 * 5 + 4, "{all:#?}");
     let ids: std::collections::BTreeSet<&str> =
         all.iter().map(|one| one["id"].as_str().unwrap()).collect();
@@ -330,7 +330,7 @@ fn no_message_is_lost_when_many_users_and_agents_post_at_once() {
                 "{name}-{number}"
             );
         }
-        assert_eq!(heard(&test, &[&name]).len(), 6);
+        assert_eq!(messages(&test, &[&name]).len(), 6);
     }
 }
 
@@ -476,7 +476,7 @@ fn an_unwritable_bus_does_not_end_a_loop() {
     test.ralph(&["run", "x", "--name", "a", "--agent", AGENT])
         .exits(0);
     assert!(
-        texts(&heard(&test, &[])).contains(&"hello"),
+        texts(&messages(&test, &[])).contains(&"hello"),
         "what could not be posted was kept"
     );
 }

@@ -10,7 +10,7 @@ const AGENT: &str = "script:../agent.script";
 const TERMS: &str = "--no-promise -m 1 --agent script:../child.script";
 
 /// A loop `a` whose first agent does this, and a child's agent that works until it may go.
-fn family(agent: &str) -> Test {
+fn parent_and_child(agent: &str) -> Test {
     let child = "iteration *\n fork setsid 10m\n sh touch at-work; until test -e child-may-go; do sleep 0.01; done\n sh echo x >> made-by-child\n";
     let test = Test::new().script(&format!(
         "iteration 1\n {agent}\niteration *\n promise COMPLETE\n"
@@ -27,7 +27,7 @@ fn run(test: &Test, more: &[&str]) -> Live {
     test.start(&[&["run", "x", "--name", "a", "--agent", AGENT], more].concat())
 }
 
-fn at_work(test: &Test) {
+fn until_child_works(test: &Test) {
     until("the child's agent", || {
         test.workspace().join("at-work").exists()
     });
@@ -41,7 +41,7 @@ fn status_of(test: &Test, name: &str) -> Value {
 fn a_foreground_child_loop_ends_with_its_iteration() {
     let child =
         format!("{RALPH} run child --name b --no-promise -m 2 --agent script:../child.script");
-    let test = family(&format!(
+    let test = parent_and_child(&format!(
         "sh {child} & until test -e at-work; do sleep 0.01; done"
     ));
     run(&test, &[]).end().exits(0);
@@ -62,12 +62,12 @@ fn a_foreground_child_loop_ends_with_its_iteration() {
 
 #[test]
 fn a_background_child_loop_is_waited_for_and_the_checks_run_again() {
-    let test = family(&format!("{}\n sh touch checked-by-a", spawns("b", "")));
+    let test = parent_and_child(&format!("{}\n sh touch checked-by-a", spawns("b", "")));
     let live = run(
         &test,
         &["--check", "test -e checked-by-a && echo x >> checks"],
     );
-    at_work(&test);
+    until_child_works(&test);
     until("the wait", || {
         test.status("a")["current_iteration"] == 1
             && test
@@ -119,7 +119,7 @@ fn a_background_child_loop_is_waited_for_and_the_checks_run_again() {
 
 #[test]
 fn a_loop_is_not_done_if_its_child_has_broken_a_check() {
-    let test = family(&format!("{}\n sh touch ready", spawns("b", "")));
+    let test = parent_and_child(&format!("{}\n sh touch ready", spawns("b", "")));
     let live = run(
         &test,
         &[
@@ -129,7 +129,7 @@ fn a_loop_is_not_done_if_its_child_has_broken_a_check() {
             "1",
         ],
     );
-    at_work(&test);
+    until_child_works(&test);
     until("the wait", || {
         test.ralph(&["status", "a"])
             .out
@@ -142,9 +142,9 @@ fn a_loop_is_not_done_if_its_child_has_broken_a_check() {
 
 #[test]
 fn a_child_that_takes_too_long_is_stopped_and_listed_and_the_outcome_stays_done() {
-    let test = family(&format!("{}\n promise COMPLETE", spawns("b", "")));
+    let test = parent_and_child(&format!("{}\n promise COMPLETE", spawns("b", "")));
     let live = run(&test, &["--wait-timeout", "1s"]);
-    at_work(&test);
+    until_child_works(&test);
     live.end()
         .exits(0)
         .says("stopped child loops: b")
@@ -166,7 +166,7 @@ fn no_child_outlives_its_parent_however_the_parent_ends() {
         ("exit 42", "waiting", 3),
         ("sh mkdir .ralph/task/a/DONE", "fatal", 1),
     ] {
-        let test = family(&format!(
+        let test = parent_and_child(&format!(
             "{}\n sh until test -e at-work; do sleep 0.01; done\n {agent}",
             spawns("b", "")
         ));
@@ -186,9 +186,9 @@ fn no_child_outlives_its_parent_however_the_parent_ends() {
 
 #[test]
 fn a_child_s_work_can_complete_a_parent_that_is_at_its_limit() {
-    let test = family(&spawns("b", ""));
+    let test = parent_and_child(&spawns("b", ""));
     let live = run(&test, &["-m", "1", "--check", "test -e made-by-child"]);
-    at_work(&test);
+    until_child_works(&test);
     until("the wait", || {
         test.ralph(&["status", "a"])
             .out
@@ -217,7 +217,7 @@ fn a_child_s_changes_after_its_parent_s_commit_are_committed_too() {
         "tag first",
     ];
     let live = run(&test, &scm);
-    at_work(&test);
+    until_child_works(&test);
     until("the wait", || {
         test.ralph(&["status", "a"])
             .out
@@ -265,7 +265,7 @@ fn no_scm_task_runs_twice_for_a_child_that_changed_nothing() {
             "tag first",
         ],
     );
-    at_work(&test);
+    until_child_works(&test);
     until("the wait", || {
         test.ralph(&["status", "a"])
             .out
@@ -278,9 +278,9 @@ fn no_scm_task_runs_twice_for_a_child_that_changed_nothing() {
 
 #[test]
 fn a_child_is_stopped_with_its_parent() {
-    let test = family(&format!("{}\n hang", spawns("b", "")));
+    let test = parent_and_child(&format!("{}\n hang", spawns("b", "")));
     let live = run(&test, &[]);
-    at_work(&test);
+    until_child_works(&test);
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130).says("stopped child loops: b");
     assert_eq!(
@@ -292,7 +292,7 @@ fn a_child_is_stopped_with_its_parent() {
 
 #[test]
 fn a_loop_started_from_outside_with_ralph_loop_set_is_a_child_too() {
-    let test = family("sh until test -e at-work; do sleep 0.01; done\n promise COMPLETE");
+    let test = parent_and_child("sh until test -e at-work; do sleep 0.01; done\n promise COMPLETE");
     let live = run(&test, &[]);
     until("the agent", || !test.events("a", "spawned").is_empty());
     let mut command = test.ralph_command(&["run", "child", "--name", "b"]);
@@ -300,7 +300,7 @@ fn a_loop_started_from_outside_with_ralph_loop_set_is_a_child_too() {
         .args(TERMS.split_whitespace())
         .env("RALPH_LOOP", "a");
     let child = test.start_command(command);
-    at_work(&test);
+    until_child_works(&test);
     until("the wait", || {
         test.ralph(&["status", "a"])
             .out
@@ -324,7 +324,7 @@ fn only_a_background_loop_s_window_outlives_the_iteration_that_started_it() {
         "sh {RALPH} spawn child --name b {TERMS}\n sh until test -e at-work; do sleep 0.01; done\n \
          sh tmux -L ralph new-window -d -n stray 'sleep 600'; sleep 0.2\n fork setsid daemon 10m\n say over"
     );
-    let test = family(&agent);
+    let test = parent_and_child(&agent);
     let live = run(&test, &["-m", "1"]);
     live.until_out("ended ");
     until("the wait", || {
@@ -359,12 +359,12 @@ fn only_a_background_loop_s_window_outlives_the_iteration_that_started_it() {
 
 #[test]
 fn registered_background_loops_keep_running_when_the_supervisor_is_killed() {
-    let test = family(&format!(
+    let test = parent_and_child(&format!(
         "{}\n fork setsid 10m\n say ready\n hang",
         spawns("b", "")
     ));
     let live = run(&test, &[]);
-    at_work(&test);
+    until_child_works(&test);
     crate::process::ready(&test);
     signal(crate::process::supervisor(&test), "KILL");
     live.end().exits(137);
@@ -379,12 +379,12 @@ fn registered_background_loops_keep_running_when_the_supervisor_is_killed() {
 
 #[test]
 fn the_sweep_after_a_crash_spares_only_registered_loops() {
-    let test = family(&format!(
+    let test = parent_and_child(&format!(
         "{}\n fork setsid 10m\n say ready\n hang",
         spawns("b", "")
     ));
     let live = run(&test, &[]);
-    at_work(&test);
+    until_child_works(&test);
     crate::process::ready(&test);
     kill_now(&[crate::process::supervisor(&test), live.pid()]);
     live.end().exits(137);
@@ -410,16 +410,16 @@ fn a_loop_that_only_claims_to_be_registered_is_swept() {
     // The lock is held, and its holder says what a loop in the background says, but of another process.
     let lies = "sh mkdir -p ../state/loops/b; (setsid flock ../state/loops/b/lock sleep 600 & echo forked $!); \
                 printf '{\"pid\":%s,\"start_time\":1,\"background\":true,\"loop_name\":\"b\"}' $$ > ../state/loops/b/lock; sleep 0.1";
-    let test = family(lies);
+    let test = parent_and_child(lies);
     run(&test, &["-m", "1"]).end().exits(1);
     assert_eq!(test.survivors(), [0; 0]);
 }
 
 #[test]
 fn a_parent_is_not_removed_while_a_child_is_running() {
-    let test = family(&format!("{}\n say ready\n hang", spawns("b", "")));
+    let test = parent_and_child(&format!("{}\n say ready\n hang", spawns("b", "")));
     let live = run(&test, &[]);
-    at_work(&test);
+    until_child_works(&test);
     crate::process::ready(&test);
     signal(crate::process::supervisor(&test), "KILL");
     live.end().exits(137);
@@ -436,7 +436,7 @@ fn a_parent_is_not_removed_while_a_child_is_running() {
 
 #[test]
 fn a_parent_and_its_child_are_removed_together() {
-    let test = family(&format!("{}\n hang", spawns("0-child", "")));
+    let test = parent_and_child(&format!("{}\n hang", spawns("0-child", "")));
     let live = run(&test, &[]);
     until("the child is at work", || {
         !test.events("0-child", "spawned").is_empty()
@@ -451,9 +451,9 @@ fn a_parent_and_its_child_are_removed_together() {
 
 #[test]
 fn only_a_child_may_share_its_parent_s_workspace_without_a_flag() {
-    let test = family(&format!("{}\n hang", spawns("b", "")));
+    let test = parent_and_child(&format!("{}\n hang", spawns("b", "")));
     let live = run(&test, &[]);
-    at_work(&test);
+    until_child_works(&test);
     test.ralph(&["run", "y", "--name", "c", "--agent", AGENT])
         .exits(2)
         .complains("the loop \"a\" is already running in this workspace");
@@ -463,7 +463,7 @@ fn only_a_child_may_share_its_parent_s_workspace_without_a_flag() {
 
 #[test]
 fn a_failed_child_is_listed_when_its_parent_ends() {
-    let test = family("sh true");
+    let test = parent_and_child("sh true");
     let spawn = |name: &str, args: &str| {
         format!(
             "sh {RALPH} spawn child --name {name} --no-tmux --agent script:../child.script {args}"

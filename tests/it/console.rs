@@ -9,15 +9,15 @@ use std::fs;
 const AGENT: &str = "script:../agent.script";
 
 /// Text in which every duration is `TIME`.
-fn timeless(text: &str) -> String {
+fn without_times(text: &str) -> String {
     let time = Regex::new(r"\b\d+(\.\d)?(ms|s|m|h)( \d+[sm])?\b").unwrap();
     time.replace_all(text, "TIME").into_owned()
 }
 
 /// Asserts that some output's lines are exactly these, but for times.
 #[track_caller]
-fn lines_are(text: &str, expected: &str) {
-    assert_eq!(timeless(text).trim_end(), expected.trim_end());
+fn assert_lines(text: &str, expected: &str) {
+    assert_eq!(without_times(text).trim_end(), expected.trim_end());
 }
 
 // ---- lines -----------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ fn the_console_lines_of_a_loop_that_is_done() {
         AGENT,
     ];
     let done = test.ralph(&args).exits(0);
-    lines_are(
+    assert_lines(
         &done.out,
         "[ralph] a: checking `echo no roof; test -f roof`
 [ralph] a: preflight check `echo no roof; test -f roof`: red (exit 1, TIME) (append)
@@ -105,7 +105,7 @@ fn the_console_lines_of_consecutive_failures() {
 #[test]
 fn the_console_lines_of_a_loop_that_reaches_its_iteration_limit() {
     let test = Test::new();
-    lines_are(
+    assert_lines(
         &test
             .ralph(&[
                 "run", "mend", "--name", "a", "-m", "2", "--", "sh", "-c", "exit 4",
@@ -223,7 +223,7 @@ fn an_agent_that_exits_to_wait_has_not_failed() {
     let done = test
         .ralph(&["run", "mend", "--name", "a", "--", "sh", "-c", "exit 42"])
         .exits(3);
-    lines_are(
+    assert_lines(
         &done.out,
         "[ralph] a: starting iteration 1/25
 [ralph] a: iteration 1 completed (exit: 42, duration: TIME)
@@ -253,11 +253,11 @@ fn a_changed_limit_is_shown() {
         "max-failures=0",
     ])
     .exits(0);
-    let heard = "[ralph] a: max-iterations is now 5
+    let expected = "[ralph] a: max-iterations is now 5
 [ralph] a: max-time is now 2h
 [ralph] a: max-cost is now $1.50
 [ralph] a: max-failures: no limit\n";
-    live.end().exits(0).says(heard);
+    live.end().exits(0).says(expected);
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn the_console_line_of_a_silent_agent() {
         "--agent",
         AGENT,
     ];
-    let out = timeless(&test.ralph(&args).exits(1).out);
+    let out = without_times(&test.ralph(&args).exits(1).out);
     let line =
         "[ralph] b: iteration 1 stopped: it was silent for too long (signal: 15, duration: TIME)\n";
     assert!(out.contains(line) && !out.contains("restarting"), "{out}");
@@ -344,7 +344,7 @@ fn the_console_lines_of_a_done_pattern() {
         "--agent",
         AGENT,
     ];
-    lines_are(
+    assert_lines(
         &test.ralph(&args).exits(0).out,
         "[ralph] a: starting iteration 1/25
   | All tasks complete
@@ -372,7 +372,7 @@ fn the_console_lines_of_pause_and_resume() {
     test.ralph(&["pause", "a"])
         .exits(0)
         .complains("ralph: warning: \"a\" is already paused");
-    lines_are(
+    assert_lines(
         &live.end().exits(3).out,
         "[ralph] a: starting iteration 1/4
   | one
@@ -495,7 +495,7 @@ fn quiet_prints_only_the_result() {
         .ralph(&["run", "mend", "-q", "--check", "true", "--agent", AGENT])
         .exits(0);
     assert_eq!(
-        timeless(&done.out),
+        without_times(&done.out),
         "✔ done: every check is green (1 iteration, TIME, cost unknown)\n"
     );
     assert_eq!(done.err, "");
@@ -513,7 +513,7 @@ fn quiet_prints_only_the_result() {
         ])
         .exits(1);
     assert_eq!(
-        timeless(&done.out),
+        without_times(&done.out),
         "✘ failed: iteration limit reached (1 iteration, TIME, cost unknown)\n"
     );
 }
@@ -652,10 +652,10 @@ fn a_reader_that_closes_the_pipe_does_not_end_the_loop() {
         let warning = format!(
             "ralph: warning: standard output was closed; the loop continues (ralph status {name})\n"
         );
-        let told = if flags == "--quiet" { "" } else { &warning };
+        let expected_warning = if flags == "--quiet" { "" } else { &warning };
         assert_eq!(
             (test.read("code").as_str(), test.read("err").as_str()),
-            ("0\n", told),
+            ("0\n", expected_warning),
             "{flags}"
         );
         assert_eq!(test.status(name)["status"], "done");
@@ -1056,7 +1056,7 @@ fn on_a_terminal_a_live_line_is_drawn_at_the_bottom_and_erased_at_the_end() {
   check    echo checked green (TIME)
   changed  nothing
   next     git status · ralph logs a";
-    lines_are(&rows(&bytes).join("\n"), expected);
+    assert_lines(&rows(&bytes).join("\n"), expected);
 }
 
 #[test]

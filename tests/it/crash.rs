@@ -60,7 +60,7 @@ pub(crate) fn crashed(test: &Test, args: &[&str]) {
 
 /// What must hold of every loop, however often its runners were killed.
 #[track_caller]
-fn audit(test: &Test, name: &str) {
+fn check_invariants(test: &Test, name: &str) {
     let journal = test.journal(name);
     let is = |line: &Value, event: &str| line["event"] == event;
     let started: Vec<u64> = journal

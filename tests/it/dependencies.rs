@@ -114,14 +114,14 @@ fn any_of(rest: &mut &[&str], allowed: &[String]) -> bool {
 }
 
 fn all_of(rest: &mut &[&str], allowed: &[String]) -> bool {
-    let mut result = licence(rest, allowed);
+    let mut result = license(rest, allowed);
     while next_is(rest, "AND") {
-        result &= licence(rest, allowed);
+        result &= license(rest, allowed);
     }
     result
 }
 
-fn licence(rest: &mut &[&str], allowed: &[String]) -> bool {
+fn license(rest: &mut &[&str], allowed: &[String]) -> bool {
     if next_is(rest, "(") {
         let result = any_of(rest, allowed);
         assert!(
@@ -151,12 +151,12 @@ fn unlicensed(target: &str) -> Vec<String> {
         "{target} has {} packages",
         packages.len()
     );
-    let licence = |package: &Value| package["license"].as_str().unwrap_or("none").to_owned();
+    let license = |package: &Value| package["license"].as_str().unwrap_or("none").to_owned();
     let found = packages
         .iter()
-        .filter(|package| !is_allowed(&licence(package), &allowed));
+        .filter(|package| !is_allowed(&license(package), &allowed));
     found
-        .map(|package| format!("{}: {}", package["name"], licence(package)))
+        .map(|package| format!("{}: {}", package["name"], license(package)))
         .collect()
 }
 

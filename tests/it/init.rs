@@ -192,7 +192,7 @@ fn the_starter_settings_are_valid_with_and_without_their_commented_lines() {
             .exits(0)
             .says(".ralph/settings.toml");
         let written = test.read(".ralph/settings.toml");
-        let told = written
+        let uncommented = written
             .lines()
             .map(|line| {
                 line.strip_prefix('#')
@@ -200,8 +200,8 @@ fn the_starter_settings_are_valid_with_and_without_their_commented_lines() {
                     .unwrap_or(line)
             })
             .fold(String::new(), |all, line| all + line + "\n");
-        assert_ne!(told, written);
-        test.write(".ralph/settings.toml", &told);
+        assert_ne!(uncommented, written);
+        test.write(".ralph/settings.toml", &uncommented);
         let done = test.ralph(&["config", "--json"]).exits(0);
         let settings: serde_json::Value = serde_json::from_str(&done.out).unwrap();
         for key in [

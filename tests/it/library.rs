@@ -26,10 +26,10 @@ fn seconds(count: u64) -> Duration {
 }
 
 /// A child of the host that has nothing to do with any loop.
-struct Friend(Child);
+struct HostChild(Child);
 
-fn friend() -> Friend {
-    Friend(
+fn host_child() -> HostChild {
+    HostChild(
         Command::new("sleep")
             .arg("300")
             .stdin(Stdio::null())
@@ -39,7 +39,7 @@ fn friend() -> Friend {
     )
 }
 
-impl Drop for Friend {
+impl Drop for HostChild {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -48,8 +48,8 @@ impl Drop for Friend {
 
 /// Ends a child of the host, which must be alive, and still the host's own.
 #[track_caller]
-fn is_ours(mut friend: Friend) {
-    let child = &mut friend.0;
+fn assert_still_ours(mut host_child: HostChild) {
+    let child = &mut host_child.0;
     assert_eq!(
         child.try_wait().unwrap(),
         None,
@@ -176,13 +176,13 @@ fn a_command_gets_its_prompt_on_standard_input_even_if_the_program_would_give_it
 #[test]
 fn a_command_works_until_the_checks_are_green() {
     let test = Test::new();
-    let said = Arc::new(Mutex::new(String::new()));
-    let heard = said.clone();
+    let output = Arc::new(Mutex::new(String::new()));
+    let printed = output.clone();
     let report = loop_in(&test, "Write it.")
         .check("test $(wc -l < done.txt) -eq 2")
         .on_act(move |act| {
             if let Act::Text(text) = act {
-                heard.lock().unwrap().push_str(text);
+                printed.lock().unwrap().push_str(text);
             }
         })
         .run_command([
@@ -193,7 +193,7 @@ fn a_command_works_until_the_checks_are_green() {
         .unwrap();
     assert!(report.success, "{report:?}");
     assert_eq!((report.iterations.len(), report.total_cost), (2, None));
-    assert_eq!(*said.lock().unwrap(), "wrote\nwrote\n");
+    assert_eq!(*output.lock().unwrap(), "wrote\nwrote\n");
     assert_eq!(
         test.read("done.txt"),
         "1\n1\n",
@@ -404,14 +404,14 @@ fn a_function_past_its_timeout_is_asked_to_return() {
 #[test]
 fn a_function_that_reports_endlessly_is_asked_to_return_and_uses_bounded_memory() {
     let test = Test::new();
-    let heard = Arc::new(AtomicU32::new(0));
+    let printed = Arc::new(AtomicU32::new(0));
     let waiting = Arc::new(AtomicU32::new(0));
-    let (so_far, most) = (heard.clone(), waiting.clone());
+    let (so_far, most) = (printed.clone(), waiting.clone());
     let work = loop_in(&test, "x")
         .iteration_timeout(Duration::from_millis(100))
         .max_iterations(1);
     let work = work.on_act(move |_| {
-        heard.fetch_add(1, SeqCst);
+        printed.fetch_add(1, SeqCst);
         std::thread::yield_now();
     });
     let report = work.run_with(move |turn: &Turn| {
@@ -658,7 +658,7 @@ fn a_command_is_stopped_with_everything_that_it_started() {
 #[test]
 fn the_host_keeps_its_own_children() {
     let test = Test::new();
-    let before = friend();
+    let before = host_child();
     let during = Arc::new(Mutex::new(Vec::new()));
     let mut quick = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
     let (from_agent, from_observer) = (during.clone(), during.clone());
@@ -666,11 +666,11 @@ fn the_host_keeps_its_own_children() {
         .check("test $(wc -l < runs) -ge 2")
         .on_event(move |event| {
             if matches!(event, Event::Checked { .. }) {
-                from_observer.lock().unwrap().push(friend());
+                from_observer.lock().unwrap().push(host_child());
             }
         })
         .run_with(move |turn: &Turn| {
-            from_agent.lock().unwrap().push(friend());
+            from_agent.lock().unwrap().push(host_child());
             let runs = turn.workspace().join("runs");
             let so_far = fs::read_to_string(&runs).unwrap_or_default();
             fs::write(runs, so_far + "run\n")
@@ -683,14 +683,14 @@ fn the_host_keeps_its_own_children() {
     );
     let during = std::mem::take(&mut *during.lock().unwrap());
     assert_eq!(during.len(), 5);
-    is_ours(before);
-    during.into_iter().for_each(is_ours);
+    assert_still_ours(before);
+    during.into_iter().for_each(assert_still_ours);
 }
 
 #[test]
 fn processes_left_by_a_command_or_a_check_are_killed_but_the_host_s_children_are_not() {
     let test = Test::new();
-    let friend = friend();
+    let host_child = host_child();
     let agent = "setsid sleep 300 >/dev/null 2>&1 & echo $! > escaped; sleep 300 & echo $! > child";
     let check = "setsid sleep 300 >/dev/null 2>&1 & echo $! > checked; test -e escaped";
     let work = loop_in(&test, "x").grace(Duration::from_millis(500), seconds(10));
@@ -700,14 +700,14 @@ fn processes_left_by_a_command_or_a_check_are_killed_but_the_host_s_children_are
         assert!(!alive(written_pid(&test, left)), "{left}");
     }
     assert_eq!(test.events("a", "ended")[0]["report"]["leftovers"], 2);
-    is_ours(friend);
+    assert_still_ours(host_child);
 }
 
 #[test]
 fn two_loops_run_at_once_in_two_threads() {
     let (one, other) = (Test::new(), Test::new());
     let meeting = Arc::new(Barrier::new(2));
-    let friend = friend();
+    let host_child = host_child();
     let reports: Vec<Report> = std::thread::scope(|scope| {
         let threads = [&one, &other].map(|test| {
             let meeting = meeting.clone();
@@ -729,7 +729,7 @@ fn two_loops_run_at_once_in_two_threads() {
             .all(|report| report.success && report.iterations.len() == 1),
         "{reports:?}"
     );
-    is_ours(friend);
+    assert_still_ours(host_child);
 }
 
 #[test]
@@ -794,7 +794,7 @@ fn an_observer_that_panics_leaves_no_agent_behind() {
 }
 
 /// What a process cannot hide of its signals, and whether it adopts orphans.
-fn manners() -> (Vec<String>, bool, std::path::PathBuf, Vec<(String, String)>) {
+fn process_state() -> (Vec<String>, bool, std::path::PathBuf, Vec<(String, String)>) {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let signals = status
         .lines()
@@ -813,17 +813,17 @@ fn manners() -> (Vec<String>, bool, std::path::PathBuf, Vec<(String, String)>) {
 #[test]
 fn the_library_changes_nothing_in_the_host_s_process() {
     let test = Test::new();
-    let before = manners();
+    let before = process_state();
     let during = Arc::new(AtomicU32::new(0));
     let (count, expected) = (during.clone(), before.clone());
     let report = loop_in(&test, "x")
         .check("test -e done")
         .on_event(move |_| {
-            assert_eq!(manners(), expected);
+            assert_eq!(process_state(), expected);
             count.fetch_add(1, SeqCst);
         })
         .run_command(["touch", "done"]);
     assert!(report.unwrap().success);
     assert!(during.load(SeqCst) > 4);
-    assert_eq!(manners(), before);
+    assert_eq!(process_state(), before);
 }

@@ -28,7 +28,7 @@ fn run(test: &Test, args: &[&str]) -> Done {
 
 /// Asserts how the loop called `a` ended, and after how many iterations.
 #[track_caller]
-fn ended(test: &Test, reason: &str, iterations: usize) {
+fn assert_ended(test: &Test, reason: &str, iterations: usize) {
     let status = test.status("a");
     assert_eq!(
         (&status["stop_reason"], &status["current_iteration"]),
@@ -56,7 +56,7 @@ fn the_iteration_limit_ends_a_loop() {
         .exits(1)
         .says("[ralph] a: loop complete after 2 iterations")
         .says("the work is not proven");
-    ended(&test, "max_iterations", 2);
+    assert_ended(&test, "max_iterations", 2);
     assert_eq!(test.status("a")["outcome"]["why"], "iterations");
 }
 
@@ -67,7 +67,7 @@ fn the_iteration_limit_holds_across_a_crash() {
     test.ralph(&["resume", "a"])
         .exits(1)
         .says("starting iteration 2/2");
-    ended(&test, "max_iterations", 2);
+    assert_ended(&test, "max_iterations", 2);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn the_cost_limit_ends_a_loop() {
     run(&test, &["--max-cost", "0.50"])
         .exits(1)
         .says("cost limit reached ($0.6000 of $0.5000)");
-    ended(&test, "budget_exhausted", 2);
+    assert_ended(&test, "budget_exhausted", 2);
     assert_eq!(test.status("a")["cost_usd"], 0.6);
     test.ralph(&["resume", "a"])
         .exits(2)
@@ -88,7 +88,7 @@ fn the_cost_limit_holds_across_a_crash() {
     let test = killed_in(2, "iteration *\n cost 0.25\n");
     crashed(&test, &["--max-cost", "0.75"]);
     test.ralph(&["resume", "a"]).exits(1);
-    ended(&test, "budget_exhausted", 3);
+    assert_ended(&test, "budget_exhausted", 3);
     assert_eq!(test.status("a")["cost_usd"], 0.75);
 }
 
@@ -153,7 +153,7 @@ fn the_token_limit_is_in_the_plan_the_prompt_and_the_status() {
         test.prompt("a", 2)
             .contains("Used so far: 3.5k of 7.0k tokens.")
     );
-    ended(&test, "budget_exhausted", 2);
+    assert_ended(&test, "budget_exhausted", 2);
     assert_eq!(test.status("a")["max_tokens"], 7000);
 }
 
@@ -163,7 +163,7 @@ fn the_time_limit_kills_the_running_iteration() {
     run(&test, &["--max-time", "300ms"])
         .exits(1)
         .says("time limit reached");
-    ended(&test, "timeout", 1);
+    assert_ended(&test, "timeout", 1);
     let active = test.status("a")["active_s"].as_f64().unwrap();
     assert!((0.3..5.0).contains(&active), "{active}");
 }
@@ -175,7 +175,7 @@ fn the_time_limit_holds_across_a_crash() {
     let used = test.status("a")["active_s"].as_f64().unwrap();
     assert!((0.7..2.0).contains(&used), "{used}");
     test.ralph(&["resume", "a"]).exits(1);
-    ended(&test, "timeout", 3);
+    assert_ended(&test, "timeout", 3);
     let last = test.events("a", "ended").last().unwrap()["report"]["ms"]
         .as_u64()
         .unwrap();
@@ -204,7 +204,7 @@ fn the_time_of_an_interrupted_iteration_still_counts() {
     test.ralph(&["resume", "a"])
         .exits(1)
         .says("time limit reached");
-    ended(&test, "timeout", 1);
+    assert_ended(&test, "timeout", 1);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn the_failure_limit_holds_across_a_crash() {
     test.ralph(&["resume", "a"])
         .exits(1)
         .says("3 consecutive failures, stopping loop");
-    ended(&test, "failures", 4);
+    assert_ended(&test, "failures", 4);
     assert_eq!(
         test.status("a")["total_failures"],
         3,
@@ -240,7 +240,7 @@ fn five_consecutive_failures_end_a_loop_and_the_rests_grow() {
         );
     }
     done.says("[ralph] a: 5 consecutive failures, stopping loop");
-    ended(&test, "failures", 5);
+    assert_ended(&test, "failures", 5);
     let at = |event: &str| {
         test.events("a", event)
             .iter()
@@ -250,7 +250,7 @@ fn five_consecutive_failures_end_a_loop_and_the_rests_grow() {
     let rests: Vec<i64> = at("ended")
         .iter()
         .zip(&at("started")[1..])
-        .map(|(ended, started)| started - ended)
+        .map(|(assert_ended, started)| started - assert_ended)
         .collect();
     for (rest, least) in rests.iter().zip([20, 40, 80, 100]) {
         // Wall time is cut to whole milliseconds at both ends; the upper bound leaves room for a busy machine.
@@ -263,7 +263,7 @@ fn a_successful_exit_resets_the_failure_count() {
     let test = Test::new()
         .script("iteration 3\n say good\niteration 6\n promise COMPLETE\niteration *\n exit 1\n");
     run(&test, &["--max-failures", "3"]).exits(0);
-    ended(&test, "completed", 6);
+    assert_ended(&test, "completed", 6);
     let status = test.status("a");
     assert_eq!(
         (&status["consecutive_failures"], &status["total_failures"]),
@@ -280,7 +280,7 @@ fn inactivity_neither_counts_as_a_failure_nor_resets_the_count() {
     )
     .exits(1)
     .says("[ralph] a: inactivity timeout (1s), restarting");
-    ended(&test, "failures", 3);
+    assert_ended(&test, "failures", 3);
     assert_eq!(test.status("a")["total_failures"], 2);
 }
 
@@ -292,7 +292,7 @@ fn an_iteration_timeout_counts_as_a_failure() {
         &["--max-failures", "2", "--iteration-timeout", "200ms"],
     )
     .exits(1);
-    ended(&test, "failures", 2);
+    assert_ended(&test, "failures", 2);
 }
 
 #[test]

@@ -6,32 +6,32 @@ use regex::Regex;
 use std::fs;
 
 /// What differs from run to run is written as a word.
-fn steady(test: &Test, said: &str) -> String {
-    let mut said = said.to_owned();
+fn normalize(test: &Test, text: &str) -> String {
+    let mut text = text.to_owned();
     for root in [
         fs::canonicalize(test.root()).unwrap(),
         test.root().to_owned(),
     ] {
-        said = said.replace(&root.display().to_string(), "ROOT");
+        text = text.replace(&root.display().to_string(), "ROOT");
     }
     for (pattern, word) in [
         (r"duration: [^),]+", "duration: TIME"),
         (r"(green|red) \((exit \d+, )?[^)]+\)", "$1 (${2}TIME)"),
         (r"(?m)^(  took     \d+ iterations?), [^,]+", "$1, TIME"),
     ] {
-        said = Regex::new(pattern)
+        text = Regex::new(pattern)
             .unwrap()
-            .replace_all(&said, word)
+            .replace_all(&text, word)
             .into_owned();
     }
-    said
+    text
 }
 
 /// Runs a loop called `agent`, and compares all that it prints.
 fn transcript(name: &str, script: &str, args: &[&str], code: i32) -> Test {
     let test = Test::git().script(script);
     let done = test.ralph(&run(args)).exits(code);
-    snap::holds(name, &steady(&test, &done.out));
+    snap::assert_snapshot(name, &normalize(&test, &done.out));
     test
 }
 
@@ -128,14 +128,14 @@ fn the_lines_of_pause_and_resume_match_their_snapshot() {
         .iter()
         .map(|(args, text)| format!("$ ralph {args}\n{text}"))
         .collect();
-    snap::holds("paused", &steady(&test, &all.join("\n")));
+    snap::assert_snapshot("paused", &normalize(&test, &all.join("\n")));
 }
 
 #[test]
 fn the_help_of_every_command_matches_its_snapshot() {
     let test = Test::new();
     let help = test.ralph(&["help"]).exits(0).out;
-    snap::holds("help/ralph", &help);
+    snap::assert_snapshot("help/ralph", &help);
     let verbs = help
         .split("Commands:\n")
         .nth(1)
@@ -154,7 +154,7 @@ fn the_help_of_every_command_matches_its_snapshot() {
     for verb in verbs.iter().filter(|verb| **verb != "help") {
         let shown = test.ralph(&["help", verb]).exits(0).out;
         assert_eq!(test.ralph(&[verb, "--help"]).exits(0).out, shown, "{verb}");
-        snap::holds(&format!("help/{verb}"), &shown);
+        snap::assert_snapshot(&format!("help/{verb}"), &shown);
     }
     let kept = fs::read_dir(snap::dir().join("help")).unwrap().flatten();
     for file in kept.filter_map(|entry| entry.file_name().into_string().ok()) {

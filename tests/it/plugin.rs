@@ -521,8 +521,8 @@ fn hooks_call_ralph_by_the_path_found_on_path() {
         .as_str()
         .unwrap();
     assert!(command.contains("here"), "{command}");
-    let said = test.sh(&command.replace(" hook stop --within 86400", " --version"));
-    assert_eq!(said, format!("ralph {}\n", env!("CARGO_PKG_VERSION")));
+    let version = test.sh(&command.replace(" hook stop --within 86400", " --version"));
+    assert_eq!(version, format!("ralph {}\n", env!("CARGO_PKG_VERSION")));
     uninstall(&test).exits(0);
 }
 

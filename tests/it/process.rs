@@ -5,7 +5,7 @@ use crate::kit::{Live, Test, alive, signal, until};
 pub(crate) const AGENT: &str = "script:../agent.script";
 
 /// Every way out of a process group, by processes that obey.
-const POLITE: &str = "
+const OBEYS_TERM: &str = "
     fork 10m
     fork setsid 10m
     fork daemon 10m
@@ -15,7 +15,7 @@ const POLITE: &str = "
 ";
 
 /// The same by processes that only KILL can end, and a chain that is never twice the same process.
-const DEAF: &str = "
+const IGNORES_TERM: &str = "
     ignore TERM
     ignore HUP
     ignore INT
@@ -77,7 +77,7 @@ impl Way {
         }
     }
 
-    fn bring_about(self, test: &Test, live: &Live) {
+    fn trigger(self, test: &Test, live: &Live) {
         match self {
             Self::AgentExits | Self::Timeout | Self::Silence => {}
             Self::CtrlCTwice => press(test, live, "INT", 2),
@@ -95,7 +95,7 @@ impl Way {
 }
 
 /// Lets the tree grow, ends it in one way, and looks for what is left; then the loop goes on.
-fn nothing_survives(way: Way, tree: &str) {
+fn assert_nothing_survives(way: Way, tree: &str) {
     let last = if way == Way::AgentExits { "" } else { "hang" };
     let script =
         format!("iteration 1\n{tree}\nsay ready\n{last}\niteration *\n{LOOK_BACK}\nsay again\n");
@@ -108,14 +108,14 @@ fn nothing_survives(way: Way, tree: &str) {
         .concat(),
     );
     ready(&test);
-    way.bring_about(&test, &live);
+    way.trigger(&test, &live);
     let found = way.found();
     live.end().exits(found.code);
     until("the runner's end", || {
         test.status("a")["status"] != "running"
     });
     assert_eq!(test.status("a")["status"], found.status);
-    nobody_lives(&test, tree.matches("fork ").count());
+    assert_no_survivors(&test, tree.matches("fork ").count());
     assert_eq!(test.events("a", "finished").len(), found.finished);
     let ended = test
         .events("a", "ended")
@@ -145,31 +145,31 @@ fn nothing_survives(way: Way, tree: &str) {
     assert_eq!(status["total_failures"], u32::from(way == Way::Timeout));
 }
 
-macro_rules! nothing_survives {
+macro_rules! assert_nothing_survives {
     ($($name:ident: $way:ident, $tree:ident;)*) => {
-        $(#[test] fn $name() { nothing_survives(Way::$way, $tree); })*
+        $(#[test] fn $name() { assert_nothing_survives(Way::$way, $tree); })*
     };
 }
 
-nothing_survives! {
-    an_agent_that_exits_leaves_no_child: AgentExits, POLITE;
-    an_agent_that_exits_leaves_no_deaf_child: AgentExits, DEAF;
-    an_iteration_timeout_ends_the_tree: Timeout, POLITE;
-    an_iteration_timeout_ends_a_deaf_tree: Timeout, DEAF;
-    silence_ends_the_tree: Silence, POLITE;
-    silence_ends_a_deaf_tree: Silence, DEAF;
-    ctrl_c_twice_ends_the_tree: CtrlCTwice, POLITE;
-    ctrl_c_twice_ends_a_deaf_tree: CtrlCTwice, DEAF;
-    a_second_term_ends_the_tree: TermTwice, POLITE;
-    a_second_term_ends_a_deaf_tree: TermTwice, DEAF;
-    a_hang_up_ends_the_tree: HangUp, POLITE;
-    a_hang_up_ends_a_deaf_tree: HangUp, DEAF;
-    the_stop_verb_ends_the_tree: StopVerb, POLITE;
-    the_stop_verb_ends_a_deaf_tree: StopVerb, DEAF;
-    a_killed_supervisor_takes_the_tree_along: SupervisorKilled, POLITE;
-    a_killed_supervisor_takes_a_deaf_tree_along: SupervisorKilled, DEAF;
-    a_killed_warden_takes_the_tree_along: WardenKilled, POLITE;
-    a_killed_warden_takes_a_deaf_tree_along: WardenKilled, DEAF;
+assert_nothing_survives! {
+    an_agent_that_exits_leaves_no_child: AgentExits, OBEYS_TERM;
+    an_agent_that_exits_leaves_no_deaf_child: AgentExits, IGNORES_TERM;
+    an_iteration_timeout_ends_the_tree: Timeout, OBEYS_TERM;
+    an_iteration_timeout_ends_a_deaf_tree: Timeout, IGNORES_TERM;
+    silence_ends_the_tree: Silence, OBEYS_TERM;
+    silence_ends_a_deaf_tree: Silence, IGNORES_TERM;
+    ctrl_c_twice_ends_the_tree: CtrlCTwice, OBEYS_TERM;
+    ctrl_c_twice_ends_a_deaf_tree: CtrlCTwice, IGNORES_TERM;
+    a_second_term_ends_the_tree: TermTwice, OBEYS_TERM;
+    a_second_term_ends_a_deaf_tree: TermTwice, IGNORES_TERM;
+    a_hang_up_ends_the_tree: HangUp, OBEYS_TERM;
+    a_hang_up_ends_a_deaf_tree: HangUp, IGNORES_TERM;
+    the_stop_verb_ends_the_tree: StopVerb, OBEYS_TERM;
+    the_stop_verb_ends_a_deaf_tree: StopVerb, IGNORES_TERM;
+    a_killed_supervisor_takes_the_tree_along: SupervisorKilled, OBEYS_TERM;
+    a_killed_supervisor_takes_a_deaf_tree_along: SupervisorKilled, IGNORES_TERM;
+    a_killed_warden_takes_the_tree_along: WardenKilled, OBEYS_TERM;
+    a_killed_warden_takes_a_deaf_tree_along: WardenKilled, IGNORES_TERM;
 }
 
 /// Waits until the first agent has said so.
@@ -213,18 +213,18 @@ fn pid_of(test: &Test, event: &str) -> u32 {
 
 /// Sends a signal so many times, each once the one before was heard.
 pub(crate) fn press(test: &Test, live: &Live, name: &str, times: usize) {
-    let heard = test.events("a", "asked").len();
+    let before = test.events("a", "asked").len();
     for time in 1..=times {
         live.signal(name);
         until("a heard signal", || {
-            test.events("a", "asked").len() == heard + time
+            test.events("a", "asked").len() == before + time
         });
     }
 }
 
 /// Asserts that the agent and all that it forked are gone, marked or not.
 #[track_caller]
-pub(crate) fn nobody_lives(test: &Test, forks: usize) {
+pub(crate) fn assert_no_survivors(test: &Test, forks: usize) {
     let mut pids = forked(test);
     assert_eq!(pids.len(), forks, "{}", output(test));
     pids.push(test.events("a", "spawned")[0]["pid"].as_u64().unwrap() as u32);

@@ -1,7 +1,7 @@
 //! What happens to processes when the runner itself is killed: which are swept, which are exempt, and which cannot be killed.
 
 use crate::kit::{Live, Test, alive, signal, until};
-use crate::process::{AGENT, agent, forked, nobody_lives, ready, supervisor};
+use crate::process::{AGENT, agent, assert_no_survivors, forked, ready, supervisor};
 use std::fs;
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ fn the_next_command_sweeps_processes_that_outlived_warden_and_supervisor() {
         .exits(0)
         .says("Status: crashed")
         .complains("\"a\" had crashed: ended 4 processes");
-    nobody_lives(&test, 3);
+    assert_no_survivors(&test, 3);
     test.ralph(&["status", "a"])
         .exits(0)
         .says("Status: crashed");
@@ -63,7 +63,7 @@ fn resume_sweeps_processes_left_by_a_crash_before_it_starts_anything() {
     test.ralph(&["resume", "a"])
         .exits(0)
         .complains("ended 2 processes");
-    nobody_lives(&test, 1);
+    assert_no_survivors(&test, 1);
     assert_eq!(test.events("a", "started").len(), 2);
 }
 
@@ -107,7 +107,7 @@ fn kill_both(test: &Test, live: Live) {
 }
 
 /// Starts a loop by `exec` from a shell that has a child already; that child.
-fn with_friend(test: &Test) -> (Live, u32) {
+fn with_older_child(test: &Test) -> (Live, u32) {
     let mut command = test.command("sh");
     command.args([
         "-c",
@@ -129,24 +129,24 @@ fn with_friend(test: &Test) -> (Live, u32) {
 #[test]
 fn children_older_than_the_loop_are_spared_when_it_ends() {
     let test = Test::new().script("iteration 1\n fork setsid 10m\n say ready\n");
-    let (live, friend) = with_friend(&test);
+    let (live, friend) = with_older_child(&test);
     live.end().exits(1);
-    nobody_lives_but(&test, friend);
+    assert_only_survivor(&test, friend);
 }
 
 #[test]
 fn children_older_than_the_loop_are_spared_when_the_supervisor_is_killed() {
     let test = Test::new().script("iteration 1\n fork setsid daemon 10m\n say ready\n hang\n");
-    let (live, friend) = with_friend(&test);
+    let (live, friend) = with_older_child(&test);
     ready(&test);
     signal(supervisor(&test), "KILL");
     live.end()
         .exits(137)
         .complains("the supervisor was killed by signal 9; 2 processes ended with it");
-    nobody_lives_but(&test, friend);
+    assert_only_survivor(&test, friend);
 }
 
-fn nobody_lives_but(test: &Test, friend: u32) {
+fn assert_only_survivor(test: &Test, friend: u32) {
     let left = test.survivors();
     signal(friend, "KILL");
     assert_eq!(left, [friend]);
@@ -185,7 +185,7 @@ impl Drop for Freezer {
 }
 
 /// Makes a loop that has ended less patient than the defaults, as if it had been started so.
-fn hasten(test: &Test) {
+fn shorten_timeouts(test: &Test) {
     let path = test.loop_dir("a").join("journal.jsonl");
     let mut journal = fs::read_to_string(&path).unwrap();
     for (patient, hasty) in [
@@ -209,7 +209,7 @@ mod needs_freezer {
         let test = Test::new().script(script);
         test.ralph(&["run", "t", "--name", "a", "--agent", AGENT])
             .exits(3);
-        hasten(&test);
+        shorten_timeouts(&test);
         let live = test.start(&["resume", "a"]);
         live.until_out("ready");
         let log = test.read_loop("a", "iterations/0002/output.log");

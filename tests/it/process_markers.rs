@@ -10,7 +10,7 @@ const RUN: [&str; 6] = ["run", "t", "--name", "a", "--agent", AGENT];
 const TASK: &str = ".ralph/task/a";
 
 /// The marker that was moved into an iteration's directory.
-fn filed(test: &Test, iteration: u32, name: &str) -> bool {
+fn is_archived(test: &Test, iteration: u32, name: &str) -> bool {
     let moved = test
         .loop_dir("a")
         .join(format!("iterations/{iteration:04}/{name}"))
@@ -29,7 +29,7 @@ fn ralph_done_from_inside_ends_the_loop() {
         .exits(0)
         .says("done=0")
         .says("loop complete after 1 iteration");
-    assert!(filed(&test, 1, "DONE"));
+    assert!(is_archived(&test, 1, "DONE"));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_done_marker_during_a_run_is_seen_at_once() {
     live.end()
         .exits(130)
         .says("DONE marker seen; the agent has 30s to exit");
-    assert!(filed(&test, 1, "DONE"));
+    assert!(is_archived(&test, 1, "DONE"));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_done_marker_before_the_start_ends_a_loop_without_checks() {
         ),
         (0, Some("done"))
     );
-    assert!(filed(&test, 0, "DONE"));
+    assert!(is_archived(&test, 0, "DONE"));
     // It was judged: the next loop of that name has its own work to do.
     test.ralph(&RUN).exits(0);
     assert_eq!(test.events("a", "started").len(), 1);
@@ -152,7 +152,7 @@ fn a_done_marker_before_the_start_does_not_count_if_a_check_is_red() {
         "{noticed:?}"
     );
     assert_eq!(test.events("a", "started").len(), 2);
-    assert!(filed(&test, 0, "DONE") && filed(&test, 2, "DONE"));
+    assert!(is_archived(&test, 0, "DONE") && is_archived(&test, 2, "DONE"));
 }
 
 #[test]
@@ -162,7 +162,11 @@ fn a_done_marker_with_red_checks_is_judged_once() {
     test.ralph(&[&RUN[..], &["--check", "test -e x", "--promise", "P"]].concat())
         .exits(0);
     assert_eq!(test.events("a", "started").len(), 3);
-    assert!(filed(&test, 1, "DONE") && !filed(&test, 2, "DONE") && filed(&test, 3, "DONE"));
+    assert!(
+        is_archived(&test, 1, "DONE")
+            && !is_archived(&test, 2, "DONE")
+            && is_archived(&test, 3, "DONE")
+    );
 }
 
 #[test]
@@ -173,7 +177,7 @@ fn a_done_marker_between_iterations_is_judged_at_once() {
     until("a rest", || test.status("a")["resting_until"].is_string());
     test.write(".ralph/task/a/DONE", "");
     live.end().exits(0);
-    assert!(filed(&test, 1, "DONE"));
+    assert!(is_archived(&test, 1, "DONE"));
 }
 
 #[test]
@@ -209,7 +213,7 @@ fn a_claim_of_an_interrupted_iteration_is_judged_after_the_crash() {
     test.write(".ralph/task/a/DONE", "");
     test.ralph(&["resume", "a"]).exits(0);
     assert_eq!(test.events("a", "started").len(), 1);
-    assert!(filed(&test, 1, "DONE"));
+    assert!(is_archived(&test, 1, "DONE"));
 }
 
 #[test]

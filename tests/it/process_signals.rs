@@ -1,7 +1,7 @@
 //! Signals: the first one asks, the second one insists, and each counts once, whichever process receives it.
 
 use crate::kit::{Live, Test, alive, signal, until};
-use crate::process::{AGENT, nobody_lives, press, ready, supervisor};
+use crate::process::{AGENT, assert_no_survivors, press, ready, supervisor};
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ const RUN: [&str; 8] = [
 ];
 
 /// What is asked for once: the iteration and its checks finish, nothing new starts, and resume goes on.
-fn asked_once(send: impl Fn(&Test, &Live), code: i32, status: &str) {
+fn assert_graceful(send: impl Fn(&Test, &Live), code: i32, status: &str) {
     let test = Test::new().script(PATIENT);
     let mut command = test.ralph_command(&RUN);
     command.process_group(0);
@@ -43,24 +43,24 @@ fn asked_once(send: impl Fn(&Test, &Live), code: i32, status: &str) {
     assert_eq!(test.events("a", "checked").last().unwrap()["iteration"], 1);
     assert_eq!(test.events("a", "started").len(), 1);
     assert_eq!(test.status("a")["status"], status);
-    nobody_lives(&test, 1);
+    assert_no_survivors(&test, 1);
     test.ralph(&["resume", "a"]).exits(0);
     assert_eq!(test.status("a")["current_iteration"], 2);
 }
 
 #[test]
 fn one_ctrl_c_lets_the_iteration_finish_and_then_stops() {
-    asked_once(|_, live| live.signal("INT"), 130, "stopped");
+    assert_graceful(|_, live| live.signal("INT"), 130, "stopped");
 }
 
 #[test]
 fn sigint_to_the_supervisor_stops_too() {
-    asked_once(|test, _| signal(supervisor(test), "INT"), 130, "stopped");
+    assert_graceful(|test, _| signal(supervisor(test), "INT"), 130, "stopped");
 }
 
 #[test]
 fn sigint_to_the_whole_process_group_counts_once() {
-    asked_once(
+    assert_graceful(
         |test, live| drop(test.sh(&format!("kill -s INT -- -{}", live.pid()))),
         130,
         "stopped",
@@ -69,12 +69,12 @@ fn sigint_to_the_whole_process_group_counts_once() {
 
 #[test]
 fn one_sigterm_lets_the_iteration_finish_and_then_pauses() {
-    asked_once(|_, live| live.signal("TERM"), 3, "paused");
+    assert_graceful(|_, live| live.signal("TERM"), 3, "paused");
 }
 
 #[test]
 fn sigterm_to_the_supervisor_pauses_too() {
-    asked_once(|test, _| signal(supervisor(test), "TERM"), 3, "paused");
+    assert_graceful(|test, _| signal(supervisor(test), "TERM"), 3, "paused");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn sighup_to_the_supervisor_kills_the_tree_and_records_no_ending() {
     ready(&test);
     signal(supervisor(&test), "HUP");
     live.end().exits(129);
-    nobody_lives(&test, 1);
+    assert_no_survivors(&test, 1);
     assert_eq!(test.status("a")["status"], "crashed");
     assert_eq!(
         (
@@ -140,7 +140,7 @@ fn another_signal_while_the_agent_is_being_stopped_kills_it_at_once() {
         "the grace is 5s: {:?}",
         begun.elapsed()
     );
-    nobody_lives(&test, 1);
+    assert_no_survivors(&test, 1);
 }
 
 #[test]
@@ -181,7 +181,7 @@ mod needs_script {
             until("a heard key", || test.events("a", "asked").len() == count);
         }
         live.end().exits(130).says("by a person (Ctrl-C)");
-        nobody_lives(&test, 1);
+        assert_no_survivors(&test, 1);
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod needs_script {
         live.signal("KILL");
         until("the runner's end", || !alive(supervisor));
         until("a free lock", || test.status("a")["status"] == "crashed");
-        nobody_lives(&test, 1);
+        assert_no_survivors(&test, 1);
         assert_eq!(test.events("a", "finished").len(), 0);
     }
 }

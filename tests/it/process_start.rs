@@ -14,7 +14,7 @@ fn run_shell(test: &Test, program: &str, flags: &[&str]) -> Done {
 }
 
 /// The first agent's line with this key, without the key.
-fn said(test: &Test, key: &str) -> String {
+fn output_value(test: &Test, key: &str) -> String {
     let output = output(test);
     let line = output.lines().find_map(|line| line.strip_prefix(key));
     line.unwrap_or_else(|| panic!("no {key} in {output}"))
@@ -123,7 +123,9 @@ fn an_agent_leads_its_own_session_and_process_group() {
     .exits(1);
     let pid = agent(&test).to_string();
     assert_eq!(
-        said(&test, "self ").split_whitespace().collect::<Vec<_>>(),
+        output_value(&test, "self ")
+            .split_whitespace()
+            .collect::<Vec<_>>(),
         [&pid[..]; 4]
     );
 }
@@ -145,7 +147,7 @@ fn an_agent_has_its_loop_and_task_directory_in_its_environment() {
         ("RALPH_TASK_DIR=", &task),
         ("TASK_FOLDER=", &task),
     ] {
-        assert_eq!(said(&test, name), value);
+        assert_eq!(output_value(&test, name), value);
     }
 }
 
@@ -173,7 +175,7 @@ fn an_agent_starts_with_default_signal_handling() {
     test.start_command(command).end().exits(1);
     // QUIT is as whoever runs the tests has it; above 31 are real-time signals.
     let bits = ["SigBlk:", "SigIgn:", "SigPnd:"]
-        .map(|key| u64::from_str_radix(&said(&test, key), 16).unwrap() & 0x7fff_fffb);
+        .map(|key| u64::from_str_radix(&output_value(&test, key), 16).unwrap() & 0x7fff_fffb);
     assert_eq!(bits, [0; 3], "{bits:x?}");
 }
 

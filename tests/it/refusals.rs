@@ -70,16 +70,19 @@ fn refused(test: &Test, args: &[&str], error: &str, hint: &str) {
 
 #[track_caller]
 fn is_refusal(done: &Done, args: &[&str], error: &str, hint: &str) {
-    let said = done.err.clone();
-    assert_eq!((done.code, &done.out[..]), (2, ""), "{args:?}: {said}");
-    let (first, second) = said
+    let stderr = done.err.clone();
+    assert_eq!((done.code, &done.out[..]), (2, ""), "{args:?}: {stderr}");
+    let (first, second) = stderr
         .split_once("\n  hint: ")
-        .unwrap_or_else(|| panic!("{args:?}: no hint in {said}"));
+        .unwrap_or_else(|| panic!("{args:?}: no hint in {stderr}"));
     assert!(
         first.contains("ralph: error: ") && first.contains(error),
-        "{args:?}: {error:?} is not in {said}"
+        "{args:?}: {error:?} is not in {stderr}"
     );
-    assert!(second.contains(hint), "{args:?}: {hint:?} is not in {said}");
+    assert!(
+        second.contains(hint),
+        "{args:?}: {hint:?} is not in {stderr}"
+    );
 }
 
 /// A loop that is done, called this.

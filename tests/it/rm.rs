@@ -4,7 +4,7 @@ use crate::kit::{Done, Test};
 use std::path::PathBuf;
 
 /// A loop that ends at once: done, with one green check.
-fn ended(test: &Test, name: &str, more: &[&str]) -> Done {
+fn run_to_end(test: &Test, name: &str, more: &[&str]) -> Done {
     let args = [
         "run",
         "x",
@@ -53,7 +53,7 @@ fn refused(test: &Test, args: &[&str], error: &str, hint: &str) {
 fn an_ended_loop_is_removed_and_the_freed_size_is_printed() {
     let test = Test::new();
     for name in ["one", "two", "three"] {
-        ended(&test, name, &[]).exits(0);
+        run_to_end(&test, name, &[]).exits(0);
     }
     test.ralph(&["rm", "one"])
         .exits(0)
@@ -75,14 +75,14 @@ fn an_ended_loop_is_removed_and_the_freed_size_is_printed() {
         test.workspace().join("made").exists(),
         "the workspace is the user's"
     );
-    ended(&test, "one", &[]).exits(0);
+    run_to_end(&test, "one", &[]).exits(0);
     assert_eq!(names(&test), ["one"]);
 }
 
 #[test]
 fn an_unknown_name_is_reported_with_the_closest_and_nothing_is_removed() {
     let test = Test::new();
-    ended(&test, "auth", &[]).exits(0);
+    run_to_end(&test, "auth", &[]).exits(0);
     refused(
         &test,
         &["rm", "auth", "auht"],
@@ -190,7 +190,7 @@ fn an_agent_cannot_remove_its_own_loop() {
 #[test]
 fn a_worktree_is_removed_only_on_request_and_only_if_its_work_exists_elsewhere() {
     let test = Test::git();
-    ended(&test, "a", &["--worktree"]).exits(0);
+    run_to_end(&test, "a", &["--worktree"]).exits(0);
     let place = place(&test, "a");
     refused(
         &test,
@@ -241,14 +241,14 @@ fn a_worktree_is_removed_only_on_request_and_only_if_its_work_exists_elsewhere()
 #[test]
 fn force_removes_unsaved_work_and_a_pushed_or_tagged_commit_counts_as_saved() {
     let test = Test::git();
-    ended(&test, "a", &["--worktree"]).exits(0);
+    run_to_end(&test, "a", &["--worktree"]).exits(0);
     std::fs::write(place(&test, "a").join("new"), "x").unwrap();
     test.ralph(&["rm", "a", "--worktree", "--force"]).exits(0);
     assert_eq!(test.sh("git branch --list 'ralph/*'"), "");
-    ended(&test, "b", &["--worktree"]).exits(0);
+    run_to_end(&test, "b", &["--worktree"]).exits(0);
     test.sh("git tag kept ralph/b");
     test.ralph(&["rm", "b", "--worktree"]).exits(0);
-    ended(&test, "c", &["--worktree"]).exits(0);
+    run_to_end(&test, "c", &["--worktree"]).exits(0);
     test.sh("git init -q --bare ../remote.git && git remote add origin ../remote.git && git push -q origin ralph/c");
     test.ralph(&["rm", "c", "--worktree"]).exits(0);
     // Where an agent left its branch, its commits are nobody's.
@@ -279,20 +279,20 @@ fn force_removes_unsaved_work_and_a_pushed_or_tagged_commit_counts_as_saved() {
 #[test]
 fn a_worktree_can_be_kept_and_a_deleted_one_does_not_prevent_removal() {
     let test = Test::git();
-    ended(&test, "a", &["--worktree"]).exits(0);
+    run_to_end(&test, "a", &["--worktree"]).exits(0);
     test.ralph(&["rm", "a", "--keep-worktree"])
         .exits(0)
         .says("kept the worktree ")
         .says("on ralph/a; git worktree remove ");
     assert!(place(&test, "a").join("made").exists());
-    ended(&test, "b", &["--worktree"]).exits(0);
+    run_to_end(&test, "b", &["--worktree"]).exits(0);
     std::fs::remove_dir_all(place(&test, "b")).unwrap();
     test.ralph(&["rm", "b"]).exits(0);
     assert!(
         test.sh("git branch --list 'ralph/*'").contains("ralph/b"),
         "the branch was not spoken of"
     );
-    ended(&test, "c", &["--worktree"]).exits(0);
+    run_to_end(&test, "c", &["--worktree"]).exits(0);
     std::fs::remove_dir_all(place(&test, "c")).unwrap();
     refused(
         &test,
@@ -308,7 +308,7 @@ fn a_worktree_can_be_kept_and_a_deleted_one_does_not_prevent_removal() {
         "git has forgotten it, too"
     );
     // The whole repository may be gone.
-    ended(&test, "d", &["--worktree"]).exits(0);
+    run_to_end(&test, "d", &["--worktree"]).exits(0);
     std::fs::remove_dir_all(test.workspace().join(".git")).unwrap();
     refused(
         &test,
@@ -386,11 +386,11 @@ fn files_that_ralph_wrote_do_not_count_as_unsaved_work() {
 fn rm_ended_removes_all_ended_loops_except_those_waiting_for_the_user() {
     let test = Test::git().script("iteration 1\n say here\n hang\n");
     for name in ["a", "b"] {
-        ended(&test, name, &[]).exits(0);
+        run_to_end(&test, name, &[]).exits(0);
     }
     // An earlier loop of that name, which is in the archive now.
-    ended(&test, "a", &[]).exits(0);
-    ended(&test, "tree", &["--worktree"]).exits(0);
+    run_to_end(&test, "a", &[]).exits(0);
+    run_to_end(&test, "tree", &["--worktree"]).exits(0);
     test.ralph(&[
         "run",
         "x",

@@ -4,7 +4,7 @@ use crate::crash::{WAITS, crashed};
 use crate::kit::{Test, until};
 
 const AGENT: &str = "script:../agent.script";
-const WORDS: &str = "skip the migration for now";
+const MESSAGE: &str = "skip the migration for now";
 
 fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["run", "x", "--name", "a", "--agent", AGENT], more].concat()
@@ -18,16 +18,16 @@ fn a_message_sent_during_a_run_is_only_in_the_next_prompt() {
     let test = Test::new().script(&script);
     let live = test.start(&run(&[]));
     until("the agent", || test.workspace().join("here").exists());
-    let said = test
+    let done = test
         .ralph(&["say", "a", "skip", "the migration", "for now"])
         .exits(0);
-    assert_eq!(said.out, "your message will be in the next prompt of a\n");
+    assert_eq!(done.out, "your message will be in the next prompt of a\n");
     until("its line", || test.events("a", "answered").len() == 1);
     live.until_out("your message will be in the next prompt");
     test.write("go", "");
     live.end().exits(0);
     let told: Vec<bool> = (1..=3)
-        .map(|number| test.prompt("a", number).contains(WORDS))
+        .map(|number| test.prompt("a", number).contains(MESSAGE))
         .collect();
     assert_eq!(told, [false, true, false]);
 }
@@ -38,11 +38,11 @@ fn a_message_is_repeated_after_a_crash_cut_its_iteration_short() {
         format!("iteration 1\n exit 42\niteration 2\n {WAITS}iteration *\n promise COMPLETE\n");
     let test = Test::new().script(&script);
     test.ralph(&run(&[])).exits(3);
-    let said = test.ralph(&["say", "a", WORDS]).exits(0);
+    let done = test.ralph(&["say", "a", MESSAGE]).exits(0);
     assert!(
-        said.out.ends_with("it is waiting: ralph resume a\n"),
+        done.out.ends_with("it is waiting: ralph resume a\n"),
         "{}",
-        said.out
+        done.out
     );
     let live = test.start(&["resume", "a"]);
     until("the agent", || test.workspace().join("here").exists());
@@ -50,7 +50,7 @@ fn a_message_is_repeated_after_a_crash_cut_its_iteration_short() {
     crate::crash::crash(live);
     test.ralph(&["resume", "a"]).exits(0);
     let told: Vec<bool> = (1..=3)
-        .map(|number| test.prompt("a", number).contains(WORDS))
+        .map(|number| test.prompt("a", number).contains(MESSAGE))
         .collect();
     assert_eq!(
         told,
@@ -65,14 +65,14 @@ fn a_message_is_repeated_after_the_user_stopped_its_iteration() {
         format!("iteration 1\n exit 42\niteration 2\n {WAITS}iteration *\n promise COMPLETE\n");
     let test = Test::new().script(&script);
     test.ralph(&run(&[])).exits(3);
-    test.ralph(&["say", "a", WORDS]).exits(0);
+    test.ralph(&["say", "a", MESSAGE]).exits(0);
     let live = test.start(&["resume", "a"]);
     until("the agent", || test.workspace().join("here").exists());
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130);
     test.ralph(&["resume", "a"]).exits(0);
     let told: Vec<bool> = (1..=3)
-        .map(|number| test.prompt("a", number).contains(WORDS))
+        .map(|number| test.prompt("a", number).contains(MESSAGE))
         .collect();
     assert_eq!(told, [false, true, true]);
 }
@@ -83,14 +83,14 @@ fn a_message_that_arrives_while_a_prompt_is_built_is_not_lost() {
         Test::git().script("iteration 1\n sh touch ../arm\niteration 3\n promise COMPLETE\n");
     let (ralph, git) = (env!("CARGO_BIN_EXE_ralph"), test.sh("command -v git"));
     let shim = format!(
-        "#!/bin/sh\nif mv ../arm ../fired 2>/dev/null; then {ralph} say a {WORDS} >/dev/null; fi\nexec {} \"$@\"\n",
+        "#!/bin/sh\nif mv ../arm ../fired 2>/dev/null; then {ralph} say a {MESSAGE} >/dev/null; fi\nexec {} \"$@\"\n",
         git.trim()
     );
     let test = test.on_path("git", &shim);
     test.ralph(&run(&[])).exits(0);
     assert_eq!(test.events("a", "answered").len(), 1);
     let told: Vec<bool> = (1..=3)
-        .map(|number| test.prompt("a", number).contains(WORDS))
+        .map(|number| test.prompt("a", number).contains(MESSAGE))
         .collect();
     assert_eq!(told, [false, true, false]);
 }
@@ -101,11 +101,11 @@ fn a_crashed_loop_gets_its_messages_when_it_is_resumed() {
         "iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"
     ));
     crashed(&test, &[]);
-    test.ralph(&["say", "a", WORDS])
+    test.ralph(&["say", "a", MESSAGE])
         .exits(0)
         .says("it is crashed: ralph resume a");
     test.ralph(&["resume", "a"]).exits(0);
-    assert!(test.prompt("a", 2).contains(WORDS));
+    assert!(test.prompt("a", 2).contains(MESSAGE));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn resume_waits_for_a_process_that_cleans_up_after_a_crash() {
 fn say_is_refused_for_a_loop_that_cannot_get_messages() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     test.ralph(&run(&[])).exits(0);
-    test.ralph(&["say", "a", WORDS])
+    test.ralph(&["say", "a", MESSAGE])
         .exits(2)
         .complains("\"a\" is done")
         .complains("ralph run");
@@ -165,7 +165,7 @@ fn say_is_refused_for_a_loop_that_cannot_get_messages() {
         "false",
     ];
     test.ralph(&plain).exits(1);
-    test.ralph(&["say", "b", WORDS])
+    test.ralph(&["say", "b", MESSAGE])
         .exits(2)
         .complains("cannot include messages")
         .complains("prompt file");
@@ -177,7 +177,7 @@ fn say_is_refused_for_a_loop_that_cannot_get_messages() {
         "run", "x", "--name", "c", "--agent", AGENT, "-m", "1", "--check", "false",
     ];
     test.ralph(&own).exits(1);
-    test.ralph(&["say", "c", WORDS])
+    test.ralph(&["say", "c", MESSAGE])
         .exits(2)
         .complains("its template");
 }

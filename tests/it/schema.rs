@@ -5,19 +5,19 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 /// Whether a value is right by a schema: as much of JSON Schema 2020-12 as ours uses.
-fn is_right(root: &Value, schema: &Value, value: &Value) -> bool {
+fn is_valid(root: &Value, schema: &Value, value: &Value) -> bool {
     let Value::Object(rules) = schema else {
         return schema != &Value::Bool(false);
     };
     let holds = |name: &str| {
         rules
             .get(name)
-            .is_some_and(|rule| is_right(root, rule, value))
+            .is_some_and(|rule| is_valid(root, rule, value))
     };
     rules.iter().all(|(name, rule)| match name.as_str() {
         "$ref" => {
             let place = rule.as_str().unwrap().strip_prefix('#').unwrap();
-            is_right(
+            is_valid(
                 root,
                 root.pointer(place)
                     .unwrap_or_else(|| panic!("{place} is nowhere")),
@@ -40,7 +40,7 @@ fn is_right(root: &Value, schema: &Value, value: &Value) -> bool {
             .is_none_or(|text| Regex::new(rule.as_str().unwrap()).unwrap().is_match(text)),
         "items" => value
             .as_array()
-            .is_none_or(|all| all.iter().all(|item| is_right(root, rule, item))),
+            .is_none_or(|all| all.iter().all(|item| is_valid(root, rule, item))),
         "required" => value.as_object().is_none_or(|object| {
             rule.as_array()
                 .unwrap()
@@ -52,7 +52,7 @@ fn is_right(root: &Value, schema: &Value, value: &Value) -> bool {
             .is_none_or(|object| fits(root, rules, object)),
         "additionalProperties" if !rules.contains_key("properties") => value
             .as_object()
-            .is_none_or(|object| object.values().all(|value| is_right(root, rule, value))),
+            .is_none_or(|object| object.values().all(|value| is_valid(root, rule, value))),
         "if" if holds("if") => !rules.contains_key("then") || holds("then"),
         "if" => !rules.contains_key("else") || holds("else"),
         // Seen to elsewhere, or only told to people.
@@ -95,12 +95,12 @@ fn fits(root: &Value, rules: &Map<String, Value>, object: &Map<String, Value>) -
             .chain(by_pattern.map(|(_, rule)| rule))
             .peekable();
         let may_be_other = rules.get("additionalProperties") != Some(&Value::Bool(false));
-        (known.peek().is_some() || may_be_other) && known.all(|rule| is_right(root, rule, value))
+        (known.peek().is_some() || may_be_other) && known.all(|rule| is_valid(root, rule, value))
     })
 }
 
 /// The example of the harness, as it is written there.
-const HARNESS: &str = r#"{
+const EXAMPLE: &str = r#"{
   "maximumIterations": 10, "completionResponse": "DONE", "outputTruncateChars": 5000, "streamAgentOutput": true,
   "agent": { "command": "claude", "flags": ["--model opus", "--no-auto-compact"] },
   "guardrails": [{ "command": "./mvnw clean install -T 2C -q -e", "failAction": "APPEND" }],
@@ -118,7 +118,7 @@ fn the_schema_and_the_program_agree() {
     };
     let right = [
         json!({}),
-        serde_json::from_str(HARNESS).unwrap(),
+        serde_json::from_str(EXAMPLE).unwrap(),
         json!({ "$schema": "./settings.schema.json", "ralph_loop": {
             "max_iterations": 25, "max_cost": null, "max_time": null, "completion_tag": "COMPLETE", "agent": "build",
         } }),
@@ -160,7 +160,7 @@ fn the_schema_and_the_program_agree() {
         test.write(".ralph/settings.json", &settings.to_string());
         test.ralph(&["config"]).exits(code);
         assert_eq!(
-            is_right(&schema, &schema, settings),
+            is_valid(&schema, &schema, settings),
             code == 0,
             "{settings}"
         );

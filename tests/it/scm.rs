@@ -23,7 +23,7 @@ const RUN: [&str; 11] = [
 ];
 
 /// Makes what the check looks for.
-const MAKES: &str = "iteration *\n write made\n  | yes\n";
+const WRITES_MADE: &str = "iteration *\n write made\n  | yes\n";
 
 fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&RUN[..], more].concat()
@@ -101,11 +101,11 @@ fn green_work_is_committed_with_the_agent_s_message_and_its_trailers() {
 
 #[test]
 fn without_a_message_the_subject_is_the_title_or_the_task() {
-    let test = Test::git().script(MAKES).file("spec.md", "# Spec\n");
+    let test = Test::git().script(WRITES_MADE).file("spec.md", "# Spec\n");
     run(&test, &["--prompt-file", "spec.md"]).exits(0);
     assert_eq!(subjects(&test)[0], "Make it.");
     let test = Test::git()
-        .script(MAKES)
+        .script(WRITES_MADE)
         .file("spec.md", "\n## The spec\n\nmore\n");
     test.ralph(&[&["run", "--prompt-file", "spec.md"], &RUN[2..]].concat())
         .exits(0);
@@ -187,7 +187,7 @@ fn files_that_ralph_writes_are_never_staged() {
 
 #[test]
 fn a_state_directory_in_the_repository_is_not_committed() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     let mut command = test.ralph_command(&RUN);
     command.env("RALPH_STATE_DIR", test.workspace().join("state"));
     test.start_command(command)
@@ -200,10 +200,10 @@ fn a_state_directory_in_the_repository_is_not_committed() {
 
 #[test]
 fn ralph_pushes_only_on_request() {
-    let test = with_remote(Test::git().script(MAKES));
+    let test = with_remote(Test::git().script(WRITES_MADE));
     run(&test, &[]).exits(0);
     assert_eq!(remote_log(&test), "");
-    let test = with_remote(Test::git().script(MAKES));
+    let test = with_remote(Test::git().script(WRITES_MADE));
     run(&test, &["--scm", "push -u origin 'main'"])
         .exits(0)
         .says("push -u origin 'main': done (");
@@ -225,7 +225,7 @@ fn commits_made_by_the_agent_are_pushed_too() {
 
 #[test]
 fn a_repository_without_commits_gets_its_first_commit() {
-    let test = Test::new().script(MAKES);
+    let test = Test::new().script(WRITES_MADE);
     test.sh("git init -q -b main");
     run(&test, &[]).exits(0).says("commit: 1 file (made) as ");
     assert_eq!(subjects(&test), ["Make it."]);
@@ -236,7 +236,7 @@ fn commits_work_in_a_linked_worktree_and_a_submodule() {
     let test = Test::git();
     test.sh("git worktree add -q ../tree -b side");
     let script = test.root().join("agent.script");
-    std::fs::write(script, MAKES).unwrap();
+    std::fs::write(script, WRITES_MADE).unwrap();
     let mut command = test.ralph_command(&RUN);
     command.current_dir(test.root().join("tree"));
     test.start_command(command).end().exits(0);
@@ -251,7 +251,7 @@ fn commits_work_in_a_linked_worktree_and_a_submodule() {
 
 #[test]
 fn events_and_dry_run_list_the_scm_tasks() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     run(&test, &["--dry-run"])
         .exits(0)
         .says("scm         git commit\n");

@@ -265,8 +265,11 @@ fn every_json_object_has_the_documented_fields() {
     assert_eq!(fields(&test.status("a")), listed);
     let all: Value = serde_json::from_str(&test.ralph(&["ls", "--json"]).exits(0).out).unwrap();
     assert_eq!(fields(&all[0]), listed);
-    let told: Value = serde_json::from_str(&test.read("told")).unwrap();
-    assert_eq!(fields(&told), names("scripting.md", "## `--notify`"));
+    let notification: Value = serde_json::from_str(&test.read("told")).unwrap();
+    assert_eq!(
+        fields(&notification),
+        names("scripting.md", "## `--notify`")
+    );
     let posted = test
         .ralph(&["bus", "tail", "a", "--json"])
         .exits(0)
@@ -282,12 +285,12 @@ fn notify_for_a_pause_has_the_documented_fields() {
     test.ralph(&["pause", "a"]).exits(0);
     test.write("go", "");
     live.end().exits(3);
-    let told: Value = serde_json::from_str(&test.read("told")).unwrap();
+    let notification: Value = serde_json::from_str(&test.read("told")).unwrap();
     let mut listed = names("scripting.md", "## `--notify`");
     for only_at_an_ending in ["at", "at_ms", "ms"] {
         assert!(listed.remove(only_at_an_ending));
     }
-    assert_eq!(fields(&told), listed);
+    assert_eq!(fields(&notification), listed);
 }
 
 #[test]

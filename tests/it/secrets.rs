@@ -25,31 +25,31 @@ fn an_agent_with_its_own_login_does_not_get_an_api_key() {
         let _ = fs::remove_dir_all(test.loop_dir("a"));
         done
     };
-    let said = run(&[]).out;
+    let output = run(&[]).out;
     assert!(
-        said.contains("claude uses the key in ANTHROPIC_API_KEY\n"),
-        "{said}"
+        output.contains("claude uses the key in ANTHROPIC_API_KEY\n"),
+        "{output}"
     );
     assert!(
         test.read("seen").contains("ANTHROPIC_API_KEY"),
-        "the key pays: {said}"
+        "the key pays: {output}"
     );
     test.write("../home/.claude/.credentials.json", "{}");
-    let said = run(&[]).out;
+    let output = run(&[]).out;
     let line = "claude uses its own login (~/.claude/.credentials.json); ANTHROPIC_API_KEY is not passed to it";
-    assert!(said.contains(line), "{said}");
+    assert!(output.contains(line), "{output}");
     assert!(
         !test.read("seen").contains("ANTHROPIC_API_KEY"),
-        "the login pays: {said}"
+        "the login pays: {output}"
     );
-    let said = run(&["--allow-api-key"]).out;
+    let output = run(&["--allow-api-key"]).out;
     assert!(
-        said.contains("claude uses the key in ANTHROPIC_API_KEY\n"),
-        "{said}"
+        output.contains("claude uses the key in ANTHROPIC_API_KEY\n"),
+        "{output}"
     );
     assert!(
         test.read("seen").contains("ANTHROPIC_API_KEY"),
-        "as it was asked for: {said}"
+        "as it was asked for: {output}"
     );
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::Stdio;
 
-const SHEET: &str = ".claude/ralph-loop.local.md";
+const LOOP_FILE: &str = ".claude/ralph-loop.local.md";
 const ID: &str = "6253c6c3-451f-4aa4-ae4d-91ee859fbae3";
 const NAME: &str = "claude-859fbae3";
 
@@ -81,18 +81,18 @@ impl<'t> Session<'t> {
         }
     }
 
-    fn types(&self, text: &str) -> Value {
+    fn submit(&self, text: &str) -> Value {
         self.hook("prompt", json!({ "prompt": text }))
     }
 
-    fn begins(&self, text: &str) -> String {
-        let answer = self.types(&format!("/ralph-loop {text}"));
-        let told = &answer["hookSpecificOutput"];
-        assert_eq!(told["hookEventName"], "UserPromptSubmit", "{answer}");
-        told["additionalContext"].as_str().unwrap().to_owned()
+    fn start_loop(&self, text: &str) -> String {
+        let answer = self.submit(&format!("/ralph-loop {text}"));
+        let message = &answer["hookSpecificOutput"];
+        assert_eq!(message["hookEventName"], "UserPromptSubmit", "{answer}");
+        message["additionalContext"].as_str().unwrap().to_owned()
     }
 
-    fn stops(&self, text: &str) -> Value {
+    fn stop(&self, text: &str) -> Value {
         self.hook(
             "stop",
             json!({ "last_assistant_message": text, "stop_hook_active": true }),
@@ -101,16 +101,16 @@ impl<'t> Session<'t> {
 
     /// The session is held back, with this prompt.
     #[track_caller]
-    fn goes_on(&self, text: &str) -> String {
-        let answer = self.stops(text);
+    fn assert_continues(&self, text: &str) -> String {
+        let answer = self.stop(text);
         assert_eq!(answer["decision"], "block", "{answer}");
         answer["reason"].as_str().unwrap().to_owned()
     }
 
     /// The session is let go, with these words to the person.
     #[track_caller]
-    fn is_let_go(&self, text: &str) -> String {
-        let answer = self.stops(text);
+    fn assert_released(&self, text: &str) -> String {
+        let answer = self.stop(text);
         assert_eq!(answer.get("decision"), None, "{answer}");
         answer["systemMessage"]
             .as_str()
@@ -120,7 +120,7 @@ impl<'t> Session<'t> {
 }
 
 fn field(test: &Test, name: &str) -> String {
-    let sheet = test.read(SHEET);
+    let sheet = test.read(LOOP_FILE);
     let line = sheet
         .lines()
         .find(|line| line.starts_with(&format!("{name}:")));
@@ -131,7 +131,8 @@ fn field(test: &Test, name: &str) -> String {
 fn a_promise_in_the_last_message_ends_the_loop() {
     let test = Test::new();
     let session = Session::of(&test);
-    let told = session.begins("Build a todo API --completion-promise DONE --max-iterations 20");
+    let message =
+        session.start_loop("Build a todo API --completion-promise DONE --max-iterations 20");
     for text in [
         "activated",
         "Iteration: 1",
@@ -139,10 +140,10 @@ fn a_promise_in_the_last_message_ends_the_loop() {
         "<promise>DONE</promise>",
         "/cancel-ralph",
     ] {
-        assert!(told.contains(text), "{text}: {told}");
+        assert!(message.contains(text), "{text}: {message}");
     }
     assert_eq!(field(&test, "iteration"), "iteration: 1");
-    let answer = session.stops("A first try.");
+    let answer = session.stop("A first try.");
     assert_eq!(
         answer["reason"], "Build a todo API",
         "the same prompt, and nothing else"
@@ -159,17 +160,17 @@ fn a_promise_in_the_last_message_ends_the_loop() {
     assert_eq!(test.status(NAME)["current_iteration"], 2);
     assert_eq!(
         session
-            .goes_on("I will not write <promise>DONE</promise> yet.")
+            .assert_continues("I will not write <promise>DONE</promise> yet.")
             .lines()
             .next(),
         Some("Build a todo API")
     );
-    let told = session.is_let_go("All is there.\n<promise>DONE</promise>");
+    let message = session.assert_released("All is there.\n<promise>DONE</promise>");
     assert_eq!(
-        told,
+        message,
         "✅ ralph: detected <promise>DONE</promise> after 3 iterations"
     );
-    assert!(!test.workspace().join(SHEET).exists());
+    assert!(!test.workspace().join(LOOP_FILE).exists());
     assert_eq!(test.status(NAME)["status"], "done");
     assert_eq!(
         session.hook("stop", json!({ "last_assistant_message": "more" })),
@@ -189,20 +190,20 @@ fn a_promise_in_the_last_message_ends_the_loop() {
 fn the_iteration_limit_is_shown_and_defaults_to_25() {
     let test = Test::new();
     let session = Session::of(&test);
-    assert!(session.begins("Do it").contains("Max iterations: 25 ("));
-    session.types("/cancel-ralph");
+    assert!(session.start_loop("Do it").contains("Max iterations: 25 ("));
+    session.submit("/cancel-ralph");
     assert!(
         session
-            .begins("Do it --max-iterations 0")
+            .start_loop("Do it --max-iterations 0")
             .contains("Max iterations: unlimited")
     );
-    session.types("/cancel-ralph");
-    session.begins("Do it --max-iterations=2 --completion-promise X");
-    session.goes_on("one");
-    let told = session.is_let_go("two");
+    session.submit("/cancel-ralph");
+    session.start_loop("Do it --max-iterations=2 --completion-promise X");
+    session.assert_continues("one");
+    let message = session.assert_released("two");
     assert!(
-        told.starts_with("🛑 ralph: max iterations (2) reached; the agent did not promise X"),
-        "{told}"
+        message.starts_with("🛑 ralph: max iterations (2) reached; the agent did not promise X"),
+        "{message}"
     );
     let state = test.status(NAME);
     assert_eq!(
@@ -215,9 +216,9 @@ fn the_iteration_limit_is_shown_and_defaults_to_25() {
 fn a_loop_without_a_promise_runs_to_its_limit() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Do it --max-iterations 2");
-    session.goes_on("<promise>COMPLETE</promise>");
-    session.is_let_go("two");
+    session.start_loop("Do it --max-iterations 2");
+    session.assert_continues("<promise>COMPLETE</promise>");
+    session.assert_released("two");
     assert_eq!(test.status(NAME)["status"], "done");
 }
 
@@ -225,8 +226,8 @@ fn a_loop_without_a_promise_runs_to_its_limit() {
 fn a_promise_does_not_replace_a_check() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins(r#"Write it --check "cat right" --completion-promise DONE"#);
-    let prompt = session.goes_on("<promise>DONE</promise>");
+    session.start_loop(r#"Write it --check "cat right" --completion-promise DONE"#);
+    let prompt = session.assert_continues("<promise>DONE</promise>");
     assert!(prompt.starts_with("Write it\n"), "{prompt}");
     assert!(
         prompt.contains("The check `cat right` is red (exit 1)"),
@@ -234,10 +235,10 @@ fn a_promise_does_not_replace_a_check() {
     );
     assert!(prompt.contains("No such file"), "what it printed: {prompt}");
     test.write("right", "");
-    session.goes_on("No promise this time.");
+    session.assert_continues("No promise this time.");
     assert!(
         session
-            .is_let_go("<promise>DONE</promise>")
+            .assert_released("<promise>DONE</promise>")
             .contains("every check is green")
     );
 }
@@ -246,8 +247,8 @@ fn a_promise_does_not_replace_a_check() {
 fn green_checks_alone_end_a_loop_without_a_promise() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Write it --check 'test -e right'");
-    let answer = session.stops("I am done, trust me.");
+    session.start_loop("Write it --check 'test -e right'");
+    let answer = session.stop("I am done, trust me.");
     assert_eq!(answer["decision"], "block");
     assert!(
         answer["systemMessage"]
@@ -257,18 +258,18 @@ fn green_checks_alone_end_a_loop_without_a_promise() {
         "{answer}"
     );
     test.write("right", "");
-    session.is_let_go("Now.");
+    session.assert_released("Now.");
 }
 
 #[test]
 fn a_blocked_tag_ends_the_loop() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Write it --check false --completion-promise DONE");
-    let told = session.is_let_go("<blocked>which database?</blocked>");
+    session.start_loop("Write it --check false --completion-promise DONE");
+    let message = session.assert_released("<blocked>which database?</blocked>");
     assert!(
-        told.starts_with("✋ ralph: blocked after 1 iteration: which database?"),
-        "{told}"
+        message.starts_with("✋ ralph: blocked after 1 iteration: which database?"),
+        "{message}"
     );
     assert_eq!(test.status(NAME)["status"], "blocked");
 }
@@ -277,7 +278,7 @@ fn a_blocked_tag_ends_the_loop() {
 fn a_loop_is_canceled_in_the_session_by_ralph_stop_or_by_deleting_its_file() {
     let test = Test::new();
     let session = Session::of(&test);
-    let none = session.types("/cancel-ralph");
+    let none = session.submit("/cancel-ralph");
     assert!(
         none["reason"]
             .as_str()
@@ -285,22 +286,22 @@ fn a_loop_is_canceled_in_the_session_by_ralph_stop_or_by_deleting_its_file() {
             .starts_with("no ralph loop is active"),
         "{none}"
     );
-    session.begins("Do it");
-    session.goes_on("one");
-    let told = session.types("/cancel-ralph");
+    session.start_loop("Do it");
+    session.assert_continues("one");
+    let message = session.submit("/cancel-ralph");
     assert_eq!(
-        told["reason"],
+        message["reason"],
         "🛑 ralph: loop cancelled at iteration 2 (cancel-ralph)"
     );
-    session.begins("Do it");
+    session.start_loop("Do it");
     test.ralph(&["stop", NAME])
         .exits(0)
         .says("stopped ralph loop");
-    assert!(!test.workspace().join(SHEET).exists());
-    assert_eq!(session.is_let_go("one"), "");
-    session.begins("Do it");
-    std::fs::remove_file(test.workspace().join(SHEET)).unwrap();
-    assert!(session.is_let_go("one").contains("deleted"));
+    assert!(!test.workspace().join(LOOP_FILE).exists());
+    assert_eq!(session.assert_released("one"), "");
+    session.start_loop("Do it");
+    std::fs::remove_file(test.workspace().join(LOOP_FILE)).unwrap();
+    assert!(session.assert_released("one").contains("deleted"));
     assert_eq!(test.status(NAME)["status"], "stopped");
 }
 
@@ -308,19 +309,19 @@ fn a_loop_is_canceled_in_the_session_by_ralph_stop_or_by_deleting_its_file() {
 fn a_loop_never_reacts_to_another_session_s_stop() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Do it");
+    session.start_loop("Do it");
     let other = Session {
         id: "another-session",
         ..Session::of(&test)
     };
-    assert_eq!(other.stops("anything"), Value::Null);
-    let refused = other.types("/ralph-loop Do it, too");
+    assert_eq!(other.stop("anything"), Value::Null);
+    let refused = other.submit("/ralph-loop Do it, too");
     assert_eq!(refused["decision"], "block");
     assert!(
         refused["reason"].as_str().unwrap().contains(NAME),
         "{refused}"
     );
-    session.goes_on("one");
+    session.assert_continues("one");
     let helper = json!({ "last_assistant_message": "x", "agent_id": "a1" });
     assert_eq!(
         session.hook("stop", helper),
@@ -333,23 +334,25 @@ fn a_loop_never_reacts_to_another_session_s_stop() {
 fn an_unreadable_loop_file_is_reported_and_renamed_and_ends_the_loop() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Do it");
-    let broken = test.read(SHEET).replace("iteration: 1", "iteration: many");
-    test.write(SHEET, &broken);
-    let told = session.is_let_go("one");
+    session.start_loop("Do it");
+    let broken = test
+        .read(LOOP_FILE)
+        .replace("iteration: 1", "iteration: many");
+    test.write(LOOP_FILE, &broken);
+    let message = session.assert_released("one");
     assert!(
-        told.contains("iteration") && told.contains("many") && told.contains("broken"),
-        "{told}"
+        message.contains("iteration") && message.contains("many") && message.contains("broken"),
+        "{message}"
     );
-    assert!(!test.workspace().join(SHEET).exists());
+    assert!(!test.workspace().join(LOOP_FILE).exists());
     assert_eq!(test.read(".claude/ralph-loop.local.broken.md"), broken);
     assert_eq!(test.status(NAME)["status"], "failed");
     // One that no loop of ralph's stands behind.
     test.write(
-        SHEET,
+        LOOP_FILE,
         "---\nactive: true\niteration: x\nmax_iterations: 3\n---\nDo it\n",
     );
-    assert!(session.is_let_go("one").contains("iteration"));
+    assert!(session.assert_released("one").contains("iteration"));
 }
 
 #[test]
@@ -358,29 +361,29 @@ fn another_plugin_s_loop_is_taken_over_at_its_iteration() {
     let session = Session::of(&test);
     let sheet = "---\nactive: true\niteration: 3\nmax_iterations: 5\ncompletion_promise: \"IT'S \"DONE\"\"\nstarted_at: \
                  \"2026-11-16T07:00:00Z\"\n---\n\nFix --- it\n";
-    test.write(SHEET, sheet);
-    assert_eq!(session.goes_on("no"), "Fix --- it");
+    test.write(LOOP_FILE, sheet);
+    assert_eq!(session.assert_continues("no"), "Fix --- it");
     assert_eq!(field(&test, "iteration"), "iteration: 4");
     assert_eq!(field(&test, "max_iterations"), "max_iterations: 5");
     let other = Session {
         id: "another-session",
         ..Session::of(&test)
     };
-    assert_eq!(other.stops("mine?"), Value::Null);
+    assert_eq!(other.stop("mine?"), Value::Null);
     let codex = Session {
         client: "codex",
         id: "a-third-session",
         ..Session::of(&test)
     };
-    assert_eq!(codex.stops("mine?"), Value::Null);
-    session.goes_on("no");
+    assert_eq!(codex.stop("mine?"), Value::Null);
+    session.assert_continues("no");
     assert!(
         session
-            .is_let_go("no")
+            .assert_released("no")
             .starts_with("🛑 ralph: max iterations (5) reached")
     );
-    test.write(SHEET, sheet);
-    session.is_let_go("<promise>IT'S \"DONE\"</promise>");
+    test.write(LOOP_FILE, sheet);
+    session.assert_released("<promise>IT'S \"DONE\"</promise>");
     assert_eq!(test.status(NAME)["status"], "done");
 }
 
@@ -394,16 +397,16 @@ fn the_prompt_is_never_interpreted_by_a_shell() {
     ] {
         let test = Test::new();
         let session = Session::of(&test);
-        session.begins(&format!("{prompt} --completion-promise 'it is \"$(id)\"'"));
-        assert_eq!(session.goes_on("one"), prompt.trim());
+        session.start_loop(&format!("{prompt} --completion-promise 'it is \"$(id)\"'"));
+        assert_eq!(session.assert_continues("one"), prompt.trim());
         assert!(!test.workspace().join("pwned").exists());
-        session.is_let_go("<promise>it is \"$(id)\"</promise>");
+        session.assert_released("<promise>it is \"$(id)\"</promise>");
     }
     let test = Test::new();
     let session = Session::of(&test);
     let long = "words of a long prompt ".repeat(50_000);
-    session.begins(&long);
-    assert_eq!(session.goes_on("one"), long.trim());
+    session.start_loop(&long);
+    assert_eq!(session.assert_continues("one"), long.trim());
 }
 
 #[test]
@@ -414,15 +417,15 @@ fn a_prompt_too_long_for_codex_is_shortened_and_names_a_file_with_all_of_it() {
         ..Session::of(&test)
     };
     let long = format!("Begin. {}End.", "é🦀 of a long prompt ".repeat(5_000));
-    session.begins(&long);
+    session.start_loop(&long);
     for n in [2, 3] {
-        let told = session.goes_on("no");
-        assert!(told.len() < 9_000, "{}", told.len());
+        let message = session.assert_continues("no");
+        assert!(message.len() < 9_000, "{}", message.len());
         assert!(
-            told.contains("\n\nBegin. é") && told.ends_with(" End."),
-            "{told}"
+            message.contains("\n\nBegin. é") && message.ends_with(" End."),
+            "{message}"
         );
-        let path = told
+        let path = message
             .split("read all of it in ")
             .nth(1)
             .unwrap()
@@ -445,17 +448,17 @@ fn invalid_arguments_start_no_loop() {
         ("x --max-iteration 3", "--max-iterations"),
         ("x --completion-promise", "--completion-promise"),
     ] {
-        let answer = session.types(&format!("/ralph-loop {args}"));
+        let answer = session.submit(&format!("/ralph-loop {args}"));
         assert_eq!(answer["decision"], "block", "{args}: {answer}");
         assert!(
             answer["reason"].as_str().unwrap().contains(said),
             "{args}: {answer}"
         );
     }
-    assert_eq!(session.types("/ralph-loop-er x"), Value::Null);
-    assert_eq!(session.types("tell me of /ralph-loop"), Value::Null);
+    assert_eq!(session.submit("/ralph-loop-er x"), Value::Null);
+    assert_eq!(session.submit("tell me of /ralph-loop"), Value::Null);
     assert!(
-        session.types("/ralph-help")["reason"]
+        session.submit("/ralph-help")["reason"]
             .as_str()
             .unwrap()
             .contains("--check CMD")
@@ -467,7 +470,7 @@ fn invalid_arguments_start_no_loop() {
 fn the_hook_never_fails_whatever_its_input() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Do it");
+    session.start_loop("Do it");
     for input in [
         "",
         "{",
@@ -491,14 +494,14 @@ fn the_hook_never_fails_whatever_its_input() {
             assert_eq!(answer.get("decision"), None);
         }
     }
-    session.goes_on("one");
+    session.assert_continues("one");
 }
 
 #[test]
 fn a_failed_turn_is_reported_and_the_loop_can_continue() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Do it");
+    session.start_loop("Do it");
     let failed =
         json!({ "error": "server_error", "last_assistant_message": "API Error: 529 Overloaded." });
     assert_eq!(session.hook("failure", failed), Value::Null);
@@ -512,7 +515,7 @@ fn a_failed_turn_is_reported_and_the_loop_can_continue() {
     done.says("Status: crashed");
     session.hook("end", json!({ "reason": "other" }));
     assert_eq!(test.status(NAME)["stumbled"], "API Error: 529 Overloaded.");
-    session.goes_on("It went on.");
+    session.assert_continues("It went on.");
     assert_eq!(test.status(NAME)["status"], "running");
     session.hook("end", json!({ "reason": "other" }));
     assert_eq!(test.status(NAME)["stumbled"], "the session was closed");
@@ -522,17 +525,18 @@ fn a_failed_turn_is_reported_and_the_loop_can_continue() {
 fn an_older_client_may_stop_after_a_service_error() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Do it");
+    session.start_loop("Do it");
     let line = json!({ "type": "assistant", "isApiErrorMessage": true, "message": { "id": "n",
         "role": "assistant", "content": [{ "type": "text", "text": "API Error: 529" }] } });
     std::fs::write(test.root().join("transcript.jsonl"), format!("{line}\n")).unwrap();
-    let told = session.is_let_go("API Error: 529");
+    let message = session.assert_released("API Error: 529");
     assert!(
-        told.contains("failed at iteration 1: API Error: 529") && told.contains("ralph resume"),
-        "{told}"
+        message.contains("failed at iteration 1: API Error: 529")
+            && message.contains("ralph resume"),
+        "{message}"
     );
     assert_eq!(test.status(NAME)["stumbled"], "API Error: 529");
-    session.goes_on("These are other words.");
+    session.assert_continues("These are other words.");
     // What is said may be there before it is written.
     std::fs::write(test.root().join("transcript.jsonl"), "").unwrap();
     let late = std::thread::spawn({
@@ -544,7 +548,7 @@ fn an_older_client_may_stop_after_a_service_error() {
     });
     assert!(
         session
-            .is_let_go("API Error: 529")
+            .assert_released("API Error: 529")
             .contains("failed at iteration 2")
     );
     late.join().unwrap();
@@ -556,16 +560,16 @@ fn a_loop_can_continue_outside_its_session() {
                   \"result\":\"<promise>DONE</promise>\",\"session_id\":\"s\",\"total_cost_usd\":0.1}'\n";
     let test = Test::new().on_path("claude", claude);
     let session = Session::of(&test);
-    session.begins("Do it --completion-promise DONE");
-    session.goes_on("one");
+    session.start_loop("Do it --completion-promise DONE");
+    session.assert_continues("one");
     session.hook("end", json!({ "reason": "other" }));
     test.ralph(&["resume", NAME])
         .exits(0)
         .says("starting iteration 3/25");
     assert!(test.read("seen").starts_with("Do it\n"));
-    assert!(!test.workspace().join(SHEET).exists());
+    assert!(!test.workspace().join(LOOP_FILE).exists());
     assert_eq!(
-        session.is_let_go("two"),
+        session.assert_released("two"),
         "",
         "the session has no part in it any more"
     );
@@ -587,7 +591,7 @@ fn a_session_s_loop_ends_with_its_client() {
     ]);
     let mut client = client.stdin(Stdio::piped()).spawn().unwrap();
     until("the loop has begun", || {
-        test.workspace().join(SHEET).exists()
+        test.workspace().join(LOOP_FILE).exists()
     });
     until("it is known", || {
         test.ralph(&["ls", "--json"])
@@ -603,21 +607,21 @@ fn a_session_s_loop_ends_with_its_client() {
 fn commands_work_on_a_session_s_loop() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Do it");
+    session.start_loop("Do it");
     test.ralph(&["ls"]).exits(0).says(NAME).says("running");
     test.ralph(&["say", NAME, "mind the gap"]).exits(0);
     test.ralph(&["set", NAME, "max-iterations=5"]).exits(0);
-    let prompt = session.goes_on("one");
+    let prompt = session.assert_continues("one");
     assert_eq!(prompt, "Do it\n\nA person says: mind the gap");
     assert_eq!(field(&test, "max_iterations"), "max_iterations: 5");
-    assert_eq!(session.goes_on("two"), "Do it", "told once");
+    assert_eq!(session.assert_continues("two"), "Do it", "told once");
     test.ralph(&["pause", NAME]).exits(0);
     assert!(
         session
-            .is_let_go("three")
+            .assert_released("three")
             .starts_with("⏸ ralph: paused at iteration 3")
     );
-    assert!(!test.workspace().join(SHEET).exists());
+    assert!(!test.workspace().join(LOOP_FILE).exists());
     assert_eq!(test.status(NAME)["status"], "paused");
     test.ralph(&["rm", NAME]).exits(0);
 }
@@ -626,7 +630,7 @@ fn commands_work_on_a_session_s_loop() {
 fn another_plugin_that_handles_the_same_stops_is_reported() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Do it");
+    session.start_loop("Do it");
     assert!(!test.ralph(&["status", NAME]).exits(0).out.contains("Mind:"));
     let settings = "{\"enabledPlugins\": {\"ralph-loop@claude-plugins-official\": true}}";
     test.write("../home/.claude/settings.json", settings);
@@ -638,7 +642,7 @@ fn another_plugin_that_handles_the_same_stops_is_reported() {
 fn codex_has_the_same_commands_with_another_sigil() {
     let test = Test::new();
     test.write(
-        SHEET,
+        LOOP_FILE,
         "---\nactive: true\niteration: 1\nmax_iterations: 3\n---\n\nDo it\n",
     );
     let session = Session {
@@ -646,27 +650,27 @@ fn codex_has_the_same_commands_with_another_sigil() {
         ..Session::of(&test)
     };
     assert_eq!(
-        session.stops("none"),
+        session.stop("none"),
         Value::Null,
         "that file is of another client's plugin"
     );
-    let told = session.types("$ralph-loop Do <it> & more --completion-promise DONE");
-    let told = told["hookSpecificOutput"]["additionalContext"]
+    let message = session.submit("$ralph-loop Do <it> & more --completion-promise DONE");
+    let message = message["hookSpecificOutput"]["additionalContext"]
         .as_str()
         .unwrap()
         .to_owned();
-    assert!(told.contains("To cancel: $cancel-ralph"), "{told}");
-    assert_eq!(session.goes_on("one"), "Do <it> & more");
+    assert!(message.contains("To cancel: $cancel-ralph"), "{message}");
+    assert_eq!(session.assert_continues("one"), "Do <it> & more");
     let silent = json!({ "last_assistant_message": null });
     assert_eq!(
         session.hook("stop", silent)["decision"],
         "block",
         "no words, and no wait for a transcript"
     );
-    session.is_let_go("<promise>DONE</promise>");
+    session.assert_released("<promise>DONE</promise>");
     assert_eq!(test.status("codex-859fbae3")["status"], "done");
     assert!(
-        session.types("$ralph-help")["reason"]
+        session.submit("$ralph-help")["reason"]
             .as_str()
             .unwrap()
             .contains("  $ralph-loop PROMPT")
@@ -677,15 +681,15 @@ fn codex_has_the_same_commands_with_another_sigil() {
 fn the_user_can_change_the_limit_in_the_loop_file() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Do it");
+    session.start_loop("Do it");
     let edited = test
-        .read(SHEET)
+        .read(LOOP_FILE)
         .replace("max_iterations: 25", "max_iterations: 2");
-    test.write(SHEET, &edited);
-    session.goes_on("one");
+    test.write(LOOP_FILE, &edited);
+    session.assert_continues("one");
     assert!(
         session
-            .is_let_go("two")
+            .assert_released("two")
             .contains("max iterations (2) reached")
     );
 }
@@ -697,7 +701,7 @@ fn the_client_s_block_cap_ends_the_loop_with_its_own_stop_reason() {
         cap: "3",
         ..Session::of(&test)
     };
-    session.begins("Do it --completion-promise DONE");
+    session.start_loop("Do it --completion-promise DONE");
     let mut transcript = String::new();
     let mut turn = |tool: bool| {
         let user = json!({ "type": "user", "message": { "role": "user", "content": "go on" } });
@@ -716,11 +720,14 @@ fn the_client_s_block_cap_ends_the_loop_with_its_own_stop_reason() {
     };
     for tool in [false, false, false, true, false, false] {
         turn(tool);
-        session.goes_on("no");
+        session.assert_continues("no");
     }
     turn(false);
-    let told = session.is_let_go("no");
-    assert!(told.contains("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0"), "{told}");
+    let message = session.assert_released("no");
+    assert!(
+        message.contains("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0"),
+        "{message}"
+    );
     assert_eq!(test.status(NAME)["stop_reason"], "block_cap");
 }
 
@@ -728,7 +735,7 @@ fn the_client_s_block_cap_ends_the_loop_with_its_own_stop_reason() {
 fn the_last_message_is_read_from_the_transcript_if_the_client_sends_none() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Do it --completion-promise DONE");
+    session.start_loop("Do it --completion-promise DONE");
     let line = |text: &str| {
         let said = json!({ "type": "assistant", "message": { "id": "n", "role": "assistant",
             "content": [{ "type": "text", "text": text }] } });
@@ -758,12 +765,12 @@ fn the_last_message_is_read_from_the_transcript_if_the_client_sends_none() {
 fn checks_that_exceed_the_client_s_hook_timeout_are_red_and_leave_no_process() {
     let test = Test::new();
     let session = Session::of(&test);
-    session.begins("Do it --check 'sleep 1000'");
+    session.start_loop("Do it --check 'sleep 1000'");
     let prompt = Session {
         within: "2",
         ..session
     }
-    .goes_on("no");
+    .assert_continues("no");
     assert!(
         prompt.contains("The check `sleep 1000` is red (timeout after 1"),
         "{prompt}"
@@ -774,7 +781,7 @@ fn checks_that_exceed_the_client_s_hook_timeout_are_red_and_leave_no_process() {
 fn hooks_do_nothing_for_an_agent_that_ralph_started() {
     let test = Test::new();
     test.write(
-        SHEET,
+        LOOP_FILE,
         "---\nactive: true\niteration: 1\nmax_iterations: 3\ncompletion_promise: null\n---\n\nDo it\n",
     );
     let input = json!({ "session_id": ID, "cwd": test.workspace(), "hook_event_name": "Stop",

@@ -102,7 +102,7 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// What must stand beside a key so that its effect can be seen.
-fn beside(key: &str) -> Value {
+fn companion_keys(key: &str) -> Value {
     match key {
         "checkTimeout" | "onFail" | "scm" => json!({ "checks": ["true"] }),
         "maxCost" => json!({ "allowUnknownCost": true }),
@@ -141,17 +141,17 @@ fn every_key_of_a_settings_file_takes_effect() {
     assert_eq!(known, tested, "every key is tested, and no other");
     std::thread::scope(|scope| {
         for row in KEYS {
-            scope.spawn(move || acts(row));
+            scope.spawn(move || assert_effect(row));
         }
     });
 }
 
-fn acts((key, value, place, expected): &(&str, &str, &str, &str)) {
+fn assert_effect((key, value, place, expected): &(&str, &str, &str, &str)) {
     let test = Test::git().file("spec.md", "a spec\n");
     let test = ["claude", "codex", "mine"]
         .into_iter()
         .fold(test, |test, name| test.on_path(name, ECHO));
-    let mut settings = beside(key);
+    let mut settings = companion_keys(key);
     settings[*key] = serde_json::from_str(value).unwrap();
     test.write(".ralph/settings.json", &settings.to_string());
     let mut args = vec!["run", "--name", "a"];

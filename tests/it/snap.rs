@@ -13,7 +13,7 @@ pub(crate) fn is_blessing() -> bool {
 
 /// Compares a text with the one that is kept under this name.
 #[track_caller]
-pub(crate) fn holds(name: &str, text: &str) {
+pub(crate) fn assert_snapshot(name: &str, text: &str) {
     let path = dir().join(format!("{name}.txt"));
     if is_blessing() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();

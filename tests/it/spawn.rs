@@ -107,13 +107,13 @@ fn without_tmux_a_spawned_loop_is_a_plain_process() {
     test.write("go", "");
     live.end().exits(0).says("over");
     until_status(&test, "a", "done");
-    let said = test.read_loop("a", "console.log");
+    let log = test.read_loop("a", "console.log");
     assert!(
-        said.contains("[ralph] a: loop complete after 1 iteration"),
-        "{said}"
+        log.contains("[ralph] a: loop complete after 1 iteration"),
+        "{log}"
     );
     assert!(
-        !said.contains("| over"),
+        !log.contains("| over"),
         "the agent's output is kept once, in its own log"
     );
 }
@@ -173,12 +173,12 @@ fn an_incomplete_environment_is_refused() {
         test.sh(&format!("printf '{sent}' > ../pipe"));
         let done = live.end();
         // With a whole environment it gets as far as to look for the loop.
-        let said = if fails {
+        let expected = if fails {
             "the process that started this one is gone"
         } else {
             "no loop is named"
         };
-        assert!(done.err.contains(said), "{sent}: {done:?}");
+        assert!(done.err.contains(expected), "{sent}: {done:?}");
     }
     until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
 }

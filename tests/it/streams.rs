@@ -508,7 +508,7 @@ fn retries_are_reported_and_can_succeed() {
 
 #[test]
 fn a_stream_decodes_to_the_same_acts_however_it_is_split() {
-    let mut dice = fastrand::Rng::with_seed(7);
+    let mut rng = fastrand::Rng::with_seed(7);
     for (name, bytes) in streams() {
         let whole = read(&name, [&bytes[..]]);
         for most in [1, 7, 100, 5000] {
@@ -518,7 +518,7 @@ fn a_stream_decodes_to_the_same_acts_however_it_is_split() {
             }
             let (mut rest, mut pieces) = (&bytes[..], Vec::new());
             while !rest.is_empty() {
-                let (piece, others) = rest.split_at(dice.usize(1..=most).min(rest.len()));
+                let (piece, others) = rest.split_at(rng.usize(1..=most).min(rest.len()));
                 pieces.push(piece);
                 rest = others;
             }
@@ -571,8 +571,8 @@ fn additional_fields_and_unknown_events_change_nothing() {
 }
 
 /// Values that no agent would send.
-fn odd(dice: &mut fastrand::Rng) -> String {
-    let odd = [
+fn odd_value(rng: &mut fastrand::Rng) -> String {
+    let odd_value = [
         "null",
         "true",
         "-1",
@@ -591,48 +591,48 @@ fn odd(dice: &mut fastrand::Rng) -> String {
         "{\"type\":\"text\",\"text\":5}",
         "[{\"type\":\"tool_use\"},{\"type\":\"tool_result\"},null]",
     ];
-    match dice.usize(0..odd.len() + 2) {
-        at if at < odd.len() => odd[at].to_owned(),
-        at if at == odd.len() => format!("{}{}", "[".repeat(200), "]".repeat(200)),
+    match rng.usize(0..odd_value.len() + 2) {
+        at if at < odd_value.len() => odd_value[at].to_owned(),
+        at if at == odd_value.len() => format!("{}{}", "[".repeat(200), "]".repeat(200)),
         _ => format!("\"{}\"", "x".repeat(10_000)),
     }
 }
 
 /// Puts something odd in the place of a value somewhere in a text of JSON.
-fn twisted(line: &str, dice: &mut fastrand::Rng) -> String {
+fn corrupted(line: &str, rng: &mut fastrand::Rng) -> String {
     let colons: Vec<usize> = line.match_indices("\":").map(|(at, _)| at + 2).collect();
     if colons.is_empty() {
         return line.to_owned();
     }
-    let at = colons[dice.usize(0..colons.len())];
+    let at = colons[rng.usize(0..colons.len())];
     let mut values = serde_json::Deserializer::from_str(&line[at..]).into_iter::<Value>();
     match values.next() {
         Some(Ok(_)) => format!(
             "{}{}{}",
             &line[..at],
-            odd(dice),
+            odd_value(rng),
             &line[at + values.byte_offset()..]
         ),
         _ => line.to_owned(),
     }
 }
 
-fn mutated(lines: &[&str], others: &[&str], dice: &mut fastrand::Rng) -> Vec<u8> {
+fn mutated(lines: &[&str], others: &[&str], rng: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
     for line in lines {
-        let kind = dice.u8(0..10);
+        let kind = rng.u8(0..10);
         let text = match kind {
-            0 | 1 => twisted(line, dice),
-            2 => others[dice.usize(0..others.len())].to_owned(),
-            3 => line.chars().take(dice.usize(0..=line.len())).collect(),
+            0 | 1 => corrupted(line, rng),
+            2 => others[rng.usize(0..others.len())].to_owned(),
+            3 => line.chars().take(rng.usize(0..=line.len())).collect(),
             4 => continue,
             _ => (*line).to_owned(),
         };
         let mut text = text.into_bytes();
         if kind == 5 && !text.is_empty() {
-            for _ in 0..dice.usize(1..5) {
-                let at = dice.usize(0..text.len());
-                text[at] = dice.u8(..);
+            for _ in 0..rng.usize(1..5) {
+                let at = rng.usize(0..text.len());
+                text[at] = rng.u8(..);
             }
         }
         bytes.extend(text);
@@ -659,19 +659,19 @@ fn no_input_breaks_a_decoder() {
     let all: Vec<String> = texts.iter().flat_map(|(_, text)| short(text)).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let agents: Vec<&String> = AGENTS.keys().collect();
-    let mut dice = fastrand::Rng::with_seed(11);
+    let mut rng = fastrand::Rng::with_seed(11);
     for (name, text) in &texts {
         let lines = short(text);
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         for round in 0..12 {
-            let bytes = mutated(&lines, &all, &mut dice);
+            let bytes = mutated(&lines, &all, &mut rng);
             // Every now and then another agent's reader.
             let reader = if round % 4 == 3 {
-                agents[dice.usize(0..agents.len())].as_str()
+                agents[rng.usize(0..agents.len())].as_str()
             } else {
                 agent(name)
             };
-            let half = dice.usize(0..=bytes.len());
+            let half = rng.usize(0..=bytes.len());
             let (_, report, _) = read(reader, [&bytes[..half], &bytes[half..]]);
             let cost = &report["cost_usd"];
             assert!(

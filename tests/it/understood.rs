@@ -31,7 +31,7 @@ const RUN: [&str; 9] = [
 const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"m"}"#;
 const PROMISE: &str = "<promise>COMPLETE</promise>";
 
-fn said(text: &str) -> String {
+fn text_event(text: &str) -> String {
     format!(
         r#"{{"type":"assistant","message":{{"id":"1","model":"m","content":[{{"type":"text","text":"{text}"}}]}},"parent_tool_use_id":null}}"#
     )
@@ -62,7 +62,7 @@ fn a_promise_counts_only_in_the_final_message() {
         &echo,
         &hook,
         &thought,
-        &said(PROMISE),
+        &text_event(PROMISE),
         TOOL,
         &output,
         PROMISE,
@@ -87,7 +87,7 @@ fn a_done_pattern_counts_only_in_the_final_message() {
     for (text, code) in [("All is well.", 1), ("WORK IS DONE", 0)] {
         let test = agent(
             "claude",
-            &format!("{INIT}\n{}\n{}\n", said("WORK IS DONE"), result(text)),
+            &format!("{INIT}\n{}\n{}\n", text_event("WORK IS DONE"), result(text)),
             "",
         );
         test.ralph(&[&RUN[..], &["1", "--done-pattern", "WORK IS DONE"]].concat())
@@ -266,7 +266,11 @@ fn a_running_tool_counts_as_activity_but_retries_do_not() {
 #[test]
 fn a_known_agent_s_command_is_recognized_by_its_arguments() {
     // Beside the stream it is nobody's word; in plain text it is the agent's.
-    let stream = format!("{INIT}\n{}\n{}\n{PROMISE}\n", said(PROMISE), result("no"));
+    let stream = format!(
+        "{INIT}\n{}\n{}\n{PROMISE}\n",
+        text_event(PROMISE),
+        result("no")
+    );
     let program = "#!/bin/sh\ncat > /dev/null\ncat stream\n";
     for (args, code) in [
         (
@@ -362,7 +366,15 @@ fn a_near_limit_is_reported_once_per_iteration() {
     let info = format!(
         r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"allowed_warning","resetsAt":{reset},"rateLimitType":"five_hour","utilization":0.92}}}}"#
     );
-    let stream = [INIT, &info, &said("I work."), &info, &result(PROMISE), ""].join("\n");
+    let stream = [
+        INIT,
+        &info,
+        &text_event("I work."),
+        &info,
+        &result(PROMISE),
+        "",
+    ]
+    .join("\n");
     let test = agent("claude", &stream, "");
     let done = test.ralph(&[&RUN[..], &["1"]].concat()).exits(0);
     for out in [done.out, test.ralph(&["logs", "a"]).exits(0).out] {

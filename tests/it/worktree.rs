@@ -21,7 +21,7 @@ const RUN: [&str; 10] = [
 ];
 
 /// Makes what the check looks for.
-const MAKES: &str = "iteration *\n write made\n  | yes\n";
+const WRITES_MADE: &str = "iteration *\n write made\n  | yes\n";
 
 fn run(test: &Test, more: &[&str]) -> Done {
     test.ralph(&[&RUN[..], more].concat())
@@ -40,7 +40,7 @@ fn subjects(test: &Test, branch: &str) -> Vec<String> {
 }
 
 /// All that must stay as it was in the user's checkout, byte for byte.
-fn untouched(test: &Test) -> String {
+fn checkout_state(test: &Test) -> String {
     test.sh(
         "git for-each-ref --format='%(refname) %(objectname)' --exclude='refs/heads/ralph/**' --exclude=refs/heads/side
          git stash list; cat .git/HEAD .git/config; export GIT_OPTIONAL_LOCKS=0; stat -c '%Y %Z %s %i' .git/index; sha256sum .git/index
@@ -58,7 +58,7 @@ fn work_is_committed_in_the_worktree_and_the_checkout_is_unchanged() {
     test.sh(
         "echo staged > staged && git add staged && echo dirty >> README && echo new > untracked",
     );
-    let before = untouched(&test);
+    let before = checkout_state(&test);
     let done = run(&test, &[])
         .exits(0)
         .complains("uncommitted changes are not copied to the worktree: 3 files (README, staged, untracked)")
@@ -72,7 +72,7 @@ fn work_is_committed_in_the_worktree_and_the_checkout_is_unchanged() {
         "{}",
         done.out
     );
-    assert_eq!(untouched(&test), before);
+    assert_eq!(checkout_state(&test), before);
     assert_eq!(
         subjects(&test, "ralph/a"),
         ["Make it.", "Draft it", "deep", "first"]
@@ -130,7 +130,7 @@ fn the_workspace_is_the_same_subdirectory_in_the_worktree() {
     let test = Test::git()
         .file("deep/er/kept", "")
         .file("deep/new/only", "")
-        .script(MAKES);
+        .script(WRITES_MADE);
     test.sh("git add deep/er && git commit -q -m deep");
     for (at, name) in [("deep/er", "a"), ("deep/new", "b")] {
         let args = [
@@ -208,7 +208,7 @@ fn uncommitted_prompt_and_settings_files_are_read_from_the_checkout() {
 
 #[test]
 fn a_branch_can_be_named_and_an_existing_one_is_continued() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     let named = |name: &str| {
         test.ralph(&[&["run", "x", "--name", name, "--worktree=side"], &RUN[5..]].concat())
     };
@@ -236,7 +236,7 @@ fn a_branch_can_be_named_and_an_existing_one_is_continued() {
 
 #[test]
 fn a_default_name_is_one_that_no_worktree_or_branch_has() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     test.sh("git branch ralph/shop-1");
     std::fs::create_dir_all(place(&test, "shop-2")).unwrap();
     let args = [&["run", "x", "--worktree"], &RUN[5..]].concat();
@@ -251,7 +251,7 @@ fn a_default_name_is_one_that_no_worktree_or_branch_has() {
 
 #[test]
 fn worktrees_work_from_another_worktree_and_from_a_detached_head() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     test.sh("git worktree add -q ../tree -b feature && cd ../tree && echo f > f && git add f && git commit -q -m feature");
     let mut command = test.ralph_command(&RUN);
     command.current_dir(test.root().join("tree"));
@@ -294,7 +294,7 @@ fn a_rejected_commit_loses_no_work_and_does_not_end_the_loop() {
         ".git/hooks/pre-commit",
         "#!/bin/sh\necho 'lint: never'; exit 1\n",
     );
-    let test = test.script(MAKES);
+    let test = test.script(WRITES_MADE);
     run(&test, &[])
         .exits(0)
         .says("  unsaved  the work of iteration 1 is not committed: lint: never\n");
@@ -367,7 +367,7 @@ fn nothing_is_committed_if_the_agent_commits_itself() {
 #[test]
 fn worktrees_work_with_submodules_filters_and_a_sparse_checkout() {
     let test = Test::git()
-        .script(MAKES)
+        .script(WRITES_MADE)
         .file("wide/far", "")
         .file("near", "");
     test.sh("git init -q ../sub.git && cd ../sub.git && touch README && git add -A && git commit -q -m sub");
@@ -409,7 +409,7 @@ fn worktrees_work_with_submodules_filters_and_a_sparse_checkout() {
 
 #[test]
 fn a_dry_run_describes_the_worktree_and_creates_nothing() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     run(&test, &["--dry-run"])
         .exits(0)
         .says("worktree    a new one on branch ralph/a\n");
@@ -432,7 +432,7 @@ fn a_dry_run_describes_the_worktree_and_creates_nothing() {
 
 #[test]
 fn notify_gets_the_worktree_s_path() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     run(&test, &["--notify", "cat > ../../../told.json"]).exits(0);
     let told: serde_json::Value = serde_json::from_str(&test.read("../told.json")).unwrap();
     assert_eq!(told["worktree"], place(&test, "a").to_str().unwrap());
@@ -440,7 +440,7 @@ fn notify_gets_the_worktree_s_path() {
 
 #[test]
 fn a_background_loop_can_have_a_worktree_too() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     test.sh("echo dirty >> README");
     let args = [
         &["spawn", "x", "--name", "a", "--no-tmux", "--worktree"],

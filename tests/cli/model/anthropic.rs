@@ -4,7 +4,7 @@ use super::http::{Reply, Request};
 use super::{Step, id};
 use serde_json::{Value, json};
 
-pub(super) fn speak(request: &Request, step: &Step) -> Reply {
+pub(super) fn encode(request: &Request, step: &Step) -> Reply {
     let mut content = Vec::new();
     if !step.text.is_empty() {
         content.push(json!({ "type": "text", "text": step.text }));

@@ -4,7 +4,7 @@ use super::http::{Reply, Request};
 use super::{Step, id};
 use serde_json::{Value, json};
 
-pub(super) fn speak(request: &Request, step: &Step) -> Reply {
+pub(super) fn encode(request: &Request, step: &Step) -> Reply {
     let calls = step.tool.as_ref().map(|(name, input)| {
         let function = json!({ "name": name, "arguments": input.to_string() });
         json!([{ "index": 0, "id": id("call_"), "type": "function", "function": function }])

@@ -4,7 +4,7 @@ use super::http::{Reply, Request};
 use super::{Step, id};
 use serde_json::json;
 
-pub(super) fn speak(request: &Request, step: &Step) -> Reply {
+pub(super) fn encode(request: &Request, step: &Step) -> Reply {
     let mut parts = Vec::new();
     if !step.text.is_empty() {
         parts.push(json!({ "text": step.text }));

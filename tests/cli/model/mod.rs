@@ -45,8 +45,8 @@ impl Model {
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of the loopback");
         let address = listener.local_addr().expect("an address");
-        let heard = Arc::clone(&scene);
-        let listening = std::thread::spawn(move || listen(&listener, &heard));
+        let last_input = Arc::clone(&scene);
+        let listening = std::thread::spawn(move || listen(&listener, &last_input));
         Self {
             address,
             scene,
@@ -76,7 +76,7 @@ impl Model {
 
     /// Asserts that every step was taken, and that nobody asked for more.
     #[track_caller]
-    pub(crate) fn is_played(&self, steps: usize) {
+    pub(crate) fn assert_played(&self, steps: usize) {
         assert_eq!(
             (self.asked().len(), self.scene.steps.lock().unwrap().len()),
             (steps, 0),
@@ -112,8 +112,8 @@ fn listen(listener: &TcpListener, scene: &Arc<Scene>) {
 
 impl Scene {
     fn reply(&self, request: &Request) -> Reply {
-        let Some(speak) = language(&request.path) else {
-            return elsewhere(request);
+        let Some(encode) = language(&request.path) else {
+            return side_request(request);
         };
         let has_tools = request.body["tools"]
             .as_array()
@@ -121,16 +121,16 @@ impl Scene {
         let step = if has_tools {
             self.take(&request.body)
         } else {
-            say("ok").taking(Tokens::NONE)
+            say("ok").with_tokens(Tokens::NONE)
         };
-        while step.sign.as_ref().is_some_and(|sign| !sign.exists())
+        while step.gate.as_ref().is_some_and(|gate| !gate.exists())
             && !*self.is_over.lock().unwrap()
         {
             std::thread::sleep(Duration::from_millis(5));
         }
         match step.status {
             Some(status) => Reply::json(status, &step.body).with(step.headers),
-            None => speak(request, &step).with(step.headers),
+            None => encode(request, &step).with(step.headers),
         }
     }
 
@@ -148,20 +148,20 @@ type Language = fn(&Request, &Step) -> Reply;
 
 fn language(path: &str) -> Option<Language> {
     let languages: [(&str, Language); 5] = [
-        ("/v1/messages", anthropic::speak),
-        ("/responses", responses::speak),
-        ("/chat/completions", chat::speak),
-        (":streamGenerateContent", gemini::speak),
-        (":generateContent", gemini::speak),
+        ("/v1/messages", anthropic::encode),
+        ("/responses", responses::encode),
+        ("/chat/completions", chat::encode),
+        (":streamGenerateContent", gemini::encode),
+        (":generateContent", gemini::encode),
     ];
     languages
         .into_iter()
         .find(|(end, _)| path.ends_with(end))
-        .map(|(_, speak)| speak)
+        .map(|(_, encode)| encode)
 }
 
 /// What else clients ask for before they begin.
-fn elsewhere(request: &Request) -> Reply {
+fn side_request(request: &Request) -> Reply {
     let path = &request.path;
     if path.ends_with("/count_tokens") {
         Reply::json(200, &json!({ "input_tokens": 1000 }))

@@ -4,7 +4,7 @@ use super::http::{Reply, Request};
 use super::{Step, id};
 use serde_json::{Value, json};
 
-pub(super) fn speak(request: &Request, step: &Step) -> Reply {
+pub(super) fn encode(request: &Request, step: &Step) -> Reply {
     let mut items = Vec::new();
     if !step.text.is_empty() {
         let part = json!({ "type": "output_text", "text": step.text, "annotations": [] });

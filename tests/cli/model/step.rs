@@ -14,7 +14,7 @@ pub(crate) struct Step {
     pub(super) status: Option<u16>,
     pub(super) body: Value,
     /// A file without which it does not come.
-    pub(super) sign: Option<PathBuf>,
+    pub(super) gate: Option<PathBuf>,
 }
 
 /// What an answer took. No kind is part of another.
@@ -74,7 +74,7 @@ pub(crate) fn refuse(status: u16, kind: &str, message: &str) -> Step {
 
 impl Step {
     /// Says something before it uses its tool.
-    pub(crate) fn saying(self, text: &str) -> Self {
+    pub(crate) fn with_text(self, text: &str) -> Self {
         Self {
             text: text.into(),
             ..self
@@ -82,14 +82,14 @@ impl Step {
     }
 
     /// It takes so many tokens.
-    pub(crate) fn taking(self, tokens: Tokens) -> Self {
+    pub(crate) fn with_tokens(self, tokens: Tokens) -> Self {
         Self { tokens, ..self }
     }
 
     /// It comes once this file is there.
-    pub(crate) fn once(self, sign: &Path) -> Self {
+    pub(crate) fn when_exists(self, gate: &Path) -> Self {
         Self {
-            sign: Some(sign.to_owned()),
+            gate: Some(gate.to_owned()),
             ..self
         }
     }

@@ -81,8 +81,8 @@ fn every_protocol_sends_text_and_tool_calls_and_reports_usage() {
     };
     let steps = || {
         use_tool("Write", json!({ "path": "a" }))
-            .saying("now")
-            .taking(tokens)
+            .with_text("now")
+            .with_tokens(tokens)
     };
     for (path, word, tool, counted) in [
         (
@@ -122,7 +122,7 @@ fn every_protocol_sends_text_and_tool_calls_and_reports_usage() {
         assert_eq!(at(word), "now", "{path}");
         assert_eq!(at(tool), "Write", "{path}");
         assert_eq!(at(counted), 5, "{path}");
-        model.is_played(1);
+        model.assert_played(1);
     }
 }
 
@@ -145,21 +145,21 @@ fn a_body_may_arrive_in_pieces_and_other_paths_are_answered() {
     ] {
         assert_eq!(send(&model, request).0, status, "{request}");
     }
-    model.is_played(1);
+    model.assert_played(1);
 }
 
 #[test]
 fn an_answer_waits_for_its_file_and_can_be_replaced() {
     let model = Model::play([say("old")]);
     let place = tempfile::tempdir().unwrap();
-    let sign = place.path().join("sign");
-    model.play_instead([say("new").once(&sign)]);
+    let gate = place.path().join("sign");
+    model.play_instead([say("new").when_exists(&gate)]);
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| post(&model, "/v1/messages", &offering_tools(false)).2);
         crate::kit::until("the question", || model.asked().len() == 1);
         assert!(!asking.is_finished());
-        std::fs::write(&sign, "").unwrap();
+        std::fs::write(&gate, "").unwrap();
         assert!(asking.join().unwrap().contains("\"new\""));
     });
-    model.is_played(1);
+    model.assert_played(1);
 }

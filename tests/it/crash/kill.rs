@@ -1,6 +1,6 @@
 //! `kill -9` at every line of the journal.
 
-use super::{AGENT, audit, kill_now, supervisor};
+use super::{AGENT, check_invariants, kill_now, supervisor};
 use crate::kit::{Live, Test, alive};
 use std::fs;
 
@@ -66,12 +66,12 @@ fn resume(test: &Test, ending: &str) {
 fn kill_at_each_line(args: &[&str], ending: &str, victim: impl Fn(usize) -> Victim) {
     let undisturbed = Test::new().script(SCRIPT);
     undisturbed.ralph(args).exits(i32::from(ending == "failed"));
-    audit(&undisturbed, "a");
+    check_invariants(&undisturbed, "a");
     for line in 1..=undisturbed.journal("a").len() {
         let test = Test::new().script(SCRIPT);
         kill_at(&test, test.start(args), line, victim(line));
         resume(&test, ending);
-        audit(&test, "a");
+        check_invariants(&test, "a");
         assert!(
             ending == "done" || test.events("a", "started").len() == 2,
             "the limit holds"
@@ -120,6 +120,6 @@ fn a_loop_that_is_killed_repeatedly_still_finishes() {
         live = test.start(&["resume", "a", "--quiet"]);
     }
     let _ = live.end();
-    audit(&test, "a");
+    check_invariants(&test, "a");
     assert!(test.events("a", "opened").len() > 1, "it was killed");
 }

@@ -1,6 +1,6 @@
 //! A journal cut off after each of its lines, and within some of them.
 
-use super::{AGENT, WAITS, audit};
+use super::{AGENT, WAITS, check_invariants};
 use crate::kit::{Test, until};
 use std::fs;
 
@@ -30,13 +30,13 @@ fn finished() -> (Test, String) {
     test.write("go", "");
     live.end().exits(3);
     test.ralph(&["resume", "a"]).exits(0);
-    audit(&test, "a");
+    check_invariants(&test, "a");
     let journal = test.read_loop("a", "journal.jsonl");
     (test, journal)
 }
 
 /// Puts back the beginning of a journal, as a crash leaves it.
-fn put_back(test: &Test, journal: &str) {
+fn restore_prefix(test: &Test, journal: &str) {
     let _ = fs::remove_file(test.workspace().join("steps"));
     let _ = fs::remove_file(test.loop_dir("a").join("state.json"));
     fs::write(test.loop_dir("a").join("journal.jsonl"), journal).unwrap();
@@ -44,7 +44,7 @@ fn put_back(test: &Test, journal: &str) {
 
 /// Resumes until it is done: it may be blocked again on its way. What standard error said.
 #[track_caller]
-fn go_on(test: &Test, written: &str) -> String {
+fn resume_until_done(test: &Test, written: &str) -> String {
     let mut complaints = String::new();
     for _ in 0..3 {
         let before = test.status("a");
@@ -70,7 +70,7 @@ fn go_on(test: &Test, written: &str) -> String {
             .starts_with(written.trim_end_matches(|c| c != '\n')),
         "a line was rewritten"
     );
-    audit(test, "a");
+    check_invariants(test, "a");
     complaints
 }
 
@@ -80,8 +80,8 @@ fn a_loop_continues_from_any_prefix_of_its_journal() {
     let ends: Vec<usize> = journal.match_indices('\n').map(|(at, _)| at + 1).collect();
     assert!(ends.len() > 25, "{journal}");
     for end in ends {
-        put_back(&test, &journal[..end]);
-        let complaints = go_on(&test, &journal[..end]);
+        restore_prefix(&test, &journal[..end]);
+        let complaints = resume_until_done(&test, &journal[..end]);
         assert!(!complaints.contains("warning"), "{complaints}");
     }
 }
@@ -104,11 +104,11 @@ fn a_torn_last_line_is_removed_with_a_warning() {
             &journal[..ends[line - 1]],
             &next[..keep.min(next.len() - 1)]
         );
-        put_back(&test, &torn);
+        restore_prefix(&test, &torn);
         // A reader passes over it, and leaves it as it is.
         test.ralph(&["status", "a"]).exits(0);
         assert_eq!(test.read_loop("a", "journal.jsonl"), torn);
-        let complaints = go_on(&test, &torn);
+        let complaints = resume_until_done(&test, &torn);
         assert_eq!(
             complaints.matches("ralph: warning: ").count(),
             1,

@@ -1,6 +1,6 @@
 //! Commands on loops that have crashed, are paused or have ended.
 
-use super::{AGENT, WAITS, audit, crashed};
+use super::{AGENT, WAITS, check_invariants, crashed};
 use crate::kit::{Test, until};
 use std::fs;
 
@@ -58,7 +58,7 @@ fn a_crashed_loop_can_be_stopped() {
     test.ralph(&["stop", "a"])
         .exits(0)
         .complains("it is stopped");
-    audit(&test, "a");
+    check_invariants(&test, "a");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_paused_loop_can_be_stopped_and_then_resumed() {
         .exits(0)
         .says("resumed ralph loop for a")
         .says("starting iteration 2/25");
-    audit(&test, "a");
+    check_invariants(&test, "a");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_paused_loop_continues_without_another_preflight() {
             .count(),
         1
     );
-    audit(&test, "a");
+    check_invariants(&test, "a");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_loop_at_its_limit_is_resumed_once_the_limit_is_raised() {
         .exits(1)
         .says("starting iteration 3/3");
     test.ralph(&["resume", "a"]).exits(2);
-    audit(&test, "a");
+    check_invariants(&test, "a");
     assert_eq!(test.status("a")["cost_usd"], 0.75);
 }
 
@@ -152,7 +152,7 @@ fn a_marker_written_while_no_runner_was_alive_still_counts() {
     test.ralph(&["resume", "a"])
         .exits(0)
         .says("loop complete after 1 iteration");
-    audit(&test, "a");
+    check_invariants(&test, "a");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_marker_written_during_a_pause_counts() {
         !test.workspace().join(".ralph/task/a/DONE").exists(),
         "it does not finish the next loop of that name"
     );
-    audit(&test, "a");
+    check_invariants(&test, "a");
 }
 
 #[test]

@@ -86,15 +86,15 @@ impl Reader {
     }
 
     /// Types a command and waits for its end.
-    fn types(&self, line: &str) -> Done {
+    fn run_line(&self, line: &str) -> Done {
         if ["run", "spawn", "wait"]
             .iter()
             .any(|verb| line.starts_with(&format!("ralph {verb} ")))
         {
-            self.waits_for_loops();
+            self.wait_for_loops();
         }
         let is_spawn = line.starts_with("ralph spawn ");
-        let running = self.starts(line, is_spawn);
+        let running = self.start_line(line, is_spawn);
         if line.ends_with(" -f") {
             // A reader leaves what is followed with Ctrl-C.
             until("a first line", || !running.out().is_empty());
@@ -122,7 +122,7 @@ impl Reader {
     }
 
     /// Starts a command; the agents of a loop that is spawned wait for the morning.
-    fn starts(&self, line: &str, is_spawn: bool) -> Live {
+    fn start_line(&self, line: &str, is_spawn: bool) -> Live {
         let mut command = self.test.command("sh");
         command
             .args(["-c", line])
@@ -142,7 +142,7 @@ impl Reader {
     }
 
     /// Lets the agents of spawned loops come to their end, so that the workspace is free for the next loop.
-    fn waits_for_loops(&self) {
+    fn wait_for_loops(&self) {
         fs::write(self.morning(), "").unwrap();
         until("the end of loops in the background", || {
             self.test.survivors().is_empty()
@@ -151,7 +151,7 @@ impl Reader {
 }
 
 /// The exit code that a comment behind a command announces, or 0.
-fn announced(line: &str) -> i32 {
+fn expected_exit_code(line: &str) -> i32 {
     let comment = line.split_once(" # ").map_or("", |(_, comment)| comment);
     let code = comment
         .split_once("exit code ")
@@ -171,10 +171,10 @@ fn run(page: &Path) -> Result<usize, String> {
     for block in &blocks {
         let joined = block.lines.join("\n").replace("\\\n", " ");
         for line in joined.lines().filter(|line| !line.trim().is_empty()) {
-            let done = reader.types(line);
-            if done.code != announced(line) {
+            let done = reader.run_line(line);
+            if done.code != expected_exit_code(line) {
                 let Done { code, out, err } = done;
-                reader.waits_for_loops();
+                reader.wait_for_loops();
                 return Err(format!(
                     "{}: {line}\n  exit {code}\n{out}{err}",
                     block.place
@@ -183,7 +183,7 @@ fn run(page: &Path) -> Result<usize, String> {
             count += 1;
         }
     }
-    reader.waits_for_loops();
+    reader.wait_for_loops();
     Ok(count)
 }
 

@@ -1,6 +1,6 @@
 //! The prompt file: it is read again for every iteration, and a missing one is an error.
 
-use super::{ended, run};
+use super::{assert_ended, run};
 use crate::kit::Test;
 
 #[test]
@@ -52,7 +52,7 @@ fn a_prompt_file_that_is_deleted_ends_the_loop() {
         "ralph: error: prompt file not found: {}\n",
         path.display()
     ));
-    ended(&test, "fatal", 1);
+    assert_ended(&test, "fatal", 1);
     assert_eq!(test.status("a")["outcome"]["why"], "prompt-file");
     test.write("PROMPT.md", "again\n");
     let live = test.start(&["resume", "a"]);
@@ -69,7 +69,7 @@ fn a_prompt_file_that_cannot_be_read_ends_the_loop() {
     prompted(&test, &[])
         .exits(1)
         .complains("ralph: error: cannot read prompt file: ");
-    ended(&test, "fatal", 1);
+    assert_ended(&test, "fatal", 1);
 }
 
 #[test]

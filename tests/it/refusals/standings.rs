@@ -8,7 +8,7 @@ use crate::spawn::until_status;
 const WAITS: &str = "iteration 1\n sh touch here; until test -e go; do sleep 0.01; done\niteration *\n promise COMPLETE\n";
 
 /// A loop called `auth` in the background whose agent works.
-fn living() -> Test {
+fn running_loop() -> Test {
     let test = Test::new().script(WAITS);
     test.ralph(&[&["spawn", "go", "--name", "auth"], &AGENT[..]].concat())
         .exits(0);
@@ -19,7 +19,7 @@ fn living() -> Test {
 /// The name of a living loop is refused to whoever would start or remove one, and that loop notices nothing.
 #[test]
 fn the_name_of_a_living_loop_is_refused() {
-    let test = living();
+    let test = running_loop();
     for args in starts("auth") {
         refused(
             &test,
@@ -115,7 +115,7 @@ fn a_loop_at_its_limit_is_resumed_only_with_a_higher_limit() {
 /// What is so already is a warning and changes nothing: a running loop resumed, a pausing or paused one paused.
 #[test]
 fn a_request_without_effect_is_a_warning() {
-    let test = living();
+    let test = running_loop();
     let warned = |args: &[&str], warning: &str| {
         let before = on_disk(&test);
         let done = test.ralph(args).exits(0);
@@ -143,12 +143,12 @@ fn a_request_without_effect_is_a_warning() {
 /// A limit that is used up already lets nothing start: that is said, with what would.
 #[test]
 fn setting_a_limit_below_the_usage_says_what_will_happen() {
-    let test = living();
+    let test = running_loop();
     let done = test.ralph(&["set", "auth", "max-iterations=1"]).exits(0);
     let ends = "its iteration limit is reached (1 of 1): it ends after this iteration\n";
     assert_eq!(done.out, format!("set max-iterations=1 for auth\n{ends}"));
-    let said = test.ralph(&["say", "auth", "mind the gap"]).exits(0);
-    said.says(
+    let done = test.ralph(&["say", "auth", "mind the gap"]).exits(0);
+    done.says(
         "its limits allow no further iteration: ralph set auth max-iterations=2 allows more\n",
     );
     test.ralph(&["set", "auth", "max-iterations=9"]).exits(0);

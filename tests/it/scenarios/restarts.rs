@@ -127,8 +127,8 @@ fn no_process_of_one_agent_runs_next_to_the_next_agent() {
     let who: Vec<&str> = who.split_whitespace().collect();
     let agent = test.events("agent", "spawned")[0]["pid"].to_string();
     assert_eq!(who, [&agent[..], &agent, &agent, "?"]);
-    let said = test.read_loop("agent", "iterations/0001/output.log");
-    let left: Vec<u32> = said
+    let output = test.read_loop("agent", "iterations/0001/output.log");
+    let left: Vec<u32> = output
         .lines()
         .filter_map(|line| line.strip_prefix("forked ")?.parse().ok())
         .collect();

@@ -1,12 +1,12 @@
 //! Kills at every point of a commit: no commit is made twice, and none is lost.
 
-use super::{MAKES, RUN, hook, start, subjects, with_remote};
+use super::{RUN, WRITES_MADE, hook, start, subjects, with_remote};
 use crate::crash::{crash, kill_now, supervisor};
 use crate::kit::{Test, alive, until};
 use std::fs;
 
 /// Stops at a hook the first time, and says so.
-const HOLDS: &str = "test -e ../held || { touch ../held; sleep 600; }";
+const BLOCKS_ONCE: &str = "test -e ../held || { touch ../held; sleep 600; }";
 
 /// What must be true in the end: one commit, one iteration.
 #[track_caller]
@@ -25,7 +25,7 @@ fn a_loop_recovers_from_a_kill_before_or_after_the_commit() {
         "post-commit",
         "reference-transaction",
     ] {
-        let test = hook(Test::git().script(MAKES), name, HOLDS);
+        let test = hook(Test::git().script(WRITES_MADE), name, BLOCKS_ONCE);
         let live = start(&test, &[]);
         until(name, || test.root().join("held").exists());
         crash(live);
@@ -39,9 +39,9 @@ fn a_loop_recovers_from_a_kill_before_or_after_the_commit() {
 #[test]
 fn a_kill_after_the_commit_does_not_repeat_it_even_if_there_are_new_changes() {
     let test = hook(
-        Test::git().script(MAKES),
+        Test::git().script(WRITES_MADE),
         "post-commit",
-        &format!("touch generated; {HOLDS}"),
+        &format!("touch generated; {BLOCKS_ONCE}"),
     );
     let live = start(&test, &[]);
     until("the hook", || test.root().join("held").exists());
@@ -55,7 +55,11 @@ fn a_kill_after_the_commit_does_not_repeat_it_even_if_there_are_new_changes() {
 
 #[test]
 fn a_kill_during_a_push_repeats_the_push_but_not_the_commit() {
-    let test = hook(with_remote(Test::git().script(MAKES)), "pre-push", HOLDS);
+    let test = hook(
+        with_remote(Test::git().script(WRITES_MADE)),
+        "pre-push",
+        BLOCKS_ONCE,
+    );
     let live = start(&test, &["--scm", "push origin HEAD"]);
     until("the push", || test.root().join("held").exists());
     crash(live);
@@ -69,7 +73,11 @@ fn a_kill_during_a_push_repeats_the_push_but_not_the_commit() {
 
 #[test]
 fn a_push_prevented_by_a_crash_is_made_even_if_the_next_agent_changes_nothing() {
-    let test = hook(with_remote(Test::git().script(MAKES)), "pre-push", HOLDS);
+    let test = hook(
+        with_remote(Test::git().script(WRITES_MADE)),
+        "pre-push",
+        BLOCKS_ONCE,
+    );
     let live = start(&test, &["--scm", "push origin HEAD"]);
     until("the push", || test.root().join("held").exists());
     crash(live);

@@ -1,6 +1,6 @@
 //! SCM tasks that fail: what is skipped, what the next prompt contains, and when the loop ends.
 
-use super::{MAKES, hook, remote_log, run, start, subjects, with_remote};
+use super::{WRITES_MADE, hook, remote_log, run, start, subjects, with_remote};
 use crate::kit::{Test, until};
 
 /// A hook that wants a file called `linted`.
@@ -91,7 +91,7 @@ fn a_failed_push_is_retried_even_if_the_next_agent_changes_nothing() {
 #[test]
 fn too_many_scm_failures_end_the_loop_and_say_what_to_do() {
     let test = hook(
-        Test::git().script(MAKES),
+        Test::git().script(WRITES_MADE),
         "pre-commit",
         "echo 'lint: never'; exit 1",
     );
@@ -141,7 +141,7 @@ fn a_hanging_hook_is_killed_with_everything_it_started() {
 #[test]
 fn a_second_ctrl_c_kills_a_hanging_hook_and_resume_commits() {
     let test = hook(
-        Test::git().script(MAKES),
+        Test::git().script(WRITES_MADE),
         "pre-commit",
         "touch ../here; test -e ../go || sleep 600",
     );
@@ -162,7 +162,7 @@ fn a_second_ctrl_c_kills_a_hanging_hook_and_resume_commits() {
 #[test]
 fn ralph_stop_kills_a_hanging_hook() {
     let test = hook(
-        Test::git().script(MAKES),
+        Test::git().script(WRITES_MADE),
         "pre-commit",
         "touch ../here; sleep 600",
     );
@@ -178,7 +178,7 @@ fn ralph_stop_kills_a_hanging_hook() {
 #[test]
 fn one_ctrl_c_lets_the_commit_finish() {
     let test = hook(
-        Test::git().script(MAKES),
+        Test::git().script(WRITES_MADE),
         "pre-commit",
         "touch ../here; until test -e ../go; do sleep 0.01; done",
     );
@@ -193,7 +193,7 @@ fn one_ctrl_c_lets_the_commit_finish() {
 
 #[test]
 fn a_red_check_commits_nothing() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     run(&test, &["--check", "false", "-m", "1"]).exits(1);
     assert_eq!(subjects(&test), ["first"]);
     assert!(test.events("a", "committed").is_empty());
@@ -238,7 +238,7 @@ fn a_commit_waits_for_a_briefly_locked_repository() {
 #[test]
 fn the_error_that_ends_a_loop_is_not_one_of_git_s_hints() {
     let complains = "echo 'lint: never'; echo 'hint: try harder'; exit 1";
-    let test = hook(Test::git().script(MAKES), "pre-commit", complains);
+    let test = hook(Test::git().script(WRITES_MADE), "pre-commit", complains);
     run(&test, &["-m", "1"])
         .exits(1)
         .says("git commit failed (exit 1): lint: never\n");

@@ -41,7 +41,7 @@ fn files_are_committed_whatever_their_names() {
 
 /// Runs a loop whose agent gives this message, in a file of its own so that no shell sees it; the commit's.
 #[track_caller]
-fn told(message: &str) -> String {
+fn commit_message(message: &str) -> String {
     let test = Test::git();
     std::fs::write(
         test.root().join("message"),
@@ -69,15 +69,18 @@ fn commit_messages_are_never_interpreted_by_a_shell() {
         "# all\n\n# lines\n# begin so",
         "Fix: é日🙂",
     ] {
-        assert_eq!(told(message), message);
+        assert_eq!(commit_message(message), message);
     }
-    assert_eq!(told("One\r\ntwo\n\n\nthree"), "One\n\ntwo\n\nthree");
+    assert_eq!(
+        commit_message("One\r\ntwo\n\n\nthree"),
+        "One\n\ntwo\n\nthree"
+    );
 }
 
 #[test]
 fn a_long_commit_message_is_not_truncated() {
     let long = ["many words"; 1000].join(" ");
-    let text = told(&long);
+    let text = commit_message(&long);
     let (subject, body) = text.split_once("\n\n").unwrap();
     assert!(
         subject.chars().count() <= 72 && subject.ends_with('…'),
@@ -85,7 +88,7 @@ fn a_long_commit_message_is_not_truncated() {
     );
     assert_eq!(body, long);
     let lines = format!("Short\n\n{}", ["a line of the body"; 600].join("\n"));
-    assert_eq!(told(&lines), lines);
+    assert_eq!(commit_message(&lines), lines);
 }
 
 #[test]

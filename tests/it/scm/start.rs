@@ -1,12 +1,12 @@
 //! What is reported about the repository before a loop starts.
 
-use super::{MAKES, RUN, run};
+use super::{RUN, WRITES_MADE, run};
 use crate::kit::Test;
 
 #[test]
 fn uncommitted_changes_are_listed_at_the_start() {
     let test = Test::git()
-        .script(MAKES)
+        .script(WRITES_MADE)
         .file("b", "")
         .file("a", "")
         .file("c c", "")
@@ -14,15 +14,15 @@ fn uncommitted_changes_are_listed_at_the_start() {
     run(&test, &[])
         .exits(0)
         .complains("will be in the first commit: 4 files (README, a, b, …)");
-    let test = Test::git().script(MAKES).file("made", "");
+    let test = Test::git().script(WRITES_MADE).file("made", "");
     run(&test, &["--promise", "X", "-m", "1"]).complains("in the first commit: 1 file (made)");
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     assert_eq!(run(&test, &[]).exits(0).err, "");
 }
 
 #[test]
 fn a_loop_does_not_start_if_it_could_not_commit() {
-    let test = Test::new().script(MAKES);
+    let test = Test::new().script(WRITES_MADE);
     run(&test, &[])
         .exits(2)
         .complains("--scm commit needs a git repository")
@@ -31,7 +31,7 @@ fn a_loop_does_not_start_if_it_could_not_commit() {
     test.sh("git init -q --bare .");
     run(&test, &[]).exits(2).complains("bare repository");
 
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     let mut command = test.ralph_command(&RUN);
     command.env("PATH", test.root().join("nowhere"));
     command.args(["--no-preflight"]);
@@ -59,7 +59,7 @@ fn a_loop_does_not_start_if_it_could_not_commit() {
 
 #[test]
 fn invalid_scm_arguments_are_refused() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     run(&test, &["--scm", "git push"])
         .exits(2)
         .complains("\"git push\" starts with git");
@@ -78,7 +78,7 @@ fn invalid_scm_arguments_are_refused() {
 
 #[test]
 fn likely_scm_failures_trigger_a_warning() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     run(&test, &["--scm", "push", "--dry-run"])
         .exits(0)
         .complains("no remote");

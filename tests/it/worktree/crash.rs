@@ -1,6 +1,6 @@
 //! Kills, stops and resumes with a worktree: nothing is made twice, nothing is lost, and nothing incomplete is left.
 
-use super::{MAKES, RUN, place, run, subjects};
+use super::{RUN, WRITES_MADE, place, run, subjects};
 use crate::crash::{crash, kill_now};
 use crate::kit::{Test, until};
 
@@ -32,7 +32,7 @@ fn a_killed_loop_continues_in_its_worktree_and_its_work_is_committed() {
 #[test]
 fn a_kill_during_a_commit_leads_to_a_single_commit() {
     for hook in ["pre-commit", "post-commit", "reference-transaction"] {
-        let test = Test::git().script(MAKES);
+        let test = Test::git().script(WRITES_MADE);
         let held = test.root().join("held");
         let script = format!(
             "#!/bin/sh\ncase $PWD in */worktrees/*) ;; *) exit 0 ;; esac\n\
@@ -53,7 +53,7 @@ fn a_kill_during_a_commit_leads_to_a_single_commit() {
 /// A repository in which checking out takes for ever, and what says that it has begun.
 fn slow() -> (Test, std::path::PathBuf) {
     let test = Test::git()
-        .script(MAKES)
+        .script(WRITES_MADE)
         .file(".gitattributes", "big filter=slow\n")
         .file("big", "x\n");
     test.sh("git add -A && git commit -q -m big");
@@ -147,7 +147,7 @@ fn stop_commits_the_work_so_far() {
         .says("  unsaved  the work of iteration 1 is not committed\n");
     assert_eq!(test.survivors(), [0; 0]);
     std::fs::remove_file(test.workspace().join(".git/hooks/pre-commit")).unwrap();
-    test.script(MAKES)
+    test.script(WRITES_MADE)
         .ralph(&["resume", "b"])
         .exits(0)
         .says("worktree commit: 1 file (half)");
@@ -197,7 +197,7 @@ fn a_worktree_without_its_git_file_commits_nothing_to_an_outer_repository() {
 #[test]
 fn a_kill_before_the_first_line_leaves_nothing_behind() {
     for name in ["a", ""] {
-        let test = Test::git().script(MAKES);
+        let test = Test::git().script(WRITES_MADE);
         let held = test.root().join("held");
         let hook = format!(
             "#!/bin/sh\ntest -e '{0}' || {{ touch '{0}'; exec sleep 600; }}\n",

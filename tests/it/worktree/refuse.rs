@@ -1,6 +1,6 @@
 //! When a worktree is refused: each case has a hint and exit code 2, and leaves nothing behind.
 
-use super::{MAKES, RUN, place, run, subjects};
+use super::{RUN, WRITES_MADE, place, run, subjects};
 use crate::kit::Test;
 
 /// Everything below the state directory and in the repository's lists.
@@ -27,18 +27,18 @@ fn refused(test: &Test, args: &[&str], error: &str, hint: &str) {
 #[test]
 fn a_worktree_needs_a_suitable_repository() {
     refused(
-        &Test::new().script(MAKES),
+        &Test::new().script(WRITES_MADE),
         &RUN,
         "--worktree needs a git repository",
         "git init",
     );
-    let test = Test::new().script(MAKES);
+    let test = Test::new().script(WRITES_MADE);
     test.sh("git init -q");
     refused(&test, &RUN, "this repository has none", "git commit first");
-    let test = Test::new().script(MAKES);
+    let test = Test::new().script(WRITES_MADE);
     test.sh("git init -q --bare .");
     refused(&test, &RUN, "a bare repository", "clone");
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     let mut command = test.ralph_command(&RUN);
     command.env("PATH", test.root().join("bin"));
     test.start_command(command)
@@ -82,7 +82,7 @@ fn a_worktree_needs_a_suitable_repository() {
 
 #[test]
 fn an_unusable_branch_is_refused() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     let with = |flag: &'static str| [&["run", "x", "--name", "a", flag], &RUN[5..]].concat();
     refused(
         &test,
@@ -122,7 +122,7 @@ fn an_unusable_branch_is_refused() {
 
 #[test]
 fn a_worktree_of_an_earlier_loop_is_not_overwritten() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     run(&test, &[]).exits(0);
     refused(
         &test,
@@ -181,7 +181,7 @@ fn a_worktree_of_an_earlier_loop_is_not_overwritten() {
 #[test]
 fn errors_in_the_worktree_are_found_before_anything_starts_and_it_is_removed() {
     let test = Test::git()
-        .script(MAKES)
+        .script(WRITES_MADE)
         .program("own-agent", "#!/bin/sh\n")
         .file("claim", "");
     let agent = ["run", "x", "--name", "a", "--worktree", "--", "./own-agent"];
@@ -221,7 +221,7 @@ fn a_living_loop_of_the_same_name_is_reported_first() {
 
 #[test]
 fn an_ambiguous_word_after_the_worktree_flag_is_refused() {
-    let test = Test::git().script(MAKES);
+    let test = Test::git().script(WRITES_MADE);
     let agent = ["--agent", "script:../agent.script"];
     for args in [
         &["run", "--worktree", "mend"][..],
