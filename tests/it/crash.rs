@@ -1,11 +1,11 @@
 //! What a kill, a crash, a full disk or a second runner may do to a loop, and what it must not.
 
+mod commands;
+mod contention;
 mod disk;
 mod files;
 mod kill;
 mod prefixes;
-mod rivals;
-mod verbs;
 
 use crate::kit::{Live, Test, alive, until};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Commands with an unusable name, loop or directory: a clear error, a hint, and nothing is lost.
 
-mod places;
-mod standings;
+mod environment;
+mod states;
 
 use crate::kit::{Done, Test};
 use std::fs;
