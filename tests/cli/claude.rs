@@ -17,7 +17,7 @@ with_both! { usage_limit overloaded two_results costs }
 
 fn usage_limit(cli: &Cli) {
     let mut stage = Stage::set(cli, []);
-    // Only a subscription has limits of use: a token in place of the key.
+    // Only a subscription has usage limits: use a token instead of the key.
     stage.unset("ANTHROPIC_API_KEY");
     stage.env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-dummy");
     let reset_s = now_s() + 8;
@@ -47,7 +47,8 @@ fn overloaded(cli: &Cli) {
     assert_probed(&stage, 2);
 }
 
-/// A command that outlives the turn: the run goes on when it ends, and only the last words count.
+/// A background command outlives the turn: the run continues when the command ends, and only the
+/// last message counts.
 fn two_results(cli: &Cli) {
     let command = "sleep 2; echo done > late.txt";
     let input = json!({ "command": command, "run_in_background": true, "description": "wait" });
@@ -82,7 +83,8 @@ fn costs(cli: &Cli) {
         "claude-opus-4-5-20251101",
     ];
     stage.run(&args).exits(0);
-    // Dollars for a million tokens: 5 in, 0.50 from the cache, 6.25 into it, 25 out.
+    // Dollars per million tokens: 5 for input, 0.50 for cache reads, 6.25 for cache writes, 25 for
+    // output.
     let usd = (10_000.0 * 5.0 + 100_000.0 * 0.5 + 20_000.0 * 6.25 + 1_000.0 * 25.0) / 1e6;
     cost(&stage, &[2.0 * usd, usd]);
     let counted =

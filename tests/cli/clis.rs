@@ -6,16 +6,17 @@ use crate::stage::Stage;
 use serde_json::json;
 
 pub(crate) struct Cli {
-    /// What ralph calls it, and the name of its program.
+    /// The agent's name in ralph, which is also the name of its program.
     pub(crate) name: &'static str,
-    /// The set of packages that it belongs to.
+    /// The directory in `tests/cli/npm` that installs it: `core` or `more`.
     pub(crate) set: &'static str,
-    /// The program, among the packages.
+    /// The path of the program within the installed packages.
     pub(crate) program: &'static str,
     pub(crate) prepare: fn(&mut Stage),
-    /// Writes a new file, by its own tool: path and line.
+    /// Returns a step that writes a new file with the CLI's own tool; takes the path and one line
+    /// of text.
     pub(crate) write: fn(&str, &str) -> Step,
-    /// Runs a command, by its own tool.
+    /// Returns a step that runs a shell command with the CLI's own tool.
     pub(crate) shell: fn(&str) -> Step,
 }
 
@@ -137,9 +138,10 @@ fn claude(stage: &mut Stage) {
         ("DISABLE_ERROR_REPORTING", "1"),
         ("DISABLE_AUTOUPDATER", "1"),
         ("CLAUDE_CODE_MAX_RETRIES", "1"),
-        // With a person before it, it would ask the model for what they may say next, with tools.
+        // In interactive mode, it would ask the model for prompt suggestions, in a request that
+        // offers tools.
         ("CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION", "false"),
-        // The tests may run as root, where it would not do everything without asking.
+        // The tests may run as root, where it refuses to skip permissions otherwise.
         ("IS_SANDBOX", "1"),
     ] {
         stage.env(name, value);
@@ -155,7 +157,7 @@ fn codex(stage: &mut Stage) {
     );
     stage.home_file(".codex/config.toml", &settings);
     stage.env("MOCK_KEY", "dummy");
-    // Without a network its plugins take five seconds to give up.
+    // Without a network, its plugins take five seconds to fail.
     stage.flags(&["--disable", "plugins"]);
 }
 
@@ -248,7 +250,7 @@ fn pi(stage: &mut Stage) {
 }
 
 fn qwen(stage: &mut Stage) {
-    // It would ask the model what to remember, with tools, after the end.
+    // After the run, it would ask the model what to remember, in a request that offers tools.
     let settings = json!({ "memory": { "enableManagedAutoMemory": false } });
     stage.home_file(".qwen/settings.json", &settings.to_string());
     stage.env("OPENAI_API_KEY", "dummy");

@@ -28,7 +28,7 @@ fn a_usage_limit_is_waited_for() {
 fn an_overloaded_service_is_waited_for() {
     let busy =
         refuse(503, "server_error", "Overloaded").detail("code", json!("server_is_overloaded"));
-    // It asks once more by itself before it gives up.
+    // Codex retries once before it gives up.
     let stage = Stage::set(&CODEX, [busy.clone(), busy]);
     assert_probed(&stage, 3);
 }
@@ -55,7 +55,8 @@ fn the_cost_is_computed_from_tokens_and_prices() {
             "gpt-5-codex",
         ])
         .exits(0);
-    // Dollars for a million tokens, by presets/prices.toml: 1.25 in, 0.125 from the cache, 10 out.
+    // Dollars per million tokens, from presets/prices.toml: 1.25 for input, 0.125 for cache reads,
+    // 10 for output.
     let usd = (10_000.0 * 1.25 + 100_000.0 * 0.125 + 1_000.0 * 10.0) / 1e6;
     cost(&stage, &[2.0 * usd, usd]);
 }

@@ -7,20 +7,20 @@ use crate::stage::{PATIENCE, Stage};
 use serde_json::{Value, json};
 use std::fs::File;
 
-/// A client, and what a person types there.
+/// A client, and how a user starts it and types in it.
 pub(crate) struct Client {
     cli: &'static Cli,
-    /// What begins a loop.
+    /// The command that starts a loop.
     pub(crate) command: &'static str,
-    /// What installs the plugin.
+    /// The arguments of `ralph` that install the plugin.
     install: &'static [&'static str],
-    /// A session of one prompt, without a person.
+    /// The arguments for a session with a single prompt and no user.
     print: &'static [&'static str],
-    /// What a person has told it once and for all.
+    /// Writes the settings that a user would have made once, such as trusting the directory.
     pub(crate) prepare: fn(&Stage),
-    /// A session with a person.
+    /// The arguments for an interactive session.
     pub(crate) typed: &'static [&'static str],
-    /// What is on its screen when a person could type.
+    /// Text that is on the screen when the client is ready for typing.
     pub(crate) ready: &'static str,
 }
 
@@ -58,7 +58,7 @@ pub(crate) const CODEX: Client = Client {
     cli: &clis::CODEX,
     command: "$ralph-loop",
     install: &["codex", "--trust"],
-    // Without a network its plugins take five seconds to give up.
+    // Without a network, its plugins take five seconds to fail.
     print: &[
         "exec",
         "--json",
@@ -75,7 +75,7 @@ pub(crate) const CODEX: Client = Client {
         );
         stage.home_file(".codex/config.toml", &format!("{told}\n{more}"));
     },
-    // What runs in its daemon would go on when the window is closed.
+    // In its daemon, a session would keep running after the window is closed.
     typed: &[
         "--disable",
         "plugins",
@@ -85,7 +85,7 @@ pub(crate) const CODEX: Client = Client {
     ready: "\u{203a}",
 };
 
-/// One test for each client and scene.
+/// Defines one test per client and scenario.
 #[macro_export]
 macro_rules! in_sessions {
     ($($name:ident $client:ident: $($scene:ident)*;)*) => {
@@ -99,7 +99,7 @@ crate::in_sessions! {
     codex CODEX: promise limit red_checks promise_over_red_checks two_sessions unreadable_loop_file special_characters shortened_prompt;
 }
 
-/// A stage whose client has the plugin.
+/// A stage whose client has the plugin installed.
 pub(crate) struct Session {
     pub(crate) stage: Stage,
     pub(crate) client: &'static Client,
@@ -112,7 +112,7 @@ impl Session {
         session
     }
 
-    /// The same, before anything is installed.
+    /// Like `with`, but without the plugin.
     pub(crate) fn bare(client: &'static Client, steps: impl IntoIterator<Item = Step>) -> Self {
         Self {
             stage: Stage::set(client.cli, steps),
@@ -124,12 +124,12 @@ impl Session {
         self.ralph(&[&["plugin", "install"], self.client.install].concat())
     }
 
-    /// The real binary, where the client's settings are.
+    /// Runs the real binary with the client's settings.
     pub(crate) fn ralph(&self, args: &[&str]) -> Done {
         self.stage.test.start_command(self.stage.ralph(args)).end()
     }
 
-    /// A whole session, in which a person types the command and this.
+    /// Runs a session to its end, in which the user types the loop command followed by `text`.
     #[track_caller]
     pub(crate) fn loops(&self, text: &str) -> Done {
         self.begin(&format!("{} {text}", self.client.command))
@@ -137,14 +137,14 @@ impl Session {
             .exits(0)
     }
 
-    /// A session with this prompt, not waited for.
+    /// Starts a session with this prompt and does not wait for it.
     pub(crate) fn begin(&self, prompt: &str) -> Live {
         let mut command = self.stage.agent();
         command.args(self.client.print).arg(prompt);
         self.stage.test.start_command(command)
     }
 
-    /// A whole session whose prompt comes through standard input.
+    /// Runs a session to its end, with the prompt on standard input.
     pub(crate) fn reads(&self, prompt: &str) -> Done {
         self.stage.test.write("../prompt", prompt);
         let mut command = self.stage.agent();
@@ -160,14 +160,14 @@ impl Session {
         }
     }
 
-    /// What is known of every loop.
+    /// Returns the status objects of all loops.
     #[track_caller]
     pub(crate) fn all(&self) -> Vec<Value> {
         let known = self.stage.test.ralph(&["ls", "--json"]).exits(0);
         serde_json::from_str(&known.out).unwrap_or_else(|error| panic!("{error}: {}", known.out))
     }
 
-    /// What is known of the only loop that there is.
+    /// Returns the status object of the only loop.
     #[track_caller]
     pub(crate) fn status(&self) -> Value {
         let mut all = self.all();
@@ -175,7 +175,7 @@ impl Session {
         all.remove(0)
     }
 
-    /// How the only loop ended, and at which iteration.
+    /// Asserts how the only loop ended, and after how many iterations.
     #[track_caller]
     pub(crate) fn assert_ended(&self, status: &str, reason: &str, iterations: u32) {
         let known = self.status();
@@ -195,7 +195,7 @@ impl Session {
         );
     }
 
-    /// The file for people.
+    /// Returns the path of the loop file, `.claude/ralph-loop.local.md`.
     pub(crate) fn loop_file(&self) -> std::path::PathBuf {
         self.stage
             .test
@@ -203,7 +203,7 @@ impl Session {
             .join(".claude/ralph-loop.local.md")
     }
 
-    /// What the model was told last when it was asked for the `n`th time, the first being 1.
+    /// Returns the last message in the model's `n`th request, counted from 1.
     #[track_caller]
     pub(crate) fn last_input(&self, n: usize) -> String {
         let asked = self.stage.model.asked();
@@ -241,7 +241,7 @@ pub(crate) fn done() -> Step {
     say("All is well.\n<promise>DONE</promise>")
 }
 
-/// It is held back with the same prompt until it makes its promise.
+/// The session is blocked with the same prompt until the model makes its promise.
 fn promise(client: &'static Client) {
     let session = Session::with(client, [say("One."), say("Not DONE yet."), done()]);
     session.loops("Build a todo API --completion-promise DONE --max-iterations 20");
@@ -268,7 +268,8 @@ fn limit(client: &'static Client) {
     session.stage.model.assert_played(2);
 }
 
-/// Checks are red, and their output comes back, until the model has changed the file by its own tool.
+/// The checks are red, and their output is in the next prompt, until the model has changed the file
+/// with its own tool.
 fn red_checks(client: &'static Client) {
     let session = Session::with(client, []);
     let stage = &session.stage;
@@ -292,7 +293,7 @@ fn red_checks(client: &'static Client) {
     stage.model.assert_played(3);
 }
 
-/// A promise does not overrule a red check; to be blocked ends it honestly.
+/// A promise does not override a red check, and `<blocked>` ends the loop.
 fn promise_over_red_checks(client: &'static Client) {
     let steps = [done(), say("<blocked>which database?</blocked>")];
     let session = Session::with(client, steps);
@@ -301,7 +302,7 @@ fn promise_over_red_checks(client: &'static Client) {
     session.stage.model.assert_played(2);
 }
 
-/// Only the session that has the loop is held back; the other ends at its first stop.
+/// Only the session with the loop is blocked; the other ends at its first stop.
 fn two_sessions(client: &'static Client) {
     let session = Session::with(client, []);
     let gate = session.stage.test.root().join("sign");
@@ -329,7 +330,7 @@ fn two_sessions(client: &'static Client) {
     session.stage.model.assert_played(3);
 }
 
-/// A file for people that cannot be read any more lets the session go, and is kept aside.
+/// An unreadable loop file ends the loop and is renamed.
 fn unreadable_loop_file(client: &'static Client) {
     let session = Session::with(client, []);
     let gate = session.stage.test.root().join("sign");
@@ -354,7 +355,7 @@ fn unreadable_loop_file(client: &'static Client) {
     session.stage.model.assert_played(2);
 }
 
-/// Nothing of a prompt is run, lost or changed on its way.
+/// No part of a prompt is executed, lost or changed on its way to the model.
 fn special_characters(client: &'static Client) {
     let session = Session::with(client, [say("One."), done()]);
     let prompt = "say \"hi\", don't $(touch pwned) `touch pwned`; touch pwned | \\n $HOME %s\n\n---\n  🦀 ¿qué?";
@@ -369,12 +370,12 @@ fn special_characters(client: &'static Client) {
     assert!(!files.contains("pwned"), "{files}");
 }
 
-/// A megabyte through standard input comes back whole at every stop.
+/// A prompt of one megabyte on standard input comes back whole at every stop.
 fn long_prompt(client: &'static Client) {
     assert_comes_back_whole(client, 60_000);
 }
 
-/// The old client itself needs minutes for the words of any command that is longer.
+/// A shorter prompt: the old client takes minutes for longer command arguments.
 fn long_prompt_for_old_client(client: &'static Client) {
     assert_comes_back_whole(client, 1_000);
 }
@@ -398,7 +399,7 @@ fn assert_comes_back_whole(client: &'static Client, times: usize) {
     );
 }
 
-/// Codex cuts what is long: the model is told where all of it is.
+/// Codex truncates long prompts: the model gets the path of a file with the whole prompt.
 fn shortened_prompt(client: &'static Client) {
     let session = Session::with(client, [say("One."), done()]);
     let prompt = format!("Begin. {}", "a long & <story> ".repeat(60_000));

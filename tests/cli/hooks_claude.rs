@@ -10,7 +10,8 @@ crate::in_sessions! {
     old_claude OLD_CLAUDE: blocks_beyond_the_cap command_with_plugin_name subagent failed_turn validated_by_client uninstalled;
 }
 
-/// After eight blocks without a tool the client would let go; the plugin has set that aside.
+/// The client ignores the hook after eight blocks without a tool call; the plugin disables this
+/// cap.
 fn blocks_beyond_the_cap(client: &'static Client) {
     let idle = std::iter::repeat_n(say("Not yet."), 12);
     let session = Session::with(client, idle.chain([done()]));
@@ -19,7 +20,7 @@ fn blocks_beyond_the_cap(client: &'static Client) {
     session.stage.model.assert_played(13);
 }
 
-/// The command of a plugin has its plugin's name, too.
+/// A plugin's command also works with the plugin's name as its prefix.
 fn command_with_plugin_name(client: &'static Client) {
     let session = Session::with(client, [say("One."), done()]);
     session
@@ -29,7 +30,7 @@ fn command_with_plugin_name(client: &'static Client) {
     session.assert_ended("done", "completed", 2);
 }
 
-/// Whoever wants the client to let go keeps that, and the ending has a name.
+/// A cap that the user has set is kept, and the loop ends at the cap with its own stop reason.
 #[test]
 fn a_block_cap_in_force_ends_the_loop_with_its_own_stop_reason() {
     let idle = std::iter::repeat_n(say("Not yet."), 9);
@@ -46,7 +47,7 @@ fn a_block_cap_in_force_ends_the_loop_with_its_own_stop_reason() {
     session.stage.model.assert_played(9);
 }
 
-/// One stop in five comes before the transcript has the last message.
+/// In one of five stops, the hook runs before the transcript has the last message.
 #[test]
 fn twenty_promises_in_a_row_are_detected() {
     let session = Session::with(&CLAUDE, []);
@@ -63,7 +64,7 @@ fn twenty_promises_in_a_row_are_detected() {
     assert_eq!((all.len(), assert_ended), (20, 20), "{all:?}");
 }
 
-/// The stop of a helper that the agent has started is none of the loop's.
+/// A loop does not react to the stop of a subagent.
 fn subagent(client: &'static Client) {
     let task = json!({ "description": "look", "prompt": "Look around.", "subagent_type": "general-purpose",
         "run_in_background": false });
@@ -84,7 +85,7 @@ fn subagent(client: &'static Client) {
     session.stage.model.assert_played(4);
 }
 
-/// An error of the service ends the turn without a stop: that is noted, and so is how to go on.
+/// A service error ends the turn without a stop: ralph records it and says how to continue.
 fn failed_turn(client: &'static Client) {
     let refused = refuse(400, "invalid_request_error", "Your credit is used up");
     let steps = [say("One.")]
@@ -114,7 +115,7 @@ fn failed_turn(client: &'static Client) {
         .says("credit is used up");
     told.says(&format!("claude --resume {id}"))
         .says(&format!("ralph resume {name}"));
-    // As it says: in the same session.
+    // Continue in the same session, as the message says.
     session.stage.model.play_instead([say("Three."), done()]);
     let mut again = session.stage.agent();
     again.args(PRINT).args(["--resume", id, "Go on."]);
@@ -127,7 +128,7 @@ fn failed_turn(client: &'static Client) {
     session.assert_ended("done", "completed", 3);
 }
 
-/// What broke off continues it outside of any session, too.
+/// A loop whose turn failed can also continue outside its session.
 #[test]
 fn an_overloaded_service_fails_the_turn() {
     let mut session = Session::with(&CLAUDE, [refuse(529, "overloaded_error", "Overloaded")]);
@@ -146,7 +147,7 @@ fn an_overloaded_service_fails_the_turn() {
     session.assert_ended("blocked", "blocked", 3);
 }
 
-/// The client itself finds nothing wrong with the plugin, nor with where it is sold.
+/// The client's own validation accepts the plugin and its marketplace.
 fn validated_by_client(client: &'static Client) {
     let session = Session::with(client, []);
     let plugin = session
@@ -173,7 +174,7 @@ fn validated_by_client(client: &'static Client) {
     }
 }
 
-/// Nothing is left: not in the settings, not in the next session.
+/// Uninstalling leaves nothing behind, neither in the settings nor in the next session.
 fn uninstalled(client: &'static Client) {
     let session = Session::bare(client, [done(), say("I know no such command.")]);
     let own = "{\n  \"theme\" : \"dark\",\n\t\"env\": {\"MINE\":\"1\"}\n}";

@@ -4,7 +4,7 @@ use crate::hooks::{CODEX, Session};
 use crate::model::say;
 use crate::stage::PATIENCE;
 
-/// Hooks that nobody has trusted do not run, and the client says nothing of it: ralph does.
+/// Codex silently skips hooks that are not trusted; ralph reports them.
 #[test]
 fn untrusted_hooks_are_reported() {
     let session = Session::bare(&CODEX, [say("One.")]);

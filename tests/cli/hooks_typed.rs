@@ -14,18 +14,18 @@ crate::in_sessions! {
     codex CODEX: typed cancelled;
 }
 
-/// After so long a key that had no effect is pressed again.
+/// How long to wait before a key that had no effect is pressed again.
 const KEY_RETRY: Duration = Duration::from_secs(3);
-/// How long a client may take to go.
+/// How long a client may take to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A window with the client in it.
+/// A tmux window that runs the client.
 struct Window<'s> {
     session: &'s Session,
 }
 
 impl<'s> Window<'s> {
-    /// Opens one, and waits until a person could type.
+    /// Opens a window and waits until the client is ready for typing.
     fn open(session: &'s Session) -> Self {
         let stage = &session.stage;
         (session.client.prepare)(stage);
@@ -53,7 +53,7 @@ impl<'s> Window<'s> {
         tmux
     }
 
-    /// All that it has shown.
+    /// Returns everything the window has shown.
     fn text(&self) -> String {
         let out = self
             .tmux(&["capture-pane", "-p", "-J", "-S", "-"])
@@ -67,7 +67,7 @@ impl<'s> Window<'s> {
         self.until(text, || ());
     }
 
-    /// Waits for words, and does this in between.
+    /// Waits until the window shows `text`, calling `between` in the meantime.
     #[track_caller]
     fn until(&self, text: &str, between: impl Fn()) {
         let begun = Instant::now();
@@ -91,7 +91,7 @@ impl<'s> Window<'s> {
         );
     }
 
-    /// Types a line, and presses Enter until it is heard: what pops up meanwhile takes that for a choice.
+    /// Types a line and presses Enter until `answer` appears: a popup may take an Enter for itself.
     #[track_caller]
     fn types(&self, line: &str, answer: &str) {
         self.press(&["-l", line]);
@@ -112,7 +112,7 @@ impl<'s> Window<'s> {
 impl Drop for Window<'_> {
     fn drop(&mut self) {
         let _ = self.tmux(&["kill-server"]).output();
-        // A client takes its time to go when its terminal is gone.
+        // A client takes a while to exit after its terminal is closed.
         let begun = Instant::now();
         while begun.elapsed() < EXIT_TIMEOUT && !self.session.stage.test.survivors().is_empty() {
             std::thread::sleep(Duration::from_millis(20));
@@ -120,7 +120,7 @@ impl Drop for Window<'_> {
     }
 }
 
-/// It is seen to be held back and to go on, and it rests at its promise.
+/// The screen shows that the session is blocked, continues, and stops at its promise.
 fn typed(client: &'static Client) {
     let session = Session::with(client, []);
     let gate = session.stage.test.root().join("sign");
@@ -145,7 +145,7 @@ fn typed(client: &'static Client) {
     session.stage.model.assert_played(3);
 }
 
-/// A person interrupts it, and says that it is over.
+/// The user interrupts the agent and cancels the loop.
 fn cancelled(client: &'static Client) {
     let session = Session::with(client, []);
     let never = session.stage.test.root().join("never");

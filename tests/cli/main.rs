@@ -17,7 +17,7 @@ mod scenes;
 mod stage;
 
 mod needs_fence {
-    /// What `run.sh` promises when it says that there is a fence.
+    /// `run.sh` runs the tests of this module only inside a network namespace.
     #[test]
     fn only_the_loopback_interface_exists() {
         let routes = std::fs::read_to_string("/proc/net/route").unwrap();

@@ -6,7 +6,7 @@ use crate::model::{Step, Tokens, refuse, say};
 use crate::stage::{PATIENCE, Stage, now_s};
 use serde_json::{Value, json};
 
-/// One test for each CLI and scene: `scenes::codex::…` runs one CLI's alone.
+/// Defines one test per CLI and scenario; `scenes::codex::…` are those of one CLI.
 macro_rules! with {
     ($($name:ident $cli:ident: $($scene:ident)*;)*) => {
         $(mod $name { $(#[test] fn $scene() { super::$scene(&super::$cli); })* })*
@@ -25,12 +25,13 @@ with! {
     qwen QWEN: red_then_green promise_in_a_result stop_in_a_tool;
 }
 
-/// The words of an agent that is done.
+/// The model makes the promise that ends the loop.
 pub(crate) fn promise() -> Step {
     say("All is well.\n<promise>COMPLETE</promise>")
 }
 
-/// It changes a file by its own tool: the check is red after the first iteration, green after the second.
+/// The agent changes a file with its own tool: the check is red after the first iteration and green
+/// after the second.
 fn red_then_green(cli: &Cli) {
     let stage = Stage::set(cli, []);
     let write = |file: &str| (cli.write)(&stage.path(file), "hello").with_text("I write it.");
@@ -73,7 +74,7 @@ fn red_then_green(cli: &Cli) {
     stage.model.assert_played(4);
 }
 
-/// A promise in a tool's result, or before a tool, does not count; in the final words it does.
+/// A promise in a tool's result or before a tool call does not count; in the final message it does.
 fn promise_in_a_result(cli: &Cli) {
     let found =
         (cli.shell)("echo '<promise>COMPLETE</promise>'").with_text("<promise>COMPLETE</promise>");
@@ -101,7 +102,8 @@ fn stop_in_a_tool(cli: &Cli) {
     assert!(!stage.test.workspace().join("ended").exists());
 }
 
-/// What was not allowed, and nothing else done, stops the loop with the flag that allows it.
+/// If the agent was denied something and did nothing else, the loop stops and names the flag that
+/// allows it.
 fn not_allowed(cli: &Cli) {
     let stage = Stage::set(cli, []);
     stage.model.add([
@@ -122,7 +124,7 @@ fn not_allowed(cli: &Cli) {
     stage.model.assert_played(2);
 }
 
-/// A key that is refused stops the loop at once, with the words that mend it.
+/// A rejected API key stops the loop at once, with a hint.
 fn bad_key(cli: &Cli) {
     let refused = refuse(401, "authentication_error", "invalid x-api-key");
     let stage = Stage::set(cli, std::iter::repeat_n(refused, 20));
@@ -139,7 +141,7 @@ fn bad_key(cli: &Cli) {
     );
 }
 
-/// The CLI's own figure, by the prices that its settings have here.
+/// The cost is the CLI's own figure, computed with the prices in its settings.
 fn own_costs(cli: &Cli) {
     let tokens = Tokens {
         input: 10_000,
@@ -152,12 +154,13 @@ fn own_costs(cli: &Cli) {
     stage
         .run(&["--approve", "all", "-m", "1", "--no-promise"])
         .exits(0);
-    // Dollars for a million tokens: 2 in, 0.50 from the cache, 10 out.
+    // Dollars per million tokens: 2 for input, 0.50 for cache reads, 10 for output.
     let usd = (10_000.0 * 2.0 + 100_000.0 * 0.5 + 1_000.0 * 10.0) / 1e6;
     cost(&stage, &[2.0 * usd]);
 }
 
-/// A limit whose end is known is waited out, and the iteration that met it does not count: only one is allowed here.
+/// Asserts that the loop waits for a limit with a known reset time, and that the iteration does not
+/// count against the limit of one.
 pub(crate) fn assert_waited_out(stage: &Stage, reset_s: u64) {
     stage.model.add([promise()]);
     let done = stage.run(&["-m", "1"]).exits(0);
@@ -170,7 +173,8 @@ pub(crate) fn assert_waited_out(stage: &Stage, reset_s: u64) {
     stage.model.assert_played(2);
 }
 
-/// A service that has no room is asked again after a while, and that does not count either.
+/// Asserts that an overloaded service is asked again after a while, and that this does not count
+/// either.
 pub(crate) fn assert_probed(stage: &Stage, asked: usize) {
     stage.model.add([promise()]);
     let done = stage.run(&["-m", "1", "--probe", "100ms..100ms"]).exits(0);
@@ -180,7 +184,7 @@ pub(crate) fn assert_probed(stage: &Stage, asked: usize) {
     stage.model.assert_played(asked);
 }
 
-/// What each iteration cost, in dollars.
+/// Asserts what each iteration cost, in dollars.
 #[track_caller]
 pub(crate) fn cost(stage: &Stage, expected: &[f64]) {
     let reports = stage.reports();

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// How long anything may take: some of these programs compute for seconds before they begin, and machines are busy.
+/// The timeout for everything: some of these programs need seconds to start, and machines are busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(280);
 
-/// One test's workspace, agent and model.
+/// A test's workspace, agent and model.
 pub(crate) struct Stage {
     pub(crate) test: Test,
     pub(crate) model: Model,
@@ -21,7 +21,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Sets the stage. Panics where this CLI is not installed: `run.sh` leaves its tests out there.
+    /// Creates the stage. Panics if the CLI is not installed; `run.sh` skips its tests then.
     pub(crate) fn set(cli: &Cli, steps: impl IntoIterator<Item = Step>) -> Self {
         let packages = packages(cli);
         let test = Test::git();
@@ -51,29 +51,29 @@ impl Stage {
         stage
     }
 
-    /// With one more variable.
+    /// Sets an environment variable.
     pub(crate) fn env(&mut self, name: &str, value: &str) {
         self.env.retain(|(known, _)| known != name);
         self.env.push((name.into(), value.into()));
     }
 
-    /// Without a variable.
+    /// Removes an environment variable.
     pub(crate) fn unset(&mut self, name: &str) {
         self.env.retain(|(known, _)| known != name);
     }
 
-    /// With words of the agent's own.
+    /// Adds flags to the agent's command.
     pub(crate) fn flags(&mut self, args: &[&str]) {
         self.flags
             .extend(args.iter().map(|word| (*word).to_owned()));
     }
 
-    /// `ralph run` with this agent, as the loop `a`.
+    /// Runs `ralph run` with this agent, as the loop `a`.
     pub(crate) fn run(&self, args: &[&str]) -> Done {
         self.start(args).end_within(PATIENCE)
     }
 
-    /// The same, not waited for.
+    /// Like `run`, but does not wait for the end.
     pub(crate) fn start(&self, args: &[&str]) -> Live {
         let settings = format!(
             "[agent]\nname = '{}'\nflags = {:?}\n",
@@ -84,26 +84,26 @@ impl Stage {
         self.test.start_command(self.ralph(&args))
     }
 
-    /// The real binary, not started yet, where this agent is.
+    /// Returns a command for the real binary in this agent's environment.
     pub(crate) fn ralph(&self, args: &[&str]) -> Command {
         let mut command = self.test.ralph_command(args);
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
 
-    /// The agent's own program, not started yet.
+    /// Returns a command for the agent's own program.
     pub(crate) fn agent(&self) -> Command {
         self.command(self.test.root().join("bin").join(self.name))
     }
 
-    /// Another program, where this agent is.
+    /// Returns a command for another program in this agent's environment.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = self.test.command(program);
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
 
-    /// What is known of each iteration of the loop.
+    /// Returns the report of each iteration.
     pub(crate) fn reports(&self) -> Vec<Value> {
         self.test
             .events("a", "ended")
@@ -112,18 +112,18 @@ impl Stage {
             .collect()
     }
 
-    /// The whole path of a file in the workspace, as agents want it.
+    /// Returns the absolute path of a file in the workspace, which some agents require.
     pub(crate) fn path(&self, file: &str) -> String {
         self.test.workspace().join(file).display().to_string()
     }
 
-    /// With a file in the home of the person who runs it.
+    /// Writes a file in the test's home directory.
     pub(crate) fn home_file(&self, path: &str, text: &str) {
         self.test.write(&format!("../home/{path}"), text);
     }
 }
 
-/// Where the packages of a CLI are.
+/// Returns the directory of a CLI's installed packages.
 fn packages(cli: &Cli) -> PathBuf {
     let root = std::env::var_os("RALPH_TEST_AGENTS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/agents"),
@@ -140,7 +140,7 @@ fn packages(cli: &Cli) -> PathBuf {
     set.join("node_modules")
 }
 
-/// Seconds since 1970.
+/// Returns the Unix time in seconds.
 pub(crate) fn now_s() -> u64 {
     std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()
 }

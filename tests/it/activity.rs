@@ -9,7 +9,8 @@ const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","mode
 const TOOL: &str = r#"{"type":"assistant","message":{"id":"2","model":"m","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"make"}}]},"parent_tool_use_id":null}
 {"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}"#;
 
-/// An agent that prints the file `stream`, in the format of Claude Code, and then runs this.
+/// Creates an agent that prints the file `stream`, in Claude Code's format, and then runs the shell
+/// command `then`.
 fn agent(stream: &str, then: &str) -> Test {
     Test::new()
         .on_path(
@@ -33,7 +34,7 @@ fn result(text: &str) -> String {
         .to_string()
 }
 
-/// The acts of the first iteration of the loop `a`.
+/// Returns the lines of the activity file of the first iteration of loop `a`.
 fn activity(test: &Test) -> Vec<Value> {
     let file = test.read_loop("a", "iterations/0001/activity.jsonl");
     let mut lines = file.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -101,7 +102,7 @@ fn logs_follow_the_activity_file_of_a_running_agent() {
     live.until_out("  | I look.\n");
     let follower = test.start(&["logs", "a", "-f"]);
     follower.until_out("I look.\n");
-    // The acts are there while the agent runs.
+    // The acts are written while the agent runs.
     assert!(acts(&test).contains(&"text".to_owned()));
     test.write("stream", "");
     test.write("go", "");

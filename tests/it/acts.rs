@@ -123,7 +123,7 @@ command = ["./agent"]
 denied = ["refused: "]
 "#;
 
-/// Runs an agent that is known to say `refused:` where it is not allowed something.
+/// Runs a known agent that prints `refused:` when it is denied something.
 fn known_agent(test: &Test, approve: &str, script: &str) -> Done {
     test.write(".ralph/settings.toml", KNOWN);
     test.write("agent", &format!("#!/bin/sh\n{script}\n"));

@@ -3,7 +3,7 @@
 use crate::kit::Test;
 use serde_json::Value;
 
-/// Writes down how it was called, one word a line, and what came in.
+/// Records its arguments, one per line, its environment and its input.
 const ECHO: &str = "#!/bin/sh\n\
     printf '%s\\n' \"$@\" > words.txt\nenv > env.txt\n\
     for last; do :; done\n\
@@ -105,7 +105,7 @@ fn assert_called(name: &str, preset: &toml::Table, level: &str) {
 fn the_first_installed_agent_is_used() {
     let test = Test::new().on_path("codex", ECHO).on_path("gemini", ECHO);
     let mut command = test.ralph_command(&["run", "x", "--name", "a", "-m", "1", "--no-promise"]);
-    // No other agent of this machine.
+    // Hide the agents that are installed on this machine.
     let tools = test.root().join("bin");
     for tool in ["sh", "cat", "env", "git"] {
         test.sh(&format!("ln -s \"$(command -v {tool})\" ../bin/{tool}"));

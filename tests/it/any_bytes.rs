@@ -20,7 +20,7 @@ fn properties() -> [Property; 6] {
     ]
 }
 
-/// Overwrites or removes a few bytes, or inserts some of another input.
+/// Overwrites or removes a few bytes, or inserts some from another input.
 fn mutate(input: &[u8], other: &[u8], rng: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = input.to_vec();
     for _ in 0..rng.usize(1..4) {

@@ -12,7 +12,7 @@ fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["run", "x", "--name", "a", "--agent", AGENT], more].concat()
 }
 
-/// The messages of a bus, oldest first.
+/// Returns the messages of a bus, oldest first.
 fn messages(test: &Test, args: &[&str]) -> Vec<Value> {
     test.ralph(&[&["bus", "tail", "--json", "-n", "1000"], args].concat())
         .exits(0)
@@ -224,7 +224,7 @@ fn a_request_not_to_be_restarted_counts_once_even_across_a_crash() {
     until("the agent", || test.workspace().join("here").exists());
     until("its line", || !test.events("a", "spawned").is_empty());
     crash(live);
-    // The agent has outlived its runner, and speaks while nobody hears.
+    // The agent has outlived its runner, and posts while no runner reads.
     test.write(
         ".ralph/task/a/bus/1",
         r#"{"type":"wait_without_restart","text":"later"}"#,

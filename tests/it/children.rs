@@ -9,7 +9,8 @@ const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 const AGENT: &str = "script:../agent.script";
 const TERMS: &str = "--no-promise -m 1 --agent script:../child.script";
 
-/// A loop `a` whose first agent does this, and a child's agent that works until it may go.
+/// Creates a test for loop `a` whose first agent runs this script, with a script for a child that
+/// works until it may exit.
 fn parent_and_child(agent: &str) -> Test {
     let child = "iteration *\n fork setsid 10m\n sh touch at-work; until test -e child-may-go; do sleep 0.01; done\n sh echo x >> made-by-child\n";
     let test = Test::new().script(&format!(
@@ -311,7 +312,7 @@ fn a_loop_started_from_outside_with_ralph_loop_set_is_a_child_too() {
     live.end().exits(0).says("child loops ended: b");
 }
 
-/// The process that holds the lock of a loop.
+/// Returns the process that holds a loop's lock.
 fn warden(test: &Test, name: &str) -> u32 {
     let holder: Value = serde_json::from_str(&test.read_loop(name, "lock")).unwrap();
     assert_eq!(holder["background"], true, "{holder}");
@@ -393,7 +394,7 @@ fn the_sweep_after_a_crash_spares_only_registered_loops() {
         .says("Status: crashed")
         .complains("\"a\" had crashed: ended 2 processes");
     assert_eq!(status_of(&test, "b"), "running");
-    // Its child is waited for when it goes on.
+    // The resumed loop waits for its child.
     let live = test.start(&["resume", "a"]);
     until("the wait", || {
         test.ralph(&["status", "a"])
@@ -407,7 +408,7 @@ fn the_sweep_after_a_crash_spares_only_registered_loops() {
 
 #[test]
 fn a_loop_that_only_claims_to_be_registered_is_swept() {
-    // The lock is held, and its holder says what a loop in the background says, but of another process.
+    // The lock is held, and its content is that of a background loop, but names another process.
     let lies = "sh mkdir -p ../state/loops/b; (setsid flock ../state/loops/b/lock sleep 600 & echo forked $!); \
                 printf '{\"pid\":%s,\"start_time\":1,\"background\":true,\"loop_name\":\"b\"}' $$ > ../state/loops/b/lock; sleep 0.1";
     let test = parent_and_child(lies);

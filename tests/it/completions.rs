@@ -6,7 +6,7 @@ use ralph::testing::Cli;
 
 fn verbs() -> Vec<Command> {
     let mut all = Cli::command().disable_help_subcommand(true);
-    // The flags of some are only made now.
+    // clap adds some flags only when the command is built.
     all.build();
     let verbs: Vec<Command> = all
         .get_subcommands()
@@ -26,7 +26,7 @@ fn flags(verb: &Command) -> Vec<String> {
         .collect()
 }
 
-/// A shell's line with ralph in its PATH.
+/// Runs a line in a shell that has ralph in its PATH.
 fn shell(test: &Test, program: &str, line: &str) -> String {
     let bin = test.root().join("bin");
     std::fs::create_dir_all(&bin).unwrap();
@@ -86,7 +86,7 @@ fn bash_parses_its_script() {
     parses_its_script("bash");
 }
 
-/// A shell that completes the last of these words.
+/// Completes the last of the typed words, as bash does.
 const BASH: &str = r#"
 source <(ralph completions bash)
 function=$(complete -p ralph | sed 's/.* -F \([^ ]*\) .*/\1/')

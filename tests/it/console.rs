@@ -8,13 +8,13 @@ use std::fs;
 
 const AGENT: &str = "script:../agent.script";
 
-/// Text in which every duration is `TIME`.
+/// Replaces every duration with `TIME`.
 fn without_times(text: &str) -> String {
     let time = Regex::new(r"\b\d+(\.\d)?(ms|s|m|h)( \d+[sm])?\b").unwrap();
     time.replace_all(text, "TIME").into_owned()
 }
 
-/// Asserts that some output's lines are exactly these, but for times.
+/// Asserts that the output has exactly these lines, ignoring times.
 #[track_caller]
 fn assert_lines(text: &str, expected: &str) {
     assert_eq!(without_times(text).trim_end(), expected.trim_end());
@@ -130,7 +130,7 @@ fn the_console_lines_of_a_loop_that_reaches_its_iteration_limit() {
     assert_eq!(test.status("a")["current_iteration"], 4);
 }
 
-/// The directory of the binary.
+/// Returns the directory of the binary.
 fn bin() -> String {
     std::path::Path::new(env!("CARGO_BIN_EXE_ralph"))
         .parent()
@@ -699,7 +699,7 @@ fn a_closed_standard_output_does_not_end_the_loop() {
 
 // ---- the verbs that look ---------------------------------------------------------------------------
 
-/// Asserts that an object has these keys, with values of these kinds.
+/// Asserts that an object has exactly these keys, with values of these types.
 #[track_caller]
 fn has_keys(object: &Value, keys: &[(&str, &[&str])]) {
     let object = object.as_object().expect("an object");
@@ -1012,7 +1012,7 @@ fn logs_follow_a_loop_to_its_end() {
 
 // ---- a terminal ------------------------------------------------------------------------------------
 
-/// Runs the binary on a terminal to its end: its bytes as text.
+/// Runs the binary on a terminal to its end. Returns the exit code and the output.
 fn on_a_terminal(test: &Test, args: &[&str], env: &[(&str, &str)]) -> (i32, Vec<u8>) {
     let mut command = test.ralph_command(args);
     command.envs(env.iter().copied());
@@ -1171,7 +1171,7 @@ fn no_escape_sequence_of_an_agent_reaches_the_terminal() {
     for args in ["retitled", "clipboard", "cleared", "moved", "modes", "bell"] {
         assert!(shown.contains(&format!("  │ {args}")), "{args}\n{shown}");
     }
-    // Nobody but ralph begins a line in ralph's name.
+    // No line of the agent starts with ralph's prefix.
     let complete: Vec<&str> = shown
         .lines()
         .filter(|line| line.contains("a: loop complete"))
@@ -1197,7 +1197,7 @@ fn no_escape_sequence_of_an_agent_reaches_the_terminal() {
     assert!(!bytes.contains(&0x1b) && !bytes.contains(&7));
 }
 
-/// Asserts that nothing but ralph's own few sequences and printable text is there.
+/// Asserts that there is only printable text and the few sequences that ralph itself prints.
 #[track_caller]
 fn check_harmless(bytes: &[u8]) {
     let text = std::str::from_utf8(bytes).expect("nothing but UTF-8");

@@ -13,11 +13,11 @@ use std::fs;
 
 const AGENT: &str = "script:../agent.script";
 
-/// Writes `here`, then waits for `go`.
+/// Creates the file `here`, then waits for `go`.
 pub(crate) const WAITS: &str = "sh touch here; until test -e go; do sleep 0.01; done\n";
 
-/// Kills without a chance to say goodbye. All are halted first: on a busy machine one would otherwise have the
-/// time to hear of the other's death.
+/// Sends SIGKILL to all processes. They are stopped first: on a busy machine, one could otherwise
+/// still react to the death of another.
 pub(crate) fn kill_now(pids: &[u32]) {
     use rustix::process::{Pid, Signal, kill_process};
     for signal in [Signal::STOP, Signal::KILL] {
@@ -27,17 +27,17 @@ pub(crate) fn kill_now(pids: &[u32]) {
     }
 }
 
-/// The supervisor below a warden, found without looking at every process.
+/// Returns a warden's supervisor, found without scanning every process.
 pub(crate) fn supervisor(warden: u32) -> Option<u32> {
     let list = fs::read_to_string(format!("/proc/{warden}/task/{warden}/children")).ok()?;
     list.split_whitespace().next()?.parse().ok()
 }
 
-/// Kills warden and supervisor at once, and waits until they are gone. The agent stays behind.
+/// Kills warden and supervisor at once, and waits until they have exited. The agent keeps running.
 pub(crate) fn crash(live: Live) {
     let warden = live.pid();
     let mut victims = vec![warden];
-    // The kernel's list may leave a child out while others come and go.
+    // The kernel's list may omit a child while others start and exit.
     until("its supervisor", || {
         victims.extend(supervisor(warden));
         victims.len() == 2
@@ -49,7 +49,7 @@ pub(crate) fn crash(live: Live) {
     });
 }
 
-/// A loop called `a` whose every process of ralph's own was killed while its agent ran.
+/// Runs a loop called `a` and kills all of ralph's processes while its agent runs.
 pub(crate) fn crashed(test: &Test, args: &[&str]) {
     let live = test.start(&[&["run", "work", "--name", "a", "--agent", AGENT], args].concat());
     until("the agent", || test.workspace().join("here").exists());
@@ -58,7 +58,7 @@ pub(crate) fn crashed(test: &Test, args: &[&str]) {
     fs::remove_file(test.workspace().join("here")).unwrap();
 }
 
-/// What must hold of every loop, however often its runners were killed.
+/// Asserts what must hold for every loop, however often its runners were killed.
 #[track_caller]
 fn check_invariants(test: &Test, name: &str) {
     let journal = test.journal(name);

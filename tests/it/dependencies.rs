@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use toml::Table;
 
-/// The index of crates.io, as Cargo.lock names it: the only source that is allowed by default.
+/// The index of crates.io, as in Cargo.lock: the only source that is allowed by default.
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 fn read(path: &str) -> Table {
@@ -17,7 +17,7 @@ fn read(path: &str) -> Table {
     std::fs::read_to_string(path).unwrap().parse().unwrap()
 }
 
-/// A table of deny.toml that has no other keys than these.
+/// Reads a table of deny.toml. Panics if it has other keys than these.
 fn policy(name: &str, known: &[&str]) -> Table {
     let table = read("deny.toml")[name].as_table().unwrap().clone();
     let unknown: Vec<&String> = table
@@ -36,7 +36,8 @@ fn strings(list: &toml::Value) -> Vec<String> {
     list.map(|item| item.as_str().unwrap().to_owned()).collect()
 }
 
-/// Every package of every target and feature, ralph included: its name and its source.
+/// Returns the name and source of every locked package, for all targets and features, ralph
+/// included.
 fn locked() -> Vec<(String, Option<String>)> {
     let lock = read("Cargo.lock");
     let text = |package: &toml::Value, key: &str| Some(package.get(key)?.as_str()?.to_owned());
@@ -46,8 +47,8 @@ fn locked() -> Vec<(String, Option<String>)> {
         .collect()
 }
 
-/// What `cargo metadata` says about one target. The packages of another target than the host may have to be downloaded
-/// first.
+/// Returns the output of `cargo metadata` for one target. For a target other than the host,
+/// packages may have to be downloaded first.
 fn metadata(target: &str) -> Value {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -79,9 +80,9 @@ fn host() -> String {
         .to_owned()
 }
 
-/// Whether an SPDX expression can be met with these licences alone.
+/// Returns whether an SPDX expression can be satisfied with these licenses alone.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
-    // Older manifests have a slash for OR.
+    // Older manifests use a slash for OR.
     let spaced = expression
         .replace('/', " OR ")
         .replace('(', " ( ")
@@ -104,7 +105,7 @@ fn next_is(rest: &mut &[&str], token: &str) -> bool {
     is_next
 }
 
-/// Terms with OR between them; AND binds more tightly.
+/// Parses terms joined by OR; AND binds more tightly.
 fn any_of(rest: &mut &[&str], allowed: &[String]) -> bool {
     let mut result = all_of(rest, allowed);
     while next_is(rest, "OR") {
@@ -140,7 +141,7 @@ fn license(rest: &mut &[&str], allowed: &[String]) -> bool {
     allowed.contains(&format!("{name} WITH {exception}"))
 }
 
-/// The packages of a target whose licence is not allowed.
+/// Returns the packages of a target whose license is not allowed.
 fn unlicensed(target: &str) -> Vec<String> {
     let known = ["allow", "unused-allowed-license", "confidence-threshold"];
     let allowed = strings(&policy("licenses", &known)["allow"]);
@@ -160,7 +161,7 @@ fn unlicensed(target: &str) -> Vec<String> {
         .collect()
 }
 
-/// The crates that ralph links on this host, with or without its default features.
+/// Returns the crates that ralph links on this host, with or without its default features.
 fn linked(args: &[&str]) -> BTreeSet<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

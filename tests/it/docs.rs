@@ -8,7 +8,7 @@ use ralph::testing::{InboxMessage, JournalHeader, JournalLine};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A fenced block: the file and line it stands at, and its lines.
+/// A fenced code block: its file, its line number and its lines.
 struct Block {
     place: String,
     lines: Vec<String>,
@@ -27,7 +27,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// All blocks of one language.
+/// Returns all code blocks of one language.
 fn blocks(page: &Path, language: &str) -> Vec<Block> {
     let text = fs::read_to_string(page).unwrap();
     let mut blocks = Vec::new();
@@ -70,7 +70,7 @@ fn blocks(page: &Path, language: &str) -> Vec<Block> {
     blocks
 }
 
-/// Where the examples are built to: beside the binary, together with the tests.
+/// Returns the directory in which the examples are built.
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_ralph")).with_file_name("examples")
 }

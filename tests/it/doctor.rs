@@ -4,7 +4,7 @@ use crate::kit::{Done, Test, alive, until};
 use serde_json::Value;
 use std::fs;
 
-/// A machine on which nothing is installed but these programs.
+/// Simulates a machine on which only these programs are installed.
 fn machine(programs: &[(&str, &str)]) -> Test {
     let mut test = Test::new().file("../bin/.keep", "");
     for (name, body) in programs {

@@ -23,7 +23,7 @@ pub(super) fn encode(request: &Request, step: &Step) -> Reply {
     }
     let end = json!({ "stop_reason": message["stop_reason"].take(), "stop_sequence": null });
     message["content"] = json!([]);
-    // What is written is only known at the end.
+    // The number of output tokens is known only at the end.
     message["usage"]["output_tokens"] = json!(1);
     let mut events = vec![json!({ "type": "message_start", "message": message })];
     for (index, block) in content.into_iter().enumerate() {
@@ -51,7 +51,7 @@ fn usage(step: &Step) -> Value {
     })
 }
 
-/// A block as it begins, and the one piece that completes it.
+/// Returns a content block's start, and the single delta that completes it.
 fn begun(mut block: Value) -> (Value, Value) {
     if block["type"] == "text" {
         let delta = json!({ "type": "text_delta", "text": block["text"].take() });

@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-/// What was asked.
+/// A request.
 pub(super) struct Request {
     pub(super) method: String,
-    /// Without what follows a question mark.
+    /// Without the query string.
     pub(super) path: String,
-    /// Null where there is none, or it is no JSON.
+    /// Null if there is no body, or it is not JSON.
     pub(super) body: Value,
 }
 
-/// What is answered.
+/// A reply.
 pub(super) struct Reply {
     status: u16,
     kind: &'static str,
@@ -32,7 +32,7 @@ impl Reply {
         }
     }
 
-    /// Events, each with its name; nameless ones have only data.
+    /// Builds a reply from server-sent events. An event with an empty name has only data.
     pub(super) fn events(events: &[(&str, Value)]) -> Self {
         let mut body = String::new();
         for (name, data) in events {
@@ -49,7 +49,7 @@ impl Reply {
         }
     }
 
-    /// With these words at the very end.
+    /// Appends text to the body.
     pub(super) fn ending(mut self, text: &str) -> Self {
         self.body += text;
         self
@@ -61,7 +61,7 @@ impl Reply {
     }
 }
 
-/// Reads a request; none if the caller went away or does not speak HTTP.
+/// Reads a request; `None` if the client disconnected or does not send valid HTTP.
 pub(super) fn read(stream: &TcpStream) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let first = line(&mut reader)?;
@@ -109,7 +109,7 @@ fn line(reader: &mut impl BufRead) -> Option<String> {
     (read > 0).then(|| line.trim_end().to_owned())
 }
 
-/// Sends a reply. A caller that is gone misses it.
+/// Sends a reply. A client that has disconnected is ignored.
 pub(super) fn write(stream: &TcpStream, request: &Request, reply: &Reply) {
     let Reply {
         status,

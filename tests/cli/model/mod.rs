@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A scenario under way. It ends with this value.
+/// A running scenario. Dropping it stops the service.
 pub(crate) struct Model {
     address: SocketAddr,
     scene: Arc<Scene>,
@@ -37,7 +37,7 @@ struct Scene {
 }
 
 impl Model {
-    /// Begins to play these steps, in this order.
+    /// Starts a service that answers with these steps, in this order.
     pub(crate) fn play(steps: impl IntoIterator<Item = Step>) -> Self {
         let scene = Arc::new(Scene {
             steps: Mutex::new(steps.into_iter().collect()),
@@ -54,27 +54,27 @@ impl Model {
         }
     }
 
-    /// Goes on with these steps.
+    /// Adds steps to the end of the scenario.
     pub(crate) fn add(&self, steps: impl IntoIterator<Item = Step>) {
         self.scene.steps.lock().unwrap().extend(steps);
     }
 
-    /// Goes on with these steps, and forgets what was to come.
+    /// Replaces the remaining steps.
     pub(crate) fn play_instead(&self, steps: impl IntoIterator<Item = Step>) {
         *self.scene.steps.lock().unwrap() = steps.into_iter().collect();
     }
 
-    /// Where it is, without a slash at the end.
+    /// Returns the service's URL, without a trailing slash.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The bodies of the requests that took a step, or found none left.
+    /// Returns the bodies of the requests that took a step or found none left.
     pub(crate) fn asked(&self) -> Vec<Value> {
         self.scene.asked.lock().unwrap().clone()
     }
 
-    /// Asserts that every step was taken, and that nobody asked for more.
+    /// Asserts that every step was taken, and that no client asked for more.
     #[track_caller]
     pub(crate) fn assert_played(&self, steps: usize) {
         assert_eq!(
@@ -88,7 +88,7 @@ impl Model {
 impl Drop for Model {
     fn drop(&mut self) {
         *self.scene.is_over.lock().unwrap() = true;
-        // Whoever waits for a caller hears this one, and sees that it is over.
+        // Connect once, so that the waiting thread wakes up and sees that the service is closed.
         let _ = TcpStream::connect(self.address);
         if let Some(listening) = self.listening.take() {
             let _ = listening.join();
@@ -160,7 +160,7 @@ fn language(path: &str) -> Option<Language> {
         .map(|(_, encode)| encode)
 }
 
-/// What else clients ask for before they begin.
+/// Answers other requests that clients send at startup.
 fn side_request(request: &Request) -> Reply {
     let path = &request.path;
     if path.ends_with("/count_tokens") {
@@ -181,7 +181,7 @@ fn side_request(request: &Request) -> Reply {
     }
 }
 
-/// An identifier that no other answer of this process has.
+/// Returns an ID that is unique in this process.
 fn id(prefix: &str) -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(1);

@@ -61,7 +61,7 @@ pub(super) fn encode(request: &Request, step: &Step) -> Reply {
     Reply::events(&events)
 }
 
-/// What was found in the cache is part of what was read.
+/// Cached tokens are part of the input tokens.
 fn usage(step: &Step) -> Value {
     let tokens = step.tokens;
     let input = tokens.input + tokens.cache_read;

@@ -3,21 +3,21 @@
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// One answer.
+/// One answer of the model.
 #[derive(Clone, Default)]
 pub(crate) struct Step {
     pub(super) text: String,
     pub(super) tool: Option<(String, Value)>,
     pub(super) tokens: Tokens,
     pub(super) headers: Vec<(String, String)>,
-    /// The status of a refusal, and what it says.
+    /// The HTTP status and the message of an error; `None` for a normal answer.
     pub(super) status: Option<u16>,
     pub(super) body: Value,
-    /// A file without which it does not come.
+    /// The answer is delayed until this file exists.
     pub(super) gate: Option<PathBuf>,
 }
 
-/// What an answer took. No kind is part of another.
+/// The tokens an answer uses. The kinds do not overlap.
 #[derive(Clone, Copy)]
 pub(crate) struct Tokens {
     pub(crate) input: u64,
@@ -46,7 +46,7 @@ impl Default for Tokens {
     }
 }
 
-/// The model says this, and has nothing more to do.
+/// The model answers with text and is finished.
 pub(crate) fn say(text: &str) -> Step {
     Step {
         text: text.into(),
@@ -54,7 +54,7 @@ pub(crate) fn say(text: &str) -> Step {
     }
 }
 
-/// The model uses a tool of its client.
+/// The model calls one of its client's tools.
 pub(crate) fn use_tool(name: &str, input: Value) -> Step {
     Step {
         tool: Some((name.into(), input)),
@@ -62,7 +62,7 @@ pub(crate) fn use_tool(name: &str, input: Value) -> Step {
     }
 }
 
-/// The service refuses, in these words.
+/// The service returns an error.
 pub(crate) fn refuse(status: u16, kind: &str, message: &str) -> Step {
     let body = json!({ "type": "error", "error": { "type": kind, "message": message } });
     Step {
@@ -73,7 +73,7 @@ pub(crate) fn refuse(status: u16, kind: &str, message: &str) -> Step {
 }
 
 impl Step {
-    /// Says something before it uses its tool.
+    /// Adds text before the tool call.
     pub(crate) fn with_text(self, text: &str) -> Self {
         Self {
             text: text.into(),
@@ -81,12 +81,12 @@ impl Step {
         }
     }
 
-    /// It takes so many tokens.
+    /// Sets the tokens that the answer reports.
     pub(crate) fn with_tokens(self, tokens: Tokens) -> Self {
         Self { tokens, ..self }
     }
 
-    /// It comes once this file is there.
+    /// Delays the answer until this file exists.
     pub(crate) fn when_exists(self, gate: &Path) -> Self {
         Self {
             gate: Some(gate.to_owned()),
@@ -94,13 +94,13 @@ impl Step {
         }
     }
 
-    /// With one more line in the head of the reply.
+    /// Adds a header to the reply.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// With one more word on the error of a refusal.
+    /// Adds a field to the error object.
     pub(crate) fn detail(mut self, name: &str, value: Value) -> Self {
         self.body["error"][name] = value;
         self

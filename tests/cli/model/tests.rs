@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// Status, head and body of a reply.
+/// Sends a raw request. Returns the reply's status, head and body.
 fn send(model: &Model, request: &str) -> (u16, String, String) {
     let mut stream = TcpStream::connect(model.address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -30,7 +30,7 @@ fn post(model: &Model, path: &str, body: &Value) -> (u16, String, String) {
     )
 }
 
-/// The data of each event.
+/// Returns the data of each server-sent event.
 fn events(body: &str) -> Vec<Value> {
     let data = body.lines().filter_map(|line| line.strip_prefix("data: "));
     data.filter(|data| *data != "[DONE]")

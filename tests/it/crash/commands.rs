@@ -10,7 +10,7 @@ fn waiting() -> Test {
     ))
 }
 
-/// A loop called `a` that was paused after its first iteration.
+/// Returns a test with a loop called `a` that was paused after its first iteration.
 fn paused(args: &[&str]) -> Test {
     let test = waiting();
     let live = test.start(&[&["run", "x", "--name", "a", "--agent", AGENT], args].concat());

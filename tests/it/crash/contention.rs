@@ -70,7 +70,7 @@ fn two_loops_may_share_a_workspace_if_both_allow_it() {
 fn a_loop_that_is_being_created_keeps_its_name() {
     let test = waiting();
     fs::create_dir_all(test.loop_dir("a")).unwrap();
-    // As another `ralph run` a moment before its journal is there.
+    // Another `ralph run` has taken the lock and has not written its journal yet.
     let lock = fs::File::create(test.loop_dir("a").join("lock")).unwrap();
     lock.lock().unwrap();
     test.ralph(&[&RUN[..], &["a"]].concat())

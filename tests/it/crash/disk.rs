@@ -59,7 +59,7 @@ fn endless_output_uses_bounded_disk_space_and_memory() {
 mod needs_mounts {
     use super::*;
 
-    /// Runs a shell script whose state directory is a disk of its own of that size.
+    /// Runs a shell script whose state directory is a separate file system of that size.
     fn on_a_disk(test: &Test, size: &str, script: &str) -> Done {
         let mut command = test.command("unshare");
         command.args([

@@ -133,7 +133,7 @@ fn a_missing_or_damaged_state_file_changes_nothing() {
 
 fn walk(path: &Path, seen: &mut dyn FnMut(&Path)) {
     seen(path);
-    // What git itself writes in there has git's own modes, behind a closed door.
+    // git's own files have git's own modes, inside a directory that only the owner can enter.
     let open = path.is_dir() && !path.ends_with("git/objects");
     for entry in open
         .then(|| fs::read_dir(path).unwrap())
@@ -153,7 +153,7 @@ fn only_the_owner_can_read_the_state_directory() {
     test.ralph(&RUN).exits(3);
     let mut count = 0;
     walk(&test.state_dir(), &mut |path| {
-        // The directory itself was made by this test.
+        // This test created the state directory itself.
         let right = if path.is_dir() { 0o700 } else { 0o600 };
         let mode = fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert!(

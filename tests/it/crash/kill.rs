@@ -4,7 +4,7 @@ use super::{AGENT, check_invariants, kill_now, supervisor};
 use crate::kit::{Live, Test, alive};
 use std::fs;
 
-/// Fails once, then takes a step in each iteration; two steps turn the check green.
+/// Fails once, then makes one step per iteration; two steps turn the check green.
 const SCRIPT: &str = "iteration 1\n cost 0.25\n sleep 5ms\n exit 1\niteration *\n cost 0.25\n sh echo step >> steps\n sleep 5ms\n";
 const RUN: [&str; 14] = [
     "run",
@@ -30,8 +30,8 @@ enum Victim {
     Both,
 }
 
-/// Kills a runner the moment the journal has so many lines, if it lives so long. Those who died with it
-/// may still be dying afterwards: nobody waits for them.
+/// Kills a runner as soon as the journal has this many lines, if it runs that long. Processes that
+/// die with it may still be exiting afterwards.
 fn kill_at(test: &Test, live: Live, lines: usize, victim: Victim) {
     let journal = test.loop_dir("a").join("journal.jsonl");
     let count = || {
@@ -52,7 +52,7 @@ fn kill_at(test: &Test, live: Live, lines: usize, victim: Victim) {
     let _ = live.end();
 }
 
-/// Resumes a loop to its end. A refusal is right where that was decided before the kill.
+/// Resumes a loop to its end. A refusal is correct if the loop had ended before the kill.
 #[track_caller]
 fn resume(test: &Test, ending: &str) {
     let done = test.ralph(&["resume", "a", "--quiet"]);
@@ -62,7 +62,8 @@ fn resume(test: &Test, ending: &str) {
     assert!(done.code == code || done.code == 2, "{done:?}");
 }
 
-/// Kills a fresh run at each line that an undisturbed one has, and looks at what the next runner makes of it.
+/// Kills a new run at each journal line of an undisturbed one, and checks what the next runner
+/// does.
 fn kill_at_each_line(args: &[&str], ending: &str, victim: impl Fn(usize) -> Victim) {
     let undisturbed = Test::new().script(SCRIPT);
     undisturbed.ralph(args).exits(i32::from(ending == "failed"));

@@ -4,7 +4,8 @@ use super::{AGENT, WAITS, check_invariants};
 use crate::kit::{Test, until};
 use std::fs;
 
-/// A finished loop that failed, was blocked and answered, paused and resumed; and its journal.
+/// Returns a finished loop that had failed, was blocked and answered, paused and resumed; and its
+/// journal.
 fn finished() -> (Test, String) {
     let script = format!(
         "iteration 1\n cost 0.25\n exit 1\niteration 2\n cost 0.25\n blocked Which port?\niteration 3\n cost 0.25\n {WAITS}\
@@ -35,14 +36,14 @@ fn finished() -> (Test, String) {
     (test, journal)
 }
 
-/// Puts back the beginning of a journal, as a crash leaves it.
+/// Replaces the journal with a prefix of itself, as after a crash.
 fn restore_prefix(test: &Test, journal: &str) {
     let _ = fs::remove_file(test.workspace().join("steps"));
     let _ = fs::remove_file(test.loop_dir("a").join("state.json"));
     fs::write(test.loop_dir("a").join("journal.jsonl"), journal).unwrap();
 }
 
-/// Resumes until it is done: it may be blocked again on its way. What standard error said.
+/// Resumes until the loop is done; it may be blocked again on the way. Returns standard error.
 #[track_caller]
 fn resume_until_done(test: &Test, written: &str) -> String {
     let mut complaints = String::new();
@@ -105,7 +106,7 @@ fn a_torn_last_line_is_removed_with_a_warning() {
             &next[..keep.min(next.len() - 1)]
         );
         restore_prefix(&test, &torn);
-        // A reader passes over it, and leaves it as it is.
+        // A reader ignores the torn line and leaves it in place.
         test.ralph(&["status", "a"]).exits(0);
         assert_eq!(test.read_loop("a", "journal.jsonl"), torn);
         let complaints = resume_until_done(&test, &torn);

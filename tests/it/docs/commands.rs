@@ -8,9 +8,10 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-/// An agent that makes every check pass, writes what it is asked for and makes the promise that the prompt names. In a
-/// loop that was spawned it works until the file `$MORNING` exists. It asks about a port before it serves anything, and
-/// reaches a usage limit in the first iteration of a loop called `dates`.
+/// An agent that makes every check pass, writes what it is asked for and makes the promise that the
+/// prompt names. In a spawned loop it works until the file `$MORNING` exists. It asks about a port
+/// before it serves anything, and it reaches a usage limit in the first iteration of a loop called
+/// `dates`.
 const AGENT: &str = r#"#!/bin/sh
 case "$1" in --plugin-dir) exit 0 ;; esac
 if test -t 0; then echo ready && read -r prompt; else prompt=$(cat); fi
@@ -35,7 +36,7 @@ echo "iteration $RALPH_ITERATION of $RALPH_LOOP" >>notes.md
 promise=$(echo "$prompt" | sed -n 's:.*\(<promise>[^<]*</promise>\).*:\1:p' | head -n 1)
 echo "${promise:-<promise>COMPLETE</promise>}"
 "#;
-/// Tools whose checks are red until an agent has worked.
+/// Tools whose checks are red until an agent has run.
 const CHECK: &str = "#!/bin/sh\ntest -f .passes\n";
 const CARGO: &str = r#"#!/bin/sh
 case "$*" in
@@ -47,7 +48,7 @@ esac
 "#;
 const NOTHING: &str = "#!/bin/sh\n";
 
-/// A reader with a repository, who has Rust, npm, Python, and two agents.
+/// A reader with a repository, who has Rust, npm, Python and two agents installed.
 struct Reader {
     test: Test,
 }
@@ -85,7 +86,7 @@ impl Reader {
         Self { test }
     }
 
-    /// Types a command and waits for its end.
+    /// Runs a command line to its end.
     fn run_line(&self, line: &str) -> Done {
         if ["run", "spawn", "wait"]
             .iter()
@@ -96,7 +97,7 @@ impl Reader {
         let is_spawn = line.starts_with("ralph spawn ");
         let running = self.start_line(line, is_spawn);
         if line.ends_with(" -f") {
-            // A reader leaves what is followed with Ctrl-C.
+            // A reader ends a command with `-f` with Ctrl-C.
             until("a first line", || !running.out().is_empty());
             let group = Pid::from_raw(running.pid() as i32).unwrap();
             kill_process_group(group, Signal::INT).unwrap();
@@ -121,7 +122,7 @@ impl Reader {
         done
     }
 
-    /// Starts a command; the agents of a loop that is spawned wait for the morning.
+    /// Starts a command line; the agents of a spawned loop wait for the morning.
     fn start_line(&self, line: &str, is_spawn: bool) -> Live {
         let mut command = self.test.command("sh");
         command
@@ -141,7 +142,7 @@ impl Reader {
         self.test.root().join("morning")
     }
 
-    /// Lets the agents of spawned loops come to their end, so that the workspace is free for the next loop.
+    /// Lets the agents of spawned loops finish, so that the workspace is free for the next loop.
     fn wait_for_loops(&self) {
         fs::write(self.morning(), "").unwrap();
         until("the end of loops in the background", || {
@@ -150,7 +151,7 @@ impl Reader {
     }
 }
 
-/// The exit code that a comment behind a command announces, or 0.
+/// Returns the exit code that a comment after a command announces; 0 without one.
 fn expected_exit_code(line: &str) -> i32 {
     let comment = line.split_once(" # ").map_or("", |(_, comment)| comment);
     let code = comment
@@ -163,7 +164,7 @@ fn expected_exit_code(line: &str) -> i32 {
         .unwrap_or(0)
 }
 
-/// Runs all commands of a page; how many there were, or which one failed.
+/// Runs all commands of a page. Returns how many there were, or which one failed.
 fn run(page: &Path) -> Result<usize, String> {
     let blocks = blocks(page, "sh");
     let reader = Reader::new(&blocks);
