@@ -3,7 +3,7 @@
 use crate::kit::Test;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// An agent of the user's own that prints the file `stream` as these events, then does this.
+/// Creates a custom agent that prints the file `stream` in this dialect, and then runs `then`.
 fn agent(dialect: &str, stream: &str, then: &str) -> Test {
     let settings = format!(
         "graceLinger = '300ms'\n[agents.mine]\ncommand = 'mine'\nlogin = 'run mine login'\ndialect = '{dialect}'\n\
@@ -188,7 +188,7 @@ fn an_agent_that_was_denied_everything_stops_the_loop_and_the_approval_level_is_
     let denied = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","is_error":true}]}}"#;
     let denials = r#""permission_denials":[{"tool_name":"Bash","tool_use_id":"t","tool_input":{"command":"make"}}]"#;
     let promised = format!("All is done.\\n{PROMISE}");
-    // Whatever it says: who did nothing has nothing to claim.
+    // Whatever it claims: an agent that did nothing has nothing to claim.
     for (text, more) in [
         ("I could not", &["3"][..]),
         (&promised, &["3"]),
@@ -265,7 +265,8 @@ fn a_running_tool_counts_as_activity_but_retries_do_not() {
 
 #[test]
 fn a_known_agent_s_command_is_recognized_by_its_arguments() {
-    // Beside the stream it is nobody's word; in plain text it is the agent's.
+    // Next to an event stream, a plain line does not count; in plain text it is the agent's
+    // message.
     let stream = format!(
         "{INIT}\n{}\n{}\n{PROMISE}\n",
         text_event(PROMISE),

@@ -2,7 +2,8 @@
 
 use crate::kit::{Test, until};
 
-/// Two agents of the user's own; the first has a limit, or no login, as long as the file `gate` is there.
+/// Creates two custom agents; while the file `gate` exists, the first is at a limit or not logged
+/// in.
 fn two(means: &str, probe: &str) -> Test {
     let settings = format!(
         "probe = '{probe}'\n\
@@ -35,7 +36,8 @@ fn the_second_agent_takes_over_until_the_first_is_available_again() {
         ("login", ["first", "second", "second"]),
     ] {
         let test = two(means, "1s..1s");
-        // The second takes its time, so that the first's rest is over, and says nothing that ends the loop.
+        // The second agent takes long enough for the first one's rest to end, and does not end the
+        // loop.
         let args = [
             "run",
             "x",

@@ -18,15 +18,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Placeholder for the directory in which a test has its workspace and its state.
+/// A placeholder for a test's root directory, which contains its workspace and its state directory.
 const ROOT: &str = "{ROOT}";
-/// Placeholder for a value that differs from run to run.
+/// A placeholder for a value that differs from run to run.
 const VARIES: &str = "…";
-/// Replaces every process number in a record with one that no process can have: `ralph resume` kills what is left of
-/// a crashed loop, and must not find a process of the machine that runs the tests.
+/// Replaces every process ID in a record with one that no process can have: `ralph resume` kills
+/// what is left of a crashed loop, and must not find a process of the machine that runs the tests.
 const NO_PROCESS: &str = "\"pid\":4194305";
 
-/// A repository with an agent, and the binary whose loops run in it.
+/// A repository with an agent, and the binary that runs loops in it.
 struct Stage {
     test: Test,
     ralph: PathBuf,
@@ -77,7 +77,7 @@ impl Stage {
         until(name, || self.test.workspace().join(name).exists());
     }
 
-    /// The root as ralph prints it: without symbolic links.
+    /// Returns the root as ralph prints it: without symbolic links.
     fn root(&self) -> String {
         fs::canonicalize(self.test.root())
             .unwrap()
@@ -89,7 +89,7 @@ impl Stage {
         text.replace(&self.root(), ROOT)
     }
 
-    /// The loops of this stage.
+    /// Returns the names of this stage's loops.
     fn loops(&self) -> Vec<String> {
         entries(&self.test.state_dir().join("loops"))
     }
@@ -115,7 +115,7 @@ impl Stage {
         }
     }
 
-    /// Writes the loops of this stage and what is printed about them.
+    /// Records this stage's loops, and what is printed about them.
     fn record(&self, printed: &str, to: &Path) {
         let pid = regex::Regex::new(r#""pid":\d+"#).unwrap();
         let write = |path: &Path, text: &str| {
@@ -153,8 +153,9 @@ impl Stage {
     }
 }
 
-/// Whether a file of a loop's directory is recorded. The cache is not: it holds offsets into the journal, which change
-/// with the length of the paths. All other files are derived from these or empty.
+/// Returns whether a file in a loop's directory is recorded. The cache is not: it contains offsets
+/// into the journal, which depend on the length of the paths. All other files are derived from
+/// these or empty.
 fn is_recorded(file: &Path) -> bool {
     let name = file.file_name().unwrap().to_string_lossy();
     let is_log = name.ends_with(".log") || name.ends_with(".jsonl") || name == "pulse";
@@ -171,7 +172,7 @@ fn entries(dir: &Path) -> Vec<String> {
     names
 }
 
-/// All files below a directory.
+/// Returns all files below a directory.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let paths = entries(dir).into_iter().map(|name| dir.join(name));
     paths
@@ -197,7 +198,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(parse).collect()
 }
 
-/// The recorded versions, oldest first.
+/// Returns the recorded versions, oldest first.
 fn versions() -> Vec<PathBuf> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/golden");
     let numbers = |name: &String| {
@@ -210,7 +211,7 @@ fn versions() -> Vec<PathBuf> {
     names.iter().map(|name| golden.join(name)).collect()
 }
 
-/// The kinds of events that a recorded version knew.
+/// Returns the kinds of events in a version's records.
 fn kinds(version: &Path) -> BTreeSet<String> {
     let journals = files(version)
         .into_iter()
@@ -221,7 +222,8 @@ fn kinds(version: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Replaces what differs from run to run: times, durations, process numbers, random names and commits.
+/// Replaces values that differ from run to run: times, durations, process IDs, random names and
+/// commits.
 fn normalize(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -242,7 +244,7 @@ fn normalize(value: &mut Value) {
                     | "id"
                     | "commit"
                     | "base" => !field.is_null(),
-                    // The program's version, not that of the format.
+                    // The program's version, not the format's.
                     "version" => field.is_string(),
                     _ => false,
                 };
@@ -258,11 +260,12 @@ fn normalize(value: &mut Value) {
     }
 }
 
-/// Fields whose values may be revised: the sentence that explains an outcome, the prompt's template, and what the
-/// presets know about an agent.
+/// Fields whose values may change: the sentence that explains an outcome, the prompt's template,
+/// and what presets contain about an agent.
 const REVISED: [&str; 5] = ["detail", "template", "reasons", "denied", "unset"];
 
-/// Where a value lacks something of the recorded one; fields may have been added.
+/// Returns where `now` lacks a part of the recorded value; `None` if it lacks nothing. Fields may
+/// have been added.
 fn difference(recorded: &Value, now: &Value, at: &str) -> Option<String> {
     match (recorded, now) {
         (Value::Object(recorded), Value::Object(now)) => {
@@ -290,7 +293,7 @@ fn difference(recorded: &Value, now: &Value, at: &str) -> Option<String> {
     }
 }
 
-/// Compares lines after replacing what differs from run to run.
+/// Compares lines after replacing values that differ from run to run.
 #[track_caller]
 fn assert_same(what: &str, recorded: Vec<Value>, now: Vec<Value>) {
     let normal = |lines: Vec<Value>| {
@@ -319,7 +322,7 @@ fn assert_same(what: &str, recorded: Vec<Value>, now: Vec<Value>) {
     }
 }
 
-/// Plays scenes with this binary, all at once, and does something with each.
+/// Runs the scenes with this binary, all at once, and passes each to `then`.
 fn play<'a>(
     ralph: &Path,
     scenes: impl Iterator<Item = &'a Scene>,
@@ -344,7 +347,7 @@ fn loops_run_as_the_newest_recorded_version_ran_them() {
     }
     let recorded = versions().pop().expect("a recorded version");
     let known = kinds(&recorded);
-    // Scenes that were added since are recorded with the next version.
+    // Scenes that were added later are recorded with the next version.
     let scenes = SCENES
         .iter()
         .filter(|scene| recorded.join(scene.name).exists());
@@ -355,7 +358,7 @@ fn loops_run_as_the_newest_recorded_version_ran_them() {
             let same = |path: &str, now: &str| {
                 let path = format!("{}/{path}", scene.name);
                 let mut now = lines(&stage.without_root(now));
-                // Kinds of events may have been added, too. A journal's header is no event.
+                // Kinds of events may have been added, too. A journal's header is not an event.
                 now.retain(|line| {
                     line.get("event")
                         .is_none_or(|kind| known.contains(kind.as_str().unwrap()))
@@ -398,7 +401,7 @@ fn record(ralph: &Path) {
     });
 }
 
-/// Every recorded scene, in a directory of its own.
+/// Copies every recorded scene into its own directory and passes it to `then`.
 fn placed(then: impl Fn(&Scene, &Stage, &Path)) {
     for version in versions() {
         for name in entries(&version) {
@@ -414,7 +417,8 @@ fn placed(then: impl Fn(&Scene, &Stage, &Path)) {
     }
 }
 
-/// The lines of `ralph status` whose wording is fixed, without the explanations in brackets.
+/// Returns the lines of `ralph status` whose wording is fixed, without the explanations in
+/// parentheses.
 fn fixed_lines(status: &str) -> Vec<&str> {
     let kept = [
         "Ralph Loop",

@@ -3,7 +3,7 @@
 use crate::kit::{Done, Test};
 use std::fs;
 
-/// Runs an agent that is one shell command, twice at the most.
+/// Runs at most two iterations of an agent that is one shell command.
 fn run(test: &Test, agent: &str, args: &[&str]) -> Done {
     let run = ["run", "x", "--name", "a", "-m", "2"];
     test.ralph(&[&run[..], args, &["--", "sh", "-c", agent]].concat())
@@ -143,7 +143,7 @@ fn limits_and_signals_work_while_the_reader_of_standard_output_is_stalled() {
     let test = Test::new().script("iteration *\n flood 20MiB\n hang\n");
     let program = env!("CARGO_BIN_EXE_ralph");
     let run = format!("{program} run x --name a --agent script:../agent.script --max-time 2s -m 1");
-    // The reader waits for the loop's end, and takes nothing until then.
+    // The reader reads nothing until the loop has ended.
     let reader =
         "until grep -q finished ../state/loops/a/journal.jsonl; do sleep 0.05; done; tail -n 3";
     let shown = test.sh(&format!("{run} | (sleep 0.2; {reader})"));

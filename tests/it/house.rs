@@ -71,7 +71,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What the engine must not import. `clippy.toml` forbids the calls.
+/// What the engine must not import. `clippy.toml` also forbids the calls.
 const IMPURE: &[&str] = &[
     "std::env",
     "std::fs",
@@ -84,7 +84,7 @@ const IMPURE: &[&str] = &[
     "std::time::SystemTime",
 ];
 
-/// The entries of the repository's root.
+/// The allowed entries of the repository's root directory.
 const ROOT: &[&str] = &[
     ".ci",
     ".config", // nextest's settings
@@ -113,10 +113,12 @@ const ROOT: &[&str] = &[
     "tests",
 ];
 
-/// The longest source file, in lines. Tests in a file of their own count like any other file.
+/// The maximum number of lines of a source file. Tests in their own files count like any other
+/// file.
 const MAX_LINES: usize = 500;
 
-/// Words that do not belong in names, comments, messages and documentation, each with a replacement.
+/// Words that must not be used in names, comments, messages and documentation, each with a
+/// replacement.
 const BANNED: &[(&str, &str)] = &[
     ("anybody", "name the reader or the process"),
     ("bury", "finish, reap"),
@@ -133,10 +135,10 @@ const BANNED: &[(&str, &str)] = &[
     ("whoever", "name the process or the person"),
 ];
 
-/// Names of other products. Behavior is data and carries no brand.
+/// Names of other products, which the source must not contain.
 const BRANDS: &[&str] = &["architect", "conductor", "swarm"];
 
-/// Unfinished code, in two halves so that this file does not match.
+/// Marks of unfinished code, in two halves so that this file does not match.
 const UNFINISHED: &[&str] = &[
     concat!("to", "do!"),
     concat!("fix", "me"),
@@ -144,8 +146,7 @@ const UNFINISHED: &[&str] = &[
     concat!("unimple", "mented!"),
 ];
 
-/// Type names that are declared more than once, because they mean the same thing everywhere: associated types and
-/// one-letter generics need no entry.
+/// Type names that may be declared more than once, because they mean the same thing everywhere.
 const SHARED_TYPE_NAMES: &[&str] = &["Result", "Error", "Value", "Err"];
 
 #[test]
@@ -418,7 +419,7 @@ fn banned(name: &str, text: &str) -> Vec<String> {
     .collect()
 }
 
-/// The types that a file declares, without associated types.
+/// Returns the types that a file declares, without associated types, with their line numbers.
 fn type_names(code: &str) -> Vec<(usize, String)> {
     each_line(code, |line| {
         let item = line.trim_start();
@@ -446,7 +447,7 @@ fn type_names(code: &str) -> Vec<(usize, String)> {
 // ---------------------------------------------------------------- the tree
 
 struct Source {
-    /// Relative to the repository's root, with `/`.
+    /// The path relative to the repository's root, with `/`.
     name: String,
     text: String,
 }
@@ -486,7 +487,7 @@ fn sources(under: &str) -> Vec<Source> {
     found
 }
 
-/// The entries that git tracks or would add; without git, all visible ones.
+/// Returns the root's entries that git tracks or would add; without git, all visible ones.
 fn root_entries() -> Vec<String> {
     let mut git = Command::new("git");
     git.current_dir(root()).args([
@@ -532,7 +533,7 @@ fn report(findings: impl IntoIterator<Item = String>) {
     );
 }
 
-/// The top-level module of a file. The crate's two roots have none.
+/// Returns a file's top-level module; `None` for the crate's two roots.
 fn module(name: &str) -> Option<String> {
     let inner = name.strip_prefix("src/")?;
     let first = inner.split('/').next()?.trim_end_matches(".rs");
@@ -543,7 +544,7 @@ fn is_test_file(name: &str) -> bool {
     name.ends_with("/tests.rs") || name.contains("/tests/")
 }
 
-/// How many `super` lead from this file to the crate's root.
+/// Returns how many `super` lead from this file to the crate's root.
 fn module_depth(name: &str) -> usize {
     let parts = name.trim_start_matches("src/").split('/').count();
     if name.ends_with("/mod.rs") {
@@ -553,7 +554,7 @@ fn module_depth(name: &str) -> usize {
     }
 }
 
-/// The top-level module that a path names, if it leads there.
+/// Returns the top-level module that a path names; `None` if the path does not lead to one.
 fn imported_module(path: &str, depth: usize) -> Option<&str> {
     if let Some(rest) = path.strip_prefix("crate::") {
         return rest.split("::").next();

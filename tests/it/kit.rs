@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take before a test gives up on it.
+/// How long a test waits for anything before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A place of its own for one test. When it goes away, no process that carries its mark may be alive.
+/// A test's own directories. On drop, no process with the test's marker may be alive.
 pub(crate) struct Test {
     root: TempDir,
     mark: String,
@@ -37,20 +37,20 @@ impl Test {
         Self { root, mark }
     }
 
-    /// With a repository in the workspace, and one commit.
+    /// Creates a test with a repository and one commit in its workspace.
     pub(crate) fn git() -> Self {
         let test = Self::new().file("README", "a project\n");
         test.sh("git init -q -b main && git add -A && git commit -q -m first");
         test
     }
 
-    /// With a scripted agent; `--agent script:../agent.script` in the words names it.
+    /// Adds a scripted agent; select it with `--agent script:../agent.script`.
     pub(crate) fn script(self, text: &str) -> Self {
         fs::write(self.root.path().join("agent.script"), text).unwrap();
         self
     }
 
-    /// With a file in the workspace.
+    /// Adds a file to the workspace.
     pub(crate) fn file(self, path: &str, text: &str) -> Self {
         self.write(path, text);
         self
@@ -62,7 +62,7 @@ impl Test {
         fs::write(path, text).unwrap();
     }
 
-    /// With an executable file in the workspace.
+    /// Adds an executable file to the workspace.
     pub(crate) fn program(self, path: &str, text: &str) -> Self {
         use std::os::unix::fs::PermissionsExt;
         self.write(path, text);
@@ -74,7 +74,7 @@ impl Test {
         self
     }
 
-    /// With a program of this name that is found before any other.
+    /// Adds a program that is found on the PATH before any other of that name.
     pub(crate) fn on_path(self, name: &str, text: &str) -> Self {
         self.program(&format!("../bin/{name}"), text)
     }
@@ -95,19 +95,19 @@ impl Test {
         self.state_dir().join("loops").join(name)
     }
 
-    /// A file of the workspace.
+    /// Reads a file in the workspace.
     pub(crate) fn read(&self, path: &str) -> String {
         fs::read_to_string(self.workspace().join(path))
             .unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// A file of a loop's directory.
+    /// Reads a file in a loop's directory.
     pub(crate) fn read_loop(&self, name: &str, path: &str) -> String {
         fs::read_to_string(self.loop_dir(name).join(path))
             .unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// A shell command in the workspace that must succeed; its output.
+    /// Runs a shell command in the workspace, which must succeed. Returns its output.
     pub(crate) fn sh(&self, command: &str) -> String {
         let done = self
             .command("sh")
@@ -124,7 +124,7 @@ impl Test {
         text
     }
 
-    /// A command in the workspace, with an environment of this test alone.
+    /// Returns a command that runs in the workspace, with an environment for this test only.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.workspace()).env_clear();
@@ -135,7 +135,7 @@ impl Test {
         );
         command.env("HOME", self.root.path().join("home"));
         command.env("RALPH_STATE_DIR", self.state_dir());
-        // A tmux of this test alone; its socket's path must stay short.
+        // This test's own tmux server; the path of its socket must stay short.
         command.env("TMUX_TMPDIR", self.root.path());
         command.env("RALPH_TEST", &self.mark);
         command.env("GIT_CONFIG_NOSYSTEM", "1");
@@ -147,15 +147,15 @@ impl Test {
         command
     }
 
-    /// The real binary, not started yet.
+    /// Returns a command for the real binary.
     pub(crate) fn ralph_command(&self, args: &[&str]) -> Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_ralph"));
         command.args(args);
         command
     }
 
-    /// The same for a user who is bound by the modes of files: where the tests run as root, that is another one, who
-    /// can read the root directory of this test only if its mode says so.
+    /// Like `ralph_command`, for a user to whom file modes apply. If the tests run as root, this is
+    /// another user, who can read the test's root directory only if its mode allows it.
     pub(crate) fn unprivileged(&self, args: &[&str]) -> Command {
         use std::os::unix::process::CommandExt;
         if !rustix::process::geteuid().is_root() {
@@ -180,18 +180,19 @@ impl Test {
         self.start_command(self.ralph_command(args))
     }
 
-    /// Starts a command with its output caught.
+    /// Starts a command and captures its output.
     pub(crate) fn start_command(&self, mut command: Command) -> Live {
         command.stdin(Stdio::null());
         self.launch(command)
     }
 
-    /// Starts the real binary on a terminal of its own. Tests that do so belong into a module `needs_script`.
+    /// Starts the real binary on its own terminal. Tests that use this belong in a module
+    /// `needs_script`.
     pub(crate) fn start_on_terminal(&self, args: &[&str]) -> Live {
         self.start_on_terminal_as("", args)
     }
 
-    /// The same, on a terminal of this kind.
+    /// Like `start_on_terminal`, with this value of TERM.
     pub(crate) fn start_on_terminal_as(&self, kind: &str, args: &[&str]) -> Live {
         let kind = if kind.is_empty() {
             String::new()
@@ -201,7 +202,7 @@ impl Test {
         self.start_on_terminal_with(&kind, args)
     }
 
-    /// The same, with this before it, as a shell understands it.
+    /// Like `start_on_terminal`, with `setting` before the command in the shell line.
     pub(crate) fn start_on_terminal_with(&self, setting: &str, args: &[&str]) -> Live {
         let args = [&[env!("CARGO_BIN_EXE_ralph")], args].concat();
         let line = format!("{setting} exec '{}'", args.join("' '"));
@@ -231,7 +232,7 @@ impl Test {
             .join(format!("{kind}-{}", COUNT.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// The journal's lines, header first.
+    /// Returns the journal's lines, header first.
     pub(crate) fn journal(&self, name: &str) -> Vec<Value> {
         let text =
             fs::read_to_string(self.loop_dir(name).join("journal.jsonl")).unwrap_or_default();
@@ -241,7 +242,7 @@ impl Test {
             .collect()
     }
 
-    /// The journal's events of one kind.
+    /// Returns the journal's events of one kind.
     pub(crate) fn events(&self, name: &str, kind: &str) -> Vec<Value> {
         self.journal(name)
             .into_iter()
@@ -249,18 +250,18 @@ impl Test {
             .collect()
     }
 
-    /// `ralph status NAME --json`.
+    /// Returns the output of `ralph status NAME --json`.
     pub(crate) fn status(&self, name: &str) -> Value {
         let done = self.ralph(&["status", name, "--json"]);
         serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done:?}"))
     }
 
-    /// The prompt of an iteration.
+    /// Returns an iteration's prompt.
     pub(crate) fn prompt(&self, name: &str, iteration: u32) -> String {
         self.read_loop(name, &format!("iterations/{iteration:04}/prompt.md"))
     }
 
-    /// Living processes that carry this test's mark.
+    /// Returns the living processes with this test's marker.
     pub(crate) fn survivors(&self) -> Vec<u32> {
         let mark = format!("RALPH_TEST={}", self.mark);
         let marked = |pid: &u32| {
@@ -305,7 +306,7 @@ impl Drop for Test {
     }
 }
 
-/// A run that is over.
+/// A process that has exited, and its output.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: i32,
@@ -325,7 +326,7 @@ impl Done {
         self
     }
 
-    /// Asserts that standard output holds this.
+    /// Asserts that standard output contains this text.
     #[track_caller]
     pub(crate) fn says(self, text: &str) -> Self {
         assert!(
@@ -337,7 +338,7 @@ impl Done {
         self
     }
 
-    /// Asserts that standard error holds this.
+    /// Asserts that standard error contains this text.
     #[track_caller]
     pub(crate) fn complains(self, text: &str) -> Self {
         assert!(
@@ -349,7 +350,7 @@ impl Done {
         self
     }
 
-    /// The lines of `--json`.
+    /// Parses standard output as JSON lines.
     pub(crate) fn json_lines(&self) -> Vec<Value> {
         self.out
             .lines()
@@ -360,7 +361,7 @@ impl Done {
     }
 }
 
-/// A run under way.
+/// A running process.
 pub(crate) struct Live {
     child: Child,
     out: PathBuf,
@@ -372,12 +373,12 @@ impl Live {
         self.child.id()
     }
 
-    /// What it printed so far.
+    /// Returns what it has printed so far.
     pub(crate) fn out(&self) -> String {
         text(&self.out)
     }
 
-    /// Waits until it has printed this.
+    /// Waits until standard output contains this text.
     #[track_caller]
     pub(crate) fn until_out(&self, text: &str) {
         until(&format!("{text:?} in {:?}", self.out()), || {
@@ -385,7 +386,7 @@ impl Live {
         });
     }
 
-    /// Types at its terminal.
+    /// Types keys at its terminal.
     pub(crate) fn type_in(&self, keys: &str) {
         self.child
             .stdin
@@ -399,13 +400,13 @@ impl Live {
         signal(self.pid(), name);
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     #[track_caller]
     pub(crate) fn end(self) -> Done {
         self.end_within(PATIENCE)
     }
 
-    /// The same, with other patience.
+    /// Like `end`, with another timeout.
     #[track_caller]
     pub(crate) fn end_within(mut self, patience: Duration) -> Done {
         let begun = Instant::now();
@@ -447,13 +448,13 @@ fn text(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Waits until something is true.
+/// Waits until `is_true` returns true; panics with `what` on a timeout.
 #[track_caller]
 pub(crate) fn until(what: &str, is_true: impl FnMut() -> bool) {
     until_within(PATIENCE, what, is_true);
 }
 
-/// The same, with other patience.
+/// Like [`until`], with another timeout.
 #[track_caller]
 pub(crate) fn until_within(patience: Duration, what: &str, mut is_true: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -471,7 +472,7 @@ pub(crate) fn signal(pid: u32, name: &str) {
         .status();
 }
 
-/// Whether a process is there and no zombie.
+/// Returns whether a process exists and is not a zombie.
 pub(crate) fn alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ")

@@ -25,7 +25,7 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// A child of the host that has nothing to do with any loop.
+/// A child process of the host that does not belong to any loop.
 struct HostChild(Child);
 
 fn host_child() -> HostChild {
@@ -46,7 +46,7 @@ impl Drop for HostChild {
     }
 }
 
-/// Ends a child of the host, which must be alive, and still the host's own.
+/// Kills a child of the host. Asserts that it was alive and still the host's own child.
 #[track_caller]
 fn assert_still_ours(mut host_child: HostChild) {
     let child = &mut host_child.0;
@@ -59,7 +59,7 @@ fn assert_still_ours(mut host_child: HostChild) {
     assert_eq!(child.wait().unwrap().signal(), Some(9));
 }
 
-/// The process whose number an agent has written down.
+/// Reads a process ID that an agent has written to a file.
 fn written_pid(test: &Test, file: &str) -> u32 {
     test.read(file).trim().parse().unwrap()
 }
@@ -715,7 +715,7 @@ fn two_loops_run_at_once_in_two_threads() {
                 loop_in(test, "x")
                     .check("test -e met")
                     .run_with(move |turn: &Turn| {
-                        // Nobody gets past this alone.
+                        // Both threads have to arrive here.
                         meeting.wait();
                         fs::write(turn.workspace().join("met"), "")
                     })
@@ -793,7 +793,8 @@ fn an_observer_that_panics_leaves_no_agent_behind() {
     assert!(!alive(written_pid(&test, "pid")));
 }
 
-/// What a process cannot hide of its signals, and whether it adopts orphans.
+/// Returns the process's signal state, whether it is a subreaper, its current directory and its
+/// environment.
 fn process_state() -> (Vec<String>, bool, std::path::PathBuf, Vec<(String, String)>) {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let signals = status

@@ -42,7 +42,7 @@ fn assert_ended(test: &Test, reason: &str, iterations: usize) {
     );
 }
 
-/// The script's first iterations, then one that is killed together with ralph.
+/// Runs the script's first iterations, then one that is killed together with ralph.
 fn killed_in(iteration: u32, others: &str) -> Test {
     Test::new().script(&format!(
         "iteration {iteration}\n cost 0.25\n {WAITS}{others}"
@@ -253,7 +253,8 @@ fn five_consecutive_failures_end_a_loop_and_the_rests_grow() {
         .map(|(assert_ended, started)| started - assert_ended)
         .collect();
     for (rest, least) in rests.iter().zip([20, 40, 80, 100]) {
-        // Wall time is cut to whole milliseconds at both ends; the upper bound leaves room for a busy machine.
+        // Wall time is rounded down to milliseconds at both ends; the upper bound allows for a busy
+        // machine.
         assert!((least - 1..least + 2000).contains(rest), "{rests:?}");
     }
 }

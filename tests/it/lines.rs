@@ -5,7 +5,7 @@ use crate::snap;
 use regex::Regex;
 use std::fs;
 
-/// What differs from run to run is written as a word.
+/// Replaces values that differ from run to run with placeholders.
 fn normalize(test: &Test, text: &str) -> String {
     let mut text = text.to_owned();
     for root in [
@@ -27,7 +27,7 @@ fn normalize(test: &Test, text: &str) -> String {
     text
 }
 
-/// Runs a loop called `agent`, and compares all that it prints.
+/// Runs a loop called `agent`, and compares everything it prints with a snapshot.
 fn transcript(name: &str, script: &str, args: &[&str], code: i32) -> Test {
     let test = Test::git().script(script);
     let done = test.ralph(&run(args)).exits(code);

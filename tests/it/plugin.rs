@@ -13,7 +13,7 @@ mod codex;
 const NEW: &str = "#!/bin/sh\necho '2.1.325 (Claude Code)'\n";
 const OLD: &str = "#!/bin/sh\necho '2.1.50 (Claude Code)'\n";
 
-/// A machine with this Claude Code, and nothing else but a shell.
+/// Simulates a machine on which only this Claude Code and a shell are installed.
 fn machine(claude: &str) -> Test {
     Test::new().program("../bin/claude", claude)
 }
@@ -57,7 +57,7 @@ fn parsed(path: &Path) -> Value {
     serde_json::from_str(&read(path)).unwrap()
 }
 
-/// Every file below this directory, and where links lead.
+/// Returns every file below a directory with its content, and every symlink with its target.
 fn tree(dir: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -207,7 +207,8 @@ fn changes_made_by_others_since_the_installation_are_kept() {
     let settings = home(&test, SETTINGS);
     put(&settings, "{\n  \"model\": \"opus\"\n}\n");
     install(&test).exits(0);
-    // The client writes settings anew, in its own style, and another plugin comes and turns ralph's off.
+    // The client rewrites the settings in its own style, and the user adds another plugin and
+    // disables ralph's.
     let mut now = parsed(&settings);
     now["enabledPlugins"]["other@market"] = true.into();
     now["enabledPlugins"]["ralph@ralph"] = false.into();
@@ -402,7 +403,7 @@ fn an_old_client_gets_an_unsupported_hook_only_after_an_update() {
     install(&test).exits(0);
     assert!(!failure.exists());
     assert_eq!(version(&test), old);
-    // One that does not say its version is taken for an old one.
+    // A client that does not report its version is treated as an old one.
     let test = test.program("../bin/claude", "#!/bin/sh\nexit 1\n");
     install(&test)
         .exits(0)
@@ -548,7 +549,7 @@ fn the_files_in_the_repository_are_a_complete_plugin() {
     for command in ["ralph-loop", "cancel-ralph", "ralph-help"] {
         let text = read(&dir.join(format!("ralph/commands/{command}.md")));
         assert!(
-            // By this name it is known without that of the plugin.
+            // With this name, the command needs no plugin prefix.
             text.starts_with(&format!("---\nname: {command}\ndescription: "))
                 && text.contains("\ndisable-model-invocation: true\n---\n"),
             "{text}"

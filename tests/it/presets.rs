@@ -38,7 +38,7 @@ const OPTIONAL: [&str; 9] = [
 const LEVELS: [&str; 3] = ["none", "edits", "all"];
 const MEANINGS: [&str; 5] = ["waiting", "login", "usage", "permission", "limit"];
 
-/// Notes how it was called and with which prompt.
+/// Records its arguments and its prompt.
 const PROGRAM: &str = r#"#!/bin/sh
 printf '%s\n' "$@" > words.txt
 for last; do :; done
@@ -107,7 +107,7 @@ fn variables(level: &Table) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// How a user would read the words of a level.
+/// Formats a level's arguments and variables as docs/presets.md does.
 fn spelled(level: &Table) -> String {
     let variables = variables(level).into_iter().map(|(name, value)| {
         let quote = if value.contains('"') { "'" } else { "" };
@@ -209,7 +209,8 @@ fn every_preset_has_three_approval_levels_and_unambiguous_exit_codes() {
             assert!(!text(exit, "hint").is_empty(), "{name}: {exit:?}");
             codes.push(exit["code"].as_integer().unwrap());
         }
-        // Programs exit with 0 when all is well and with 1 whatever is wrong: neither can mean one thing.
+        // Programs exit with 0 on success and with 1 for any error, so neither can have a special
+        // meaning.
         assert!(
             codes.iter().all(|code| (2..=255).contains(code)),
             "{name}: {codes:?}"

@@ -4,7 +4,7 @@ use crate::kit::{Live, Test, alive, signal, until};
 
 pub(crate) const AGENT: &str = "script:../agent.script";
 
-/// Every way out of a process group, by processes that obey.
+/// Every way to leave a process group, for processes that obey SIGTERM.
 const OBEYS_TERM: &str = "
     fork 10m
     fork setsid 10m
@@ -14,7 +14,8 @@ const OBEYS_TERM: &str = "
     fork setsid daemon clearenv hold 10m
 ";
 
-/// The same by processes that only KILL can end, and a chain that is never twice the same process.
+/// The same for processes that only SIGKILL ends, and a chain in which each process replaces the
+/// previous one.
 const IGNORES_TERM: &str = "
     ignore TERM
     ignore HUP
@@ -26,11 +27,12 @@ const IGNORES_TERM: &str = "
     refork 10m
 ";
 
-/// The second agent looks for what the first one left. A number alone may be another's by now; the place is this one's.
+/// The second agent looks for processes of the first. A process ID may have been reused, so it also
+/// compares the working directory.
 const LOOK_BACK: &str = "sh for pid in $(sed -n s/forked.//p ../state/loops/a/iterations/0001/output.log); \
     do [ /proc/$pid/cwd -ef . ] && echo $pid still lives; done";
 
-/// How an iteration is brought to its end.
+/// How an iteration is ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     AgentExits,
@@ -44,7 +46,8 @@ enum Way {
     WardenKilled,
 }
 
-/// What a script must then find: exit code, status, endings in the journal, whether iteration 1 has its end.
+/// What must hold afterwards: the exit code, the status, the number of endings in the journal, and
+/// whether iteration 1 has an end.
 struct Found {
     code: i32,
     status: &'static str,
@@ -94,7 +97,8 @@ impl Way {
     }
 }
 
-/// Lets the tree grow, ends it in one way, and looks for what is left; then the loop goes on.
+/// Starts a process tree, ends it in one way, and asserts that nothing is left; then the loop
+/// continues.
 fn assert_nothing_survives(way: Way, tree: &str) {
     let last = if way == Way::AgentExits { "" } else { "hang" };
     let script =
@@ -123,7 +127,7 @@ fn assert_nothing_survives(way: Way, tree: &str) {
         .any(|event| event["iteration"] == 1);
     assert_eq!(ended, found.ended);
     if found.status != "failed" {
-        // The limit is two: what was cut short has counted.
+        // The limit is two iterations: the interrupted one counts.
         test.ralph(&["resume", "a"]).exits(1).says("again");
     }
     let second = test.read_loop("a", "iterations/0002/output.log");
@@ -172,7 +176,7 @@ assert_nothing_survives! {
     a_killed_warden_takes_a_deaf_tree_along: WardenKilled, IGNORES_TERM;
 }
 
-/// Waits until the first agent has said so.
+/// Waits until the first agent has printed `ready`.
 #[track_caller]
 pub(crate) fn ready(test: &Test) {
     until("a ready agent", || {
@@ -180,13 +184,13 @@ pub(crate) fn ready(test: &Test) {
     });
 }
 
-/// What the first agent has printed so far.
+/// Returns what the first agent has printed so far.
 pub(crate) fn output(test: &Test) -> String {
     std::fs::read_to_string(test.loop_dir("a").join("iterations/0001/output.log"))
         .unwrap_or_default()
 }
 
-/// The processes that the first agent left behind, by its own words.
+/// Returns the processes that the first agent reports to have left behind.
 pub(crate) fn forked(test: &Test) -> Vec<u32> {
     output(test)
         .lines()
@@ -194,12 +198,12 @@ pub(crate) fn forked(test: &Test) -> Vec<u32> {
         .collect()
 }
 
-/// The newest runner of the loop.
+/// Returns the loop's latest runner.
 pub(crate) fn supervisor(test: &Test) -> u32 {
     pid_of(test, "opened")
 }
 
-/// The newest agent of the loop.
+/// Returns the loop's latest agent.
 pub(crate) fn agent(test: &Test) -> u32 {
     pid_of(test, "spawned")
 }
@@ -211,7 +215,7 @@ fn pid_of(test: &Test, event: &str) -> u32 {
         .expect("its pid") as u32
 }
 
-/// Sends a signal so many times, each once the one before was heard.
+/// Sends a signal this many times, each after the previous one was recorded.
 pub(crate) fn press(test: &Test, live: &Live, name: &str, times: usize) {
     let before = test.events("a", "asked").len();
     for time in 1..=times {
@@ -222,7 +226,7 @@ pub(crate) fn press(test: &Test, live: &Live, name: &str, times: usize) {
     }
 }
 
-/// Asserts that the agent and all that it forked are gone, marked or not.
+/// Asserts that the agent and everything it forked have exited, with or without the marker.
 #[track_caller]
 pub(crate) fn assert_no_survivors(test: &Test, forks: usize) {
     let mut pids = forked(test);
@@ -230,7 +234,7 @@ pub(crate) fn assert_no_survivors(test: &Test, forks: usize) {
     pids.push(test.events("a", "spawned")[0]["pid"].as_u64().unwrap() as u32);
     pids.retain(|pid| alive(*pid));
     assert_eq!(pids, [0; 0], "they live");
-    // A chain of processes slips through one look, and hardly through ten.
+    // A chain of processes can escape one scan, but hardly ten.
     for _ in 0..10 {
         assert_eq!(test.survivors(), [0; 0]);
     }

@@ -27,7 +27,7 @@ fn the_next_command_sweeps_processes_that_outlived_warden_and_supervisor() {
     test.ralph(&["status", "a"])
         .exits(0)
         .says("Status: crashed");
-    // The one iteration that it may have was cut short, and counts.
+    // Its only iteration was interrupted, and counts.
     test.ralph(&["resume", "a"]).exits(1);
     assert_eq!(test.events("a", "started").len(), 1);
     assert!(
@@ -76,7 +76,7 @@ fn stop_starts_nothing_for_a_loop_that_was_killed_before_its_first_iteration() {
     ])
     .exits(0);
     let seen = test.read("seen");
-    // Its journal is what a kill between its creation and its first turn leaves: the plan alone.
+    // The journal as a kill between creation and the first iteration leaves it: the plan alone.
     let plan = test
         .read_loop("a", "journal.jsonl")
         .split_inclusive('\n')
@@ -93,7 +93,7 @@ fn stop_starts_nothing_for_a_loop_that_was_killed_before_its_first_iteration() {
     );
 }
 
-/// Kills supervisor and warden so that neither gets to see the other's end.
+/// Kills supervisor and warden so that neither can react to the other's exit.
 fn kill_both(test: &Test, live: Live) {
     let runner = [supervisor(test), live.pid()];
     for name in ["STOP", "KILL"] {
@@ -106,7 +106,7 @@ fn kill_both(test: &Test, live: Live) {
     until("a free lock", || lock.try_lock_shared().is_ok());
 }
 
-/// Starts a loop by `exec` from a shell that has a child already; that child.
+/// Starts a loop by `exec` from a shell that already has a child. Returns the loop and that child.
 fn with_older_child(test: &Test) -> (Live, u32) {
     let mut command = test.command("sh");
     command.args([
@@ -153,7 +153,7 @@ fn assert_only_survivor(test: &Test, friend: u32) {
     until("an empty tree", || test.survivors().is_empty());
 }
 
-/// A place where even KILL does not reach a process until it is thawed.
+/// A frozen cgroup, in which even SIGKILL does not end a process until it is thawed.
 struct Freezer(PathBuf);
 
 impl Freezer {
@@ -184,7 +184,7 @@ impl Drop for Freezer {
     }
 }
 
-/// Makes a loop that has ended less patient than the defaults, as if it had been started so.
+/// Shortens the timeouts in an ended loop's plan, as if it had been started with them.
 fn shorten_timeouts(test: &Test) {
     let path = test.loop_dir("a").join("journal.jsonl");
     let mut journal = fs::read_to_string(&path).unwrap();
@@ -225,7 +225,7 @@ mod needs_freezer {
             .complains(&format!("processes still running after SIGKILL: {pid}"));
         assert_eq!(test.status("a")["outcome"]["why"], "survivors");
         assert_eq!(test.events("a", "ended")[1]["report"]["survivors"][0], pid);
-        // It still lives, so a resume does not start anything either.
+        // The process is still alive, so a resume does not start anything either.
         test.ralph(&["resume", "a"])
             .exits(1)
             .complains(&pid.to_string());

@@ -9,7 +9,7 @@ const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 const RUN: [&str; 6] = ["run", "t", "--name", "a", "--agent", AGENT];
 const TASK: &str = ".ralph/task/a";
 
-/// The marker that was moved into an iteration's directory.
+/// Returns whether a marker was moved into an iteration's directory.
 fn is_archived(test: &Test, iteration: u32, name: &str) -> bool {
     let moved = test
         .loop_dir("a")
@@ -130,7 +130,7 @@ fn a_done_marker_before_the_start_ends_a_loop_without_checks() {
         (0, Some("done"))
     );
     assert!(is_archived(&test, 0, "DONE"));
-    // It was judged: the next loop of that name has its own work to do.
+    // The marker was judged: it does not count for the next loop of that name.
     test.ralph(&RUN).exits(0);
     assert_eq!(test.events("a", "started").len(), 1);
 }

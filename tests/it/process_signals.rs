@@ -5,7 +5,7 @@ use crate::process::{AGENT, assert_no_survivors, press, ready, supervisor};
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
-/// The agent works until a file says that it may finish; the next one does the work.
+/// The first agent works until a file tells it to finish; the second one does the work.
 const PATIENT: &str = "
 iteration 1
   fork setsid 10m
@@ -27,7 +27,8 @@ const RUN: [&str; 8] = [
     "test -e x",
 ];
 
-/// What is asked for once: the iteration and its checks finish, nothing new starts, and resume goes on.
+/// Asserts what a single signal does: the iteration and its checks finish, nothing new starts, and
+/// resume continues.
 fn assert_graceful(send: impl Fn(&Test, &Live), code: i32, status: &str) {
     let test = Test::new().script(PATIENT);
     let mut command = test.ralph_command(&RUN);

@@ -13,7 +13,7 @@ fn run_shell(test: &Test, program: &str, flags: &[&str]) -> Done {
     test.ralph(&[&RUN[..], flags, &["--", "sh", "./agent.sh"]].concat())
 }
 
-/// The first agent's line with this key, without the key.
+/// Returns the value of the first agent's output line that starts with `key`.
 fn output_value(test: &Test, key: &str) -> String {
     let output = output(test);
     let line = output.lines().find_map(|line| line.strip_prefix(key));
@@ -164,7 +164,7 @@ fn an_agent_reads_the_prompt_and_then_end_of_file() {
 #[test]
 fn an_agent_starts_with_default_signal_handling() {
     let test = Test::new();
-    // As under `nohup`, or from a shell that has put it in the background.
+    // Like `nohup`, or a shell that has put the command in the background.
     let mut command = test.command("sh");
     command.args([
         "-c",
@@ -173,7 +173,7 @@ fn an_agent_starts_with_default_signal_handling() {
     ]);
     command.args([&RUN[..], &["-m", "1", "--", "cat", "/proc/self/status"]].concat());
     test.start_command(command).end().exits(1);
-    // QUIT is as whoever runs the tests has it; above 31 are real-time signals.
+    // SIGQUIT is inherited from the test runner; signals above 31 are real-time signals.
     let bits = ["SigBlk:", "SigIgn:", "SigPnd:"]
         .map(|key| u64::from_str_radix(&output_value(&test, key), 16).unwrap() & 0x7fff_fffb);
     assert_eq!(bits, [0; 3], "{bits:x?}");
@@ -224,7 +224,7 @@ fn a_command_that_is_deleted_during_a_loop_is_fatal_at_once() {
         (test.events("a", "started").len(), &status["total_failures"]),
         (2, &0.into())
     );
-    // It is back, and so is the loop.
+    // Once the program exists again, the loop continues.
     let test = test.program("agent", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
     test.ralph(&["resume", "a"]).exits(0);
 }

@@ -20,7 +20,7 @@ fn lacks(text: &str, parts: &[&str]) {
     }
 }
 
-/// The part of a prompt under a heading.
+/// Returns the section of a prompt under a heading.
 fn section<'a>(prompt: &'a str, heading: &str) -> &'a str {
     let (_, rest) = prompt
         .split_once(&format!("\n## {heading}\n"))
@@ -75,7 +75,7 @@ fn a_prompt_contains_the_task_the_limits_and_what_counts_as_done() {
             "<blocked>the reason</blocked>",
         ],
     );
-    // A check that was red at the start proves the work: no claim is asked for.
+    // A check that was red at the start proves the work, so no claim is asked for.
     lacks(&first, &["<promise>", "Iterations so far"]);
     has(
         &test.prompt("a", 2),
@@ -398,7 +398,7 @@ fn a_red_check_s_output_goes_where_on_fail_says() {
     assert!(at(&prepended, "\nTHE OUTPUT\n") < at(&prepended, "THE TASK"));
     let replaced = prompt_of("replace");
     lacks(&replaced, &["THE TASK"]);
-    // What replaces the task does not replace the rules.
+    // The replacement replaces only the task, not the rules.
     has(
         &replaced,
         &["\nTHE OUTPUT\n", "## This loop", "all must be green"],
@@ -441,7 +441,8 @@ fn a_run_does_not_change_the_repository_s_index_or_branch() {
     test.sh("git add staged && echo more >> README && echo half >> staged");
     let look = |test: &Test| {
         let state = test.sh("git status --porcelain && git rev-parse HEAD && git diff && git diff --cached && git stash list && git branch -a && git worktree list");
-        // Its bytes change with every refresh of its times, its entries must not.
+        // The index's bytes change whenever its timestamps are refreshed; its entries must not
+        // change.
         (state, test.sh("git ls-files -s"))
     };
     let index = fs::read(test.workspace().join(".git/index")).unwrap();
@@ -550,7 +551,7 @@ fn a_promise_ends_a_loop_only_while_every_check_is_green() {
     lacks(&test.prompt("a", 3), &["did not count"]);
     assert_eq!(test.status("a")["stop_reason"], "all_checks_passed");
 
-    // Green from the start proves nothing: a claim is asked for as well.
+    // Checks that are green from the start prove nothing, so a claim is asked for as well.
     let test = Test::git().script("iteration 2\n  promise COMPLETE\n");
     run(&test, &["work", "-m", "5", "--check", "true"])
         .exits(0)

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// A program whose output is a terminal.
+/// A program that writes to a terminal.
 pub(crate) struct Screen {
     child: Child,
     controller: Arc<OwnedFd>,
@@ -19,12 +19,12 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Starts a command on a terminal of so many columns.
+    /// Starts a command on a terminal with this many columns.
     pub(crate) fn start(command: Command, columns: u16) -> Self {
         Self::start_with(command, columns, false)
     }
 
-    /// As [`Screen::start`], with the terminal as its standard input too.
+    /// Like [`Screen::start`], with the terminal as standard input too.
     pub(crate) fn start_with_keys(command: Command, columns: u16) -> Self {
         Self::start_with(command, columns, true)
     }
@@ -49,7 +49,8 @@ impl Screen {
             .stdout(terminal.try_clone().unwrap())
             .stderr(terminal);
         let child = command.spawn().expect("the binary starts");
-        // Only the child has the terminal now, so reading ends when it and its children are gone.
+        // Only the child has the terminal open now, so reading ends when the child and its children
+        // have exited.
         drop(command);
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (mut source, sink) = (File::from(controller.try_clone().unwrap()), seen.clone());
@@ -67,22 +68,22 @@ impl Screen {
         }
     }
 
-    /// Makes the terminal as wide as this.
+    /// Changes the terminal's width.
     pub(crate) fn resize(&self, columns: u16) {
         resize(&self.controller, columns);
     }
 
-    /// Types something.
+    /// Types keys.
     pub(crate) fn type_in(&self, keys: &[u8]) {
         rustix::io::write(&self.controller, keys).expect("a terminal takes keys");
     }
 
-    /// All that came so far.
+    /// Returns everything written so far.
     pub(crate) fn seen(&self) -> String {
         String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned()
     }
 
-    /// Waits for the end: the exit code and all bytes.
+    /// Waits until the program exits. Returns the exit code and everything it has written.
     pub(crate) fn end(mut self) -> (i32, Vec<u8>) {
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
         self.reader.take().unwrap().join().unwrap();
@@ -107,7 +108,7 @@ fn resize(controller: &OwnedFd, columns: u16) {
     tcsetwinsize(controller, size).expect("a terminal has a size");
 }
 
-/// Every escape sequence in some bytes, without the escape.
+/// Returns every escape sequence in a text, without the escape character.
 pub(crate) fn escapes(text: &str) -> Vec<String> {
     let sequence = |rest: &str| {
         let end = rest
@@ -118,7 +119,7 @@ pub(crate) fn escapes(text: &str) -> Vec<String> {
     text.split('\x1b').skip(1).map(sequence).collect()
 }
 
-/// The rows that a person sees at the end, on a terminal as wide as it takes.
+/// Returns the rows that a user sees at the end, on a terminal that is wide enough.
 pub(crate) fn rows(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let mut rows = vec![Vec::new()];

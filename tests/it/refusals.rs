@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 const AGENT: [&str; 2] = ["--agent", "script:../agent.script"];
 
-/// Every verb that takes a loop's name, with this name.
+/// Returns every command that takes a loop's name, with this name.
 fn verbs(name: &str) -> Vec<Vec<&str>> {
     vec![
         vec!["attach", name],
@@ -32,7 +32,7 @@ fn verbs(name: &str) -> Vec<Vec<&str>> {
     ]
 }
 
-/// Every verb that starts a loop of this name.
+/// Returns every command that starts a loop of this name.
 fn starts(name: &str) -> Vec<Vec<&str>> {
     let args = |verb: &[&'static str]| [verb, &["go", "--name", name], &AGENT].concat();
     vec![
@@ -42,7 +42,8 @@ fn starts(name: &str) -> Vec<Vec<&str>> {
     ]
 }
 
-/// All that is on disk but locks, which are signed anew by whoever looks, and what a living runner keeps in step.
+/// Returns all files except locks, which every reader rewrites, and files that a living runner
+/// updates.
 fn on_disk(test: &Test) -> Vec<(PathBuf, Vec<u8>)> {
     let (mut files, mut dirs) = (Vec::new(), vec![test.state_dir(), test.workspace()]);
     while let Some(dir) = dirs.pop() {
@@ -60,7 +61,8 @@ fn on_disk(test: &Test) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// Words that are refused: this error, this hint, one exit code, and nothing on disk changes.
+/// Asserts that the arguments are refused with this error and hint and exit code 2, and that
+/// nothing on disk changes.
 #[track_caller]
 fn refused(test: &Test, args: &[&str], error: &str, hint: &str) {
     let before = on_disk(test);
@@ -85,13 +87,13 @@ fn is_refusal(done: &Done, args: &[&str], error: &str, hint: &str) {
     );
 }
 
-/// A loop that is done, called this.
+/// Runs a loop of this name to the end.
 fn done(test: &Test, name: &str) {
     test.ralph(&[&["run", "go", "--name", name], &AGENT[..]].concat())
         .exits(0);
 }
 
-/// A name that nobody has is an error with the nearest one, whatever was to be done.
+/// Whatever the command, an unknown name is an error that suggests the closest one.
 #[test]
 fn an_unknown_name_is_refused_with_the_closest_name() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
@@ -122,7 +124,7 @@ fn an_unknown_name_is_refused_with_the_closest_name() {
     assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "painter\n");
 }
 
-/// A name that no loop can have is an error that says what a name is, and leads nowhere else on the disk.
+/// An invalid name is an error that explains valid names, and is never used as a path.
 #[test]
 fn an_invalid_name_is_refused() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");

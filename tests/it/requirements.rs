@@ -8,7 +8,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// Every source file below a directory of tests.
+/// Returns the text of every source file below a directory.
 fn sources(dir: PathBuf) -> Vec<String> {
     let paths = fs::read_dir(dir)
         .unwrap()
@@ -22,7 +22,7 @@ fn sources(dir: PathBuf) -> Vec<String> {
         .collect()
 }
 
-/// What follows a word at the beginning of a line, up to the next blank.
+/// Returns what follows `word` at the start of a line, up to the next space.
 fn after<'a>(text: &'a str, word: &str) -> BTreeSet<&'a str> {
     text.lines()
         .filter_map(|line| line.trim().strip_prefix(word)?.split(' ').next())

@@ -3,7 +3,7 @@
 use crate::kit::{Done, Test};
 use std::path::PathBuf;
 
-/// A loop that ends at once: done, with one green check.
+/// Runs a loop that ends at once: done, with one green check.
 fn run_to_end(test: &Test, name: &str, more: &[&str]) -> Done {
     let args = [
         "run",
@@ -251,7 +251,7 @@ fn force_removes_unsaved_work_and_a_pushed_or_tagged_commit_counts_as_saved() {
     run_to_end(&test, "c", &["--worktree"]).exits(0);
     test.sh("git init -q --bare ../remote.git && git remote add origin ../remote.git && git push -q origin ralph/c");
     test.ralph(&["rm", "c", "--worktree"]).exits(0);
-    // Where an agent left its branch, its commits are nobody's.
+    // If the agent detached HEAD, no branch contains its commits.
     let agent = "git checkout -q --detach; touch lost; git add lost; git commit -q -m lost";
     let args = [
         "run",
@@ -307,7 +307,7 @@ fn a_worktree_can_be_kept_and_a_deleted_one_does_not_prevent_removal() {
         !test.sh("git worktree list").contains("worktrees/c"),
         "git has forgotten it, too"
     );
-    // The whole repository may be gone.
+    // The whole repository may have been deleted.
     run_to_end(&test, "d", &["--worktree"]).exits(0);
     std::fs::remove_dir_all(test.workspace().join(".git")).unwrap();
     refused(
@@ -388,7 +388,7 @@ fn rm_ended_removes_all_ended_loops_except_those_waiting_for_the_user() {
     for name in ["a", "b"] {
         run_to_end(&test, name, &[]).exits(0);
     }
-    // An earlier loop of that name, which is in the archive now.
+    // An earlier loop of that name, which is now archived.
     run_to_end(&test, "a", &[]).exits(0);
     run_to_end(&test, "tree", &["--worktree"]).exits(0);
     test.ralph(&[

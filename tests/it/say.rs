@@ -115,7 +115,8 @@ fn resume_waits_for_a_process_that_cleans_up_after_a_crash() {
     ));
     crashed(&test, &[]);
     let lock = test.loop_dir("a").join("lock");
-    // As `ralph status` does, which ends what the crash has left, and takes its time on a busy machine.
+    // Like `ralph status`, which kills what the crash has left; this takes a while on a busy
+    // machine.
     std::fs::write(&lock, r#"{"pid":1,"loop_name":"a"}"#).unwrap();
     let mut sweeper = test.command("flock");
     sweeper
@@ -210,7 +211,7 @@ mod needs_limits {
     fn a_request_is_read_before_the_next_iteration_even_without_inotify() {
         let test = Test::new().script(&format!("iteration *\n {WAITS}"));
         let ralph = env!("CARGO_BIN_EXE_ralph");
-        // A system that has run out of watches for files.
+        // A system without inotify watches left.
         let shell = format!(
             "echo 0 > /proc/sys/user/max_inotify_instances && exec {ralph} {}",
             run(&["-m", "3"]).join(" ")

@@ -8,38 +8,38 @@ mod window;
 use crate::kit::{Done, Test, until};
 use crate::spawn::tmux;
 
-/// Notes its prompt, says that it works, and goes on when the test lets this iteration go.
+/// Records its prompt, reports that it works, and exits when the test releases this iteration.
 const GATED: &str = "#!/bin/sh
 cat > got-$RALPH_ITERATION.part && mv got-$RALPH_ITERATION.part got-$RALPH_ITERATION
 echo working on $RALPH_ITERATION
 until test -e go-$RALPH_ITERATION; do sleep 0.01; done
 ";
 
-/// A loop called `agent` in the background, with these words and this agent.
+/// Spawns a loop called `agent` with these arguments.
 fn spawn(test: &Test, args: &[&str]) -> Done {
     test.ralph(&[&["spawn", "--name", "agent"], args].concat())
 }
 
-/// A place with the agent that waits for the test, and a prompt file.
+/// Creates a test with the agent above and a prompt file.
 fn gated() -> Test {
     Test::new()
         .program("agent", GATED)
         .file("PROMPT.md", "Do task A\n")
 }
 
-/// Waits until this iteration's agent works.
+/// Waits until this iteration's agent is working.
 fn until_works(test: &Test, iteration: u32) {
     until("the agent", || {
         test.workspace().join(format!("got-{iteration}")).exists()
     });
 }
 
-/// Lets this iteration's agent end.
+/// Lets this iteration's agent exit.
 fn let_go(test: &Test, iteration: u32) {
     test.write(&format!("go-{iteration}"), "");
 }
 
-/// All that the loop's window has shown, its wrapped lines joined.
+/// Returns everything the loop's window has shown, with wrapped lines joined.
 fn window(test: &Test) -> String {
     tmux(
         test,
@@ -55,7 +55,7 @@ fn until_window(test: &Test, text: &str) {
     });
 }
 
-/// `ralph wait`: its exit code is the loop's own.
+/// Runs `ralph wait`, and asserts the loop's exit code and ending.
 #[track_caller]
 fn ends_with(test: &Test, code: i32, line: &str) {
     assert_eq!(
@@ -64,7 +64,7 @@ fn ends_with(test: &Test, code: i32, line: &str) {
     );
 }
 
-/// How many iterations there were.
+/// Returns the number of iterations.
 fn iterations(test: &Test) -> usize {
     test.events("agent", "started").len()
 }

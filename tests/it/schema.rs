@@ -4,7 +4,8 @@ use crate::kit::Test;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-/// Whether a value is right by a schema: as much of JSON Schema 2020-12 as ours uses.
+/// Returns whether a value is valid according to a schema. Implements the part of JSON Schema
+/// 2020-12 that ours uses.
 fn is_valid(root: &Value, schema: &Value, value: &Value) -> bool {
     let Value::Object(rules) = schema else {
         return schema != &Value::Bool(false);
@@ -55,7 +56,7 @@ fn is_valid(root: &Value, schema: &Value, value: &Value) -> bool {
             .is_none_or(|object| object.values().all(|value| is_valid(root, rule, value))),
         "if" if holds("if") => !rules.contains_key("then") || holds("then"),
         "if" => !rules.contains_key("else") || holds("else"),
-        // Seen to elsewhere, or only told to people.
+        // Handled elsewhere, or only informative.
         "patternProperties"
         | "additionalProperties"
         | "then"
@@ -99,7 +100,7 @@ fn fits(root: &Value, rules: &Map<String, Value>, object: &Map<String, Value>) -
     })
 }
 
-/// The example of the harness, as it is written there.
+/// An example with most keys, as users of similar tools write it.
 const EXAMPLE: &str = r#"{
   "maximumIterations": 10, "completionResponse": "DONE", "outputTruncateChars": 5000, "streamAgentOutput": true,
   "agent": { "command": "claude", "flags": ["--model opus", "--no-auto-compact"] },

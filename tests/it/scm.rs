@@ -7,7 +7,7 @@ mod start;
 
 use crate::kit::{Done, Live, Test};
 
-/// The words of a loop called `a` that commits, with a check that looks for `made`.
+/// The arguments of a loop called `a` that commits, with a check that looks for `made`.
 const RUN: [&str; 11] = [
     "run",
     "Make it.",
@@ -22,7 +22,7 @@ const RUN: [&str; 11] = [
     "--backoff=5ms..10ms",
 ];
 
-/// Makes what the check looks for.
+/// Creates the file that the check looks for.
 const WRITES_MADE: &str = "iteration *\n write made\n  | yes\n";
 
 fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
@@ -37,7 +37,7 @@ fn start(test: &Test, more: &[&str]) -> Live {
     test.start(&args(more))
 }
 
-/// The subjects of all commits, the newest first.
+/// Returns the subjects of all commits, newest first.
 fn subjects(test: &Test) -> Vec<String> {
     test.sh("git log --format=%s")
         .lines()
@@ -45,7 +45,7 @@ fn subjects(test: &Test) -> Vec<String> {
         .collect()
 }
 
-/// A git hook of the repository in the workspace.
+/// Adds a git hook to the repository in the workspace.
 fn hook(test: Test, name: &str, script: &str) -> Test {
     test.program(
         &format!(".git/hooks/{name}"),
@@ -53,7 +53,7 @@ fn hook(test: Test, name: &str, script: &str) -> Test {
     )
 }
 
-/// With a bare repository beside the workspace to push to.
+/// Adds a bare repository next to the workspace to push to.
 fn with_remote(test: Test) -> Test {
     test.sh("git init -q --bare -b main ../remote.git && git remote add origin ../remote.git");
     test

@@ -12,7 +12,7 @@ use std::path::Path;
 const AGENT: [&str; 2] = ["--agent", "script:../agent.script"];
 const WAITS: &str = "sh touch here; until test -e go; do sleep 0.01; done";
 
-/// The rows of a page's first table after this text, each as its cells.
+/// Returns the rows of a page's first table after this text, each as its cells.
 fn table(page: &str, after: &str) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -37,7 +37,7 @@ fn table(page: &str, after: &str) -> Vec<Vec<String>> {
     rows.skip(2).map(cells).collect()
 }
 
-/// What stands in backticks in a cell.
+/// Returns the texts in backticks in a cell.
 fn quoted(cell: &str) -> Vec<String> {
     cell.split('`')
         .skip(1)
@@ -46,7 +46,7 @@ fn quoted(cell: &str) -> Vec<String> {
         .collect()
 }
 
-/// The names in a table's first column.
+/// Returns the names in a table's first column.
 fn names(page: &str, after: &str) -> BTreeSet<String> {
     table(page, after)
         .iter()
@@ -63,13 +63,13 @@ fn fields(object: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// Whether a line is as the page has it: its words in capitals stand for something.
+/// Returns whether a line matches a documented one, in which words in capitals are placeholders.
 fn is_like(line: &str, template: &str) -> bool {
     let (mut pattern, mut rest) = (String::new(), template);
     let capitals = Regex::new("[A-Z]{2,}").unwrap();
     while let Some(word) = capitals.find(rest) {
         pattern += &regex::escape(&rest[..word.start()]);
-        // Those of a log are words of its own.
+        // The tags of a log line are literal.
         let own = ["START", "END", "FAIL"].contains(&word.as_str());
         // A value is one word.
         let value = if pattern.ends_with('=') { r"\S+" } else { ".+" };
@@ -140,7 +140,7 @@ fn the_pages_list_every_exit_code() {
     let all: BTreeSet<u8> = ExitCode::ALL.map(ExitCode::code).into();
     let codes = |page: &str, after: &str, column: usize| -> BTreeSet<u8> {
         let rows = table(page, after).into_iter();
-        // The row `128 + n` is for signals.
+        // The row `128 + n` stands for signals.
         rows.filter_map(|row| row[column].parse().ok()).collect()
     };
     assert_eq!(codes("../README.md", "## Exit codes", 0), all);
@@ -307,7 +307,7 @@ fn every_process_has_the_documented_variables() {
             .collect();
         let env = test.read(file);
         let ours = |name: &&str| name.starts_with("RALPH_") || *name == "TASK_FOLDER";
-        // The first two are the test's own.
+        // These two are set by the test itself.
         let not_ours = ["RALPH_STATE_DIR", "RALPH_TEST"];
         let has = env
             .lines()

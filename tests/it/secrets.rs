@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Prints the variables that matter here.
+/// Prints the variables that these tests are about.
 const SHOWS: &str = "#!/bin/sh\nenv | grep -E '^(ANTHROPIC_|CLAUDE|OPENAI|CODEX)' | cut -d= -f1 | sort >seen\ntouch \"$RALPH_TASK_DIR/DONE\"\n";
 
 fn with_key(test: &Test, more: &[&str]) -> Command {
@@ -67,7 +67,7 @@ fn no_agent_gets_the_variables_of_an_outer_agent() {
 
 #[test]
 fn a_secret_is_redacted_in_everything_that_ralph_writes() {
-    // Its last letter may as well begin it anew, and it is the last thing that is printed.
+    // The secret's last letter is also its first, and it is the last thing printed.
     const SECRET: &str = "s3cr3t-of-the-tests";
     let test = Test::git().program(
         "mine",
@@ -117,7 +117,7 @@ fn a_secret_is_redacted_in_everything_that_ralph_writes() {
     }
 }
 
-/// Fails at a file that holds these words.
+/// Fails if a file below `place` contains the secret.
 fn search(place: &Path, secret: &str) {
     for entry in fs::read_dir(place).unwrap().map(Result::unwrap) {
         let path = entry.path();

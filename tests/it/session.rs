@@ -9,7 +9,7 @@ const LOOP_FILE: &str = ".claude/ralph-loop.local.md";
 const ID: &str = "6253c6c3-451f-4aa4-ae4d-91ee859fbae3";
 const NAME: &str = "claude-859fbae3";
 
-/// One session of a client. Its process is that of the test.
+/// A client's session. The test itself stands for the client's process.
 struct Session<'t> {
     test: &'t Test,
     id: &'t str,
@@ -70,7 +70,7 @@ impl<'t> Session<'t> {
             .stderr(Stdio::piped())
             .spawn()
             .expect("ralph starts");
-        // One that needs no words may be gone before it has heard them.
+        // A hook that needs no input may exit before it has read it.
         let _ = child.stdin.take().unwrap().write_all(input);
         let done = child.wait_with_output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -99,7 +99,7 @@ impl<'t> Session<'t> {
         )
     }
 
-    /// The session is held back, with this prompt.
+    /// Asserts that the hook blocks the stop, and returns the prompt.
     #[track_caller]
     fn assert_continues(&self, text: &str) -> String {
         let answer = self.stop(text);
@@ -107,7 +107,7 @@ impl<'t> Session<'t> {
         answer["reason"].as_str().unwrap().to_owned()
     }
 
-    /// The session is let go, with these words to the person.
+    /// Asserts that the hook allows the stop, and returns the message to the user.
     #[track_caller]
     fn assert_released(&self, text: &str) -> String {
         let answer = self.stop(text);
@@ -347,7 +347,7 @@ fn an_unreadable_loop_file_is_reported_and_renamed_and_ends_the_loop() {
     assert!(!test.workspace().join(LOOP_FILE).exists());
     assert_eq!(test.read(".claude/ralph-loop.local.broken.md"), broken);
     assert_eq!(test.status(NAME)["status"], "failed");
-    // One that no loop of ralph's stands behind.
+    // A loop file that does not belong to a loop of ralph.
     test.write(
         LOOP_FILE,
         "---\nactive: true\niteration: x\nmax_iterations: 3\n---\nDo it\n",
@@ -537,7 +537,7 @@ fn an_older_client_may_stop_after_a_service_error() {
     );
     assert_eq!(test.status(NAME)["stumbled"], "API Error: 529");
     session.assert_continues("These are other words.");
-    // What is said may be there before it is written.
+    // The hook may run before the transcript is written.
     std::fs::write(test.root().join("transcript.jsonl"), "").unwrap();
     let late = std::thread::spawn({
         let path = test.root().join("transcript.jsonl");

@@ -4,10 +4,10 @@ use crate::kit::Test;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// An agent that only says which words and variables it was called with.
+/// An agent that records its arguments.
 const ECHO: &str = "#!/bin/sh\ncat > stdin.txt\nprintf '%s\\n' \"$@\" > words.txt\n";
 
-/// A key as a file may hold it, where it lands in the plan, and as what.
+/// A key and its value in a file, the field of the plan that it sets, and the expected value.
 const KEYS: &[(&str, &str, &str, &str)] = &[
     ("prompt", r#""Write it.""#, "/task/text", r#""Write it.""#),
     ("promptFile", r#""spec.md""#, "/task/file", "null"),
@@ -101,7 +101,7 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("pty", "true", "/agent/terminal", "true"),
 ];
 
-/// What must stand beside a key so that its effect can be seen.
+/// Returns other keys that are needed for a key to have a visible effect.
 fn companion_keys(key: &str) -> Value {
     match key {
         "checkTimeout" | "onFail" | "scm" => json!({ "checks": ["true"] }),
@@ -156,7 +156,7 @@ fn assert_effect((key, value, place, expected): &(&str, &str, &str, &str)) {
     test.write(".ralph/settings.json", &settings.to_string());
     let mut args = vec!["run", "--name", "a"];
     args.extend((!key.starts_with("prompt")).then_some("task"));
-    // One iteration is enough to write the plan down.
+    // One iteration is enough to record the plan.
     args.extend(
         (*key != "maxIterations")
             .then_some(["-m", "1"])
@@ -247,7 +247,7 @@ fn the_example_settings_are_accepted_unchanged() {
   }
 }"#,
     );
-    // The tasks for git need a repository with a place to push to.
+    // SCM tasks need a repository with a remote to push to.
     test.sh("git init -q -b main && git init -q --bare -b main ../there.git && git remote add origin ../there.git");
     test.sh("git config push.autoSetupRemote true && git add -A && git commit -q -m first");
     test.ralph(&["--prompt", "Build it.", "--name", "a"])
@@ -424,7 +424,7 @@ fn flags_override_every_file() {
     assert_eq!(plan["agent"]["name"], "true");
 }
 
-/// A settings file that is wrong, what the error names, and what the hint says.
+/// An invalid settings file, what the error names, and what the hint says.
 const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "settings.json",
@@ -872,7 +872,7 @@ fn the_schema_is_checked_in() {
     }
 }
 
-/// The rows of the documentation's table, by the program's own help and schema.
+/// Returns the rows of the table in the documentation, from the program's own help and schema.
 fn documented() -> String {
     let test = Test::new();
     let schema: Value =

@@ -11,7 +11,7 @@ pub(crate) fn is_blessing() -> bool {
     std::env::var_os("RALPH_BLESS").is_some_and(|set| set == "1")
 }
 
-/// Compares a text with the one that is kept under this name.
+/// Compares a text with the snapshot of this name.
 #[track_caller]
 pub(crate) fn assert_snapshot(name: &str, text: &str) {
     let path = dir().join(format!("{name}.txt"));

@@ -3,7 +3,7 @@
 use crate::kit::{Done, Live, Test, alive, signal, until};
 use std::fs;
 
-/// Says something, then waits for `go`.
+/// Prints a line, then waits for `go`.
 const WAITS: &str =
     "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n say over\n";
 const AGENT: [&str; 2] = ["--agent", "script:../agent.script"];
@@ -19,7 +19,7 @@ fn spawn(test: &Test, name: &str, args: &[&str]) -> Done {
     )
 }
 
-/// A loop called `a` in a window, whose first agent runs.
+/// Spawns a loop called `a` in a window, and waits until its first agent runs.
 fn in_window() -> Test {
     let test = Test::new().script(WAITS);
     spawn(&test, "a", &["-m", "2"]).exits(0);
@@ -27,14 +27,14 @@ fn in_window() -> Test {
     test
 }
 
-/// Waits until a loop stands like this.
+/// Waits until a loop has this status.
 pub(crate) fn until_status(test: &Test, name: &str, status: &str) {
     until(&format!("{name} is {status}"), || {
         test.status(name)["status"] == status
     });
 }
 
-/// What ralph's own tmux answers.
+/// Runs a command on ralph's own tmux server, and returns its output.
 pub(crate) fn tmux(test: &Test, args: &[&str]) -> String {
     let output = test
         .command("tmux")
@@ -172,7 +172,7 @@ fn an_incomplete_environment_is_refused() {
         let live = test.start(&[&args[..], &[pipe.to_str().unwrap()]].concat());
         test.sh(&format!("printf '{sent}' > ../pipe"));
         let done = live.end();
-        // With a whole environment it gets as far as to look for the loop.
+        // With a complete environment it goes on to look for the loop.
         let expected = if fails {
             "the process that started this one is gone"
         } else {
@@ -430,7 +430,7 @@ fn resume_all_continues_every_background_loop_after_a_restart() {
 mod needs_script {
     use super::*;
 
-    /// `ralph attach a` in a terminal that tmux knows.
+    /// Runs `ralph attach a` on a terminal type that tmux supports.
     fn attach(test: &Test) -> Live {
         test.start_on_terminal_as("xterm", &["attach", "a"])
     }
@@ -451,7 +451,7 @@ mod needs_script {
         live.until_out("starting iteration 1/2");
         // tmux's own keys detach.
         live.type_in("\u{2}");
-        // tmux takes keys that come within the same millisecond for a paste, and a paste for no command.
+        // tmux treats keys within the same millisecond as a paste, and a paste is not a command.
         std::thread::sleep(std::time::Duration::from_millis(50));
         live.type_in("d");
         live.end().exits(0);

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Where the agents worked.
+/// The directory in which the recorded agents worked.
 const WORKSPACE: &str = "/home/dev/project";
 
 static AGENTS: LazyLock<BTreeMap<String, Replay>> = LazyLock::new(Replay::all);
@@ -21,7 +21,7 @@ fn dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/streams")
 }
 
-/// All streams: their names, and what was printed.
+/// Returns the name and content of every recorded stream.
 fn streams() -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(dir())
         .unwrap()
@@ -44,13 +44,13 @@ fn stream(name: &str) -> Vec<u8> {
     fs::read(dir().join(format!("{name}.jsonl"))).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The agent whose stream it is.
+/// Returns the agent that printed this stream.
 fn agent(name: &str) -> &'static str {
     let known = AGENTS.keys().find(|known| name.starts_with(known.as_str()));
     known.unwrap_or_else(|| panic!("{name}: whose stream is it?"))
 }
 
-/// An act in a line.
+/// Formats an act as one line.
 fn line(act: &Act<'_>) -> String {
     match act {
         Act::Text(text) => format!("said     {text:?}"),
@@ -93,7 +93,7 @@ fn line(act: &Act<'_>) -> String {
         }
         Act::Unparsed => "strange".into(),
         Act::Finished(message) => format!("finished {message:?}"),
-        // When a limit is over is not told here: some words name a time of day.
+        // The reset time is left out here: some messages name a time of day.
         Act::Failed { why, reason } => {
             let kind = reason
                 .map(|reason| format!("{:?}", reason.kind))
@@ -110,7 +110,7 @@ fn line(act: &Act<'_>) -> String {
     }
 }
 
-/// All acts, and what they come to.
+/// Decodes a stream. Returns its acts, its report and its final message.
 fn read<'p>(
     name: &str,
     pieces: impl IntoIterator<Item = &'p [u8]>,
@@ -144,7 +144,7 @@ fn every_recorded_stream_decodes_to_its_recorded_acts() {
     );
 }
 
-/// A stream, its reason and when that is over in milliseconds since 1970 where the stream itself says so.
+/// A stream, its failure reason, and the reset time in Unix milliseconds if the stream contains it.
 const ENDS: &[(&str, &str, Option<i64>)] = &[
     ("claude-400-credit", "credit", None),
     ("claude-400-spend-limit", "usage-limit", None),
@@ -256,7 +256,8 @@ fn a_stream_that_reports_no_end_is_neither_finished_nor_failed() {
     }
 }
 
-/// A run that ended well: its final words, dollars, tokens (in, cached, kept, out), and tools that did and did not work.
+/// A successful run: its final message, dollars, tokens (input, cache read, cache write, output),
+/// and the numbers of successful and failed tool calls.
 type Good = (
     &'static str,
     &'static str,
@@ -416,7 +417,7 @@ fn every_denial_is_reported_once() {
     assert_eq!(report["reason"]["kind"], "denied", "{acts}");
 }
 
-/// What agents say of something that was not allowed, in their own words and events.
+/// Streams with denied actions, and how each agent reports them.
 const DENIED: &[(&str, &str)] = &[
     (
         "codex",
@@ -458,7 +459,7 @@ fn a_denial_is_recognized_by_the_agent_s_own_message() {
         let (acts, report, _) = read(name, [line.as_bytes()]);
         assert_eq!(report["denied"], 1, "{name}: {acts}");
     }
-    // What a tool printed says nothing.
+    // The output of a tool does not count.
     let printed = r#"{"type":"tool.execution_complete","data":{"toolCallId":"1","success":true,"result":{"content":"Permission denied because no interactive user response was available"}}}"#;
     assert!(
         read("copilot", [printed.as_bytes()])
@@ -512,7 +513,7 @@ fn a_stream_decodes_to_the_same_acts_however_it_is_split() {
     for (name, bytes) in streams() {
         let whole = read(&name, [&bytes[..]]);
         for most in [1, 7, 100, 5000] {
-            // By the byte is slow, and short streams show it as well.
+            // Byte by byte is slow, and short streams suffice.
             if bytes.len() > 4000 && most == 1 {
                 continue;
             }
@@ -523,7 +524,7 @@ fn a_stream_decodes_to_the_same_acts_however_it_is_split() {
                 rest = others;
             }
             let cut = read(&name, pieces);
-            // A time of day in words is looked up anew each time.
+            // A time of day in a message is resolved again each time.
             assert_eq!(
                 (cut.0, cut.2),
                 (whole.0.clone(), whole.2.clone()),
@@ -570,7 +571,7 @@ fn additional_fields_and_unknown_events_change_nothing() {
     }
 }
 
-/// Values that no agent would send.
+/// Returns a value that no agent would send.
 fn odd_value(rng: &mut fastrand::Rng) -> String {
     let odd_value = [
         "null",
@@ -598,7 +599,7 @@ fn odd_value(rng: &mut fastrand::Rng) -> String {
     }
 }
 
-/// Puts something odd in the place of a value somewhere in a text of JSON.
+/// Replaces a value somewhere in a line of JSON with an odd one.
 fn corrupted(line: &str, rng: &mut fastrand::Rng) -> String {
     let colons: Vec<usize> = line.match_indices("\":").map(|(at, _)| at + 2).collect();
     if colons.is_empty() {
@@ -649,7 +650,7 @@ fn no_input_breaks_a_decoder() {
         .iter()
         .map(|(name, bytes)| (name.clone(), text(bytes)))
         .collect();
-    // Long lines take their time here and show nothing more.
+    // Long lines are slow and would not show anything else.
     let short = |text: &str| {
         text.lines()
             .filter(|line| line.len() < 4000)
@@ -665,7 +666,7 @@ fn no_input_breaks_a_decoder() {
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         for round in 0..12 {
             let bytes = mutated(&lines, &all, &mut rng);
-            // Every now and then another agent's reader.
+            // Sometimes another agent's decoder.
             let reader = if round % 4 == 3 {
                 agents[rng.usize(0..agents.len())].as_str()
             } else {

@@ -3,7 +3,7 @@
 use crate::kit::{Done, Test};
 use std::fs;
 
-/// Paints a screen, takes what is typed up to Enter, and keeps it.
+/// Draws a screen, reads what is typed up to Enter, and stores it.
 const TAKES: &str = r#"#!/bin/sh
 stty -echo -icanon -icrnl
 printf '\033[?2004hready> '
@@ -29,7 +29,7 @@ fn run(test: &Test, args: &[&str]) -> Done {
     test.ralph(&[&head, args, &["--pty", "--", "./agent"]].concat())
 }
 
-/// The log of the first iteration.
+/// Returns the first iteration's output log.
 fn log(test: &Test) -> String {
     let bytes = fs::read(test.loop_dir("a").join("iterations/0001/output.log")).unwrap();
     String::from_utf8_lossy(&bytes).into_owned()
@@ -137,12 +137,12 @@ fn a_promise_on_the_screen_counts_only_if_the_agent_wrote_it() {
     for (answer, code) in [
         ("", 1),
         (r"printf '\r\n● <promise>COMPLETE</promise>\r\n'", 0),
-        // In the second screen, which is gone at the end.
+        // On the alternate screen, which is gone at the end.
         (
             r"printf '\033[?1049h\033[5;5H<promise>complete</promise>\033[?1049l'",
             0,
         ),
-        // Over two rows of the screen, and away from it.
+        // Over two rows of the screen, and scrolled off.
         (
             r"printf '%115s\n<promise>' ''; printf '%200s' ''; echo 'COMPLETE</promise>'; seq 200",
             0,
@@ -232,7 +232,7 @@ fn a_screen_is_ready_when_it_matches_the_preset_s_pattern() {
 
 #[test]
 fn terminal_queries_are_answered_if_there_is_no_viewer() {
-    // Each question, and what comes back up to its last letter.
+    // Sends each query, and reads the reply up to its last letter.
     let agent = r#"#!/bin/sh
 stty -echo -icanon min 0 time 20
 ask() { printf "$1"; dd bs=64 count=1 2>&- | tr '\033' 'E' >> answers; echo >> answers; }
@@ -304,12 +304,12 @@ fn a_known_agent_s_own_command_gets_a_terminal_unless_it_is_headless() {
     assert_eq!(test.read("how"), how);
 }
 
-/// In a window of tmux: what a person sees and types there.
+/// What a user sees and types in a tmux window.
 mod in_a_window {
     use super::on_terminal;
     use crate::kit::{Test, signal, until};
 
-    /// Its second screen, its size when it changes, and its keys.
+    /// Uses the alternate screen, reports size changes, and records keys.
     const SCREEN: &str = r#"#!/bin/sh
 printf '\033[?1049h\033[2J\033[?2004h\033[?1000h\033[1;1Hwelcome '; stty size
 stty -echo -icanon -icrnl -isig
@@ -340,7 +340,7 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
         std::fs::read_to_string(test.workspace().join("keys")).unwrap_or_default()
     }
 
-    /// Whether a terminal is as a shell has it, by what `stty -a` says.
+    /// Returns whether a terminal is in a shell's usual mode, according to `stty -a`.
     fn is_cooked(modes: &str) -> bool {
         let all: Vec<&str> = modes.split_whitespace().collect();
         ["icanon", "echo", "isig", "opost"]
@@ -378,7 +378,7 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
             &["resize-window", "-t", "ralph:a", "-x", "100", "-y", "30"],
         );
         until("the size", || {
-            // A shell hears of it when its program has a key.
+            // A shell handles the signal when its program gets a key.
             tmux(&test, &["send-keys", "-t", "ralph:a", "y"]);
             pane(&test).contains("\n30 100")
         });
@@ -429,7 +429,7 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
     #[test]
     fn the_terminal_is_restored_if_the_supervisor_is_killed() {
         let test = on_terminal(SCREEN);
-        // A shell stays in the window, so that there is one to look at.
+        // A shell keeps the window open for inspection.
         let ralph = env!("CARGO_BIN_EXE_ralph");
         let line = format!(
             "{ralph} run --name a --prompt 'do it' --pty -- ./agent; stty -a > modes; touch over; sleep 1000"

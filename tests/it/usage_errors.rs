@@ -3,7 +3,7 @@
 use crate::kit::Test;
 use std::fs;
 
-/// Every file and directory below the workspace and the state directory.
+/// Returns every file and directory below the workspace and the state directory.
 fn traces(test: &Test) -> Vec<String> {
     let root = test.root().display();
     test.sh(&format!("find '{root}/shop' '{root}/state' | sort"))
@@ -12,7 +12,8 @@ fn traces(test: &Test) -> Vec<String> {
         .collect()
 }
 
-/// Runs words that must be refused: with this error and this hint, and without a trace.
+/// Asserts that the arguments are refused with this error and hint, and that nothing changes on
+/// disk.
 #[track_caller]
 fn refused(test: &Test, args: &[&str], error: &str, hint: &str) {
     let before = traces(test);
@@ -379,7 +380,7 @@ fn a_check_whose_program_is_missing_is_refused() {
         "command nosuchcmd not found",
         "--no-preflight",
     );
-    // With what the agent will bring, preflight cannot be asked for.
+    // The agent creates the program, so preflight cannot be required.
     let args = [
         "run",
         "a",

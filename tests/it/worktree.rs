@@ -6,7 +6,7 @@ mod refuse;
 use crate::kit::{Done, Test, until};
 use std::path::PathBuf;
 
-/// The words of a loop called `a` in a worktree, with a check that looks for `made`.
+/// The arguments of a loop called `a` in a worktree, with a check that looks for `made`.
 const RUN: [&str; 10] = [
     "run",
     "Make it.",
@@ -20,7 +20,7 @@ const RUN: [&str; 10] = [
     "--backoff=5ms..10ms",
 ];
 
-/// Makes what the check looks for.
+/// Creates the file that the check looks for.
 const WRITES_MADE: &str = "iteration *\n write made\n  | yes\n";
 
 fn run(test: &Test, more: &[&str]) -> Done {
@@ -31,7 +31,7 @@ fn place(test: &Test, name: &str) -> PathBuf {
     test.state_dir().join("worktrees").join(name)
 }
 
-/// Subjects of a branch, the newest first.
+/// Returns the commit subjects of a branch, newest first.
 fn subjects(test: &Test, branch: &str) -> Vec<String> {
     test.sh(&format!("git log --format=%s {branch}"))
         .lines()
@@ -39,7 +39,7 @@ fn subjects(test: &Test, branch: &str) -> Vec<String> {
         .collect()
 }
 
-/// All that must stay as it was in the user's checkout, byte for byte.
+/// Returns everything in the user's checkout that must not change.
 fn checkout_state(test: &Test) -> String {
     test.sh(
         "git for-each-ref --format='%(refname) %(objectname)' --exclude='refs/heads/ralph/**' --exclude=refs/heads/side
@@ -121,7 +121,7 @@ fn work_is_committed_in_the_worktree_and_the_checkout_is_unchanged() {
         progress.contains("- Worktree: 2 files (README, made) as "),
         "{progress}"
     );
-    // What the summary says can be typed.
+    // The commands in the summary work.
     test.sh("git stash -q --include-untracked && git diff --quiet main...ralph/a || git merge -q ralph/a && test -f made");
 }
 
@@ -377,7 +377,8 @@ fn worktrees_work_with_submodules_filters_and_a_sparse_checkout() {
         .complains("submodules are not checked out in the worktree: git -C ")
         .complains("submodule update --init --recursive");
     test.ralph(&["rm", "a", "--worktree", "--force"]).exits(0);
-    // A clean and smudge filter, as git-lfs has them; and a hook that complains after the checkout.
+    // A clean and smudge filter, as in git-lfs; and a hook that prints a complaint after the
+    // checkout.
     test.sh(
         "git config filter.swap.smudge 'tr a-z A-Z' && git config filter.swap.clean 'tr A-Z a-z'",
     );

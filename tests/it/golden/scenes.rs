@@ -7,18 +7,19 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::Stdio;
 
-/// A loop, or a few that belong together.
+/// One loop, or a few that belong together.
 pub(super) struct Scene {
     pub(super) name: &'static str,
-    /// What the scripted agent does; see docs/scripted-agents.md.
+    /// The scripted agent's script; see docs/scripted-agents.md.
     pub(super) script: &'static str,
     /// Runs the loops to their end and returns what `ralph run --json` printed.
     pub(super) play: fn(&Stage) -> String,
-    /// What follows `ralph resume NAME` to continue the recorded loop to a good end, if it can be resumed.
+    /// The arguments after `ralph resume NAME` that continue the recorded loop to a successful end;
+    /// `None` if it cannot be resumed.
     pub(super) resume: Option<&'static [&'static str]>,
 }
 
-/// Says that it is there, then waits for `go`.
+/// Creates the file `here`, then waits for `go`.
 const WAITS: &str = "sh touch here; until test -e go; do sleep 0.01; done";
 const CHECK: [&str; 2] = ["--check", "grep -q whole roof"];
 const SESSION: &str = "6253c6c3-451f-4aa4-ae4d-91ee859fbae3";
@@ -249,7 +250,7 @@ pub(super) const SCENES: &[Scene] = &[
     },
 ];
 
-/// A loop on the scripted agent, under way.
+/// Starts a loop with the scripted agent.
 fn start(stage: &Stage, args: &[&str]) -> Live {
     let run = [
         "run",

@@ -19,7 +19,7 @@ pub(super) fn words(line: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// Replaces comments and literals by spaces. Line numbers do not change.
+/// Replaces comments and literals with spaces. Line numbers do not change.
 pub(super) fn blank(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -41,7 +41,7 @@ pub(super) fn blank(text: &str) -> String {
     out
 }
 
-/// The end of the comment or literal that starts at `at`, or `at` if none starts there.
+/// Returns the end of the comment or literal that starts at `at`, or `at` if none starts there.
 fn literal_end(chars: &[char], at: usize) -> usize {
     let get = |i: usize| chars.get(i).copied().unwrap_or('\0');
     let find = |from: usize, end: &[char]| {
@@ -82,14 +82,14 @@ fn literal_end(chars: &[char], at: usize) -> usize {
             }
             (i + 1).min(chars.len())
         }
-        // A character, not a lifetime: `'x'` or `'\…'`.
+        // A character literal, not a lifetime: `'x'` or `'\…'`.
         ('\'', '\\') => find(at + 3, &['\'']),
         ('\'', _) if get(at + 2) == '\'' => at + 3,
         _ => at,
     }
 }
 
-/// Replaces every item under `#[cfg(test)]` by spaces.
+/// Replaces every item under `#[cfg(test)]` with spaces.
 pub(super) fn without_tests(code: &str) -> String {
     let mut out = String::with_capacity(code.len());
     let mut rest = code;
@@ -121,7 +121,8 @@ pub(super) fn without_tests(code: &str) -> String {
     out
 }
 
-/// Every path in blanked code that starts with `crate`, `super` or `std`, with its line. Groups are expanded.
+/// Returns every path in blanked code that starts with `crate`, `super` or `std`, with its line.
+/// Groups are expanded.
 pub(super) fn paths(code: &str) -> Vec<(usize, String)> {
     let chars: Vec<char> = code.chars().collect();
     let mut found = Vec::new();
@@ -166,7 +167,7 @@ fn tree(chars: &[char], mut at: usize, prefix: String, found: &mut Vec<(usize, S
                 at += 1;
                 while at < chars.len() && chars[at] != '}' {
                     at = tree(chars, at, path.clone(), found);
-                    // Past `as name` and the comma.
+                    // Skip `as name` and the comma.
                     while at < chars.len() && !matches!(chars[at], ',' | '}') {
                         at += 1;
                     }
@@ -195,7 +196,7 @@ fn tree(chars: &[char], mut at: usize, prefix: String, found: &mut Vec<(usize, S
                     return end;
                 }
             }
-            // `crate::engine::f::<T>` and the like: what was read so far is the path.
+            // `crate::engine::f::<T>` and similar: the path ends here.
             _ => {
                 found.push((
                     line(at.min(chars.len())),

@@ -39,7 +39,7 @@ fn an_interrupted_iteration_is_logged_once() {
     let test = Test::new().script(&format!(
         "iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"
     ));
-    // The check waits too, so that ralph can be killed once more before the next iteration.
+    // The check waits too, so that ralph can be killed again before the next iteration.
     test.write("go-check", "");
     let check = "touch checking; until test -e go-check; do sleep 0.01; done";
     crashed(&test, &["--check", check]);

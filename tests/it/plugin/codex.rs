@@ -108,7 +108,7 @@ fn another_ralph_binary_replaces_the_first_and_must_be_trusted_again() {
     install(&test, &["--trust"]).exits(0);
     let now = read(&hooks);
     let own = env!("CARGO_BIN_EXE_ralph");
-    // As it was when an earlier ralph lay elsewhere, and others have come after it.
+    // The file as an earlier ralph at another path left it, with other hooks added after it.
     let mut earlier: Value = serde_json::from_str(&now.replace(own, "/old/ralph")).unwrap();
     earlier["hooks"]["Stop"]
         .as_array_mut()

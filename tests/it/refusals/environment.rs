@@ -8,7 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Makes a directory of the few programs that a loop needs, with a tmux of this version or without one.
+/// Creates a directory with the few programs that a loop needs, with a tmux of this version or
+/// without one.
 fn few_tools(test: &Test, version: Option<&str>) -> PathBuf {
     let bin = test.root().join("few");
     let _ = fs::remove_dir_all(&bin);
@@ -25,15 +26,15 @@ fn few_tools(test: &Test, version: Option<&str>) -> PathBuf {
     bin
 }
 
-/// These words where there is no tmux, or one of this version.
+/// Returns a ralph command for a machine without tmux, or with one of this version.
 fn with_tmux(test: &Test, version: Option<&str>, args: &[&str]) -> Command {
     let mut command = test.ralph_command(args);
     command.env("PATH", few_tools(test, version));
     command
 }
 
-/// Without a tmux that will do nothing starts in a window, and nothing is said to the loop that was to go on; with
-/// another it goes on as if nothing had been.
+/// Without a usable tmux, nothing starts in a window and a loop to be resumed is not changed; with
+/// a usable one, the loop continues.
 #[test]
 fn an_unusable_tmux_is_reported() {
     let test =
@@ -74,7 +75,8 @@ fn an_unusable_tmux_is_reported() {
     assert!(!test.loop_dir("new").exists());
 }
 
-/// After a restart of the machine without tmux, every loop is named and none is harmed; a plain one goes on.
+/// After a machine restart without tmux, every loop is listed and none is changed; one without a
+/// window continues.
 #[test]
 fn a_restart_without_tmux_leaves_every_loop_intact() {
     let test = Test::new()
@@ -89,7 +91,7 @@ fn a_restart_without_tmux_leaves_every_loop_intact() {
         test.ralph(&args).exits(0);
         until("the agent", || !test.events(name, "spawned").is_empty());
     }
-    // As a power cut would, agents included.
+    // Kill everything, agents included, like a power cut.
     until("the end of all", || {
         let left = test.survivors();
         for pid in &left {
@@ -112,7 +114,7 @@ fn a_restart_without_tmux_leaves_every_loop_intact() {
     until_status(&test, "shown", "done");
 }
 
-/// Where a file stands in the state directory's place, every verb says so, and the file stays.
+/// If the state directory is a file, every command says so, and the file is kept.
 #[test]
 fn a_file_in_place_of_the_state_directory_is_reported() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
@@ -147,8 +149,8 @@ fn a_file_in_place_of_the_state_directory_is_reported() {
     );
 }
 
-/// Whoever may only read a loop is told where it stands, and cannot steer or remove it; nobody starts one in a state
-/// directory that cannot be written.
+/// With read-only access, a user can see a loop but not steer or remove it; no loop starts in an
+/// unwritable state directory.
 #[test]
 fn a_read_only_state_directory_is_reported() {
     let test = Test::new().script(
@@ -223,7 +225,7 @@ fn a_read_only_state_directory_is_reported() {
 mod needs_script {
     use super::*;
 
-    /// A window cannot be looked at without tmux; the loop in it works on, and can be followed.
+    /// A window cannot be shown without tmux; its loop keeps running, and its logs can be followed.
     #[test]
     fn attach_to_a_window_needs_tmux() {
         let waits = "iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n promise COMPLETE\n";

@@ -4,10 +4,10 @@ use super::{AGENT, done, on_disk, refused, starts};
 use crate::kit::{Test, until};
 use crate::spawn::until_status;
 
-/// Waits for the test, and leaves the claim to the next iteration.
+/// Waits for the file `go`, and leaves the claim to the next iteration.
 const WAITS: &str = "iteration 1\n sh touch here; until test -e go; do sleep 0.01; done\niteration *\n promise COMPLETE\n";
 
-/// A loop called `auth` in the background whose agent works.
+/// Starts a background loop called `auth` whose agent is running.
 fn running_loop() -> Test {
     let test = Test::new().script(WAITS);
     test.ralph(&[&["spawn", "go", "--name", "auth"], &AGENT[..]].concat())
@@ -16,7 +16,7 @@ fn running_loop() -> Test {
     test
 }
 
-/// The name of a living loop is refused to whoever would start or remove one, and that loop notices nothing.
+/// No command can start or remove a loop under the name of a running one, which is not affected.
 #[test]
 fn the_name_of_a_living_loop_is_refused() {
     let test = running_loop();
@@ -40,7 +40,7 @@ fn the_name_of_a_living_loop_is_refused() {
     assert_eq!(test.events("auth", "opened").len(), 1);
 }
 
-/// What a loop that is over can no longer be asked for is refused, each with what can be done instead.
+/// Commands that an ended loop cannot carry out are refused, each with what to do instead.
 #[test]
 fn an_ended_loop_cannot_be_steered() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
@@ -86,7 +86,8 @@ fn an_ended_loop_cannot_be_steered() {
     assert!(on_disk(&test) == before, "it changed something");
 }
 
-/// A loop at its limit is not paused or resumed either, but hears of a new limit, and then goes on.
+/// A loop at its limit is not paused or resumed either, but its limit can be raised, and then it
+/// continues.
 #[test]
 fn a_loop_at_its_limit_is_resumed_only_with_a_higher_limit() {
     let test = Test::new().script("iteration 1\n say no\niteration 2\n promise COMPLETE\n");
@@ -112,7 +113,7 @@ fn a_loop_at_its_limit_is_resumed_only_with_a_higher_limit() {
     test.ralph(&["resume", "short"]).exits(0);
 }
 
-/// What is so already is a warning and changes nothing: a running loop resumed, a pausing or paused one paused.
+/// A request that changes nothing is a warning: resuming a running loop, or pausing a paused one.
 #[test]
 fn a_request_without_effect_is_a_warning() {
     let test = running_loop();
@@ -140,7 +141,8 @@ fn a_request_without_effect_is_a_warning() {
     warned(&["stop", "auth"], "\"auth\" is not running: it is stopped");
 }
 
-/// A limit that is used up already lets nothing start: that is said, with what would.
+/// If a limit is already used up, nothing more starts; the output says so, and which limit would
+/// allow more.
 #[test]
 fn setting_a_limit_below_the_usage_says_what_will_happen() {
     let test = running_loop();

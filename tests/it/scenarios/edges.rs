@@ -6,8 +6,8 @@ use crate::spawn::{tmux, until_status};
 
 const SCRIPT: [&str; 2] = ["--agent", "script:../agent.script"];
 
-/// A relative prompt file is found from where the loop was spawned, wherever it is resumed, and an absolute one is the
-/// same.
+/// A relative prompt file is resolved where the loop was spawned, wherever it is resumed; an
+/// absolute one works too.
 #[test]
 fn a_prompt_file_is_relative_to_where_the_loop_was_spawned() {
     let absolute = |test: &Test| test.workspace().join("PROMPT.md").display().to_string();
@@ -57,7 +57,7 @@ fn a_prompt_file_is_relative_to_where_the_loop_was_spawned() {
     }
 }
 
-/// An empty prompt file is no error: the agent reads nothing.
+/// An empty prompt file is not an error: the agent reads nothing.
 #[test]
 fn an_empty_prompt_is_passed_as_empty_input() {
     let test = gated();
@@ -81,7 +81,7 @@ fn an_empty_prompt_is_passed_as_empty_input() {
     ends_with(&test, 0, "done (ran to its iteration limit, checks green)");
 }
 
-/// A rest after a failure is no silence of the agent: nothing is ended for it.
+/// A rest after a failure is not inactivity of the agent, so nothing is killed.
 #[test]
 fn a_rest_does_not_count_as_inactivity() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
@@ -94,7 +94,8 @@ fn a_rest_does_not_count_as_inactivity() {
     );
 }
 
-/// A pause ends a rest at once: the loop is paused, not resting; resumed, it does not rest again first.
+/// A pause ends a rest at once: the loop is paused, not resting. After a resume, it does not rest
+/// again first.
 #[test]
 fn a_pause_ends_a_rest() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
@@ -117,7 +118,8 @@ fn a_pause_ends_a_rest() {
     assert_eq!(iterations(&test), 2);
 }
 
-/// A resting loop that is hurried starts its next iteration at once, with the words that came along.
+/// A resume with an answer ends the rest: the next iteration starts at once, with the answer in its
+/// prompt.
 #[test]
 fn resume_with_an_answer_ends_a_rest() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
@@ -140,7 +142,7 @@ fn resume_with_an_answer_ends_a_rest() {
     assert!(test.prompt("agent", 2).contains("port 8080"));
 }
 
-/// A limit that is raised or lowered while the loop runs holds from then on, with no restart.
+/// A limit that is raised or lowered while the loop runs applies immediately, without a restart.
 #[test]
 fn a_limit_can_be_changed_while_the_loop_runs() {
     let test = gated();
@@ -186,7 +188,7 @@ fn sigterm_to_the_window_s_process_pauses() {
     );
 }
 
-/// A loop that is stopped is stopped with all that its agent started, and its name is free for another.
+/// A stopped loop leaves no process that its agent started, and its name can be reused.
 #[test]
 fn a_stopped_loop_leaves_no_process_and_its_name_can_be_reused() {
     let test = Test::new()
@@ -217,7 +219,7 @@ fn a_stopped_loop_leaves_no_process_and_its_name_can_be_reused() {
     until_status(&test, "agent", "done");
 }
 
-/// Loops of different names run side by side, each in its window; what is done to one leaves the other alone.
+/// Loops run side by side, each in its own window; what happens to one does not affect the other.
 #[test]
 fn two_loops_have_separate_windows() {
     let test = gated();

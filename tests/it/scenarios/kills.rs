@@ -5,7 +5,7 @@ use crate::crash::{kill_now, supervisor};
 use crate::kit::{Test, alive, until};
 use crate::spawn::{tmux, until_status};
 
-/// A failure that cost something, then an agent that is cut short, then one that is done.
+/// A failed iteration with a cost, then an agent that is interrupted, then one that is done.
 const SCRIPT: &str = "
 iteration 1
   cost 0.50
@@ -20,7 +20,7 @@ iteration *
   promise COMPLETE
 ";
 
-/// Who of all that holds a loop is killed.
+/// Which of a loop's processes are killed.
 #[derive(Clone, Copy, Debug)]
 enum Victims {
     Supervisor,
@@ -52,8 +52,8 @@ impl Victims {
     }
 }
 
-/// Whoever is killed with -9, no agent survives, the loop is crashed, and resumed it goes on in a window with its
-/// counts, limits, rests and costs.
+/// Whichever process is killed with SIGKILL, no agent survives and the loop is crashed; resumed, it
+/// continues in a window with its counts, limits, rests and costs.
 #[test]
 fn the_loop_continues_where_it_was_whichever_process_is_killed() {
     for victims in [
@@ -120,7 +120,7 @@ fn the_loop_continues_where_it_was_whichever_process_is_killed() {
     }
 }
 
-/// A loop that crashed before its last iteration was used up has no more than it had.
+/// A crash does not give a loop more iterations than its limit.
 #[test]
 fn an_interrupted_iteration_counts_against_the_limit() {
     let test = Test::new().script(SCRIPT);

@@ -6,7 +6,7 @@ use crate::kit::{Test, alive, until};
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 const SCRIPT: [&str; 2] = ["--agent", "script:../agent.script"];
 
-/// The messages on the loop's project's bus, each as its type and its text.
+/// Returns the type and text of each message on the project's bus.
 fn project_bus(test: &Test) -> Vec<(String, String)> {
     let all = test.ralph(&["bus", "tail", "--json"]).exits(0).json_lines();
     let word = |one: &serde_json::Value, field: &str| one[field].as_str().unwrap().to_owned();
@@ -15,8 +15,8 @@ fn project_bus(test: &Test) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A DONE marker that is there before the first agent ends the loop without one; one that an agent leaves ends it after
-/// that. Either is told on the project's bus.
+/// A DONE marker that exists before the first agent ends the loop without one; one that an agent
+/// leaves ends it afterwards. Both are posted to the project's bus.
 #[test]
 fn the_done_marker_ends_the_loop_before_or_after_a_run() {
     for (before, count) in [(true, 0), (false, 2)] {
@@ -31,7 +31,7 @@ fn the_done_marker_ends_the_loop_before_or_after_a_run() {
     }
 }
 
-/// Too many starts end the loop as failed, and an error is told on the project's bus.
+/// A loop that reaches its iteration limit has failed, and posts that to the project's bus.
 #[test]
 fn a_loop_that_used_all_its_iterations_fails_and_says_so() {
     let test = Test::new().script("iteration *\n exit 1\n");
@@ -53,7 +53,7 @@ fn a_loop_that_used_all_its_iterations_fails_and_says_so() {
     assert_eq!(project_bus(&test), [told]);
 }
 
-/// A loop that is called off starts nothing more, and is stopped.
+/// A canceled loop starts nothing more and is stopped.
 #[test]
 fn a_cancelled_loop_is_stopped() {
     let test = Test::new().script("iteration *\n sh touch here\n hang\n");
@@ -64,7 +64,7 @@ fn a_cancelled_loop_is_stopped() {
     assert_eq!(iterations(&test), 1);
 }
 
-/// Whatever its agent exits with, 0 included, the next one starts, and only a claim ends the loop.
+/// Whatever the agent's exit code, 0 included, the next one starts; only a claim ends the loop.
 #[test]
 fn any_exit_code_starts_the_next_agent() {
     let script = "iteration 1\n exit 0\niteration 2\n exit 1\niteration 3\n exit 255\niteration 4\n crash\niteration 5\n mark DONE\n";
@@ -86,7 +86,8 @@ fn any_exit_code_starts_the_next_agent() {
     assert_eq!(exits, expected);
 }
 
-/// The rest that was asked for lies between any two iterations, good ones too, and a resting loop says until when.
+/// The delay applies between any two iterations, also after a success, and a resting loop shows
+/// until when it rests.
 #[test]
 fn a_delay_separates_successful_iterations() {
     let test = Test::new().script("iteration *\n say at it\n");
@@ -108,8 +109,9 @@ fn a_delay_separates_successful_iterations() {
     );
 }
 
-/// An agent leads a session and a group of its own, with no terminal but its own; what it leaves behind, even deaf and
-/// far away, is gone before the next one starts.
+/// An agent has its own session and process group, and no terminal but its own. Everything it
+/// leaves behind is killed before the next one starts, even if it ignores SIGTERM or has left the
+/// session.
 #[test]
 fn no_process_of_one_agent_runs_next_to_the_next_agent() {
     let script = "iteration 1\n sh ps -o pid=,sid=,pgid=,tty= -p $PPID > who\n fork 10m\n fork setsid daemon clearenv hold ignore-term 10m\n\
@@ -139,8 +141,8 @@ fn no_process_of_one_agent_runs_next_to_the_next_agent() {
     ends_with(&test, 0, "done (ran to its iteration limit, checks green)");
 }
 
-/// An iteration that takes too long is ended with all that it started, even if it is deaf to TERM; it is a failure, and
-/// the next one starts.
+/// An iteration that takes too long is killed with everything it started, even if it ignores
+/// SIGTERM; it is a failure, and the next one starts.
 #[test]
 fn an_iteration_past_its_timeout_is_killed_and_counts_as_a_failure() {
     let test = Test::new().script(
@@ -167,8 +169,8 @@ fn an_iteration_past_its_timeout_is_killed_and_counts_as_a_failure() {
     );
 }
 
-/// An agent can ask not to be started again: by its exit code, by a marker of either name, or on the bus. The loop is
-/// then waiting, which is no failure, and goes on when somebody says so.
+/// An agent can ask not to be restarted with its exit code, a marker of either name, or a bus
+/// message. The loop is then waiting, which is not a failure, until it is resumed.
 #[test]
 fn an_agent_can_ask_not_to_be_restarted() {
     let bus = format!("sh {RALPH} bus post --type wait_without_restart 'for the key'");

@@ -6,8 +6,8 @@ use crate::spawn::{tmux, until_status};
 
 const SCRIPT: [&str; 2] = ["--agent", "script:../agent.script"];
 
-/// A loop that is spawned lives in a window of its name without being asked to, its agent reads the prompt file, and
-/// its state is on disk.
+/// A spawned loop has a window of its name by default, its agent reads the prompt file, and its
+/// state is on disk.
 #[test]
 fn a_basic_loop_runs_in_a_window() {
     let test = gated();
@@ -33,8 +33,8 @@ fn a_basic_loop_runs_in_a_window() {
     test.ralph(&["stop", "agent"]).exits(0);
 }
 
-/// When the agent exits, the next iteration starts in the same window, with the prompt as it is by then, and the count
-/// is one more.
+/// When the agent exits, the next iteration starts in the same window, with the current prompt and
+/// the next number.
 #[test]
 fn an_agent_is_restarted_with_the_current_prompt() {
     let test = gated();
@@ -70,8 +70,8 @@ fn an_agent_is_restarted_with_the_current_prompt() {
     test.ralph(&["stop", "agent"]).exits(0);
 }
 
-/// An agent whose screen stands still for too long is ended and the next one starts; the same holds for one without a
-/// screen that prints nothing.
+/// An agent whose screen does not change for too long is stopped, and the next one starts; so is
+/// one without a screen that prints nothing.
 #[test]
 fn an_inactive_agent_is_replaced() {
     for terminal in ["--pty", "--no-pty"] {
@@ -112,7 +112,8 @@ fn an_inactive_agent_is_replaced() {
     }
 }
 
-/// A line that the done pattern matches ends the loop well, though the agent would have gone on.
+/// A line that matches the done pattern ends the loop successfully, even if the agent would have
+/// continued.
 #[test]
 fn the_done_pattern_stops_the_loop() {
     let test = Test::new()
@@ -128,7 +129,7 @@ fn the_done_pattern_stops_the_loop() {
     assert_eq!(test.events("agent", "noticed")[0]["notice"], "pattern");
 }
 
-/// At its limit a loop ends: well if nothing was asked of it but to run, as a failure if its work was to be claimed.
+/// A loop ends at its limit: successfully if no claim was asked for, as a failure otherwise.
 #[test]
 fn the_iteration_limit_ends_the_loop() {
     for (more, code, line) in [
@@ -148,7 +149,8 @@ fn the_iteration_limit_ends_the_loop() {
     }
 }
 
-/// After each failure in a row the loop rests twice as long, one second first, and says so.
+/// After each consecutive failure the loop rests twice as long, starting with one second, and says
+/// so.
 #[test]
 fn consecutive_failures_lead_to_longer_rests() {
     let test = Test::new().script("iteration 1-2\n exit 1\niteration *\n hang\n");
@@ -170,7 +172,7 @@ fn consecutive_failures_lead_to_longer_rests() {
     test.ralph(&["stop", "agent"]).exits(0);
 }
 
-/// The fifth failure in a row ends the loop as failed.
+/// The fifth consecutive failure ends the loop as failed.
 #[test]
 fn five_consecutive_failures_end_the_loop() {
     let test = Test::new().script("iteration *\n exit 1\n");
@@ -186,7 +188,7 @@ fn five_consecutive_failures_end_the_loop() {
     );
 }
 
-/// A paused loop lets its agent finish and starts no other; when it is resumed, the count goes on.
+/// A paused loop lets its agent finish and starts no other; after a resume, the numbers continue.
 #[test]
 fn a_paused_loop_continues_with_the_next_iteration_number() {
     let test = gated();
@@ -216,7 +218,7 @@ fn a_paused_loop_continues_with_the_next_iteration_number() {
     test.ralph(&["stop", "agent"]).exits(0);
 }
 
-/// A pause that is taken back while the agent still works is as if it had never been.
+/// A pause that is canceled while the agent still works has no effect.
 #[test]
 fn a_pause_can_be_canceled_before_the_agent_has_exited() {
     let test = gated();
@@ -238,7 +240,7 @@ fn a_pause_can_be_canceled_before_the_agent_has_exited() {
     ends_with(&test, 0, "done (ran to its iteration limit, checks green)");
 }
 
-/// `status` has the seven lines of a loop that runs, wherever it runs.
+/// `status` shows the same seven lines for every running loop.
 #[test]
 fn status_shows_a_loop_that_runs_in_a_window() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n hang\n");
@@ -265,7 +267,7 @@ fn status_shows_a_loop_that_runs_in_a_window() {
     test.ralph(&["stop", "agent"]).exits(0);
 }
 
-/// Many iterations, or no limit at all, are warned of, and the loop is spawned all the same.
+/// A high iteration limit, or none, triggers a warning, but the loop is spawned.
 #[test]
 fn a_high_iteration_limit_triggers_a_warning() {
     for (limit, warning, first) in [
@@ -291,7 +293,7 @@ fn a_high_iteration_limit_triggers_a_warning() {
     }
 }
 
-/// A prompt file that is not there is named before anything starts.
+/// A missing prompt file is reported before anything starts.
 #[test]
 fn a_missing_prompt_file_is_reported_and_nothing_starts() {
     let test = Test::new();
@@ -307,7 +309,7 @@ fn a_missing_prompt_file_is_reported_and_nothing_starts() {
     assert_eq!(tmux(&test, &["ls"]), "");
 }
 
-/// A prompt file that is deleted while the loop runs ends it, with the file's name.
+/// A prompt file that is deleted while the loop runs ends the loop; the error names the file.
 #[test]
 fn a_deleted_prompt_file_ends_the_loop() {
     let test = gated();

@@ -5,10 +5,10 @@ use crate::crash::{crash, kill_now, supervisor};
 use crate::kit::{Test, alive, until};
 use std::fs;
 
-/// Stops at a hook the first time, and says so.
+/// A hook that blocks the first time, and reports that.
 const BLOCKS_ONCE: &str = "test -e ../held || { touch ../held; sleep 600; }";
 
-/// What must be true in the end: one commit, one iteration.
+/// Asserts the final state: one commit, one iteration.
 #[track_caller]
 fn committed_once(test: &Test) {
     assert_eq!(subjects(test), ["Make it.", "first"]);
@@ -123,7 +123,7 @@ fn work_is_committed_even_if_the_agent_copies_the_trailer() {
     );
 }
 
-/// Two green iterations, a commit each.
+/// Two green iterations with one commit each.
 const TWICE: &str =
     "iteration 1\n write made\n  | 1\niteration *\n append made\n  | 2\n promise SHIPPED\n";
 

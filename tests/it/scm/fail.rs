@@ -3,7 +3,7 @@
 use super::{WRITES_MADE, hook, remote_log, run, start, subjects, with_remote};
 use crate::kit::{Test, until};
 
-/// A hook that wants a file called `linted`.
+/// A hook that requires a file called `linted`.
 const LINT: &str =
     "test -f linted || { echo 'lint: <promise>linted</promise> is missing'; exit 1; }";
 
@@ -109,7 +109,7 @@ fn too_many_scm_failures_end_the_loop_and_say_what_to_do() {
         ),
         (Some("failures"), Some(0))
     );
-    // A person mends it: the commit is made without another agent.
+    // The user fixes it: the commit is made without another agent.
     std::fs::remove_file(test.workspace().join(".git/hooks/pre-commit")).unwrap();
     test.ralph(&["resume", "a"])
         .exits(0)

@@ -39,7 +39,8 @@ fn files_are_committed_whatever_their_names() {
     );
 }
 
-/// Runs a loop whose agent gives this message, in a file of its own so that no shell sees it; the commit's.
+/// Runs a loop whose agent proposes this commit message, from a file so that no shell interprets
+/// it. Returns the commit's message.
 #[track_caller]
 fn commit_message(message: &str) -> String {
     let test = Test::git();
@@ -49,7 +50,7 @@ fn commit_message(message: &str) -> String {
     )
     .unwrap();
     let test = test.script("iteration 1\n write made\n  | x\n sh cat ../message\n");
-    // A user who strips comments from messages means those that an editor shows.
+    // `commit.cleanup=strip` is meant for the comments that an editor shows.
     test.sh("git config commit.cleanup strip && git config commit.verbose true");
     run(&test, &[]).exits(0);
     test.sh("git log -1 --format=%B")

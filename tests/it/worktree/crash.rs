@@ -50,7 +50,8 @@ fn a_kill_during_a_commit_leads_to_a_single_commit() {
     }
 }
 
-/// A repository in which checking out takes for ever, and what says that it has begun.
+/// Creates a repository in which a checkout never ends. Returns the file that shows that it has
+/// begun.
 fn slow() -> (Test, std::path::PathBuf) {
     let test = Test::git()
         .script(WRITES_MADE)
@@ -127,7 +128,7 @@ fn stop_commits_the_work_so_far() {
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130).says("worktree commit: 1 file (half)");
     assert_eq!(subjects(&test, "ralph/a"), ["Make it.", "first"]);
-    // Once more does not wait for a hook either.
+    // Another Ctrl-C does not wait for a hook either.
     let here = test.root().join("here");
     let hook = format!("#!/bin/sh\ntouch '{}'; sleep 600\n", here.display());
     let test = test.program(".git/hooks/pre-commit", &hook);
@@ -135,7 +136,7 @@ fn stop_commits_the_work_so_far() {
     let live = test.start(&args);
     live.until_out("  | here\n");
     live.signal("INT");
-    // Two at once may be heard as one.
+    // Two signals at once may be received as one.
     until("the first is heard", || {
         test.events("b", "asked").len() == 1
     });
@@ -180,7 +181,7 @@ fn a_deleted_worktree_is_fatal_and_the_error_shows_how_to_restore_it() {
 fn a_worktree_without_its_git_file_commits_nothing_to_an_outer_repository() {
     let test = Test::git()
         .script("iteration 1\n write one\n  | x\n sh rm .git\niteration 2\n write made\n  | x\n");
-    // The state directory lies in another repository of the user's.
+    // The state directory is inside another repository of the user.
     test.sh("cd .. && git init -q && git commit -q --allow-empty -m above");
     let done = run(&test, &[])
         .exits(1)

@@ -3,7 +3,7 @@
 use super::{RUN, WRITES_MADE, place, run, subjects};
 use crate::kit::Test;
 
-/// Everything below the state directory and in the repository's lists.
+/// Returns everything below the state directory, and the repository's branches and worktrees.
 fn traces(test: &Test) -> String {
     let state = test.state_dir();
     test.sh(&format!(
@@ -236,7 +236,7 @@ fn an_ambiguous_word_after_the_worktree_flag_is_refused() {
             "--worktree=mend",
         );
     }
-    // A text with spaces is a task, and so is what comes before.
+    // A text with spaces is a task, and so is a word before the flag.
     for args in [
         &["run", "--worktree", "mend it"][..],
         &["run", "mend", "--worktree"],
