@@ -100,7 +100,7 @@ fn fits(root: &Value, rules: &Map<String, Value>, object: &Map<String, Value>) -
     })
 }
 
-/// An example with most keys, as users of similar tools write it.
+/// An example that uses alternative spellings of the keys.
 const EXAMPLE: &str = r#"{
   "maximumIterations": 10, "completionResponse": "DONE", "outputTruncateChars": 5000, "streamAgentOutput": true,
   "agent": { "command": "claude", "flags": ["--model opus", "--no-auto-compact"] },

@@ -380,7 +380,7 @@ fn a_check_whose_program_is_missing_is_refused() {
         "command nosuchcmd not found",
         "--no-preflight",
     );
-    // The agent creates the program, so preflight cannot be required.
+    // Without preflight, the program of a check may be missing: the agent may install it.
     let args = [
         "run",
         "a",
