@@ -216,7 +216,7 @@ pub(crate) fn ended(header: &JournalHeader, state: &State) -> String {
         }
         Phase::Ended(Outcome::Stopped { by }) => {
             format!(
-                "🛑 ralph: loop cancelled at iteration {} ({})",
+                "🛑 ralph: loop canceled at iteration {} ({})",
                 state.turn_number(),
                 by.label()
             )

@@ -165,7 +165,7 @@ fn cancelled(client: &'static Client) {
     window.press(&["Escape"]);
     window.shows("nterrupted");
     let word = client.command.replace("ralph-loop", "cancel-ralph");
-    window.types(&word, "loop cancelled at iteration 2");
+    window.types(&word, "loop canceled at iteration 2");
     session.assert_ended("stopped", "stopped", 2);
     session.stage.model.assert_played(2);
 }

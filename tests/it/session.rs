@@ -291,7 +291,7 @@ fn a_loop_is_canceled_in_the_session_by_ralph_stop_or_by_deleting_its_file() {
     let message = session.submit("/cancel-ralph");
     assert_eq!(
         message["reason"],
-        "🛑 ralph: loop cancelled at iteration 2 (cancel-ralph)"
+        "🛑 ralph: loop canceled at iteration 2 (cancel-ralph)"
     );
     session.start_loop("Do it");
     test.ralph(&["stop", NAME])

@@ -55,7 +55,7 @@ fn a_loop_that_used_all_its_iterations_fails_and_says_so() {
 
 /// A canceled loop starts nothing more and is stopped.
 #[test]
-fn a_cancelled_loop_is_stopped() {
+fn a_canceled_loop_is_stopped() {
     let test = Test::new().script("iteration *\n sh touch here\n hang\n");
     spawn(&test, &[&["go"], &SCRIPT[..]].concat()).exits(0);
     until("the agent", || test.workspace().join("here").exists());
