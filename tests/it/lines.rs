@@ -6,25 +6,25 @@ use regex::Regex;
 use std::fs;
 
 /// Replaces values that differ from run to run with placeholders.
-fn normalize(test: &Test, text: &str) -> String {
-    let mut text = text.to_owned();
+fn normalize(test: &Test, output: &str) -> String {
+    let mut output = output.to_owned();
     for root in [
         fs::canonicalize(test.root()).unwrap(),
         test.root().to_owned(),
     ] {
-        text = text.replace(&root.display().to_string(), "ROOT");
+        output = output.replace(&root.display().to_string(), "ROOT");
     }
     for (pattern, word) in [
         (r"duration: [^),]+", "duration: TIME"),
         (r"(green|red) \((exit \d+, )?[^)]+\)", "$1 (${2}TIME)"),
         (r"(?m)^(  took     \d+ iterations?), [^,]+", "$1, TIME"),
     ] {
-        text = Regex::new(pattern)
+        output = Regex::new(pattern)
             .unwrap()
-            .replace_all(&text, word)
+            .replace_all(&output, word)
             .into_owned();
     }
-    text
+    output
 }
 
 /// Runs a loop called `agent`, and compares everything it prints with a snapshot.

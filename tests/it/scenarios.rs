@@ -49,9 +49,9 @@ fn window(test: &Test) -> String {
 
 /// Waits until the loop's window shows this.
 #[track_caller]
-fn until_window(test: &Test, text: &str) {
-    until(&format!("{text:?} in the window"), || {
-        window(test).contains(text)
+fn until_window(test: &Test, expected: &str) {
+    until(&format!("{expected:?} in the window"), || {
+        window(test).contains(expected)
     });
 }
 
