@@ -175,7 +175,11 @@ fn value_parser(key: &'static SettingKey) -> ValueParser {
             branch => Ok(Value::from(branch)),
         }),
         SettingKind::Count => {
-            ValueParser::new(|text: &str| parse_count::<u32>(text).map(Value::from))
+            let max = key.count_max();
+            ValueParser::new(move |text: &str| match parse_count::<u64>(text)? {
+                count if count <= max => Ok(Value::from(count)),
+                _ => Err(format!("expected a whole number up to {max}")),
+            })
         }
         SettingKind::Code => ValueParser::new(|text: &str| match text.parse::<u8>() {
             Ok(code) => Ok(Value::from(code)),

@@ -16,7 +16,7 @@ use crate::ui::gutter::GutterWriter;
 use crate::ui::tty::use_color;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often to read the log even without a file event.
@@ -38,7 +38,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
             "leave --iteration out for the newest",
         ));
     }
-    let mut printer = LogPrinter::new(&handle.view, args.raw, iteration);
+    let mut printer = LogPrinter::new(&handle.view, args.raw, iteration, handle.held);
     let mut watcher = args
         .follow
         .then(|| LoopWatcher::new(&handle.dir))
@@ -65,7 +65,8 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
             if printer.print_header(handle.dir.name(), iteration).is_err() {
                 return Ok(ExitCode::Success);
             }
-            printer = LogPrinter::new(view.as_ref().unwrap_or(&handle.view), args.raw, iteration);
+            let view = view.as_ref().unwrap_or(&handle.view);
+            printer = LogPrinter::new(view, args.raw, iteration, !is_over);
         } else if is_over || (args.iteration.is_some() && newest > iteration) {
             let _ = printer.close();
             let state = &view.as_ref().unwrap_or(&handle.view).state;
@@ -91,7 +92,8 @@ enum LogPrinter {
 }
 
 impl LogPrinter {
-    fn new(view: &LoopView, raw: bool, iteration: u32) -> Self {
+    /// Creates the printer of an iteration. `is_held` says whether a runner holds the loop's lock.
+    fn new(view: &LoopView, raw: bool, iteration: u32, is_held: bool) -> Self {
         let (state, plan) = (&view.state, &view.state.plan);
         let record = state.recent.iter().find(|known| known.number == iteration);
         let name = record
@@ -105,6 +107,7 @@ impl LogPrinter {
             return Self::Acts(Box::new(ActLog {
                 agent: agent.clone(),
                 workspace: plan.workspace.clone(),
+                is_over: !is_held || iteration < state.iteration,
                 source: None,
                 printer: ActPrinter::new("", use_color(), false),
             }));
@@ -190,6 +193,8 @@ impl OutputCopy {
 struct ActLog {
     agent: Agent,
     workspace: PathBuf,
+    /// Whether the iteration is over, so that nothing more is written.
+    is_over: bool,
     /// `None` while there is neither file.
     source: Option<ActSource>,
     printer: ActPrinter,
@@ -198,18 +203,22 @@ struct ActLog {
 /// Where acts are read from.
 enum ActSource {
     Activity(ActivityReader),
-    /// The agent's own output, if an older version of ralph ran the iteration.
+    /// The agent's own output, if an older version of ralph ran the iteration, or if a crash or a
+    /// full disk cut its activity short.
     Output(File, Box<OutputPipeline>),
 }
 
 impl ActSource {
     /// Opens the iteration's activity. It is created before the log, so a log without it has none.
-    fn open(agent: &Agent, workspace: &Path, dir: &LoopDir, iteration: u32) -> Option<Self> {
+    fn open(acts: &ActLog, dir: &LoopDir, iteration: u32) -> Option<Self> {
         let log = File::open(dir.output_log(iteration)).ok();
-        if let Some(activity) = ActivityReader::open(&dir.activity(iteration)) {
+        let activity = ActivityReader::open(&dir.activity(iteration));
+        let is_usable =
+            |activity: &ActivityReader| !acts.is_over || log.is_none() || activity.is_complete();
+        if let Some(activity) = activity.filter(is_usable) {
             return Some(Self::Activity(activity));
         }
-        let pipeline = OutputPipeline::for_log(AgentProfile::new(agent), workspace);
+        let pipeline = OutputPipeline::for_log(AgentProfile::new(&acts.agent), &acts.workspace);
         Some(Self::Output(log?, Box::new(pipeline)))
     }
 }
@@ -217,7 +226,7 @@ impl ActSource {
 impl ActLog {
     fn copy(&mut self, dir: &LoopDir, iteration: u32, out: &mut dyn Write) -> io::Result<()> {
         if self.source.is_none() {
-            self.source = ActSource::open(&self.agent, &self.workspace, dir, iteration);
+            self.source = ActSource::open(self, dir, iteration);
         }
         let printer = &mut self.printer;
         let mut lines = Vec::new();

@@ -122,18 +122,13 @@ pub(crate) fn start(
         hide_next_step: args.hide_next_step,
         in_window: false,
     };
-    let PreparedLoop {
-        dir,
-        locks,
-        plan,
-        warnings,
-    } = create_loop(
+    let PreparedLoop { dir, locks, plan } = create_loop(
         state_dir,
         args.name.as_deref(),
         draft,
         Placement::foreground(worktree),
+        &mut |warning| warn(warning),
     )?;
-    warn_all(warnings);
     supervise(&dir, locks, &plan, output)
 }
 

@@ -12,7 +12,7 @@ use crate::lifecycle::launch::{check_tmux, launch, location_text};
 use crate::lifecycle::locks::lock_for_removal;
 use crate::lifecycle::tmux::Tmux;
 use crate::store::StateDir;
-use crate::ui::print::{print_message, warn_all};
+use crate::ui::print::{print_message, warn};
 use serde_json::json;
 
 pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
@@ -34,13 +34,13 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
         worktree,
         hosted: false,
     };
-    let PreparedLoop {
-        dir,
-        locks,
-        plan,
-        warnings,
-    } = create::create_loop(&state_dir, args.name.as_deref(), draft, placement)?;
-    warn_all(warnings);
+    let PreparedLoop { dir, locks, plan } = create::create_loop(
+        &state_dir,
+        args.name.as_deref(),
+        draft,
+        placement,
+        &mut |warning| warn(warning),
+    )?;
     // The supervisor takes the locks itself: a tmux window is not a child of this process and
     // cannot inherit them.
     drop(locks);

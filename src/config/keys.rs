@@ -1,7 +1,7 @@
 //! The table of settings, read from `presets/settings.toml`: each setting's name, type, default,
 //! flag and help.
 
-use crate::engine::Limit;
+use crate::engine::{Amount, Limit};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -82,6 +82,14 @@ impl SettingKey {
         match self.flag.as_deref() {
             Some("") => None,
             other => Some(other.unwrap_or(&self.name)),
+        }
+    }
+
+    /// Returns the largest value of a [count](SettingKind::Count).
+    pub(crate) fn count_max(&self) -> u64 {
+        match Limit::from_key(&self.name).map(|limit| limit.row().zero) {
+            Some(Amount::Tokens(_)) => u64::MAX,
+            _ => u32::MAX.into(),
         }
     }
 

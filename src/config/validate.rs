@@ -113,7 +113,7 @@ pub(crate) fn normalize(key: &SettingKey, value: &Value, path: &str) -> Result<V
         SettingKind::Count => or_none(
             value
                 .as_u64()
-                .filter(|count| u32::try_from(*count).is_ok())
+                .filter(|count| *count <= key.count_max())
                 .map(Value::from),
         ),
         SettingKind::Code => or_none(value.as_u64().filter(|code| *code <= 255).map(Value::from)),

@@ -254,14 +254,18 @@ impl Amount {
         }
     }
 
-    /// Returns `number` in this amount's unit.
-    fn with_number(self, number: f64) -> Self {
-        match self {
-            Self::Count(_) => Self::Count(number as u32),
+    /// Returns this number in the same unit; `None` if it is negative, or a fraction of a unit that
+    /// has none.
+    fn with_number(self, number: f64) -> Option<Self> {
+        let is_whole = number.fract() == 0.0;
+        Some(match self {
+            _ if number < 0.0 => return None,
             Self::Dollars(_) => Self::Dollars(number),
+            _ if !is_whole => return None,
+            Self::Count(_) => Self::Count(number as u32),
             Self::Tokens(_) => Self::Tokens(number as u64),
             Self::Millis(_) => Self::Millis(number as u64),
-        }
+        })
     }
 
     fn whole(self) -> u64 {
@@ -342,9 +346,12 @@ impl<'de> Deserialize<'de> for LimitChange {
         let change = JournaledChange::<f64>::deserialize(deserializer)?;
         let limit = Limit::from_key(&change.name)
             .ok_or_else(|| D::Error::custom(format!("unknown limit {:?}", change.name)))?;
-        let max = change
-            .value
-            .map(|number| limit.row().zero.with_number(number));
+        let amount = |number| {
+            let amount = limit.row().zero.with_number(number);
+            amount
+                .ok_or_else(|| D::Error::custom(format!("{number} is not a valid {}", change.name)))
+        };
+        let max = change.value.map(amount).transpose()?;
         Ok(Self { limit, max })
     }
 }

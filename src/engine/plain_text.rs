@@ -17,7 +17,7 @@ pub(crate) fn plain(line: &str) -> Cow<'_, str> {
     Cow::Owned(strip(line, false))
 }
 
-/// Cleans a text of several lines. Text after a carriage return overwrites the line, as on a
+/// Cleans a text of several lines, each on its own. Text after a carriage return overwrites the line, as on a
 /// terminal.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     let is_clean = |byte| matches!(byte, b'\t' | b'\n') || is_printable(byte);
@@ -47,9 +47,19 @@ fn strip(text: &str, has_lines: bool) -> String {
         has_lines,
         after_return: false,
     };
-    let mut parser: Parser = Parser::new();
     let text = expand_c1(text);
-    parser.advance(&mut stripper, text.as_bytes());
+    if !has_lines {
+        Parser::<1024>::new().advance(&mut stripper, text.as_bytes());
+        return stripper.out;
+    }
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            stripper.after_return = false;
+            stripper.out.push('\n');
+        }
+        // Each line has a parser of its own: an unterminated sequence must not hide later lines.
+        Parser::<1024>::new().advance(&mut stripper, line.as_bytes());
+    }
     stripper.out
 }
 
@@ -99,10 +109,6 @@ impl Perform for Stripper {
     fn execute(&mut self, byte: u8) {
         match byte {
             b'\t' => self.print('\t'),
-            b'\n' if self.has_lines => {
-                self.after_return = false;
-                self.out.push('\n');
-            }
             b'\r' => self.after_return = true,
             _ => {}
         }
@@ -139,5 +145,22 @@ mod tests {
         ] {
             assert_eq!(plain(raw), shown, "{raw:?}");
         }
+    }
+
+    #[test]
+    fn an_unterminated_sequence_hides_only_the_rest_of_its_line() {
+        for raw in [
+            "start\n\x1b]0;oops\nERROR",
+            "start\n\u{9d}oops\nERROR",
+            "start\n\x1bPoops\nERROR",
+            "start\nx\r\x1b[\nERROR",
+        ] {
+            let shown = clean(raw);
+            assert!(
+                shown.starts_with("start\n") && shown.ends_with("\nERROR"),
+                "{raw:?}"
+            );
+        }
+        assert_eq!(clean("10%\r20%\rdone\nx\r\n"), "done\nx\n");
     }
 }

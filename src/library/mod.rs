@@ -340,12 +340,14 @@ impl<'a> Loop<'a> {
             Some(dir) => StateDir::new(std::path::absolute(dir)?),
             None => StateDir::locate()?,
         };
-        let PreparedLoop {
-            dir,
-            locks,
-            warnings,
-            ..
-        } = create::create_loop(&state_dir, self.name.as_deref(), draft, placement)?;
+        let mut warnings = Vec::new();
+        let PreparedLoop { dir, locks, .. } = create::create_loop(
+            &state_dir,
+            self.name.as_deref(),
+            draft,
+            placement,
+            &mut |warning| warnings.push(warning),
+        )?;
         let opened = Journal::open(&dir)?;
         let waker = Arc::new(Waker::new()?);
         let requests = self.stopper.connect(&waker);

@@ -50,16 +50,16 @@ pub(crate) struct PreparedLoop {
     pub(crate) locks: LoopLocks,
     /// The plan as the journal records it.
     pub(crate) plan: Plan,
-    /// Warnings for the caller to show.
-    pub(crate) warnings: Vec<String>,
 }
 
-/// Creates a loop, and its worktree if one is requested.
+/// Creates a loop, and its worktree if one is requested. Passes warnings to `warn`, even if an
+/// error follows: some report processes that were ended.
 pub(crate) fn create_loop(
     state_dir: &StateDir,
     name: Option<&str>,
     mut draft: PlanDraft,
     placement: Placement,
+    warn: &mut dyn FnMut(String),
 ) -> Result<PreparedLoop, CommandError> {
     let Placement {
         background,
@@ -67,14 +67,14 @@ pub(crate) fn create_loop(
         worktree: request,
         hosted,
     } = placement;
-    let (request, mut warnings) = (request.as_ref(), Vec::new());
+    let request = request.as_ref();
     // Block signals before creating anything, so that an interrupted creation is rolled back first.
     let held = (request.is_some() && !hosted).then(BlockedSignals::new);
     let is_interrupted = || held.as_ref().is_some_and(BlockedSignals::has_pending);
     if request.is_some() {
         remove_incomplete_loops(state_dir);
     } else if draft.plan().session.is_none() {
-        warnings.extend(sweep_workspace(state_dir, &draft.plan().workspace)?);
+        sweep_workspace(state_dir, &draft.plan().workspace, warn)?;
     }
     let (dir, mut locks, planned) = match name {
         Some(name) => {
@@ -84,7 +84,7 @@ pub(crate) fn create_loop(
                     .transpose()
             };
             let (planned, warning) = free_name(state_dir, name, plan_worktree)?;
-            warnings.extend(warning);
+            warning.into_iter().for_each(&mut *warn);
             let (dir, locks) = claim_name(state_dir, name, draft.plan())?;
             (dir, locks, planned)
         }
@@ -116,13 +116,9 @@ pub(crate) fn create_loop(
         plan: plan.clone(),
     };
     drop(Journal::create(&dir, &header)?);
-    warnings.extend(worktree.map(NewWorktree::keep).unwrap_or_default());
-    Ok(PreparedLoop {
-        dir,
-        locks,
-        plan,
-        warnings,
-    })
+    let kept = worktree.map(NewWorktree::keep).unwrap_or_default();
+    kept.into_iter().for_each(warn);
+    Ok(PreparedLoop { dir, locks, plan })
 }
 
 /// Creates a loop's directory and acquires its lock.
@@ -174,14 +170,18 @@ fn claim_unused_name(
 
 /// Kills the processes that a crashed loop left in this workspace, where its agent may still be
 /// working. Returns warnings.
-fn sweep_workspace(state_dir: &StateDir, workspace: &Path) -> Result<Vec<String>, CommandError> {
+fn sweep_workspace(
+    state_dir: &StateDir,
+    workspace: &Path,
+    warn: &mut dyn FnMut(String),
+) -> Result<(), CommandError> {
     if let Some(last) = last_lock_holder(&state_dir.workspace_lock_path(workspace)?) {
-        // An unreadable loop must not prevent another one from starting.
+        // A loop that cannot be read must not keep another from starting.
         if let Ok(handle) = LoopHandle::open_in(state_dir.clone(), &last.loop_name) {
-            return Ok(handle.warnings);
+            handle.warnings.into_iter().for_each(warn);
         }
     }
-    Ok(Vec::new())
+    Ok(())
 }
 
 /// Frees the name of an ended loop by archiving that loop, unless `check` fails. Returns `check`'s

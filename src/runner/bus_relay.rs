@@ -8,6 +8,7 @@ use crate::engine::Marker;
 use crate::engine::event::{Fault, Notice};
 use crate::engine::excerpt::Excerpt;
 use crate::engine::format::iteration_count;
+use crate::engine::plain_text::plain;
 use crate::engine::signals::fold_whitespace;
 use crate::git;
 use crate::store::bus;
@@ -155,5 +156,5 @@ fn excerpt_line(message: &BusMessage) -> String {
         text.push('…');
     }
     let (time, kind, sender) = (&message.time, &message.kind, message.sender());
-    format!("{time} {kind} {sender}: {text}")
+    plain(&format!("{time} {kind} {sender}: {text}")).into_owned()
 }

@@ -480,3 +480,25 @@ fn an_unwritable_bus_does_not_end_a_loop() {
         "what could not be posted was kept"
     );
 }
+
+#[test]
+fn an_unterminated_escape_in_one_message_does_not_hide_the_next() {
+    let test = Test::new().script("iteration 1\n say <promise>COMPLETE</promise>\n");
+    test.ralph(&["bus", "post", "first \u{1b}]0;x"]).exits(0);
+    test.ralph(&["bus", "post", "second"]).exits(0);
+    test.write(".ralph/settings.toml", "contextBus = 5\n");
+    test.ralph(&[
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--agent",
+        "script:../agent.script",
+    ])
+    .exits(0);
+    let prompt = test.prompt("a", 1);
+    assert!(
+        prompt.contains(": first") && prompt.contains(": second"),
+        "{prompt}"
+    );
+}

@@ -290,7 +290,7 @@ fn limits_are_non_negative_numbers() {
         ("-m", "--max-iterations", "-5", count),
         ("-m", "--max-iterations", "abc", count),
         ("-m", "--max-iterations", "1.5", count),
-        ("-m", "--max-iterations", "99999999999", count),
+        ("-m", "--max-iterations", "99999999999", "up to 4294967295"),
         ("-m", "--max-iterations", "", count),
         ("--maximum-iterations", "--max-iterations", "-1", count),
         ("--max-failures", "--max-failures", "-1", count),

@@ -129,8 +129,13 @@ fn create(
         warn(move_loop_file_aside(&call.project, &reason));
     }
     let name = loop_name(&call.client.name, &call.input.session_id);
-    let PreparedLoop { dir, locks, .. } =
-        create_loop(&call.state_dir, Some(&name), draft, Placement::default())?;
+    let PreparedLoop { dir, locks, .. } = create_loop(
+        &call.state_dir,
+        Some(&name),
+        draft,
+        Placement::default(),
+        &mut |warning| warn(warning),
+    )?;
     let events = turn_ended
         .then(|| call.turn_ended(call.client.block_cap()))
         .into_iter()

@@ -137,7 +137,11 @@ impl HooksFileInstaller {
             ));
             return Ok(());
         }
-        let (text, added) = add_trust(text, hooks).map_err(|error| {
+        let old = record.appended.iter().find(|old| old.file == path);
+        // Trusting again replaces what was appended before, and must be undone to the same text.
+        let was_new = old.is_some_and(|old| old.is_new);
+        let lacked_newline = old.is_some_and(|old| old.text.starts_with("\n\n"));
+        let (text, added) = add_trust(text, hooks, lacked_newline).map_err(|error| {
             CommandError::usage(
                 format!("cannot change {}: {error}", path.display()),
                 format!("nothing was written; install without --trust, start {name}, and press t when it asks"),
@@ -147,7 +151,7 @@ impl HooksFileInstaller {
         record.appended.push(AppendedText {
             client: name.clone(),
             file: path.to_owned(),
-            is_new: config.is_none(),
+            is_new: config.is_none() || was_new,
             text: added,
         });
         let notes = hooks

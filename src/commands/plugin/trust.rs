@@ -77,13 +77,21 @@ impl TrustedHook {
 }
 
 /// Adds trust for the hooks to a configuration. Returns the new text and the part that was
-/// appended.
-pub(crate) fn add_trust(text: &str, hooks: &[TrustedHook]) -> Result<(String, String), String> {
+/// appended. `lacked_newline` says that an earlier call added the newline that the text ends with
+/// once the old entries are removed.
+pub(crate) fn add_trust(
+    text: &str,
+    hooks: &[TrustedHook],
+    lacked_newline: bool,
+) -> Result<(String, String), String> {
     let config = Document::parse(text).map_err(|error| error.message().to_owned())?;
     let (mut lines, mut added) = (text.to_owned(), String::new());
     for hook in hooks.iter().filter(|hook| !hook.is_trusted(&config)) {
         lines = remove_trust(&lines, hook);
         added.extend(["\n", &hook.to_toml()]);
+    }
+    if lacked_newline && !added.is_empty() && lines.ends_with('\n') {
+        lines.pop();
     }
     if !lines.is_empty() && !lines.ends_with('\n') && !added.is_empty() {
         added.insert(0, '\n');
@@ -107,7 +115,7 @@ pub(crate) fn remove_trust(text: &str, hook: &TrustedHook) -> String {
     let (before, after) = (&text[..lines.start], &text[lines.end..]);
     // The empty line before the header was added with it.
     let before = match before.strip_suffix('\n') {
-        Some(shorter) if shorter.ends_with('\n') => shorter,
+        Some(shorter) if shorter.is_empty() || shorter.ends_with('\n') => shorter,
         _ => before,
     };
     format!("{before}{after}")
@@ -159,11 +167,11 @@ mod tests {
             "a = 1\r\n\r\n[b]\r\nc = 2\r\n# the end\r\n",
             "[hooks.state.\"/other:stop:0:0\"]\ntrusted_hash = \"x\" # theirs\n\n# [model]\n",
         ] {
-            let (with, added) = add_trust(text, from_ref(&hook)).unwrap();
+            let (with, added) = add_trust(text, from_ref(&hook), false).unwrap();
             assert!(hook.is_in(&with), "{with}");
             assert_eq!(with, format!("{text}{added}"));
             assert_eq!(
-                add_trust(&with, from_ref(&hook)).unwrap(),
+                add_trust(&with, from_ref(&hook), false).unwrap(),
                 (with.clone(), String::new()),
                 "adding it again changes nothing"
             );
@@ -173,14 +181,14 @@ mod tests {
                 .replace(&hook.hash, "sha256:old")
                 .replace("\n[hooks", "\n[hooks.state]\n\n[hooks")
                 + "enabled = false\n[x]\n";
-            let (again, _) = add_trust(&stale, from_ref(&hook)).unwrap();
+            let (again, _) = add_trust(&stale, from_ref(&hook), false).unwrap();
             assert!(
                 hook.is_in(&again) && again.contains("[x]\n") && !again.contains("old"),
                 "{again}"
             );
         }
         for text in ["[hooks\n", "hooks.state = { }", "[hooks]\nstate = {}\n"] {
-            assert!(add_trust(text, from_ref(&hook)).is_err(), "{text}");
+            assert!(add_trust(text, from_ref(&hook), false).is_err(), "{text}");
         }
     }
 }

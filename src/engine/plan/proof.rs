@@ -6,6 +6,7 @@ use crate::engine::signals::fold_whitespace;
 use crate::engine::state::Claims;
 use regex::Regex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -174,8 +175,9 @@ impl Serialize for JournaledSignals {
 
 impl<'de> Deserialize<'de> for JournaledSignals {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fields = BTreeMap::<String, Option<String>>::deserialize(deserializer)?;
-        let signal = |kind: &SignalKind| fields.get(kind.field)?.as_deref().map(kind.new);
+        // Fields of later versions are ignored, whatever their type.
+        let fields = BTreeMap::<String, Value>::deserialize(deserializer)?;
+        let signal = |kind: &SignalKind| fields.get(kind.field)?.as_str().map(kind.new);
         Ok(Self(SIGNAL_KINDS.iter().filter_map(signal).collect()))
     }
 }

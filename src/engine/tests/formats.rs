@@ -9,6 +9,7 @@ use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::format::{bytes, iteration_count, process_count};
 use crate::engine::outcome::{OutcomeSummary, StopReason, WaitReason};
 use crate::engine::plain_text::plain;
+use crate::engine::plan::{Proof, Signal};
 use crate::engine::usage::Tokens;
 use crate::engine::{Amount, Limit, LimitChange, Outcome, State, Status};
 use serde_json::{from_str, to_string};
@@ -418,4 +419,12 @@ fn the_state_can_be_stored_in_every_phase() {
         let stored = to_string(&work.state).unwrap();
         assert_eq!(from_str::<State>(&stored).unwrap(), work.state);
     }
+}
+
+#[test]
+fn fields_of_later_versions_are_ignored_in_a_proof() {
+    let json = r#"{"checks":[],"preflight":true,"promise":null,"pattern":"x","file":null,
+        "fallback":[],"quorum":2,"later":["a"]}"#;
+    let proof: Proof = serde_json::from_str(json).unwrap();
+    assert_eq!(proof.signals, [Signal::Pattern("x".into())]);
 }

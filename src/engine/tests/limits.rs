@@ -400,6 +400,11 @@ fn every_limit_has_one_row_and_a_change_keeps_its_journal_format() {
         assert_eq!(serde_json::to_string(&change).unwrap(), json);
         assert_eq!(serde_json::from_str::<LimitChange>(json).unwrap(), change);
     }
-    let unknown = r#"{"name":"max-moons","value":1}"#;
-    assert!(serde_json::from_str::<LimitChange>(unknown).is_err());
+    for invalid in [
+        r#"{"name":"max-moons","value":1}"#,
+        r#"{"name":"max-iterations","value":-3}"#,
+        r#"{"name":"max-iterations","value":0.4}"#,
+    ] {
+        assert!(serde_json::from_str::<LimitChange>(invalid).is_err());
+    }
 }

@@ -82,6 +82,9 @@ pub(super) enum ActRecord<'a> {
         /// How many acts were dropped here.
         acts: u64,
     },
+    /// Not an act: the activity is complete.
+    #[serde(rename = "end")]
+    End,
     /// An act that a newer version of ralph wrote.
     #[serde(other, rename = "unknown")]
     Unknown,
@@ -126,7 +129,7 @@ impl<'a> ActRecord<'a> {
     /// does not support.
     pub(super) fn into_act(self) -> Option<Act<'a>> {
         Some(match self {
-            Self::Dropped { .. } | Self::Unknown => return None,
+            Self::Dropped { .. } | Self::End | Self::Unknown => return None,
             Self::Text { text } => Act::Text(text),
             Self::Thinking { text } => Act::Thinking(text),
             Self::ToolStarted { tool, about } => Act::ToolStarted { name: tool, about },

@@ -193,13 +193,23 @@ impl ActivityWriter {
                 push_dropped(&mut lines, written, n - 1, at_ms);
             }
             let act = act.map_texts(&mut |text| {
-                let text = clean_lines(&text);
+                let text = clean(&text);
                 (self.redact)(&text).into_owned().into()
             });
             if let Some(act) = ActRecord::new(act) {
                 push_line(&mut lines, &ActivityLine { n, at_ms, act });
             }
             written = n;
+        }
+        let now_ms = || jiff::Timestamp::now().as_millisecond();
+        if is_end && self.newest > written {
+            push_dropped(&mut lines, written, self.newest, now_ms());
+            written = self.newest;
+        }
+        if is_end && self.file.is_some() && (self.len > 0 || !lines.is_empty()) {
+            let (n, act) = (self.newest + 1, ActRecord::End);
+            let at_ms = now_ms();
+            push_line(&mut lines, &ActivityLine { n, at_ms, act });
         }
         self.written = written;
         self.pending_len = unfinished.as_ref().map_or(0, |last| text_len(&last.act));
@@ -334,15 +344,6 @@ fn split_piece(text: &str) -> (&str, &str) {
     }
     let end = char_boundary(text, PIECE_MAX);
     text.split_at(text[..end].rfind('\n').map_or(end, |at| at + 1))
-}
-
-/// Cleans each line separately, so that an escape sequence in one line does not affect the next.
-fn clean_lines(text: &str) -> Cow<'_, str> {
-    if let Cow::Borrowed(clean) = clean(text) {
-        return Cow::Borrowed(clean);
-    }
-    let lines: Vec<_> = text.split('\n').map(clean).collect();
-    lines.join("\n").into()
 }
 
 /// Returns the text, or its beginning and end if it is too long.

@@ -5,7 +5,7 @@ use crate::engine::Act;
 use crate::os::regular_file;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// An item read from an iteration's activity.
@@ -38,6 +38,19 @@ impl ActivityReader {
             partial: Vec::new(),
             last: 0,
         })
+    }
+
+    /// Returns whether the file has its last line. A crash or a full disk may have kept the writer
+    /// from writing it.
+    pub(crate) fn is_complete(&self) -> bool {
+        let mut end = [0; 256];
+        let len = self.file.metadata().map_or(0, |data| data.len());
+        let from = len.saturating_sub(end.len() as u64);
+        let read = self.file.read_at(&mut end, from).unwrap_or(0);
+        let last = end[..read].trim_ascii_end();
+        let last = last.rsplit(|byte| *byte == b'\n').next();
+        let line = last.and_then(|line| serde_json::from_slice::<ActivityLine<'_>>(line).ok());
+        line.is_some_and(|line| line.act == ActRecord::End)
     }
 
     /// Passes the items added since the last call to `emit`.

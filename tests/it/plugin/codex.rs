@@ -94,6 +94,9 @@ fn hooks_are_added_to_existing_ones_and_removed_again() {
             install(&test, args).exits(0).says("nothing to change");
             assert_eq!(everything(&test), installed);
         }
+        let stale = trusted.replacen("\"sha256:", "\"sha256:0000", 1);
+        fs::write(home(&test, ".codex/config.toml"), stale).unwrap();
+        install(&test, &["--trust"]).exits(0).says("trusts ");
         plugin(&test, &["plugin", "uninstall", "codex"]).exits(0);
         assert_eq!(everything(&test), before);
     }
