@@ -25,13 +25,13 @@ pub(crate) fn write_atomically(
         Some(_) if !force => return Err(already_exists(name)),
         Some(old) if !old.is_file() => {
             let kind = match old.file_type() {
-                kind if kind.is_symlink() => "a symbolic link",
-                kind if kind.is_dir() => "a directory",
-                _ => "not a regular file",
+                kind if kind.is_symlink() => "it is a symbolic link",
+                kind if kind.is_dir() => "it is a directory",
+                _ => "it is not a regular file",
             };
             return Err(CommandError::usage(
-                format!("{name} is {kind}"),
-                "nothing was written; move it away and try again",
+                format!("cannot write {name}: {kind}"),
+                format!("move {name} away and try again"),
             ));
         }
         _ => {}
@@ -47,7 +47,7 @@ pub(crate) fn write_atomically(
 fn already_exists(name: &str) -> CommandError {
     CommandError::usage(
         format!("{name} already exists (use --force to overwrite)"),
-        "nothing was written; move it away if you want to keep both",
+        "to keep the existing file, rename it first",
     )
 }
 

@@ -12,8 +12,13 @@ use crate::ui::print::print_output;
 /// `branch` is the branch of the worktree that would be created.
 pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<ExitCode, CommandError> {
     let task = match &plan.task.file {
-        Some(path) => String::from_utf8_lossy(&std::fs::read(path).map_err(CommandError::broken)?)
-            .into_owned(),
+        Some(path) => {
+            let bytes = std::fs::read(path).map_err(|error| {
+                let path = path.display();
+                CommandError::broken(format!("cannot read prompt file: {path}: {error}"))
+            })?;
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
         None => plan.task.text.clone().unwrap_or_default(),
     };
     let prompt = render(
@@ -24,7 +29,7 @@ pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<ExitCode, C
         },
     );
     print_output(&format!(
-        "{}\n--- the first prompt, if no check is red ---\n\n{prompt}",
+        "{}\n--- the first prompt if no check is red ---\n\n{prompt}",
         describe_plan(plan, branch)
     ))?;
     if !prompt.ends_with('\n') {

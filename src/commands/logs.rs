@@ -30,12 +30,13 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
         .iteration
         .is_some_and(|wanted| wanted == 0 || wanted > newest)
     {
+        let existing = match newest {
+            0 => "no iteration yet".to_owned(),
+            _ => format!("only iterations 1 to {newest}"),
+        };
         return Err(CommandError::usage(
-            format!(
-                "--iteration {iteration}: {:?} has iterations 1 to {newest}",
-                args.name
-            ),
-            "leave --iteration out for the newest",
+            format!("--iteration {iteration}: {:?} has {existing}", args.name),
+            "leave out --iteration to print the newest one",
         ));
     }
     let mut printer = LogPrinter::new(&handle.view, args.raw, iteration);
@@ -72,7 +73,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
             if args.follow && is_over && state.status(false) == Status::Crashed {
                 let name = handle.dir.name();
                 let _ = printer.print_line(&format!(
-                    "{name}: crashed; ralph resume {name} continues it"
+                    "{name}: crashed; `ralph resume {name}` continues it"
                 ));
             }
             return Ok(ExitCode::Success);
@@ -229,7 +230,7 @@ impl ActLog {
                     printer.flush(&mut lines);
                     let (name, acts) = (dir.name(), plural(count, "act"));
                     let note = format!(
-                        "[ralph] {name}: {acts} dropped here; add --raw for the agent's own output\n"
+                        "[ralph] {name}: {acts} dropped here; --raw prints the agent's complete output\n"
                     );
                     lines.extend_from_slice(note.as_bytes());
                 }

@@ -42,8 +42,11 @@ pub(crate) fn pause(name: &str) -> Result<ExitCode, CommandError> {
             Ok(ExitCode::Success)
         }
         status => Err(CommandError::usage(
-            format!("{name:?} is not running: it is {}", status.as_str()),
-            format!("ralph status {name} shows the details"),
+            format!(
+                "cannot pause {name:?}: it is not running, its status is {}",
+                status.as_str()
+            ),
+            format!("`ralph status {name}` shows the details"),
         )),
     }
 }
@@ -97,7 +100,7 @@ pub(crate) fn stop(name: &str) -> Result<ExitCode, CommandError> {
         }
         status => {
             warn(format!(
-                "{name:?} is not running: it is {}",
+                "{name:?} is not running: its status is {}",
                 status.as_str()
             ));
             return Ok(ExitCode::Success);
@@ -114,16 +117,21 @@ fn wait_for_end(handle: &LoopHandle, watcher: &mut LoopWatcher) -> Result<(), Co
     let timeout =
         Duration::from_millis(grace.term_ms + grace.survivor_ms) + Duration::from_secs(10);
     if !watcher.wait_for_end(timeout) {
+        let name = handle.dir.name();
         return Err(CommandError::broken(format!(
-            "{:?} has not stopped yet",
-            handle.dir.name()
-        )));
+            "{name:?} was asked to stop but is still running after {} s",
+            timeout.as_secs()
+        ))
+        .with_hint(format!("`ralph status {name}` shows what it is doing")));
     }
     let state = view_with_inbox(&handle.dir)?.state;
     match state.status(false) {
-        Status::Crashed => Err(CommandError::broken(
-            "the runner died without recording an ending",
-        )),
+        Status::Crashed => {
+            let name = handle.dir.name();
+            let message = format!("the runner of {name:?} died before it recorded the stop");
+            Err(CommandError::broken(message)
+                .with_hint(format!("run `ralph stop {name}` again to record it")))
+        }
         _ => Ok(()),
     }
 }

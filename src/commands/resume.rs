@@ -46,14 +46,14 @@ fn resume_crashed(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
         found = true;
         if !handle.view.header.background {
             warn(format!(
-                "{name:?} ran in a terminal: ralph resume {name} continues it in this one"
+                "not resumed: {name:?} ran in the foreground; `ralph resume {name}` continues it in this terminal"
             ));
         } else if let Err(error) = resume_one(&name, args) {
             code = report_error(error);
         }
     }
     if !found {
-        print_message("no loop has crashed: nothing to resume\n");
+        print_message("nothing to resume: no loop has crashed\n");
     }
     Ok(code)
 }
@@ -66,7 +66,7 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     }
     if handle.held && state.request == Request::Go {
         if !args.now {
-            warn(format!("{name:?} is not paused"));
+            warn(format!("{name:?} is not paused: it is already running"));
         }
         // The answer goes first: `--now` may build the next prompt at once.
         if let Some(text) = &args.answer {
@@ -82,12 +82,10 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     if state.plan.agent.command.is_empty() {
         return Err(CommandError::usage(
             format!(
-                "the agent of {name:?} is {}, which ralph cannot start",
+                "cannot resume {name:?}: its agent is {}",
                 state.plan.agent.name
             ),
-            format!(
-                "start a new loop from the program that embeds ralph; ralph stop {name} ends this one"
-            ),
+            format!("start a new loop from that program; `ralph stop {name}` ends this one"),
         ));
     }
     if state.plan.worktree.is_some() {
@@ -167,7 +165,7 @@ fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode,
         print_message(&format!("resumed ralph loop for {name}\n"));
     } else if args.answer.is_none() {
         warn(format!(
-            "{name:?} is running in its session; ralph stop {name} ends it there"
+            "{name:?} is already running in its session; `ralph stop {name}` ends it there"
         ));
     }
     if let Some(text) = &args.answer {
@@ -216,14 +214,17 @@ fn check_can_start(handle: &LoopHandle) -> Result<(), CommandError> {
     {
         return Err(CommandError::usage(
             format!(
-                "{name} is not set, but {:?} was started with a value from it",
+                "the environment variable {name} is not set, but {:?} was started with its value",
                 handle.dir.name()
             ),
-            format!("set {name} and try again"),
+            format!(
+                "set {name}, then run `ralph resume {}` again",
+                handle.dir.name()
+            ),
         ));
     }
     let note = format!(
-        ": {:?} runs in a tmux window and has not been changed",
+        "; {:?} runs in a tmux window and was not resumed",
         handle.dir.name()
     );
     check_tmux(tmux(handle).as_ref(), &note)
@@ -301,11 +302,11 @@ fn check_would_continue(handle: &LoopHandle) -> Result<(), CommandError> {
     trial.step(Now::default(), &no_children);
     match (state.status(false), trial.outcome()) {
         (Status::Done, Some(Outcome::Done { .. })) => Err(CommandError::usage(
-            format!("{name:?} is done"),
-            "start a new loop with ralph run; you can reuse the name",
+            format!("{name:?} is done: there is nothing to resume"),
+            "start a new loop with `ralph run`; you can reuse the name",
         )),
         (_, Some(Outcome::Limit { limit, .. })) => Err(CommandError::usage(
-            format!("{name:?} has used up its limit ({})", limit.as_str()),
+            format!("{name:?} has reached its limit ({})", limit.as_str()),
             next_step(&handle.view.header, &trial, false).unwrap_or_default(),
         )),
         _ => Ok(()),

@@ -57,7 +57,7 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
     for dir in loops.chain(state_dir.archived_loops()) {
         let Ok(state) = cache::read(&dir).map(|view| view.state) else {
             warn(format!(
-                "not removed: {} cannot be read",
+                "not removed: cannot read the loop in {}",
                 dir.path().display()
             ));
             continue;
@@ -93,7 +93,7 @@ impl RemovableLoop {
         let handle = open_as_operator(name)?;
         if handle.status() == Status::Running {
             return Err(CommandError::usage(
-                format!("the loop {name:?} is running"),
+                format!("cannot remove the loop {name:?} while it is running"),
                 format!("stop it first: ralph stop {name}"),
             ));
         }
@@ -114,9 +114,9 @@ impl RemovableLoop {
             if !children.is_empty() {
                 let [all, stop] = [children.join(", "), children.join(" and ralph stop ")];
                 return Err(CommandError::usage(
-                    format!("child loops of {name:?} are still running: {all}"),
+                    format!("cannot remove {name:?}: its child loops are still running: {all}"),
                     format!(
-                        "ralph stop {stop}, or ralph stop {name} if it has not ended; then try again"
+                        "stop them first: ralph stop {stop}, or ralph stop {name} if it has not ended"
                     ),
                 ));
             }
@@ -141,9 +141,9 @@ impl RemovableLoop {
             freed += disk::usage(&loop_worktree.path);
             worktree::remove(loop_worktree, args.force).map_err(|why| {
                 CommandError::usage(
-                    format!("the worktree of {name:?} was kept: {why}"),
+                    format!("cannot remove the worktree of {name:?}: {why}"),
                     format!(
-                        "look at {}; --force removes it anyway",
+                        "look at {}; `ralph rm {name} --worktree --force` removes it anyway",
                         loop_worktree.path.display()
                     ),
                 )
@@ -159,7 +159,7 @@ impl RemovableLoop {
         {
             let path = shell_quote(&loop_worktree.path.to_string_lossy());
             print_message(&format!(
-                "kept the worktree {path} on {}; git worktree remove {path} removes it\n",
+                "kept the worktree {path} on {}; `git worktree remove {path}` removes it\n",
                 loop_worktree.branch
             ));
         }
@@ -227,11 +227,11 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
         }
         return Err(CommandError::usage(
             format!(
-                "the loop {name:?} has a worktree: {}",
+                "the loop {name:?} has a worktree, which may contain work: {}",
                 loop_worktree.path.display()
             ),
             format!(
-                "ralph rm {name} --worktree removes it and its branch, --keep-worktree keeps it"
+                "`ralph rm {name} --worktree` also removes the worktree and its branch, `ralph rm {name} --keep-worktree` keeps them"
             ),
         ));
     }
@@ -239,7 +239,7 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
     if is_inside(&loop_worktree.path) {
         return Err(CommandError::usage(
             format!(
-                "the current directory is in the worktree of {name:?}: {}",
+                "cannot remove the worktree of {name:?}: your current directory is inside it ({})",
                 loop_worktree.path.display()
             ),
             "cd to another directory first",
@@ -252,21 +252,19 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
         Ok(unsaved) if unsaved.is_empty() => Ok(()),
         Ok(unsaved) => Err(CommandError::usage(
             format!(
-                "the worktree of {name:?} has work that is nowhere else: {}",
+                "removing the worktree of {name:?} would lose work: {}",
                 describe_unsaved_work(&unsaved)
             ),
             format!(
-                "git merge {} or push it, and commit what is left in {}; --force removes it anyway",
-                shell_quote(&loop_worktree.branch),
-                loop_worktree.path.display()
+                "to keep the work, commit it in {} and run `git merge {}`; to discard it, `ralph rm {name} --worktree --force`",
+                loop_worktree.path.display(),
+                shell_quote(&loop_worktree.branch)
             ),
         )),
         Err(why) => Err(CommandError::usage(
+            format!("cannot tell whether removing the worktree of {name:?} would lose work: {why}"),
             format!(
-                "cannot tell whether the worktree of {name:?} has work that is nowhere else: {why}"
-            ),
-            format!(
-                "look at {}; --force removes it anyway",
+                "look at {}; `ralph rm {name} --worktree --force` removes it anyway",
                 loop_worktree.path.display()
             ),
         )),
@@ -286,8 +284,8 @@ fn describe_unsaved_work(unsaved: &UnsavedWork) -> String {
             ""
         };
         parts.push(format!(
-            "{} not committed ({names}{ellipsis})",
-            plural(unsaved.files.len() as u64, "file")
+            "{} ({names}{ellipsis})",
+            plural(unsaved.files.len() as u64, "uncommitted file")
         ));
     }
     parts.join(" and ")

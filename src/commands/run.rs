@@ -100,7 +100,7 @@ pub(crate) fn resolve_in(
         && !draft.config.settings.no_promise
     {
         warn(
-            "with --context none the prompt does not mention the promise: ask for <promise>COMPLETE</promise> yourself",
+            "with --context none ralph does not tell the agent how to finish: ask for <promise>COMPLETE</promise> in your prompt",
         );
     }
     Ok(Some(ResolvedRun { draft, worktree }))

@@ -58,11 +58,11 @@ pub(crate) fn supervise(
             }
             if !survivors.is_empty() {
                 messages.push(format!(
-                    "these processes could not be killed: {survivors:?}"
+                    "these processes could not be killed and are still running: {survivors:?}"
                 ));
             }
             let error = CommandError::broken(messages.join("; "))
-                .with_hint(format!("ralph resume {} continues the loop", dir.name()));
+                .with_hint(format!("`ralph resume {}` continues the loop", dir.name()));
             report_error(error);
             Ok(ExitCode::from_signal(signal))
         }
@@ -115,7 +115,7 @@ pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<ExitCo
         let error = CommandError::from(error);
         if is_disk_full {
             error.with_hint(format!(
-                "free some disk space, then ralph resume {}",
+                "free some disk space, then run `ralph resume {}`",
                 dir.name()
             ))
         } else {
@@ -124,8 +124,10 @@ pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<ExitCo
     })?;
     print_summary(dir, &header, &state, mode, !output.hide_next_step);
     if let RunnerExit::Ended(Outcome::Fatal { detail, .. }) = &exit {
-        let error = CommandError::broken(detail)
-            .with_hint(format!("fix it, then ralph resume {}", dir.name()));
+        let error = CommandError::broken(detail).with_hint(format!(
+            "fix the problem, then run `ralph resume {}`",
+            dir.name()
+        ));
         report_error(error);
     }
     if exit != RunnerExit::HungUp {

@@ -59,7 +59,7 @@ fn receive_environment(pipe: &Path) -> io::Result<Vec<u8>> {
     let cut_off = || {
         io::Error::new(
             io::ErrorKind::UnexpectedEof,
-            "the process that started this one is gone",
+            "the process that opened the tmux window exited before sending it",
         )
     };
     // Non-blocking: opening must not wait for a sender that is gone.
@@ -100,7 +100,10 @@ fn restart_with_environment(pipe: &Path, args: &SuperviseArgs) -> CommandError {
     let text = match receive_environment(pipe) {
         Ok(text) => text,
         Err(error) => {
-            return CommandError::broken(format!("cannot read {}: {error}", pipe.display()));
+            return CommandError::broken(format!(
+                "cannot read the environment from {}: {error}",
+                pipe.display()
+            ));
         }
     };
     let all = text.split(|byte| *byte == 0).filter_map(|entry| {
@@ -112,7 +115,9 @@ fn restart_with_environment(pipe: &Path, args: &SuperviseArgs) -> CommandError {
     });
     let exe = match std::env::current_exe() {
         Ok(exe) => exe,
-        Err(error) => return CommandError::broken(error),
+        Err(error) => {
+            return CommandError::broken(format!("cannot find the ralph program: {error}"));
+        }
     };
     let mut command = Command::new(exe);
     command.env_clear().envs(all);
@@ -128,5 +133,5 @@ fn restart_with_environment(pipe: &Path, args: &SuperviseArgs) -> CommandError {
         OsStr::new("--state-dir"),
         args.state_dir.as_os_str(),
     ]);
-    CommandError::broken(command.exec())
+    CommandError::broken(format!("cannot start the supervisor: {}", command.exec()))
 }

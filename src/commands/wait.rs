@@ -42,7 +42,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode, CommandError> {
                 duration(timeout_ms),
                 names.join(", ")
             ))
-            .with_hint(format!("ralph status {} shows the details", names[0])));
+            .with_hint(format!("`ralph status {}` shows the details", names[0])));
         };
         names.retain(|other| *other != name);
         let handle = handles
@@ -79,8 +79,8 @@ fn report_ending(before: &LoopHandle) -> Result<ExitCode, CommandError> {
             "{name:?} ended, and its name is already used by another loop"
         ))
         .with_hint(format!(
-            "its outcome is in the archive in {}",
-            before.state_dir.root().display()
+            "the loop that ended is archived in {}",
+            before.state_dir.root().join("archive").display()
         )));
     }
     let state = &now.view.state;

@@ -28,7 +28,7 @@ pub(super) fn reject_ambiguous_branch(
         Err(CommandError::usage(
             format!("--worktree {word}: is {word:?} the branch or the task?"),
             format!(
-                "--worktree={word} sets the branch; put a task before the flag or in quotation marks"
+                "for the branch, write --worktree={word}; for the task, put it before --worktree"
             ),
         ))
     })

@@ -606,7 +606,7 @@ fn the_program_refuses_to_resume_a_paused_function_loop() {
     );
     test.ralph(&["resume", "a"])
         .exits(2)
-        .complains("is a function of the host program, which ralph cannot start");
+        .complains("its agent is a function of the host program");
     assert_eq!(test.status("a")["status"], "paused", "nothing is lost");
     test.ralph(&["stop", "a"]).exits(0);
     assert_eq!(test.status("a")["status"], "stopped");

@@ -58,7 +58,7 @@ impl LoopFile {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let (first, rest) = split_line(text);
         if first.trim_end() != FENCE {
-            return Err(format!("it does not start with a {FENCE} line"));
+            return Err(format!("its first line is not {FENCE}"));
         }
         let (front, body) = FrontMatter::parse(rest)?;
         let prompt = if first.ends_with('\r') {
@@ -69,7 +69,7 @@ impl LoopFile {
         let prompt = prompt.strip_prefix('\n').unwrap_or(&prompt);
         let prompt = prompt.strip_suffix('\n').unwrap_or(prompt);
         if prompt.trim().is_empty() {
-            return Err("there is no prompt after the front matter".into());
+            return Err("it has no prompt after the front matter".into());
         }
         Ok(Self {
             active: front.bool("active")?,
@@ -143,7 +143,7 @@ impl<'a> FrontMatter<'a> {
                 return Err(format!("`{key}` occurs twice in the front matter"));
             }
         }
-        Err(format!("there is no {FENCE} line after the front matter"))
+        Err(format!("its front matter has no closing {FENCE} line"))
     }
 
     fn bool(&self, key: &str) -> Result<bool, String> {

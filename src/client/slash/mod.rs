@@ -141,7 +141,9 @@ fn classify(word: &str) -> Result<ArgKind, ArgError> {
                     format!("/ralph-loop has no flag {typed}; did you mean {flag}?"),
                     [
                         format!("for example: {}", example(flag)),
-                        "if it is part of the prompt, quote the prompt or put -- before it".into(),
+                        format!(
+                            "if {typed} is part of the prompt, quote the prompt or put -- before it"
+                        ),
                     ],
                 );
             }
@@ -276,11 +278,11 @@ fn parse_promise(
     if !signals.promised {
         return fail(
             format!(
-                "{flag} contains a tag that no message of the agent could match: {}",
+                "{flag} contains a tag, so no message from the agent could match it: {}",
                 quote_short(&given)
             ),
             [
-                "give only the text; ralph tells the agent to put it in <promise> tags".into(),
+                "give only the text: ralph tells the agent to put it in <promise> tags".into(),
                 format!("for example: {}", example(flag)),
             ],
         );
@@ -313,7 +315,7 @@ fn parse_text(
     let error = match parse_value(cursor, flag)? {
         Some(text) if !text.trim().is_empty() => return Ok(text),
         Some(blank) => format!("{flag} must not be empty: {}", quote_short(&blank)),
-        None => format!("{flag} needs a text after it"),
+        None => format!("{flag} needs text after it"),
     };
     let hint = examples
         .iter()
@@ -321,7 +323,7 @@ fn parse_text(
     Err(ArgError {
         error,
         hint: hint
-            .chain(["quote a text that contains spaces".into()])
+            .chain(["quote text that contains spaces".into()])
             .collect(),
     })
 }

@@ -206,13 +206,10 @@ fn each_error_names_the_flag_and_the_value() {
             "x --max-iterations 3 --max-iterations 4",
             "--max-iterations is given twice: 3, then 4",
         ),
-        (
-            "x --completion-promise",
-            "--completion-promise needs a text",
-        ),
+        ("x --completion-promise", "--completion-promise needs text"),
         (
             "x --completion-promise --max-iterations 3",
-            "--completion-promise needs a text after it",
+            "--completion-promise needs text after it",
         ),
         (
             "x --completion-promise ''",
@@ -230,7 +227,7 @@ fn each_error_names_the_flag_and_the_value() {
             "x --completion-promise a --completion-promise b",
             "twice: \"a\", then \"b\"",
         ),
-        ("x --check", "--check needs a text"),
+        ("x --check", "--check needs text"),
         ("x --check '' ", "--check must not be empty"),
         ("x --check 'a", "the value of --check starts with '"),
     ] {

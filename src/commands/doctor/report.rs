@@ -131,7 +131,8 @@ impl DoctorReport {
             missing.push(format!("a writable state directory: {}", state.path));
         }
         if !state.enough_space {
-            missing.push("disk space: an iteration starts only if minFree is free".to_owned());
+            missing
+                .push("disk space: no iteration starts while less than minFree is free".to_owned());
         }
         if let Some(error) = &workspace.settings_error {
             missing.push(format!("valid settings: {error}"));

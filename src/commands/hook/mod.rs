@@ -46,7 +46,8 @@ pub(crate) fn hook(command: &HookCommand) -> ExitCode {
         Ok(HookResponse::allow())
     } else {
         let input = HookInput::read(std::io::stdin().lock()).map_err(|error| {
-            CommandError::broken(format!("cannot read the client's input: {error}"))
+            let client = &args.client.title;
+            CommandError::broken(format!("cannot read the hook input from {client}: {error}"))
         });
         input.and_then(|input| {
             let call = HookCall::new(*args, input, start)?;
@@ -133,7 +134,8 @@ impl HookCall {
 
     fn cancel(&self) -> Result<HookResponse, CommandError> {
         let Some((dir, view)) = self.find_loop() else {
-            let reason = "no ralph loop is active in this session; ralph ls lists all loops".into();
+            let reason =
+                "no ralph loop is active in this session; `ralph ls` lists all loops".into();
             return Ok(HookResponse::RejectPrompt { reason });
         };
         let (header, result) = self.apply_events(&dir, &view.state, vec![HookEvent::cancel()])?;
@@ -181,7 +183,8 @@ impl HookCall {
             warden::SupervisorExit::Exited(_) => Ok(HookResponse::allow()),
             warden::SupervisorExit::Killed { signal, .. } => Err(CommandError::broken(format!(
                 "the process that runs the checks was killed by signal {signal}"
-            ))),
+            ))
+            .with_hint(format!("`ralph status {}` shows the loop", dir.name()))),
         }
     }
 
@@ -309,7 +312,7 @@ impl HookCall {
             None => last
                 .cloned()
                 .or_else(from_transcript)
-                .unwrap_or_else(|| "for no known reason".into()),
+                .unwrap_or_else(|| "unknown error".into()),
         };
         // If the session is closed after a failed turn, that failure is the reason.
         if view.state.turn_failure().is_none() {
@@ -354,12 +357,12 @@ fn move_loop_file_aside(workspace: &Path, reason: &str) -> String {
     let path = LoopFile::path(workspace);
     match loop_file::move_aside(workspace) {
         Ok(moved) => format!(
-            "{} cannot be read: {reason}; it was renamed to {}",
+            "cannot read {}: {reason}; the file was renamed to {}",
             path.display(),
             moved.display()
         ),
         Err(error) => format!(
-            "{} cannot be read: {reason}; renaming it failed: {error}",
+            "cannot read {}: {reason}; renaming the file failed: {error}",
             path.display()
         ),
     }

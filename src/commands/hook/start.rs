@@ -161,7 +161,7 @@ fn check_no_other_session(call: &HookCall) -> Result<(), CommandError> {
     if other.is_some_and(|view| is_active(&view.state)) {
         return Err(CommandError::usage(
             format!("the loop {name:?} of another session is running in this directory"),
-            format!("stop it with ralph stop {name}, or open this session in its own worktree"),
+            format!("stop it with `ralph stop {name}`, or open this session in its own worktree"),
         ));
     }
     Ok(())

@@ -35,9 +35,7 @@ fn reject_other_formats(here: &Path) -> Result<(), CommandError> {
         if fs::symlink_metadata(here.join(&name)).is_ok() {
             return Err(CommandError::usage(
                 format!("{name} already exists"),
-                format!(
-                    "there can be only one settings file: edit it, or move it away to create {NAME}"
-                ),
+                format!("edit {name}, or move it away to create {NAME}: there can be only one"),
             ));
         }
     }
@@ -60,8 +58,8 @@ fn create_ralph_dir(here: &Path) -> Result<(), CommandError> {
         return Ok(());
     }
     Err(CommandError::usage(
-        ".ralph is not a directory, or links to somewhere else",
-        "nothing was written; move it away first",
+        ".ralph is not a directory, or is a link to a directory outside this one",
+        "move .ralph away and try again",
     ))
 }
 
@@ -72,7 +70,7 @@ fn settings_text(here: &Path, found: &[DetectedChecks]) -> String {
         .find(|(_, preset)| program::find(&preset.command[0], here).is_some());
     let agent = installed.map_or_else(|| "claude".to_owned(), |(name, _)| name);
     let mut text = format!(
-        "# Settings of ralph for this directory. Flags override them for one run: see ralph run --help.\n\
+        "# ralph's settings for this directory. Flags override them for one run: see ralph run --help.\n\
          # A # without a space after it marks a setting that is commented out.\n\n\
          # The agent. Default: the first known agent that is installed.\n\
          #agent = {agent:?}\n\n\
@@ -147,14 +145,14 @@ fn describe_checks(found: &[DetectedChecks], has_prompt: bool) -> String {
             })
             .collect();
         let checks = if checks.is_empty() {
-            "no checks in it".to_owned()
+            "no checks".to_owned()
         } else {
             checks.join(" · ")
         };
         let _ = writeln!(text, "found {file}: {checks}");
     }
     if found.is_empty() {
-        text.push_str("no checks detected: the file contains an example\n");
+        text.push_str("no checks detected: the settings contain an example\n");
     }
     if !found
         .iter()
@@ -168,7 +166,7 @@ fn describe_checks(found: &[DetectedChecks], has_prompt: bool) -> String {
     } else {
         "ralph run \"your task\", or ralph init"
     };
-    let _ = writeln!(text, "next: review the file, then {next}");
+    let _ = writeln!(text, "next: review {NAME}, then {next}");
     text
 }
 

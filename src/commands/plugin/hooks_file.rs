@@ -101,8 +101,8 @@ impl PluginInstaller for HooksFileInstaller {
         let is_untrusted = is_current && !changes.notes.is_empty();
         let problem = is_untrusted.then(|| {
             format!(
-                "not trusted yet: start {} and press t when it asks",
-                self.client.name
+                "{} does not trust the hooks yet: start {} and press t when it asks",
+                self.client.title, self.client.name
             )
         });
         Ok(PluginStatus {
@@ -133,14 +133,16 @@ impl HooksFileInstaller {
         if !is_asked {
             changes.notes.push(format!(
                 "{title} runs only hooks that you trust: start {name} and press t when it asks, or run \
-                 ralph plugin install {name} --trust"
+                 `ralph plugin install {name} --trust`"
             ));
             return Ok(());
         }
         let (text, added) = add_trust(text, hooks).map_err(|error| {
             CommandError::usage(
                 format!("cannot change {}: {error}", path.display()),
-                format!("nothing was written; install without --trust, start {name}, and press t when it asks"),
+                format!(
+                    "nothing was written; run `ralph plugin install {name}`, start {name}, and press t when it asks"
+                ),
             )
         })?;
         record.appended.retain(|old| old.file != path);
@@ -199,7 +201,7 @@ impl HooksFileInstaller {
         );
         if !is_last && self.spec.trust.is_some() {
             changes.notes.push(format!(
-                "hooks after ralph's move up, so {} will ask again whether you trust them",
+                "removing ralph's hooks moves your later hooks up, so {} will ask again whether you trust them",
                 self.client.title
             ));
         }
@@ -252,8 +254,11 @@ impl HooksFileInstaller {
             let path = dir.join(name);
             if path.exists() && !is_own_skill(&path) {
                 return Err(CommandError::usage(
-                    format!("another skill exists at {}", path.display()),
-                    "nothing was written; move it away and try again",
+                    format!(
+                        "{} already exists and was not written by ralph",
+                        path.display()
+                    ),
+                    "nothing was written; move that skill away and try again",
                 ));
             }
         }

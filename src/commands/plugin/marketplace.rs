@@ -41,7 +41,7 @@ impl PluginInstaller for MarketplaceInstaller {
         let Some(path) = dir.to_str() else {
             return Err(CommandError::usage(
                 format!("the path {} is not UTF-8", dir.display()),
-                "set RALPH_STATE_DIR to another directory",
+                "set RALPH_STATE_DIR to a directory whose path is UTF-8",
             ));
         };
         let config = client_home(client)?.path;
@@ -67,7 +67,7 @@ impl PluginInstaller for MarketplaceInstaller {
                         settings.path().display()
                     ),
                     format!(
-                        "if you do not need it: {} plugin marketplace remove ralph",
+                        "if you do not need that marketplace, remove it: {} plugin marketplace remove ralph",
                         client.name
                     ),
                 ));
@@ -89,7 +89,7 @@ impl PluginInstaller for MarketplaceInstaller {
                 None => settings.set(&path, &"0".into(), false)?,
                 Some(Value::String(zero)) if zero == "0" => {}
                 Some(own) => notes.push(format!(
-                    "{cap} is {own} in your settings and was not changed: a session ends after that many stops in a row without a tool"
+                    "{cap} is {own} in your settings and was not changed: a loop ends after that many stops in a row without a tool call"
                 )),
             }
         }
@@ -105,13 +105,14 @@ impl PluginInstaller for MarketplaceInstaller {
         steps.extend(settings.finish(record)?);
         if version.is_none() {
             notes.push(format!(
-                "{} did not print its version, so service errors are not recorded; once it does, install again",
+                "{0} did not print its version, so ralph will not record service errors; once `{0} --version` works, install again",
                 client.name
             ));
         }
         if version.is_some_and(|version| version < self.spec.bare_commands_since) {
             notes.push(format!(
-                "in this version the command is {}",
+                "in this version of {}, the command is {}",
+                client.title,
                 client.command("ralph:ralph-loop")
             ));
         }

@@ -96,7 +96,7 @@ fn installer(client: &'static Client) -> Box<dyn PluginInstaller> {
 fn client_home(client: &Client) -> Result<ClientHome, CommandError> {
     client.home().map_err(|error| {
         CommandError::broken(format!(
-            "cannot find the settings of {}: {error}",
+            "cannot find the settings directory of {}: {error}",
             client.title
         ))
     })
@@ -140,7 +140,7 @@ fn install(args: &InstallArgs) -> Result<ExitCode, CommandError> {
         let mut changes = installer(client).install(&context, options, &mut record)?;
         if !is_installed(client) {
             changes.notes.push(format!(
-                "{} is not in your PATH; it finds the plugin once it is installed",
+                "{} is not in your PATH; install it to use the plugin",
                 client.name
             ));
         }
@@ -181,7 +181,7 @@ fn no_client_installed() -> CommandError {
     CommandError::usage(
         format!("neither {} is installed", names.join(" nor ")),
         format!(
-            "install one of them, or name it: ralph plugin install {}",
+            "install one of them, or name the client to install the plugin anyway: ralph plugin install {}",
             names[0]
         ),
     )
@@ -192,7 +192,8 @@ fn print_path() -> Result<ExitCode, CommandError> {
         PluginKind::Marketplace(spec) => Some(MarketplaceInstaller { client, spec }),
         PluginKind::HooksFile(_) => None,
     });
-    let installer = marketplace.ok_or_else(|| CommandError::broken("no plugin has a directory"))?;
+    let installer = marketplace
+        .ok_or_else(|| CommandError::broken("no client loads the plugin from a directory"))?;
     let Ok(versions) =
         version::installed_versions(&[&installer.client.name], &current_workspace()?)
     else {
@@ -294,15 +295,18 @@ fn data_dir() -> Result<PathBuf, CommandError> {
 /// change it.
 fn own_program() -> Result<String, CommandError> {
     let own = env::current_exe()
-        .map_err(|error| CommandError::broken(format!("cannot find this program: {error}")))?;
+        .map_err(|error| CommandError::broken(format!("cannot find the ralph program: {error}")))?;
     let real = |path: &Path| fs::canonicalize(path).ok();
     let found = program::find("ralph", Path::new("/")).filter(|found| real(found) == real(&own));
     let path = found.unwrap_or(own);
     let quoted = path.to_str().and_then(|path| shlex::try_quote(path).ok());
     quoted.map(std::borrow::Cow::into_owned).ok_or_else(|| {
         CommandError::usage(
-            format!("the path {} is not UTF-8", path.display()),
-            "move ralph to a directory with a plain name",
+            format!(
+                "the path of the ralph program, {}, is not UTF-8",
+                path.display()
+            ),
+            "move ralph to a directory whose path is UTF-8: hooks store this path",
         )
     })
 }

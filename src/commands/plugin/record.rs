@@ -70,7 +70,7 @@ impl InstallRecord {
         serde_json::from_str(&text).map_err(|error| {
             CommandError::usage(
                 format!("{} is damaged: {error}", path.display()),
-                "it records what ralph changed; if you remove it, uninstall removes only keys that are certainly ralph's",
+                "this file records what ralph changed; if you delete it, uninstalling removes only keys that are certainly ralph's",
             )
         })
     }

@@ -225,7 +225,10 @@ fn resolve_links(path: &Path) -> Result<PathBuf, CommandError> {
 
 fn read(path: &Path) -> io::Result<Option<String>> {
     match regular_file::read(path, MAX_BYTES, true) {
-        Ok((_, true)) => Err(io::Error::other("the file is too large")),
+        Ok((_, true)) => Err(io::Error::other(format!(
+            "the file is larger than {} MiB",
+            MAX_BYTES >> 20
+        ))),
         Ok((bytes, false)) => String::from_utf8(bytes).map(Some).map_err(io::Error::other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -263,6 +266,6 @@ fn check_writable(path: &Path, target: &Path) -> Result<(), CommandError> {
 fn cannot(action: &str, path: &Path, error: &io::Error) -> CommandError {
     CommandError::usage(
         format!("cannot {action} {}: {error}", path.display()),
-        "nothing was written",
+        "nothing was written; check the file and its permissions",
     )
 }

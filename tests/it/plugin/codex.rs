@@ -147,7 +147,7 @@ fn entries_that_are_not_ralphs_are_left_alone() {
     let before = everything(&test);
     install(&test, &[])
         .exits(2)
-        .complains("another skill exists at ");
+        .complains("already exists and was not written by ralph");
     plugin(&test, &["plugin", "uninstall"]).exits(0);
     assert_eq!(everything(&test), before);
     for (file, text, args, wrong) in [

@@ -26,7 +26,7 @@ fn a_loop_does_not_start_if_it_could_not_commit() {
     run(&test, &[])
         .exits(2)
         .complains("--scm commit needs a git repository")
-        .complains("hint: run git init");
+        .complains("hint: run `git init`");
     assert!(!test.loop_dir("a").exists());
     test.sh("git init -q --bare .");
     run(&test, &[]).exits(2).complains("bare repository");
@@ -38,7 +38,7 @@ fn a_loop_does_not_start_if_it_could_not_commit() {
     test.start_command(command)
         .end()
         .exits(2)
-        .complains("needs git, which was not found: git");
+        .complains("needs git, but the program git was not found");
 
     let mut command = test.ralph_command(&RUN);
     for who in [
