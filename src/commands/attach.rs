@@ -13,7 +13,7 @@ use std::io::{ErrorKind, IsTerminal, stdin, stdout};
 pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
     let handle = open(name)?;
     let header = &handle.view.header;
-    // Not whether the lock is held: a loop that has ended may still be printing its summary.
+    // Check the status, not the lock: a loop that has ended may still be printing its summary.
     if handle.status() != Status::Running {
         return Err(CommandError::usage(
             format!(

@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long to wait for others that are posting.
+/// How long to wait while other processes are posting.
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often to read the bus even without a file event.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -145,7 +145,8 @@ fn print(bus: &Bus, batch: &BusBatch, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns an environment variable if this process runs inside an iteration.
+/// Returns an environment variable; `None` if it is empty or this process does not run inside an
+/// iteration.
 fn iteration_variable(name: &str) -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     variable("RALPH_ITERATION").and(variable(name))

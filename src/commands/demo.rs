@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
-/// The files of the demo project, relative to its directory, with their modes.
+/// The demo's files: path relative to the project, text and mode.
 const PROJECT: [(&str, &str, u32); 5] = [
     (
         "total.sh",

@@ -9,7 +9,8 @@ use crate::engine::{ExitCode, Plan, State};
 use crate::lifecycle::error::CommandError;
 use crate::ui::print::print_output;
 
-/// `branch` is the branch of the worktree that would be created.
+/// Prints the plan and the first prompt. `branch` is the branch of the worktree that a real run
+/// would create; `None` if it would create none.
 pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<ExitCode, CommandError> {
     let task = match &plan.task.file {
         Some(path) => {

@@ -85,9 +85,9 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
 
 /// Prints the output of one iteration.
 enum LogPrinter {
-    /// What the agent printed.
+    /// Copies what the agent printed.
     Output(OutputCopy),
-    /// What an agent with an event stream did.
+    /// Renders what an agent with an event stream did.
     Acts(Box<ActLog>),
 }
 
@@ -117,7 +117,7 @@ impl LogPrinter {
         })
     }
 
-    /// Prints what was added since the last call.
+    /// Prints what the agent has added since the last call.
     fn copy(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
         let mut out = io::stdout().lock();
         match self {
@@ -158,7 +158,7 @@ impl LogPrinter {
 
 /// Copies the output of one iteration.
 struct OutputCopy {
-    /// `None` while there is no log.
+    /// `None` until the agent's output log exists.
     log: Option<File>,
     /// Removes escape sequences that could reprogram a terminal. `None` for files and pipes, which
     /// get the bytes unchanged.
@@ -187,11 +187,11 @@ impl OutputCopy {
     }
 }
 
-/// The acts of one iteration.
+/// Prints the acts of one iteration.
 struct ActLog {
     agent: Agent,
     workspace: PathBuf,
-    /// `None` while there is neither file.
+    /// `None` until the activity file or the output log exists.
     source: Option<ActSource>,
     printer: ActPrinter,
 }
@@ -204,7 +204,8 @@ enum ActSource {
 }
 
 impl ActSource {
-    /// Opens the iteration's activity. It is created before the log, so a log without it has none.
+    /// Opens the iteration's activity file, or else its output log; `None` if neither exists. The
+    /// activity file is created first, so a log without one is from an older version.
     fn open(agent: &Agent, workspace: &Path, dir: &LoopDir, iteration: u32) -> Option<Self> {
         let log = File::open(dir.output_log(iteration)).ok();
         if let Some(activity) = ActivityReader::open(&dir.activity(iteration)) {

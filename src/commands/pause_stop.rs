@@ -54,7 +54,7 @@ pub(crate) fn pause(name: &str) -> Result<ExitCode, CommandError> {
 pub(crate) fn stop(name: &str) -> Result<ExitCode, CommandError> {
     let handle = open_as_operator(name)?;
     match handle.status() {
-        // The loop ends at once; the client learns of it when its agent next stops.
+        // The loop ends at once. The client is not notified: its next stop hook finds no loop.
         Status::Running if handle.is_in_session() => {
             inbox::append(
                 &handle.dir,
@@ -110,8 +110,8 @@ pub(crate) fn stop(name: &str) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
-/// Waits for the loop to end: the grace period of the agent, then that of survivors, then ten
-/// seconds more.
+/// Waits for the loop to end. The timeout is ten seconds more than the runner needs to end the
+/// agent and its remaining processes.
 fn wait_for_end(handle: &LoopHandle, watcher: &mut LoopWatcher) -> Result<(), CommandError> {
     let grace = &handle.view.state.plan.grace;
     let timeout =

@@ -30,7 +30,8 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Resumes every background loop that crashed; names the foreground ones, which need a terminal.
+/// Resumes every background loop that crashed. Crashed foreground loops need a terminal, so they
+/// are only named in a warning.
 fn resume_crashed(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
     let (mut code, mut found) = (ExitCode::Success, false);
@@ -68,7 +69,7 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
         if !args.now {
             warn(format!("{name:?} is not paused: it is already running"));
         }
-        // The answer goes first: `--now` may build the next prompt at once.
+        // Send the answer first: after `--now` the runner may build the next prompt at once.
         if let Some(text) = &args.answer {
             inbox::append(&handle.dir, &InboxMessage::Answered { text: text.clone() })?;
             print_message("your message will be in its next prompt\n");
@@ -91,8 +92,7 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     if state.plan.worktree.is_some() {
         reject_git_redirection()?;
     }
-    // The runner was killed after the decision to end and before it recorded the end: finish that
-    // first.
+    // The runner was killed after it decided to end and before it recorded the end: record it now.
     let must_finish = state.outcome().is_some() && !state.finished;
     if state.outcome().is_some() && !must_finish {
         check_would_continue(&handle)?;
@@ -125,7 +125,7 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
         return resume_in_background(&handle, requested);
     }
     if state.is_in_session() {
-        // The loop leaves its session: the client's loop file must not point to it any more.
+        // The loop leaves its session, so the workspace's loop file must no longer refer to it.
         let _ = remove_loop_file(state);
     }
     let project_dir = state
@@ -152,7 +152,8 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     supervise(&handle.dir, locks, &state.plan, output)
 }
 
-/// Sends requests to a loop in a client session; the session itself continues without help.
+/// Sends requests to a loop in a client session. No supervisor is started: the client runs the
+/// agent.
 fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let name = handle.dir.name();
     if handle.view.state.request != Request::Go {
@@ -177,19 +178,18 @@ fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode,
 
 /// How long a running runner may take to read its inbox.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often to check whether the runner has exited. A change of its journal is noticed at once.
+/// How often to check whether the runner has exited. Changes to its journal are noticed at once.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Waits until the runner has read its inbox, and returns whether it has. A runner that is about to
-/// exit may not read it again; then its lock becomes free, and the caller has to start a new
-/// runner.
+/// Waits, at most [`READ_TIMEOUT`], for the runner to read its inbox. Returns false if the runner
+/// exited without reading it, so that the caller has to start a new one.
 fn wait_until_read(dir: &LoopDir) -> bool {
     let inbox_len = std::fs::metadata(dir.inbox()).map_or(0, |data| data.len());
     let (start, mut watcher) = (Instant::now(), FileWatcher::open());
     watcher.watch(&dir.journal());
     loop {
         let held = is_held(dir);
-        // Read the state after the lock, so that what the runner wrote before it exited is seen.
+        // Read the state after the lock, to see everything that the runner wrote before it exited.
         if cache::read(dir).is_ok_and(|view| view.state.inbox_offset >= inbox_len) {
             return true;
         }
@@ -200,8 +200,8 @@ fn wait_until_read(dir: &LoopDir) -> bool {
     }
 }
 
-/// Checks that the agent, the redacted variables and tmux are still available, before any request
-/// is sent.
+/// Checks that the agents, the redacted variables and tmux are still available. Called before any
+/// request is sent, so that an error leaves the loop unchanged.
 fn check_can_start(handle: &LoopHandle) -> Result<(), CommandError> {
     let plan = &handle.view.state.plan;
     for agent in plan.agents() {
@@ -230,7 +230,7 @@ fn check_can_start(handle: &LoopHandle) -> Result<(), CommandError> {
     check_tmux(tmux(handle).as_ref(), &note)
 }
 
-/// The tmux server whose window the loop runs in.
+/// Returns the tmux server in whose window the loop runs; `None` if it runs without tmux.
 fn tmux(handle: &LoopHandle) -> Option<Tmux> {
     handle
         .view
@@ -257,7 +257,8 @@ fn resume_in_background(handle: &LoopHandle, requested: bool) -> Result<ExitCode
     Ok(ExitCode::Success)
 }
 
-/// All known agents, for the hint on how to install a missing one.
+/// Returns all known agents, for the hint on how to install a missing one. Invalid settings are
+/// ignored.
 fn known_agents(workspace: &Path) -> Vec<(String, AgentPreset)> {
     let paths = settings_paths(workspace.to_owned(), None);
     LayerStack::load(&paths)
@@ -267,7 +268,7 @@ fn known_agents(workspace: &Path) -> Vec<(String, AgentPreset)> {
 }
 
 /// Applies the current settings for the console, which are not part of the plan. Invalid settings
-/// are ignored: they are no reason not to resume.
+/// are ignored: the loop can be resumed without them.
 fn apply_settings(output: OutputArgs, workspace: &Path) -> OutputArgs {
     let Ok(stack) = LayerStack::load(&settings_paths(workspace.to_owned(), None)) else {
         return output;
@@ -281,7 +282,7 @@ fn apply_settings(output: OutputArgs, workspace: &Path) -> OutputArgs {
     }
 }
 
-/// Tries the resume on a copy of the state; an error if the loop would end again at once.
+/// Tries the resume on a copy of the state; returns an error if the loop would end again at once.
 fn check_would_continue(handle: &LoopHandle) -> Result<(), CommandError> {
     let (name, state) = (handle.dir.name(), &handle.view.state);
     let mut trial = state.clone();

@@ -17,7 +17,7 @@ use crate::store::{FileLock, LoopDir, LoopView, StateDir, cache};
 use crate::ui::print::{print_message, warn};
 use std::path::{Path, PathBuf};
 
-/// The most files that an error names.
+/// The largest number of files that an error names.
 const MAX_SHOWN: usize = 3;
 
 pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
@@ -80,7 +80,7 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
-/// A loop that can be removed: its lock is held, and all checks have passed.
+/// A loop that can be removed. Its lock is held until the value is dropped.
 struct RemovableLoop {
     state_dir: StateDir,
     dir: LoopDir,
@@ -102,14 +102,14 @@ impl RemovableLoop {
 
     fn check(state_dir: &StateDir, dir: LoopDir, args: &RmArgs) -> Result<Self, CommandError> {
         let lock = lock_for_removal(&dir)?;
-        // Read again now that the lock is held: nothing can change it any more.
+        // Read the loop again: now that the lock is held, no other process can change it.
         let LoopView { header, state, .. } = cache::read(&dir)?;
         let name = dir.name();
-        // Skipped for an archived loop: the children may belong to the loop that has its name now.
+        // Skip an archived loop: the children may belong to the loop that has the name now.
         if state_dir.loop_dir(name) == dir {
             let mut children = loop_names(&state_dir.running_children(name, header.created_ms));
-            // Children to be removed as well are checked on their own; their locks are held by this
-            // process.
+            // Children that are removed too are checked separately, and this process may already
+            // hold their locks.
             children.retain(|child| !args.name.contains(child));
             if !children.is_empty() {
                 let [all, stop] = [children.join(", "), children.join(" and ralph stop ")];
@@ -181,7 +181,7 @@ impl RemovableLoop {
     }
 
     /// Moves the loop to the archive with one rename, so that a crash leaves no half-removed loop
-    /// under its name.
+    /// under its name. Returns the new path.
     fn move_to_archive(&self) -> Result<PathBuf, CommandError> {
         let current = self.state_dir.loop_dir(self.dir.name());
         if current == self.dir {
@@ -192,7 +192,8 @@ impl RemovableLoop {
     }
 }
 
-/// Deletes the branch of a worktree if it was created for the loop; a failure is only a warning.
+/// Deletes the worktree's branch if it was created for the loop, and returns its description. A
+/// failure is only a warning.
 fn remove_branch(loop_worktree: &Worktree) -> Option<String> {
     if !loop_worktree.new_branch {
         print_message(&format!(

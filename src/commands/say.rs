@@ -1,4 +1,4 @@
-//! `ralph say`: adds a message to the next prompt of a loop.
+//! `ralph say`: adds a message to a loop's next prompt.
 
 use super::open_loop::open_as_operator;
 use crate::cli::SayArgs;
@@ -33,7 +33,7 @@ pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
         ));
     }
     inbox::append(&handle.dir, &InboxMessage::Answered { text })?;
-    // A resume resets the count of failures.
+    // Resuming a loop resets its failure count.
     let used_up = state
         .reached_limit()
         .filter(|limit| handle.held || !limit.row().is_reset_by_resume);

@@ -1,4 +1,4 @@
-//! `ralph set`: changes limits of a loop, at once if it is running, else for its next resume.
+//! `ralph set`: changes a loop's limits, at once if it is running, else for its next resume.
 
 use super::open_loop::open_as_operator;
 use crate::cli::SetArgs;
@@ -54,11 +54,13 @@ pub(crate) fn set(args: &SetArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
-/// Describes what happens next: whether the loop ends because of a limit, and how to resume it.
+/// Describes what the new limits lead to: whether the loop ends, or how to resume it. Empty if it
+/// simply keeps running.
 fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
     let name = handle.dir.name();
     let is_resting = matches!(handle.view.state.phase, Phase::Resting { .. });
-    // The running iteration may succeed, and a resume resets the count of failures.
+    // Ignore the failure limit unless the loop is resting: the running iteration may succeed, and a
+    // resume resets the count.
     let used_up = after
         .reached_limit()
         .filter(|limit| !limit.row().is_reset_by_resume || (handle.held && is_resting));

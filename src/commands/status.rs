@@ -1,4 +1,4 @@
-//! `ralph status`: shows the state of a loop.
+//! `ralph status`: shows a loop's state.
 
 use super::open_loop::open;
 use super::plugin::conflicting_plugin;

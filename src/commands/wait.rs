@@ -21,7 +21,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode, CommandError> {
         .timeout
         .map(|timeout| Instant::now() + Duration::from_millis(timeout.0));
     let (sender, receiver) = channel();
-    // Open all of them before waiting, so that an unknown name is an error at once.
+    // Open all loops before waiting, so that an unknown name is an error at once.
     let handles = names
         .iter()
         .map(|name| open_to_wait(name))
@@ -54,8 +54,8 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode, CommandError> {
     Ok(worst)
 }
 
-/// Starts a thread that sends the loop's name once its lock is free. By then all of its processes
-/// have ended.
+/// Starts a thread that sends the loop's name once the loop is over. All of its processes have
+/// ended by then.
 fn notify_when_over(handle: &LoopHandle, sender: &Sender<String>) -> Result<(), CommandError> {
     let (dir, sender) = (handle.dir.clone(), sender.clone());
     let name = handle.dir.name().to_owned();

@@ -390,7 +390,7 @@ fn worktrees_work_with_submodules_filters_and_a_sparse_checkout() {
     test.sh("git sparse-checkout set --no-cone /near /x.big /.gitattributes");
     let _ = run(&test, &[])
         .exits(0)
-        .complains("the worktree was created, but with errors")
+        .complains("git created the worktree but reported errors")
         .complains("no cache");
     let place = place(&test, "a");
     assert_eq!(

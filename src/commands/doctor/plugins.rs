@@ -1,4 +1,4 @@
-//! Reports whether the plugin is installed in each client and up to date.
+//! Reports whether the plugin is installed and up to date in each client.
 
 use super::report::{PluginReport, ProgramReport};
 use crate::commands::plugin::{PluginStatus, conflicting_plugin, plugin_statuses};

@@ -1,7 +1,7 @@
 //! `ralph init --settings`: writes `.ralph/settings.toml` with the checks detected in the
 //! directory.
 //!
-//! In that file `# ` begins a comment, and `#` without a space a setting that is commented out.
+//! In that file, `#` and a space begin a comment; `#` alone comments out a setting.
 
 use super::created_message;
 use super::detect::{DetectedChecks, detect};
@@ -28,7 +28,8 @@ pub(crate) fn write(here: &Path, force: bool) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Rejects a settings file in another format: with two files, neither would take precedence.
+/// Returns an error if a settings file in another format exists: neither of two files would take
+/// precedence.
 fn reject_other_formats(here: &Path) -> Result<(), CommandError> {
     for end in ["json", "yaml", "yml"] {
         let name = format!(".ralph/settings.{end}");
@@ -42,7 +43,7 @@ fn reject_other_formats(here: &Path) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Creates `.ralph`. One that is a link to somewhere else is rejected.
+/// Creates `.ralph` unless it exists. A link to a directory outside the workspace is an error.
 fn create_ralph_dir(here: &Path) -> Result<(), CommandError> {
     let dir = here.join(".ralph");
     match fs::create_dir(&dir) {
@@ -123,8 +124,8 @@ fn check_text(command: &str, prefix: &str) -> String {
     )
 }
 
-/// Returns whether the program of a check is installed. A path counts even if the file does not
-/// exist yet.
+/// Returns whether a check's program is installed. A path counts as installed even if the file does
+/// not exist yet.
 fn can_run(command: &str) -> bool {
     let program = command.split_whitespace().next().unwrap_or_default();
     program.contains('/') || program::find(program, Path::new(".")).is_some()

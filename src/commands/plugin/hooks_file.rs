@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// A sentence in every skill that ralph wrote.
+/// Text that identifies a skill as written by ralph.
 const MARK: &str = "Written by `ralph plugin install`";
 
 /// The installer for one client.
@@ -115,7 +115,8 @@ impl PluginInstaller for HooksFileInstaller {
 }
 
 impl HooksFileInstaller {
-    /// Adds the entries in a file that mark the hooks as trusted if `is_asked`, or else a note.
+    /// Adds the step that marks the hooks as trusted if `is_asked`, or else a note on how to trust
+    /// them.
     fn trust(
         &self,
         path: &Path,
@@ -216,7 +217,7 @@ impl HooksFileInstaller {
         JsonSettings::open(&home.path.join(&self.spec.hooks), &self.client.name, record)
     }
 
-    /// The hooks to install: events, each with its group.
+    /// Returns the hooks to install: each event with its group.
     fn groups(&self, program: &str) -> Vec<(String, Value)> {
         let text = files::shared_hooks(self.client, program);
         let all: Value = serde_json::from_str(&text).expect("the hooks are JSON");
@@ -227,7 +228,8 @@ impl HooksFileInstaller {
             .collect()
     }
 
-    /// Ralph's hooks in the file, with the keys and hashes under which the client trusts them.
+    /// Returns ralph's hooks in the file, with the keys and hashes under which the client trusts
+    /// them.
     fn trusted_hooks(
         &self,
         hooks_file: &JsonSettings,
@@ -246,8 +248,8 @@ impl HooksFileInstaller {
         all.collect()
     }
 
-    /// Returns the step that updates the skills, if any differ. Skills that ralph did not write are not
-    /// replaced.
+    /// Returns the step that updates the skills, if any differ. A skill of the same name that ralph
+    /// did not write is an error.
     fn update_skills(&self, home: &Path) -> Result<Option<FileStep>, CommandError> {
         let dir = home.join(&self.spec.skills);
         for name in files::skill_names() {
@@ -277,7 +279,8 @@ impl HooksFileInstaller {
     }
 }
 
-/// Removes the trust entries, and everything else that was appended for them.
+/// Returns the step that removes the trust entries and everything that was appended with them;
+/// `None` if there is nothing to remove.
 fn remove_trust_entries(
     path: &Path,
     hooks: &[TrustedHook],
@@ -315,8 +318,8 @@ fn remove_trust_entries(
     .map(Some)
 }
 
-/// Adds a group to those of its event, or replaces ralph's earlier one in place: trust depends on
-/// the position.
+/// Adds a group to its event, or replaces ralph's earlier group in place, because the client trusts
+/// a hook by its position.
 fn set_group(
     hooks_file: &mut JsonSettings,
     event: &str,
@@ -330,7 +333,7 @@ fn set_group(
     }
 }
 
-/// The group that calls ralph, and its index.
+/// Returns the group that calls ralph and its index in the event's groups.
 fn find_group(hooks_file: &JsonSettings, event: &str) -> Option<(usize, Value)> {
     let groups = hooks_file.get(&keys(&["hooks", event]))?;
     let all = groups.as_array()?.iter().cloned().enumerate();

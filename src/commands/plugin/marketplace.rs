@@ -1,8 +1,7 @@
-//! Installs the plugin in a client that has marketplaces: one that is a directory, enabled in the
-//! user's settings.
+//! Installs the plugin in a client that supports marketplaces: writes one to a directory, and
+//! enables it in the user's settings.
 //!
-//! The files are edited directly instead of with the client's own commands, which rewrite the
-//! settings as a whole.
+//! The settings are edited directly, because the client's own commands rewrite them as a whole.
 
 use super::files;
 use super::files::PluginFile;
@@ -165,8 +164,8 @@ impl PluginInstaller for MarketplaceInstaller {
             .is_some_and(|entry| self.is_ours(&entry, &dir));
         let is_enabled = settings.get(&keys(&ENABLED)) == Some(true.into());
         let is_installed = has_marketplace && is_enabled;
-        // A client that was too slow to print its version probably still has the version it was
-        // installed for.
+        // A client that is too slow to print its version probably still has the version that the
+        // plugin was installed for.
         let version = version.or_else(|| {
             dir.join(files::FAILURE)
                 .exists()
@@ -239,7 +238,7 @@ impl MarketplaceInstaller {
             let entry = file.get(&keys(paths[0]));
             is_installed |= entry.as_ref().is_some_and(|entry| self.is_ours(entry, dir));
             if entry.is_some_and(|entry| !self.is_ours(&entry, dir)) {
-                // Another plugin has taken the name since: keep its entries.
+                // Another marketplace now has the name: keep its entries.
                 for path in paths {
                     file.forget(&keys(path));
                 }
@@ -253,7 +252,7 @@ impl MarketplaceInstaller {
         }
         let mut steps = Vec::new();
         if is_installed {
-            // What the client itself created for the plugin.
+            // Remove what the client itself created for the plugin.
             installed.remove(&keys(&["plugins", ENABLED[1]]));
             let copies = [
                 plugins.join("cache/ralph"),
@@ -280,8 +279,8 @@ impl MarketplaceInstaller {
         root.join("plugin").join(&self.client.name)
     }
 
-    /// Returns whether the entry describes a marketplace that ralph wrote, to this directory or earlier
-    /// to another.
+    /// Returns whether the entry describes a marketplace that ralph wrote, to this directory or,
+    /// under an earlier setup, to another.
     fn is_ours(&self, entry: &Value, dir: &Path) -> bool {
         let path = entry["source"]["path"].as_str().map(Path::new);
         path.is_some_and(|path| path == dir || path.ends_with(self.directory(Path::new(""))))

@@ -1,4 +1,4 @@
-//! `ralph plugin`: installs the loop as a command in the sessions of clients.
+//! `ralph plugin`: installs and removes the plugin that starts loops in clients' sessions.
 
 mod files;
 mod hooks_file;
@@ -33,20 +33,20 @@ use steps::FileStep;
 
 /// What installing and uninstalling need for every client.
 struct PluginContext {
-    /// The directory for ralph's own files.
+    /// The directory for ralph's own files, such as the plugin and the record of changes.
     root: PathBuf,
     /// The program that hooks call, quoted for a shell.
     program: String,
 }
 
-/// The changes to make for one client, and notes for its user.
+/// The changes to make for one client, and notes to show to the user.
 #[derive(Default)]
 struct ChangeSet {
     steps: Vec<FileStep>,
     notes: Vec<String>,
 }
 
-/// What the user asked for, and what is known about the installed client.
+/// How to install the plugin in one client.
 #[derive(Clone, Copy)]
 struct InstallOptions {
     /// `None` if the client is not installed or does not print its version.
@@ -55,7 +55,8 @@ struct InstallOptions {
     trust: bool,
 }
 
-/// Installs the plugin in one client. Nothing is written: steps describe what is to change.
+/// Plans the changes for one client. Methods write nothing: the steps they return describe what to
+/// change.
 trait PluginInstaller {
     /// Returns the changes that install the plugin.
     fn install(
@@ -79,7 +80,7 @@ trait PluginInstaller {
         version: Option<ClientVersion>,
     ) -> Result<PluginStatus, CommandError>;
 
-    /// Returns another enabled plugin that reacts to the same stop events.
+    /// Returns the name of another enabled plugin that reacts to the same stop events, if any.
     fn conflict(&self) -> Option<String> {
         None
     }
@@ -110,7 +111,7 @@ pub(crate) fn plugin(command: &PluginCommand) -> Result<ExitCode, CommandError> 
     }
 }
 
-/// Returns whether the user named a client.
+/// Returns whether the user named this client.
 fn is_named(names: &[&'static Client], client: &Client) -> bool {
     names.iter().any(|named| named.name == client.name)
 }
@@ -240,7 +241,7 @@ fn describe_changes(title: &str, changes: &ChangeSet, if_empty: &str) -> String 
     lines.join("\n") + "\n"
 }
 
-/// A JSON path of object keys.
+/// Returns a JSON path that consists of object keys.
 fn keys(names: &[&str]) -> Vec<PathPart> {
     names
         .iter()
@@ -278,8 +279,8 @@ impl PluginContext {
     }
 }
 
-/// The directory of the plugin's files: the data directory, as they are not state, unless
-/// `RALPH_STATE_DIR` is set.
+/// Returns the directory for ralph's own files: `RALPH_STATE_DIR` if it is set, else the user's
+/// data directory, because the plugin is not state.
 fn data_dir() -> Result<PathBuf, CommandError> {
     if env::var_os("RALPH_STATE_DIR").is_some_and(|set| !set.is_empty()) {
         return Ok(StateDir::locate()?.root().to_owned());
@@ -291,8 +292,8 @@ fn data_dir() -> Result<PathBuf, CommandError> {
     Ok(strategy.data_dir().join("ralph"))
 }
 
-/// The path of this program, quoted for a shell. Prefers the path found in PATH: an update does not
-/// change it.
+/// Returns the path of this program, quoted for a shell. Prefers the path in `PATH`, which stays
+/// the same when ralph is updated.
 fn own_program() -> Result<String, CommandError> {
     let own = env::current_exe()
         .map_err(|error| CommandError::broken(format!("cannot find the ralph program: {error}")))?;
