@@ -58,7 +58,7 @@ pub(crate) enum Command {
     Attach(NameArgs),
     /// Continue a paused, stopped, blocked or crashed loop
     Resume(ResumeArgs),
-    /// Show the state of a loop
+    /// Show a loop's state
     Status(StatusArgs),
     /// List all loops
     Ls(LsArgs),
@@ -68,7 +68,7 @@ pub(crate) enum Command {
     Pause(NameArgs),
     /// Stop a loop and kill everything it started
     Stop(NameArgs),
-    /// Change limits of a loop
+    /// Change a loop's limits
     Set(SetArgs),
     /// Add a message to the agent's next prompt
     Say(SayArgs),

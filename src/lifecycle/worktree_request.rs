@@ -131,7 +131,7 @@ impl WorktreeRequest {
                     path.display()
                 ),
                 format!(
-                    "it may contain work: look at it, then `{remove}` removes it; or choose another --name"
+                    "if it contains no work that you need, `{remove}` removes it; or choose another --name"
                 ),
             ));
         }

@@ -17,7 +17,7 @@ fn file() -> LoopFile {
     }
 }
 
-/// A file as the original plugin writes it, with some lines replaced.
+/// Returns a file as the original plugin writes it, with some lines replaced.
 fn original(changes: &[(&str, &str)]) -> String {
     let lines = [
         "---",
@@ -199,7 +199,7 @@ fn invalid_files_are_rejected_with_a_reason() {
     );
 }
 
-/// A random text, made of pieces that matter to the parser and of others.
+/// Generates a random text from pieces, some of which matter to the parser.
 fn random(random: &mut fastrand::Rng) -> String {
     const PIECES: [&str; 14] = [
         "---",

@@ -304,7 +304,7 @@ fn a_misspelled_flag_is_an_error_that_names_the_right_one() {
     }
 }
 
-/// Random arguments, made of pieces that matter to the parser.
+/// Generates random arguments from pieces that matter to the parser.
 fn random(random: &mut fastrand::Rng) -> String {
     const PIECES: [&str; 24] = [
         "--max-iterations",

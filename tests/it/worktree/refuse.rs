@@ -155,7 +155,7 @@ fn a_worktree_of_an_earlier_loop_is_not_overwritten() {
     refused(
         &test,
         &RUN,
-        "a worktree with this name already exists",
+        "the worktree directory for \"a\" already exists",
         "git worktree remove ",
     );
     assert!(place(&test, "a").join("made").exists());
