@@ -25,5 +25,5 @@ fn untrusted_hooks_are_reported() {
     );
     session.install().exits(0).says("Installed.");
     let doctor = session.ralph(&["doctor"]).out;
-    assert!(!doctor.contains("not trusted yet"), "{doctor}");
+    assert!(!doctor.contains("does not trust the hooks yet"), "{doctor}");
 }

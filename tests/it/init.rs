@@ -61,13 +61,13 @@ fn init_leaves_links_and_directories_alone() {
     symlink(&outside, test.workspace().join("PROMPT.md")).unwrap();
     test.ralph(&["init", "--force"])
         .exits(2)
-        .complains("PROMPT.md is a symbolic link");
+        .complains("cannot write PROMPT.md: it is a symbolic link");
     assert_eq!(fs::read_to_string(&outside).unwrap(), "theirs\n");
     fs::remove_file(test.workspace().join("PROMPT.md")).unwrap();
     fs::create_dir(test.workspace().join("PROMPT.md")).unwrap();
     test.ralph(&["init", "--force"])
         .exits(2)
-        .complains("PROMPT.md is a directory");
+        .complains("cannot write PROMPT.md: it is a directory");
     assert!(test.workspace().join("PROMPT.md").is_dir());
 }
 

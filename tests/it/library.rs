@@ -83,7 +83,8 @@ fn a_function_agent_can_work_in_its_own_worktree() {
         (true, Some(place.as_path()))
     );
     assert!(
-        report.warnings[0].contains("are not copied to the worktree: 1 file (README)"),
+        report.warnings[0]
+            .contains("the worktree will not contain your uncommitted changes: 1 file (README)"),
         "{:?}",
         report.warnings
     );

@@ -425,7 +425,7 @@ fn missing_clients_are_reported() {
     plugin(&test, &["plugin"]).exits(2);
     plugin(&test, &["plugin", "instal"])
         .exits(2)
-        .complains("ralph plugin install, path or uninstall");
+        .complains("use `ralph plugin install`, `path` or `uninstall`");
     assert!(everything(&test).is_empty());
     install(&test)
         .exits(0)

@@ -48,7 +48,7 @@ fn an_agent_that_keeps_starting_processes_is_swept_with_all_of_them() {
     kill_both(&test, live);
     test.ralph(&["status", "a"])
         .exits(0)
-        .complains("had crashed");
+        .complains("\"a\" crashed; ended");
     assert_eq!(test.survivors(), [0; 0]);
 }
 

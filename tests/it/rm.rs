@@ -316,7 +316,7 @@ fn a_worktree_can_be_kept_and_a_deleted_one_does_not_prevent_removal() {
     refused(
         &test,
         &["rm", "d", "--worktree"],
-        "cannot tell whether the worktree",
+        "cannot tell whether removing the worktree",
         "--force",
     );
     test.ralph(&["rm", "d", "--worktree", "--force"]).exits(0);

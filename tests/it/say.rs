@@ -168,7 +168,7 @@ fn say_is_refused_for_a_loop_that_cannot_get_messages() {
     test.ralph(&plain).exits(1);
     test.ralph(&["say", "b", MESSAGE])
         .exits(2)
-        .complains("cannot include messages")
+        .complains("cannot receive messages")
         .complains("prompt file");
     let test = test.file(
         ".ralph/template.md",

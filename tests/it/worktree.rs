@@ -450,7 +450,7 @@ fn a_background_loop_can_have_a_worktree_too() {
     .concat();
     test.ralph(&args)
         .exits(0)
-        .complains("are not copied to the worktree: 1 file (README)")
+        .complains("the worktree will not contain your uncommitted changes: 1 file (README)")
         .says("spawned a ");
     until("its end", || test.status("a")["status"] == "done");
     assert_eq!(subjects(&test, "ralph/a"), ["x", "first"]);

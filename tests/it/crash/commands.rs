@@ -42,7 +42,7 @@ fn a_crashed_loop_is_reported_and_leaves_no_process_behind() {
     until("the end of all", || test.survivors().is_empty());
     test.ralph(&["pause", "a"])
         .exits(2)
-        .complains("it is crashed");
+        .complains("its status is crashed");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_crashed_loop_can_be_stopped() {
     assert_eq!(test.survivors(), [0; 0]);
     test.ralph(&["stop", "a"])
         .exits(0)
-        .complains("it is stopped");
+        .complains("its status is stopped");
     check_invariants(&test, "a");
 }
 

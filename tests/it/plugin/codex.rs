@@ -75,7 +75,7 @@ fn hooks_are_added_to_existing_ones_and_removed_again() {
         plugin(&test, &["doctor"])
             .says("✘ codex")
             .says("$ralph-loop installed")
-            .says("not trusted yet");
+            .says("does not trust the hooks yet");
         install(&test, &["--trust"]).exits(0);
         let trusted = read(&home(&test, ".codex/config.toml"));
         let key = format!(
@@ -128,7 +128,7 @@ fn another_ralph_binary_replaces_the_first_and_must_be_trusted_again() {
     assert_eq!(now["hooks"]["Stop"].as_array().unwrap().len(), 3);
     plugin(&test, &["plugin", "uninstall"])
         .exits(0)
-        .says("hooks after ralph's move up");
+        .says("removing ralph's hooks moves your later hooks up");
     assert_eq!(
         parsed(&hooks)["hooks"]["Stop"],
         json!([{ "hooks": [{ "type": "command", "command": "theirs" }] }, { "hooks": [] }])

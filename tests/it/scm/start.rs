@@ -13,7 +13,7 @@ fn uncommitted_changes_are_listed_at_the_start() {
         .file("README", "changed");
     run(&test, &[])
         .exits(0)
-        .complains("will be in the first commit: 4 files (README, a, b, …)");
+        .complains("first commit will include your uncommitted changes: 4 files (README, a, b, …)");
     let test = Test::git().script(WRITES_MADE).file("made", "");
     run(&test, &["--promise", "X", "-m", "1"]).complains("in the first commit: 1 file (made)");
     let test = Test::git().script(WRITES_MADE);
