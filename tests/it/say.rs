@@ -180,7 +180,7 @@ fn say_is_refused_for_a_loop_that_cannot_get_messages() {
     test.ralph(&own).exits(1);
     test.ralph(&["say", "c", MESSAGE])
         .exits(2)
-        .complains("its template");
+        .complains("prompt template");
 }
 
 #[test]

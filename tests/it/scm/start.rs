@@ -15,7 +15,7 @@ fn uncommitted_changes_are_listed_at_the_start() {
         .exits(0)
         .complains("first commit will include your uncommitted changes: 4 files (README, a, b, …)");
     let test = Test::git().script(WRITES_MADE).file("made", "");
-    run(&test, &["--promise", "X", "-m", "1"]).complains("in the first commit: 1 file (made)");
+    run(&test, &["--promise", "X", "-m", "1"]).complains("uncommitted changes: 1 file (made)");
     let test = Test::git().script(WRITES_MADE);
     assert_eq!(run(&test, &[]).exits(0).err, "");
 }
