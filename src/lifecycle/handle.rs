@@ -70,7 +70,7 @@ impl LoopHandle {
         if handle.is_own_loop() {
             return Err(CommandError::usage(
                 format!("an agent cannot wait for its own loop ({name:?})"),
-                "the loop ends only after this command does; run it outside the loop",
+                "the loop cannot end before this command does; run `ralph wait` outside the loop",
             ));
         }
         Ok(handle)
@@ -107,7 +107,7 @@ impl LoopHandle {
             // A user with only read access can still ask for the loop's status.
             Err(error) if error.is_inaccessible() => {
                 self.warnings.push(format!(
-                    "the loop {:?} crashed, and its leftover processes cannot be looked for: {error}",
+                    "the loop {:?} crashed, but ralph cannot look for processes it left behind: {error}",
                     self.dir.name()
                 ));
                 return Ok(());
@@ -133,7 +133,7 @@ impl LoopHandle {
         }
         if !survivors.is_empty() {
             self.warnings.push(format!(
-                "cannot end these processes of the crashed loop {:?}: {survivors:?}",
+                "these processes of the crashed loop {:?} are still alive after SIGKILL: {survivors:?}",
                 self.dir.name()
             ));
         }
