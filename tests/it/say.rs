@@ -40,7 +40,8 @@ fn a_message_is_repeated_after_a_crash_cut_its_iteration_short() {
     test.ralph(&run(&[])).exits(3);
     let done = test.ralph(&["say", "a", MESSAGE]).exits(0);
     assert!(
-        done.out.ends_with("its status is waiting; to continue: ralph resume a\n"),
+        done.out
+            .ends_with("its status is waiting; to continue: ralph resume a\n"),
         "{}",
         done.out
     );

@@ -34,7 +34,12 @@ fn a_worktree_needs_a_suitable_repository() {
     );
     let test = Test::new().script(WRITES_MADE);
     test.sh("git init -q");
-    refused(&test, &RUN, "this repository has none", "make a first commit");
+    refused(
+        &test,
+        &RUN,
+        "this repository has none",
+        "make a first commit",
+    );
     let test = Test::new().script(WRITES_MADE);
     test.sh("git init -q --bare .");
     refused(&test, &RUN, "a bare repository", "clone");
