@@ -14,7 +14,7 @@ pub(crate) enum BusCommand {
 /// `ralph bus post`
 #[derive(Debug, Args)]
 pub(crate) struct PostArgs {
-    /// Set the type of the message
+    /// Set the message's type
     #[arg(long = "type", value_name = "T", default_value = "note")]
     pub(crate) kind: String,
     /// Post to this loop's bus and its project's [default: this project's bus only]
@@ -28,7 +28,7 @@ pub(crate) struct PostArgs {
 /// `ralph bus tail`
 #[derive(Debug, Args)]
 pub(crate) struct TailArgs {
-    /// The loop [default: inside an iteration its loop, else the project]
+    /// The loop [default: the current loop inside an iteration, else the project]
     pub(crate) name: Option<String>,
     /// Read the bus of the loop's project, or of this directory's project
     #[arg(long)]

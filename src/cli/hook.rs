@@ -20,7 +20,7 @@ pub(crate) enum HookCommand {
 /// The arguments of every hook event.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct HookArgs {
-    /// The client that calls
+    /// The client that calls the hook
     #[arg(long, value_parser = client_parser(), default_value = &*clients()[0].name)]
     pub(crate) client: &'static Client,
     /// The number of seconds after which the client stops waiting for an answer
@@ -28,7 +28,7 @@ pub(crate) struct HookArgs {
     pub(crate) within: Option<u64>,
 }
 
-/// Parses the name of a client.
+/// Returns a parser that accepts the names of clients.
 pub(super) fn client_parser() -> impl TypedValueParser<Value = &'static Client> {
     let values = clients()
         .iter()

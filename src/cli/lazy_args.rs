@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use std::ops::{Deref, DerefMut};
 
-/// Arguments that are expensive to define.
+/// Arguments whose definition clap builds only when their command is used.
 #[derive(Debug, Default)]
 pub(crate) struct LazyArgs<T>(pub(crate) T);
 

@@ -39,7 +39,7 @@ fn exit_codes() -> String {
     codes.join(", ")
 }
 
-/// The subcommands, in the order of the help.
+/// The subcommands, in the order in which the help lists them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a loop in the foreground
@@ -58,7 +58,7 @@ pub(crate) enum Command {
     Attach(NameArgs),
     /// Continue a paused, stopped, blocked or crashed loop
     Resume(ResumeArgs),
-    /// Show the state of a loop
+    /// Show a loop's state
     Status(StatusArgs),
     /// List all loops
     Ls(LsArgs),
@@ -68,7 +68,7 @@ pub(crate) enum Command {
     Pause(NameArgs),
     /// Stop a loop and kill everything it started
     Stop(NameArgs),
-    /// Change limits of a loop
+    /// Change a loop's limits
     Set(SetArgs),
     /// Add a message to the agent's next prompt
     Say(SayArgs),
@@ -361,7 +361,7 @@ pub(crate) struct DemoArgs {
 }
 
 impl RunArgs {
-    /// The settings given as flags.
+    /// Returns the settings given as flags.
     pub(crate) fn layer(&self) -> Layer {
         let mut flags = self.setting_flags.clone();
         if self.yolo {
@@ -373,7 +373,7 @@ impl RunArgs {
         flags.layer()
     }
 
-    /// The parts of the run that are not settings.
+    /// Returns the parts of the run that are not settings.
     pub(crate) fn request(&self, workspace: PathBuf, config_dir: Option<PathBuf>) -> RunRequest {
         RunRequest {
             task: (!self.task.is_empty()).then(|| self.task.join(" ")),

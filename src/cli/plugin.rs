@@ -15,7 +15,7 @@ pub(crate) enum PluginCommand {
     Uninstall(UninstallArgs),
 }
 
-/// The help of `ralph plugin`.
+/// Returns the help line of `ralph plugin`.
 pub(super) fn about() -> String {
     format!("Manage the plugin for {}", titles(|_| true))
 }
@@ -47,7 +47,7 @@ fn trust_help() -> String {
     )
 }
 
-/// The titles of the clients for which `filter` returns true.
+/// Returns the titles of the clients for which `filter` returns true, as one phrase.
 fn titles(filter: impl Fn(&Client) -> bool) -> String {
     let titles = clients().iter().filter(|client| filter(client));
     let titles: Vec<String> = titles.map(|client| client.title.clone()).collect();

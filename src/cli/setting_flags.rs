@@ -80,12 +80,13 @@ impl FromArgMatches for SettingFlags {
     }
 }
 
-/// The value that a switch's flag sets.
+/// Returns the value that a switch's flag sets: the opposite of the default.
 fn inverted_default(key: &SettingKey) -> Value {
     json!(key.default != Some(json!(true)))
 }
 
-/// The hidden `--no-…` flag of a switch without a default. The help of the other flag covers both.
+/// Returns the `--no-…` flag of a switch that has one. It is hidden: the other flag's help
+/// describes both.
 fn negated_flag(key: &'static SettingKey) -> Option<Arg> {
     let name = key.no_flag.as_deref()?;
     let arg = Arg::new(name)
@@ -156,7 +157,7 @@ fn flag(key: &'static SettingKey) -> Option<Arg> {
     Some(arg.ignore_case(key.kind == SettingKind::Choice))
 }
 
-/// What a shell completes as the value.
+/// Returns what a shell should offer as completions for the value.
 fn value_hint(key: &SettingKey) -> ValueHint {
     match key.kind {
         SettingKind::Path => ValueHint::FilePath,

@@ -1,4 +1,5 @@
-//! Describes the clients, in whose sessions a loop can run: each is a row of `presets/clients.toml`.
+//! Describes the clients in whose sessions a loop can run: each is a table in
+//! `presets/clients.toml`.
 
 use super::transcript::TranscriptFormat;
 use etcetera::home_dir;
@@ -11,32 +12,31 @@ use std::{env, fs, io};
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Client {
-    /// The name of the client, of its program and, if it has one, of its agent preset. Journals
-    /// contain it.
+    /// The client's name, which its program and its agent preset, if any, share. Journals contain
+    /// the name, so it never changes.
     pub(crate) name: String,
-    /// The name for people.
+    /// The name shown to people.
     pub(crate) title: String,
     /// The character that starts a command in a session.
     pub(crate) sigil: char,
-    /// What the client may insert between the sigil and the name of a command.
+    /// Prefixes that the client may insert between the sigil and a command's name.
     #[serde(default)]
     pub(crate) namespaces: Vec<String>,
-    /// The arguments before a session's ID that continue the session.
+    /// The arguments that continue a session; the session's ID follows them.
     resume: Vec<String>,
     /// The longest prompt that reaches the agent unchanged, in bytes; `None` means no limit.
     pub(crate) prompt_max: Option<usize>,
-    /// The variable with the directory in which the session was opened; `None` if the hook input
-    /// has it.
+    /// The environment variable that names the directory in which the session was opened; `None`
+    /// if the hook input contains the directory.
     project_variable: Option<String>,
-    /// Whether loop files without a session ID are from this client: the original plugin, which
-    /// existed for one client only, wrote them so.
+    /// Whether a loop file without a session ID belongs to this client. The original plugin, which
+    /// existed for one client only, wrote such files.
     #[serde(default)]
     pub(crate) had_original_plugin: bool,
-    /// The directory of the user's settings.
     home: HomeDir,
-    /// How to read transcripts; `None` if the hook input has all that is needed.
+    /// How to read transcripts; `None` if the hook input contains everything that ralph needs.
     pub(crate) transcript: Option<TranscriptSpec>,
-    /// How often a hook may block; `None` means without a limit.
+    /// The cap on blocked stops; `None` if the client has none.
     block_cap: Option<BlockCap>,
     /// How the plugin is installed.
     pub(crate) plugin: PluginKind,
@@ -46,19 +46,19 @@ pub(crate) struct Client {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct HomeDir {
-    /// The variable that names another directory.
+    /// The environment variable that overrides the directory.
     variable: String,
-    /// The directory in the user's home directory if the variable is not set.
+    /// The directory if the variable is not set, relative to the user's home directory.
     default: String,
     /// Whether the client resolves links in the variable's value.
     resolves_links: bool,
 }
 
-/// The directory of a user's settings.
+/// The directory with the user's settings for one client.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientHome {
     pub(crate) path: PathBuf,
-    /// The same directory as the client itself writes it.
+    /// The same directory, spelled as the client spells it.
     pub(crate) client_path: PathBuf,
 }
 
@@ -67,18 +67,19 @@ pub(crate) struct ClientHome {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct TranscriptSpec {
     pub(crate) format: TranscriptFormat,
-    /// The prefix of most service errors in the client's messages. An agent could write the same.
+    /// The prefix of most service errors. It is no proof: an agent's message can start with it too.
     pub(crate) error_prefix: String,
 }
 
-/// A client's cap on stops in a row that a hook blocks without a tool call in between.
+/// A client's cap on consecutive stops that a hook blocks without a tool call in between.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct BlockCap {
     default: u32,
-    /// The variable that changes the cap; 0 means no cap.
+    /// The environment variable that overrides the cap; 0 means no cap.
     pub(crate) variable: String,
-    /// Versions that have the cap set one of these variables.
+    /// Environment variables that tell whether the client's version has the cap: such a version
+    /// sets at least one of them.
     since: Vec<String>,
 }
 
@@ -90,20 +91,20 @@ pub(crate) enum PluginKind {
     HooksFile(HooksFileSpec),
 }
 
-/// A plugin in a marketplace that is one directory.
+/// A plugin that the client loads from a marketplace on disk.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct MarketplaceSpec {
-    /// The first version that knows the hook event of a failed turn.
+    /// The first version that supports the hook event for failed turns.
     pub(crate) failure_event_since: [u32; 3],
     /// The first version in which a plugin's command needs no namespace.
     pub(crate) bare_commands_since: [u32; 3],
-    /// Prefixes of plugins that react to the same stop events.
+    /// Name prefixes of other plugins that react to the same stop events.
     pub(crate) conflicts: Vec<String>,
 }
 
-/// Hooks in a JSON file that the user's own hooks share, and skills. Paths are relative to the
-/// client's home.
+/// Hooks in a JSON file that also contains the user's own hooks, and skills. Paths are relative to
+/// the client's home.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct HooksFileSpec {
@@ -134,33 +135,34 @@ pub(crate) fn clients() -> &'static [Client] {
 }
 
 impl Client {
-    /// Finds a client; `None` if the name is from a version of ralph that knows more clients.
+    /// Finds a client by name; `None` if only a newer version of ralph supports it.
     pub(crate) fn by_name(name: &str) -> Option<&'static Self> {
         clients().iter().find(|client| client.name == name)
     }
 
-    /// A command of ralph as the user types it: `/ralph-loop`.
+    /// Returns one of ralph's commands as the user types it, such as `/ralph-loop`.
     pub(crate) fn command(&self, name: &str) -> String {
         format!("{}{name}", self.sigil)
     }
 
-    /// The command line that continues a session.
+    /// Returns the command line that continues a session.
     pub(crate) fn resume_command(&self, session: &str) -> String {
         format!("{} {} {session}", self.name, self.resume.join(" "))
     }
 
-    /// The directory in which the session was opened, if the client's environment names it.
+    /// Returns the directory in which the session was opened; `None` if no environment variable
+    /// names it.
     pub(crate) fn project_dir(&self) -> Option<PathBuf> {
         env::var_os(self.project_variable.as_ref()?).map(PathBuf::from)
     }
 
-    /// The variable that sets the cap on blocked stops; `None` if there is no cap.
+    /// Returns the variable that sets the cap on blocked stops; `None` if the client has no cap.
     pub(crate) fn block_cap_variable(&self) -> Option<&str> {
         Some(&self.block_cap.as_ref()?.variable)
     }
 
-    /// How many stops in a row without a tool call the client that runs this hook lets it block;
-    /// `None` means no cap.
+    /// Returns how many consecutive stops without a tool call the calling client lets this hook
+    /// block; `None` means no cap.
     pub(crate) fn block_cap(&self) -> Option<u32> {
         let cap = self.block_cap.as_ref()?;
         let configured = env::var(&cap.variable)
@@ -172,7 +174,8 @@ impl Client {
             .filter(|cap| *cap > 0)
     }
 
-    /// Finds the directory of the user's settings, which may not exist.
+    /// Returns the directory with the user's settings, which may not exist. Fails if the home
+    /// directory is unknown.
     pub(crate) fn home(&self) -> io::Result<ClientHome> {
         let HomeDir {
             variable,

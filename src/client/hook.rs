@@ -7,21 +7,21 @@ use serde_json::{Map, Value};
 use std::io::Read;
 use std::path::PathBuf;
 
-/// The most bytes of input that are read.
+/// The largest accepted input, in bytes.
 const INPUT_MAX: u64 = 64 << 20;
 /// The longest session ID, in bytes.
 const SESSION_ID_MAX: usize = 200;
 
-/// The input of a hook. Unknown fields are ignored.
+/// The input of a hook. Unknown fields are ignored, and most are present for some events only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookInput {
-    /// The session that the hook runs for.
+    /// The ID of the session that the hook runs for.
     pub session_id: String,
-    /// The file that the session is recorded in.
+    /// The session's transcript.
     pub transcript_path: Option<PathBuf>,
-    /// The working directory of the session.
+    /// The session's working directory.
     pub cwd: Option<PathBuf>,
-    /// The event that triggered the hook.
+    /// The event that triggered the hook, such as `Stop`.
     pub hook_event_name: Option<String>,
     /// What the user typed.
     pub prompt: Option<String>,
@@ -29,18 +29,18 @@ pub struct HookInput {
     pub last_assistant_message: Option<String>,
     /// Whether a hook has already prevented this session from stopping.
     pub stop_hook_active: bool,
-    /// The error of the model's service.
+    /// The service error that ended the turn.
     pub error: Option<String>,
-    /// The subagent that the event is about, if any.
+    /// The subagent that the event is about; `None` for the agent itself.
     pub agent_id: Option<String>,
-    /// Why the session ends.
+    /// Why the session ended.
     pub reason: Option<String>,
     /// What the agent may do without asking.
     pub permission_mode: Option<String>,
 }
 
 impl HookInput {
-    /// Reads and parses the input.
+    /// Reads and parses the input. The error says what is wrong with it.
     pub fn read(from: impl Read) -> Result<Self, String> {
         let mut bytes = Vec::new();
         from.take(INPUT_MAX + 1)
@@ -96,7 +96,7 @@ impl HookInput {
     }
 }
 
-/// Removes an optional string from the fields.
+/// Removes and returns a string field; `None` if it is missing or null.
 fn take_string(fields: &mut Map<String, Value>, key: &str) -> Result<Option<String>, String> {
     match fields.remove(key) {
         None | Some(Value::Null) => Ok(None),
@@ -108,7 +108,7 @@ fn take_string(fields: &mut Map<String, Value>, key: &str) -> Result<Option<Stri
     }
 }
 
-/// Checks that an ID can be part of a file name.
+/// Checks that the session ID exists and can be part of a file name.
 fn validate_session_id(id: Option<String>) -> Result<String, String> {
     let id = id.ok_or("missing field `session_id`")?;
     let has_invalid_char = id.contains(|c: char| c.is_control() || c == '/');

@@ -4,7 +4,7 @@
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 
-/// Parses JSON. Incomplete characters become replacement characters.
+/// Parses JSON, replacing incomplete characters with U+FFFD.
 pub(super) fn from_slice_lossy<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(bytes).or_else(|error| match replace_partial_chars(bytes) {
         Cow::Owned(repaired) => serde_json::from_slice(&repaired),
@@ -12,7 +12,7 @@ pub(super) fn from_slice_lossy<T: DeserializeOwned>(bytes: &[u8]) -> serde_json:
     })
 }
 
-/// Replaces invalid UTF-8 and escaped lone surrogates. Borrows if there are none.
+/// Replaces invalid UTF-8 and escaped lone surrogates; borrows the input if it contains neither.
 fn replace_partial_chars(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut text = match String::from_utf8_lossy(bytes) {
         Cow::Borrowed(_) => Cow::Borrowed(bytes),

@@ -9,7 +9,7 @@ pub(crate) mod process;
 pub mod slash;
 pub mod transcript;
 
-/// Quotes the first characters of a text for an error message.
+/// Quotes at most the first 60 characters of a text for an error message.
 fn quote_short(text: &str) -> String {
     let short: String = text.chars().take(60).collect();
     let more = if short.len() < text.len() { "…" } else { "" };

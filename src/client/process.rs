@@ -1,4 +1,4 @@
-//! Finds the process of the client that runs a hook: the nearest ancestor that is not a shell.
+//! Finds the client process that runs a hook: the nearest ancestor that is not a shell.
 
 use crate::engine::ProcessIdentity;
 use crate::process::tree::{parent, program_name, start_time};
@@ -7,10 +7,10 @@ use crate::process::tree::{parent, program_name, start_time};
 const WRAPPERS: [&str; 9] = [
     "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env", "timeout",
 ];
-/// How many ancestors are searched for the client.
+/// How many ancestors to search for the client.
 const ANCESTORS_MAX: usize = 8;
 
-/// Returns the process of the client that called this hook.
+/// Returns the client process that called this hook; `None` if it was not found.
 pub(crate) fn client_process() -> Option<ProcessIdentity> {
     let mut pid = std::process::id();
     for _ in 0..ANCESTORS_MAX {
@@ -24,7 +24,7 @@ pub(crate) fn client_process() -> Option<ProcessIdentity> {
     None
 }
 
-/// Returns whether a process that [`client_process`] found still runs.
+/// Returns whether a process that [`client_process`] found is still running.
 pub(crate) fn is_alive(process: ProcessIdentity) -> bool {
     start_time(process.pid) == Some(process.start_time)
 }

@@ -8,8 +8,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writes a file, called `name` in messages. Returns whether it replaced an existing one, which
-/// needs `force`.
+/// Writes a file, which messages call `name`. Returns whether it replaced an existing file; that
+/// is an error without `force`.
 pub(crate) fn write_atomically(
     path: &Path,
     name: &str,
@@ -25,20 +25,20 @@ pub(crate) fn write_atomically(
         Some(_) if !force => return Err(already_exists(name)),
         Some(old) if !old.is_file() => {
             let kind = match old.file_type() {
-                kind if kind.is_symlink() => "a symbolic link",
-                kind if kind.is_dir() => "a directory",
-                _ => "not a regular file",
+                kind if kind.is_symlink() => "it is a symbolic link",
+                kind if kind.is_dir() => "it is a directory",
+                _ => "it is not a regular file",
             };
             return Err(CommandError::usage(
-                format!("{name} is {kind}"),
-                "nothing was written; move it away and try again",
+                format!("cannot write {name}: {kind}"),
+                format!("move {name} away and try again"),
             ));
         }
         _ => {}
     }
     match write_and_rename(path, text, old.as_ref()) {
         Ok(()) => Ok(old.is_some()),
-        // Another process created it in the meantime.
+        // Another process created the file in the meantime.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(already_exists(name)),
         Err(error) => Err(cannot_write(name, &error)),
     }
@@ -47,7 +47,7 @@ pub(crate) fn write_atomically(
 fn already_exists(name: &str) -> CommandError {
     CommandError::usage(
         format!("{name} already exists (use --force to overwrite)"),
-        "nothing was written; move it away if you want to keep both",
+        "to keep the existing file, rename it first",
     )
 }
 
@@ -82,7 +82,7 @@ fn write_and_rename(path: &Path, text: &str, old: Option<&fs::Metadata>) -> io::
 
 fn rename_to_new(draft: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
-        // Not every file system supports it; the check that nothing was there has to suffice.
+        // Some file systems do not support the flag; the check for an existing file has to suffice.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => fs::rename(draft, path),
         other => other.map_err(Into::into),
     }

@@ -13,20 +13,20 @@ use std::io::{ErrorKind, IsTerminal, stdin, stdout};
 pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
     let handle = open(name)?;
     let header = &handle.view.header;
-    // Not whether the lock is held: a loop that has ended may still be printing its summary.
+    // Check the status, not the lock: a loop that has ended may still be printing its summary.
     if handle.status() != Status::Running {
         return Err(CommandError::usage(
             format!(
-                "{name:?} is not running: it is {}",
+                "cannot attach to {name:?}: it is not running, its status is {}",
                 handle.status().as_str()
             ),
-            format!("ralph logs {name} shows what it did"),
+            format!("`ralph logs {name}` shows what it did"),
         ));
     }
     if !header.background {
         return Err(CommandError::usage(
-            format!("{name:?} runs in the foreground of another terminal"),
-            format!("ralph logs {name} -f follows it"),
+            format!("cannot attach to {name:?}: it runs in the foreground of another terminal"),
+            format!("`ralph logs {name} -f` follows its output"),
         ));
     }
     let Some(socket) = &header.tmux else {
@@ -39,8 +39,8 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
     };
     if !stdin().is_terminal() || !stdout().is_terminal() {
         return Err(CommandError::usage(
-            "attach needs a terminal",
-            format!("ralph logs {name} -f follows it without one"),
+            "ralph attach needs a terminal, but its input or output is not one",
+            format!("`ralph logs {name} -f` follows the output without a terminal"),
         ));
     }
     let status = Tmux {
@@ -61,14 +61,14 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
             Ok(ExitCode::Success)
         }
         Ok(_) => Err(
-            CommandError::broken(format!("tmux could not show {name:?}"))
-                .with_hint(format!("ralph logs {name} -f follows it")),
+            CommandError::broken(format!("tmux could not show the window of {name:?}"))
+                .with_hint(format!("`ralph logs {name} -f` follows its output")),
         ),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(CommandError::usage(
-            "tmux is not installed",
-            format!("ralph logs {name} -f follows it without tmux"),
+            format!("cannot attach to {name:?}: tmux is not installed"),
+            format!("install tmux, or follow the output with `ralph logs {name} -f`"),
         )),
         Err(error) => Err(CommandError::broken(format!("cannot run tmux: {error}"))
-            .with_hint(format!("ralph logs {name} -f follows it"))),
+            .with_hint(format!("`ralph logs {name} -f` follows its output"))),
     }
 }

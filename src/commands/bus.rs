@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long to wait for others that are posting.
+/// How long to wait while other processes are posting.
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often to read the bus even without a file event.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -46,20 +46,20 @@ fn post(args: &PostArgs) -> Result<ExitCode, CommandError> {
     if text.chars().count() > bus::TEXT_MAX {
         return Err(CommandError::usage(
             format!("the message is longer than {} characters", bus::TEXT_MAX),
-            "write it to a file, and post the path",
+            "write the text to a file and post the file's path",
         ));
     }
     if let Some(task_dir) = iteration_variable("RALPH_TASK_DIR") {
         if args.to.is_some() {
             return Err(CommandError::usage(
                 "--loop cannot be used inside an iteration",
-                "leave it out: the loop posts the message to its own bus and its project's",
+                "leave out --loop: the loop posts the message to its own bus and its project's",
             ));
         }
         if bus::is_reserved_kind(&kind) {
             return Err(CommandError::usage(
                 format!("--type {kind} is reserved for the loop itself"),
-                "use another type; to end the loop, use ralph done or ralph blocked WHY",
+                "use another type; to end the loop, use `ralph done` or `ralph blocked WHY`",
             ));
         }
         outbox::enqueue(&PathBuf::from(task_dir), &kind, &text).map_err(CommandError::broken)?;
@@ -145,7 +145,8 @@ fn print(bus: &Bus, batch: &BusBatch, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns an environment variable if this process runs inside an iteration.
+/// Returns an environment variable; `None` if it is empty or this process does not run inside an
+/// iteration.
 fn iteration_variable(name: &str) -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     variable("RALPH_ITERATION").and(variable(name))

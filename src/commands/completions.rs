@@ -17,7 +17,7 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
-/// The commands whose first argument is the name of a loop.
+/// Returns the commands whose first argument is a loop's name.
 fn loop_commands(cli: &Command) -> Vec<&str> {
     let takes_name = |command: &&Command| {
         command
@@ -31,8 +31,8 @@ fn loop_commands(cli: &Command) -> Vec<&str> {
         .collect()
 }
 
-/// Adds the completion of loop names, by calling `ralph ls --names`, to the scripts of bash, zsh
-/// and fish.
+/// Makes the scripts for bash, zsh and fish complete loop names, which they get from
+/// `ralph ls --names`.
 fn add_loop_names(script: &str, shell: Shell, commands: &[&str]) -> String {
     match shell {
         Shell::Bash => format!(

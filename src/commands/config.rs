@@ -118,7 +118,8 @@ fn origin(stack: &LayerStack, key: &SettingKey, path: &[&str]) -> String {
     }
 }
 
-/// Calls `visit` for every value inside a value, with its path and its name as spelled in files.
+/// Calls `visit` for each leaf of a setting's value, with its path below the setting and its name
+/// as settings files spell it.
 fn visit_leaves(
     kind: SettingKind,
     children: &[SettingKey],

@@ -8,12 +8,12 @@ use crate::lifecycle::error::CommandError;
 use crate::store::StateDir;
 use crate::ui::print::print_message;
 use clap::Parser;
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{fs, io};
 
-/// The files of the demo project, relative to its directory, with their modes.
+/// The demo's files: path relative to the project, text and mode.
 const PROJECT: [(&str, &str, u32); 5] = [
     (
         "total.sh",
@@ -35,14 +35,16 @@ const PROJECT: [(&str, &str, u32); 5] = [
 ];
 
 pub(crate) fn demo(keep: bool) -> Result<ExitCode, CommandError> {
-    let demo = DemoDir::create(keep).map_err(CommandError::broken)?;
+    let failed =
+        |error: io::Error| CommandError::broken(format!("cannot set up the demo project: {error}"));
+    let demo = DemoDir::create(keep).map_err(failed)?;
     let project = demo.root.join("invoices");
-    fs::create_dir(&project).map_err(CommandError::broken)?;
+    fs::create_dir(&project).map_err(failed)?;
     for (name, text, mode) in PROJECT {
         let path = project.join(name);
         fs::write(&path, text)
             .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)))
-            .map_err(CommandError::broken)?;
+            .map_err(failed)?;
     }
     print_message(
         "A small project with a bug, two checks, and a scripted agent that needs three tries.\n\n",
@@ -64,7 +66,7 @@ pub(crate) fn demo(keep: bool) -> Result<ExitCode, CommandError> {
         return Err(CommandError::broken("the demo's command line is invalid"));
     };
     args.hide_next_step = true;
-    let project = fs::canonicalize(project).map_err(CommandError::broken)?;
+    let project = fs::canonicalize(project).map_err(failed)?;
     let Some(resolved) = resolve_in(project.clone(), LayerStack::defaults(), &args)? else {
         return Ok(ExitCode::Success);
     };
@@ -72,12 +74,12 @@ pub(crate) fn demo(keep: bool) -> Result<ExitCode, CommandError> {
     let code = start(&StateDir::new(state_dir.clone()), &args, resolved)?;
     if keep {
         print_message(&format!(
-            "\nKept. To look at it: cd '{}' && export RALPH_STATE_DIR='{}' && ralph status demo\n",
+            "\nThe demo's directory was kept. To look at it: cd '{}' && export RALPH_STATE_DIR='{}' && ralph status demo\n",
             project.display(),
             state_dir.display()
         ));
     } else {
-        print_message("\nThat was the demo. Its directory has been removed (--keep keeps it).\n");
+        print_message("\nThe demo's directory was removed; add --keep to keep it.\n");
     }
     Ok(code)
 }
@@ -107,7 +109,7 @@ fn git(project: &Path, args: &[&str]) -> Result<(), CommandError> {
         ))),
         Err(error) => Err(CommandError::usage(
             format!("cannot run git: {error}"),
-            "install git: the demo needs it",
+            "the demo needs git: install it, or check your PATH",
         )),
     }
 }

@@ -9,11 +9,17 @@ use crate::engine::{ExitCode, Plan, State};
 use crate::lifecycle::error::CommandError;
 use crate::ui::print::print_output;
 
-/// `branch` is the branch of the worktree that would be created.
+/// Prints the plan and the first prompt. `branch` is the branch of the worktree that a real run
+/// would create; `None` if it would create none.
 pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<ExitCode, CommandError> {
     let task = match &plan.task.file {
-        Some(path) => String::from_utf8_lossy(&std::fs::read(path).map_err(CommandError::broken)?)
-            .into_owned(),
+        Some(path) => {
+            let bytes = std::fs::read(path).map_err(|error| {
+                let path = path.display();
+                CommandError::broken(format!("cannot read prompt file: {path}: {error}"))
+            })?;
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
         None => plan.task.text.clone().unwrap_or_default(),
     };
     let prompt = render(
@@ -24,7 +30,7 @@ pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<ExitCode, C
         },
     );
     print_output(&format!(
-        "{}\n--- the first prompt, if no check is red ---\n\n{prompt}",
+        "{}\n--- the first prompt if no check is red ---\n\n{prompt}",
         describe_plan(plan, branch)
     ))?;
     if !prompt.ends_with('\n') {

@@ -30,12 +30,13 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
         .iteration
         .is_some_and(|wanted| wanted == 0 || wanted > newest)
     {
+        let existing = match newest {
+            0 => "no iteration yet".to_owned(),
+            _ => format!("only iterations 1 to {newest}"),
+        };
         return Err(CommandError::usage(
-            format!(
-                "--iteration {iteration}: {:?} has iterations 1 to {newest}",
-                args.name
-            ),
-            "leave --iteration out for the newest",
+            format!("--iteration {iteration}: {:?} has {existing}", args.name),
+            "leave out --iteration to print the newest one",
         ));
     }
     let mut printer = LogPrinter::new(&handle.view, args.raw, iteration, handle.held);
@@ -73,7 +74,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
             if args.follow && is_over && state.status(false) == Status::Crashed {
                 let name = handle.dir.name();
                 let _ = printer.print_line(&format!(
-                    "{name}: crashed; ralph resume {name} continues it"
+                    "{name}: crashed; `ralph resume {name}` continues it"
                 ));
             }
             return Ok(ExitCode::Success);
@@ -85,9 +86,9 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
 
 /// Prints the output of one iteration.
 enum LogPrinter {
-    /// What the agent printed.
+    /// Copies what the agent printed.
     Output(OutputCopy),
-    /// What an agent with an event stream did.
+    /// Renders what an agent with an event stream did.
     Acts(Box<ActLog>),
 }
 
@@ -119,7 +120,7 @@ impl LogPrinter {
         })
     }
 
-    /// Prints what was added since the last call.
+    /// Prints what the agent has added since the last call.
     fn copy(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
         let mut out = io::stdout().lock();
         match self {
@@ -160,7 +161,7 @@ impl LogPrinter {
 
 /// Copies the output of one iteration.
 struct OutputCopy {
-    /// `None` while there is no log.
+    /// `None` until the agent's output log exists.
     log: Option<File>,
     /// Removes escape sequences that could reprogram a terminal. `None` for files and pipes, which
     /// get the bytes unchanged.
@@ -189,13 +190,13 @@ impl OutputCopy {
     }
 }
 
-/// The acts of one iteration.
+/// Prints the acts of one iteration.
 struct ActLog {
     agent: Agent,
     workspace: PathBuf,
     /// Whether the iteration is over, so that nothing more is written.
     is_over: bool,
-    /// `None` while there is neither file.
+    /// `None` until the activity file or the output log exists.
     source: Option<ActSource>,
     printer: ActPrinter,
 }
@@ -209,7 +210,8 @@ enum ActSource {
 }
 
 impl ActSource {
-    /// Opens the iteration's activity. It is created before the log, so a log without it has none.
+    /// Opens the iteration's activity file, or else its output log; `None` if neither exists. The
+    /// activity file is created first, so a log without one is from an older version.
     fn open(acts: &ActLog, dir: &LoopDir, iteration: u32) -> Option<Self> {
         let log = File::open(dir.output_log(iteration)).ok();
         let activity = ActivityReader::open(&dir.activity(iteration));
@@ -238,7 +240,7 @@ impl ActLog {
                     printer.flush(&mut lines);
                     let (name, acts) = (dir.name(), plural(count, "act"));
                     let note = format!(
-                        "[ralph] {name}: {acts} dropped here; add --raw for the agent's own output\n"
+                        "[ralph] {name}: {acts} dropped here; --raw prints the agent's complete output\n"
                     );
                     lines.extend_from_slice(note.as_bytes());
                 }

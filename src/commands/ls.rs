@@ -34,18 +34,18 @@ pub(crate) fn ls(args: &LsArgs) -> Result<ExitCode, CommandError> {
     }
     let rows = map_loops(&state_dir, &names, LoopRow::new);
     if rows.is_empty() {
-        print_output("no loops yet; ralph run starts one\n")?;
+        print_output("no loops yet; `ralph run` starts one\n")?;
     } else {
         print_output(&table(&rows))?;
     }
     Ok(ExitCode::Success)
 }
 
-/// The fewest loops that are worth a thread.
+/// The fewest loops that justify another thread.
 const MIN_PER_THREAD: usize = 64;
 
-/// Applies `f` to every loop that can be read, in order of their names. Keeps only the results, as
-/// the views of many loops would take much memory.
+/// Applies `f` to every readable loop, in the order of `names`; warns about the others. Keeps only
+/// the results, because the views of many loops would take much memory.
 fn map_loops<T: Send>(
     state_dir: &StateDir,
     names: &[String],
@@ -53,8 +53,8 @@ fn map_loops<T: Send>(
 ) -> Vec<T> {
     let read = |name: &String| {
         let dir = state_dir.loop_dir(name);
-        // Check the lock before reading, so that what a runner wrote before it exited is in the
-        // view.
+        // Check the lock before reading, so that the view includes everything that a runner wrote
+        // before it exited.
         let held = is_held(&dir);
         view_with_inbox(&dir)
             .map(|view| f(&view, held || session::is_active(&view.state)))

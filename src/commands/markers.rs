@@ -23,7 +23,7 @@ fn write_marker(name: &str, text: &str) -> Result<ExitCode, CommandError> {
     let Some(dir) = std::env::var_os("RALPH_TASK_DIR").filter(|dir| !dir.is_empty()) else {
         return Err(CommandError::usage(
             "not inside a loop: RALPH_TASK_DIR is not set",
-            "this command is for agents; use ralph stop or ralph pause instead",
+            "only an agent can use this command; to end a loop yourself, use `ralph stop NAME`",
         ));
     };
     TaskDir::write_marker(&PathBuf::from(dir), name, text).map_err(CommandError::broken)?;

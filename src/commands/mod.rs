@@ -90,7 +90,8 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Prints help and version; turns any other parse error into an error with a hint.
+/// Prints the help or version if that was asked for; turns any other parse error into an error with
+/// a hint.
 fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode, CommandError> {
     if matches!(
         error.kind(),
@@ -117,12 +118,12 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
             .filter(|command| !command.is_hide_set())
             .map(clap::Command::get_name);
         let hint = match nearest(name, known) {
-            _ if command == "plugin" => "use ralph plugin install, path or uninstall".into(),
-            _ if command == "bus" => "use ralph bus post or ralph bus tail".into(),
+            _ if command == "plugin" => "use `ralph plugin install`, `path` or `uninstall`".into(),
+            _ if command == "bus" => "use `ralph bus post` or `ralph bus tail`".into(),
             Some(suggestion) => {
-                format!("did you mean ralph {suggestion}? ralph help lists all commands")
+                format!("did you mean `ralph {suggestion}`? `ralph help` lists all commands")
             }
-            None if command == "help" => "ralph help lists all commands".into(),
+            None if command == "help" => "`ralph help` lists all commands".into(),
             None => format!("to run it as a task: ralph run {:?}", typed.join(" ")),
         };
         return Err(CommandError::usage(
@@ -139,12 +140,12 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
     );
     let hint = match suggestion(error) {
         Some(suggestion) => format!("did you mean {suggestion}?"),
-        None => format!("ralph {command} --help lists all arguments"),
+        None => format!("`ralph {command} --help` lists all arguments"),
     };
     Err(CommandError::usage(message, hint))
 }
 
-/// The parser's own suggestion.
+/// Returns the parser's own suggestion, if it has one.
 fn suggestion(error: &clap::Error) -> Option<&str> {
     let kinds = [
         ContextKind::SuggestedSubcommand,

@@ -1,4 +1,4 @@
-//! Opens loops for commands and prints the warnings that come up.
+//! Opens loops for commands and prints the warnings from opening them.
 
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::LoopHandle;
@@ -10,7 +10,7 @@ pub(super) fn open(name: &str) -> Result<LoopHandle, CommandError> {
     LoopHandle::open(name).map(print_warnings)
 }
 
-/// Opens a loop of the given state directory.
+/// Opens a loop in the given state directory.
 pub(super) fn open_in(state_dir: StateDir, name: &str) -> Result<LoopHandle, CommandError> {
     LoopHandle::open_in(state_dir, name).map(print_warnings)
 }

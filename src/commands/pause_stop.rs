@@ -42,8 +42,11 @@ pub(crate) fn pause(name: &str) -> Result<ExitCode, CommandError> {
             Ok(ExitCode::Success)
         }
         status => Err(CommandError::usage(
-            format!("{name:?} is not running: it is {}", status.as_str()),
-            format!("ralph status {name} shows the details"),
+            format!(
+                "cannot pause {name:?}: it is not running, its status is {}",
+                status.as_str()
+            ),
+            format!("`ralph status {name}` shows the details"),
         )),
     }
 }
@@ -51,7 +54,7 @@ pub(crate) fn pause(name: &str) -> Result<ExitCode, CommandError> {
 pub(crate) fn stop(name: &str) -> Result<ExitCode, CommandError> {
     let handle = open_as_operator(name)?;
     match handle.status() {
-        // The loop ends at once; the client learns of it when its agent next stops.
+        // The loop ends at once. The client is not notified: its next stop hook finds no loop.
         Status::Running if handle.is_in_session() => {
             inbox::append(
                 &handle.dir,
@@ -97,7 +100,7 @@ pub(crate) fn stop(name: &str) -> Result<ExitCode, CommandError> {
         }
         status => {
             warn(format!(
-                "{name:?} is not running: it is {}",
+                "{name:?} is not running: its status is {}",
                 status.as_str()
             ));
             return Ok(ExitCode::Success);
@@ -107,23 +110,28 @@ pub(crate) fn stop(name: &str) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
-/// Waits for the loop to end: the grace period of the agent, then that of survivors, then ten
-/// seconds more.
+/// Waits for the loop to end. The timeout is ten seconds more than the runner needs to end the
+/// agent and its remaining processes.
 fn wait_for_end(handle: &LoopHandle, watcher: &mut LoopWatcher) -> Result<(), CommandError> {
     let grace = &handle.view.state.plan.grace;
     let timeout =
         Duration::from_millis(grace.term_ms + grace.survivor_ms) + Duration::from_secs(10);
     if !watcher.wait_for_end(timeout) {
+        let name = handle.dir.name();
         return Err(CommandError::broken(format!(
-            "{:?} has not stopped yet",
-            handle.dir.name()
-        )));
+            "{name:?} was asked to stop but is still running after {} s",
+            timeout.as_secs()
+        ))
+        .with_hint(format!("`ralph status {name}` shows what it is doing")));
     }
     let state = view_with_inbox(&handle.dir)?.state;
     match state.status(false) {
-        Status::Crashed => Err(CommandError::broken(
-            "the runner died without recording an ending",
-        )),
+        Status::Crashed => {
+            let name = handle.dir.name();
+            let message = format!("the runner of {name:?} died before it recorded the stop");
+            Err(CommandError::broken(message)
+                .with_hint(format!("run `ralph stop {name}` again to record it")))
+        }
         _ => Ok(()),
     }
 }

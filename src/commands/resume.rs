@@ -30,7 +30,8 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Resumes every background loop that crashed; names the foreground ones, which need a terminal.
+/// Resumes every background loop that crashed. Crashed foreground loops need a terminal, so they
+/// are only named in a warning.
 fn resume_crashed(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
     let (mut code, mut found) = (ExitCode::Success, false);
@@ -46,14 +47,14 @@ fn resume_crashed(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
         found = true;
         if !handle.view.header.background {
             warn(format!(
-                "{name:?} ran in a terminal: ralph resume {name} continues it in this one"
+                "not resumed: {name:?} ran in the foreground; `ralph resume {name}` continues it in this terminal"
             ));
         } else if let Err(error) = resume_one(&name, args) {
             code = report_error(error);
         }
     }
     if !found {
-        print_message("no loop has crashed: nothing to resume\n");
+        print_message("nothing to resume: no loop has crashed\n");
     }
     Ok(code)
 }
@@ -66,9 +67,9 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     }
     if handle.held && state.request == Request::Go {
         if !args.now {
-            warn(format!("{name:?} is not paused"));
+            warn(format!("{name:?} is not paused: it is already running"));
         }
-        // The answer goes first: `--now` may build the next prompt at once.
+        // Send the answer first: after `--now` the runner may build the next prompt at once.
         if let Some(text) = &args.answer {
             inbox::append(&handle.dir, &InboxMessage::Answered { text: text.clone() })?;
             print_message("your message will be in its next prompt\n");
@@ -82,19 +83,16 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     if state.plan.agent.command.is_empty() {
         return Err(CommandError::usage(
             format!(
-                "the agent of {name:?} is {}, which ralph cannot start",
+                "cannot resume {name:?}: its agent is {}",
                 state.plan.agent.name
             ),
-            format!(
-                "start a new loop from the program that embeds ralph; ralph stop {name} ends this one"
-            ),
+            format!("start a new loop from that program; `ralph stop {name}` ends this one"),
         ));
     }
     if state.plan.worktree.is_some() {
         reject_git_redirection()?;
     }
-    // The runner was killed after the decision to end and before it recorded the end: finish that
-    // first.
+    // The runner was killed after it decided to end and before it recorded the end: record it now.
     let must_finish = state.outcome().is_some() && !state.finished;
     if state.outcome().is_some() && !must_finish {
         check_would_continue(&handle)?;
@@ -127,7 +125,7 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
         return resume_in_background(&handle, requested);
     }
     if state.is_in_session() {
-        // The loop leaves its session: the client's loop file must not point to it any more.
+        // The loop leaves its session, so the workspace's loop file must no longer refer to it.
         let _ = remove_loop_file(state);
     }
     let project_dir = state
@@ -154,7 +152,8 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     supervise(&handle.dir, locks, &state.plan, output)
 }
 
-/// Sends requests to a loop in a client session; the session itself continues without help.
+/// Sends requests to a loop in a client session. No supervisor is started: the client runs the
+/// agent.
 fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let name = handle.dir.name();
     if handle.view.state.request != Request::Go {
@@ -167,7 +166,7 @@ fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode,
         print_message(&format!("resumed ralph loop for {name}\n"));
     } else if args.answer.is_none() {
         warn(format!(
-            "{name:?} is running in its session; ralph stop {name} ends it there"
+            "{name:?} is already running in its session; `ralph stop {name}` ends it there"
         ));
     }
     if let Some(text) = &args.answer {
@@ -179,19 +178,18 @@ fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode,
 
 /// How long a running runner may take to read its inbox.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often to check whether the runner has exited. A change of its journal is noticed at once.
+/// How often to check whether the runner has exited. Changes to its journal are noticed at once.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Waits until the runner has read its inbox, and returns whether it has. A runner that is about to
-/// exit may not read it again; then its lock becomes free, and the caller has to start a new
-/// runner.
+/// Waits, at most [`READ_TIMEOUT`], for the runner to read its inbox. Returns false if the runner
+/// exited without reading it, so that the caller has to start a new one.
 fn wait_until_read(dir: &LoopDir) -> bool {
     let inbox_len = std::fs::metadata(dir.inbox()).map_or(0, |data| data.len());
     let (start, mut watcher) = (Instant::now(), FileWatcher::open());
     watcher.watch(&dir.journal());
     loop {
         let held = is_held(dir);
-        // Read the state after the lock, so that what the runner wrote before it exited is seen.
+        // Read the state after the lock, to see everything that the runner wrote before it exited.
         if cache::read(dir).is_ok_and(|view| view.state.inbox_offset >= inbox_len) {
             return true;
         }
@@ -202,8 +200,8 @@ fn wait_until_read(dir: &LoopDir) -> bool {
     }
 }
 
-/// Checks that the agent, the redacted variables and tmux are still available, before any request
-/// is sent.
+/// Checks that the agents, the redacted variables and tmux are still available. Called before any
+/// request is sent, so that an error leaves the loop unchanged.
 fn check_can_start(handle: &LoopHandle) -> Result<(), CommandError> {
     let plan = &handle.view.state.plan;
     for agent in plan.agents() {
@@ -216,20 +214,23 @@ fn check_can_start(handle: &LoopHandle) -> Result<(), CommandError> {
     {
         return Err(CommandError::usage(
             format!(
-                "{name} is not set, but {:?} was started with a value from it",
+                "the environment variable {name} is not set, but {:?} was started with its value",
                 handle.dir.name()
             ),
-            format!("set {name} and try again"),
+            format!(
+                "set {name}, then run `ralph resume {}` again",
+                handle.dir.name()
+            ),
         ));
     }
     let note = format!(
-        ": {:?} runs in a tmux window and has not been changed",
+        "; {:?} runs in a tmux window and was not resumed",
         handle.dir.name()
     );
     check_tmux(tmux(handle).as_ref(), &note)
 }
 
-/// The tmux server whose window the loop runs in.
+/// Returns the tmux server in whose window the loop runs; `None` if it runs without tmux.
 fn tmux(handle: &LoopHandle) -> Option<Tmux> {
     handle
         .view
@@ -256,7 +257,8 @@ fn resume_in_background(handle: &LoopHandle, requested: bool) -> Result<ExitCode
     Ok(ExitCode::Success)
 }
 
-/// All known agents, for the hint on how to install a missing one.
+/// Returns all known agents, for the hint on how to install a missing one. Invalid settings are
+/// ignored.
 fn known_agents(workspace: &Path) -> Vec<(String, AgentPreset)> {
     let paths = settings_paths(workspace.to_owned(), None);
     LayerStack::load(&paths)
@@ -266,7 +268,7 @@ fn known_agents(workspace: &Path) -> Vec<(String, AgentPreset)> {
 }
 
 /// Applies the current settings for the console, which are not part of the plan. Invalid settings
-/// are ignored: they are no reason not to resume.
+/// are ignored: the loop can be resumed without them.
 fn apply_settings(output: OutputArgs, workspace: &Path) -> OutputArgs {
     let Ok(stack) = LayerStack::load(&settings_paths(workspace.to_owned(), None)) else {
         return output;
@@ -280,7 +282,7 @@ fn apply_settings(output: OutputArgs, workspace: &Path) -> OutputArgs {
     }
 }
 
-/// Tries the resume on a copy of the state; an error if the loop would end again at once.
+/// Tries the resume on a copy of the state; returns an error if the loop would end again at once.
 fn check_would_continue(handle: &LoopHandle) -> Result<(), CommandError> {
     let (name, state) = (handle.dir.name(), &handle.view.state);
     let mut trial = state.clone();
@@ -301,11 +303,11 @@ fn check_would_continue(handle: &LoopHandle) -> Result<(), CommandError> {
     trial.step(Now::default(), &no_children);
     match (state.status(false), trial.outcome()) {
         (Status::Done, Some(Outcome::Done { .. })) => Err(CommandError::usage(
-            format!("{name:?} is done"),
-            "start a new loop with ralph run; you can reuse the name",
+            format!("{name:?} is done: there is nothing to resume"),
+            "start a new loop with `ralph run`; you can reuse the name",
         )),
         (_, Some(Outcome::Limit { limit, .. })) => Err(CommandError::usage(
-            format!("{name:?} has used up its limit ({})", limit.as_str()),
+            format!("{name:?} has reached its limit ({})", limit.as_str()),
             next_step(&handle.view.header, &trial, false).unwrap_or_default(),
         )),
         _ => Ok(()),

@@ -17,7 +17,7 @@ use crate::store::{FileLock, LoopDir, LoopView, StateDir, cache};
 use crate::ui::print::{print_message, warn};
 use std::path::{Path, PathBuf};
 
-/// The most files that an error names.
+/// The largest number of files that an error names.
 const MAX_SHOWN: usize = 3;
 
 pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
@@ -57,7 +57,7 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
     for dir in loops.chain(state_dir.archived_loops()) {
         let Ok(state) = cache::read(&dir).map(|view| view.state) else {
             warn(format!(
-                "not removed: {} cannot be read",
+                "not removed: cannot read the loop in {}",
                 dir.path().display()
             ));
             continue;
@@ -80,7 +80,7 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
-/// A loop that can be removed: its lock is held, and all checks have passed.
+/// A loop that can be removed. Its lock is held until the value is dropped.
 struct RemovableLoop {
     state_dir: StateDir,
     dir: LoopDir,
@@ -93,7 +93,7 @@ impl RemovableLoop {
         let handle = open_as_operator(name)?;
         if handle.status() == Status::Running {
             return Err(CommandError::usage(
-                format!("the loop {name:?} is running"),
+                format!("cannot remove the loop {name:?} while it is running"),
                 format!("stop it first: ralph stop {name}"),
             ));
         }
@@ -102,21 +102,21 @@ impl RemovableLoop {
 
     fn check(state_dir: &StateDir, dir: LoopDir, args: &RmArgs) -> Result<Self, CommandError> {
         let lock = lock_for_removal(&dir)?;
-        // Read again now that the lock is held: nothing can change it any more.
+        // Read the loop again: now that the lock is held, no other process can change it.
         let LoopView { header, state, .. } = cache::read(&dir)?;
         let name = dir.name();
-        // Skipped for an archived loop: the children may belong to the loop that has its name now.
+        // Skip an archived loop: the children may belong to the loop that has the name now.
         if state_dir.loop_dir(name) == dir {
             let mut children = loop_names(&state_dir.running_children(name, header.created_ms));
-            // Children to be removed as well are checked on their own; their locks are held by this
-            // process.
+            // Children that are removed too are checked separately, and this process may already
+            // hold their locks.
             children.retain(|child| !args.name.contains(child));
             if !children.is_empty() {
                 let [all, stop] = [children.join(", "), children.join(" and ralph stop ")];
                 return Err(CommandError::usage(
-                    format!("child loops of {name:?} are still running: {all}"),
+                    format!("cannot remove {name:?}: its child loops are still running: {all}"),
                     format!(
-                        "ralph stop {stop}, or ralph stop {name} if it has not ended; then try again"
+                        "stop them first: ralph stop {stop}, or ralph stop {name} if it has not ended"
                     ),
                 ));
             }
@@ -141,9 +141,9 @@ impl RemovableLoop {
             freed += disk::usage(&loop_worktree.path);
             worktree::remove(loop_worktree, args.force).map_err(|why| {
                 CommandError::usage(
-                    format!("the worktree of {name:?} was kept: {why}"),
+                    format!("cannot remove the worktree of {name:?}: {why}"),
                     format!(
-                        "look at {}; --force removes it anyway",
+                        "look at {}; `ralph rm {name} --worktree --force` removes it anyway",
                         loop_worktree.path.display()
                     ),
                 )
@@ -159,7 +159,7 @@ impl RemovableLoop {
         {
             let path = shell_quote(&loop_worktree.path.to_string_lossy());
             print_message(&format!(
-                "kept the worktree {path} on {}; git worktree remove {path} removes it\n",
+                "kept the worktree {path} on {}; `git worktree remove {path}` removes it\n",
                 loop_worktree.branch
             ));
         }
@@ -181,7 +181,7 @@ impl RemovableLoop {
     }
 
     /// Moves the loop to the archive with one rename, so that a crash leaves no half-removed loop
-    /// under its name.
+    /// under its name. Returns the new path.
     fn move_to_archive(&self) -> Result<PathBuf, CommandError> {
         let current = self.state_dir.loop_dir(self.dir.name());
         if current == self.dir {
@@ -192,7 +192,8 @@ impl RemovableLoop {
     }
 }
 
-/// Deletes the branch of a worktree if it was created for the loop; a failure is only a warning.
+/// Deletes the worktree's branch if it was created for the loop, and returns its description. A
+/// failure is only a warning.
 fn remove_branch(loop_worktree: &Worktree) -> Option<String> {
     if !loop_worktree.new_branch {
         print_message(&format!(
@@ -227,11 +228,11 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
         }
         return Err(CommandError::usage(
             format!(
-                "the loop {name:?} has a worktree: {}",
+                "the loop {name:?} has a worktree, which may contain work: {}",
                 loop_worktree.path.display()
             ),
             format!(
-                "ralph rm {name} --worktree removes it and its branch, --keep-worktree keeps it"
+                "`ralph rm {name} --worktree` also removes the worktree and its branch, `ralph rm {name} --keep-worktree` keeps them"
             ),
         ));
     }
@@ -239,7 +240,7 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
     if is_inside(&loop_worktree.path) {
         return Err(CommandError::usage(
             format!(
-                "the current directory is in the worktree of {name:?}: {}",
+                "cannot remove the worktree of {name:?}: your current directory is inside it ({})",
                 loop_worktree.path.display()
             ),
             "cd to another directory first",
@@ -252,21 +253,19 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
         Ok(unsaved) if unsaved.is_empty() => Ok(()),
         Ok(unsaved) => Err(CommandError::usage(
             format!(
-                "the worktree of {name:?} has work that is nowhere else: {}",
+                "removing the worktree of {name:?} would lose work: {}",
                 describe_unsaved_work(&unsaved)
             ),
             format!(
-                "git merge {} or push it, and commit what is left in {}; --force removes it anyway",
-                shell_quote(&loop_worktree.branch),
-                loop_worktree.path.display()
+                "to keep the work, commit it in {} and run `git merge {}`; to discard it, `ralph rm {name} --worktree --force`",
+                loop_worktree.path.display(),
+                shell_quote(&loop_worktree.branch)
             ),
         )),
         Err(why) => Err(CommandError::usage(
+            format!("cannot tell whether removing the worktree of {name:?} would lose work: {why}"),
             format!(
-                "cannot tell whether the worktree of {name:?} has work that is nowhere else: {why}"
-            ),
-            format!(
-                "look at {}; --force removes it anyway",
+                "look at {}; `ralph rm {name} --worktree --force` removes it anyway",
                 loop_worktree.path.display()
             ),
         )),
@@ -286,8 +285,8 @@ fn describe_unsaved_work(unsaved: &UnsavedWork) -> String {
             ""
         };
         parts.push(format!(
-            "{} not committed ({names}{ellipsis})",
-            plural(unsaved.files.len() as u64, "file")
+            "{} ({names}{ellipsis})",
+            plural(unsaved.files.len() as u64, "uncommitted file")
         ));
     }
     parts.join(" and ")

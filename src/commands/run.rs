@@ -26,7 +26,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
 /// A run that is ready to start.
 pub(crate) struct ResolvedRun {
     pub(crate) draft: PlanDraft,
-    /// The worktree to create for the loop.
+    /// The worktree to create for the loop; `None` to run in the user's checkout.
     pub(crate) worktree: Option<WorktreeRequest>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn current_workspace() -> Result<PathBuf, CommandError> {
     })
 }
 
-/// Returns where the settings files of a workspace are; `project_file` replaces the project's.
+/// Returns where a workspace's settings files are. `project_file` replaces the project's file.
 pub(crate) fn settings_paths(workspace: PathBuf, project_file: Option<PathBuf>) -> SettingsPaths {
     SettingsPaths {
         workspace,
@@ -56,7 +56,7 @@ pub(crate) fn settings_paths(workspace: PathBuf, project_file: Option<PathBuf>) 
 }
 
 /// Resolves the arguments on top of the given settings, and checks that the run can start in this
-/// workspace.
+/// workspace; `None` after a dry run.
 pub(crate) fn resolve_in(
     workspace: PathBuf,
     mut stack: LayerStack,
@@ -100,7 +100,7 @@ pub(crate) fn resolve_in(
         && !draft.config.settings.no_promise
     {
         warn(
-            "with --context none the prompt does not mention the promise: ask for <promise>COMPLETE</promise> yourself",
+            "with --context none ralph does not tell the agent how to finish: ask for <promise>COMPLETE</promise> in your prompt",
         );
     }
     Ok(Some(ResolvedRun { draft, worktree }))
@@ -132,7 +132,7 @@ pub(crate) fn start(
     supervise(&dir, locks, &plan, output)
 }
 
-/// The user's configuration directory.
+/// Returns ralph's configuration directory; `None` if the user's home directory is unknown.
 fn config_dir() -> Option<PathBuf> {
     use etcetera::BaseStrategy;
     etcetera::choose_base_strategy()

@@ -1,4 +1,4 @@
-//! `ralph say`: adds a message to the next prompt of a loop.
+//! `ralph say`: adds a message to a loop's next prompt.
 
 use super::open_loop::open_as_operator;
 use crate::cli::SayArgs;
@@ -21,19 +21,19 @@ pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
     if matches!(state.outcome(), Some(Outcome::Done { .. })) {
         return Err(CommandError::usage(
             format!("{name:?} is done: it has no next prompt"),
-            "start a new loop with ralph run; you can reuse the name",
+            "start a new loop with `ralph run`; you can reuse the name",
         ));
     }
     if !state.is_in_session() && !includes_notes(&state.plan.context) {
         return Err(CommandError::usage(
             format!(
-                "the prompt of {name:?} cannot include messages: its context or its template leaves them out"
+                "{name:?} cannot receive messages: its --context or prompt template leaves them out"
             ),
-            "edit its prompt file instead: it is read again before every iteration",
+            "edit its prompt file instead; ralph reads it again before every iteration",
         ));
     }
     inbox::append(&handle.dir, &InboxMessage::Answered { text })?;
-    // A resume resets the count of failures.
+    // Resuming a loop resets its failure count.
     let used_up = state
         .reached_limit()
         .filter(|limit| handle.held || !limit.row().is_reset_by_resume);
@@ -42,13 +42,16 @@ pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
         (Status::Running, None) => String::new(),
         (Status::Running, Some(raised)) => {
             format!(
-                "its limits allow no further iteration: ralph set {name} {raised} allows more\n"
+                "its limits allow no further iteration; to allow more: ralph set {name} {raised}\n"
             )
         }
-        (status, None) => format!("it is {}: ralph resume {name}\n", status.as_str()),
+        (status, None) => format!(
+            "its status is {}; to continue: ralph resume {name}\n",
+            status.as_str()
+        ),
         (status, Some(raised)) => {
             format!(
-                "it is {}: ralph set {name} {raised} && ralph resume {name}\n",
+                "its status is {}; to continue: ralph set {name} {raised} && ralph resume {name}\n",
                 status.as_str()
             )
         }

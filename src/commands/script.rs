@@ -6,8 +6,12 @@ use crate::lifecycle::error::CommandError;
 use std::path::Path;
 
 pub(crate) fn play(file: &Path) -> Result<ExitCode, CommandError> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| CommandError::broken(format!("{}: {error}", file.display())))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        CommandError::broken(format!(
+            "cannot read the script {}: {error}",
+            file.display()
+        ))
+    })?;
     let script = parse(&text).map_err(|wrong| {
         CommandError::broken(format!(
             "{}:{}: {}",

@@ -1,4 +1,4 @@
-//! `ralph set`: changes limits of a loop, at once if it is running, else for its next resume.
+//! `ralph set`: changes a loop's limits, at once if it is running, else for its next resume.
 
 use super::open_loop::open_as_operator;
 use crate::cli::SetArgs;
@@ -20,7 +20,7 @@ pub(crate) fn set(args: &SetArgs) -> Result<ExitCode, CommandError> {
     if matches!(handle.view.state.outcome(), Some(Outcome::Done { .. })) {
         return Err(CommandError::usage(
             format!("{:?} is done: limits no longer apply", args.name),
-            "start a new loop with ralph run; you can reuse the name",
+            "start a new loop with `ralph run`; you can reuse the name",
         ));
     }
     let plan = &handle.view.state.plan;
@@ -30,7 +30,7 @@ pub(crate) fn set(args: &SetArgs) -> Result<ExitCode, CommandError> {
             .any(|change| change.limit == Limit::Cost && change.max.is_some())
     {
         warn(format!(
-            "ralph may not be able to read the cost of `{}`; then this limit never applies",
+            "the agent `{}` may not report its cost; the cost limit would then have no effect",
             plan.agent.name
         ));
     }
@@ -54,11 +54,13 @@ pub(crate) fn set(args: &SetArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
-/// Describes what happens next: whether the loop ends because of a limit, and how to resume it.
+/// Describes what the new limits lead to: whether the loop ends, or how to resume it. Empty if it
+/// simply keeps running.
 fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
     let name = handle.dir.name();
     let is_resting = matches!(handle.view.state.phase, Phase::Resting { .. });
-    // The running iteration may succeed, and a resume resets the count of failures.
+    // Ignore the failure limit unless the loop is resting: the running iteration may succeed, and a
+    // resume resets the count.
     let used_up = after
         .reached_limit()
         .filter(|limit| !limit.row().is_reset_by_resume || (handle.held && is_resting));
@@ -67,13 +69,16 @@ fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
         (Status::Running, None) => String::new(),
         (Status::Running, Some(why)) if is_resting => format!("{why}: it ends now\n"),
         (Status::Running, Some(why)) => format!("{why}: it ends after this iteration\n"),
-        (status, None) => format!("it is {}: ralph resume {name}\n", status.as_str()),
+        (status, None) => format!(
+            "its status is {}; to continue: ralph resume {name}\n",
+            status.as_str()
+        ),
         (status, Some(why)) => {
             let raised = used_up
                 .and_then(|limit| after.raised_limit(limit))
                 .unwrap_or_default();
             format!(
-                "it is {}, and {why}: ralph set {name} {raised} && ralph resume {name}\n",
+                "its status is {}, and {why}; to continue: ralph set {name} {raised} && ralph resume {name}\n",
                 status.as_str()
             )
         }
@@ -90,7 +95,7 @@ fn parse_change(arg: &str) -> Result<LimitChange, CommandError> {
     };
     parse().ok_or_else(|| {
         CommandError::usage(
-            format!("{arg:?} is not a limit with a value"),
+            format!("{arg:?} is not a valid LIMIT=VALUE"),
             format!("use {}", limit_syntax()),
         )
     })

@@ -41,7 +41,7 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
         placement,
         &mut |warning| warn(warning),
     )?;
-    // The supervisor takes the locks itself: a tmux window is not a child of this process and
+    // The supervisor acquires the locks itself: a tmux window is not a child of this process and
     // cannot inherit them.
     drop(locks);
     if let Err(error) = launch(&state_dir, &dir, tmux.as_ref()) {

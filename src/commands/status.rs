@@ -1,4 +1,4 @@
-//! `ralph status`: shows the state of a loop.
+//! `ralph status`: shows a loop's state.
 
 use super::open_loop::open;
 use super::plugin::conflicting_plugin;
@@ -25,7 +25,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
             client.and_then(|client| Some((client, conflicting_plugin(client)?)))
         {
             print_output(&format!(
-                "Warning: {plugin} reacts to the same stop events; {} plugin disable {plugin} turns it off\n",
+                "Warning: {plugin} reacts to the same stop events; to turn it off: {} plugin disable {plugin}\n",
                 client.name
             ))?;
         }

@@ -24,7 +24,8 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-/// Runs a loop whose locks are held in a supervisor process, and returns the exit code.
+/// Runs a loop in a supervisor process, watched by this one, and returns its exit code. The locks
+/// are released once no process of the loop is left.
 pub(crate) fn supervise(
     dir: &LoopDir,
     locks: LoopLocks,
@@ -38,8 +39,8 @@ pub(crate) fn supervise(
         &exemptions(&StateDir::containing(dir)),
     )
     .map_err(CommandError::broken)?;
-    // Held until the warden has ended every process of the loop: a free lock means that none is
-    // left.
+    // Released only now that the warden has ended every process of the loop: others take a free
+    // lock to mean that none is left.
     drop(locks);
     match exit {
         warden::SupervisorExit::Exited(code) => Ok(code),
@@ -58,11 +59,11 @@ pub(crate) fn supervise(
             }
             if !survivors.is_empty() {
                 messages.push(format!(
-                    "these processes could not be killed: {survivors:?}"
+                    "these processes could not be killed and are still running: {survivors:?}"
                 ));
             }
             let error = CommandError::broken(messages.join("; "))
-                .with_hint(format!("ralph resume {} continues the loop", dir.name()));
+                .with_hint(format!("`ralph resume {}` continues the loop", dir.name()));
             report_error(error);
             Ok(ExitCode::from_signal(signal))
         }
@@ -115,7 +116,7 @@ pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<ExitCo
         let error = CommandError::from(error);
         if is_disk_full {
             error.with_hint(format!(
-                "free some disk space, then ralph resume {}",
+                "free some disk space, then run `ralph resume {}`",
                 dir.name()
             ))
         } else {
@@ -124,8 +125,10 @@ pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<ExitCo
     })?;
     print_summary(dir, &header, &state, mode, !output.hide_next_step);
     if let RunnerExit::Ended(Outcome::Fatal { detail, .. }) = &exit {
-        let error = CommandError::broken(detail)
-            .with_hint(format!("fix it, then ralph resume {}", dir.name()));
+        let error = CommandError::broken(detail).with_hint(format!(
+            "fix the problem, then run `ralph resume {}`",
+            dir.name()
+        ));
         report_error(error);
     }
     if exit != RunnerExit::HungUp {
@@ -134,7 +137,7 @@ pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<ExitCo
     Ok(exit.exit_code())
 }
 
-/// Runs the command of `--notify`. Its failure is only a warning.
+/// Runs the `--notify` command. If it fails, prints a warning.
 fn run_notify_command(
     dir: &LoopDir,
     header: &JournalHeader,
@@ -222,7 +225,8 @@ fn failed_children(dir: &LoopDir, header: &JournalHeader, state: &State) -> Vec<
         .collect()
 }
 
-/// Describes the changes in the workspace since the loop started.
+/// Describes the changes in the workspace since the loop started; empty if its start was not
+/// recorded.
 fn describe_changes(dir: &LoopDir) -> String {
     let base = std::fs::read_to_string(dir.diff_base()).ok();
     let Some(base) = base.and_then(|text| serde_json::from_str::<git::DiffBase>(&text).ok()) else {
@@ -253,7 +257,7 @@ fn describe_changes(dir: &LoopDir) -> String {
 struct SupervisorObserver {
     files: DerivedFiles,
     console: Console,
-    /// The journal line that ended the loop.
+    /// The journal line that ended the loop; `None` while it has not ended.
     finished: Option<JournalLine>,
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn supervise_loop(args: &SuperviseArgs) -> Result<ExitCode, CommandEr
     let state_dir = StateDir::new(args.state_dir.clone());
     let dir = state_dir.find_loop(&args.name)?;
     run(&state_dir, &dir).inspect_err(|error| {
-        // The process that launched this one waits for the loop's lock or for this file.
+        // The launching process waits until this one holds the loop's lock or writes this file.
         let (draft, path) = (dir.path().join("complaint.draft"), start_error_file(&dir));
         let _ =
             std::fs::write(&draft, error.to_json()).and_then(|()| std::fs::rename(&draft, path));
@@ -42,8 +42,8 @@ fn run(state_dir: &StateDir, dir: &LoopDir) -> Result<ExitCode, CommandError> {
     let (stream, raw) = LayerStack::load(&settings_paths(plan.workspace.clone(), None))
         .map(|stack| Settings::from_layers(&stack))
         .map_or((true, false), |settings| (settings.stream, settings.raw));
-    // Without a terminal, stdout is a log file: it would be a second, unbounded copy of the agent's
-    // output.
+    // Without a terminal, stdout is a log file, which would become a second, unbounded copy of the
+    // agent's output.
     let no_stream = !stream || !io::stdout().is_terminal();
     let output = OutputArgs {
         no_stream,
@@ -54,15 +54,16 @@ fn run(state_dir: &StateDir, dir: &LoopDir) -> Result<ExitCode, CommandError> {
     supervise(dir, locks, &plan, output)
 }
 
-/// Reads the environment from the pipe; an error if the sender is gone or has not sent all of it.
+/// Reads the environment from the pipe; returns an error if the sender exits before it has sent
+/// everything.
 fn receive_environment(pipe: &Path) -> io::Result<Vec<u8>> {
     let cut_off = || {
         io::Error::new(
             io::ErrorKind::UnexpectedEof,
-            "the process that started this one is gone",
+            "the process that opened the tmux window exited before sending it",
         )
     };
-    // Non-blocking: opening must not wait for a sender that is gone.
+    // Non-blocking: opening must not wait for a sender that has exited.
     let mut pipe: File = rustix::fs::open(
         pipe,
         OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
@@ -94,13 +95,16 @@ fn receive_environment(pipe: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Executes this program again with the environment from the pipe, except for the variables that
-/// describe the terminal of the tmux window. Returns only on failure.
+/// Executes this program again with the environment from the pipe, keeping only the variables that
+/// describe the tmux window's terminal. Returns only on failure.
 fn restart_with_environment(pipe: &Path, args: &SuperviseArgs) -> CommandError {
     let text = match receive_environment(pipe) {
         Ok(text) => text,
         Err(error) => {
-            return CommandError::broken(format!("cannot read {}: {error}", pipe.display()));
+            return CommandError::broken(format!(
+                "cannot read the environment from {}: {error}",
+                pipe.display()
+            ));
         }
     };
     let all = text.split(|byte| *byte == 0).filter_map(|entry| {
@@ -112,7 +116,9 @@ fn restart_with_environment(pipe: &Path, args: &SuperviseArgs) -> CommandError {
     });
     let exe = match std::env::current_exe() {
         Ok(exe) => exe,
-        Err(error) => return CommandError::broken(error),
+        Err(error) => {
+            return CommandError::broken(format!("cannot find the ralph program: {error}"));
+        }
     };
     let mut command = Command::new(exe);
     command.env_clear().envs(all);
@@ -128,5 +134,5 @@ fn restart_with_environment(pipe: &Path, args: &SuperviseArgs) -> CommandError {
         OsStr::new("--state-dir"),
         args.state_dir.as_os_str(),
     ]);
-    CommandError::broken(command.exec())
+    CommandError::broken(format!("cannot start the supervisor: {}", command.exec()))
 }

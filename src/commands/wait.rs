@@ -21,7 +21,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode, CommandError> {
         .timeout
         .map(|timeout| Instant::now() + Duration::from_millis(timeout.0));
     let (sender, receiver) = channel();
-    // Open all of them before waiting, so that an unknown name is an error at once.
+    // Open all loops before waiting, so that an unknown name is an error at once.
     let handles = names
         .iter()
         .map(|name| open_to_wait(name))
@@ -42,7 +42,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode, CommandError> {
                 duration(timeout_ms),
                 names.join(", ")
             ))
-            .with_hint(format!("ralph status {} shows the details", names[0])));
+            .with_hint(format!("`ralph status {}` shows the details", names[0])));
         };
         names.retain(|other| *other != name);
         let handle = handles
@@ -54,8 +54,8 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode, CommandError> {
     Ok(worst)
 }
 
-/// Starts a thread that sends the loop's name once its lock is free. By then all of its processes
-/// have ended.
+/// Starts a thread that sends the loop's name once the loop is over. All of its processes have
+/// ended by then.
 fn notify_when_over(handle: &LoopHandle, sender: &Sender<String>) -> Result<(), CommandError> {
     let (dir, sender) = (handle.dir.clone(), sender.clone());
     let name = handle.dir.name().to_owned();
@@ -79,8 +79,8 @@ fn report_ending(before: &LoopHandle) -> Result<ExitCode, CommandError> {
             "{name:?} ended, and its name is already used by another loop"
         ))
         .with_hint(format!(
-            "its outcome is in the archive in {}",
-            before.state_dir.root().display()
+            "the loop that ended is archived in {}",
+            before.state_dir.root().join("archive").display()
         )));
     }
     let state = &now.view.state;

@@ -4,8 +4,9 @@ use crate::cli::Command;
 use crate::lifecycle::error::CommandError;
 use std::ffi::OsString;
 
-/// Returns an error if a single word follows `--worktree`. A branch is given with `=`, so the word
-/// would silently become part of the task. An argument with spaces cannot be a branch and is fine.
+/// Returns an error if a single word follows `--worktree`. The branch has to follow `=`, so the
+/// word would silently become part of the task. An argument with spaces cannot be a branch and is
+/// allowed.
 pub(super) fn reject_ambiguous_branch(
     command: &Command,
     args: &[OsString],
@@ -28,7 +29,7 @@ pub(super) fn reject_ambiguous_branch(
         Err(CommandError::usage(
             format!("--worktree {word}: is {word:?} the branch or the task?"),
             format!(
-                "--worktree={word} sets the branch; put a task before the flag or in quotation marks"
+                "for the branch, write --worktree={word}; for the task, put it before --worktree"
             ),
         ))
     })

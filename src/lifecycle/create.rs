@@ -103,7 +103,7 @@ pub(crate) fn create_loop(
         .ok()
         .filter(|parent| is_valid_name(parent));
     if is_interrupted() {
-        return Err(CommandError::broken("interrupted"));
+        return Err(CommandError::broken("interrupted before the loop started"));
     }
     let plan = draft.into_plan();
     let header = JournalHeader {
@@ -206,12 +206,9 @@ fn free_name<T>(
     let status = state.status(false);
     if matches!(status, Status::Paused | Status::Crashed) {
         return Err(CommandError::usage(
+            format!("a {} loop named {name:?} already exists", status.as_str()),
             format!(
-                "the name {name:?} is taken: that loop is {} and can be resumed",
-                status.as_str()
-            ),
-            format!(
-                "run ralph resume {name} to continue it, or ralph rm {name} to remove it; or choose another --name"
+                "`ralph resume {name}` continues it, `ralph rm {name}` removes it; or choose another --name"
             ),
         ));
     }
@@ -222,11 +219,11 @@ fn free_name<T>(
     {
         return Err(CommandError::usage(
             format!(
-                "the previous loop {name:?} still has its worktree: {}",
+                "cannot reuse the name {name:?}: the previous loop's worktree still exists at {}",
                 worktree.path.display()
             ),
             format!(
-                "run ralph rm {name} --worktree to remove both, or ralph rm {name} --keep-worktree to remove only the loop; or choose another --name"
+                "`ralph rm {name} --worktree` removes both, `ralph rm {name} --keep-worktree` only the loop; or choose another --name"
             ),
         ));
     }

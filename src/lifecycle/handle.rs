@@ -57,7 +57,7 @@ impl LoopHandle {
         if handle.is_own_loop() {
             return Err(CommandError::usage(
                 format!("an agent cannot control its own loop ({name:?})"),
-                "to end the loop from inside, run ralph done or ralph blocked WHY",
+                "use `ralph done` to claim that the task is done, or `ralph blocked WHY` to ask for help",
             ));
         }
         Ok(handle)
@@ -70,7 +70,7 @@ impl LoopHandle {
         if handle.is_own_loop() {
             return Err(CommandError::usage(
                 format!("an agent cannot wait for its own loop ({name:?})"),
-                "the loop cannot end before this command does; run ralph wait outside the loop",
+                "the loop cannot end before this command does; run `ralph wait` outside the loop",
             ));
         }
         Ok(handle)
@@ -107,7 +107,7 @@ impl LoopHandle {
             // A user with only read access can still ask for the loop's status.
             Err(error) if error.is_inaccessible() => {
                 self.warnings.push(format!(
-                    "{:?} had crashed; cannot look for processes it left behind: {error}",
+                    "the loop {:?} crashed, but ralph cannot look for processes it left behind: {error}",
                     self.dir.name()
                 ));
                 return Ok(());
@@ -126,14 +126,14 @@ impl LoopHandle {
         );
         if swept > 0 {
             self.warnings.push(format!(
-                "{:?} had crashed: ended {} that it left behind",
+                "the loop {:?} crashed; ended {} that it left behind",
                 self.dir.name(),
                 process_count(swept)
             ));
         }
         if !survivors.is_empty() {
             self.warnings.push(format!(
-                "these processes of {:?} are still alive after SIGKILL: {survivors:?}",
+                "these processes of the crashed loop {:?} are still alive after SIGKILL: {survivors:?}",
                 self.dir.name()
             ));
         }

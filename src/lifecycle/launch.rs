@@ -33,7 +33,7 @@ pub(crate) fn check_tmux(tmux: Option<&Tmux>, alternative: &str) -> Result<(), C
             format!("install tmux{alternative}"),
         ),
         TmuxError::TooOld(version) => CommandError::usage(
-            format!("{version} is too old: ralph needs tmux 3.0"),
+            format!("{version} is too old: ralph needs tmux 3.0 or newer"),
             format!("update tmux{alternative}"),
         ),
     })
@@ -87,13 +87,15 @@ pub(crate) fn launch(
             return Ok(());
         }
         if exited || started.elapsed() > START_TIMEOUT {
-            return Err(
-                CommandError::broken("the background supervisor did not start").with_hint(format!(
-                    "see {}, then run ralph resume {} to retry",
-                    dir.console_log().display(),
-                    dir.name()
-                )),
-            );
+            return Err(CommandError::broken(format!(
+                "the supervisor of {:?} did not start",
+                dir.name()
+            ))
+            .with_hint(format!(
+                "{} may say why; `ralph resume {}` tries again",
+                dir.console_log().display(),
+                dir.name()
+            )));
         }
         watcher.wait(POLL_INTERVAL);
     }
@@ -151,7 +153,7 @@ fn open_window(state_dir: &StateDir, dir: &LoopDir, tmux: &Tmux) -> Result<(), C
         .open_window(dir.name(), &program)
         .map_err(|error| {
             CommandError::broken(format!("tmux cannot open a window: {error}"))
-                .with_hint("to run the loop without tmux, add --no-tmux")
+                .with_hint("`ralph spawn --no-tmux` starts a loop without tmux")
         })
         .and_then(|()| send_environment(&pipe).map_err(CommandError::broken));
     let _ = std::fs::remove_file(&pipe);
@@ -184,7 +186,7 @@ fn send_environment(pipe: &Path) -> io::Result<()> {
     let late = || {
         io::Error::new(
             io::ErrorKind::TimedOut,
-            "the program in the tmux window did not start",
+            "the supervisor in the tmux window did not start",
         )
     };
     receiver

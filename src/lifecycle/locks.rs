@@ -96,7 +96,7 @@ impl LoopLocks {
                     describe(&other)
                 ),
                 format!(
-                    "run ralph wait {0} or ralph stop {0} first, or allow both with --share-workspace",
+                    "wait for it with `ralph wait {0}`, stop it with `ralph stop {0}`, or allow both with --share-workspace",
                     other.loop_name
                 ),
             )
@@ -158,7 +158,7 @@ fn acquire_own_lock(dir: &LoopDir, holder: &LockHolder) -> Result<FileLock, Comm
                 describe(&other)
             ),
             format!(
-                "run ralph status {0} to see it, or ralph stop {0} to stop it; or choose another --name",
+                "`ralph status {0}` shows what it does, `ralph stop {0}` stops it; or choose another --name",
                 dir.name()
             ),
         )

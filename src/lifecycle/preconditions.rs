@@ -57,16 +57,17 @@ pub(crate) fn check_agent(
                 "the agent {} is not installed: program {program} not found",
                 agent.name
             ),
-            agents::install_hint(program, presets)
-                .unwrap_or_else(|| "install it, or check its name and your PATH".into()),
+            agents::install_hint(program, presets).unwrap_or_else(|| {
+                format!("install {program}, or check its spelling and your PATH")
+            }),
         )),
         Some(path) if path.is_dir() => Err(CommandError::usage(
             format!("the agent's command is a directory: {program}"),
-            "give the path of a program in it",
+            "give the path of the program inside that directory",
         )),
         Some(path) if !program::is_executable(&path) => Err(CommandError::usage(
             format!("the agent's command is not executable: {program}"),
-            format!("chmod +x {}", path.display()),
+            format!("make it executable: chmod +x {}", path.display()),
         )),
         Some(_) => Ok(()),
     }
@@ -114,7 +115,9 @@ fn check_commands(plan: &Plan) -> Result<(), CommandError> {
                     "the check {:?} cannot run: command {first} not found",
                     check.command
                 ),
-                "install it, fix the check, or use --no-preflight if the agent will provide it",
+                format!(
+                    "install {first}, correct the check, or use --no-preflight if the agent will provide {first}"
+                ),
             ));
         }
     }

@@ -25,7 +25,7 @@ pub(crate) fn check_scm_tasks(draft: &PlanDraft) -> Result<Vec<String>, CommandE
     let mut warnings = Vec::new();
     if plan.proof.checks.is_empty() {
         warnings.push(format!(
-            "{name} {} never runs without a check: add one with --check CMD",
+            "{name} {} never runs: SCM tasks need green checks, and this loop has none; add --check CMD",
             tasks.join(", ")
         ));
     }
@@ -33,7 +33,7 @@ pub(crate) fn check_scm_tasks(draft: &PlanDraft) -> Result<Vec<String>, CommandE
     if let (true, Some(why)) = (commits, &status.missing_identity) {
         return Err(CommandError::usage(
             format!("git has no committer identity: {why}"),
-            "git config user.name \"…\" && git config user.email \"…\"",
+            "set one: git config user.name \"…\" && git config user.email \"…\"",
         ));
     }
     let pushes = |task: &String| task.split_whitespace().next() == Some("push");
@@ -56,7 +56,7 @@ fn status_warnings(
     let mut warnings = Vec::new();
     if commits && !status.changed_files.is_empty() {
         warnings.push(format!(
-            "uncommitted changes will be in the first commit: {}",
+            "the loop's first commit will include your uncommitted changes: {}",
             file_list(&status.changed_files)
         ));
     }
@@ -98,20 +98,20 @@ pub(super) fn working_tree_error(
     let dir = dir.display();
     match why {
         WorkingTreeError::GitNotInstalled => CommandError::usage(
-            format!("{requested} needs git, which was not found: {git}"),
-            "install git, or check your PATH",
+            format!("{requested} needs git, but the program {git} was not found"),
+            format!("install {git}, or check your PATH"),
         ),
         WorkingTreeError::NotARepository => CommandError::usage(
-            format!("{requested} needs a git repository, and {dir} is not in one"),
-            format!("run git init, or omit {requested}"),
+            format!("{requested} needs a git repository, but {dir} is not in one"),
+            format!("run `git init`, or leave out {requested}"),
         ),
         WorkingTreeError::Bare => CommandError::usage(
-            format!("{requested} needs a working tree, and {dir} is in a bare repository"),
-            "clone it, and run ralph in the clone",
+            format!("{requested} needs a working tree, but {dir} is in a bare repository"),
+            "clone the repository and start the loop in the clone",
         ),
         WorkingTreeError::GitFailed(why) => CommandError::usage(
-            format!("{requested} cannot work here: {why}"),
-            "check the output of git status",
+            format!("{requested} cannot work in {dir}: {why}"),
+            "`git status` shows more",
         ),
     }
 }

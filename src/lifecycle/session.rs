@@ -115,7 +115,10 @@ impl Observer for SessionObserver<'_> {
             _ => return,
         };
         if let Err(error) = result {
-            self.warn(&format!("{}: {error}", LoopFile::path(workspace).display()));
+            self.warn(&format!(
+                "cannot update {}: {error}",
+                LoopFile::path(workspace).display()
+            ));
         }
     }
 

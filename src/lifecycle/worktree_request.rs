@@ -45,13 +45,13 @@ impl WorktreeRequest {
         if source.head.is_none() {
             return Err(CommandError::usage(
                 format!("{name} starts from the latest commit, but this repository has none"),
-                "make one with git commit first",
+                "make a first commit: git commit --allow-empty -m \"first commit\"",
             ));
         }
         if let Some(why) = source.missing_identity() {
             return Err(CommandError::usage(
                 format!("git has no committer identity: {why}"),
-                "git config user.name \"…\" && git config user.email \"…\"",
+                "set one: git config user.name \"…\" && git config user.email \"…\"",
             ));
         }
         if let Some(branch) = branch
@@ -59,8 +59,8 @@ impl WorktreeRequest {
             .filter(|branch| !source.is_valid_branch_name(branch))
         {
             return Err(CommandError::usage(
-                format!("{name}: not a valid git branch name: {branch}"),
-                "use a name such as --worktree=feature/parser, or omit it",
+                format!("{name}: {branch:?} is not a valid git branch name"),
+                "use a name such as --worktree=feature/parser, or --worktree alone for ralph/<name>",
             ));
         }
         Ok(Some(Self {
@@ -110,7 +110,7 @@ impl WorktreeRequest {
             if path.to_str().is_none() {
                 return Err(CommandError::usage(
                     format!("the path {} is not UTF-8", path.display()),
-                    "the journal stores only UTF-8 paths; rename it",
+                    "rename it: the journal can store only UTF-8 paths",
                 ));
             }
         }
@@ -127,10 +127,12 @@ impl WorktreeRequest {
             };
             return Err(CommandError::usage(
                 format!(
-                    "a worktree with this name already exists: {}",
+                    "the worktree directory for {name:?} already exists: {}",
                     path.display()
                 ),
-                format!("run {remove} to remove it, or choose another --name"),
+                format!(
+                    "if it contains no work that you need, `{remove}` removes it; or choose another --name"
+                ),
             ));
         }
         let tip = self.source.branch_tip(&branch);
@@ -198,17 +200,17 @@ impl WorktreeRequest {
             let name = &self.setting;
             CommandError::usage(
                 format!("{name}: cannot create the worktree: {why}"),
-                "check the output of git worktree list",
+                "`git worktree list` shows the repository's worktrees",
             )
         })?;
         drop(lock);
         created.warnings.extend(
-            git_errors.map(|why| format!("the worktree was created, but with errors: {why}")),
+            git_errors.map(|why| format!("git created the worktree but reported errors: {why}")),
         );
         if worktree::has_submodules(&planned) {
             let path = shell_quote(&planned.path.to_string_lossy());
             created.warnings.push(format!(
-                "submodules are not checked out in the worktree: git -C {path} submodule update --init --recursive"
+                "submodules are not checked out in the worktree; to check them out: git -C {path} submodule update --init --recursive"
             ));
         }
         // `components` drops a trailing slash.
@@ -229,7 +231,9 @@ impl WorktreeRequest {
         let changed = self.source.changed_files().unwrap_or_default();
         (!changed.is_empty()).then(|| {
             let files = file_list(&changed);
-            format!("uncommitted changes are not copied to the worktree: {files}")
+            format!(
+                "the worktree will not contain your uncommitted changes: {files}; commit them first if the loop needs them"
+            )
         })
     }
 }

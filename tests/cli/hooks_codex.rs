@@ -20,10 +20,10 @@ fn untrusted_hooks_are_reported() {
     session.ralph(&["ls"]).exits(0).says("no loops yet");
     let doctor = session.ralph(&["doctor"]).out;
     assert!(
-        doctor.contains("not trusted yet: start codex and press t"),
+        doctor.contains("does not trust the hooks yet: start codex and press t"),
         "{doctor}"
     );
     session.install().exits(0).says("Installed.");
     let doctor = session.ralph(&["doctor"]).out;
-    assert!(!doctor.contains("not trusted yet"), "{doctor}");
+    assert!(!doctor.contains("does not trust the hooks yet"), "{doctor}");
 }

@@ -128,8 +128,9 @@ fn a_long_activity_file_keeps_its_beginning_and_its_end() {
         .lines()
         .filter(|line| line.contains("[ralph]"))
         .collect();
-    let is_note =
-        |note: &&str| note.ends_with(" acts dropped here; add --raw for the agent's own output");
+    let is_note = |note: &&str| {
+        note.ends_with(" acts dropped here; --raw prints the agent's complete output")
+    };
     assert!(!notes.is_empty() && notes.iter().all(is_note), "{notes:?}");
 }
 

@@ -260,7 +260,7 @@ fn an_agent_cannot_post_how_its_loop_ended() {
     test.ralph(&args)
         .exits(1)
         .says("posted 2")
-        .says("ralph done or ralph blocked WHY");
+        .says("`ralph done` or `ralph blocked WHY`");
     let lines = test.ralph(&["bus", "tail", "a", "--json"]).exits(0).out;
     let kinds: Vec<String> = lines
         .lines()

@@ -392,7 +392,7 @@ fn the_sweep_after_a_crash_spares_only_registered_loops() {
     test.ralph(&["status", "a"])
         .exits(0)
         .says("Status: crashed")
-        .complains("\"a\" had crashed: ended 2 processes");
+        .complains("the loop \"a\" crashed; ended 2 processes");
     assert_eq!(status_of(&test, "b"), "running");
     // The resumed loop waits for its child.
     let live = test.start(&["resume", "a"]);
@@ -426,7 +426,7 @@ fn a_parent_is_not_removed_while_a_child_is_running() {
     live.end().exits(137);
     test.ralph(&["rm", "a"])
         .exits(2)
-        .complains("child loops of \"a\" are still running: b")
+        .complains("cannot remove \"a\": its child loops are still running: b")
         .complains("ralph stop b");
     assert_eq!(status_of(&test, "b"), "running");
     test.ralph(&["stop", "a"]).exits(0);

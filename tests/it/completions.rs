@@ -188,7 +188,7 @@ fn the_manual_describes_every_command_and_flag() {
     assert!(!main.contains("__script"));
     test.ralph(&["man", "stats"])
         .exits(2)
-        .complains("did you mean ralph man status?");
+        .complains("did you mean `ralph man status`?");
 }
 
 mod needs_groff {

@@ -403,7 +403,7 @@ fn a_fatal_ending_is_reported_on_standard_error_in_every_output_mode() {
         args.extend(flags);
         let path = test.workspace().canonicalize().unwrap().join("PROMPT.md");
         let error = format!(
-            "ralph: error: prompt file not found: {}\n  hint: fix it, then ralph resume a\n",
+            "ralph: error: prompt file not found: {}\n  hint: fix the problem, then run `ralph resume a`\n",
             path.display()
         );
         let done = test.ralph(&args).exits(1);
@@ -986,7 +986,7 @@ fn logs_print_what_the_agent_printed() {
     for wrong in ["0", "3"] {
         test.ralph(&["logs", "a", "--iteration", wrong])
             .exits(2)
-            .complains("\"a\" has iterations 1 to 2");
+            .complains("\"a\" has only iterations 1 to 2");
     }
 }
 

@@ -61,13 +61,13 @@ fn init_leaves_links_and_directories_alone() {
     symlink(&outside, test.workspace().join("PROMPT.md")).unwrap();
     test.ralph(&["init", "--force"])
         .exits(2)
-        .complains("PROMPT.md is a symbolic link");
+        .complains("cannot write PROMPT.md: it is a symbolic link");
     assert_eq!(fs::read_to_string(&outside).unwrap(), "theirs\n");
     fs::remove_file(test.workspace().join("PROMPT.md")).unwrap();
     fs::create_dir(test.workspace().join("PROMPT.md")).unwrap();
     test.ralph(&["init", "--force"])
         .exits(2)
-        .complains("PROMPT.md is a directory");
+        .complains("cannot write PROMPT.md: it is a directory");
     assert!(test.workspace().join("PROMPT.md").is_dir());
 }
 
@@ -97,7 +97,7 @@ fn settings_match_the_detected_project() {
     let done = done
         .says("found package.json: npm test\n")
         .says("found Makefile: make lint (not installed: commented out)\n");
-    done.says("next: review the file, then ralph run \"your task\"");
+    done.says("next: review .ralph/settings.toml, then ralph run \"your task\"");
     let written = test.read(".ralph/settings.toml");
     assert!(
         written.contains("\n[[checks]]\ncommand = \"npm test\"\n"),
@@ -145,7 +145,7 @@ fn settings_are_not_written_if_dot_ralph_is_a_symlink_or_a_file() {
     symlink(&outside, test.workspace().join(".ralph")).unwrap();
     test.ralph(&["init", "--settings", "--force"])
         .exits(2)
-        .complains(".ralph is not a directory, or links to somewhere else");
+        .complains(".ralph is not a directory, or is a link to a directory outside this one");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     fs::remove_file(test.workspace().join(".ralph")).unwrap();
     test.write(".ralph", "a file");

@@ -83,7 +83,8 @@ fn a_function_agent_can_work_in_its_own_worktree() {
         (true, Some(place.as_path()))
     );
     assert!(
-        report.warnings[0].contains("are not copied to the worktree: 1 file (README)"),
+        report.warnings[0]
+            .contains("the worktree will not contain your uncommitted changes: 1 file (README)"),
         "{:?}",
         report.warnings
     );
@@ -606,7 +607,7 @@ fn the_program_refuses_to_resume_a_paused_function_loop() {
     );
     test.ralph(&["resume", "a"])
         .exits(2)
-        .complains("is a function of the host program, which ralph cannot start");
+        .complains("its agent is a function of the host program");
     assert_eq!(test.status("a")["status"], "paused", "nothing is lost");
     test.ralph(&["stop", "a"]).exits(0);
     assert_eq!(test.status("a")["status"], "stopped");

@@ -353,7 +353,7 @@ fn the_long_command_names_are_shown_for_an_old_client() {
     let test = machine("#!/bin/sh\necho '2.1.49 (Claude Code)'\n");
     install(&test)
         .exits(0)
-        .says("note    in this version the command is /ralph:ralph-loop");
+        .says("note    in this version of Claude Code, the command is /ralph:ralph-loop");
 }
 
 #[test]
@@ -425,7 +425,7 @@ fn missing_clients_are_reported() {
     plugin(&test, &["plugin"]).exits(2);
     plugin(&test, &["plugin", "instal"])
         .exits(2)
-        .complains("ralph plugin install, path or uninstall");
+        .complains("use `ralph plugin install`, `path` or `uninstall`");
     assert!(everything(&test).is_empty());
     install(&test)
         .exits(0)

@@ -22,7 +22,7 @@ fn the_next_command_sweeps_processes_that_outlived_warden_and_supervisor() {
     test.ralph(&["status", "a"])
         .exits(0)
         .says("Status: crashed")
-        .complains("\"a\" had crashed: ended 4 processes");
+        .complains("the loop \"a\" crashed; ended 4 processes");
     assert_no_survivors(&test, 3);
     test.ralph(&["status", "a"])
         .exits(0)
@@ -48,7 +48,7 @@ fn an_agent_that_keeps_starting_processes_is_swept_with_all_of_them() {
     kill_both(&test, live);
     test.ralph(&["status", "a"])
         .exits(0)
-        .complains("had crashed");
+        .complains("\"a\" crashed; ended");
     assert_eq!(test.survivors(), [0; 0]);
 }
 

@@ -143,7 +143,7 @@ fn a_running_loop_is_kept_and_a_paused_or_crashed_one_can_be_removed() {
     refused(
         &test,
         &["rm", "a"],
-        "the loop \"a\" is running",
+        "cannot remove the loop \"a\" while it is running",
         "stop it first: ralph stop a",
     );
     live.signal("TERM");
@@ -195,20 +195,23 @@ fn a_worktree_is_removed_only_on_request_and_only_if_its_work_exists_elsewhere()
     refused(
         &test,
         &["rm", "a"],
-        &format!("has a worktree: {}", place.display()),
+        &format!(
+            "has a worktree, which may contain work: {}",
+            place.display()
+        ),
         "--keep-worktree",
     );
     refused(
         &test,
         &["rm", "a", "--worktree"],
-        "the worktree of \"a\" has work that is nowhere else: 1 commit",
+        "removing the worktree of \"a\" would lose work: 1 commit",
         "git merge ralph/a",
     );
     std::fs::write(place.join("new"), "x").unwrap();
     refused(
         &test,
         &["rm", "a", "--worktree"],
-        "1 commit and 1 file not committed (new)",
+        "1 commit and 1 uncommitted file (new)",
         "--force",
     );
     std::fs::remove_file(place.join("new")).unwrap();
@@ -218,7 +221,7 @@ fn a_worktree_is_removed_only_on_request_and_only_if_its_work_exists_elsewhere()
     test.start_command(command)
         .end()
         .exits(2)
-        .complains("the current directory is in the worktree of \"a\"")
+        .complains("cannot remove the worktree of \"a\": your current directory is inside it")
         .complains("cd to another directory first");
     test.sh("git merge -q ralph/a");
     test.ralph(&["rm", "a", "--worktree"])
@@ -271,7 +274,7 @@ fn force_removes_unsaved_work_and_a_pushed_or_tagged_commit_counts_as_saved() {
     refused(
         &test,
         &["rm", "d", "--worktree"],
-        "nowhere else: 1 commit",
+        "would lose work: 1 commit",
         "--force",
     );
 }
@@ -283,7 +286,7 @@ fn a_worktree_can_be_kept_and_a_deleted_one_does_not_prevent_removal() {
     test.ralph(&["rm", "a", "--keep-worktree"])
         .exits(0)
         .says("kept the worktree ")
-        .says("on ralph/a; git worktree remove ");
+        .says("on ralph/a; `git worktree remove ");
     assert!(place(&test, "a").join("made").exists());
     run_to_end(&test, "b", &["--worktree"]).exits(0);
     std::fs::remove_dir_all(place(&test, "b")).unwrap();
@@ -297,7 +300,7 @@ fn a_worktree_can_be_kept_and_a_deleted_one_does_not_prevent_removal() {
     refused(
         &test,
         &["rm", "c", "--worktree"],
-        "nowhere else: 1 commit",
+        "would lose work: 1 commit",
         "git merge ralph/c",
     );
     test.ralph(&["rm", "c", "--worktree", "--force"])
@@ -313,7 +316,7 @@ fn a_worktree_can_be_kept_and_a_deleted_one_does_not_prevent_removal() {
     refused(
         &test,
         &["rm", "d", "--worktree"],
-        "cannot tell whether the worktree",
+        "cannot tell whether removing the worktree",
         "--force",
     );
     test.ralph(&["rm", "d", "--worktree", "--force"]).exits(0);
@@ -346,7 +349,7 @@ fn a_worktree_with_submodules_or_its_own_git_settings_is_removed_only_with_force
     refused(
         &test,
         &["rm", "a", "--worktree"],
-        "the worktree of \"a\" was kept: ",
+        "cannot remove the worktree of \"a\": ",
         "--force",
     );
     assert!(place(&test, "a").join("sub/README").exists() && test.loop_dir("a").exists());
@@ -356,7 +359,7 @@ fn a_worktree_with_submodules_or_its_own_git_settings_is_removed_only_with_force
     refused(
         &test,
         &["rm", "b", "--worktree"],
-        "1 file not committed (.ralph/settings.json)",
+        "1 uncommitted file (.ralph/settings.json)",
         "--force",
     );
 }
@@ -428,7 +431,7 @@ fn rm_ended_removes_all_ended_loops_except_those_waiting_for_the_user() {
     );
     test.ralph(&["rm", "--ended", "--worktree"])
         .exits(0)
-        .complains("nowhere else: 1 commit")
+        .complains("would lose work: 1 commit")
         .says("0 loops removed");
     test.ralph(&["rm", "--ended", "--worktree", "--force"])
         .exits(0)

@@ -40,7 +40,8 @@ fn a_message_is_repeated_after_a_crash_cut_its_iteration_short() {
     test.ralph(&run(&[])).exits(3);
     let done = test.ralph(&["say", "a", MESSAGE]).exits(0);
     assert!(
-        done.out.ends_with("it is waiting: ralph resume a\n"),
+        done.out
+            .ends_with("its status is waiting; to continue: ralph resume a\n"),
         "{}",
         done.out
     );
@@ -103,7 +104,7 @@ fn a_crashed_loop_gets_its_messages_when_it_is_resumed() {
     crashed(&test, &[]);
     test.ralph(&["say", "a", MESSAGE])
         .exits(0)
-        .says("it is crashed: ralph resume a");
+        .says("its status is crashed; to continue: ralph resume a");
     test.ralph(&["resume", "a"]).exits(0);
     assert!(test.prompt("a", 2).contains(MESSAGE));
 }
@@ -168,7 +169,7 @@ fn say_is_refused_for_a_loop_that_cannot_get_messages() {
     test.ralph(&plain).exits(1);
     test.ralph(&["say", "b", MESSAGE])
         .exits(2)
-        .complains("cannot include messages")
+        .complains("cannot receive messages")
         .complains("prompt file");
     let test = test.file(
         ".ralph/template.md",
@@ -180,7 +181,7 @@ fn say_is_refused_for_a_loop_that_cannot_get_messages() {
     test.ralph(&own).exits(1);
     test.ralph(&["say", "c", MESSAGE])
         .exits(2)
-        .complains("its template");
+        .complains("prompt template");
 }
 
 #[test]

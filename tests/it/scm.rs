@@ -155,7 +155,7 @@ fn nothing_is_committed_without_changes_or_without_checks() {
     ];
     test.ralph(&args)
         .exits(0)
-        .complains("never runs without a check");
+        .complains("never runs: SCM tasks need green checks");
     assert_eq!(subjects(&test), ["first"]);
     assert!(test.events("a", "committed").is_empty());
 }

@@ -174,7 +174,7 @@ fn an_incomplete_environment_is_refused() {
         let done = live.end();
         // With a complete environment it goes on to look for the loop.
         let expected = if fails {
-            "the process that started this one is gone"
+            "the process that opened the tmux window exited before sending it"
         } else {
             "no loop is named"
         };
@@ -354,7 +354,7 @@ fn only_background_loops_can_be_attached_to() {
     until_status(&test, "a", "done");
     test.ralph(&["attach", "a"])
         .exits(2)
-        .complains("is not running: it is done")
+        .complains("it is not running, its status is done")
         .complains("ralph logs a");
     test.sh("rm go here");
     let live = test.start(&[&["run", "x", "--name", "f", "-m", "1"], &AGENT[..]].concat());
@@ -414,7 +414,7 @@ fn resume_all_continues_every_background_loop_after_a_restart() {
     test.write("go", "");
     let done = test.ralph(&["resume", "--all"]).exits(0);
     done.says("resumed ralph loop for a\nresumed ralph loop for b\n")
-        .complains("ralph resume f continues it in this one");
+        .complains("`ralph resume f` continues it in this terminal");
     for (name, status) in [
         ("a", "done"),
         ("b", "done"),

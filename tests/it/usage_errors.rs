@@ -452,7 +452,7 @@ fn an_agent_must_be_installed_before_the_first_iteration() {
         &test,
         &["run", "a", "--", "./nosuchagent"],
         "./nosuchagent",
-        "install it",
+        "install ./nosuchagent",
     );
     refused(
         &test,
@@ -767,6 +767,6 @@ fn an_unknown_command_is_refused_with_the_closest_one() {
     ] {
         test.ralph(&[typed])
             .exits(2)
-            .complains(&format!("did you mean ralph {meant}?"));
+            .complains(&format!("did you mean `ralph {meant}`?"));
     }
 }

@@ -61,7 +61,7 @@ fn work_is_committed_in_the_worktree_and_the_checkout_is_unchanged() {
     let before = checkout_state(&test);
     let done = run(&test, &[])
         .exits(0)
-        .complains("uncommitted changes are not copied to the worktree: 3 files (README, staged, untracked)")
+        .complains("the worktree will not contain your uncommitted changes: 3 files (README, staged, untracked)")
         .says("worktree commit: 1 file (draft) as ")
         .says("worktree commit: 2 files (README, made) as ")
         .says("  inspect  git diff main...ralph/a\n  merge    git merge ralph/a\n  remove   ralph rm a --worktree\n");
@@ -303,7 +303,7 @@ fn a_rejected_commit_loses_no_work_and_does_not_end_the_loop() {
     assert!(place(&test, "a").join("made").exists());
     test.ralph(&["rm", "a", "--worktree"])
         .exits(2)
-        .complains("1 file not committed (made)");
+        .complains("1 uncommitted file (made)");
     let test = test.file("x", "");
     let args = [
         &["run", "x", "--name", "b", "--quiet", "--worktree"],
@@ -374,7 +374,7 @@ fn worktrees_work_with_submodules_filters_and_a_sparse_checkout() {
     test.sh("git -c protocol.file.allow=always submodule --quiet add ../sub.git sub && git add -A && git commit -q -m sub");
     run(&test, &[])
         .exits(0)
-        .complains("submodules are not checked out in the worktree: git -C ")
+        .complains("submodules are not checked out in the worktree; to check them out: git -C ")
         .complains("submodule update --init --recursive");
     test.ralph(&["rm", "a", "--worktree", "--force"]).exits(0);
     // A clean and smudge filter, as in git-lfs; and a hook that prints a complaint after the
@@ -390,7 +390,7 @@ fn worktrees_work_with_submodules_filters_and_a_sparse_checkout() {
     test.sh("git sparse-checkout set --no-cone /near /x.big /.gitattributes");
     let _ = run(&test, &[])
         .exits(0)
-        .complains("the worktree was created, but with errors")
+        .complains("git created the worktree but reported errors")
         .complains("no cache");
     let place = place(&test, "a");
     assert_eq!(
@@ -450,7 +450,7 @@ fn a_background_loop_can_have_a_worktree_too() {
     .concat();
     test.ralph(&args)
         .exits(0)
-        .complains("are not copied to the worktree: 1 file (README)")
+        .complains("the worktree will not contain your uncommitted changes: 1 file (README)")
         .says("spawned a ");
     until("its end", || test.status("a")["status"] == "done");
     assert_eq!(subjects(&test, "ralph/a"), ["x", "first"]);

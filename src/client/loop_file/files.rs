@@ -1,5 +1,5 @@
-//! Reads and writes the loop file on disk. Anything may exist under its name: a symbolic link, a
-//! FIFO, a huge file.
+//! Reads and writes the loop file on disk. Its path may lead to anything: a symbolic link, a FIFO,
+//! a huge file.
 
 use super::LoopFile;
 use crate::os::regular_file;
@@ -9,7 +9,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// The largest loop file. A prompt has at most a few megabytes, so a larger file is something else.
+/// The largest loop file, in bytes. A prompt has at most a few megabytes, so a larger file is
+/// something else.
 const FILE_MAX: u64 = 32 << 20;
 
 /// The result of loading a loop file.
@@ -19,11 +20,11 @@ pub enum LoadedLoopFile {
     Missing,
     /// The file is valid.
     Valid(LoopFile),
-    /// The file is invalid, with the reason.
+    /// The file cannot be read or parsed; contains the reason.
     Invalid(String),
 }
 
-/// Loads the loop file of a workspace.
+/// Loads a workspace's loop file.
 pub fn load(workspace: &Path) -> LoadedLoopFile {
     let (bytes, more) = match regular_file::read(&LoopFile::path(workspace), FILE_MAX, false) {
         Ok(read) => read,
@@ -66,7 +67,7 @@ pub fn save(workspace: &Path, file: &LoopFile) -> io::Result<()> {
         fs::rename(&draft, &path)
     };
     let result = match write() {
-        // Left by a process with the same ID, which cannot be running any more.
+        // A process with the same ID left the draft behind; it has exited, as this one has its ID.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             fs::remove_file(&draft).and_then(|()| write())
         }
@@ -107,10 +108,11 @@ pub fn move_aside(workspace: &Path) -> io::Result<PathBuf> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// Renames a file without replacing another.
+/// Renames a file; fails if the new name is taken.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not every file system supports this flag. Checking first is the best that is left.
+        // Some file systems do not support the flag. Checking first leaves a race but is the best
+        // alternative.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match fs::symlink_metadata(to) {
             Ok(_) => Err(ErrorKind::AlreadyExists.into()),
             Err(_) => fs::rename(from, to),

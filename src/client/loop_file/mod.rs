@@ -2,7 +2,7 @@
 //! front matter and prompt.
 //!
 //! Deleting it cancels the loop. The original plugin writes the same file with fewer fields and
-//! without escapes; its files are read as it means them.
+//! without escapes, and its files are accepted too.
 
 mod files;
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The line before and after the front matter.
 const FENCE: &str = "---";
 
-/// The known fields. People and other programs may add more.
+/// The known fields. People and other programs may add others, which are ignored.
 const KEYS: [&str; 7] = [
     "active",
     "iteration",
@@ -29,19 +29,19 @@ const KEYS: [&str; 7] = [
 /// The content of a loop file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopFile {
-    /// Whether the loop continues.
+    /// Whether the loop is active: false after a failed turn.
     pub active: bool,
-    /// The current iteration.
+    /// The current iteration, counted from 1.
     pub iteration: u32,
     /// The iteration limit; 0 for unlimited.
     pub max_iterations: u32,
-    /// The promise that the agent has to make.
+    /// The promise that the agent has to make; `None` if none is asked for.
     pub promise: Option<String>,
-    /// The start time, in RFC 3339 format.
+    /// The start time, in RFC 3339 format; empty if unknown.
     pub started_at: String,
-    /// The ID of the session that the loop belongs to.
+    /// The ID of the session that the loop belongs to; `None` in the original plugin's files.
     pub session: Option<String>,
-    /// The name of the loop.
+    /// The loop's name; `None` in the original plugin's files.
     pub name: Option<String>,
     /// The task.
     pub prompt: String,
@@ -53,12 +53,12 @@ impl LoopFile {
         workspace.join(".claude").join("ralph-loop.local.md")
     }
 
-    /// Parses the text of a loop file.
+    /// Parses the text of a loop file. The error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let (first, rest) = split_line(text);
         if first.trim_end() != FENCE {
-            return Err(format!("it does not start with a {FENCE} line"));
+            return Err(format!("its first line is not {FENCE}"));
         }
         let (front, body) = FrontMatter::parse(rest)?;
         let prompt = if first.ends_with('\r') {
@@ -69,7 +69,7 @@ impl LoopFile {
         let prompt = prompt.strip_prefix('\n').unwrap_or(&prompt);
         let prompt = prompt.strip_suffix('\n').unwrap_or(prompt);
         if prompt.trim().is_empty() {
-            return Err("there is no prompt after the front matter".into());
+            return Err("it has no prompt after the front matter".into());
         }
         Ok(Self {
             active: front.bool("active")?,
@@ -83,7 +83,7 @@ impl LoopFile {
         })
     }
 
-    /// Returns the text of the file.
+    /// Formats the content as the text of a loop file.
     pub fn to_text(&self) -> String {
         let optional = |text: &Option<String>| match text {
             Some(text) => quote(text),
@@ -107,7 +107,7 @@ impl LoopFile {
     }
 }
 
-/// Quotes a text in a way that JSON and YAML share.
+/// Quotes a string so that it is valid in both JSON and YAML.
 fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -120,13 +120,13 @@ fn split_line(text: &str) -> (&str, &str) {
 /// The fields between the fences.
 struct FrontMatter<'a> {
     fields: BTreeMap<&'a str, &'a str>,
-    /// Whether ralph wrote the file, so that texts in it are escaped. The original plugin writes
-    /// neither escapes nor the fields that only ralph has.
+    /// Whether ralph wrote the file, so that its strings are escaped. The original plugin writes
+    /// neither escapes nor the fields `session_id` and `loop`.
     is_ours: bool,
 }
 
 impl<'a> FrontMatter<'a> {
-    /// Parses the text after the first fence. Also returns the text after the second one.
+    /// Parses the fields after the opening fence. Also returns the text after the closing one.
     fn parse(mut text: &'a str) -> Result<(Self, &'a str), String> {
         let mut fields = BTreeMap::new();
         while !text.is_empty() {
@@ -143,7 +143,7 @@ impl<'a> FrontMatter<'a> {
                 return Err(format!("`{key}` occurs twice in the front matter"));
             }
         }
-        Err(format!("there is no {FENCE} line after the front matter"))
+        Err(format!("its front matter has no closing {FENCE} line"))
     }
 
     fn bool(&self, key: &str) -> Result<bool, String> {

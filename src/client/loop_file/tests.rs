@@ -17,7 +17,7 @@ fn file() -> LoopFile {
     }
 }
 
-/// A file as the original plugin writes it, with some lines replaced.
+/// Returns a file as the original plugin writes it, with some lines replaced.
 fn original(changes: &[(&str, &str)]) -> String {
     let lines = [
         "---",
@@ -130,16 +130,16 @@ fn harmless_edits_do_not_invalidate_a_file() {
 fn invalid_files_are_rejected_with_a_reason() {
     let long = format!("iteration: {}", "9".repeat(500));
     for (text, reason) in [
-        (String::new(), "it does not start with a --- line"),
-        ("Build it".into(), "it does not start with a --- line"),
+        (String::new(), "its first line is not ---"),
+        ("Build it".into(), "its first line is not ---"),
         (
             "---\niteration: 1\n".into(),
-            "there is no --- line after the front matter",
+            "its front matter has no closing --- line",
         ),
-        ("---".into(), "there is no --- line after the front matter"),
+        ("---".into(), "its front matter has no closing --- line"),
         (
             original(&[("Build it", " \t")]),
-            "there is no prompt after the front matter",
+            "it has no prompt after the front matter",
         ),
         (
             original(&[("iteration: 1", "iteration: abc")]),
@@ -199,7 +199,7 @@ fn invalid_files_are_rejected_with_a_reason() {
     );
 }
 
-/// A random text, made of pieces that matter to the parser and of others.
+/// Generates a random text from pieces, some of which matter to the parser.
 fn random(random: &mut fastrand::Rng) -> String {
     const PIECES: [&str; 14] = [
         "---",

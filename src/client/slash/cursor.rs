@@ -26,19 +26,19 @@ impl<'a> ArgCursor<'a> {
         &self.text[self.position..]
     }
 
-    /// Takes this many bytes.
+    /// Consumes and returns the next `len` bytes.
     pub(super) fn take(&mut self, len: usize) -> &'a str {
         let taken = &self.rest()[..len];
         self.position += len;
         taken
     }
 
-    /// Takes the white space that comes next.
+    /// Consumes and returns the white space that comes next.
     pub(super) fn space(&mut self) -> &'a str {
         self.take(self.rest().len() - self.rest().trim_start().len())
     }
 
-    /// Takes everything up to the next white space.
+    /// Consumes and returns everything up to the next white space.
     pub(super) fn bare_word(&mut self) -> &'a str {
         self.take(
             self.rest()
@@ -47,8 +47,8 @@ impl<'a> ArgCursor<'a> {
         )
     }
 
-    /// Takes the next word as it was typed. Quoted text is one word, and so is a flag without its
-    /// `=` and value.
+    /// Consumes and returns the next word as it was typed. Quoted text is one word. A flag is one
+    /// too, without its `=` and value.
     pub(super) fn word(&mut self) -> &'a str {
         let Some(quote) = self.rest().chars().next() else {
             return "";
@@ -83,8 +83,8 @@ impl<'a> ArgCursor<'a> {
     }
 }
 
-/// Finds the quote that closes the one at the start of the text. White space or the end of the text
-/// must follow it.
+/// Returns the index of the quote that closes the one at the start of the text. White space or the
+/// end of the text must follow it.
 fn closing_index(text: &str, quote: char) -> Option<usize> {
     let start = quote.len_utf8();
     let close = closing_quote(quote);
@@ -113,7 +113,8 @@ pub(super) fn closing_quote(quote: char) -> char {
     }
 }
 
-/// Parses the quoted text at the start of `text`. Returns its content, and its length with quotes.
+/// Parses the quoted text at the start of `text`. Returns its content and its length in bytes,
+/// quotes included; `None` if the quote is never closed.
 pub(super) fn parse_quoted(text: &str, quote: char) -> Option<(String, usize)> {
     let end = closing_index(text, quote)?;
     let content = &text[quote.len_utf8()..end];
@@ -142,7 +143,7 @@ fn unescape(content: &str) -> String {
         .join("\"")
 }
 
-/// Removes the quotes around a prompt that is quoted as a whole, as a shell would.
+/// Removes the quotes around a prompt, as a shell would; `None` if it is not quoted as a whole.
 pub(super) fn strip_outer_quotes(prompt: &str) -> Option<String> {
     let quote = prompt.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     let (content, len) = parse_quoted(prompt, quote)?;

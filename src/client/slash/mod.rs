@@ -10,12 +10,12 @@ use super::quote_short;
 use crate::engine::signals;
 use cursor::{ArgCursor, close_gap, closing_quote, parse_quoted, strip_outer_quotes};
 
-/// A slash command of ralph.
+/// One of ralph's slash commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlashCommand {
     /// `/ralph-loop`: start a loop in this session, or show help.
     Loop,
-    /// `/cancel-ralph`: cancel the loop of this session.
+    /// `/cancel-ralph`: cancel this session's loop.
     Cancel,
     /// `/ralph-help`: show help.
     Help,
@@ -37,7 +37,7 @@ pub struct LoopArgs {
     pub prompt: String,
     /// The iteration limit: `None` if not given, 0 for unlimited.
     pub max_iterations: Option<u32>,
-    /// The promise that the agent has to make, with white space folded.
+    /// The promise that the agent has to make, with white space folded; `None` if not given.
     pub promise: Option<String>,
     /// The check commands.
     pub checks: Vec<String>,
@@ -46,9 +46,9 @@ pub struct LoopArgs {
 /// Why the arguments are invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgError {
-    /// What is wrong, with the flag and the value.
+    /// What is wrong; names the flag and its value.
     pub error: String,
-    /// How to fix it; one line each.
+    /// Hints on how to fix it, one line each.
     pub hint: Vec<String>,
 }
 
@@ -58,10 +58,11 @@ const CHECK: &str = "--check";
 const HELP: &str = "--help";
 const FLAGS: [&str; 4] = [ITERATIONS, PROMISE, CHECK, HELP];
 
-/// Longer names are never taken for a misspelled flag.
+/// Names longer than this, in bytes, are never taken for a misspelled flag.
 const MISSPELLING_MAX: usize = 40;
 
-/// Parses the command at the start of a prompt. Also returns the rest of the prompt.
+/// Parses the command at the start of a prompt. Also returns the rest of the prompt. `None` if the
+/// prompt does not start with one of ralph's commands.
 pub fn parse_command(prompt: &str) -> Option<(SlashCommand, &str)> {
     let text = prompt.trim_start();
     let (word, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
@@ -141,7 +142,9 @@ fn classify(word: &str) -> Result<ArgKind, ArgError> {
                     format!("/ralph-loop has no flag {typed}; did you mean {flag}?"),
                     [
                         format!("for example: {}", example(flag)),
-                        "if it is part of the prompt, quote the prompt or put -- before it".into(),
+                        format!(
+                            "if {typed} is part of the prompt, quote the prompt or put -- before it"
+                        ),
                     ],
                 );
             }
@@ -149,10 +152,10 @@ fn classify(word: &str) -> Result<ArgKind, ArgError> {
     })
 }
 
-/// Returns what the user typed and the flag that was probably meant. Any other word that starts
-/// with dashes is part of the prompt.
+/// Returns what the user typed and the flag that was probably meant; `None` if the word is part of
+/// the prompt, as any other word that starts with dashes is.
 fn misspelled_flag(word: &str) -> Option<(&str, &'static str)> {
-    // A dash too many or too few, or a dash that an editor replaced with a longer one.
+    // Accept a dash too many or too few, and dashes that an editor replaced with longer ones.
     let bare = word.trim_start_matches(['-', '–', '—', '−']);
     let dashes = &word[..word.len() - bare.len()];
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -169,7 +172,7 @@ fn misspelled_flag(word: &str) -> Option<(&str, &'static str)> {
         let is_prefix = || typed.len() >= 7 && flag.starts_with(&typed);
         typed == *flag || dashes == "--" && (is_near() || is_prefix())
     };
-    // The flag of `ralph run` is called `--promise`.
+    // `ralph run` calls this flag `--promise`.
     let known = [
         ("maxiterations", 2),
         ("completionpromise", 2),
@@ -181,7 +184,7 @@ fn misspelled_flag(word: &str) -> Option<(&str, &'static str)> {
     Some((&word[..dashes.len() + name.len()], flag))
 }
 
-/// Removes what people often get wrong in a flag: case, dashes, and a number attached to it.
+/// Removes what people often get wrong in a flag: case, dashes, and a number typed right after it.
 fn normalize(name: &str) -> String {
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
     name.chars()
@@ -276,11 +279,11 @@ fn parse_promise(
     if !signals.promised {
         return fail(
             format!(
-                "{flag} contains a tag that no message of the agent could match: {}",
+                "{flag} contains a tag, so no message from the agent could match it: {}",
                 quote_short(&given)
             ),
             [
-                "give only the text; ralph tells the agent to put it in <promise> tags".into(),
+                "give only the text: ralph tells the agent to put it in <promise> tags".into(),
                 format!("for example: {}", example(flag)),
             ],
         );
@@ -313,7 +316,7 @@ fn parse_text(
     let error = match parse_value(cursor, flag)? {
         Some(text) if !text.trim().is_empty() => return Ok(text),
         Some(blank) => format!("{flag} must not be empty: {}", quote_short(&blank)),
-        None => format!("{flag} needs a text after it"),
+        None => format!("{flag} needs text after it"),
     };
     let hint = examples
         .iter()
@@ -321,7 +324,7 @@ fn parse_text(
     Err(ArgError {
         error,
         hint: hint
-            .chain(["quote a text that contains spaces".into()])
+            .chain(["quote text that contains spaces".into()])
             .collect(),
     })
 }

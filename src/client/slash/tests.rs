@@ -206,13 +206,10 @@ fn each_error_names_the_flag_and_the_value() {
             "x --max-iterations 3 --max-iterations 4",
             "--max-iterations is given twice: 3, then 4",
         ),
-        (
-            "x --completion-promise",
-            "--completion-promise needs a text",
-        ),
+        ("x --completion-promise", "--completion-promise needs text"),
         (
             "x --completion-promise --max-iterations 3",
-            "--completion-promise needs a text after it",
+            "--completion-promise needs text after it",
         ),
         (
             "x --completion-promise ''",
@@ -230,7 +227,7 @@ fn each_error_names_the_flag_and_the_value() {
             "x --completion-promise a --completion-promise b",
             "twice: \"a\", then \"b\"",
         ),
-        ("x --check", "--check needs a text"),
+        ("x --check", "--check needs text"),
         ("x --check '' ", "--check must not be empty"),
         ("x --check 'a", "the value of --check starts with '"),
     ] {
@@ -307,7 +304,7 @@ fn a_misspelled_flag_is_an_error_that_names_the_right_one() {
     }
 }
 
-/// Random arguments, made of pieces that matter to the parser.
+/// Generates random arguments from pieces that matter to the parser.
 fn random(random: &mut fastrand::Rng) -> String {
     const PIECES: [&str; 24] = [
         "--max-iterations",

@@ -34,7 +34,7 @@ struct EntryMessage {
 }
 
 /// Lines without any of these strings are not part of the conversation and need not be parsed.
-/// Clients write them exactly like this.
+/// Claude Code writes the strings without spaces or escapes.
 const CONVERSATION_MARKS: [&[u8]; 3] = [b"\"assistant\"", b"\"user\"", b"\"stop_hook_summary\""];
 
 /// Decodes one line.
@@ -64,7 +64,7 @@ pub(super) fn decode(line: &[u8]) -> TranscriptEntry {
     }
 }
 
-/// Returns whether a line of the type `user` is the result of a tool.
+/// Returns whether a line of the type `user` is a tool's result.
 fn is_tool_result(line: &[u8]) -> bool {
     // Parsing is slow, and few lines contain this string.
     memmem::find(line, b"\"tool_result\"").is_some()

@@ -1,5 +1,5 @@
 //! Reads session transcripts from their end: the agent's last message, whether it used a tool, and
-//! errors of the model's service.
+//! service errors.
 //!
 //! Transcripts grow without bound, and only their end matters. A client may write a message shortly
 //! after it runs the hook, so reading the last message waits for it.
@@ -15,14 +15,14 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How much of the transcript's end is searched for the last message.
+/// How many bytes at the transcript's end to search for the last message.
 const MESSAGE_WITHIN: u64 = 64 << 20;
-/// How much of the transcript's end is searched for tool uses and errors.
+/// How many bytes at the transcript's end to search for tool uses and errors.
 const TOOLS_WITHIN: u64 = 16 << 20;
-/// How long to wait before reading again.
+/// How long to wait before reading again, if the last message has not been written yet.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A format of transcripts; each has a decoder.
+/// A transcript format. Each has its own decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TranscriptFormat {
@@ -31,7 +31,8 @@ pub enum TranscriptFormat {
 }
 
 impl TranscriptFormat {
-    /// Returns the text of the agent's last message; `None` if there is none within the timeout.
+    /// Returns the text of the agent's last message, waiting until the client has written it;
+    /// `None` if that takes longer than the timeout.
     pub fn last_message(self, path: &Path, timeout: Duration) -> Result<Option<String>, String> {
         let deadline = Instant::now() + timeout;
         let mut last_len = None;
@@ -50,8 +51,8 @@ impl TranscriptFormat {
         }
     }
 
-    /// Returns whether the agent itself, not a subagent, has used a tool since its last prompt; `None`
-    /// if that is unknown.
+    /// Returns whether the agent itself, not a subagent, has used a tool since its last prompt;
+    /// `None` if the transcript cannot be read or the prompt is too far from its end.
     pub fn used_tool(self, path: &Path) -> Option<bool> {
         let (file, len) = open(path).ok()?;
         let start = len.saturating_sub(TOOLS_WITHIN);
@@ -69,8 +70,8 @@ impl TranscriptFormat {
         (start == 0).then_some(false)
     }
 
-    /// Returns the error that the client recorded in place of an agent's message, if that is the last
-    /// entry of the conversation.
+    /// Returns the error that the client recorded in place of an agent's message; `None` if the
+    /// conversation's last entry is not such an error.
     pub fn service_error(self, path: &Path) -> Option<String> {
         let (file, len) = open(path).ok()?;
         let mut lines = ReverseLines::new(&file, len.saturating_sub(TOOLS_WITHIN), len).ok()?;
@@ -86,8 +87,8 @@ impl TranscriptFormat {
         None
     }
 
-    /// Returns the last message if it is complete. A file whose length has not changed since the last
-    /// call is not read again.
+    /// Returns the last message if it is complete. A file that is as long as `last_len` is not read
+    /// again.
     fn message_at_end(self, path: &Path, last_len: &mut Option<u64>) -> io::Result<Option<String>> {
         let (file, len) = open(path)?;
         if last_len.replace(len) == Some(len) {
@@ -134,15 +135,15 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, len))
 }
 
-/// The role of a line in the conversation between the user and the agent itself.
+/// A line's role in the conversation between the user and the agent, subagents excluded.
 enum TranscriptEntry {
-    /// A part of a message of the agent.
+    /// A part of an agent's message.
     Assistant(AssistantPart),
     /// An error that the client recorded in place of a message.
     ApiError(AssistantPart),
-    /// The result of a tool. The agent's answer follows.
+    /// A tool's result. The agent's answer follows.
     ToolResult,
-    /// A prompt or the feedback of a hook. The agent's answer follows.
+    /// A prompt or a hook's feedback. The agent's answer follows.
     Prompt,
     /// Not part of the conversation.
     Ignored,

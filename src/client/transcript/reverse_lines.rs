@@ -17,9 +17,9 @@ pub(super) struct ReverseLines<'f> {
     /// The offset of `buffer` in the file.
     offset: u64,
     buffer: Vec<u8>,
-    /// The end of the next line in `buffer`; `None` after the last one.
+    /// Where the line to return next ends in `buffer`; `None` once all lines were returned.
     end: Option<usize>,
-    /// How many bytes follow the last newline. If there are any, a line is being written.
+    /// How many bytes follow the last newline. If it is not 0, a line is being written.
     pub(super) unterminated: u64,
 }
 
@@ -39,7 +39,8 @@ impl<'f> ReverseLines<'f> {
         Ok(lines)
     }
 
-    /// Returns the previous line without its newline.
+    /// Returns the line before the one returned last, without its newline; `None` at the start of
+    /// the range.
     pub(super) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         Ok(self.previous()?.map(|range| &self.buffer[range]))
     }

@@ -72,7 +72,7 @@ fn thinking(id: &str) -> String {
     )
 }
 
-/// Lines that are not part of the conversation.
+/// Returns lines that are not part of the conversation.
 fn unrelated() -> String {
     [
         json!({ "type": "last-prompt", "lastPrompt": "\"type\":\"user\"", "sessionId": "s" }),
@@ -141,7 +141,7 @@ fn the_last_message_consists_of_all_its_parts() {
     ]
     .concat();
     assert_eq!(last(parts).as_deref(), Some("one\ntwo"));
-    // Of two messages in a row only the last counts.
+    // Of two consecutive messages, only the last counts.
     assert_eq!(
         last([before.clone(), message("m3", "one"), message("m4", "two")].concat()).as_deref(),
         Some("two")

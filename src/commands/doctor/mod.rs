@@ -62,17 +62,20 @@ pub(crate) fn doctor(json: bool) -> Result<ExitCode, CommandError> {
     })
 }
 
-/// What doctor needs from the settings of the current directory.
+/// What doctor needs from the current directory's settings.
 struct LocalSettings {
     presets: Vec<(String, AgentPreset)>,
-    /// The agents whose command comes from a settings file of this directory.
+    /// The agents whose command comes from a settings file in this directory.
     project_agents: Vec<String>,
-    /// Whether an API key may pay although the agent has a login.
+    /// Whether to pass API keys to agents that have a login of their own.
     allow_keys: bool,
+    /// The disk space that an iteration needs to start, in bytes.
     min_free: u64,
-    /// The agent that the settings select, if any, or why it cannot be used.
+    /// The name of the agent that the settings select, or why it cannot be used; `None` if they
+    /// select none.
     agent: Option<Result<String, String>>,
-    /// Why the settings cannot be loaded; the other fields then come from the defaults.
+    /// Why the settings cannot be loaded, in which case the other fields come from the defaults;
+    /// `None` if they were loaded.
     error: Option<String>,
 }
 
@@ -94,7 +97,7 @@ fn read_settings(stack: LayerStack, workspace: &Path) -> Result<LocalSettings, C
     let Config {
         stack, settings, ..
     } = &config;
-    // Paths of files inside the workspace are relative.
+    // Only files inside the workspace have relative paths.
     let is_from_project = |name: &String| {
         matches!(
             stack.origin(&["agents", name, "command"]),

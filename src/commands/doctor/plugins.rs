@@ -1,4 +1,4 @@
-//! Reports whether the plugin is installed in each client and up to date.
+//! Reports whether the plugin is installed and up to date in each client.
 
 use super::report::{PluginReport, ProgramReport};
 use crate::commands::plugin::{PluginStatus, conflicting_plugin, plugin_statuses};
@@ -27,13 +27,13 @@ fn report(status: PluginStatus) -> PluginReport {
     let name = &client.name;
     let outdated = || {
         (is_installed && !is_current).then(|| {
-            format!("it does not match this ralph or this {name}: ralph plugin install {name}")
+            format!("outdated for this version of ralph or {name}; to update: ralph plugin install {name}")
         })
     };
     let conflict = || {
         let other = conflicting_plugin(client).filter(|_| is_installed)?;
         Some(format!(
-            "{other} reacts to the same stop events: {name} plugin disable {other}"
+            "{other} reacts to the same stop events; to turn it off: {name} plugin disable {other}"
         ))
     };
     let problem = problem.or_else(outdated).or_else(conflict);

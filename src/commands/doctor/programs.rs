@@ -10,7 +10,7 @@ use crate::ui::truncate_to_width;
 use std::io;
 use std::path::Path;
 
-/// Tools: the program, its flag to print its version, its package, and what ralph uses it for.
+/// Tools: program, version flag, package, and what ralph uses the program for.
 const TOOLS: [(&str, &str, &str, &str); 3] = [
     ("git", "--version", "git", "diffs, commits and worktrees"),
     ("tmux", "-V", "tmux", "background loops"),
@@ -27,9 +27,9 @@ const MANAGERS: [(&str, &str); 6] = [
     ("apk", "apk add"),
 ];
 
-/// Runs agents and tools to get their versions; returns agents, then tools. Agents that the
-/// settings of this directory define are not run: inspecting a foreign repository must not execute
-/// its code. The error is an interrupt.
+/// Runs agents and tools to get their versions; returns agents, then tools. Agents that this
+/// directory's settings define are not run: inspecting a foreign repository must not execute its
+/// code. Fails only if it is interrupted.
 pub(super) fn inspect(
     here: &Path,
     presets: Vec<(String, AgentPreset)>,

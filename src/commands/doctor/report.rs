@@ -1,4 +1,4 @@
-//! The report of `ralph doctor`; `--json` prints it as it is.
+//! The report of `ralph doctor`, which `--json` prints unchanged.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ pub(crate) struct DoctorReport {
     pub(crate) ralph: &'static str,
     /// Whether a loop can run here.
     pub(crate) ready: bool,
-    /// What has to be fixed first.
+    /// What to fix first; empty if a loop can run.
     pub(crate) missing: Vec<String>,
-    /// The agent that the settings select.
+    /// The agent that the settings select; `None` if they select none or it cannot be used.
     pub(crate) agent: Option<String>,
     pub(crate) agents: Vec<ProgramReport>,
     pub(crate) tools: Vec<ProgramReport>,
@@ -29,18 +29,19 @@ pub(crate) struct ProgramReport {
     pub(crate) title: String,
     pub(crate) installed: bool,
     pub(crate) version: Option<String>,
-    /// The error from running the program to get its version.
+    /// Why the program's version is unknown; `None` if it is known or the program is not installed.
     #[serde(rename = "trouble")]
     pub(crate) problem: Option<String>,
-    /// Whether it can be used, as far as doctor can tell.
+    /// Whether the program can be used, as far as doctor can tell.
     pub(crate) works: bool,
-    /// The command that installs it.
+    /// The command that installs the program.
     pub(crate) install: String,
-    /// For an agent, how to log in.
+    /// For an agent, how to log in; `None` for a tool.
     pub(crate) login: Option<String>,
-    /// For an agent, the login file or the variable that pays for its work, if one was found.
+    /// For an agent, the login file or the API key variable that its work is billed to; `None` if
+    /// neither was found.
     pub(crate) payer: Option<String>,
-    /// API key variables that would pay instead and are not passed to the agent.
+    /// API key variables that are not passed to the agent, as it would be billed to them instead.
     pub(crate) held_back: Vec<String>,
 }
 
@@ -50,18 +51,18 @@ pub(crate) struct SystemFeature {
     pub(crate) name: &'static str,
     pub(crate) available: bool,
     pub(crate) version: Option<u32>,
-    /// What it provides, or what is weaker without it.
+    /// What the feature provides, or what is weaker without it.
     pub(crate) note: String,
 }
 
-/// The plugin in one client.
+/// The plugin's state in one client.
 #[derive(Debug, Serialize)]
 pub(crate) struct PluginReport {
     pub(crate) client: &'static str,
     /// The command that starts a loop in a session.
     pub(crate) command: String,
     pub(crate) installed: bool,
-    /// Whether it matches this version of ralph and of the client.
+    /// Whether the plugin matches this version of ralph and of the client.
     pub(crate) current: bool,
     #[serde(rename = "trouble")]
     pub(crate) problem: Option<String>,
@@ -88,7 +89,7 @@ pub(crate) struct WorkspaceReport {
     pub(crate) path: String,
     pub(crate) git: bool,
     pub(crate) branch: Option<String>,
-    /// The number of files that differ from the last commit, if known.
+    /// The number of files that differ from the last commit; `None` if unknown.
     pub(crate) changed_files: Option<u32>,
     /// The error that git reported.
     #[serde(rename = "trouble")]
@@ -131,7 +132,8 @@ impl DoctorReport {
             missing.push(format!("a writable state directory: {}", state.path));
         }
         if !state.enough_space {
-            missing.push("disk space: an iteration starts only if minFree is free".to_owned());
+            missing
+                .push("disk space: no iteration starts while less than minFree is free".to_owned());
         }
         if let Some(error) = &workspace.settings_error {
             missing.push(format!("valid settings: {error}"));

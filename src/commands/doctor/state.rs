@@ -7,15 +7,15 @@ use rustix::fs::{Access, access, statvfs};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Inspects the directory without creating it.
+/// Inspects the directory without creating it. `min_free` is in bytes.
 pub(super) fn inspect(state_dir: &StateDir, min_free: u64) -> StateDirReport {
     let root = state_dir.root();
     let mut loops = BTreeMap::new();
     let mut unreadable = 0;
     for name in state_dir.loop_names().unwrap_or_default() {
         let dir = state_dir.loop_dir(&name);
-        // Check the lock before reading, so that what a runner wrote before it exited is in the
-        // view.
+        // Check the lock before reading, so that the view includes everything that a runner wrote
+        // before it exited.
         let held = lock_holder(&dir.lock()).is_some();
         match view_with_inbox(&dir) {
             Ok(LoopView { state, .. }) => {

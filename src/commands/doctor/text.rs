@@ -1,4 +1,4 @@
-//! Renders the report for people: groups of rows, then what has to be fixed.
+//! Renders the report for people: groups of rows, then what to fix.
 
 use super::report::{DoctorReport, PluginReport, ProgramReport};
 use crate::engine::format::{bytes, plural};
@@ -36,7 +36,7 @@ fn ok_or(is_ok: bool, otherwise: RowMark) -> RowMark {
 }
 
 pub(crate) fn text(report: &DoctorReport, color: bool) -> String {
-    // No single agent is needed. The last lines say so if there is none at all.
+    // No particular agent is needed. If there is none at all, the last lines say so.
     let agents = report
         .agents
         .iter()

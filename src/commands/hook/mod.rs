@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for the last message to appear in the transcript.
 const TRANSCRIPT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often to read the transcript meanwhile.
+/// How often to read the transcript while waiting.
 const TRANSCRIPT_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The time reserved before the client's deadline to stop the checks and respond.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(20);
@@ -46,7 +46,8 @@ pub(crate) fn hook(command: &HookCommand) -> ExitCode {
         Ok(HookResponse::allow())
     } else {
         let input = HookInput::read(std::io::stdin().lock()).map_err(|error| {
-            CommandError::broken(format!("cannot read the client's input: {error}"))
+            let client = &args.client.title;
+            CommandError::broken(format!("cannot read the hook input from {client}: {error}"))
         });
         input.and_then(|input| {
             let call = HookCall::new(*args, input, start)?;
@@ -66,7 +67,7 @@ fn error_response(error: &CommandError) -> HookResponse {
     HookResponse::allow_with_message(format!("⚠️ ralph: {}", error.one_line()))
 }
 
-/// Prints a response. A write error is ignored: the client no longer waits for it.
+/// Prints a response. Write errors are ignored: they mean that the client no longer waits.
 fn respond(response: &HookResponse) {
     if let Some(text) = response.to_json() {
         let mut out = std::io::stdout().lock();
@@ -74,7 +75,7 @@ fn respond(response: &HookResponse) {
     }
 }
 
-/// One hook call of a client.
+/// One call of a hook by a client.
 struct HookCall {
     client: &'static Client,
     input: HookInput,
@@ -116,7 +117,7 @@ impl HookCall {
         find(&self.state_dir, &self.client.name, &self.input.session_id)
     }
 
-    /// The user submitted a prompt: handle it if it is one of ralph's commands.
+    /// Handles a prompt that the user submitted, if it is one of ralph's commands.
     fn handle_prompt(self) -> Result<HookResponse, CommandError> {
         let typed = self.input.prompt.clone().unwrap_or_default();
         match slash::parse_command(&typed) {
@@ -133,7 +134,8 @@ impl HookCall {
 
     fn cancel(&self) -> Result<HookResponse, CommandError> {
         let Some((dir, view)) = self.find_loop() else {
-            let reason = "no ralph loop is active in this session; ralph ls lists all loops".into();
+            let reason =
+                "no ralph loop is active in this session; `ralph ls` lists all loops".into();
             return Ok(HookResponse::RejectPrompt { reason });
         };
         let (header, result) = self.apply_events(&dir, &view.state, vec![HookEvent::cancel()])?;
@@ -142,8 +144,8 @@ impl HookCall {
         })
     }
 
-    /// The agent wants to stop: run the loop until it needs another turn or ends. Subagents may
-    /// always stop.
+    /// Handles a stop of the agent: runs the loop until it needs another turn or ends. Subagents
+    /// may always stop.
     fn handle_stop(self) -> Result<HookResponse, CommandError> {
         if self.input.hook_event_name.as_deref() != Some("Stop") || self.input.agent_id.is_some() {
             return Ok(HookResponse::allow());
@@ -164,7 +166,7 @@ impl HookCall {
             let (header, result) = self.apply_events(&dir, &view.state, events)?;
             return Ok(self.response(&header, &result));
         }
-        // Checks may run long, and none of their processes may outlive this one.
+        // Checks may take long. The warden ends their processes if this one is killed.
         let locks = LoopLocks::acquire_own(&dir, plan)?;
         let work = || {
             let result = apply_hook_events(&dir, &locks, self.caller, events, &mut |message| {
@@ -181,7 +183,8 @@ impl HookCall {
             warden::SupervisorExit::Exited(_) => Ok(HookResponse::allow()),
             warden::SupervisorExit::Killed { signal, .. } => Err(CommandError::broken(format!(
                 "the process that runs the checks was killed by signal {signal}"
-            ))),
+            ))
+            .with_hint(format!("`ralph status {}` shows the loop", dir.name()))),
         }
     }
 
@@ -197,8 +200,8 @@ impl HookCall {
         })
     }
 
-    /// Turns edits of the loop file into events: deleting it cancels the loop, and its limit can be
-    /// changed.
+    /// Turns the user's edits of the loop file into events: a deleted file cancels the loop, a new
+    /// limit applies at once, and an invalid file ends the loop.
     fn check_loop_file(&self, state: &State) -> Vec<HookEvent> {
         let workspace = &state.plan.workspace;
         match loop_file::load(workspace) {
@@ -227,8 +230,8 @@ impl HookCall {
         }
     }
 
-    /// The event of the turn that ended, with its last message from the client's input or its
-    /// transcript.
+    /// Returns the event for the turn that just ended. Its last message comes from the hook input
+    /// or, if that has none, from the transcript.
     fn turn_ended(&self, cap: Option<u32>) -> HookEvent {
         let transcript = self.transcript();
         let last_message = || {
@@ -252,16 +255,16 @@ impl HookCall {
         }
     }
 
-    /// The session's transcript, and how to read it; `None` if there is none or its format is
-    /// unknown.
+    /// Returns the session's transcript and how to read it; `None` if there is none or its format
+    /// is unknown.
     fn transcript(&self) -> Option<(&'static TranscriptSpec, &Path)> {
         let spec = self.client.transcript.as_ref()?;
         Some((spec, self.input.transcript_path.as_deref()?))
     }
 
     /// Returns the service error that ended the turn, if any. Older clients report such a turn as a
-    /// normal stop, and continuing would only fail again. The transcript may lag behind: wait for
-    /// it if the message looks like an error.
+    /// normal stop, and another turn would only fail again. If the last message looks like an
+    /// error, waits for the transcript, which may lag behind.
     fn service_error(&self) -> Option<String> {
         let (
             TranscriptSpec {
@@ -287,7 +290,8 @@ impl HookCall {
         }
     }
 
-    /// The turn failed, or the session ended before the loop did.
+    /// Handles a failed turn, or a session that ended before its loop did. `why` is the reason if
+    /// the transcript contains none; `None` takes it from the hook input.
     fn handle_failure(self, why: Option<&str>) -> Result<HookResponse, CommandError> {
         let awaiting_turn = |(_, view): &(_, LoopView)| view.state.awaiting_turn();
         let Some((dir, view)) = self.find_loop().filter(awaiting_turn) else {
@@ -309,7 +313,7 @@ impl HookCall {
             None => last
                 .cloned()
                 .or_else(from_transcript)
-                .unwrap_or_else(|| "for no known reason".into()),
+                .unwrap_or_else(|| "unknown error".into()),
         };
         // If the session is closed after a failed turn, that failure is the reason.
         if view.state.turn_failure().is_none() {
@@ -318,7 +322,7 @@ impl HookCall {
         Ok(HookResponse::allow())
     }
 
-    /// The response to the client: another turn, or the end of the loop.
+    /// Returns the response to the client: the prompt of another turn, or the end of the loop.
     fn response(&self, header: &JournalHeader, result: &SessionResult) -> HookResponse {
         let state = &result.state;
         match &result.exit {
@@ -349,17 +353,17 @@ impl HookCall {
     }
 }
 
-/// Renames an invalid loop file and returns the message about it.
+/// Renames an invalid loop file, and returns a message that says why.
 fn move_loop_file_aside(workspace: &Path, reason: &str) -> String {
     let path = LoopFile::path(workspace);
     match loop_file::move_aside(workspace) {
         Ok(moved) => format!(
-            "{} cannot be read: {reason}; it was renamed to {}",
+            "cannot read {}: {reason}; the file was renamed to {}",
             path.display(),
             moved.display()
         ),
         Err(error) => format!(
-            "{} cannot be read: {reason}; renaming it failed: {error}",
+            "cannot read {}: {reason}; renaming the file failed: {error}",
             path.display()
         ),
     }

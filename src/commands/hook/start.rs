@@ -24,7 +24,7 @@ use crate::ui::print::warn;
 use crate::ui::session_text;
 use serde_json::{Map, Value, json};
 
-/// Handles `/ralph-loop` with these arguments.
+/// Handles `/ralph-loop`: starts a loop, or rejects the prompt with help or an error.
 pub(super) fn start_loop(call: &HookCall, arguments: &str) -> HookResponse {
     let args = match slash::parse_loop_args(arguments) {
         Ok(LoopCommand::Help) => {
@@ -63,12 +63,12 @@ pub(super) fn start_loop(call: &HookCall, arguments: &str) -> HookResponse {
     }
 }
 
-/// Handles the stop of a session without a loop: an active loop file of the original plugin becomes
-/// this session's loop.
+/// Handles a stop in a session without a loop: if the original plugin left an active loop file, it
+/// becomes this session's loop.
 pub(super) fn adopt_loop_file(call: &HookCall) -> Result<HookResponse, CommandError> {
     let file = match loop_file::load(&call.project) {
         LoadedLoopFile::Missing => return Ok(HookResponse::allow()),
-        // The file of another session.
+        // The file belongs to another session.
         LoadedLoopFile::Invalid(_) if !may_be_of_session(call) => {
             return Ok(HookResponse::allow());
         }
@@ -94,7 +94,7 @@ pub(super) fn adopt_loop_file(call: &HookCall) -> Result<HookResponse, CommandEr
     Ok(call.response(&header, &result))
 }
 
-/// Returns whether an invalid loop file may belong to this session: it names no other one.
+/// Returns whether an invalid loop file may belong to this session, because it names no other.
 fn may_be_of_session(call: &HookCall) -> bool {
     let text = std::fs::read_to_string(LoopFile::path(&call.project)).unwrap_or_default();
     let session = text
@@ -103,16 +103,16 @@ fn may_be_of_session(call: &HookCall) -> bool {
     is_for_session(call, session.map(|id| id.trim().trim_matches('"')))
 }
 
-/// Returns whether a loop file with this session ID is for this session. A file without one is from
-/// the original plugin.
+/// Returns whether a loop file with this session ID belongs to this session. A file without an ID
+/// is from the original plugin.
 fn is_for_session(call: &HookCall, session: Option<&str>) -> bool {
     session.map_or(call.client.had_original_plugin, |id| {
         id == call.input.session_id
     })
 }
 
-/// Creates a loop and applies the first events; `turn_ended` means that the current turn is already
-/// over.
+/// Creates a loop and applies its first events. `turn_ended` means that the current turn, its
+/// first, is already over.
 fn create(
     call: &HookCall,
     args: &LoopArgs,
@@ -122,7 +122,7 @@ fn create(
     let draft = draft_plan(call, args, iterations_before)?;
     check_no_other_session(call)?;
     if let Some((dir, view)) = call.find_loop() {
-        // A session has one loop: the new one replaces the old one.
+        // A session has only one loop: the new one replaces the old one.
         call.apply_events(&dir, &view.state, vec![HookEvent::cancel()])?;
     }
     if let LoadedLoopFile::Invalid(reason) = loop_file::load(&call.project) {
@@ -145,7 +145,8 @@ fn create(
     })
 }
 
-/// Rejects a second session in this workspace: there is only one loop file.
+/// Returns an error if another session's loop is running in this workspace, which has only one loop
+/// file.
 fn check_no_other_session(call: &HookCall) -> Result<(), CommandError> {
     let LoadedLoopFile::Valid(LoopFile {
         session: Some(session),
@@ -166,13 +167,13 @@ fn check_no_other_session(call: &HookCall) -> Result<(), CommandError> {
     if other.is_some_and(|view| is_active(&view.state)) {
         return Err(CommandError::usage(
             format!("the loop {name:?} of another session is running in this directory"),
-            format!("stop it with ralph stop {name}, or open this session in its own worktree"),
+            format!("stop it with `ralph stop {name}`, or open this session in its own worktree"),
         ));
     }
     Ok(())
 }
 
-/// Drafts the plan from the arguments and the settings of the project.
+/// Drafts the plan from the arguments and the project's settings.
 fn draft_plan(
     call: &HookCall,
     args: &LoopArgs,
@@ -188,7 +189,7 @@ fn draft_plan(
         values.insert(name.to_owned(), value);
         Ok(())
     };
-    // A client without an agent preset is called by its name alone outside the session.
+    // Outside the session, a client without an agent preset is run by its name alone.
     let name = &call.client.name;
     let mut command = Vec::new();
     if presets.iter().any(|(known, _)| known == name) {

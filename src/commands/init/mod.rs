@@ -1,4 +1,4 @@
-//! `ralph init` and `ralph template`: the starter prompt and settings.
+//! `ralph init` and `ralph template`: write or print the starter prompt and settings.
 
 mod detect;
 mod settings;

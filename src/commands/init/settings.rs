@@ -1,7 +1,7 @@
 //! `ralph init --settings`: writes `.ralph/settings.toml` with the checks detected in the
 //! directory.
 //!
-//! In that file `# ` begins a comment, and `#` without a space a setting that is commented out.
+//! In that file, `#` and a space begin a comment; `#` alone comments out a setting.
 
 use super::created_message;
 use super::detect::{DetectedChecks, detect};
@@ -28,23 +28,22 @@ pub(crate) fn write(here: &Path, force: bool) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Rejects a settings file in another format: with two files, neither would take precedence.
+/// Returns an error if a settings file in another format exists: neither of two files would take
+/// precedence.
 fn reject_other_formats(here: &Path) -> Result<(), CommandError> {
     for end in ["json", "yaml", "yml"] {
         let name = format!(".ralph/settings.{end}");
         if fs::symlink_metadata(here.join(&name)).is_ok() {
             return Err(CommandError::usage(
                 format!("{name} already exists"),
-                format!(
-                    "there can be only one settings file: edit it, or move it away to create {NAME}"
-                ),
+                format!("edit {name}, or move it away to create {NAME}: there can be only one"),
             ));
         }
     }
     Ok(())
 }
 
-/// Creates `.ralph`. One that is a link to somewhere else is rejected.
+/// Creates `.ralph` unless it exists. A link to a directory outside the workspace is an error.
 fn create_ralph_dir(here: &Path) -> Result<(), CommandError> {
     let dir = here.join(".ralph");
     match fs::create_dir(&dir) {
@@ -60,8 +59,8 @@ fn create_ralph_dir(here: &Path) -> Result<(), CommandError> {
         return Ok(());
     }
     Err(CommandError::usage(
-        ".ralph is not a directory, or links to somewhere else",
-        "nothing was written; move it away first",
+        ".ralph is not a directory, or is a link to a directory outside this one",
+        "move .ralph away and try again",
     ))
 }
 
@@ -72,7 +71,7 @@ fn settings_text(here: &Path, found: &[DetectedChecks]) -> String {
         .find(|(_, preset)| program::find(&preset.command[0], here).is_some());
     let agent = installed.map_or_else(|| "claude".to_owned(), |(name, _)| name);
     let mut text = format!(
-        "# Settings of ralph for this directory. Flags override them for one run: see ralph run --help.\n\
+        "# ralph's settings for this directory. Flags override them for one run: see ralph run --help.\n\
          # A # without a space after it marks a setting that is commented out.\n\n\
          # The agent. Default: the first known agent that is installed.\n\
          #agent = {agent:?}\n\n\
@@ -125,8 +124,8 @@ fn check_text(command: &str, prefix: &str) -> String {
     )
 }
 
-/// Returns whether the program of a check is installed. A path counts even if the file does not
-/// exist yet.
+/// Returns whether a check's program is installed. A path counts as installed even if the file does
+/// not exist yet.
 fn can_run(command: &str) -> bool {
     let program = command.split_whitespace().next().unwrap_or_default();
     program.contains('/') || program::find(program, Path::new(".")).is_some()
@@ -147,14 +146,14 @@ fn describe_checks(found: &[DetectedChecks], has_prompt: bool) -> String {
             })
             .collect();
         let checks = if checks.is_empty() {
-            "no checks in it".to_owned()
+            "no checks".to_owned()
         } else {
             checks.join(" · ")
         };
         let _ = writeln!(text, "found {file}: {checks}");
     }
     if found.is_empty() {
-        text.push_str("no checks detected: the file contains an example\n");
+        text.push_str("no checks detected: the settings contain an example\n");
     }
     if !found
         .iter()
@@ -168,7 +167,7 @@ fn describe_checks(found: &[DetectedChecks], has_prompt: bool) -> String {
     } else {
         "ralph run \"your task\", or ralph init"
     };
-    let _ = writeln!(text, "next: review the file, then {next}");
+    let _ = writeln!(text, "next: review {NAME}, then {next}");
     text
 }
 

@@ -1,5 +1,5 @@
-//! The embedded files of the plugins, with the path of this program in their hooks and a version
-//! that changes with their content.
+//! The plugin's embedded files, with this program's path in their hooks and a version that changes
+//! with their content.
 
 use super::json::{JsonDocument, PathPart};
 use crate::client::descriptor::{Client, HooksFileSpec};
@@ -7,11 +7,11 @@ use crate::engine::template;
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The path of a file in the plugin's directory, and its text.
+/// A file's path relative to the plugin's directory, and its text.
 pub(crate) type PluginFile = (String, String);
 
 const MANIFEST: &str = "ralph/.claude-plugin/plugin.json";
-/// The hook file for an event that only newer clients know.
+/// The hook file for an event that only newer clients support.
 pub(crate) const FAILURE: &str = "ralph/hooks/failure.json";
 
 macro_rules! embedded {
@@ -29,7 +29,7 @@ const MARKETPLACE: [(&str, &str); 8] = embedded!("claude/":
     "ralph/hooks/failure.json"
 );
 
-/// The hooks that are merged into a file with the user's own.
+/// The hooks to merge into a file that also contains the user's own.
 const SHARED_HOOKS: &str = include_str!("../../../plugin/hooks-file/hooks.json");
 
 /// Skills that start, cancel and explain a loop.
@@ -41,8 +41,8 @@ const SKILLS: [(&str, &str); 3] = embedded!("hooks-file/skills/":
 /// Allows only the user to call a skill, never the model.
 const SKILL_POLICY: &str = include_str!("../../../plugin/hooks-file/skills/openai.yaml");
 
-/// Returns the files of the marketplace. A client that does not know the failure event would ignore
-/// every hook in a file that mentions it, so it does not get that file.
+/// Returns the files of the marketplace. A client that does not support the failure event ignores
+/// every hook in a file that mentions the event, so it does not get that file.
 pub(crate) fn marketplace_files(program: &str, knows_failure: bool) -> Vec<PluginFile> {
     let wanted = MARKETPLACE
         .into_iter()
@@ -52,7 +52,8 @@ pub(crate) fn marketplace_files(program: &str, knows_failure: bool) -> Vec<Plugi
         .collect();
     let mut hasher = DefaultHasher::new();
     files.hash(&mut hasher);
-    // Old clients copy a plugin once per version and ignore later changes.
+    // Old clients copy a plugin once per version and ignore later changes, so every change of the
+    // files needs a new version.
     let version = format!(
         "{}+{:08x}",
         env!("CARGO_PKG_VERSION"),
@@ -64,7 +65,7 @@ pub(crate) fn marketplace_files(program: &str, knows_failure: bool) -> Vec<Plugi
     files
 }
 
-/// The paths of all files that any version of the client may get.
+/// Returns the paths of all files that any version of the client may get.
 pub(crate) fn marketplace_paths() -> impl Iterator<Item = &'static str> {
     MARKETPLACE.into_iter().map(|(path, _)| path)
 }
@@ -87,7 +88,7 @@ pub(crate) fn skill_files(client: &Client, spec: &HooksFileSpec) -> Vec<PluginFi
     skills.chain(policies).collect()
 }
 
-/// The names of the skills.
+/// Returns the names of the skills, which are also their directories.
 pub(crate) fn skill_names() -> impl Iterator<Item = &'static str> {
     SKILLS
         .into_iter()
@@ -105,7 +106,7 @@ fn fill(text: &str, client: &Client, needs_trust: bool) -> String {
     })
 }
 
-/// Replaces `ralph hook` in a text with the same call of this program.
+/// Replaces `ralph` in hook commands with the path of this program.
 fn set_program(text: &str, program: &str) -> String {
     let command = Value::from(format!("{program} hook ")).to_string();
     text.replace("\"ralph hook ", command.trim_end_matches('"'))

@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// A sentence in every skill that ralph wrote.
+/// Text that identifies a skill as written by ralph.
 const MARK: &str = "Written by `ralph plugin install`";
 
 /// The installer for one client.
@@ -101,8 +101,8 @@ impl PluginInstaller for HooksFileInstaller {
         let is_untrusted = is_current && !changes.notes.is_empty();
         let problem = is_untrusted.then(|| {
             format!(
-                "not trusted yet: start {} and press t when it asks",
-                self.client.name
+                "{} does not trust the hooks yet: start {} and press t when it asks",
+                self.client.title, self.client.name
             )
         });
         Ok(PluginStatus {
@@ -115,7 +115,8 @@ impl PluginInstaller for HooksFileInstaller {
 }
 
 impl HooksFileInstaller {
-    /// Adds the entries in a file that mark the hooks as trusted if `is_asked`, or else a note.
+    /// Adds the step that marks the hooks as trusted if `is_asked`, or else a note on how to trust
+    /// them.
     fn trust(
         &self,
         path: &Path,
@@ -133,7 +134,7 @@ impl HooksFileInstaller {
         if !is_asked {
             changes.notes.push(format!(
                 "{title} runs only hooks that you trust: start {name} and press t when it asks, or run \
-                 ralph plugin install {name} --trust"
+                 `ralph plugin install {name} --trust`"
             ));
             return Ok(());
         }
@@ -144,7 +145,9 @@ impl HooksFileInstaller {
         let (text, added) = add_trust(text, hooks, lacked_newline).map_err(|error| {
             CommandError::usage(
                 format!("cannot change {}: {error}", path.display()),
-                format!("nothing was written; install without --trust, start {name}, and press t when it asks"),
+                format!(
+                    "nothing was written; run `ralph plugin install {name}`, start {name}, and press t when it asks"
+                ),
             )
         })?;
         record.appended.retain(|old| old.file != path);
@@ -203,7 +206,7 @@ impl HooksFileInstaller {
         );
         if !is_last && self.spec.trust.is_some() {
             changes.notes.push(format!(
-                "hooks after ralph's move up, so {} will ask again whether you trust them",
+                "removing ralph's hooks moves your later hooks up, so {} will ask again whether you trust them",
                 self.client.title
             ));
         }
@@ -218,7 +221,7 @@ impl HooksFileInstaller {
         JsonSettings::open(&home.path.join(&self.spec.hooks), &self.client.name, record)
     }
 
-    /// The hooks to install: events, each with its group.
+    /// Returns the hooks to install: each event with its group.
     fn groups(&self, program: &str) -> Vec<(String, Value)> {
         let text = files::shared_hooks(self.client, program);
         let all: Value = serde_json::from_str(&text).expect("the hooks are JSON");
@@ -229,7 +232,8 @@ impl HooksFileInstaller {
             .collect()
     }
 
-    /// Ralph's hooks in the file, with the keys and hashes under which the client trusts them.
+    /// Returns ralph's hooks in the file, with the keys and hashes under which the client trusts
+    /// them.
     fn trusted_hooks(
         &self,
         hooks_file: &JsonSettings,
@@ -248,16 +252,19 @@ impl HooksFileInstaller {
         all.collect()
     }
 
-    /// Returns the step that updates the skills, if any differ. Skills that ralph did not write are not
-    /// replaced.
+    /// Returns the step that updates the skills, if any differ. A skill of the same name that ralph
+    /// did not write is an error.
     fn update_skills(&self, home: &Path) -> Result<Option<FileStep>, CommandError> {
         let dir = home.join(&self.spec.skills);
         for name in files::skill_names() {
             let path = dir.join(name);
             if path.exists() && !is_own_skill(&path) {
                 return Err(CommandError::usage(
-                    format!("another skill exists at {}", path.display()),
-                    "nothing was written; move it away and try again",
+                    format!(
+                        "{} already exists and was not written by ralph",
+                        path.display()
+                    ),
+                    "nothing was written; move that skill away and try again",
                 ));
             }
         }
@@ -276,7 +283,8 @@ impl HooksFileInstaller {
     }
 }
 
-/// Removes the trust entries, and everything else that was appended for them.
+/// Returns the step that removes the trust entries and everything that was appended with them;
+/// `None` if there is nothing to remove.
 fn remove_trust_entries(
     path: &Path,
     hooks: &[TrustedHook],
@@ -314,8 +322,8 @@ fn remove_trust_entries(
     .map(Some)
 }
 
-/// Adds a group to those of its event, or replaces ralph's earlier one in place: trust depends on
-/// the position.
+/// Adds a group to its event, or replaces ralph's earlier group in place, because the client trusts
+/// a hook by its position.
 fn set_group(
     hooks_file: &mut JsonSettings,
     event: &str,
@@ -329,7 +337,7 @@ fn set_group(
     }
 }
 
-/// The group that calls ralph, and its index.
+/// Returns the group that calls ralph and its index in the event's groups.
 fn find_group(hooks_file: &JsonSettings, event: &str) -> Option<(usize, Value)> {
     let groups = hooks_file.get(&keys(&["hooks", event]))?;
     let all = groups.as_array()?.iter().cloned().enumerate();

@@ -1,8 +1,7 @@
-//! Installs the plugin in a client that has marketplaces: one that is a directory, enabled in the
-//! user's settings.
+//! Installs the plugin in a client that supports marketplaces: writes one to a directory, and
+//! enables it in the user's settings.
 //!
-//! The files are edited directly instead of with the client's own commands, which rewrite the
-//! settings as a whole.
+//! The settings are edited directly, because the client's own commands rewrite them as a whole.
 
 use super::files;
 use super::files::PluginFile;
@@ -41,7 +40,7 @@ impl PluginInstaller for MarketplaceInstaller {
         let Some(path) = dir.to_str() else {
             return Err(CommandError::usage(
                 format!("the path {} is not UTF-8", dir.display()),
-                "set RALPH_STATE_DIR to another directory",
+                "set RALPH_STATE_DIR to a directory whose path is UTF-8",
             ));
         };
         let config = client_home(client)?.path;
@@ -67,7 +66,7 @@ impl PluginInstaller for MarketplaceInstaller {
                         settings.path().display()
                     ),
                     format!(
-                        "if you do not need it: {} plugin marketplace remove ralph",
+                        "if you do not need that marketplace, remove it: {} plugin marketplace remove ralph",
                         client.name
                     ),
                 ));
@@ -89,7 +88,7 @@ impl PluginInstaller for MarketplaceInstaller {
                 None => settings.set(&path, &"0".into(), false)?,
                 Some(Value::String(zero)) if zero == "0" => {}
                 Some(own) => notes.push(format!(
-                    "{cap} is {own} in your settings and was not changed: a session ends after that many stops in a row without a tool"
+                    "{cap} is {own} in your settings and was not changed: a loop ends after that many stops in a row without a tool call"
                 )),
             }
         }
@@ -105,13 +104,14 @@ impl PluginInstaller for MarketplaceInstaller {
         steps.extend(settings.finish(record)?);
         if version.is_none() {
             notes.push(format!(
-                "{} did not print its version, so service errors are not recorded; once it does, install again",
+                "{0} did not print its version, so ralph will not record service errors; once `{0} --version` works, install again",
                 client.name
             ));
         }
         if version.is_some_and(|version| version < self.spec.bare_commands_since) {
             notes.push(format!(
-                "in this version the command is {}",
+                "in this version of {}, the command is {}",
+                client.title,
                 client.command("ralph:ralph-loop")
             ));
         }
@@ -164,8 +164,8 @@ impl PluginInstaller for MarketplaceInstaller {
             .is_some_and(|entry| self.is_ours(&entry, &dir));
         let is_enabled = settings.get(&keys(&ENABLED)) == Some(true.into());
         let is_installed = has_marketplace && is_enabled;
-        // A client that was too slow to print its version probably still has the version it was
-        // installed for.
+        // A client that is too slow to print its version probably still has the version that the
+        // plugin was installed for.
         let version = version.or_else(|| {
             dir.join(files::FAILURE)
                 .exists()
@@ -238,7 +238,7 @@ impl MarketplaceInstaller {
             let entry = file.get(&keys(paths[0]));
             is_installed |= entry.as_ref().is_some_and(|entry| self.is_ours(entry, dir));
             if entry.is_some_and(|entry| !self.is_ours(&entry, dir)) {
-                // Another plugin has taken the name since: keep its entries.
+                // Another marketplace now has the name: keep its entries.
                 for path in paths {
                     file.forget(&keys(path));
                 }
@@ -252,7 +252,7 @@ impl MarketplaceInstaller {
         }
         let mut steps = Vec::new();
         if is_installed {
-            // What the client itself created for the plugin.
+            // Remove what the client itself created for the plugin.
             installed.remove(&keys(&["plugins", ENABLED[1]]));
             let copies = [
                 plugins.join("cache/ralph"),
@@ -279,8 +279,8 @@ impl MarketplaceInstaller {
         root.join("plugin").join(&self.client.name)
     }
 
-    /// Returns whether the entry describes a marketplace that ralph wrote, to this directory or earlier
-    /// to another.
+    /// Returns whether the entry describes a marketplace that ralph wrote, to this directory or,
+    /// under an earlier setup, to another.
     fn is_ours(&self, entry: &Value, dir: &Path) -> bool {
         let path = entry["source"]["path"].as_str().map(Path::new);
         path.is_some_and(|path| path == dir || path.ends_with(self.directory(Path::new(""))))

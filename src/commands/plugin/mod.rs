@@ -1,4 +1,4 @@
-//! `ralph plugin`: installs the loop as a command in the sessions of clients.
+//! `ralph plugin`: installs and removes the plugin that starts loops in clients' sessions.
 
 mod files;
 mod hooks_file;
@@ -33,20 +33,20 @@ use steps::FileStep;
 
 /// What installing and uninstalling need for every client.
 struct PluginContext {
-    /// The directory for ralph's own files.
+    /// The directory for ralph's own files, such as the plugin and the record of changes.
     root: PathBuf,
     /// The program that hooks call, quoted for a shell.
     program: String,
 }
 
-/// The changes to make for one client, and notes for its user.
+/// The changes to make for one client, and notes to show to the user.
 #[derive(Default)]
 struct ChangeSet {
     steps: Vec<FileStep>,
     notes: Vec<String>,
 }
 
-/// What the user asked for, and what is known about the installed client.
+/// How to install the plugin in one client.
 #[derive(Clone, Copy)]
 struct InstallOptions {
     /// `None` if the client is not installed or does not print its version.
@@ -55,7 +55,8 @@ struct InstallOptions {
     trust: bool,
 }
 
-/// Installs the plugin in one client. Nothing is written: steps describe what is to change.
+/// Plans the changes for one client. Methods write nothing: the steps they return describe what to
+/// change.
 trait PluginInstaller {
     /// Returns the changes that install the plugin.
     fn install(
@@ -79,7 +80,7 @@ trait PluginInstaller {
         version: Option<ClientVersion>,
     ) -> Result<PluginStatus, CommandError>;
 
-    /// Returns another enabled plugin that reacts to the same stop events.
+    /// Returns the name of another enabled plugin that reacts to the same stop events, if any.
     fn conflict(&self) -> Option<String> {
         None
     }
@@ -96,7 +97,7 @@ fn installer(client: &'static Client) -> Box<dyn PluginInstaller> {
 fn client_home(client: &Client) -> Result<ClientHome, CommandError> {
     client.home().map_err(|error| {
         CommandError::broken(format!(
-            "cannot find the settings of {}: {error}",
+            "cannot find the settings directory of {}: {error}",
             client.title
         ))
     })
@@ -110,7 +111,7 @@ pub(crate) fn plugin(command: &PluginCommand) -> Result<ExitCode, CommandError> 
     }
 }
 
-/// Returns whether the user named a client.
+/// Returns whether the user named this client.
 fn is_named(names: &[&'static Client], client: &Client) -> bool {
     names.iter().any(|named| named.name == client.name)
 }
@@ -140,7 +141,7 @@ fn install(args: &InstallArgs) -> Result<ExitCode, CommandError> {
         let mut changes = installer(client).install(&context, options, &mut record)?;
         if !is_installed(client) {
             changes.notes.push(format!(
-                "{} is not in your PATH; it finds the plugin once it is installed",
+                "{} is not in your PATH; install it to use the plugin",
                 client.name
             ));
         }
@@ -181,7 +182,7 @@ fn no_client_installed() -> CommandError {
     CommandError::usage(
         format!("neither {} is installed", names.join(" nor ")),
         format!(
-            "install one of them, or name it: ralph plugin install {}",
+            "install one of them, or name the client to install the plugin anyway: ralph plugin install {}",
             names[0]
         ),
     )
@@ -192,7 +193,8 @@ fn print_path() -> Result<ExitCode, CommandError> {
         PluginKind::Marketplace(spec) => Some(MarketplaceInstaller { client, spec }),
         PluginKind::HooksFile(_) => None,
     });
-    let installer = marketplace.ok_or_else(|| CommandError::broken("no plugin has a directory"))?;
+    let installer = marketplace
+        .ok_or_else(|| CommandError::broken("no client loads the plugin from a directory"))?;
     let Ok(versions) =
         version::installed_versions(&[&installer.client.name], &current_workspace()?)
     else {
@@ -239,7 +241,7 @@ fn describe_changes(title: &str, changes: &ChangeSet, if_empty: &str) -> String 
     lines.join("\n") + "\n"
 }
 
-/// A JSON path of object keys.
+/// Returns a JSON path that consists of object keys.
 fn keys(names: &[&str]) -> Vec<PathPart> {
     names
         .iter()
@@ -277,8 +279,8 @@ impl PluginContext {
     }
 }
 
-/// The directory of the plugin's files: the data directory, as they are not state, unless
-/// `RALPH_STATE_DIR` is set.
+/// Returns the directory for ralph's own files: `RALPH_STATE_DIR` if it is set, else the user's
+/// data directory, because the plugin is not state.
 fn data_dir() -> Result<PathBuf, CommandError> {
     if env::var_os("RALPH_STATE_DIR").is_some_and(|set| !set.is_empty()) {
         return Ok(StateDir::locate()?.root().to_owned());
@@ -290,19 +292,22 @@ fn data_dir() -> Result<PathBuf, CommandError> {
     Ok(strategy.data_dir().join("ralph"))
 }
 
-/// The path of this program, quoted for a shell. Prefers the path found in PATH: an update does not
-/// change it.
+/// Returns the path of this program, quoted for a shell. Prefers the path in `PATH`, which stays
+/// the same when ralph is updated.
 fn own_program() -> Result<String, CommandError> {
     let own = env::current_exe()
-        .map_err(|error| CommandError::broken(format!("cannot find this program: {error}")))?;
+        .map_err(|error| CommandError::broken(format!("cannot find the ralph program: {error}")))?;
     let real = |path: &Path| fs::canonicalize(path).ok();
     let found = program::find("ralph", Path::new("/")).filter(|found| real(found) == real(&own));
     let path = found.unwrap_or(own);
     let quoted = path.to_str().and_then(|path| shlex::try_quote(path).ok());
     quoted.map(std::borrow::Cow::into_owned).ok_or_else(|| {
         CommandError::usage(
-            format!("the path {} is not UTF-8", path.display()),
-            "move ralph to a directory with a plain name",
+            format!(
+                "the path of the ralph program, {}, is not UTF-8",
+                path.display()
+            ),
+            "move ralph to a directory whose path is UTF-8: hooks store this path",
         )
     })
 }

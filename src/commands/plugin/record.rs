@@ -41,7 +41,8 @@ pub(crate) struct RecordedFile {
 pub(crate) struct RecordedChange {
     #[serde(rename = "change")]
     pub(crate) undo: JsonUndo,
-    /// Whether to undo it even if the value has been changed since: the key is used by ralph alone.
+    /// Whether to undo the change even if someone has changed the value since, because only ralph
+    /// uses the key.
     pub(crate) is_ours: bool,
 }
 
@@ -70,7 +71,7 @@ impl InstallRecord {
         serde_json::from_str(&text).map_err(|error| {
             CommandError::usage(
                 format!("{} is damaged: {error}", path.display()),
-                "it records what ralph changed; if you remove it, uninstall removes only keys that are certainly ralph's",
+                "this file records what ralph changed; if you delete it, uninstalling removes only keys that are certainly ralph's",
             )
         })
     }
@@ -87,8 +88,8 @@ impl InstallRecord {
         self.files.iter().find(|entry| entry.file == file)
     }
 
-    /// The directories that contain changed files of a client for which `filter` returns true, and
-    /// `current`.
+    /// Returns `current` and the directories of all files that were changed for a client and for
+    /// which `filter` returns true.
     pub(crate) fn dirs(
         &self,
         client: &str,
@@ -105,7 +106,7 @@ impl InstallRecord {
             .collect()
     }
 
-    /// Replaces the entry of a file; an entry without changes is dropped.
+    /// Replaces a file's entry. An entry without changes is dropped.
     pub(crate) fn put(&mut self, entry: RecordedFile) {
         self.files.retain(|old| old.file != entry.file);
         if !entry.changes.is_empty() {

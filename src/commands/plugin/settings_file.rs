@@ -1,5 +1,5 @@
-//! Edits a settings file of a client without touching anything else in it, and records how to undo
-//! the edits.
+//! Edits a client's settings file without touching anything else in it, and records how to undo the
+//! edits.
 
 use super::json::{JsonDocument, PathPart, display_path};
 use super::record::{InstallRecord, OriginalContent, RecordedChange, RecordedFile};
@@ -16,8 +16,9 @@ const MAX_BYTES: u64 = 32 << 20;
 /// A JSON settings file that is being edited.
 pub(crate) struct JsonSettings {
     path: PathBuf,
-    /// The file that `path` leads to if it is a link.
+    /// The file to write: where `path` leads if it is a link, else `path`.
     target: PathBuf,
+    /// The text before the edits; `None` if the file does not exist.
     old: Option<String>,
     json: JsonDocument,
     entry: RecordedFile,
@@ -25,7 +26,7 @@ pub(crate) struct JsonSettings {
 }
 
 impl JsonSettings {
-    /// Reads the file; one that does not exist is an empty object.
+    /// Reads the file. A missing or blank file counts as an empty object.
     pub(crate) fn open(
         path: &Path,
         client: &str,
@@ -69,8 +70,8 @@ impl JsonSettings {
         self.json.get(path)
     }
 
-    /// Sets a value. `is_ours` means that only ralph uses the key, so that uninstalling always
-    /// removes it.
+    /// Sets a value and records how to undo that. `is_ours` means that only ralph uses the key, so
+    /// uninstalling always removes it.
     pub(crate) fn set(
         &mut self,
         path: &[PathPart],
@@ -95,7 +96,7 @@ impl JsonSettings {
         Ok(())
     }
 
-    /// Replaces an earlier value of ralph's in place.
+    /// Replaces an earlier value of ralph's in place; `old` and `new` are the value's paths.
     pub(crate) fn replace(
         &mut self,
         old: &[PathPart],
@@ -110,7 +111,7 @@ impl JsonSettings {
         let first = index.map(|index| self.entry.changes.remove(index));
         self.set(old, value, true)?;
         self.entry.changes.pop();
-        // Undoing the first of ralph's values also undoes this one.
+        // Undoing the first change restores what was there before ralph, so keep only its record.
         self.entry.changes.extend(first.map(|mut change| {
             change.undo.path = new.to_vec();
             change.undo.wrote = value.clone();
@@ -187,12 +188,12 @@ impl JsonSettings {
     }
 }
 
-/// Reads another file of a client; `None` if it does not exist.
+/// Reads a client's file that is not JSON; `None` if it does not exist.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, CommandError> {
     read(&resolve_links(path)?).map_err(|error| cannot("read", path, &error))
 }
 
-/// Returns the step that writes such a file.
+/// Returns the step that writes a file that is not JSON.
 pub(crate) fn edit_step(
     path: &Path,
     is_new: bool,
@@ -210,7 +211,7 @@ pub(crate) fn edit_step(
     })
 }
 
-/// Resolves links: the client writes through them, too.
+/// Resolves links, because the client writes through them too.
 fn resolve_links(path: &Path) -> Result<PathBuf, CommandError> {
     match fs::canonicalize(path) {
         Ok(target) => Ok(target),
@@ -225,14 +226,17 @@ fn resolve_links(path: &Path) -> Result<PathBuf, CommandError> {
 
 fn read(path: &Path) -> io::Result<Option<String>> {
     match regular_file::read(path, MAX_BYTES, true) {
-        Ok((_, true)) => Err(io::Error::other("the file is too large")),
+        Ok((_, true)) => Err(io::Error::other(format!(
+            "the file is larger than {} MiB",
+            MAX_BYTES >> 20
+        ))),
         Ok((bytes, false)) => String::from_utf8(bytes).map(Some).map_err(io::Error::other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Checks that a file can be written. A read-only file is respected even if its directory would
+/// Checks that a file can be written. A read-only file is an error even if its directory would
 /// allow replacing it.
 fn check_writable(path: &Path, target: &Path) -> Result<(), CommandError> {
     let hint = "nothing was written; make the file writable first";
@@ -263,6 +267,6 @@ fn check_writable(path: &Path, target: &Path) -> Result<(), CommandError> {
 fn cannot(action: &str, path: &Path, error: &io::Error) -> CommandError {
     CommandError::usage(
         format!("cannot {action} {}: {error}", path.display()),
-        "nothing was written",
+        "nothing was written; check the file and its permissions",
     )
 }

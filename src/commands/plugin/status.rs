@@ -1,20 +1,21 @@
-//! The status of the plugin in each client, read without changing anything.
+//! Returns the plugin's status in each client without changing anything.
 
 use super::{CommandError, PluginContext, installer};
 use crate::client::descriptor::{Client, clients};
 use crate::process::version;
 
-/// The plugin in one client.
+/// The plugin's status in one client.
 pub(crate) struct PluginStatus {
     pub(crate) client: &'static Client,
     pub(crate) is_installed: bool,
     /// Whether `ralph plugin install` would change nothing.
     pub(crate) is_current: bool,
-    /// Why the status is unknown, or what the user has to do.
+    /// Why the status is unknown, or what the user has to do; `None` if all is well.
     pub(crate) problem: Option<String>,
 }
 
-/// Returns the status for every client; `version_of` returns the version of an installed one.
+/// Returns the status for every client. `version_of` returns a client's version; `None` if the
+/// client is not installed or its version is unknown.
 pub(crate) fn plugin_statuses(version_of: impl Fn(&str) -> Option<String>) -> Vec<PluginStatus> {
     let status_of = |client: &'static Client| {
         let version = version_of(&client.name)
@@ -31,7 +32,8 @@ pub(crate) fn plugin_statuses(version_of: impl Fn(&str) -> Option<String>) -> Ve
     statuses.collect()
 }
 
-/// Returns another plugin that is enabled in the client and reacts to the same stop events.
+/// Returns the name of another plugin that is enabled in the client and reacts to the same stop
+/// events, if any.
 pub(crate) fn conflicting_plugin(client: &'static Client) -> Option<String> {
     installer(client).conflict()
 }

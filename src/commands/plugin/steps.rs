@@ -1,4 +1,4 @@
-//! Changes to files as data: all steps are shown first, then applied in order.
+//! Describes changes to files as data, so that all steps can be shown before any is applied.
 
 use super::files::PluginFile;
 use crate::commands::atomic_file::write_atomically;
@@ -10,13 +10,13 @@ use std::{fs, io};
 /// One change to one file or directory.
 #[derive(Debug)]
 pub(crate) enum FileStep {
-    /// Write files of the plugin to a directory, and delete those that are stale.
+    /// Write the plugin's files to a directory, and delete stale ones.
     WriteFiles {
         dir: PathBuf,
         files: Vec<PluginFile>,
         stale: Vec<PathBuf>,
     },
-    /// Write a settings file of a client. `target` is where `path` leads if it is a link.
+    /// Write a client's settings file. `target` is where `path` leads if it is a link.
     Edit {
         path: PathBuf,
         target: PathBuf,
@@ -54,8 +54,8 @@ pub(super) fn describe(steps: &[FileStep]) -> Vec<String> {
     lines.collect()
 }
 
-/// Applies all steps. After a failure the steps already applied stay, and the same command
-/// continues from there.
+/// Applies all steps in order. A failure undoes nothing: running the same command again applies the
+/// remaining steps.
 pub(super) fn apply(steps: Vec<FileStep>) -> Result<(), CommandError> {
     steps.into_iter().try_for_each(|step| match step {
         FileStep::WriteFiles { dir, files, stale } => {
@@ -77,7 +77,7 @@ pub(super) fn apply(steps: Vec<FileStep>) -> Result<(), CommandError> {
     })
 }
 
-/// Writes a file of ralph's own.
+/// Writes one of ralph's own files, creating its directory.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     create_parent(path)?;
     write_atomically(path, &path.display().to_string(), text, true).map(drop)
@@ -91,7 +91,7 @@ fn create_parent(path: &Path) -> Result<(), CommandError> {
         .map_err(|error| CommandError::broken(format!("cannot create {}: {error}", dir.display())))
 }
 
-/// A file that is already gone counts as deleted.
+/// Returns the error of a deletion, unless the file did not exist.
 fn check_deleted(result: io::Result<()>, path: &Path) -> Result<(), CommandError> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(CommandError::broken(

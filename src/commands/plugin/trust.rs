@@ -1,7 +1,7 @@
-//! The entries in Codex's `config.toml` that mark a hook as trusted by the user.
+//! Adds and removes the entries in Codex's `config.toml` that mark a hook as trusted by the user.
 //!
-//! `toml_edit` locates and renders them; edits replace ranges of the text. Printing the whole
-//! document would change its line endings.
+//! `toml_edit` locates and renders the entries; edits replace ranges of the text. Printing the
+//! whole document would change its line endings.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -16,7 +16,7 @@ pub(crate) struct TrustedHook {
 }
 
 impl TrustedHook {
-    /// Computes key and hash of a hook in `file`; `group` is the index of its group under the
+    /// Computes the key and hash of a hook in `file`; `group` is the index of its group under the
     /// event.
     pub(crate) fn new(file: &str, event: &str, group: usize, hook: &Value) -> Self {
         let event = snake_case(event);
@@ -49,7 +49,8 @@ impl TrustedHook {
         config.get("hooks")?.get("state")?.get(&self.key)
     }
 
-    /// The lines of the hook's entry, if it is a table with its own header.
+    /// Returns the byte range of the lines of the hook's entry; `None` if it has no table header of
+    /// its own.
     fn lines(&self, config: &Document<&str>) -> Option<Range<usize>> {
         let text = config.raw();
         let table = self.entry(config)?.as_table()?;
@@ -61,7 +62,7 @@ impl TrustedHook {
         Some(start..end)
     }
 
-    /// The text of the hook's entry.
+    /// Returns the text of the hook's entry.
     fn to_toml(&self) -> String {
         let mut parent = Table::new();
         parent.set_implicit(true);
@@ -76,7 +77,7 @@ impl TrustedHook {
     }
 }
 
-/// Adds trust for the hooks to a configuration. Returns the new text and the part that was
+/// Adds entries that trust the hooks to a configuration. Returns the new text and the part that was
 /// appended. `lacked_newline` says that an earlier call added the newline that the text ends with
 /// once the old entries are removed.
 pub(crate) fn add_trust(
@@ -104,7 +105,7 @@ pub(crate) fn add_trust(
     }
 }
 
-/// Removes the entry of a hook from a configuration. Text that is not TOML is not changed.
+/// Removes a hook's entry from a configuration. Returns text that is not TOML unchanged.
 pub(crate) fn remove_trust(text: &str, hook: &TrustedHook) -> String {
     let lines = Document::parse(text)
         .ok()

@@ -38,11 +38,11 @@ fn a_crashed_loop_is_reported_and_leaves_no_process_behind() {
     test.ralph(&["status", "a"])
         .exits(0)
         .says("Status: crashed")
-        .complains("\"a\" had crashed: ended ");
+        .complains("the loop \"a\" crashed; ended ");
     until("the end of all", || test.survivors().is_empty());
     test.ralph(&["pause", "a"])
         .exits(2)
-        .complains("it is crashed");
+        .complains("its status is crashed");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_crashed_loop_can_be_stopped() {
     assert_eq!(test.survivors(), [0; 0]);
     test.ralph(&["stop", "a"])
         .exits(0)
-        .complains("it is stopped");
+        .complains("its status is stopped");
     check_invariants(&test, "a");
 }
 
@@ -112,7 +112,7 @@ fn a_loop_at_its_limit_is_resumed_once_the_limit_is_raised() {
         .exits(1);
     test.ralph(&["resume", "a"])
         .exits(2)
-        .complains("has used up its limit (iterations)")
+        .complains("has reached its limit (iterations)")
         .complains("ralph set a max-iterations=");
     test.ralph(&["set", "a", "max-iterations=3"]).exits(0);
     assert_eq!(test.status("a")["max_iterations"], 3);
@@ -241,7 +241,7 @@ fn a_new_loop_does_not_start_next_to_processes_of_a_crashed_one() {
         "./quick",
     ])
     .exits(0)
-    .complains("\"a\" had crashed: ended");
+    .complains("the loop \"a\" crashed; ended");
     assert_eq!(test.status("a")["status"], "crashed");
 }
 
@@ -281,7 +281,7 @@ fn an_unknown_name_is_an_error_that_suggests_the_closest_name() {
 fn logs_that_follow_a_crashed_loop_end_and_say_so() {
     let test = waiting();
     crashed(&test, &[]);
-    let last = "[ralph] a: crashed; ralph resume a continues it\n";
+    let last = "[ralph] a: crashed; `ralph resume a` continues it\n";
     for out in [
         test.ralph(&["logs", "a", "-f"]).exits(0).out,
         test.ralph(&["logs", "a", "-f", "--raw"]).exits(0).out,
@@ -299,5 +299,5 @@ fn logs_that_follow_a_crashed_loop_end_and_say_so() {
     );
     test.ralph(&["resume", "--all"])
         .exits(0)
-        .says("no loop has crashed: nothing to resume\n");
+        .says("nothing to resume: no loop has crashed\n");
 }

@@ -128,7 +128,7 @@ fn the_name_of_a_resumable_loop_is_refused() {
             .exits(2)
             .complains("ralph resume a")
     };
-    refused().complains("is crashed");
+    refused().complains("a crashed loop named");
     let live = test.start(&["resume", "a"]);
     test.write("go", "");
     let _ = live.end().exits(0);

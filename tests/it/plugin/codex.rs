@@ -75,7 +75,7 @@ fn hooks_are_added_to_existing_ones_and_removed_again() {
         plugin(&test, &["doctor"])
             .says("✘ codex")
             .says("$ralph-loop installed")
-            .says("not trusted yet");
+            .says("does not trust the hooks yet");
         install(&test, &["--trust"]).exits(0);
         let trusted = read(&home(&test, ".codex/config.toml"));
         let key = format!(
@@ -131,7 +131,7 @@ fn another_ralph_binary_replaces_the_first_and_must_be_trusted_again() {
     assert_eq!(now["hooks"]["Stop"].as_array().unwrap().len(), 3);
     plugin(&test, &["plugin", "uninstall"])
         .exits(0)
-        .says("hooks after ralph's move up");
+        .says("removing ralph's hooks moves your later hooks up");
     assert_eq!(
         parsed(&hooks)["hooks"]["Stop"],
         json!([{ "hooks": [{ "type": "command", "command": "theirs" }] }, { "hooks": [] }])
@@ -150,7 +150,7 @@ fn entries_that_are_not_ralphs_are_left_alone() {
     let before = everything(&test);
     install(&test, &[])
         .exits(2)
-        .complains("another skill exists at ");
+        .complains("already exists and was not written by ralph");
     plugin(&test, &["plugin", "uninstall"]).exits(0);
     assert_eq!(everything(&test), before);
     for (file, text, args, wrong) in [

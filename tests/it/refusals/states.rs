@@ -25,13 +25,13 @@ fn the_name_of_a_living_loop_is_refused() {
             &test,
             &args,
             "the loop \"auth\" is already running (process ",
-            "ralph status auth to see it, or ralph stop auth to stop it",
+            "`ralph status auth` shows what it does, `ralph stop auth` stops it",
         );
     }
     refused(
         &test,
         &["rm", "auth"],
-        "the loop \"auth\" is running",
+        "cannot remove the loop \"auth\" while it is running",
         "stop it first: ralph stop auth",
     );
     assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "auth\n");
@@ -45,11 +45,11 @@ fn the_name_of_a_living_loop_is_refused() {
 fn an_ended_loop_cannot_be_steered() {
     let test = Test::new().script("iteration *\n promise COMPLETE\n");
     done(&test, "over");
-    let again = "start a new loop with ralph run";
+    let again = "start a new loop with `ralph run`";
     for (args, error, hint) in [
         (
             &["pause", "over"][..],
-            "\"over\" is not running: it is done",
+            "cannot pause \"over\": it is not running, its status is done",
             "ralph status over",
         ),
         (&["resume", "over"], "\"over\" is done", again),
@@ -71,7 +71,7 @@ fn an_ended_loop_cannot_be_steered() {
         ),
         (
             &["attach", "over"],
-            "\"over\" is not running: it is done",
+            "cannot attach to \"over\": it is not running, its status is done",
             "ralph logs over",
         ),
     ] {
@@ -81,7 +81,10 @@ fn an_ended_loop_cannot_be_steered() {
     let warned = test.ralph(&["stop", "over"]).exits(0);
     assert_eq!(
         (&warned.out[..], &warned.err[..]),
-        ("", "ralph: warning: \"over\" is not running: it is done\n")
+        (
+            "",
+            "ralph: warning: \"over\" is not running: its status is done\n"
+        )
     );
     assert!(on_disk(&test) == before, "it changed something");
 }
@@ -96,19 +99,19 @@ fn a_loop_at_its_limit_is_resumed_only_with_a_higher_limit() {
     refused(
         &test,
         &["pause", "short"],
-        "\"short\" is not running: it is failed",
+        "cannot pause \"short\": it is not running, its status is failed",
         "ralph status short",
     );
     refused(
         &test,
         &["resume", "short"],
-        "has used up its limit (iterations)",
+        "has reached its limit (iterations)",
         "ralph set short max-iterations=",
     );
     let done = test.ralph(&["set", "short", "max-iterations=2"]).exits(0);
     assert_eq!(
         done.out,
-        "set max-iterations=2 for short\nit is failed: ralph resume short\n"
+        "set max-iterations=2 for short\nits status is failed; to continue: ralph resume short\n"
     );
     test.ralph(&["resume", "short"]).exits(0);
 }
@@ -126,19 +129,28 @@ fn a_request_without_effect_is_a_warning() {
         );
         assert!(on_disk(&test) == before, "{args:?} changed something");
     };
-    warned(&["resume", "auth"], "\"auth\" is not paused");
+    warned(
+        &["resume", "auth"],
+        "\"auth\" is not paused: it is already running",
+    );
     test.ralph(&["pause", "auth"]).exits(0);
     until("it is heard", || test.events("auth", "asked").len() == 1);
     warned(&["pause", "auth"], "\"auth\" is already paused or stopping");
     test.ralph(&["resume", "auth"]).exits(0);
     until("it is heard", || test.events("auth", "asked").len() == 2);
-    warned(&["resume", "auth"], "\"auth\" is not paused");
+    warned(
+        &["resume", "auth"],
+        "\"auth\" is not paused: it is already running",
+    );
     test.ralph(&["pause", "auth"]).exits(0);
     test.write("go", "");
     test.ralph(&["wait", "auth"]).exits(3);
     warned(&["pause", "auth"], "\"auth\" is already paused or stopping");
     test.ralph(&["stop", "auth"]).exits(0);
-    warned(&["stop", "auth"], "\"auth\" is not running: it is stopped");
+    warned(
+        &["stop", "auth"],
+        "\"auth\" is not running: its status is stopped",
+    );
 }
 
 /// If a limit is already used up, nothing more starts; the output says so, and which limit would
@@ -151,7 +163,7 @@ fn setting_a_limit_below_the_usage_says_what_will_happen() {
     assert_eq!(done.out, format!("set max-iterations=1 for auth\n{ends}"));
     let done = test.ralph(&["say", "auth", "mind the gap"]).exits(0);
     done.says(
-        "its limits allow no further iteration: ralph set auth max-iterations=2 allows more\n",
+        "its limits allow no further iteration; to allow more: ralph set auth max-iterations=2\n",
     );
     test.ralph(&["set", "auth", "max-iterations=9"]).exits(0);
     test.ralph(&["set", "auth", "max-iterations=1"]).exits(0);
@@ -159,9 +171,12 @@ fn setting_a_limit_below_the_usage_says_what_will_happen() {
     test.ralph(&["wait", "auth"]).exits(1);
     let more = "ralph set auth max-iterations=2 && ralph resume auth\n";
     let done = test.ralph(&["set", "auth", "max-time=1h"]).exits(0);
-    let why = "it is failed, and its iteration limit is reached (1 of 1)";
-    assert_eq!(done.out, format!("set max-time=1h for auth\n{why}: {more}"));
+    let why = "its status is failed, and its iteration limit is reached (1 of 1)";
+    assert_eq!(
+        done.out,
+        format!("set max-time=1h for auth\n{why}; to continue: {more}")
+    );
     test.ralph(&["say", "auth", "mind the gap"])
         .exits(0)
-        .says(&format!("it is failed: {more}"));
+        .says(&format!("its status is failed; to continue: {more}"));
 }

@@ -13,9 +13,9 @@ fn uncommitted_changes_are_listed_at_the_start() {
         .file("README", "changed");
     run(&test, &[])
         .exits(0)
-        .complains("will be in the first commit: 4 files (README, a, b, …)");
+        .complains("first commit will include your uncommitted changes: 4 files (README, a, b, …)");
     let test = Test::git().script(WRITES_MADE).file("made", "");
-    run(&test, &["--promise", "X", "-m", "1"]).complains("in the first commit: 1 file (made)");
+    run(&test, &["--promise", "X", "-m", "1"]).complains("uncommitted changes: 1 file (made)");
     let test = Test::git().script(WRITES_MADE);
     assert_eq!(run(&test, &[]).exits(0).err, "");
 }
@@ -26,7 +26,7 @@ fn a_loop_does_not_start_if_it_could_not_commit() {
     run(&test, &[])
         .exits(2)
         .complains("--scm commit needs a git repository")
-        .complains("hint: run git init");
+        .complains("hint: run `git init`");
     assert!(!test.loop_dir("a").exists());
     test.sh("git init -q --bare .");
     run(&test, &[]).exits(2).complains("bare repository");
@@ -38,7 +38,7 @@ fn a_loop_does_not_start_if_it_could_not_commit() {
     test.start_command(command)
         .end()
         .exits(2)
-        .complains("needs git, which was not found: git");
+        .complains("needs git, but the program git was not found");
 
     let mut command = test.ralph_command(&RUN);
     for who in [

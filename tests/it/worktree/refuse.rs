@@ -34,7 +34,12 @@ fn a_worktree_needs_a_suitable_repository() {
     );
     let test = Test::new().script(WRITES_MADE);
     test.sh("git init -q");
-    refused(&test, &RUN, "this repository has none", "git commit first");
+    refused(
+        &test,
+        &RUN,
+        "this repository has none",
+        "make a first commit",
+    );
     let test = Test::new().script(WRITES_MADE);
     test.sh("git init -q --bare .");
     refused(&test, &RUN, "a bare repository", "clone");
@@ -127,7 +132,7 @@ fn a_worktree_of_an_earlier_loop_is_not_overwritten() {
     refused(
         &test,
         &RUN,
-        "the previous loop \"a\" still has its worktree",
+        "cannot reuse the name \"a\": the previous loop's worktree still exists at ",
         "ralph rm a --worktree",
     );
     let plain = [
@@ -143,14 +148,19 @@ fn a_worktree_of_an_earlier_loop_is_not_overwritten() {
         "--",
         "true",
     ];
-    refused(&test, &plain, "still has its worktree", "--keep-worktree");
+    refused(
+        &test,
+        &plain,
+        "worktree still exists at ",
+        "--keep-worktree",
+    );
     test.ralph(&["rm", "a", "--keep-worktree"])
         .exits(0)
         .says("kept the worktree ");
     refused(
         &test,
         &RUN,
-        "a worktree with this name already exists",
+        "the worktree directory for \"a\" already exists",
         "git worktree remove ",
     );
     assert!(place(&test, "a").join("made").exists());
@@ -185,7 +195,12 @@ fn errors_in_the_worktree_are_found_before_anything_starts_and_it_is_removed() {
         .program("own-agent", "#!/bin/sh\n")
         .file("claim", "");
     let agent = ["run", "x", "--name", "a", "--worktree", "--", "./own-agent"];
-    refused(&test, &agent, "program ./own-agent not found", "install it");
+    refused(
+        &test,
+        &agent,
+        "program ./own-agent not found",
+        "install ./own-agent",
+    );
     test.sh("git add claim && git commit -q -m claim && rm claim");
     refused(
         &test,
@@ -212,7 +227,7 @@ fn a_living_loop_of_the_same_name_is_reported_first() {
     refused(
         &test,
         &["rm", "a", "--worktree", "--force"],
-        "the loop \"a\" is running",
+        "cannot remove the loop \"a\" while it is running",
         "stop it first: ralph stop a",
     );
     test.ralph(&["stop", "a"]).exits(0);

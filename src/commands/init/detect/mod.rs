@@ -1,4 +1,4 @@
-//! Detects the checks of a project from the files in its top directory.
+//! Detects a project's checks from the files in its top directory.
 
 mod node;
 mod python;
@@ -39,7 +39,7 @@ struct ProjectDir<'a> {
     path: &'a Path,
 }
 
-/// Longer files are read up to this many bytes.
+/// How many bytes of a file to read at most.
 const READ_MAX: u64 = 1 << 20;
 
 impl ProjectDir<'_> {
@@ -51,12 +51,12 @@ impl ProjectDir<'_> {
         self.path.join(name).is_dir()
     }
 
-    /// The first of these files that exists.
+    /// Returns the first of these files that exists.
     fn first<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
         names.iter().copied().find(|name| self.has(name))
     }
 
-    /// The text of a file; empty if it cannot be read.
+    /// Returns the text of a file; empty if it cannot be read.
     fn read(&self, name: &str) -> String {
         let bytes =
             regular_file::read(&self.path.join(name), READ_MAX, true).map(|(bytes, _)| bytes);
@@ -87,9 +87,9 @@ fn cargo(project: &ProjectDir<'_>) -> Option<DetectedChecks> {
     Some(detected(file, &checks))
 }
 
-/// Returns whether a cargo subcommand is installed. Its launcher may exist without it, so the
-/// command is run. It does not run in the project: a file there could make the launcher download
-/// another toolchain.
+/// Returns whether a cargo subcommand is installed. rustup's launcher may exist without it, so this
+/// runs the subcommand. It does not run in the project, where a `rust-toolchain` file could make
+/// the launcher download another toolchain.
 fn cargo_has(subcommand: &str) -> bool {
     let command = ["cargo", subcommand, "--version"]
         .map(str::to_owned)

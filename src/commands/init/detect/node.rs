@@ -3,7 +3,7 @@
 use super::{DetectedChecks, ProjectDir};
 use serde_json::Value;
 
-/// Scripts that check something.
+/// The names of scripts that are checks.
 const SCRIPTS: [&str; 5] = ["test", "lint", "typecheck", "type-check", "build"];
 
 /// Lock files and the package managers that write them.

@@ -1,4 +1,4 @@
-//! Detects the checks of a Python project and the tool that runs them.
+//! Detects a Python project's checks and the tool that runs them.
 
 use super::{DetectedChecks, ProjectDir};
 
@@ -14,7 +14,7 @@ const PROJECT_FILES: [&str; 8] = [
     "Pipfile",
 ];
 
-/// Lock files and the prefix that runs a program in their environment.
+/// Lock files, and the command prefix that runs a program in their environment.
 const RUNNERS: [(&str, &str); 3] = [
     ("uv.lock", "uv run "),
     ("poetry.lock", "poetry run "),

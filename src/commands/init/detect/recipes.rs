@@ -36,7 +36,8 @@ fn recipes(
     names: fn(&str) -> Vec<&str>,
 ) -> Option<DetectedChecks> {
     let text = project.read(file);
-    // The text before the first colon of a line that is neither indented nor an assignment.
+    // A head is the text before the first colon of a line that is not indented, not a comment and
+    // not an assignment.
     let heads = text
         .lines()
         .filter(|line| !line.starts_with([' ', '\t', '#']))
@@ -50,7 +51,7 @@ fn recipes(
         .filter(|name| known.contains(*name))
         .map(|name| format!("{program} {name}"))
         .collect();
-    // Without checks, the file is not worth mentioning: it may be used for anything.
+    // Unlike other files, a makefile or justfile without checks says nothing about the project.
     (!checks.is_empty()).then(|| DetectedChecks {
         file: file.to_owned(),
         checks,

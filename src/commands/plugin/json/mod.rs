@@ -1,8 +1,9 @@
 //! Edits one value in a JSON text and leaves everything else unchanged: order, white space and line
 //! endings.
 //!
-//! `jsonc_parser` locates the values; edits replace ranges of the text. Its own syntax tree cannot
-//! make them: adding a member breaks the lines of its neighbors, which removing it does not undo.
+//! `jsonc_parser` locates the values; edits replace ranges of the text. The parser's own editing
+//! API is not used: adding a member reformats its neighbors, and removing the member does not undo
+//! that.
 
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
@@ -12,7 +13,7 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Value, from_str};
 use std::ops::Range;
 
-/// One step of a path from a value to a value inside it.
+/// One part of the path from a value to a value inside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PathPart {
@@ -27,10 +28,11 @@ pub(crate) enum PathPart {
 pub(crate) struct JsonUndo {
     pub(crate) path: Vec<PathPart>,
     pub(crate) wrote: Value,
-    /// How many parts of the path existed before.
+    /// How many parts of the path existed before the change.
     #[serde(rename = "kept")]
     existing: usize,
-    /// The text of the last of those, if it was replaced or is a container that was empty.
+    /// The original text at the last part that existed, if the change replaced it or filled an
+    /// empty container; else `None`.
     before: Option<String>,
 }
 
@@ -50,7 +52,7 @@ struct JsonMember {
 impl JsonDocument {
     /// Parses the text, which must be an object.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        // The parser below also accepts what clients do not, such as comments.
+        // The parser below also accepts syntax that clients reject, such as comments.
         match from_str::<Value>(text) {
             Ok(Value::Object(_)) => {}
             Ok(_) => return Err("not an object".to_owned()),
@@ -75,8 +77,8 @@ impl JsonDocument {
         from_str(&self.text[self.find(path)?]).ok()
     }
 
-    /// Sets a value, and returns how to undo that; `None` if it was already set. Fails if a part of
-    /// the path is not a container of the right kind.
+    /// Sets a value and returns how to undo the change; `None` if nothing changed. Fails if a part
+    /// of the path is not a container of the right kind.
     pub(crate) fn set(
         &mut self,
         path: &[PathPart],
@@ -161,7 +163,7 @@ impl JsonDocument {
         true
     }
 
-    /// The number of members of the object or array at this path.
+    /// Returns the number of members of the object or array at this path.
     pub(crate) fn count(&self, path: &[PathPart]) -> usize {
         self.members(path).len()
     }
@@ -242,17 +244,18 @@ impl JsonDocument {
         true
     }
 
-    /// The range of the value at this path.
+    /// Returns the byte range of the value at this path; `None` if it does not exist.
     fn find(&self, path: &[PathPart]) -> Option<Range<usize>> {
         self.with_node(path, |node| span(node))
     }
 
-    /// The members of the object or array at this path; empty if it is neither.
+    /// Returns the members of the object or array at this path; empty if it is neither.
     fn members(&self, path: &[PathPart]) -> Vec<JsonMember> {
         self.with_node(path, members).unwrap_or_default()
     }
 
-    /// Calls a function with the syntax node at this path; `None` if there is none.
+    /// Calls `read` with the syntax node at this path and returns the result; `None` if there is no
+    /// node.
     fn with_node<T>(
         &self,
         path: &[PathPart],
@@ -275,7 +278,7 @@ impl JsonDocument {
         Some(read(node))
     }
 
-    /// The index of a member. If several have the same key, the last one counts.
+    /// Returns the index of a member; the last one if several have the same key.
     fn index(&self, members: &[JsonMember], part: &PathPart) -> Option<usize> {
         members.iter().rposition(|member| match part {
             PathPart::Key(key) => member.key.as_ref() == Some(key),
@@ -287,7 +290,7 @@ impl JsonDocument {
         })
     }
 
-    /// Returns whether the object spans several lines; an empty one counts as if it did.
+    /// Returns whether the document spans several lines; an empty object counts as if it did.
     fn is_multiline(&self) -> bool {
         match (self.find(&[]), self.members(&[]).first()) {
             (Some(root), Some(first)) => self.text[root.start..first.start].contains('\n'),
@@ -295,7 +298,7 @@ impl JsonDocument {
         }
     }
 
-    /// The indentation of one level.
+    /// Returns the indentation of one level; two spaces if the document shows none.
     fn indent_unit(&self) -> &str {
         let gap = match (self.find(&[]), self.members(&[]).first()) {
             (Some(root), Some(first)) => &self.text[root.start + 1..first.start],
@@ -312,7 +315,7 @@ impl JsonDocument {
         }
     }
 
-    /// The indentation of the line at this position.
+    /// Returns the indentation of the line at this byte offset.
     fn indent_at(&self, at: usize) -> &str {
         let line = self.text[..at].rfind('\n').map_or(0, |end| end + 1);
         let rest = &self.text[line..at];
@@ -371,7 +374,7 @@ fn key_of(part: &PathPart, colon: &str) -> String {
     }
 }
 
-/// The path as text for people.
+/// Formats the path for people, such as `hooks.Stop.[]`.
 pub(crate) fn display_path(path: &[PathPart]) -> String {
     let keys = path.iter().map(|part| match part {
         PathPart::Key(key) => key.as_str(),

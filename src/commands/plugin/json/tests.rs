@@ -1,4 +1,4 @@
-//! Edits of JSON texts, and that they can be undone byte for byte.
+//! Tests that edits of JSON texts are correct and can be undone byte for byte.
 
 use super::*;
 use serde_json::json;
