@@ -56,7 +56,7 @@ pub(crate) struct Outbox {
     dir: OwnedFd,
     /// The oldest messages, at most [`BATCH_MAX`].
     pub(crate) messages: Vec<OutboxMessage>,
-    /// After how long to read again; `None` if no messages are left.
+    /// How long to wait before reading again; `None` if no messages are left.
     pub(crate) retry_after: Option<Duration>,
 }
 

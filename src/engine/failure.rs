@@ -23,7 +23,7 @@ pub struct AgentFailure {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// The account's usage limit is reached.
+    /// The account has reached its usage limit.
     UsageLimit,
     /// The service throttles the agent's requests.
     RateLimit,

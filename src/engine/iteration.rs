@@ -50,7 +50,7 @@ pub enum IterationEnd {
 pub(crate) struct Iteration {
     /// The iteration's number.
     pub(crate) number: u32,
-    /// How it ended.
+    /// How the iteration ended.
     #[serde(rename = "how")]
     pub(crate) end: IterationEnd,
     /// How the agent's process ended.

@@ -57,7 +57,7 @@ pub(crate) struct WorktreeSource {
 pub(crate) struct UnsavedWork {
     /// The paths of uncommitted files, quoted as git quotes them.
     pub(crate) files: Vec<String>,
-    /// How many commits no other branch or tag contains.
+    /// Number of commits on the worktree's branch that no other branch or tag contains.
     pub(crate) commits: u32,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct LoopView {
     pub(crate) header: JournalHeader,
     /// The fold of all lines after the header.
     pub(crate) state: State,
-    /// Where the last folded line ends, in bytes.
+    /// Byte offset just past the last journal line that the cached state includes.
     pub(crate) offset: u64,
 }
 

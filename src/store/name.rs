@@ -12,7 +12,7 @@ pub(crate) fn is_valid_name(name: &str) -> bool {
         && bytes.iter().all(|&b| plain(b) || b == b'_' || b == b'-')
 }
 
-/// Converts a text into the beginning of a valid name; `loop` if no character can be used.
+/// Turns `text` into the start of a valid loop name; `loop` if no character can be used.
 pub(super) fn slug(text: &str) -> String {
     let mut slug = String::new();
     for c in text.chars().map(|c| c.to_ascii_lowercase()) {

@@ -38,7 +38,7 @@ impl<'a> ArgCursor<'a> {
         self.take(self.rest().len() - self.rest().trim_start().len())
     }
 
-    /// Consumes and returns everything up to the next white space.
+    /// Consumes and returns everything up to the next whitespace.
     pub(super) fn bare_word(&mut self) -> &'a str {
         self.take(
             self.rest()

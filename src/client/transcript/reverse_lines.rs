@@ -60,7 +60,7 @@ impl<'f> ReverseLines<'f> {
         Ok(None)
     }
 
-    /// Prepends the block before the first `end` bytes of the buffer, and drops the rest.
+    /// Truncates the buffer to its first `end` bytes, and prepends the block of the file before them.
     fn read_block(&mut self, end: usize) -> io::Result<()> {
         let size = BLOCK_SIZE.max(end as u64).min(self.offset - self.start);
         let offset = self.offset - size;

@@ -8,7 +8,7 @@ use super::record::{AppendedText, InstallRecord};
 use super::settings_file;
 use super::settings_file::JsonSettings;
 use super::steps::FileStep;
-use super::trust::{TrustedHook, add_trust, remove_trust};
+use super::trust::{EarlierTrust, TrustedHook, add_trust, remove_trust};
 use super::{
     ChangeSet, ClientVersion, InstallOptions, PluginContext, PluginInstaller, PluginStatus,
     client_home, keys,
@@ -141,8 +141,10 @@ impl HooksFileInstaller {
         let old = record.appended.iter().find(|old| old.file == path);
         // Trusting again replaces what was appended before, and must be undone to the same text.
         let was_new = old.is_some_and(|old| old.is_new);
-        let lacked_newline = old.is_some_and(|old| old.text.starts_with("\n\n"));
-        let (text, added) = add_trust(text, hooks, lacked_newline).map_err(|error| {
+        let earlier = old.map(|old| EarlierTrust {
+            lacked_newline: old.text.starts_with("\n\n"),
+        });
+        let (text, added) = add_trust(text, hooks, earlier).map_err(|error| {
             CommandError::usage(
                 format!("cannot change {}: {error}", path.display()),
                 format!(

@@ -77,24 +77,36 @@ impl TrustedHook {
     }
 }
 
+/// What an earlier call of [`add_trust`] appended to a configuration.
+#[derive(Clone, Copy)]
+pub(crate) struct EarlierTrust {
+    /// Whether the configuration did not end with a newline, so that one was added, too.
+    pub(crate) lacked_newline: bool,
+}
+
 /// Adds entries that trust the hooks to a configuration. Returns the new text and the part that was
-/// appended. `lacked_newline` says that an earlier call added the newline that the text ends with
-/// once the old entries are removed.
+/// appended. Entries that an `earlier` call added are replaced.
 pub(crate) fn add_trust(
     text: &str,
     hooks: &[TrustedHook],
-    lacked_newline: bool,
+    earlier: Option<EarlierTrust>,
 ) -> Result<(String, String), String> {
     let config = Document::parse(text).map_err(|error| error.message().to_owned())?;
     let (mut lines, mut added) = (text.to_owned(), String::new());
-    for hook in hooks.iter().filter(|hook| !hook.is_trusted(&config)) {
+    if hooks.iter().all(|hook| hook.is_trusted(&config)) {
+        return Ok((lines, added));
+    }
+    for hook in hooks
+        .iter()
+        .filter(|hook| earlier.is_some() || !hook.is_trusted(&config))
+    {
         lines = remove_trust(&lines, hook);
         added.extend(["\n", &hook.to_toml()]);
     }
-    if lacked_newline && !added.is_empty() && lines.ends_with('\n') {
+    if earlier.is_some_and(|earlier| earlier.lacked_newline) && lines.ends_with('\n') {
         lines.pop();
     }
-    if !lines.is_empty() && !lines.ends_with('\n') && !added.is_empty() {
+    if !lines.is_empty() && !lines.ends_with('\n') {
         added.insert(0, '\n');
     }
     lines.push_str(&added);
@@ -168,11 +180,11 @@ mod tests {
             "a = 1\r\n\r\n[b]\r\nc = 2\r\n# the end\r\n",
             "[hooks.state.\"/other:stop:0:0\"]\ntrusted_hash = \"x\" # theirs\n\n# [model]\n",
         ] {
-            let (with, added) = add_trust(text, from_ref(&hook), false).unwrap();
+            let (with, added) = add_trust(text, from_ref(&hook), None).unwrap();
             assert!(hook.is_in(&with), "{with}");
             assert_eq!(with, format!("{text}{added}"));
             assert_eq!(
-                add_trust(&with, from_ref(&hook), false).unwrap(),
+                add_trust(&with, from_ref(&hook), None).unwrap(),
                 (with.clone(), String::new()),
                 "adding it again changes nothing"
             );
@@ -182,14 +194,14 @@ mod tests {
                 .replace(&hook.hash, "sha256:old")
                 .replace("\n[hooks", "\n[hooks.state]\n\n[hooks")
                 + "enabled = false\n[x]\n";
-            let (again, _) = add_trust(&stale, from_ref(&hook), false).unwrap();
+            let (again, _) = add_trust(&stale, from_ref(&hook), None).unwrap();
             assert!(
                 hook.is_in(&again) && again.contains("[x]\n") && !again.contains("old"),
                 "{again}"
             );
         }
         for text in ["[hooks\n", "hooks.state = { }", "[hooks]\nstate = {}\n"] {
-            assert!(add_trust(text, from_ref(&hook), false).is_err(), "{text}");
+            assert!(add_trust(text, from_ref(&hook), None).is_err(), "{text}");
         }
     }
 }

@@ -35,7 +35,7 @@ const TAIL_MAX: usize = 256 << 10;
 /// The maximum size of acts that are not written yet, in bytes. Once the file has lost acts, the
 /// oldest of these are dropped, too.
 const PENDING_MAX: usize = 128 << 10;
-/// The longest piece of an agent's text on one line of the file, in bytes.
+/// Maximum length of the agent's text on one line of the file, in bytes. Longer text is split.
 const PIECE_MAX: usize = 16 << 10;
 /// About the maximum length of an act's other texts, such as a final message, in bytes.
 const TEXT_MAX: usize = 32 << 10;

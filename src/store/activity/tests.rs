@@ -150,6 +150,7 @@ fn the_format_is_as_published() {
             r#"{"n":13,"act":"finished","text":"all done"}"#,
             r#"{"n":14,"act":"failed","text":"no login","reason":{"kind":"login"}}"#,
             r#"{"n":15,"act":"run-ended"}"#,
+            r#"{"n":16,"act":"end"}"#,
         ]
     );
 }
