@@ -17,8 +17,8 @@ pub(crate) type FunctionResult = Result<String, String>;
 /// The agent function, shared by all iterations of a loop. Calls never overlap.
 pub(crate) type AgentFunction = Arc<Mutex<dyn FnMut(&Turn) -> FunctionResult + Send>>;
 
-/// How many messages a function may send before the runner has read them. Then the function blocks,
-/// so that memory is bounded and limits are noticed.
+/// Maximum number of messages a function may send before the runner has read them. Then the
+/// function blocks, so that memory is bounded and limits are noticed.
 const CHANNEL_CAPACITY: usize = 256;
 
 /// Wakes a runner that waits in `poll`. The waker owns both ends of its pipe, so writing never

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 const DIR_NAME: &str = "bus";
 /// The suffix of files that were renamed into place and are therefore complete.
 const COMPLETE_SUFFIX: &str = ".letter";
-/// How many bytes of a file are read.
+/// Maximum number of bytes of a file that are read.
 const MESSAGE_MAX: u64 = 64 << 10;
 /// The most messages per read, so that a flood of them cannot starve the runner.
 const BATCH_MAX: usize = 64;

@@ -4,7 +4,7 @@ use crate::engine::plain_text::plain;
 use crate::engine::signals::EchoFilter;
 use regex::RegexSet;
 
-/// How many bytes of a line are matched.
+/// Maximum number of bytes of a line that are matched.
 const LINE_MAX: usize = 64 * 1024;
 
 /// Reports the lines that match any of a set of patterns. Lines that echo the prompt are skipped.

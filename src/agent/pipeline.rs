@@ -54,7 +54,7 @@ pub(crate) struct Progress {
 pub(crate) struct OutputTail<'a> {
     /// The last output; for a terminal, the text it showed.
     pub(crate) text: &'a str,
-    /// How many bytes the run printed in total.
+    /// Number of bytes the run printed in total.
     pub(crate) bytes: u64,
 }
 

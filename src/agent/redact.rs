@@ -186,7 +186,7 @@ pub(crate) struct StreamRedactor {
     redactor: Redactor,
     /// The last bytes, which may be the start of a secret.
     held: Vec<u8>,
-    /// How many of the held bytes were already shown.
+    /// Number of held bytes that were already shown.
     shown: usize,
     /// The minimum length, in bytes, at which a possible start of a secret is held back.
     hold_min: usize,

@@ -42,9 +42,9 @@ const MARKER_FILES: [(&str, Marker); 4] = [
     ("WAIT_WITHOUT_RESTART", Marker::Wait),
 ];
 const COST_FILE: &str = "COST";
-/// How many bytes of the BLOCKED marker are read.
+/// Maximum number of bytes of the BLOCKED marker that are read.
 const BLOCKED_MAX: u64 = 2000;
-/// How many bytes of a cost file are read, and of any marker archived.
+/// Maximum number of bytes of a cost file that are read, and of any marker archived.
 const FILE_MAX: u64 = 1 << 16;
 /// A reported cost above this, in dollars, is ignored as a mistake.
 const COST_MAX_USD: f64 = 1e9;

@@ -7,7 +7,7 @@ use crate::process::tree::{parent, program_name, start_time};
 const WRAPPERS: [&str; 9] = [
     "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env", "timeout",
 ];
-/// How many ancestors to search for the client.
+/// Maximum number of ancestors to search for the client.
 const ANCESTORS_MAX: usize = 8;
 
 /// Returns the client process that called this hook; `None` if it was not found.

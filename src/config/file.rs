@@ -162,7 +162,7 @@ fn read(path: &Path, name: &str) -> Result<Map<String, Value>, ConfigError> {
     match parse(text) {
         Err(error) => config_error(
             format!("{name}: {error}"),
-            "nothing was started; fix the file first",
+            "nothing was started; fix the file and try again",
         ),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(Value::Object(values)) => normalize_settings(values, name),

@@ -83,8 +83,8 @@ pub(crate) struct RunRequest {
 #[derive(Clone, Debug)]
 pub(crate) struct SessionRequest {
     pub(crate) session: ClientSession,
-    /// How many times in a row the client lets ralph continue an agent that uses no tool; `None` if
-    /// there is no such cap.
+    /// Maximum number of times in a row that the client lets ralph continue an agent that uses no
+    /// tool; `None` if there is no such cap.
     pub(crate) block_cap: Option<u32>,
 }
 

@@ -17,7 +17,7 @@ pub(super) fn scm_from_settings(name: &str, settings: ScmSettings) -> Result<Scm
                 "{name}: command is {:?}, but only git is supported",
                 command[0]
             ),
-            "remove it, or give \"git\" or its path, with arguments if you need them",
+            "leave `command` out, or set it to \"git\" or the path of git; arguments may follow",
         );
     }
     for task in &tasks {
@@ -31,7 +31,7 @@ pub(super) fn scm_from_settings(name: &str, settings: ScmSettings) -> Result<Scm
             None | Some("") => {
                 return config_error(
                     format!("{name}: a task is empty"),
-                    "give commit, push or another git command",
+                    "name a git command, such as commit or push",
                 );
             }
             Some("git") => {

@@ -4,7 +4,7 @@
 use super::plain_text::plain;
 use unicode_width::UnicodeWidthChar;
 
-/// Makes untrusted text fit on a line: removes control characters and folds white space.
+/// Makes untrusted text fit on a line: removes control characters and folds whitespace.
 pub(crate) fn one_line(text: &str) -> String {
     let parts: Vec<&str> = text.split_whitespace().collect();
     plain(&parts.join(" ")).into_owned()

@@ -16,7 +16,7 @@ pub(crate) struct AgentAvailability {
     /// Why the agent rests or is excluded; `None` if it does neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<FailureKind>,
-    /// How many rests in a row the agent has had without a success.
+    /// Number of rests in a row that the agent has had without a success.
     #[serde(default)]
     pub(crate) waits: u32,
     /// The fault that excludes the agent until a person resumes the loop; `None` if it is not

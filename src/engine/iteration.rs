@@ -9,10 +9,10 @@ use super::state::{Phase, State};
 use super::usage::{SessionUsage, Tokens};
 use serde::{Deserialize, Serialize};
 
-/// How many iterations the state keeps a record of.
+/// Maximum number of iterations the state keeps a record of.
 pub(crate) const RECENT_MAX: usize = 20;
 
-/// How many agent sessions the state keeps the usage of: one for each of a few agents.
+/// Maximum number of agent sessions the state keeps the usage of: one for each of a few agents.
 const SESSIONS_MAX: usize = 4;
 
 /// How an iteration ended.
@@ -81,7 +81,7 @@ pub(crate) struct Iteration {
     /// The agent's error message or last lines; `None` if it did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
-    /// How many actions the agent was denied.
+    /// Number of actions the agent was denied.
     #[serde(default)]
     pub(crate) denied: u32,
     /// The first denial, in the agent's words.

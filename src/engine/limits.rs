@@ -26,7 +26,7 @@ pub enum Limit {
     Time,
     /// Iterations that count.
     Iterations,
-    /// How many times in a row a client lets ralph block the end of its session although the agent
+    /// Number of times in a row a client lets ralph block the end of its session although the agent
     /// uses no tool in between.
     Blocks,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Limits {
     pub(crate) iteration_ms: Option<u64>,
     /// Time without output in one iteration, in milliseconds.
     pub(crate) inactivity_ms: Option<u64>,
-    /// How many times in a row a client lets ralph block the end of its session although the agent
+    /// Number of times in a row a client lets ralph block the end of its session although the agent
     /// uses no tool in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) blocks: Option<u32>,

@@ -34,7 +34,7 @@ pub struct ScmTaskReport {
     /// The first line of the commit's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// How many files the commit changes.
+    /// Number of files the commit changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<u32>,
     /// The paths of the first few of these files.
@@ -91,7 +91,7 @@ pub(crate) struct ScmState {
     /// The newest failed commit in the worktree; `None` once everything is committed.
     #[serde(default, rename = "unsaved")]
     pub(crate) uncommitted: Option<PendingTask>,
-    /// How many times the newest iteration's tasks were restarted because child loops had kept
+    /// Number of times the newest iteration's tasks were restarted because child loops had kept
     /// working.
     #[serde(default)]
     pub(crate) round: u32,

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 /// prompt.
 const BEGINNING_MIN: usize = 12;
 
-/// How many occurrences of a line in the prompt are considered.
+/// Maximum number of occurrences of a line in the prompt that are considered.
 const OCCURRENCES_MAX: usize = 64;
 
 /// Returns the agent's own text on a screen.
@@ -31,7 +31,7 @@ pub(crate) fn strip_prompt(text: &str, prompt: &str) -> String {
     kept
 }
 
-/// How many rows a wrapped promise may take after its first row.
+/// Maximum number of rows a wrapped promise may take after its first row.
 const PROMISE_ROWS: usize = 4;
 
 /// Joins the rows of a wrapped promise. Separately, they would look like two lines of the prompt.

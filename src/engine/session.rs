@@ -19,7 +19,7 @@ pub(crate) struct ClientSession {
     pub(crate) client: String,
     /// The session's ID, assigned by the client.
     pub(crate) id: String,
-    /// How many iterations another program had counted before this loop took over.
+    /// Number of iterations another program had counted before this loop took over.
     #[serde(default, rename = "before")]
     pub(crate) iterations_before: u32,
 }
@@ -27,7 +27,7 @@ pub(crate) struct ClientSession {
 /// The state of a loop in a client session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionState {
-    /// How many times in a row ralph blocked the end of the session and the agent then used no
+    /// Number of times in a row ralph blocked the end of the session and the agent then used no
     /// tool.
     pub(crate) idle_blocks: u32,
     /// Why the last turn failed; `None` once another turn has ended.

@@ -32,11 +32,11 @@ pub(crate) struct State {
     pub(crate) requested_by: RequestSource,
     /// The number of the newest iteration; 0 is preflight.
     pub(crate) iteration: u32,
-    /// How many iterations count against the limit.
+    /// Number of iterations that count against the limit.
     pub(crate) counted: u32,
-    /// How many failures the agent has had since its last success.
+    /// Number of failures the agent has had since its last success.
     pub(crate) consecutive_failures: u32,
-    /// How many failures the agent has had in total.
+    /// Number of failures the agent has had in total.
     pub(crate) total_failures: u32,
     /// Dollars known to be spent.
     pub(crate) cost_usd: f64,
@@ -88,7 +88,7 @@ pub(crate) struct State {
     pub(crate) question: Option<String>,
     /// Messages from people that no agent has received yet.
     pub(crate) answers: Vec<String>,
-    /// How many of `answers` are in the running iteration's prompt.
+    /// Number of `answers` that are in the running iteration's prompt.
     #[serde(rename = "answers_told")]
     pub(crate) answers_delivered: usize,
     /// How much of the inbox has been read, in bytes.

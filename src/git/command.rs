@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long a git command may take, unless a caller passes another timeout.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How many bytes of standard error are kept.
+/// Maximum number of bytes of standard error that are kept.
 const STDERR_MAX: usize = 4096;
 
 /// Overrides of user settings that would run programs, write outside the index, or reject files.

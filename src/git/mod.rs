@@ -26,8 +26,8 @@ pub(crate) use project::project;
 pub(crate) use status::TreeStatus;
 pub(crate) use working_tree::{WorkingTree, WorkingTreeError};
 
-/// How many bytes are read from one git command.
+/// Maximum number of bytes that are read from one git command.
 const READ_MAX: usize = 8 << 20;
 
-/// How many paths a summary names.
+/// Maximum number of paths a summary names.
 const PATHS_SHOWN: usize = 20;

@@ -9,13 +9,13 @@ use std::time::Duration;
 pub(crate) struct RepoSummary {
     /// The current branch; `None` if HEAD is detached.
     pub(crate) branch: Option<String>,
-    /// How many files differ from the last commit, including untracked ones.
+    /// Number of files that differ from the last commit, including untracked ones.
     pub(crate) changed_files: u32,
     /// Whether `changed_files` is only a lower bound.
     pub(crate) at_least: bool,
 }
 
-/// How many bytes of git's output are read.
+/// Maximum number of bytes of git's output that are read.
 const READ_MAX: usize = 1 << 20;
 /// The timeout, shorter than usual because a person waits for the result.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -14,15 +14,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// How many untracked files are recorded or shown.
+/// Maximum number of untracked files that are recorded or shown.
 const FILES_MAX: usize = 20_000;
-/// How many bytes of file names are read.
+/// Maximum number of bytes of file names that are read.
 const NAMES_MAX: usize = 4 << 20;
 /// The maximum size of a file whose content is shown, in bytes.
 const SHOWN_MAX: u64 = 1 << 20;
-/// How many files are opened for one diff.
+/// Maximum number of files that are opened for one diff.
 const OPENED_MAX: usize = 2_000;
-/// How many files are excluded from a diff. Each one is an argument of the git command.
+/// Maximum number of files that are excluded from a diff. Each one is an argument of the git
+/// command.
 const NOW_TRACKED_MAX: usize = 1_000;
 
 /// The untracked files at the start of the loop. Serialized into `base.json`.

@@ -52,7 +52,7 @@ pub(crate) struct ScmCommand {
 /// The content of a commit.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CommitSummary {
-    /// How many files the commit changes.
+    /// Number of files the commit changes.
     pub(crate) files: u32,
     /// The paths of the first few of these files.
     pub(crate) paths: Vec<String>,

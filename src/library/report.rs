@@ -53,7 +53,7 @@ pub struct IterationReport {
     /// Why the iteration failed: the agent's last message, the function's error, or the timeout.
     /// `None` if it did not fail.
     pub error: Option<String>,
-    /// How many times the agent was denied a permission.
+    /// Number of times the agent was denied a permission.
     pub denied: u32,
 }
 

@@ -19,8 +19,8 @@ use crate::store::{
 };
 use std::time::Duration;
 
-/// How many characters at the end of a session ID go into the loop's name. Some IDs start with a
-/// timestamp, so the start would not be unique.
+/// Maximum number of characters at the end of a session ID that go into the loop's name. Some IDs
+/// start with a timestamp, so the start would not be unique.
 const ID_TAIL: usize = 8;
 
 /// Returns the name of a session's loop, such as `claude-1a2b3c4d`.

@@ -20,7 +20,7 @@ pub(crate) enum SupervisorExit {
     /// The supervisor was killed by a signal.
     Killed {
         signal: i32,
-        /// How many processes the supervisor left behind.
+        /// Number of processes the supervisor left behind.
         swept: usize,
         /// The IDs of processes that are still running after SIGKILL.
         survivors: Vec<u32>,

@@ -26,7 +26,7 @@ pub(crate) struct JobResult {
     pub exit: ProcessExit,
     /// How long that process ran, in milliseconds.
     pub ms: u64,
-    /// How many bytes it printed.
+    /// Number of bytes it printed.
     pub bytes: u64,
     /// The end of its output or, on a terminal, the text on its screen.
     pub tail_text: String,
@@ -37,7 +37,7 @@ pub(crate) struct JobResult {
     pub stopped: bool,
     /// Whether it is a function that did not return.
     pub stuck: bool,
-    /// How many processes were left when the first one exited.
+    /// Number of processes that were left when the first one exited.
     pub orphans: u32,
     /// The pids of processes that are alive after SIGKILL.
     pub survivors: Vec<u32>,

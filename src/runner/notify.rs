@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// How long the command may run.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How many bytes of its output are kept.
+/// Maximum number of bytes of its output that are kept.
 const LOG_CAP: u64 = 1 << 20;
 
 /// The command to run, and its input.

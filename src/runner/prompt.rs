@@ -34,7 +34,7 @@ pub(super) struct Prompts {
 /// A prompt that is ready for an iteration.
 struct PreparedPrompt {
     iteration: u32,
-    /// How many of the user's answers the prompt includes.
+    /// Number of the user's answers in the prompt.
     answers: usize,
     file: File,
 }

@@ -20,7 +20,7 @@ use crate::process::orphans;
 use crate::store::dir::create_file;
 use std::io::{self, Write};
 
-/// How many characters of a failed task's output go into the journal.
+/// Maximum number of characters of a failed task's output that go into the journal.
 const OUTPUT_CHARS: usize = 600;
 
 /// The content of a HEAD file if the repository has no commit yet.

@@ -3,7 +3,8 @@
 use super::{LockHolder, LoopDir, LoopView, StateDir, cache, lock_holder};
 use std::fs;
 
-/// How many ancestors are followed. The bound is needed because edited headers could form a cycle.
+/// Maximum number of ancestors that are followed. The bound is needed because edited headers could
+/// form a cycle.
 const GENERATIONS_MAX: usize = 32;
 
 impl StateDir {

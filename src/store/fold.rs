@@ -12,7 +12,7 @@ pub(super) struct FoldResult {
     pub(super) state: State,
     /// Where the last valid line ends, in bytes.
     pub(super) offset: u64,
-    /// How many bytes follow the last valid line; 0 if the journal is not torn.
+    /// Number of bytes that follow the last valid line; 0 if the journal is not torn.
     pub(super) torn: u64,
 }
 

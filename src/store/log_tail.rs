@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 const LINES: usize = 8;
-/// How many bytes at the end of the file are read.
+/// Maximum number of bytes at the end of the file that are read.
 const BYTES: u64 = 8 * 1024;
 
 /// Returns the last lines of a file without control characters, and whether earlier lines were left

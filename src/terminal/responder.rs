@@ -12,7 +12,7 @@ pub(crate) struct Responder {
     pub(crate) answers: Vec<u8>,
     /// The end of the text that scrolled off the screen.
     pub(crate) past: String,
-    /// How many bytes have scrolled off the screen in total.
+    /// Number of bytes that have scrolled off the screen in total.
     pub(crate) scrolled: usize,
     /// Whether the last row continues in the next one.
     pub(crate) seam: BasicFormattedCaptureState,

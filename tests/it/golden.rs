@@ -98,19 +98,21 @@ impl Stage {
     fn place(&self, recorded: &Path) {
         for name in entries(&recorded.join("loops")) {
             let from = recorded.join("loops").join(&name);
+            // Every copy has an ID of its own: opening a crashed loop ends all processes with its
+            // ID, and another test may run a copy of the same loop.
+            let header = read(&from.join("journal.jsonl"));
+            let old_id = parse(header.lines().next().unwrap())["id"].clone();
+            let new_id = format!("{:016x}", fastrand::u64(..));
             for file in files(&from) {
                 let to = self
                     .test
                     .loop_dir(&name)
                     .join(file.strip_prefix(&from).unwrap());
                 fs::create_dir_all(to.parent().unwrap()).unwrap();
-                fs::write(
-                    to,
-                    fs::read_to_string(&file)
-                        .unwrap()
-                        .replace(ROOT, &self.root()),
-                )
-                .unwrap();
+                let text = read(&file)
+                    .replace(ROOT, &self.root())
+                    .replace(old_id.as_str().unwrap(), &new_id);
+                fs::write(to, text).unwrap();
             }
         }
     }
@@ -489,7 +491,10 @@ fn recorded_loops_are_continued() {
         let status = stage.status("loop");
         assert_eq!(
             (&status["status"], status["current_iteration"].as_u64()),
-            (&"done".into(), Some(before + 1))
+            (&"done".into(), Some(before + 1)),
+            "{}: {:#?}",
+            scene.name,
+            stage.test.journal("loop")
         );
         let journal = stage.test.journal("loop");
         let opened = journal

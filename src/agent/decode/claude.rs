@@ -33,7 +33,7 @@ pub(super) struct ClaudeDecoder {
     /// The message whose tokens were counted last. Every block of a message repeats them.
     message_id: String,
     model: String,
-    /// How many tasks run in the background; `None` if this version does not report it.
+    /// Number of tasks that run in the background; `None` if this version does not report it.
     background_tasks: Option<usize>,
     sent_to_background: bool,
     /// The IDs of denied tool uses that were already emitted.

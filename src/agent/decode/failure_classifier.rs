@@ -8,7 +8,7 @@ use regex::Regex;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-/// How many characters of a message are matched.
+/// Maximum number of characters of a message that are matched.
 const MESSAGE_MAX: usize = 4000;
 
 /// An agent's failure patterns. Clones share the compiled patterns, and each pattern is compiled

@@ -18,9 +18,10 @@ use std::sync::LazyLock;
 /// The longest line that is parsed, in bytes. Longer lines contain a file or an image and nothing
 /// that a loop needs; the log still has them in full.
 const LINE_MAX: usize = 16 << 20;
-/// How many bytes of a longer line are kept, to find the ID of the tool whose result it is.
+/// Maximum number of bytes of a longer line that are kept, to find the ID of the tool whose result
+/// it is.
 const LONG_LINE_PREFIX: usize = 64 << 10;
-/// How many bytes of a line that is not JSON are shown.
+/// Maximum number of bytes shown of a line that is not JSON.
 const SIDE_OUTPUT_MAX: usize = 2000;
 
 /// Matches lines outside the JSON stream in which agents announce a retry.

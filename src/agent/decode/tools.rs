@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// The longest description of a tool, in characters.
 const ABOUT_MAX: usize = 200;
-/// How many lines of a tool's error are searched for a denial.
+/// Maximum number of lines of a tool's error that are searched for a denial.
 const DENIAL_LINES: usize = 20;
 /// The most tools that are tracked at once.
 const TOOLS_MAX: usize = 1000;

@@ -5,7 +5,7 @@ use crate::engine::Act;
 use crate::engine::usage::{SessionUsage, Tokens};
 use std::collections::BTreeMap;
 
-/// How many models are counted separately.
+/// Maximum number of models that are counted separately.
 const MODELS_MAX: usize = 64;
 
 /// The tokens and dollars emitted so far.

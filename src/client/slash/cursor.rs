@@ -33,7 +33,7 @@ impl<'a> ArgCursor<'a> {
         taken
     }
 
-    /// Consumes and returns the white space that comes next.
+    /// Consumes and returns the whitespace that comes next.
     pub(super) fn space(&mut self) -> &'a str {
         self.take(self.rest().len() - self.rest().trim_start().len())
     }

@@ -37,7 +37,7 @@ pub struct LoopArgs {
     pub prompt: String,
     /// The iteration limit: `None` if not given, 0 for unlimited.
     pub max_iterations: Option<u32>,
-    /// The promise that the agent has to make, with white space folded; `None` if not given.
+    /// The promise that the agent has to make, with whitespace folded; `None` if not given.
     pub promise: Option<String>,
     /// The check commands.
     pub checks: Vec<String>,
@@ -220,7 +220,7 @@ fn parse_value(cursor: &mut ArgCursor<'_>, flag: &str) -> Result<Option<String>,
                 quote_short(rest)
             ),
             [
-                format!("put the closing {close} before white space or at the end"),
+                format!("put the closing {close} before whitespace or at the end"),
                 format!("for example: {}", example(flag)),
             ],
         );

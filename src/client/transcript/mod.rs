@@ -15,9 +15,9 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How many bytes at the transcript's end to search for the last message.
+/// Maximum number of bytes at the transcript's end to search for the last message.
 const MESSAGE_WITHIN: u64 = 64 << 20;
-/// How many bytes at the transcript's end to search for tool uses and errors.
+/// Maximum number of bytes at the transcript's end to search for tool uses and errors.
 const TOOLS_WITHIN: u64 = 16 << 20;
 /// How long to wait before reading again, if the last message has not been written yet.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);

@@ -19,7 +19,7 @@ pub(super) struct ReverseLines<'f> {
     buffer: Vec<u8>,
     /// Where the line to return next ends in `buffer`; `None` once all lines were returned.
     end: Option<usize>,
-    /// How many bytes follow the last newline. If it is not 0, a line is being written.
+    /// Number of bytes that follow the last newline. If it is not 0, a line is being written.
     pub(super) unterminated: u64,
 }
 
@@ -60,7 +60,7 @@ impl<'f> ReverseLines<'f> {
         Ok(None)
     }
 
-    /// Truncates the buffer to its first `end` bytes, and prepends the block of the file before them.
+    /// Truncates the buffer to its first `end` bytes, and prepends the file's previous block.
     fn read_block(&mut self, end: usize) -> io::Result<()> {
         let size = BLOCK_SIZE.max(end as u64).min(self.offset - self.start);
         let offset = self.offset - size;

@@ -51,7 +51,7 @@ pub(crate) struct RecordedChange {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OriginalContent {
     Absent,
-    /// Only this white space.
+    /// Only this whitespace.
     Blank(String),
     Filled,
 }

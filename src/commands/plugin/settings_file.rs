@@ -38,7 +38,7 @@ impl JsonSettings {
         let json = JsonDocument::parse(filled.unwrap_or("{}\n")).map_err(|error| {
             CommandError::usage(
                 format!("{} is not a JSON object: {error}", path.display()),
-                "nothing was written; fix the file first",
+                "nothing was written; fix the file and try again",
             )
         })?;
         let original = match &old {
@@ -81,7 +81,7 @@ impl JsonSettings {
         let undo = self.json.set(path, value).map_err(|error| {
             CommandError::usage(
                 format!("{}: {error}", self.path.display()),
-                "nothing was written; fix the file first",
+                "nothing was written; fix the file and try again",
             )
         })?;
         if let Some(undo) = undo {

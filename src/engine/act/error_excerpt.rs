@@ -2,7 +2,7 @@
 
 /// The longest excerpt, in characters.
 const EXCERPT_MAX: usize = 500;
-/// How many of the last lines an excerpt contains.
+/// Maximum number of lines in an excerpt, taken from the end.
 const LAST_LINES: usize = 5;
 
 /// A line that contains one of these terms, in any case, is taken for an error message.

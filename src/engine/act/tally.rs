@@ -8,9 +8,10 @@ use crate::engine::usage::{Prices, Tokens};
 
 /// The maximum of a sum of dollars. JSON cannot represent infinity.
 pub(in crate::engine) const COST_MAX: f64 = 1e12;
-/// How many different denials are shown per iteration.
+/// Maximum number of different denials that are shown per iteration.
 const DENIALS_SHOWN: usize = 3;
-/// How many models are counted separately. Tokens of further models are added to the last one.
+/// Maximum number of models that are counted separately. Tokens of further models are added to the
+/// last one.
 const MODELS_MAX: usize = 16;
 /// The maximum length of a session ID, in characters. Longer IDs are cut.
 const SESSION_ID_MAX: usize = 200;

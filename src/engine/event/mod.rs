@@ -176,7 +176,7 @@ pub enum Event {
         success: bool,
         /// The runner's exit code.
         exit_code: i32,
-        /// How many iterations were started.
+        /// Number of iterations that were started.
         iterations: u32,
         /// Total cost in dollars; null if unknown.
         cost_usd: Option<f64>,

@@ -74,7 +74,7 @@ pub struct AgentReport {
     /// Tool calls made, as the agent reports them; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
-    /// How many bytes of output it wrote.
+    /// Number of bytes of output it wrote.
     #[serde(default)]
     pub bytes: u64,
     /// Why it failed: its error message, or else the last lines it printed.
@@ -92,16 +92,16 @@ pub struct AgentReport {
     /// The ID of its session; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// How many lines of its event stream could not be parsed.
+    /// Number of lines of its event stream that could not be parsed.
     #[serde(default, skip_serializing_if = "is_zero", rename = "strange")]
     pub unparsed: u32,
-    /// How many actions it was denied.
+    /// Number of actions it was denied.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub denied: u32,
     /// The first denial, in the agent's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denial: Option<String>,
-    /// How many processes it left running, which ralph then killed.
+    /// Number of processes it left running, which ralph then killed.
     #[serde(default, skip_serializing_if = "is_zero", rename = "leftovers")]
     pub orphans: u32,
     /// The IDs of processes that are still running after SIGKILL.

@@ -65,7 +65,7 @@ pub(crate) struct Plan {
     pub(crate) share_workspace: bool,
     /// How much of an iteration's output is kept, in bytes.
     pub(crate) log_cap: u64,
-    /// How many bytes must be free on disk before an iteration starts.
+    /// Number of bytes that must be free on disk before an iteration starts.
     pub(crate) min_free: u64,
 }
 
@@ -163,7 +163,7 @@ pub(crate) struct PromptContext {
     pub(crate) diff_chars: usize,
     /// The longest output of each red check, in characters.
     pub(crate) output_chars: usize,
-    /// How many of the newest messages on the project's bus the prompt contains.
+    /// Maximum number of messages from the project's bus in the prompt, newest last.
     #[serde(default)]
     pub(crate) bus: usize,
     /// The prompt template.

@@ -119,7 +119,7 @@ fn successors(run: &[usize], positions: &[usize]) -> Vec<usize> {
     positions.iter().copied().filter(follows).collect()
 }
 
-/// Hashes a line without the white space and quotation marks that an echo may add. Returns `None`
+/// Hashes a line without the whitespace and quotation marks that an echo may add. Returns `None`
 /// for a blank line.
 fn line_hash(line: &str) -> Option<u64> {
     let content = line

@@ -20,7 +20,7 @@ const BLOCKED_MAX: usize = 2000;
 /// The longest commit message, in characters.
 const COMMIT_MAX: usize = 16_000;
 
-/// How many bytes at the end of a plain-text agent's output are read for signals.
+/// Maximum number of bytes at the end of a plain-text agent's output that are read for signals.
 pub(crate) const TAIL_BYTES: usize = 64 * 1024;
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
@@ -90,7 +90,7 @@ fn tagged<'a>(text: &'a str, name: &'static str) -> impl Iterator<Item = (Range<
         })
 }
 
-/// Replaces every run of white space with one space, and trims the text.
+/// Replaces every run of whitespace with one space, and trims the text.
 pub(crate) fn fold_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -139,7 +139,7 @@ fn tag_position(text: &str, tag: Range<usize>, hidden: &[Range<usize>]) -> TagPo
     }
 }
 
-/// Trims white space and Markdown emphasis.
+/// Trims whitespace and Markdown emphasis.
 fn trim_emphasis(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '*' || c == '_')
 }

@@ -79,7 +79,7 @@ pub(super) enum ActRecord<'a> {
     /// Not an act: the acts up to this line's number were dropped.
     #[serde(rename = "dropped")]
     Dropped {
-        /// How many acts were dropped here.
+        /// Number of acts that were dropped here.
         acts: u64,
     },
     /// Not an act: the activity is complete.

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 const FILE_MAX: usize = 1 << 20;
 /// About how many bytes at the start of the file are always kept.
 const HEAD_MAX: usize = 256 << 10;
-/// How many bytes at the end of the file are kept when it loses acts.
+/// Maximum number of bytes at the end of the file that are kept when it loses acts.
 const TAIL_MAX: usize = 256 << 10;
 /// The maximum size of acts that are not written yet, in bytes. Once the file has lost acts, the
 /// oldest of these are dropped, too.

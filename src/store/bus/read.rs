@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// How many bytes are read at a time when a file is searched backwards.
+/// Maximum number of bytes that are read at a time when a file is searched backwards.
 const PIECE: u64 = 64 << 10;
 
 /// Messages read from a bus.

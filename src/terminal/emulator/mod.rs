@@ -66,9 +66,9 @@ pub(crate) struct Emulator {
     /// Whether to answer terminal queries. False if the user's own terminal answers them.
     answers: bool,
     keys: Vec<u8>,
-    /// How many bytes of answers were queued since the queue was last empty.
+    /// Number of bytes of answers that were queued since the queue was last empty.
     queued_answers: usize,
-    /// How many bytes were received since the last control character that can end an escape
+    /// Number of bytes that were received since the last control character that can end an escape
     /// sequence.
     unterminated: usize,
     /// The beginning of an escape sequence whose end has not arrived yet.
@@ -80,7 +80,7 @@ pub(crate) struct Emulator {
     changed_at: Instant,
     /// A hash of the screen's text; 0 if the screen is blank.
     text_hash: u64,
-    /// How many bytes had scrolled off the screen when the pattern was last searched for.
+    /// Number of bytes that had scrolled off the screen when the pattern was last searched for.
     searched: usize,
     done_pattern: PatternState,
 }
@@ -92,8 +92,8 @@ const STILL: Duration = Duration::from_millis(700);
 const ENTER_DELAY: Duration = Duration::from_millis(300);
 /// The interval at which a changing screen is examined.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// How many bytes before the new text are searched again, to distinguish the agent's lines from the
-/// prompt's.
+/// Maximum number of bytes before the new text that are searched again, to distinguish the agent's
+/// lines from the prompt's.
 const CONTEXT: usize = 8 * 1024;
 /// The maximum length of an escape sequence, in bytes. A longer one is canceled, because the parser
 /// would buffer it without a limit.

@@ -9,9 +9,9 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How many bytes at the end of the file are searched for limits.
+/// Maximum number of bytes at the end of the file that are searched for limits.
 const TAIL_BYTES: u64 = 256 << 10;
-/// How many of the newest years, months and days are searched for the file.
+/// Number of the newest years, months and days that are searched for the file.
 const NEWEST_DIRS: usize = 3;
 
 /// Returns the Unix time, in seconds, at which this thread's limits reset; `None` if it is unknown.

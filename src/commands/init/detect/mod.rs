@@ -39,7 +39,7 @@ struct ProjectDir<'a> {
     path: &'a Path,
 }
 
-/// How many bytes of a file to read at most.
+/// Maximum number of bytes of a file to read.
 const READ_MAX: u64 = 1 << 20;
 
 impl ProjectDir<'_> {

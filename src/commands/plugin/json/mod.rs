@@ -1,4 +1,4 @@
-//! Edits one value in a JSON text and leaves everything else unchanged: order, white space and line
+//! Edits one value in a JSON text and leaves everything else unchanged: order, whitespace and line
 //! endings.
 //!
 //! `jsonc_parser` locates the values; edits replace ranges of the text. The parser's own editing
@@ -28,7 +28,7 @@ pub(crate) enum PathPart {
 pub(crate) struct JsonUndo {
     pub(crate) path: Vec<PathPart>,
     pub(crate) wrote: Value,
-    /// How many parts of the path existed before the change.
+    /// Number of parts of the path that existed before the change.
     #[serde(rename = "kept")]
     existing: usize,
     /// The original text at the last part that existed, if the change replaced it or filled an
