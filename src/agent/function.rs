@@ -1,4 +1,4 @@
-//! Calls an agent that is a function of the host program, once per iteration, on its own thread.
+//! Calls an agent that is a function in the host program, once per iteration, on its own thread.
 
 use crate::engine::{Act, ProcessExit};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -11,17 +11,17 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// What an agent function returns: its final message, or why it failed.
+/// The result of an agent function: its final message, or an error message.
 pub(crate) type FunctionResult = Result<String, String>;
 
 /// The agent function, shared by all iterations of a loop. Calls never overlap.
 pub(crate) type AgentFunction = Arc<Mutex<dyn FnMut(&Turn) -> FunctionResult + Send>>;
 
-/// Maximum number of messages a function may send before the runner has read them. Then the
-/// function blocks, so that memory is bounded and limits are noticed.
+/// Maximum number of messages that a function may send before the runner has read them. At the
+/// maximum, the function blocks. This bounds memory, and lets the runner enforce limits.
 const CHANNEL_CAPACITY: usize = 256;
 
-/// Wakes a runner that waits in `poll`. The waker owns both ends of its pipe, so writing never
+/// Wakes a runner that waits in `poll`. The waker owns both ends of its pipe, so a write never
 /// fails because the other end was closed.
 pub(crate) struct Waker {
     read_end: OwnedFd,
@@ -71,17 +71,18 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Returns the prompt: the task, what counts as done, which checks failed and what has changed.
+    /// Returns the prompt: the task, the conditions for done, the failed checks and the changes so
+    /// far.
     pub fn prompt(&self) -> &str {
         &self.prompt
     }
 
-    /// Returns this iteration's number, starting at 1.
+    /// Returns this iteration's number, counted from 1.
     pub fn iteration(&self) -> u32 {
         self.iteration
     }
 
-    /// Returns the directory to work in, which may differ from the host's current directory.
+    /// Returns the directory to work in. It may differ from the host program's current directory.
     pub fn workspace(&self) -> &Path {
         &self.workspace
     }
@@ -98,13 +99,13 @@ impl Turn {
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// Reports text that the agent writes. It goes to the iteration's log.
+    /// Reports text that the agent writes. The text goes to the iteration's log.
     pub fn said(&self, text: impl Into<String>) {
         self.emit(Act::Text(text.into().into()));
     }
 
-    /// Reports that the agent used a tool: which one, on what, and whether it succeeded. Each use
-    /// is one step.
+    /// Reports that the agent used a tool. `name` is the tool, `about` its target, such as a path
+    /// or a command, and `ok` says whether it succeeded. Each use is one step.
     pub fn used_tool(&self, name: impl Into<String>, about: impl Into<String>, ok: bool) {
         self.emit(Act::ToolFinished {
             name: name.into().into(),
@@ -113,12 +114,12 @@ impl Turn {
         });
     }
 
-    /// Reports that the agent was denied a permission.
+    /// Reports that the agent was denied a permission. `what` describes the denied action.
     pub fn denied(&self, what: impl Into<String>) {
         self.emit(Act::Denied(what.into().into()));
     }
 
-    /// Reports that this many more dollars were spent. They count against the cost limit.
+    /// Reports that the agent spent `usd` more dollars. They count against the cost limit.
     pub fn cost(&self, usd: f64) {
         self.emit(Act::Cost(usd));
     }
@@ -142,7 +143,7 @@ enum TurnMessage {
     Ended(ProcessExit),
 }
 
-/// The parameters of one call.
+/// The parameters of one call of an agent function.
 pub(crate) struct CallRequest {
     pub(crate) prompt: String,
     pub(crate) iteration: u32,
@@ -188,8 +189,8 @@ impl FunctionCall {
         })
     }
 
-    /// Returns the pending acts, at most as many as the channel holds. More acts wake the runner
-    /// again, so a function that never pauses cannot monopolize it.
+    /// Returns the pending acts, at most as many as the channel holds. Further acts wake the runner
+    /// again, so a function that never pauses cannot monopolize the runner.
     pub(crate) fn take_acts(&mut self) -> Vec<Act<'static>> {
         let mut acts = Vec::new();
         for _ in 0..CHANNEL_CAPACITY {

@@ -17,17 +17,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// The name of the outbox inside the task directory.
+/// Name of the outbox in the task directory.
 const DIR_NAME: &str = "bus";
-/// The suffix of files that were renamed into place and are therefore complete.
+/// Suffix of files that were renamed into place and are therefore complete.
 const COMPLETE_SUFFIX: &str = ".letter";
-/// Maximum number of bytes of a file that are read.
+/// Maximum size of the part of a file that is read, in bytes.
 const MESSAGE_MAX: u64 = 64 << 10;
-/// The most messages per read, so that a flood of them cannot starve the runner.
+/// Maximum number of messages per read. A flood of messages must not starve the runner.
 const BATCH_MAX: usize = 64;
-/// How long a file must be unchanged to count as complete while the agent runs.
+/// Time that a file must be unchanged to count as complete while the agent runs.
 const SETTLE_TIME: Duration = Duration::from_millis(250);
-/// The most directory entries that are sorted to find the oldest messages.
+/// Maximum number of directory entries that are sorted to find the oldest messages.
 const NAMES_MAX: usize = 4096;
 
 /// A message that is waiting to be posted.
@@ -37,7 +37,7 @@ pub(crate) struct OutboxMessage {
     /// Identifies the message among all of the agent's messages. The key stays the same until the
     /// file is removed, so a message that is read twice is posted once.
     pub(crate) key: String,
-    /// The message type as given, unvalidated; empty if there is none.
+    /// The unvalidated message type; empty if the file has none.
     pub(crate) kind: String,
     /// The text, without control characters except line ends.
     pub(crate) text: String,
@@ -50,13 +50,13 @@ struct OutboxContent {
     text: String,
 }
 
-/// The contents of an outbox. The directory stays open, so that replacing it with a symbolic link
-/// has no effect.
+/// The contents of an outbox. The directory stays open, so replacing it with a symbolic link has no
+/// effect.
 pub(crate) struct Outbox {
     dir: OwnedFd,
-    /// The oldest messages, at most [`BATCH_MAX`].
+    /// The oldest messages, at most [`BATCH_MAX`] of them.
     pub(crate) messages: Vec<OutboxMessage>,
-    /// How long to wait before reading again; `None` if no messages are left.
+    /// Time to wait before the next read; `None` if no messages are left.
     pub(crate) retry_after: Option<Duration>,
 }
 
@@ -65,8 +65,8 @@ pub(crate) fn dir(task_dir: &Path) -> PathBuf {
     task_dir.join(DIR_NAME)
 }
 
-/// Reads the outbox; `None` if it does not exist. While the agent runs, files that it may still be
-/// writing are left for later.
+/// Reads the outbox; `None` if it does not exist. If `agent_is_running`, skips files that the agent
+/// may still be writing.
 pub(crate) fn read(task_dir: &Path, agent_is_running: bool) -> Option<Outbox> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = openat(CWD, dir(task_dir), flags, Mode::empty()).ok()?;
@@ -119,7 +119,7 @@ fn since_epoch() -> Duration {
         .unwrap_or_default()
 }
 
-/// Reads one message. Removes anything that is not a regular file and returns `None`.
+/// Reads one message. Returns `None` for anything that is not a regular file, and removes it.
 fn read_message(dir: &OwnedFd, name: CString) -> Option<OutboxMessage> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let read = |fd: OwnedFd| {

@@ -4,7 +4,7 @@ use crate::engine::plain_text::plain;
 use crate::engine::signals::EchoFilter;
 use regex::RegexSet;
 
-/// Maximum number of bytes of a line that are matched.
+/// Maximum length of the part of a line that is matched, in bytes.
 const LINE_MAX: usize = 64 * 1024;
 
 /// Reports the lines that match any of a set of patterns. Lines that echo the prompt are skipped.
@@ -12,7 +12,8 @@ pub(crate) struct PatternScanner {
     patterns: RegexSet,
     echo: EchoFilter,
     line: Vec<u8>,
-    /// A matching line that may still turn out to be part of the echoed prompt.
+    /// A matching line that may still turn out to be part of the echoed prompt; `None` if there is
+    /// none.
     pending: Option<String>,
 }
 
@@ -73,7 +74,7 @@ impl PatternScanner {
 mod tests {
     use super::*;
 
-    /// Returns the lines found while the agent runs and those found by `finish`.
+    /// Returns the lines found while the agent runs, and those found by `finish`.
     fn scan(pattern: &str, prompt: &str, pieces: &[&str]) -> (Vec<String>, Vec<String>) {
         let mut scanner = PatternScanner::new(RegexSet::new([pattern]).unwrap(), prompt);
         let (mut running, mut at_end) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! Reads an agent's output, whatever its source: a pipe, a terminal, a function, a client's
-//! session, or a log that is replayed after a crash.
+//! Reads an agent's output from any source: a pipe, a terminal, a function, a client's session, or
+//! a log that is replayed after a crash.
 //!
 //! Output is decoded into acts as it arrives. [`OutputPipeline::finish`] turns the run into an
 //! [`AgentOutput`]: signals, denials, usage and failure.
@@ -15,12 +15,12 @@ use regex::RegexSet;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Where the agent's final text comes from.
+/// The source of the agent's final text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum FinalText {
     /// The final message of a structured stream.
     Message,
-    /// The text of the screen, without the prompt typed there.
+    /// The text on the screen, without the prompt typed there.
     Screen,
     /// Everything printed, without an echoed prompt.
     Output,
@@ -40,21 +40,21 @@ pub(crate) struct OutputPipeline {
     tally: Tally,
 }
 
-/// What a structured stream reports about its run.
+/// The state of a run according to its structured stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Progress {
-    /// Whether a tool is running: silence then does not mean inactivity.
+    /// Whether a tool is running. Silence then does not mean inactivity.
     pub(crate) is_busy: bool,
-    /// Whether the run has ended, so that only the process has to exit.
+    /// Whether the run has ended and only the process still has to exit.
     pub(crate) has_ended: bool,
 }
 
-/// The end of what a run printed.
+/// The end of a run's output.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OutputTail<'a> {
-    /// The last output; for a terminal, the text it showed.
+    /// The last output; for a terminal, the text on its screen.
     pub(crate) text: &'a str,
-    /// Number of bytes the run printed in total.
+    /// Total size of the run's output, in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -119,7 +119,7 @@ impl OutputPipeline {
         }
     }
 
-    /// Reads the next bytes. Acts worth showing go to `emit`.
+    /// Reads the next bytes. Passes acts that should be shown to `emit`.
     pub(crate) fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(&Act<'_>)) {
         if self.final_text == FinalText::Output {
             scan(&mut self.pattern, &mut self.pattern_found, bytes);
@@ -167,14 +167,14 @@ impl OutputPipeline {
         }
     }
 
-    /// Returns true once, after the done pattern was found.
+    /// Returns `true` on the first call after the done pattern was found, and `false` otherwise.
     pub(crate) fn take_pattern(&mut self) -> bool {
         let is_new = self.pattern_found && !self.pattern_reported;
         self.pattern_reported |= is_new;
         is_new
     }
 
-    /// Returns the progress since the last call. `None` if the stream reported none.
+    /// Returns the progress since the last call; `None` if the stream reported none.
     pub(crate) fn take_progress(&mut self) -> Option<Progress> {
         let progress = self.progress.take()?;
         Some(Progress {
@@ -249,7 +249,7 @@ impl OutputPipeline {
 }
 
 impl AgentOutput {
-    /// Returns the last lines of an agent that failed without reporting an error.
+    /// Returns the last lines of output of an agent that failed without reporting an error.
     pub(crate) fn last_lines(&self) -> String {
         if !self.reads_stream {
             return error_excerpt(&self.tail);
@@ -263,7 +263,8 @@ impl AgentOutput {
         error_excerpt(&beside.join("\n"))
     }
 
-    /// Classifies the failure by the last line the agent printed beside its events.
+    /// Classifies the failure by the last line that the agent printed outside its event stream;
+    /// `None` if no pattern matches.
     pub(crate) fn classify_last_line(&self) -> Option<AgentFailure> {
         if self.on_screen {
             return None;

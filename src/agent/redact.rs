@@ -23,7 +23,8 @@ const SECRET_NAME_PARTS: [&str; 12] = [
     "CREDENTIALS",
     "AUTH",
 ];
-/// The shortest value that is redacted, in bytes. Shorter values occur in other text by chance.
+/// Minimum length of a value that is redacted, in bytes. Shorter values occur in other text by
+/// chance.
 const SECRET_MIN: usize = 8;
 
 /// Redacts a fixed set of secrets.
@@ -55,7 +56,7 @@ impl Redactor {
                 finder: memmem::Finder::new(value.as_bytes()).into_owned(),
             })
             .collect();
-        // One secret may be the prefix of another, and the longer one must win.
+        // One secret may be the prefix of another. The longer one must win.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.finder.needle().len()));
         Self(secrets.into())
     }
@@ -65,17 +66,18 @@ impl Redactor {
         self.0.is_empty()
     }
 
-    /// Redacts all secrets. If secrets overlap, the first is replaced; if they start at the same
-    /// place, the longest.
+    /// Redacts all secrets. If secrets overlap, the first one is replaced; if they start at the
+    /// same place, the longest one.
     pub(crate) fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         self.redact_before(bytes, 0, |_| bytes.len()).0
     }
 
-    /// Redacts the secrets that start before an undecided tail, and returns where the tail starts.
+    /// Redacts the secrets that start before an undecided tail. Also returns the offset at which
+    /// the tail starts.
     ///
-    /// `undecided_from` is called with the end of the last secret, and returns where the bytes
-    /// start that may be an incomplete secret. The first `shown` bytes were returned before and are
-    /// omitted.
+    /// `undecided_from` is called with the end of the last secret, and returns the offset of the
+    /// first byte that may belong to an incomplete secret. The first `shown` bytes were returned
+    /// before and are omitted.
     fn redact_before<'a>(
         &self,
         bytes: &'a [u8],
@@ -146,7 +148,7 @@ impl Redactor {
         names
     }
 
-    /// Replaces the placeholders of these secrets with their values.
+    /// Replaces the placeholders of the secrets `names` with their values.
     pub(crate) fn restore(&self, text: &str, names: &[String]) -> String {
         let known = self.0.iter().filter(|secret| names.contains(&secret.name));
         known.fold(text.to_owned(), |text, secret| {
@@ -157,7 +159,7 @@ impl Redactor {
         })
     }
 
-    /// Returns how many bytes at the end may be the start of a secret.
+    /// Returns the number of bytes at the end of `bytes` that may be the start of a secret.
     fn undecided_len(&self, bytes: &[u8]) -> usize {
         let longest = |secret: &Secret| {
             let needle = secret.finder.needle();
@@ -176,25 +178,25 @@ fn is_secret_name(name: &str) -> bool {
         .any(|part| SECRET_NAME_PARTS.contains(&part))
 }
 
-/// Returns whether a value may be a secret: paths, numbers and short values are not.
+/// Returns whether a value may be a secret. Paths, numbers and short values are not secrets.
 fn is_secret_value(value: &[u8]) -> bool {
     value.len() >= SECRET_MIN && !value.starts_with(b"/") && !value.iter().all(u8::is_ascii_digit)
 }
 
-/// Redacts secrets in bytes that arrive in pieces, even where a secret is split.
+/// Redacts secrets in bytes that arrive in pieces, even if a secret is split between two pieces.
 pub(crate) struct StreamRedactor {
     redactor: Redactor,
     /// The last bytes, which may be the start of a secret.
     held: Vec<u8>,
     /// Number of held bytes that were already shown.
     shown: usize,
-    /// The minimum length, in bytes, at which a possible start of a secret is held back.
+    /// Minimum length of a possible start of a secret that is held back, in bytes.
     hold_min: usize,
 }
 
 impl StreamRedactor {
-    /// Creates a redactor for a stream. On a terminal, where a person waits for every character, it
-    /// does not hold back a short possible start of a secret.
+    /// Creates a redactor for a stream. On a terminal, where a person waits for every character, a
+    /// short possible start of a secret is not held back.
     pub(crate) fn new(redactor: &Redactor, is_terminal: bool) -> Self {
         Self {
             redactor: redactor.clone(),

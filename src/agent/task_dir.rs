@@ -1,4 +1,4 @@
-//! The task directory, `.ralph/task/<name>/` in the workspace: where an agent puts markers and
+//! The task directory, `.ralph/task/<name>/` in the workspace, to which an agent writes markers and
 //! costs.
 //!
 //! Its contents are untrusted claims. The agent may also have deleted or replaced any part of it.
@@ -22,16 +22,16 @@ pub(crate) struct TaskDir {
     path: PathBuf,
 }
 
-/// What the task directory contains.
+/// The contents of a task directory.
 #[derive(Debug, Default)]
 pub(crate) struct TaskDirContents {
     /// The markers, each once.
     pub(crate) markers: Vec<Marker>,
-    /// The text of the BLOCKED marker; `None` without that marker.
+    /// The text of the BLOCKED marker; `None` if the marker does not exist.
     pub(crate) blocked: Option<String>,
     /// The cost that the agent reports, in dollars; `None` if it reports none.
     pub(crate) cost_usd: Option<f64>,
-    /// An error message if a marker is a directory.
+    /// An error message if a marker is a directory; `None` otherwise.
     pub(crate) invalid_marker: Option<String>,
 }
 
@@ -42,11 +42,11 @@ const MARKER_FILES: [(&str, Marker); 4] = [
     ("WAIT_WITHOUT_RESTART", Marker::Wait),
 ];
 const COST_FILE: &str = "COST";
-/// Maximum number of bytes of the BLOCKED marker that are read.
+/// Maximum size of the part of the BLOCKED marker that is read, in bytes.
 const BLOCKED_MAX: u64 = 2000;
-/// Maximum number of bytes of a cost file that are read, and of any marker archived.
+/// Maximum size of the part of a cost file that is read, or of a marker that is archived, in bytes.
 const FILE_MAX: u64 = 1 << 16;
-/// A reported cost above this, in dollars, is ignored as a mistake.
+/// Maximum reported cost, in dollars. A higher amount is ignored as a mistake.
 const COST_MAX_USD: f64 = 1e9;
 
 const GITIGNORE: &str = "\
@@ -69,8 +69,8 @@ impl TaskDir {
         &self.path
     }
 
-    /// Creates the directory and makes git ignore it. Called before every use, because the agent
-    /// may have deleted it.
+    /// Creates the directory and makes git ignore it. Call this before every use, because the agent
+    /// may have deleted the directory.
     pub(crate) fn ensure(&self) -> io::Result<()> {
         if self.path.is_dir() {
             return Ok(());
@@ -121,8 +121,8 @@ impl TaskDir {
         contents
     }
 
-    /// Returns the sum of the reported costs, one amount per line; `None` if there is no amount or
-    /// the sum is implausible.
+    /// Returns the sum of the reported costs, in dollars; `None` if there is no amount or the sum
+    /// is implausible. The file has one amount per line.
     fn cost(&self) -> Option<f64> {
         let (text, is_cut) = read_text(&self.path.join(COST_FILE), FILE_MAX)?;
         let amounts = text
@@ -134,8 +134,8 @@ impl TaskDir {
         (!amounts.is_empty() && is_plausible).then_some(sum)
     }
 
-    /// Moves the cost and these markers into the iteration's directory, redacted, so that none
-    /// counts twice. The user's done file is not moved.
+    /// Moves the cost and `markers` into the iteration's directory, redacted. None of them can then
+    /// count twice. The user's done file is not moved.
     pub(crate) fn archive(
         &self,
         markers: &[Marker],
@@ -164,7 +164,8 @@ impl TaskDir {
         Ok(())
     }
 
-    /// Copies a check's full output into the workspace, where the agent can read it.
+    /// Copies the full output of a check from `log` to the file `name` in the workspace, where the
+    /// agent can read it.
     pub(crate) fn publish_log(&self, log: &Path, name: &str) -> io::Result<()> {
         self.ensure()?;
         let mut to = create_private_file(&self.workspace.join(name))?;
@@ -189,8 +190,8 @@ fn create_dir_if_missing(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads at most `max` bytes, and returns whether there are more. `None` if the file cannot be
-/// read.
+/// Reads at most `max` bytes of a file. Returns the text, and whether the file is longer; `None` if
+/// the file cannot be read.
 fn read_text(path: &Path, max: u64) -> Option<(String, bool)> {
     let (bytes, more) = regular_file::read(path, max, false).ok()?;
     Some((String::from_utf8_lossy(&bytes).into_owned(), more))

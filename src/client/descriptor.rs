@@ -1,4 +1,4 @@
-//! Describes the clients in whose sessions a loop can run: each is a table in
+//! Describes the clients in whose sessions a loop can run. Each client is a table in
 //! `presets/clients.toml`.
 
 use super::transcript::TranscriptFormat;
@@ -12,7 +12,7 @@ use std::{env, fs, io};
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Client {
-    /// The client's name, which its program and its agent preset, if any, share. Journals contain
+    /// The client's name, shared with its program and its agent preset, if any. Journals contain
     /// the name, so it never changes.
     pub(crate) name: String,
     /// The name shown to people.
@@ -22,11 +22,12 @@ pub(crate) struct Client {
     /// Prefixes that the client may insert between the sigil and a command's name.
     #[serde(default)]
     pub(crate) namespaces: Vec<String>,
-    /// The arguments that continue a session; the session's ID follows them.
+    /// The arguments that continue a session. The session's ID follows them.
     resume: Vec<String>,
-    /// The longest prompt that reaches the agent unchanged, in bytes; `None` means no limit.
+    /// Maximum length of a prompt that reaches the agent unchanged, in bytes; `None` means no
+    /// limit.
     pub(crate) prompt_max: Option<usize>,
-    /// The environment variable that names the directory in which the session was opened; `None`
+    /// The environment variable that contains the directory in which the session was opened; `None`
     /// if the hook input contains the directory.
     project_variable: Option<String>,
     /// Whether a loop file without a session ID belongs to this client. The original plugin, which
@@ -34,15 +35,16 @@ pub(crate) struct Client {
     #[serde(default)]
     pub(crate) had_original_plugin: bool,
     home: HomeDir,
-    /// How to read transcripts; `None` if the hook input contains everything that ralph needs.
+    /// The format of the client's transcripts; `None` if the hook input contains everything that
+    /// ralph needs.
     pub(crate) transcript: Option<TranscriptSpec>,
-    /// The cap on blocked stops; `None` if the client has none.
+    /// The cap on blocked stops; `None` if the client has no cap.
     block_cap: Option<BlockCap>,
-    /// How the plugin is installed.
+    /// The way the plugin is installed.
     pub(crate) plugin: PluginKind,
 }
 
-/// Where a client keeps the user's settings.
+/// The location of the user's settings for a client.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct HomeDir {
@@ -58,16 +60,17 @@ struct HomeDir {
 #[derive(Clone, Debug)]
 pub(crate) struct ClientHome {
     pub(crate) path: PathBuf,
-    /// The same directory, spelled as the client spells it.
+    /// The same directory as `path`, in the client's spelling.
     pub(crate) client_path: PathBuf,
 }
 
-/// How to read the transcripts of a client's sessions.
+/// The format of a client's session transcripts.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct TranscriptSpec {
     pub(crate) format: TranscriptFormat,
-    /// The prefix of most service errors. It is no proof: an agent's message can start with it too.
+    /// The prefix of most service errors. The prefix is not proof: an agent's message can start
+    /// with it too.
     pub(crate) error_prefix: String,
 }
 
@@ -78,12 +81,12 @@ pub(crate) struct BlockCap {
     default: u32,
     /// The environment variable that overrides the cap; 0 means no cap.
     pub(crate) variable: String,
-    /// Environment variables that tell whether the client's version has the cap: such a version
-    /// sets at least one of them.
+    /// Environment variables that identify client versions with the cap. Such a version sets at
+    /// least one of them.
     since: Vec<String>,
 }
 
-/// How a client's plugin is installed.
+/// The way a client's plugin is installed.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum PluginKind {
@@ -104,7 +107,7 @@ pub(crate) struct MarketplaceSpec {
 }
 
 /// Hooks in a JSON file that also contains the user's own hooks, and skills. Paths are relative to
-/// the client's home.
+/// the client's home directory.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct HooksFileSpec {
@@ -119,7 +122,7 @@ pub(crate) struct HooksFileSpec {
     pub(crate) trust: Option<String>,
 }
 
-/// Returns all clients. The first is the default of `ralph hook`.
+/// Returns all clients. The first one is the default for `ralph hook`.
 pub(crate) fn clients() -> &'static [Client] {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -135,7 +138,7 @@ pub(crate) fn clients() -> &'static [Client] {
 }
 
 impl Client {
-    /// Finds a client by name; `None` if only a newer version of ralph supports it.
+    /// Finds a client by name; `None` if this version of ralph does not support it.
     pub(crate) fn by_name(name: &str) -> Option<&'static Self> {
         clients().iter().find(|client| client.name == name)
     }
@@ -161,8 +164,8 @@ impl Client {
         Some(&self.block_cap.as_ref()?.variable)
     }
 
-    /// Returns how many consecutive stops without a tool call the calling client lets this hook
-    /// block; `None` means no cap.
+    /// Returns the number of consecutive stops without a tool call that the calling client lets
+    /// this hook block; `None` means no cap.
     pub(crate) fn block_cap(&self) -> Option<u32> {
         let cap = self.block_cap.as_ref()?;
         let configured = env::var(&cap.variable)

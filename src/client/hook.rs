@@ -1,5 +1,5 @@
-//! The hook protocol of Claude Code and Codex: the JSON that a client passes to a hook, and the
-//! JSON that a hook answers with.
+//! The hook protocol of Claude Code and Codex: the JSON input that a client passes to a hook, and
+//! the JSON response of the hook.
 
 use super::json;
 use serde::Serialize;
@@ -7,40 +7,42 @@ use serde_json::{Map, Value};
 use std::io::Read;
 use std::path::PathBuf;
 
-/// The largest accepted input, in bytes.
+/// Maximum size of the input, in bytes.
 const INPUT_MAX: u64 = 64 << 20;
-/// The longest session ID, in bytes.
+/// Maximum length of a session ID, in bytes.
 const SESSION_ID_MAX: usize = 200;
 
-/// The input of a hook. Unknown fields are ignored, and most are present for some events only.
+/// The input of a hook. Unknown fields are ignored. Most fields are present for some events only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookInput {
     /// The ID of the session that the hook runs for.
     pub session_id: String,
-    /// The session's transcript.
+    /// The path of the session's transcript.
     pub transcript_path: Option<PathBuf>,
     /// The session's working directory.
     pub cwd: Option<PathBuf>,
     /// The event that triggered the hook, such as `Stop`.
     pub hook_event_name: Option<String>,
-    /// What the user typed.
+    /// The prompt that the user typed.
     pub prompt: Option<String>,
-    /// The agent's last message: empty if it has no text, `None` if the client does not report it.
+    /// The agent's last message: empty if the message has no text, `None` if the client does not
+    /// report it.
     pub last_assistant_message: Option<String>,
     /// Whether a hook has already prevented this session from stopping.
     pub stop_hook_active: bool,
     /// The service error that ended the turn.
     pub error: Option<String>,
-    /// The subagent that the event is about; `None` for the agent itself.
+    /// The ID of the subagent that the event is about; `None` for the agent itself.
     pub agent_id: Option<String>,
-    /// Why the session ended.
+    /// The reason for the session's end.
     pub reason: Option<String>,
-    /// What the agent may do without asking.
+    /// The client's permission mode: the actions that the agent may take without asking.
     pub permission_mode: Option<String>,
 }
 
 impl HookInput {
-    /// Reads and parses the input. The error says what is wrong with it.
+    /// Reads and parses the input. An error is a message that describes what is wrong with the
+    /// input.
     pub fn read(from: impl Read) -> Result<Self, String> {
         let mut bytes = Vec::new();
         from.take(INPUT_MAX + 1)
@@ -131,29 +133,29 @@ fn describe(value: &Value) -> &'static str {
     }
 }
 
-/// How a hook answers the client. Messages are shown to the user only.
+/// A hook's response to the client. Messages are shown to the user only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookResponse {
     /// Let the client proceed.
     Allow {
-        /// A message for the user.
+        /// A message for the user; `None` for no message.
         message: Option<String>,
     },
     /// Keep the agent from stopping.
     Block {
         /// The prompt with which the agent continues.
         reason: String,
-        /// A message for the user.
+        /// A message for the user; `None` for no message.
         message: Option<String>,
     },
     /// Accept the prompt and add context to it.
     AddContext {
         /// The context for the agent.
         text: String,
-        /// A message for the user.
+        /// A message for the user; `None` for no message.
         message: Option<String>,
     },
-    /// Reject the prompt: the agent never sees it.
+    /// Reject the prompt, so that the agent never sees it.
     RejectPrompt {
         /// The explanation for the user.
         reason: String,
@@ -181,12 +183,12 @@ struct HookSpecificOutput<'a> {
 }
 
 impl HookResponse {
-    /// Lets the client proceed without a message.
+    /// Returns a response that lets the client proceed, without a message.
     pub fn allow() -> Self {
         Self::Allow { message: None }
     }
 
-    /// Lets the client proceed with a message for the user.
+    /// Returns a response that lets the client proceed, with a message for the user.
     pub fn allow_with_message(message: String) -> Self {
         Self::Allow {
             message: Some(message),

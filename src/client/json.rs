@@ -1,4 +1,4 @@
-//! Parses JSON as clients write it. Their strings may be cut in the middle of a character, which
+//! Parses JSON written by clients. A client may cut a string in the middle of a character, which
 //! leaves half of a UTF-16 surrogate pair and makes the JSON invalid.
 
 use serde::de::DeserializeOwned;
@@ -36,7 +36,8 @@ fn replace_partial_chars(bytes: &[u8]) -> Cow<'_, [u8]> {
     text
 }
 
-/// Returns the UTF-16 code unit if the text starts with a JSON `\u` escape.
+/// Returns the UTF-16 code unit of the JSON `\u` escape at the start of `text`; `None` if there is
+/// none.
 fn utf16_escape(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
     digits.iter().try_fold(0, |number, digit| {

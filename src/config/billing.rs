@@ -1,28 +1,29 @@
-//! Detects who pays for an agent's work, its own login or an API key, and which keys to withhold
-//! from it.
+//! Detects the payer for an agent's work, its own login or an API key, and the keys to withhold
+//! from the agent.
 
 use super::agents::AgentPreset;
 use std::path::{Path, PathBuf};
 
-/// Who pays for an agent's work.
+/// The payer for an agent's work.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Billing {
     /// The login or key that pays, as text for people; `None` if unknown.
     pub(crate) payer: Option<String>,
-    /// Environment variables to withhold from the agent: their keys would be charged instead of its
-    /// own login.
+    /// Environment variables to withhold from the agent, because their keys would be charged
+    /// instead of its own login.
     pub(crate) held_back: Vec<String>,
 }
 
-/// Where to look for logins and keys.
+/// The environment in which to look for logins and keys.
 struct BillingEnv<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     home: Option<&'a Path>,
-    /// Whether a key may be charged even if there is a login.
+    /// Whether a key may be charged even if the agent has a login.
     allow_keys: bool,
 }
 
-/// Detects who pays for an agent's work, from this process's environment and home directory.
+/// Detects the payer for an agent's work, from this process's environment and home directory.
+/// `allow_keys` permits charging a key even if the agent has a login.
 pub(crate) fn detect_billing(preset: &AgentPreset, allow_keys: bool) -> Billing {
     let home = std::env::home_dir();
     billing(

@@ -13,14 +13,15 @@ use std::path::{Path, PathBuf};
 const FORMATS: [&str; 4] = ["json", "toml", "yaml", "yml"];
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Where to look for settings files.
+/// The locations of settings files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SettingsPaths {
     /// The directory whose `.ralph/` contains the project's settings.
     pub(crate) workspace: PathBuf,
-    /// ralph's directory in the user's configuration directory; `None` if it is unknown.
+    /// Ralph's directory in the user's configuration directory; `None` if unknown.
     pub(crate) user_dir: Option<PathBuf>,
-    /// The file given with `--config`, which replaces the project's.
+    /// The file passed with `--config`, which replaces the project's settings; `None` if the flag
+    /// is missing.
     pub(crate) project_file: Option<PathBuf>,
 }
 
@@ -55,8 +56,8 @@ impl LayerStack {
     }
 }
 
-/// Finds the settings file in a directory, in any format; `None` if there is none. Two files are an
-/// error, because neither would take precedence.
+/// Finds the settings file named `stem` in a directory, in any format; `None` if there is none. Two
+/// files are an error, because neither would take precedence.
 fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, ConfigError> {
     let mut found = Vec::new();
     for path in FORMATS.map(|format| dir.join(format!("{stem}.{format}"))) {
@@ -88,9 +89,9 @@ fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, ConfigError> {
     }
 }
 
-/// Rejects a run in a subdirectory of a repository whose settings are further up. They do not apply
-/// here, because their checks are written for that directory. Ignoring them silently would skip the
-/// checks, so the user has to choose.
+/// Rejects a run in a subdirectory of a repository whose settings are further up. Those settings do
+/// not apply, because their checks are written for their own directory. Ignoring them silently
+/// would skip the checks, so the user has to choose.
 fn reject_parent_settings(workspace: &Path) -> Result<(), ConfigError> {
     let above = workspace
         .ancestors()
@@ -113,7 +114,8 @@ fn reject_parent_settings(workspace: &Path) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Shows a path relative to the workspace, or unchanged if it is outside.
+/// Returns a path relative to the workspace, for display. A path outside the workspace is
+/// unchanged.
 fn display_path(path: &Path, workspace: &Path) -> String {
     path.strip_prefix(workspace)
         .unwrap_or(path)
@@ -121,7 +123,7 @@ fn display_path(path: &Path, workspace: &Path) -> String {
         .to_string()
 }
 
-/// Reads and normalizes a settings file that must exist; `name` is its path as shown to people.
+/// Reads and normalizes a settings file, which must exist. `name` is its path for messages.
 fn read(path: &Path, name: &str) -> Result<Map<String, Value>, ConfigError> {
     let parse = match path.extension().and_then(|end| end.to_str()) {
         Some("json") => json,
@@ -177,7 +179,7 @@ fn normalize_settings(
     mut values: Map<String, Value>,
     file: &str,
 ) -> Result<Map<String, Value>, ConfigError> {
-    // Other programs may use the same file: if it has this section, only the section is read.
+    // Other programs may use the same file. If it has this section, only the section is read.
     let section = values
         .keys()
         .find(|name| kebab_case(name) == "ralph-loop")

@@ -71,9 +71,9 @@ pub(crate) enum SettingKind {
     Variables,
     /// An object with the row's children as keys.
     Object,
-    /// A list of such objects.
+    /// A list of objects with the row's children as keys.
     Objects,
-    /// Such objects under names that the user chooses.
+    /// Objects with the row's children as keys, under names that the user chooses.
     Map,
 }
 
@@ -93,7 +93,7 @@ impl SettingKey {
         }
     }
 
-    /// Returns whether the setting has several values, so that its flag may be repeated.
+    /// Returns whether the setting has several values. Its flag may then be repeated.
     pub(crate) fn is_list(&self) -> bool {
         match self.kind {
             SettingKind::Texts | SettingKind::Objects => true,
@@ -102,18 +102,20 @@ impl SettingKey {
         }
     }
 
-    /// Returns the child that a plain value sets if it is written instead of an object.
+    /// Returns the child key that a plain value sets if it is written instead of an object; `None`
+    /// if the key has no shorthand.
     pub(crate) fn shorthand_key(&self) -> Option<&Self> {
         let name = self.shorthand.as_deref()?;
         Some(find(&self.children, name).expect("`shorthand` names a child"))
     }
 
-    /// Returns whether the value may be null: required keys and keys with a default may not.
+    /// Returns whether the value may be null. Required keys and keys with a default may not be
+    /// null.
     pub(crate) fn is_nullable(&self) -> bool {
         self.default.is_none() && !self.required
     }
 
-    /// Returns the name in the spelling of settings files.
+    /// Returns the name in camel case, the spelling used in settings files.
     pub(crate) fn camel_case(&self) -> String {
         camel_case(&self.name)
     }
@@ -140,7 +142,7 @@ struct Table {
     key: Vec<SettingKey>,
 }
 
-/// Returns all settings in the order of the help.
+/// Returns all settings, in the order in which the help lists them.
 pub(crate) fn table() -> &'static [SettingKey] {
     static TABLE: OnceLock<Vec<SettingKey>> = OnceLock::new();
     TABLE.get_or_init(|| {
@@ -151,19 +153,20 @@ pub(crate) fn table() -> &'static [SettingKey] {
     })
 }
 
-/// Finds a key by its name or an alias, in any spelling.
+/// Finds a key by its name or an alias, in any spelling; `None` if no key matches.
 pub(crate) fn find<'a>(keys: &'a [SettingKey], name: &str) -> Option<&'a SettingKey> {
     let kebab = kebab_case(name);
     keys.iter().find(|key| key.has_name(&kebab))
 }
 
-/// Returns the setting with this name. Panics if there is none.
+/// Returns the setting with this name.
+///
+/// Panics if there is no such setting.
 pub(crate) fn key(name: &str) -> &'static SettingKey {
     find(table(), name).expect("the key is in the table")
 }
 
-/// Returns the known word that is most similar to `word`; `None` if none is similar enough to
-/// suggest.
+/// Returns the known word most similar to `word`; `None` if no word is similar enough to suggest.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let scored = known.map(|other| {
         (
@@ -200,7 +203,7 @@ pub(crate) fn camel_case(kebab: &str) -> String {
     })
 }
 
-/// Returns the syntax of `ralph set`'s arguments: `max-cost=USD, …; 0 means no limit`.
+/// Returns the syntax of the arguments for `ralph set`: `max-cost=USD, …; 0 means no limit`.
 pub(crate) fn limit_syntax() -> String {
     let keys = table().iter();
     let limits: Vec<String> = keys

@@ -5,12 +5,12 @@ use super::keys::{SettingKey, find, table};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Where a setting's value comes from.
+/// The source of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The table of settings.
     Default,
-    /// A settings file, with its path as shown to people.
+    /// A settings file. The text is its path for messages.
     File(String),
     /// The command line, or a program that embeds the library.
     Flag,
@@ -29,13 +29,13 @@ impl fmt::Display for Origin {
 /// The values from one source.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
-    /// Where the values come from.
+    /// The source of the values.
     pub(crate) origin: Origin,
-    /// Normalized values by the key's canonical name.
+    /// Normalized values, by the canonical names of their keys.
     pub(crate) values: Map<String, Value>,
 }
 
-/// All layers, lowest first. The first one holds the defaults.
+/// All layers, lowest first. The first layer contains the defaults.
 #[derive(Clone, Debug)]
 pub(crate) struct LayerStack {
     layers: Vec<Layer>,
@@ -62,7 +62,7 @@ impl LayerStack {
             (agent_name(&merged), agent_name(&layer.values)),
             (Some(old), Some(new)) if old != new
         );
-        // Keep the defaults, so that every setting has a value.
+        // Do not remove defaults: every setting must have a value.
         for below in self.layers.iter_mut().skip(1) {
             drop_replaced(table(), &layer.values, &mut below.values);
             if agent_changes {
@@ -81,12 +81,14 @@ impl LayerStack {
         merged
     }
 
-    /// Returns where the effective value of a key comes from; `path` leads to the key.
+    /// Returns the source of the effective value of a key. `path` lists the names of the
+    /// objects that contain the key, and then the key's own name.
     pub(crate) fn origin(&self, path: &[&str]) -> &Origin {
         &self.layers[self.layer_index(path)].origin
     }
 
-    /// Returns the index of the layer that sets the effective value of a key; 0 is the defaults.
+    /// Returns the index of the layer that sets the effective value of the key at `path`; 0 is the
+    /// defaults.
     pub(super) fn layer_index(&self, path: &[&str]) -> usize {
         let sets = |layer: &Layer| {
             let mut values = &layer.values;
@@ -104,12 +106,12 @@ impl LayerStack {
         self.layers.iter().rposition(sets).unwrap_or(0)
     }
 
-    /// Returns whether the effective value was given as a flag.
+    /// Returns whether the effective value comes from a flag.
     pub(crate) fn is_from_flag(&self, name: &str) -> bool {
         *self.origin(&[name]) == Origin::Flag
     }
 
-    /// Returns the name of a key for messages, depending on its origin: `--max-cost`, or
+    /// Returns the name of a key for messages, depending on its source: `--max-cost`, or
     /// `.ralph/settings.json: maxCost`.
     pub(crate) fn display_name(&self, key: &str) -> String {
         let row = super::keys::key(key);
@@ -139,7 +141,7 @@ fn drop_replaced(keys: &[SettingKey], above: &Map<String, Value>, below: &mut Ma
     }
 }
 
-/// Returns the agent that a layer selects, by name or by command.
+/// Returns the agent that a layer selects, by name or by command; `None` if it selects none.
 fn agent_name(values: &Map<String, Value>) -> Option<&str> {
     let agent = values.get("agent")?;
     let program = agent["name"]
@@ -167,7 +169,7 @@ pub(super) fn remove_nulls(value: &mut Value) {
     }
 }
 
-/// Merges one object into another: nested objects merge, other values replace.
+/// Merges `above` into `below`. Nested objects are merged; any other value is replaced.
 pub(super) fn merge(below: &mut Map<String, Value>, above: &Map<String, Value>) {
     for (name, value) in above {
         match (below.get_mut(name), value) {

@@ -56,7 +56,7 @@ impl Config {
         })
     }
 
-    /// Returns the name of a setting for messages, depending on where its value comes from.
+    /// Returns the name of a setting for messages, depending on the source of its value.
     pub(crate) fn display_name(&self, key: &str) -> String {
         self.stack.display_name(key)
     }
@@ -65,35 +65,35 @@ impl Config {
 /// The parts of a run that are not settings: the task, the agent's command and the directories.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunRequest {
-    /// The task, if it was given on the command line.
+    /// The task on the command line; `None` if it is in the settings.
     pub(crate) task: Option<String>,
-    /// The agent's command, given after `--`; empty if there is none.
+    /// The agent's command after `--`; empty if there is none.
     pub(crate) command: Vec<String>,
-    /// Whether the agent is a function of the host program instead of a command.
+    /// Whether the agent is a function in the host program instead of a command.
     pub(crate) function: bool,
     /// The client session that the loop runs in; `None` if ralph starts the agent itself.
     pub(crate) session: Option<SessionRequest>,
     /// The directory in which the loop works.
     pub(crate) workspace: PathBuf,
-    /// ralph's directory in the user's configuration directory; `None` if it is unknown.
+    /// Ralph's directory in the user's configuration directory; `None` if unknown.
     pub(crate) config_dir: Option<PathBuf>,
 }
 
-/// A client session that a loop is to run in.
+/// The client session in which a loop will run.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionRequest {
     pub(crate) session: ClientSession,
-    /// Maximum number of times in a row that the client lets ralph continue an agent that uses no
-    /// tool; `None` if there is no such cap.
+    /// Maximum number of consecutive times that the client lets ralph continue an agent that uses
+    /// no tool; `None` if the client has no such cap.
     pub(crate) block_cap: Option<u32>,
 }
 
-/// A flag, key or file that cannot be used, and how to fix it.
+/// An error in a flag, a key or a file, with a hint.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ConfigError {
-    /// What is wrong; names the flag, key or file.
+    /// A description of the error that names the flag, key or file.
     pub(crate) message: String,
-    /// How to fix it.
+    /// A hint for fixing the error.
     pub(crate) hint: String,
 }
 

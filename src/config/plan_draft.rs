@@ -39,7 +39,7 @@ impl PlanDraft {
         self.plan.worktree = Some(worktree);
     }
 
-    /// Completes the plan for the journal: replaces secrets in the user's text with the names of
+    /// Completes the plan for the journal. Replaces secrets in the user's text with the names of
     /// their variables.
     pub(crate) fn into_plan(self) -> Plan {
         let mut plan = self.plan;
@@ -127,7 +127,7 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
     })
 }
 
-/// Resolves the task. In a session it is always the text that was typed there.
+/// Resolves the task. In a client session, the task is always the text that was typed there.
 fn resolve_task(config: &Config, request: &RunRequest) -> Result<Task, ConfigError> {
     if request.session.is_some() {
         return Ok(Task {
@@ -139,7 +139,7 @@ fn resolve_task(config: &Config, request: &RunRequest) -> Result<Task, ConfigErr
     task::resolve_task(&config.stack, &config.settings, request)
 }
 
-/// Rejects limits that cannot be measured for this agent; they would never trigger.
+/// Rejects limits that cannot be measured for this agent, because they would never trigger.
 fn check_limits_measurable(
     stack: &LayerStack,
     settings: &Settings,
@@ -181,7 +181,7 @@ fn check_limits_measurable(
     }
 }
 
-/// Returns the agent's inactivity timeout in milliseconds; `None` if there is none.
+/// Returns the agent's inactivity timeout in milliseconds; `None` if it has no timeout.
 fn inactivity_ms(settings: &Settings, agent: &Agent) -> Option<u64> {
     let defaults = agents::defaults();
     let default = || match agent {

@@ -1,10 +1,10 @@
-//! Builds the proof of a plan: the checks and signals that the settings ask for.
+//! Builds the proof in a plan: the checks and signals that the settings ask for.
 
 use super::{ConfigError, LayerStack, Settings, check_pattern, config_error, nonzero_ms};
 use crate::engine::plan::{Check, Proof, Signal};
 
-/// The value for "no timeout", in milliseconds: too large to expire, small enough to add to a clock
-/// without overflow.
+/// The value for "no timeout", in milliseconds. It is too large to expire, and small enough to add
+/// to a clock without overflow.
 pub(crate) const NO_TIMEOUT: u64 = u64::MAX / 4;
 
 pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Proof, ConfigError> {
@@ -83,7 +83,7 @@ pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Pro
     })
 }
 
-/// Rejects a signal that the agent could never give. `name` is the flag or setting.
+/// Rejects a signal that the agent could never give. `name` is the flag or setting, for messages.
 fn check_signal(name: &str, signal: &Signal) -> Result<(), ConfigError> {
     match signal {
         Signal::Promise(text) if text.trim().is_empty() => config_error(

@@ -26,7 +26,7 @@ pub(crate) fn settings_schema() -> String {
 }
 
 /// Generates the schema of the object at `pointer`. Names in camel case are properties, which
-/// editors suggest; other spellings are patterns, which editors only accept.
+/// editors suggest. Other spellings are patterns, which editors accept but do not suggest.
 fn object_schema(keys: &[SettingKey], pointer: &str) -> Value {
     let mut properties = Map::new();
     let mut patterns = Map::new();

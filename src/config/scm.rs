@@ -1,11 +1,11 @@
-//! Validates the setting `scm`: how git is called, and the tasks it runs after an all-green
+//! Validates the setting `scm`: the command that runs git, and the tasks that follow an all-green
 //! iteration.
 
 use super::settings::ScmSettings;
 use super::{ConfigError, config_error};
 use crate::engine::plan::Scm;
 
-/// Validates the settings. `name` is the flag or key they come from, for messages.
+/// Validates the setting. `name` is the flag or key that it comes from, for messages.
 pub(super) fn scm_from_settings(name: &str, settings: ScmSettings) -> Result<Scm, ConfigError> {
     let ScmSettings { mut command, tasks } = settings;
     if command.is_empty() {

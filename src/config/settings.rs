@@ -17,7 +17,7 @@ use std::path::PathBuf;
 pub(crate) struct Settings {
     pub(crate) prompt: Option<String>,
     pub(crate) prompt_file: Option<PathBuf>,
-    /// The signals asked for, from the settings in [`SIGNAL_KINDS`].
+    /// The requested signals, from the settings in [`SIGNAL_KINDS`].
     #[serde(skip)]
     pub(crate) signals: Vec<Signal>,
     pub(crate) no_promise: bool,
@@ -91,9 +91,9 @@ pub(crate) enum WorktreeSetting {
     /// Do not create a worktree.
     #[default]
     Off,
-    /// Create one on the branch `ralph/<name>`.
+    /// Create a worktree on the branch `ralph/<name>`.
     DefaultBranch,
-    /// Create one on this branch.
+    /// Create a worktree on this branch.
     Branch(String),
 }
 

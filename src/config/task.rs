@@ -4,8 +4,8 @@ use super::{ConfigError, LayerStack, RunRequest, Settings, config_error};
 use crate::engine::plan::Task;
 use std::path::Path;
 
-/// Resolves a request's task. TASK on the command line overrides the settings; together with
-/// `--prompt-file` it is the title.
+/// Resolves the task for a run. TASK on the command line overrides the settings; together with
+/// `--prompt-file`, TASK is the title.
 pub(super) fn resolve_task(
     stack: &LayerStack,
     settings: &Settings,

@@ -1,4 +1,4 @@
-//! Which plans requests and settings become, and which are rejected.
+//! Tests of plans: the plans that requests and settings become, and rejected settings.
 
 use super::*;
 use crate::agent::decode::dialect::DIALECTS;

@@ -15,12 +15,12 @@ pub(crate) struct Millis(pub(crate) u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ByteSize(pub(crate) u64);
 
-/// The shortest and the longest wait after failures.
+/// The shortest and the longest rest after failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BackoffRange {
-    /// The wait after the first failure. Each further failure doubles it.
+    /// The rest after the first failure. Each further failure doubles it.
     pub(crate) base: Millis,
-    /// The longest wait.
+    /// The longest rest.
     pub(crate) cap: Millis,
 }
 
@@ -76,14 +76,14 @@ impl FromStr for BackoffRange {
     }
 }
 
-/// Parses a whole number, 0 or more.
+/// Parses a whole number that is 0 or more.
 pub(crate) fn parse_count<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse()
         .map_err(|_| "expected a whole number, 0 or more".into())
 }
 
-/// Accepts any text, such as a list whose items begin with `-`, but no single word that begins with
-/// `-`: that is a flag, and the text is missing.
+/// Accepts any text except a single word that begins with `-`. Such a word is a flag, which means
+/// that the text is missing. A list whose items begin with `-` is accepted.
 pub(crate) fn parse_text(text: &str) -> Result<String, String> {
     let is_flag = text.len() > 1 && text.starts_with('-') && !text.contains(char::is_whitespace);
     if is_flag {
@@ -114,8 +114,8 @@ pub(crate) fn parse_limit(limit: Limit, text: &str) -> Result<Option<Amount>, St
     Ok(Some(max).filter(|max| *max > zero))
 }
 
-/// Parses a number with a unit, and multiplies it by the factor of the first unit that matches. The
-/// empty unit must come last. `None` if the text is invalid or out of range.
+/// Parses a number with a unit, and multiplies it by the factor of the first unit in `units` that
+/// matches. The empty unit must come last. Returns `None` if the text is invalid or out of range.
 fn parse_with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
     let text = text.trim();
     let (number, factor) = units

@@ -9,11 +9,11 @@ use std::str::FromStr;
 /// A value that its key does not accept.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ValueError {
-    /// The path of the key, as in `checks[1].failAction`.
+    /// The path of the key, such as `checks[1].failAction`.
     pub(crate) path: String,
-    /// What is wrong, to be shown after the path: `must be a string, not 5`.
+    /// A description of the error that follows the path: `must be a string, not 5`.
     pub(crate) message: String,
-    /// A valid example, or what to do instead.
+    /// A valid example, or another way to fix the error.
     pub(crate) hint: String,
 }
 
@@ -183,7 +183,7 @@ fn unexpected<T>(key: &SettingKey, value: &Value, path: &str) -> Result<T, Value
     )
 }
 
-/// Turns a plain value into an object that sets the key's shorthand child.
+/// Converts a plain value to an object that sets the key's shorthand child.
 fn expand_shorthand(key: &SettingKey, value: &Value, path: &str) -> Result<Value, ValueError> {
     let child = key.shorthand_key().expect("the key has a shorthand");
     // A single string means a list with one item.
@@ -259,7 +259,7 @@ fn split_args(line: &str, path: &str) -> Result<Value, ValueError> {
     }
 }
 
-/// Returns the value unchanged if it parses as `T`, else `None`.
+/// Returns the value unchanged if it parses as `T`; `None` otherwise.
 fn if_parses<T: FromStr>(value: &Value) -> Option<Value> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -269,7 +269,7 @@ fn if_parses<T: FromStr>(value: &Value) -> Option<Value> {
     text.parse::<T>().ok().map(|_| value.clone())
 }
 
-/// Describes the values that a key accepts, to be shown after "must be".
+/// Describes the values that a key accepts. The text follows "must be".
 fn expected(key: &SettingKey) -> String {
     let or_shorthand = if key.shorthand.is_some() {
         " or a string"
@@ -325,7 +325,7 @@ fn example(key: &SettingKey) -> String {
     format!("for example {}: {value}", key.camel_case())
 }
 
-/// Describes a value for a message, abbreviated if it is long.
+/// Describes a value for a message. A long value is abbreviated.
 fn describe(value: &Value) -> String {
     match value {
         // The TOML parser represents a date like this.

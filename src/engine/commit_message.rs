@@ -1,13 +1,14 @@
-//! Builds commit messages from the agent's proposal, or else the task's title, and the trailers
-//! that identify the commit.
+//! Builds commit messages from the agent's proposal or the task's title, and adds the trailers that
+//! identify the commit.
 
 use super::signals::fold_whitespace;
 
-/// The longest first line, in characters.
+/// Maximum length of a subject line, in characters.
 const SUBJECT_MAX: usize = 72;
 
-/// Returns the trailers for an iteration's commit. The last one is unique to the commit: if child
-/// loops keep working after an iteration, each round gets a commit of its own.
+/// Returns the trailers for an iteration's commit. The last trailer is unique to the commit.
+/// `round` distinguishes the commits of one iteration: each time child loops keep working after it,
+/// another commit follows.
 pub(crate) fn trailers(name: &str, id: &str, iteration: u32, round: u32) -> [String; 2] {
     let unique = if round == 0 {
         iteration.to_string()
@@ -20,8 +21,8 @@ pub(crate) fn trailers(name: &str, id: &str, iteration: u32, round: u32) -> [Str
     ]
 }
 
-/// Builds a message from the agent's proposal, or else the title, or else the first line of the
-/// task.
+/// Builds a commit message. The text is the agent's proposal, or else the title, or else the first
+/// line of the task.
 pub(crate) fn commit_message(
     proposal: Option<&str>,
     title: Option<&str>,
@@ -42,8 +43,8 @@ pub(crate) fn commit_message(
     format!("{text}{gap}{}\n", trailers.join("\n"))
 }
 
-/// Splits a proposal into subject and body. If the first line is too long, the body repeats it in
-/// full.
+/// Splits a proposal into subject and body. If the first line is too long for a subject, the body
+/// repeats it in full.
 fn subject_and_body(text: &str) -> String {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let (first, rest) = (first.trim(), rest.trim());
@@ -67,7 +68,7 @@ fn headline(title: Option<&str>, task: &str) -> String {
         .unwrap_or_else(|| "Continue the work".into())
 }
 
-/// Cuts a line to the subject's length, between two words where possible.
+/// Cuts a line to [`SUBJECT_MAX`] characters, between two words where possible.
 fn subject(line: &str) -> String {
     if line.chars().count() <= SUBJECT_MAX {
         return line.to_owned();

@@ -8,25 +8,25 @@ use super::outcome::{Outcome, WaitReason};
 use super::plan::Signal;
 use super::state::{Phase, State};
 
-/// What the loop does next.
+/// The loop's next action.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Decision {
     /// End the loop.
     End(Outcome),
     /// Wait for child loops, or stop them, before ending.
     Drain,
-    /// Pause until a person resumes.
+    /// Pause until a person resumes the loop.
     Pause,
     /// Rest until this time on the loop's clock, in milliseconds.
     Rest(u64),
     /// Rest until this wall-clock time, in milliseconds since 1970, because every agent is at a
     /// limit.
     RestUntil(i64),
-    /// Run another iteration, with the agent at this index.
+    /// Run another iteration with the agent at this index.
     Run(usize),
 }
 
-/// Decides, between iterations, what the loop does next.
+/// Decides what the loop does next, between iterations.
 ///
 /// The order of the tests is a contract: stop, done, blocked or waiting, fatal, limit, pause, rest,
 /// run. Before any ending, child loops are drained.
@@ -48,8 +48,8 @@ pub(crate) fn decide(state: &State) -> Decision {
     if let Some(outcome) = ending {
         return match outcome {
             outcome if state.drained => Decision::End(outcome),
-            // An immediate pause does not wait for child loops. The work is still done after the
-            // pause.
+            // An immediate pause does not wait for child loops. The loop is still done when it
+            // resumes.
             Outcome::Done { .. } if state.request == Request::PauseNow => Decision::Pause,
             _ => Decision::Drain,
         };
@@ -118,7 +118,7 @@ fn limit_reached(state: &State) -> Option<Outcome> {
 }
 
 impl State {
-    /// Returns how many failures in a row count against the limit.
+    /// Returns the number of consecutive failures that count against the limit.
     ///
     /// Failures of the agent and of the SCM tasks are counted separately: an agent that exits with
     /// 0 does not reset the count of a push that is always rejected.
@@ -126,16 +126,16 @@ impl State {
         self.consecutive_failures.max(self.scm.failures)
     }
 
-    /// Returns whether every check of the newest iteration has run and is green. This is true if
-    /// there are no checks, so callers must test for a claim as well.
+    /// Returns whether every check of the newest iteration has run and is green. The result is also
+    /// true if there are no checks, so callers must test for a claim as well.
     pub(crate) fn all_green(&self) -> bool {
         self.checks
             .iter()
             .all(|check| check.as_ref().is_some_and(CheckReport::is_green))
     }
 
-    /// Returns whether the agent gave a signal that the plan asks for, or left the DONE marker, in
-    /// the newest iteration.
+    /// Returns whether the agent claimed, in the newest iteration, that the task is done: it gave a
+    /// signal that the plan asks for, or left the DONE marker.
     pub(crate) fn is_claimed(&self) -> bool {
         let claims = &self.claims;
         // `promised` is set only for a promise that counted when the agent's message was read.
@@ -149,8 +149,8 @@ impl State {
                 .any(|signal| signal.is_given(claims))
     }
 
-    /// Returns whether green checks prove the work without a claim: they were red before the first
-    /// iteration, or no claim is asked for.
+    /// Returns whether green checks prove the work without a claim: the checks were red before the
+    /// first iteration, or the plan asks for no claim.
     fn is_proven_by_checks(&self) -> bool {
         let proof = &self.plan.proof;
         if !proof.signals.is_empty() || self.checks.is_empty() {
@@ -183,7 +183,7 @@ impl State {
             && (proof.checks.is_empty() || self.red_at_start == Some(false))
     }
 
-    /// Returns the promises that count now. The prompt asks for the first.
+    /// Returns the promises that count now. The prompt asks for the first one.
     pub(crate) fn promises(&self) -> Vec<String> {
         let proof = &self.plan.proof;
         match proof.promise() {

@@ -4,13 +4,13 @@
 use super::plain_text::plain;
 use unicode_width::UnicodeWidthChar;
 
-/// Makes untrusted text fit on a line: removes control characters and folds whitespace.
+/// Reduces untrusted text to one line: removes control characters and folds whitespace.
 pub(crate) fn one_line(text: &str) -> String {
     let parts: Vec<&str> = text.split_whitespace().collect();
     plain(&parts.join(" ")).into_owned()
 }
 
-/// Cuts a text to `width` terminal columns; a cut text ends in `…`.
+/// Cuts `text` to `width` terminal columns. A cut text ends in `…`.
 pub(crate) fn truncate_to_width(text: &str, width: usize) -> String {
     let text = text.replace('\t', " ");
     if display_width(&text) <= width {
@@ -28,7 +28,7 @@ pub(crate) fn truncate_to_width(text: &str, width: usize) -> String {
     cut
 }
 
-/// Returns how many terminal columns a text occupies.
+/// Returns the number of terminal columns that a text occupies.
 pub(crate) fn display_width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }

@@ -1,12 +1,12 @@
 //! Child loops: before a loop ends, it waits for the loops that its agents started. It stops them
-//! if the wait times out or if it is stopped itself.
+//! if the wait times out or if the loop itself is stopped.
 
 use super::event::Request;
 use super::state::{Phase, State};
 
 impl State {
-    /// Returns the phase that waits for child loops. If the loop is already in it, the deadline
-    /// stays.
+    /// Returns the phase that waits for child loops. A loop that is already waiting keeps its
+    /// deadline.
     pub(super) fn draining(&self) -> Phase {
         let stop = self.is_hurried();
         if let Phase::Draining {
@@ -26,8 +26,8 @@ impl State {
         }
     }
 
-    /// Handles the end of the last child loop. If any had been running, it may have changed the
-    /// workspace, so checks and SCM tasks run again.
+    /// Handles the end of the last child loop. A child loop that was running may have changed the
+    /// workspace, so checks and SCM tasks then run again.
     pub(super) fn drained(&mut self, iteration: u32, any_was_running: bool) {
         let Phase::Draining { .. } = self.phase else {
             return;
@@ -44,7 +44,7 @@ impl State {
         }
     }
 
-    /// Continues after a crash during the wait: child loops may have changed the workspace since,
+    /// Continues after a crash during the wait. Child loops may have changed the workspace since,
     /// so checks and SCM tasks run again.
     pub(super) fn drain_again(&mut self) {
         if self.is_hurried() || self.fault.is_some() {

@@ -1,4 +1,5 @@
-//! Excerpts: text from elsewhere, shortened for the prompt, with a note of how much was cut.
+//! Excerpts: text from other programs and people, shortened for the prompt, with a note of how much
+//! was cut.
 
 use super::format::plural;
 use super::plain_text::{clean, plain_lines};
@@ -8,12 +9,12 @@ use super::signals::defang;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Excerpt {
     pub(crate) text: String,
-    /// A note of how much was cut, such as `[2 later characters cut]`; empty if nothing was.
+    /// A note of how much was cut, such as `[2 later characters cut]`; empty if nothing was cut.
     pub(crate) cut: String,
 }
 
 impl Excerpt {
-    /// Keeps the first `max_chars` characters.
+    /// Returns an excerpt with the first `max_chars` characters of `text`.
     #[cfg(test)]
     pub(crate) fn head(text: &str, max_chars: usize) -> Self {
         let at = text
@@ -23,8 +24,8 @@ impl Excerpt {
         Self::new(&text[..at], text[at..].chars().count() as u64, "later")
     }
 
-    /// Keeps the last `max_chars` characters of a program's output. `dropped_before` characters
-    /// were already cut off when the text was read.
+    /// Returns an excerpt with the last `max_chars` characters of a program's output.
+    /// `dropped_before` is the number of characters that were cut off when the output was read.
     pub(crate) fn tail(text: &str, max_chars: usize, dropped_before: u64) -> Self {
         let text = clean(text);
         let dropped = text.chars().count().saturating_sub(max_chars);
@@ -35,8 +36,8 @@ impl Excerpt {
         Self::new(&text[at..], dropped as u64 + dropped_before, "earlier")
     }
 
-    /// Wraps a text from which `dropped` characters have already been cut; `which` is `earlier` or
-    /// `later`.
+    /// Wraps a text from which `dropped` characters have already been cut. `which` says where they
+    /// were: `earlier` or `later`.
     pub(crate) fn new(text: &str, dropped: u64, which: &str) -> Self {
         let cut = match dropped {
             0 => String::new(),
@@ -48,7 +49,7 @@ impl Excerpt {
         }
     }
 
-    /// Returns the text in a code fence, which is longer than any run of backticks in the text.
+    /// Returns the text in a code fence that is longer than any run of backticks in the text.
     pub(crate) fn fenced(&self, language: &str) -> String {
         let longest = self
             .text

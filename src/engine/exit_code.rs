@@ -14,7 +14,7 @@ pub enum ExitCode {
     Resumable,
     /// 130: a person stopped the loop or interrupted the command.
     Stopped,
-    /// Any other code: 128 + n after signal n, or the code of a scripted agent.
+    /// Any other code: 128 + n after signal n, or the exit code of a scripted agent.
     Other(u8),
 }
 
@@ -28,7 +28,7 @@ impl ExitCode {
         Self::Stopped,
     ];
 
-    /// Returns the number that the process exits with.
+    /// Returns the number with which the process exits.
     pub fn code(self) -> u8 {
         match self {
             Self::Success => 0,
@@ -40,7 +40,7 @@ impl ExitCode {
         }
     }
 
-    /// Returns the meaning in a few words, as in the help; empty for [`ExitCode::Other`].
+    /// Returns the meaning in a few words, as the help shows it; empty for [`ExitCode::Other`].
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Success => "done",
@@ -52,8 +52,7 @@ impl ExitCode {
         }
     }
 
-    /// Returns the exit code with this number; `Failure` for a number that no process can exit
-    /// with.
+    /// Returns the exit code for a number; `Failure` for a number that is not a valid exit code.
     pub(crate) fn from_code(code: i32) -> Self {
         let known = Self::ALL
             .into_iter()

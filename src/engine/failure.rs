@@ -1,19 +1,20 @@
-//! Defines why an agent can fail, and what the loop does about each kind of failure.
+//! Defines the causes of agent failures, and the loop's reaction to each of them.
 
 use super::event::{AgentReport, Fault};
 use super::iteration::IterationEnd;
 use super::state::State;
 use serde::{Deserialize, Serialize};
 
-/// Why an agent failed. The journal calls it `reason`.
+/// The cause of an agent's failure. The journal calls it `reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentFailure {
     /// The kind of failure.
     pub kind: FailureKind,
-    /// When the limit resets, in milliseconds since 1970; `None` if the agent does not say.
+    /// The time at which the limit resets, in milliseconds since 1970; `None` if the agent does not
+    /// report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<i64>,
-    /// Why ralph killed the agent; `None` unless the kind is [`FailureKind::Killed`].
+    /// The event that made ralph kill the agent; `None` unless the kind is [`FailureKind::Killed`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<IterationEnd>,
 }
@@ -47,11 +48,11 @@ pub enum FailureKind {
     NotFound,
     /// The agent failed, and the cause is unknown.
     Crashed,
-    /// Ralph killed the agent; [`AgentFailure::why`] says why.
+    /// Ralph killed the agent; [`AgentFailure::why`] has the reason.
     Killed,
 }
 
-/// What the loop does about a failure.
+/// The loop's reaction to a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailurePolicy {
     /// Wait until the cause has passed. Neither the iteration nor a failure is counted.
@@ -63,7 +64,7 @@ pub(crate) enum FailurePolicy {
 }
 
 impl FailureKind {
-    /// Returns what the loop does about this kind of failure.
+    /// Returns the loop's reaction to this kind of failure.
     pub(crate) fn policy(self) -> FailurePolicy {
         match self {
             Self::UsageLimit | Self::RateLimit | Self::Overloaded => FailurePolicy::Wait,
@@ -73,13 +74,14 @@ impl FailureKind {
             Self::Denied => FailurePolicy::Stop(Fault::Permission),
             Self::Usage => FailurePolicy::Stop(Fault::Usage),
             Self::NotFound => FailurePolicy::Stop(Fault::NotFound),
-            // Whether a killed agent has failed depends on the reason: see `Iteration::is_failure`.
+            // Whether a killed agent has failed depends on the reason for the kill: see
+            // `Iteration::is_failure`.
             Self::Context | Self::Refused | Self::Crashed | Self::Killed => FailurePolicy::Fail,
         }
     }
 
-    /// Returns the failure of an agent that could not be started because of this fault; `None` if
-    /// the agent is not the cause.
+    /// Returns the kind of failure for an agent that could not be started because of `fault`;
+    /// `None` if the agent is not the cause.
     fn from_fault(fault: Fault) -> Option<Self> {
         [Self::NotFound, Self::Denied, Self::Usage]
             .into_iter()
@@ -105,7 +107,8 @@ impl FailureKind {
         }
     }
 
-    /// Returns whether a fallback agent, with its own account and service, may succeed instead.
+    /// Returns whether a fallback agent may succeed instead, because it has its own account and
+    /// service.
     pub(crate) fn is_agent_specific(self) -> bool {
         matches!(
             self,
@@ -113,7 +116,7 @@ impl FailureKind {
         )
     }
 
-    /// Returns a short description for people, which follows the agent's name and a colon.
+    /// Returns a short description for people. It follows the agent's name and a colon.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::UsageLimit => "usage limit reached",
@@ -144,7 +147,7 @@ impl From<FailureKind> for AgentFailure {
 }
 
 impl State {
-    /// Returns why an iteration ended badly; `None` if it ended well.
+    /// Returns the failure that an iteration ended with; `None` if it did not fail.
     pub(super) fn failure_of(
         &self,
         end: IterationEnd,

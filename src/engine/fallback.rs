@@ -1,5 +1,5 @@
 //! Chooses which of a loop's agents runs next. An agent may rest at a limit or be excluded after a
-//! failure; the next one in the plan then takes over.
+//! failure; the next agent in the plan then takes over.
 
 use super::event::{AgentReport, Fault};
 use super::failure::{AgentFailure, FailureKind, FailurePolicy};
@@ -7,25 +7,27 @@ use super::plan::{Agent, Approve};
 use super::state::State;
 use serde::{Deserialize, Serialize};
 
-/// Whether an agent can run now.
+/// An agent's availability for the next iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AgentAvailability {
-    /// When the agent may run again, in milliseconds since 1970; `None` if it need not rest.
+    /// The time at which the agent may run again, in milliseconds since 1970; `None` if it does not
+    /// rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until_wall_ms: Option<i64>,
-    /// Why the agent rests or is excluded; `None` if it does neither.
+    /// The failure because of which the agent rests or is excluded; `None` if the agent is
+    /// available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<FailureKind>,
-    /// Number of rests in a row that the agent has had without a success.
+    /// Number of consecutive rests without a success in between.
     #[serde(default)]
     pub(crate) waits: u32,
-    /// The fault that excludes the agent until a person resumes the loop; `None` if it is not
-    /// excluded.
+    /// The fault, with a description, that excludes the agent until a person resumes the loop;
+    /// `None` if the agent is not excluded.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "out")]
     pub(crate) excluded: Option<(Fault, String)>,
 }
 
-/// The agent that runs next.
+/// The choice of the agent that runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextAgent {
     /// The agent at this index.
@@ -35,7 +37,7 @@ pub(crate) enum NextAgent {
 }
 
 impl State {
-    /// Returns the agent that runs now, or ran last.
+    /// Returns the agent that is running, or that ran last.
     pub(crate) fn agent(&self) -> &Agent {
         self.plan
             .agents()
@@ -53,7 +55,8 @@ impl State {
         &mut self.availability[index]
     }
 
-    /// Returns the first agent that neither rests nor is excluded, or when the first rest ends.
+    /// Returns the first agent that neither rests nor is excluded. If there is none, returns the
+    /// time at which the first rest ends.
     pub(crate) fn next_agent(&self) -> NextAgent {
         let available = AgentAvailability::default();
         let mut agents = (0..self.plan.agents().count())
@@ -75,8 +78,8 @@ impl State {
         }
     }
 
-    /// Applies the policy for a failure. Returns whether the iteration is refunded: then neither
-    /// the iteration nor a failure counts.
+    /// Applies the failure's policy. Returns whether the iteration is refunded, so that neither the
+    /// iteration nor the failure counts.
     pub(super) fn apply_failure(&mut self, failure: AgentFailure, report: &AgentReport) -> bool {
         let has_alternative = !self.plan.fallback.is_empty() && failure.kind.is_agent_specific();
         match failure.kind.policy() {
@@ -88,7 +91,7 @@ impl State {
                 let agent = self.availability_mut();
                 agent.waits = agent.waits.saturating_add(1);
                 agent.why = Some(failure.kind);
-                // A reset time in the past is wrong: the agent is still at its limit.
+                // A reset time in the past must be wrong, because the agent is still at its limit.
                 let until = failure.until_ms.filter(|until| *until > now_ms);
                 agent.until_wall_ms = until.or_else(|| Some(now_ms.saturating_add(probe_ms)));
                 true
@@ -131,7 +134,7 @@ impl State {
         }
     }
 
-    /// Returns one line for people: what is wrong, the agent's own message, and how to fix it.
+    /// Returns one line for people with the problem, the agent's own message and a fix.
     fn fault_detail(&self, kind: FailureKind, report: &AgentReport) -> String {
         let agent = self.agent();
         let rule = agent
@@ -173,7 +176,7 @@ impl State {
     }
 }
 
-/// Doubles `base_ms` this many times, up to a cap.
+/// Returns `base_ms` doubled `times` times, but at most `cap_ms`.
 pub(super) fn doubled(base_ms: u64, times: u32, cap_ms: u64) -> u64 {
     base_ms.saturating_mul(1 << times.min(40)).min(cap_ms)
 }

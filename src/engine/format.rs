@@ -29,7 +29,7 @@ pub(crate) fn duration(ms: u64) -> String {
     }
 }
 
-/// Formats a count with a noun that takes an `s`: `1 file`, `2 files`.
+/// Formats a count with a noun whose plural ends in `s`: `1 file`, `2 files`.
 pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 {
         format!("1 {noun}")
@@ -66,7 +66,7 @@ pub(crate) fn with_limit(number: u32, limit: Option<u32>) -> String {
     limit.map_or_else(|| number.to_string(), |limit| format!("{number}/{limit}"))
 }
 
-/// Quotes a text for a POSIX shell if it needs quotes.
+/// Quotes `text` for a POSIX shell, if it needs quotes.
 pub(crate) fn shell_quote(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,=:".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -1,4 +1,5 @@
-//! Iterations: how they can end, the record kept of each one, and how an end changes the state.
+//! Iterations: the ways they can end, the record of each one, and the effect of an end on the
+//! state.
 
 use super::act::COST_MAX;
 use super::event::{AgentReport, CheckReport, Fault, ProcessExit, is_false};
@@ -9,13 +10,14 @@ use super::state::{Phase, State};
 use super::usage::{SessionUsage, Tokens};
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of iterations the state keeps a record of.
+/// Maximum number of iterations whose records the state keeps.
 pub(crate) const RECENT_MAX: usize = 20;
 
-/// Maximum number of agent sessions the state keeps the usage of: one for each of a few agents.
+/// Maximum number of agent sessions whose usage the state keeps, enough for one session of each of
+/// a few agents.
 const SESSIONS_MAX: usize = 4;
 
-/// How an iteration ended.
+/// The way an iteration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IterationEnd {
@@ -41,7 +43,7 @@ pub enum IterationEnd {
     Stopped,
     /// An error that retrying cannot fix.
     Faulted,
-    /// Ralph was killed during the iteration.
+    /// Ralph itself was killed during the iteration.
     Interrupted,
 }
 
@@ -50,23 +52,23 @@ pub enum IterationEnd {
 pub(crate) struct Iteration {
     /// The iteration's number.
     pub(crate) number: u32,
-    /// How the iteration ended.
+    /// The way the iteration ended.
     #[serde(rename = "how")]
     pub(crate) end: IterationEnd,
-    /// How the agent's process ended.
+    /// The exit status of the agent's process.
     pub(crate) exit: ProcessExit,
-    /// How long the agent ran, in milliseconds.
+    /// The agent's running time, in milliseconds.
     pub(crate) ms: u64,
     /// Dollars spent; `None` if unknown.
     pub(crate) cost_usd: Option<f64>,
-    /// Why the iteration ended badly; `None` if it ended well.
+    /// The failure that the iteration ended with; `None` if it did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<AgentFailure>,
-    /// Whether the iteration does not count against the limits, because the agent was at a usage
-    /// limit or another agent took over.
+    /// Whether the iteration is excluded from the limits, because the agent was at a usage limit or
+    /// another agent took over.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) refunded: bool,
-    /// Whether the agent's stream reported success.
+    /// Whether the agent's event stream reported success.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) finished: bool,
     /// The agent's name; `None` if the loop has only one agent.
@@ -78,13 +80,13 @@ pub(crate) struct Iteration {
     /// Tool calls made; `None` if unknown.
     #[serde(default)]
     pub(crate) steps: Option<u32>,
-    /// The agent's error message or last lines; `None` if it did not fail.
+    /// The agent's error message or its last lines of output; `None` if it did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
     /// Number of actions the agent was denied.
     #[serde(default)]
     pub(crate) denied: u32,
-    /// The first denial, in the agent's words.
+    /// The first denial, in the agent's words; `None` if no action was denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) denial: Option<String>,
     /// Whether the agent claimed that the task is done.
@@ -94,14 +96,14 @@ pub(crate) struct Iteration {
     /// The results of the plan's SCM tasks; empty if the checks were not green.
     #[serde(default)]
     pub(crate) tasks: Vec<ScmTaskReport>,
-    /// The result of the commit in the loop's worktree; `None` if there was none.
+    /// The result of the commit in the loop's worktree; `None` if no commit ran.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "saved")]
     pub(crate) worktree_commit: Option<ScmTaskReport>,
 }
 
 impl Iteration {
-    /// Returns whether the iteration counts as a failure of the agent: a bad exit or a timeout. A
-    /// success reported in the agent's event stream outweighs its exit code.
+    /// Returns whether the iteration counts as a failure of the agent: a bad exit or a timeout.
+    /// Success reported in the agent's event stream outweighs the exit code.
     pub(crate) fn is_failure(&self) -> bool {
         match self.end {
             _ if self.refunded => false,
@@ -150,7 +152,7 @@ impl State {
         *signals = report.signals.clone();
         signals.matched |= matched;
         if report.was_denied_everything() {
-            // The agent could not do anything, so its claim does not count.
+            // The agent could do nothing, so its claim does not count.
             (signals.promised, signals.matched) = (false, false);
         }
         self.claims.markers.extend(&report.markers);
@@ -162,8 +164,8 @@ impl State {
         }
     }
 
-    /// Removes the messages from people that the agent has seen. If the agent was cut short, they
-    /// stay for the next prompt.
+    /// Removes the messages from people that the agent has received. If the agent was killed early,
+    /// they stay for the next prompt.
     fn clear_delivered_answers(&mut self, end: IterationEnd) {
         let cut_short = matches!(
             end,
@@ -183,7 +185,7 @@ impl State {
     /// Records the newest iteration, and updates costs, failures and the time to rest.
     pub(super) fn record_iteration(&mut self, end: IterationEnd, report: &AgentReport) {
         let reason = self.failure_of(end, report);
-        // Other ends were caused by ralph or a person, so no failure policy applies.
+        // All other ends were caused by ralph or a person, so no failure policy applies.
         let is_agents_own = matches!(
             end,
             IterationEnd::Exited | IterationEnd::Lingered | IterationEnd::PatternMatched
@@ -270,7 +272,7 @@ impl State {
         }
     }
 
-    /// Returns how long to rest after this many failures in a row, in milliseconds.
+    /// Returns the rest after this number of consecutive failures, in milliseconds.
     pub(super) fn backoff_ms(&self, failures: u32) -> u64 {
         let rest = &self.plan.rest;
         doubled(

@@ -1,7 +1,7 @@
 //! Defines the limits that end a loop, in one table: each limit's key, usage, unit and texts.
 //!
 //! Everything that lists limits (flags, `ralph set`, prompts, status, endings) iterates over
-//! [`LIMITS`]. A new limit is a variant and a row here, a field of [`Limits`] and a row in
+//! [`LIMITS`]. A new limit needs a variant and a row here, a field in [`Limits`] and a row in
 //! `presets/settings.toml`.
 
 use super::format::{dollars, duration, thousands};
@@ -16,7 +16,7 @@ use std::fmt;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {
-    /// Failures in a row.
+    /// Consecutive failures.
     Failures,
     /// An amount of dollars.
     Cost,
@@ -24,14 +24,14 @@ pub enum Limit {
     Tokens,
     /// Active time: pauses and waits for a usage limit to reset do not count.
     Time,
-    /// Iterations that count.
+    /// Iterations, except refunded ones.
     Iterations,
-    /// Number of times in a row a client lets ralph block the end of its session although the agent
+    /// Consecutive times that a client lets ralph block the end of its session although the agent
     /// uses no tool in between.
     Blocks,
 }
 
-/// An amount of what a limit bounds, in the limit's unit.
+/// An amount in the unit of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Amount {
@@ -54,10 +54,10 @@ pub struct LimitChange {
     pub max: Option<Amount>,
 }
 
-/// The maximum of each limit, for a loop and for one iteration. `None` means no limit.
+/// The maximum of each limit, for a loop or for one iteration. `None` means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Limits {
-    /// Iterations that count.
+    /// Number of iterations, except refunded ones.
     pub(crate) iterations: Option<u32>,
     /// Dollars, as the agent reports them.
     pub(crate) cost_usd: Option<f64>,
@@ -69,14 +69,14 @@ pub(crate) struct Limits {
     pub(crate) tokens: Option<u64>,
     /// Active time of the whole loop, in milliseconds.
     pub(crate) time_ms: Option<u64>,
-    /// Failures in a row.
+    /// Number of consecutive failures.
     pub(crate) failures: Option<u32>,
     /// Duration of one iteration, in milliseconds.
     pub(crate) iteration_ms: Option<u64>,
     /// Time without output in one iteration, in milliseconds.
     pub(crate) inactivity_ms: Option<u64>,
-    /// Number of times in a row a client lets ralph block the end of its session although the agent
-    /// uses no tool in between.
+    /// Number of consecutive times that a client lets ralph block the end of its session although
+    /// the agent uses no tool in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) blocks: Option<u32>,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Limits {
 /// A row of the table of limits.
 pub(crate) struct LimitRow {
     pub(crate) limit: Limit,
-    /// The name in JSON and in messages.
+    /// The limit's name in JSON and in messages.
     pub(crate) name: &'static str,
     /// The name of the setting, the flag and the `ralph set` argument; `None` if users cannot set
     /// the limit.
@@ -93,15 +93,15 @@ pub(crate) struct LimitRow {
     pub(crate) noun: &'static str,
     /// Zero in the limit's unit.
     pub(crate) zero: Amount,
-    /// Whether the limit is a budget: prompts and endings say how much of it is used.
+    /// Whether the limit is a budget. Prompts and endings show the used amount of a budget.
     pub(crate) is_budget: bool,
     /// Whether resuming the loop resets the used amount to zero.
     pub(crate) is_reset_by_resume: bool,
-    /// The stop reason that scripts read when the limit ends the loop.
+    /// The stop reason, for scripts, if the limit ends the loop.
     pub(crate) stop_reason: StopReason,
-    /// Why the loop ended, for people.
+    /// The reason for the ending, for people.
     reached: &'static str,
-    /// Why a loop cannot continue, as a clause about the loop.
+    /// The reason why a loop at this limit cannot continue, as a clause about the loop.
     pub(crate) exhausted: &'static str,
     used: fn(&State) -> Amount,
     max: fn(&Limits) -> Option<Amount>,
@@ -211,7 +211,7 @@ impl Limit {
             .expect("every limit has a row")
     }
 
-    /// Returns the limit that the setting `key` sets; `None` if it sets no limit.
+    /// Returns the limit that the setting `key` sets; `None` if the setting is not a limit.
     pub(crate) fn from_key(key: &str) -> Option<Self> {
         let row = LIMITS.iter().find(|row| row.key == Some(key))?;
         Some(row.limit)
@@ -222,7 +222,8 @@ impl Limit {
         self.row().name
     }
 
-    /// Returns why a loop ended at this limit, for people.
+    /// Returns the reason for an ending at this limit, for people. `success` says whether the
+    /// ending counts as success.
     pub(super) fn describe_ending(self, success: bool) -> &'static str {
         if success {
             "ran to its iteration limit, checks green"
@@ -245,7 +246,7 @@ impl LimitRow {
 }
 
 impl Amount {
-    /// Returns the bare number: dollars, milliseconds or a count.
+    /// Returns the plain number: dollars, milliseconds or a count.
     pub(crate) fn number(self) -> f64 {
         match self {
             Self::Count(count) => f64::from(count),
@@ -254,8 +255,8 @@ impl Amount {
         }
     }
 
-    /// Returns this number in the same unit; `None` if it is negative, or a fraction of a unit that
-    /// has none.
+    /// Returns `number` in the same unit as `self`; `None` if it is negative, or a fraction
+    /// although the unit allows none.
     fn with_number(self, number: f64) -> Option<Self> {
         let is_whole = number.fract() == 0.0;
         Some(match self {
@@ -280,7 +281,7 @@ impl Amount {
         u32::try_from(self.whole()).unwrap_or(u32::MAX)
     }
 
-    /// Returns at least twice this maximum, and more than `used`, as a value for `ralph set`.
+    /// Returns a value for `ralph set` that is at least twice this maximum and more than `used`.
     fn raised_above(self, used: Self) -> String {
         match self {
             Self::Count(max) => max
@@ -366,7 +367,7 @@ impl State {
         LIMITS.iter().find(is_reached).map(|row| row.limit)
     }
 
-    /// Returns how much of a limit is used: `$0.6000 of $0.5000`.
+    /// Returns the used amount of a limit and its maximum: `$0.6000 of $0.5000`.
     pub(crate) fn usage_of(&self, limit: Limit) -> String {
         let row = limit.row();
         let used = (row.used)(self);
@@ -376,7 +377,7 @@ impl State {
         }
     }
 
-    /// Returns how much of each budget is used, for the prompt: `$0.6000 of $2.00`, `5.0k of 9.0k
+    /// Returns the used amount of each budget, for the prompt: `$0.6000 of $2.00`, `5.0k of 9.0k
     /// tokens`.
     pub(crate) fn used_budgets(&self) -> impl Iterator<Item = String> {
         LIMITS
@@ -389,8 +390,8 @@ impl State {
             })
     }
 
-    /// Returns the `ralph set` argument that raises a reached limit to at least twice its value.
-    /// `None` if raising the limit would not let the loop continue.
+    /// Returns the `ralph set` argument that raises a reached limit to at least twice its value;
+    /// `None` if a higher limit would not let the loop continue.
     pub(crate) fn raised_limit(&self, limit: Limit) -> Option<String> {
         let row = limit.row();
         let key = row.key.filter(|_| !row.is_reset_by_resume)?;

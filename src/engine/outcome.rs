@@ -1,4 +1,4 @@
-//! How a loop can end, and what each ending means to scripts and people.
+//! Outcomes: the ways a loop can end, and their meaning to scripts and people.
 
 use super::event::{Fault, RequestSource};
 use super::exit_code::ExitCode;
@@ -7,7 +7,7 @@ use super::state::State;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How a loop ended.
+/// The way a loop ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -29,17 +29,17 @@ pub enum Outcome {
     Fatal {
         /// The class of the error.
         class: Fault,
-        /// A sentence for people.
+        /// A description of the error for people.
         detail: String,
     },
     /// The agent cannot continue without a person.
     Blocked {
-        /// The agent's reason.
+        /// The reason that the agent reported.
         why: String,
     },
     /// The agent asked not to be restarted.
     Waiting {
-        /// How the agent asked.
+        /// The way the agent asked.
         why: WaitReason,
     },
     /// A person or the host program stopped the loop.
@@ -49,12 +49,12 @@ pub enum Outcome {
     },
 }
 
-/// How an agent asked not to be restarted.
+/// The way an agent asked not to be restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WaitReason {
-    /// The agent exited with the code that asks to wait.
+    /// The agent exited with this code, which asks to wait.
     Exit(i32),
     /// The agent left a `WAIT` marker.
     Marker,
@@ -62,7 +62,7 @@ pub enum WaitReason {
     Bus,
 }
 
-/// Why a loop ended or paused, in one word for scripts.
+/// The reason why a loop ended or paused, in one word for scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -89,7 +89,7 @@ pub enum StopReason {
     Waiting,
     /// A person or the host program stopped the loop.
     Stopped,
-    /// The loop is paused, and has not ended.
+    /// The loop is paused and has not ended.
     Paused,
     /// A reason written by a later version of ralph.
     #[serde(other)]
@@ -106,7 +106,7 @@ pub(crate) enum Status {
     Paused,
     /// The loop succeeded.
     Done,
-    /// The loop reached a limit, or an error that retrying cannot fix.
+    /// The loop reached a limit, or hit an error that retrying cannot fix.
     Failed,
     /// The agent needs an answer.
     Blocked,
@@ -118,7 +118,7 @@ pub(crate) enum Status {
     Crashed,
 }
 
-/// An outcome as scripts read it, in the journal and in `--json` output.
+/// An outcome in the form that scripts read, in the journal and in `--json` output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OutcomeSummary {
@@ -126,7 +126,7 @@ pub struct OutcomeSummary {
     pub kind: String,
     /// The limit, the fault's class or the stop reason; for `blocked`, the agent's own text.
     pub why: String,
-    /// A sentence for people.
+    /// A description for people.
     #[serde(default)]
     pub detail: String,
 }
@@ -187,7 +187,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the outcome as scripts read it.
+    /// Returns the outcome in the form that scripts read.
     pub fn summary(&self) -> OutcomeSummary {
         let (kind, why, detail) = match self {
             Self::Done { checked } => {
@@ -269,8 +269,8 @@ impl fmt::Display for StopReason {
 }
 
 impl State {
-    /// Returns the outcome as scripts read it, with how much of a reached budget was used; `None`
-    /// if the loop has not ended.
+    /// Returns the outcome in the form that scripts read, with the used amount of a reached budget;
+    /// `None` if the loop has not ended.
     pub(crate) fn outcome_summary(&self) -> Option<OutcomeSummary> {
         let outcome = self.outcome()?;
         let mut summary = outcome.summary();

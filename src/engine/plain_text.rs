@@ -9,7 +9,7 @@ use vte::{Parser, Perform};
 
 /// Cleans one line, or text that is shown on one line. Tabs are kept.
 ///
-/// Characters that reorder text are replaced, so that a line cannot look like another one.
+/// Characters that reorder text are replaced, because they could make a line look like another one.
 pub(crate) fn plain(line: &str) -> Cow<'_, str> {
     if line.bytes().all(|byte| byte == b'\t' || is_printable(byte)) {
         return Cow::Borrowed(line);
@@ -17,8 +17,8 @@ pub(crate) fn plain(line: &str) -> Cow<'_, str> {
     Cow::Owned(strip(line, false))
 }
 
-/// Cleans a text of several lines, each on its own. Text after a carriage return overwrites the line, as on a
-/// terminal.
+/// Cleans a text of several lines, each on its own. As on a terminal, text after a carriage return
+/// overwrites the line.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     let is_clean = |byte| matches!(byte, b'\t' | b'\n') || is_printable(byte);
     if text.bytes().all(is_clean) {
@@ -27,7 +27,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(strip(text, true))
 }
 
-/// Cleans the content of a file or a diff. Removes only control characters: unlike [`clean`], keeps
+/// Cleans the content of a file or a diff. Removes only control characters; unlike [`clean`], keeps
 /// the text before a carriage return.
 pub(crate) fn plain_lines(text: &str) -> Cow<'_, str> {
     if let Cow::Borrowed(clean) = clean(text) {
@@ -57,7 +57,7 @@ fn strip(text: &str, has_lines: bool) -> String {
             stripper.after_return = false;
             stripper.out.push('\n');
         }
-        // Each line has a parser of its own: an unterminated sequence must not hide later lines.
+        // Use a new parser for each line: an unterminated sequence must not hide later lines.
         Parser::<1024>::new().advance(&mut stripper, line.as_bytes());
     }
     stripper.out

@@ -1,7 +1,8 @@
 //! Renders an iteration's prompt from the state and the inputs that the runner gathers.
 //!
-//! An agent may echo its prompt, so no line of a prompt may be read as a signal. Text from
-//! elsewhere is therefore [defanged](defang), and matches of the done pattern in it are broken up.
+//! An agent may echo its prompt, so no line of a prompt may be read as a signal. Text that ralph
+//! did not write is therefore [defanged](defang), and matches of the done pattern in it are broken
+//! up.
 
 use super::event::CheckReport;
 use super::excerpt::Excerpt;
@@ -15,14 +16,14 @@ use super::state::State;
 use super::template::fill;
 use regex::{Captures, Regex};
 
-/// What the runner gathers for a prompt.
+/// The inputs for a prompt, gathered by the runner.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PromptInputs {
     /// The task's text.
     pub(crate) task: String,
     /// The changes since the loop began.
     pub(crate) diff: Excerpt,
-    /// Why there is no diff; empty if there is one.
+    /// The reason for a missing diff; empty if there is a diff.
     pub(crate) diff_missing: String,
     /// The red checks in the plan's order: index, output, and the path of the full output.
     pub(crate) red: Vec<(usize, Excerpt, String)>,
@@ -51,7 +52,7 @@ pub const TEMPLATE_FIELDS: [&str; 14] = [
     "title",
 ];
 
-/// Returns whether prompts with this context include the notes, and with them messages from people.
+/// Returns whether prompts with this context include the notes, which contain messages from people.
 pub(crate) fn includes_notes(context: &PromptContext) -> bool {
     let mark = |name: &str| {
         Some(if name == "notes" {
@@ -63,7 +64,7 @@ pub(crate) fn includes_notes(context: &PromptContext) -> bool {
     context.level != ContextLevel::None && fill(&context.template, &mark).contains('\0')
 }
 
-/// Renders the prompt of the next iteration.
+/// Renders the prompt for the next iteration.
 pub(crate) fn render(state: &State, inputs: &PromptInputs) -> String {
     let context = &state.plan.context;
     let template = if state.is_in_session() {
@@ -153,7 +154,7 @@ fn with_cut(text: &str, cut: &str) -> String {
     }
 }
 
-/// Returns how a red check failed: `exit 1`, `timeout after 10m`.
+/// Returns the way a red check failed: `exit 1`, `timeout after 10m`.
 pub(crate) fn describe_red_check(report: &CheckReport) -> String {
     match report {
         CheckReport {
@@ -178,8 +179,8 @@ fn limits(state: &State) -> String {
     }
 }
 
-/// Returns the conditions for "done". Every tag is inside a sentence and the done pattern is split
-/// into pieces, so that no line is read as a signal.
+/// Returns the conditions for "done". No line can be read as a signal: every tag is inside a
+/// sentence, and the done pattern is split into pieces.
 fn done(state: &State, pattern: Option<&Regex>) -> String {
     let proof = &state.plan.proof;
     let mut lines = Vec::new();
@@ -229,7 +230,7 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
     lines.join("\n")
 }
 
-/// Splits the pattern into two pieces, or into more until the text no longer matches the pattern.
+/// Splits `text` into two pieces, or into more until the result no longer matches `pattern`.
 pub(super) fn in_pieces(text: &str, pattern: Option<&Regex>) -> String {
     let chars: Vec<char> = text.chars().collect();
     let spelled = |size: usize| {
@@ -308,7 +309,7 @@ fn history_line(state: &State, iteration: &Iteration) -> String {
     line
 }
 
-/// Returns how an iteration ended: `exit 0`, `stopped: it took too long`.
+/// Returns the way an iteration ended: `exit 0`, `stopped: it took too long`.
 pub(crate) fn describe_end(iteration: &Iteration) -> String {
     match iteration.end {
         IterationEnd::Exited => match (iteration.exit.code, iteration.exit.signal) {
@@ -355,8 +356,8 @@ fn notes(state: &State, inputs: &PromptInputs) -> String {
     notes.join("\n")
 }
 
-/// Returns which SCM task failed and what it printed, so that the agent can fix the cause; `None`
-/// if no task has failed.
+/// Returns the name and the output of the failed SCM task, which help the agent to fix the cause;
+/// `None` if no task has failed.
 fn failed_task(state: &State, inputs: &PromptInputs) -> Option<String> {
     let failed = state.scm.pending_task()?;
     let args = defang(&fold_whitespace(state.scm_task_args(failed.task)));

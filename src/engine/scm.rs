@@ -1,9 +1,9 @@
-//! SCM tasks: what happens to an iteration's work, when, and what the results mean.
+//! SCM tasks: their order, the conditions under which they run, and the meaning of their results.
 //!
 //! If an iteration's checks are all green, the plan's tasks run in order (`commit`, `push`, …). A
 //! loop with its own worktree also commits whatever an iteration left uncommitted, green or red.
 //! This is an additional task, the [worktree task](State::worktree_task); its index follows those
-//! of the plan.
+//! of the plan's tasks.
 
 use super::event::{CheckReport, ProcessExit, is_false};
 use super::state::{Phase, State};
@@ -16,53 +16,53 @@ pub(crate) const COMMIT: &str = "commit";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ScmTaskReport {
-    /// How its process ended.
+    /// The exit status of the task's process.
     #[serde(default)]
     pub exit: ProcessExit,
-    /// Whether it was killed because its timeout passed.
+    /// Whether the task was killed because its timeout passed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub timed_out: bool,
-    /// How long it ran, in milliseconds.
+    /// The task's running time, in milliseconds.
     #[serde(default)]
     pub ms: u64,
-    /// Why it was skipped; `None` if it ran.
+    /// The reason for skipping the task; `None` if it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<SkipReason>,
-    /// The ID of the commit it made; `None` if it made none.
+    /// The ID of the commit that the task made; `None` if it made none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The first line of the commit's message.
+    /// The first line of the commit's message; `None` if the task made no commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// Number of files the commit changes.
+    /// Number of files the commit changes; `None` if the task made no commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<u32>,
-    /// The paths of the first few of these files.
+    /// Paths of the first few files that the commit changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// The end of its output if it failed; empty otherwise.
+    /// The end of the task's output if it failed; empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
 }
 
-/// Why an SCM task was skipped.
+/// The reason for skipping an SCM task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// The iteration changed nothing. The tasks after this one are skipped too.
+    /// The iteration changed nothing. The following tasks are skipped too.
     Unchanged,
-    /// Everything is already committed. The tasks after this one may have something to do.
+    /// Everything is already committed. The following tasks still run.
     Empty,
 }
 
 impl ScmTaskReport {
-    /// Returns whether it succeeded or was skipped.
+    /// Returns whether the task succeeded or was skipped.
     pub fn is_success(&self) -> bool {
         self.skipped.is_some() || (self.exit.is_success() && !self.timed_out)
     }
 
-    /// Returns the fields that a check's report has as well.
+    /// Returns the fields that the report has in common with a check's report.
     pub(crate) fn as_check(&self) -> CheckReport {
         CheckReport {
             exit: self.exit,
@@ -77,12 +77,12 @@ impl ScmTaskReport {
 pub(crate) struct ScmState {
     /// The newest iteration's results, in the plan's order.
     pub(crate) reports: Vec<ScmTaskReport>,
-    /// The number of failures since all tasks last succeeded.
+    /// Number of failures since all tasks last succeeded.
     pub(crate) failures: u32,
     /// The newest failure; `None` once all tasks have succeeded.
     #[serde(rename = "owed")]
     pub(crate) pending: Option<PendingTask>,
-    /// Whether the tasks were started but did not all complete, because of a request or a crash.
+    /// Whether the tasks were started but not all completed, because of a request or a crash.
     #[serde(default, rename = "open")]
     pub(crate) unfinished: bool,
     /// The result of the newest iteration's worktree task; `None` if it has not run.
@@ -98,7 +98,7 @@ pub(crate) struct ScmState {
     /// The reports from before the last restart.
     #[serde(default, rename = "earlier")]
     pub(crate) previous_reports: Vec<ScmTaskReport>,
-    /// The ID of the last commit made for the newest iteration; `None` if there is none.
+    /// The ID of the last commit made for the newest iteration; `None` if no commit was made.
     #[serde(default, rename = "newest")]
     pub(crate) newest_commit: Option<String>,
 }
@@ -117,14 +117,14 @@ impl ScmState {
     }
 }
 
-/// A task that failed and is to be run again.
+/// A failed task that will run again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PendingTask {
-    /// The iteration in which it failed.
+    /// The number of the iteration in which the task failed.
     pub(crate) iteration: u32,
-    /// Its index in the plan.
+    /// The task's index in the plan.
     pub(crate) task: usize,
-    /// Its result.
+    /// The result of the failed run.
     pub(crate) report: ScmTaskReport,
     /// The commit message that the agent proposed; `None` unless the task is a commit.
     #[serde(default)]
@@ -132,8 +132,8 @@ pub(crate) struct PendingTask {
 }
 
 impl State {
-    /// Returns the plan's next task; `None` if a check is red, after a failure, or when all tasks
-    /// have run.
+    /// Returns the index of the plan's next task; `None` if a check is red, after a failure, or
+    /// when all tasks have run.
     fn next_plan_task(&self) -> Option<usize> {
         let reports = &self.scm.reports;
         let green = self.iteration > 0 && !self.checks.is_empty() && self.all_green();
@@ -155,8 +155,8 @@ impl State {
             && !tried
     }
 
-    /// Returns the task to run next; `None` if none is due. If the plan has no `commit`, the
-    /// worktree task comes first, so that a push has something to push.
+    /// Returns the index of the task to run next; `None` if none is due. If the plan has no
+    /// `commit`, the worktree task runs first: a push needs a commit to push.
     pub(crate) fn next_scm_task(&self) -> Option<usize> {
         let worktree = self.is_worktree_commit_due().then(|| self.worktree_task());
         if self.plan.scm.tasks.iter().any(|task| task == COMMIT) {
@@ -190,8 +190,8 @@ impl State {
         }
     }
 
-    /// Returns the commit message that the agent proposes, or else the proposal for an earlier
-    /// commit that failed. `None` if there is neither.
+    /// Returns the commit message that the agent proposes, or else its proposal for an earlier
+    /// commit that failed; `None` if there is neither.
     pub(crate) fn requested_commit_message(&self) -> Option<&str> {
         let pending = self.scm.pending_task();
         self.claims
@@ -201,7 +201,7 @@ impl State {
             .or_else(|| pending?.message.as_deref())
     }
 
-    /// Runs the SCM tasks that are due, or else decides what comes next.
+    /// Runs the SCM tasks that are due. If none is due, decides what the loop does next.
     pub(super) fn run_scm_tasks_or_proceed(&mut self) {
         if self.next_scm_task().is_some() {
             self.phase = Phase::Committing;
@@ -243,8 +243,8 @@ impl State {
             self.scm.uncommitted.clone_from(&pending);
         }
         if task == self.worktree_task() {
-            // A failed commit here is reported but is not a failure: the next iteration commits the
-            // work again.
+            // A failed worktree commit is reported but is not a failure: the next iteration commits
+            // the work again.
             self.scm.worktree_commit = Some(report.clone());
             self.scm.unfinished |= report.commit.is_some() && self.next_plan_task().is_some();
         } else {

@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 
-/// The minimum number of letters and digits in a line that is recognized as the start of the
-/// prompt.
+/// Minimum number of letters and digits in a line that is recognized as the start of the prompt.
 const BEGINNING_MIN: usize = 12;
 
 /// Maximum number of occurrences of a line in the prompt that are considered.
@@ -12,8 +11,8 @@ const OCCURRENCES_MAX: usize = 64;
 
 /// Returns the agent's own text on a screen.
 ///
-/// Removes every part of the typed prompt that can be recognized, although the program may have
-/// rewrapped it, framed it or cut it off.
+/// Removes every part of the typed prompt that can be recognized. The agent's program may have
+/// rewrapped the prompt, framed it or cut it off.
 pub(crate) fn strip_prompt(text: &str, prompt: &str) -> String {
     let lines = join_promises(text.lines().map(strip_frame));
     let typed = TypedPrompt::new(prompt);
@@ -31,10 +30,11 @@ pub(crate) fn strip_prompt(text: &str, prompt: &str) -> String {
     kept
 }
 
-/// Maximum number of rows a wrapped promise may take after its first row.
+/// Maximum number of rows that a wrapped promise may take after its first row.
 const PROMISE_ROWS: usize = 4;
 
-/// Joins the rows of a wrapped promise. Separately, they would look like two lines of the prompt.
+/// Joins the rows of a wrapped promise. As separate rows, they would look like two lines of the
+/// prompt.
 fn join_promises<'a>(rows: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, str>> {
     let mut lines: Vec<Cow<'a, str>> = Vec::new();
     let mut open = 0;
@@ -66,16 +66,16 @@ fn has_open_promise(line: &str) -> bool {
     })
 }
 
-/// The prompt reduced to its letters and digits, so that line breaks do not matter.
+/// The prompt reduced to its letters and digits, which ignores line breaks.
 struct TypedPrompt {
     letters: String,
     /// A Bloom filter of the prompt's n-grams, which rules out most screen lines in constant time.
     /// Searching a 200 KB prompt for 2000 rows takes 38 ms with `memchr::memmem`, and 2.4 ms with
-    /// this filter, including building it.
+    /// this filter, including the time to build it.
     ngrams: Vec<u64>,
 }
 
-/// The length of an n-gram, in bytes.
+/// Length of an n-gram, in bytes.
 const NGRAM: usize = 6;
 
 fn ngram_bit(ngram: &[u8], bits: usize) -> usize {
@@ -95,7 +95,8 @@ impl TypedPrompt {
         Self { letters, ngrams }
     }
 
-    /// Returns whether the prompt may contain these letters. False is certain, true is not.
+    /// Returns whether the prompt may contain these letters. `false` is certain; `true` may be
+    /// wrong.
     fn may_contain(&self, letters: &str) -> bool {
         letters.as_bytes().windows(NGRAM).all(|ngram| {
             let bit = ngram_bit(ngram, self.ngrams.len() * 64);
@@ -103,7 +104,7 @@ impl TypedPrompt {
         })
     }
 
-    /// Returns how many of these lines, counted from the first, repeat the prompt.
+    /// Returns the number of `lines`, counted from the first, that repeat the prompt.
     ///
     /// A single line may be the agent's own even if the prompt contains it too. It belongs to the
     /// prompt if it continues where the previous line ended, or if it begins where the prompt
@@ -156,8 +157,8 @@ impl TypedPrompt {
     }
 }
 
-/// Returns a text's letters and digits, which frames, line breaks and rendered Markdown do not
-/// change.
+/// Returns only the letters and digits of `text`, which frames, line breaks and rendered Markdown
+/// leave unchanged.
 fn alphanumeric(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
@@ -166,8 +167,8 @@ fn is_cut_off(line: &str) -> bool {
     line.ends_with('…') || line.ends_with("...")
 }
 
-/// Removes the frame and the bullet around a line. An input mark such as `❯` becomes `>`, so that
-/// the line counts as a quotation, in which signals are ignored.
+/// Removes the frame and the bullet around a line. Replaces an input mark such as `❯` with `>`,
+/// which makes the line a quotation, in which signals are ignored.
 fn strip_frame(line: &str) -> Cow<'_, str> {
     let line = line.trim_matches(|c: char| c.is_whitespace() || is_frame(c));
     match line.strip_prefix(['❯', '›', '»']) {

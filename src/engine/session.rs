@@ -1,15 +1,15 @@
 //! Loops inside a client session: the client runs the agent, and ralph runs as its stop hook.
 //!
 //! Ralph cannot start or kill such an agent. When a turn ends, the hook either lets the session
-//! stop, or blocks the stop and hands over the next prompt. The engine treats each turn as an
-//! iteration.
+//! stop, or blocks the stop and passes the next prompt to the session. The engine treats each turn
+//! as an iteration.
 
 use super::plan::Rest;
 use super::state::{Phase, State};
 use super::{Plan, format};
 use serde::{Deserialize, Serialize};
 
-/// The template for prompts in a session.
+/// The template for prompts in a client session.
 pub(super) const TEMPLATE: &str = include_str!("../../presets/session.md");
 
 /// The client session in which a loop runs.
@@ -19,7 +19,7 @@ pub(crate) struct ClientSession {
     pub(crate) client: String,
     /// The session's ID, assigned by the client.
     pub(crate) id: String,
-    /// Number of iterations another program had counted before this loop took over.
+    /// Number of iterations that another program had counted before this loop took over.
     #[serde(default, rename = "before")]
     pub(crate) iterations_before: u32,
 }
@@ -27,18 +27,18 @@ pub(crate) struct ClientSession {
 /// The state of a loop in a client session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionState {
-    /// Number of times in a row ralph blocked the end of the session and the agent then used no
-    /// tool.
+    /// Number of consecutive times that ralph blocked the end of the session and the agent then
+    /// used no tool.
     pub(crate) idle_blocks: u32,
-    /// Why the last turn failed; `None` once another turn has ended.
+    /// The error message of the last turn, if it failed; `None` once another turn has ended.
     #[serde(rename = "stumble")]
     pub(crate) turn_failure: Option<String>,
 }
 
 impl Plan {
-    /// Adapts the plan to a loop in a session: removes rests, iteration timeouts and all limits but
-    /// iterations and time, and requires a promise only if one was asked for explicitly.
-    /// `block_cap` is the client's limit on blocks in a row.
+    /// Adapts the plan to a loop in a client session: removes rests, iteration timeouts and all
+    /// limits except iterations and time, and requires a promise only if one was requested
+    /// explicitly. `block_cap` is the client's limit on consecutive blocks; `None` means no limit.
     #[must_use]
     pub(crate) fn in_session(mut self, session: ClientSession, block_cap: Option<u32>) -> Self {
         let limits = &mut self.limits;
@@ -67,23 +67,23 @@ impl State {
         self.session.is_some()
     }
 
-    /// Returns why the session's last turn failed; `None` if it did not.
+    /// Returns the error message of the session's last turn; `None` if the turn did not fail.
     pub(crate) fn turn_failure(&self) -> Option<&str> {
         self.session.as_ref()?.turn_failure.as_deref()
     }
 
-    /// Returns whether the session has its prompt and its turn has not ended.
+    /// Returns whether the session has received its prompt and the turn has not ended.
     pub(crate) fn awaiting_turn(&self) -> bool {
         self.is_in_session() && matches!(self.phase, Phase::Running { started: true, .. })
     }
 
-    /// Returns the newest iteration's number as the session shows it, including iterations from
-    /// before this loop.
+    /// Returns the newest iteration's number as the session shows it. The number includes
+    /// iterations from before this loop.
     pub(crate) fn turn_number(&self) -> u32 {
         self.iteration.saturating_add(self.iterations_before())
     }
 
-    /// Returns the iteration limit as the session shows it; `None` if there is none.
+    /// Returns the iteration limit as the session shows it; `None` if there is no limit.
     pub(crate) fn turn_limit(&self) -> Option<u32> {
         self.plan
             .limits
@@ -91,12 +91,13 @@ impl State {
             .map(|max| max.saturating_add(self.iterations_before()))
     }
 
-    /// Returns the number and the limit: `3/20`, or `3` if there is no limit.
+    /// Returns the turn's number and the limit: `3/20`, or `3` if there is no limit.
     pub(crate) fn turn_label(&self) -> String {
         format::with_limit(self.turn_number(), self.turn_limit())
     }
 
-    /// Records the end of a turn with this many tool calls; `None` if their number is unknown.
+    /// Records the end of a turn. `steps` is the number of tool calls in the turn; `None` if
+    /// unknown.
     pub(super) fn turn_ended(&mut self, steps: Option<u32>) {
         let Some(session) = &mut self.session else {
             return;
@@ -117,8 +118,8 @@ impl State {
         }
     }
 
-    /// Returns how many times in a row ralph blocked the end of the session and the agent then
-    /// used no tool.
+    /// Returns the number of consecutive times that ralph blocked the end of the session and the
+    /// agent then used no tool.
     pub(crate) fn idle_blocks(&self) -> u32 {
         self.session
             .as_ref()

@@ -22,21 +22,21 @@ use std::collections::VecDeque;
 pub(crate) struct State {
     /// The plan, with its current limits.
     pub(crate) plan: Plan,
-    /// What the loop is doing.
+    /// The loop's current activity.
     pub(crate) phase: Phase,
     /// The request in force.
     #[serde(rename = "wish")]
     pub(crate) request: Request,
-    /// How the request in force reached the loop.
+    /// The source of the request in force.
     #[serde(rename = "wished_by")]
     pub(crate) requested_by: RequestSource,
     /// The number of the newest iteration; 0 is preflight.
     pub(crate) iteration: u32,
     /// Number of iterations that count against the limit.
     pub(crate) counted: u32,
-    /// Number of failures the agent has had since its last success.
+    /// Number of failures of the agent since its last success.
     pub(crate) consecutive_failures: u32,
-    /// Number of failures the agent has had in total.
+    /// Total number of failures of the agent.
     pub(crate) total_failures: u32,
     /// Dollars known to be spent.
     pub(crate) cost_usd: f64,
@@ -64,13 +64,14 @@ pub(crate) struct State {
     pub(crate) red_at_start: Option<bool>,
     /// The agent's claims in the newest iteration.
     pub(crate) claims: Claims,
-    /// The error that ends the loop, which retrying cannot fix, and a sentence for people.
+    /// An error that ends the loop because retrying cannot fix it, with a description for people;
+    /// `None` if there is none.
     pub(crate) fault: Option<(Fault, String)>,
-    /// Which agents rest or are excluded, in the plan's order; empty as long as all agents are
+    /// The availability of the agents, in the plan's order; empty as long as all agents are
     /// available.
     #[serde(default, rename = "team")]
     pub(crate) availability: Vec<AgentAvailability>,
-    /// The index of the agent that runs now, or ran last.
+    /// The index of the agent that is running, or that ran last.
     #[serde(default, rename = "using")]
     pub(crate) agent_index: usize,
     /// Tokens known to be used.
@@ -79,22 +80,22 @@ pub(crate) struct State {
     /// The usage of the agents' last sessions, newest last.
     #[serde(default, rename = "sessions")]
     pub(crate) session_usage: Vec<SessionUsage>,
-    /// The next iteration does not start before this time on the loop's clock, in milliseconds.
+    /// The earliest start of the next iteration, in milliseconds on the loop's clock.
     pub(crate) rest_until_ms: u64,
     /// The last iterations, newest last.
     pub(crate) recent: VecDeque<Iteration>,
-    /// What a blocked agent asked before the loop was resumed; `None` once an agent has received
-    /// the question with the answer.
+    /// The question of a blocked agent, kept when the loop is resumed; `None` once an agent has
+    /// received the question with the answer.
     pub(crate) question: Option<String>,
     /// Messages from people that no agent has received yet.
     pub(crate) answers: Vec<String>,
     /// Number of `answers` that are in the running iteration's prompt.
     #[serde(rename = "answers_told")]
     pub(crate) answers_delivered: usize,
-    /// How much of the inbox has been read, in bytes.
+    /// Size of the part of the inbox that has been read, in bytes.
     pub(crate) inbox_offset: u64,
-    /// The process of the newest iteration's agent, to find it after a crash; `None` if it has not
-    /// started.
+    /// The process of the newest iteration's agent, needed to find it after a crash; `None` if it
+    /// has not started.
     pub(crate) process: Option<ProcessIdentity>,
     /// Whether the journal contains the loop's ending.
     pub(crate) finished: bool,
@@ -104,46 +105,47 @@ pub(crate) struct State {
     pub(crate) session: Option<SessionState>,
 }
 
-/// What a loop is doing.
+/// A loop's current activity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Phase {
-    /// Nothing yet: no runner has opened the loop.
+    /// No activity yet: no runner has opened the loop.
     #[serde(rename = "waiting")]
     NotStarted,
-    /// The newest iteration's checks run.
+    /// The newest iteration's checks are running.
     Checking,
-    /// The newest iteration's SCM tasks run.
+    /// The newest iteration's SCM tasks are running.
     Committing,
-    /// The agent runs, or is about to start.
+    /// The agent is running, or about to start.
     Running {
         /// Whether the journal contains the iteration's start.
         started: bool,
-        /// When the phase began, on the loop's clock.
+        /// The start of the phase, in milliseconds on the loop's clock.
         since_ms: u64,
-        /// When the agent is killed because it left a marker, on the loop's clock; `None` if it
-        /// left none.
+        /// The time at which the agent is killed because it left a marker, in milliseconds on the
+        /// loop's clock; `None` if it left no marker.
         stop_at_ms: Option<u64>,
     },
     /// The agent is being killed.
     Killing {
-        /// Why the agent is being killed.
+        /// The reason for killing the agent.
         why: IterationEnd,
         /// Whether to send SIGKILL at once, without SIGTERM first.
         hard: bool,
     },
     /// The loop is about to end and waits for its child loops.
     Draining {
-        /// When the child loops are stopped, on the loop's clock; `None` means never.
+        /// The time at which the child loops are stopped, in milliseconds on the loop's clock;
+        /// `None` means never.
         until_ms: Option<u64>,
         /// Whether the child loops are being stopped.
         stop: bool,
     },
     /// Nothing runs until the rest is over.
     Resting {
-        /// When the rest is over, on the loop's clock.
+        /// The end of the rest, in milliseconds on the loop's clock.
         until_ms: u64,
-        /// When the rest is over, in milliseconds since 1970, if every agent is at a limit; `None`
+        /// The end of the rest, in milliseconds since 1970, if every agent is at a limit; `None`
         /// for any other rest. Unlike the loop's clock, it includes the time during which the
         /// system sleeps.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,16 +160,17 @@ pub(crate) enum Phase {
 /// The agent's claims in one iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Claims {
-    /// Signals in its final message.
+    /// Signals in the agent's final message.
     #[serde(rename = "said")]
     pub(crate) signals: TextSignals,
     /// Markers that the agent left.
     pub(crate) markers: Vec<Marker>,
-    /// The exit code, if it means that the agent asks to wait.
+    /// The agent's exit code if it asks to wait; `None` for any other exit.
     pub(crate) exit_waiting: Option<i32>,
 }
 
-/// Identifies a process. IDs are reused, but not together with the start time.
+/// Identifies a process. The kernel reuses process IDs, but never together with the same start
+/// time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u32, u64)", into = "(u32, u64)")]
 pub(crate) struct ProcessIdentity {
@@ -188,48 +191,48 @@ impl From<ProcessIdentity> for (u32, u64) {
     }
 }
 
-/// Something that must be running, or must happen, now.
+/// A process that must be running now, or an action that is due.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Effect {
     /// Run a check.
     Check {
-        /// The iteration whose work it is for.
+        /// The number of the iteration whose work the check is for.
         iteration: u32,
-        /// The index in the plan.
+        /// The check's index in the plan.
         check: usize,
     },
     /// Run an SCM task.
     ScmTask {
-        /// The iteration whose work it is for.
+        /// The number of the iteration whose work the task is for.
         iteration: u32,
-        /// The index in the plan.
+        /// The task's index in the plan.
         task: usize,
     },
     /// Wait for child loops.
     Drain {
-        /// The newest iteration.
+        /// The number of the newest iteration.
         iteration: u32,
         /// Whether to stop the child loops.
         stop: bool,
     },
     /// Run the agent.
     Run {
-        /// The agent's iteration.
+        /// The number of the agent's iteration.
         iteration: u32,
     },
     /// Kill the agent.
     Kill {
-        /// The agent's iteration.
+        /// The number of the agent's iteration.
         iteration: u32,
         /// Whether to send SIGKILL at once, without SIGTERM first.
         hard: bool,
     },
-    /// Send [`Event::Woke`](super::Event::Woke) at this time on the loop's clock, in milliseconds.
+    /// Send [`Event::Woke`](super::Event::Woke) at this time, in milliseconds on the loop's clock.
     WakeAt(u64),
     /// Send [`Event::Woke`](super::Event::Woke) at this wall-clock time, in milliseconds since
     /// 1970.
     WakeAtWall(i64),
-    /// Write the ending to the journal.
+    /// Write the loop's ending to the journal.
     Finish(Outcome),
     /// Exit the runner; there is nothing left to do.
     Leave,
@@ -275,8 +278,8 @@ impl State {
         }
     }
 
-    /// Returns what must be running now. The runner starts what is ordered and not running, and
-    /// stops what is running and not ordered.
+    /// Returns the processes that must be running now and the actions that are due. The runner
+    /// starts what is ordered and not running, and stops what is running and not ordered.
     pub(crate) fn orders(&self) -> Vec<Effect> {
         let iteration = self.iteration;
         match &self.phase {
@@ -335,7 +338,7 @@ impl State {
         }
     }
 
-    /// Returns how the loop ended; `None` if it has not.
+    /// Returns the loop's outcome; `None` if the loop has not ended.
     pub(crate) fn outcome(&self) -> Option<&Outcome> {
         match &self.phase {
             Phase::Ended(outcome) => Some(outcome),
@@ -343,8 +346,8 @@ impl State {
         }
     }
 
-    /// Returns the highest number that an iteration can have; `None` without a limit. Refunded
-    /// iterations raise it above the limit.
+    /// Returns the highest number that an iteration can have; `None` if there is no limit. Refunded
+    /// iterations raise the number above the limit.
     pub(crate) fn last_number(&self) -> Option<u32> {
         let refunded = self.iteration.saturating_sub(self.counted);
         self.plan
@@ -385,7 +388,8 @@ impl State {
         (!self.cost_unknown).then_some(self.cost_usd)
     }
 
-    /// Returns when the running agent is to be killed, on the loop's clock, and why.
+    /// Returns the deadlines of the running agent: the time at which to kill it, in milliseconds on
+    /// the loop's clock, and the reason.
     pub(super) fn deadlines(&self) -> impl Iterator<Item = (u64, IterationEnd)> {
         let (since, stop_at) = match self.phase {
             Phase::Running {
@@ -405,8 +409,8 @@ impl State {
         [marker, time, iteration].into_iter().flatten()
     }
 
-    /// Returns when the time limit is reached, on the loop's clock, if the loop stays active until
-    /// then; `None` without a limit.
+    /// Returns the time at which the time limit is reached if the loop stays active, in
+    /// milliseconds on the loop's clock; `None` if there is no limit.
     pub(super) fn out_of_time_at(&self) -> Option<u64> {
         let idle = self.clock_ms.saturating_sub(self.active_ms);
         Some(self.plan.limits.time_ms?.saturating_add(idle))

@@ -12,8 +12,8 @@ use super::usage::Tokens;
 impl State {
     /// Applies one event.
     ///
-    /// An event that does not fit the phase or names another iteration is stale and changes nothing
-    /// but the time.
+    /// An event that does not fit the phase, or that names another iteration, is stale. It updates
+    /// the clocks and changes nothing else.
     pub(crate) fn step(&mut self, now: Now, event: &Event) {
         self.pass_time(now);
         match event {
@@ -158,7 +158,7 @@ impl State {
             self.requested_by = by;
         }
         self.request = request;
-        // The loop's worktree is still committed, unless the user insists.
+        // The loop's worktree is still committed, unless the user asks again.
         let commits_worktree = self.next_scm_task() == Some(self.worktree_task()) && !pressed;
         match &mut self.phase {
             Phase::Running { started: true, .. } if request.is_immediate() => {
@@ -174,8 +174,8 @@ impl State {
         }
     }
 
-    /// Resumes the loop. The cause of its ending is cleared, but used limits stay used. A loop that
-    /// is done stays ended.
+    /// Resumes the loop. The cause of its ending is cleared, but limits keep their used amounts. A
+    /// loop that is done stays ended.
     pub(super) fn reopen(&mut self) {
         match self.phase {
             Phase::Ended(Outcome::Done { .. }) => return,

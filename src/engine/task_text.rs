@@ -1,5 +1,5 @@
-//! Describes SCM tasks and their reports for people: console, `status` and `progress.md` use the
-//! same text.
+//! Describes SCM tasks and their reports for people: the console, `status` and `progress.md` use
+//! the same text.
 
 use super::State;
 use super::display::{one_line, truncate_to_width};
@@ -7,7 +7,7 @@ use super::format::{duration, plural};
 use super::prompt::describe_red_check;
 use super::scm::{COMMIT, ScmTaskReport, SkipReason};
 
-/// Commit IDs are abbreviated to this many characters, as git does.
+/// Length of an abbreviated commit ID, in characters. Git uses the same length.
 pub(crate) const SHORT_ID: usize = 7;
 
 /// Returns a task's name: `commit`, or the arguments of its git command.

@@ -36,7 +36,7 @@ impl AddAssign for Tokens {
 }
 
 impl Tokens {
-    /// Subtracts each kind separately, stopping at 0.
+    /// Subtracts each kind separately. A difference below 0 becomes 0.
     pub(crate) fn saturating_sub(self, other: Self) -> Self {
         Self {
             input: self.input.saturating_sub(other.input),
@@ -63,25 +63,26 @@ pub(crate) struct SessionUsage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Price {
-    /// Input.
+    /// Price of input tokens.
     pub(crate) input: f64,
-    /// Output.
+    /// Price of output tokens.
     pub(crate) output: f64,
-    /// Cache reads; defaults to `input`.
+    /// Price of input tokens read from the cache; `None` means the same as `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cache_read: Option<f64>,
-    /// Cache writes; defaults to `input`.
+    /// Price of input tokens written to the cache; `None` means the same as `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cache_write: Option<f64>,
 }
 
-/// Prices by model. A name that ends in `*` matches every model that begins with it.
+/// Prices by model. A key that ends in `*` matches every model whose name begins with the text
+/// before it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Prices(pub(crate) BTreeMap<String, Price>);
 
 impl Prices {
-    /// Returns what these tokens cost, in dollars; `None` if the model has no price.
+    /// Returns the cost of `tokens`, in dollars; `None` if the model has no price.
     pub(crate) fn cost(&self, model: &str, tokens: &Tokens) -> Option<f64> {
         let price = self.price_of(model)?;
         let (read, write) = (
@@ -103,8 +104,8 @@ impl Prices {
         )
     }
 
-    /// Returns a model's price, by its full name or else by the longest matching prefix. For
-    /// `provider/model` without a price, looks up `model`. `None` if neither has a price.
+    /// Returns a model's price, by its full name or else by the longest matching prefix; `None` if
+    /// the model has no price. For `provider/model` without a price, looks up `model`.
     pub(crate) fn price_of(&self, model: &str) -> Option<&Price> {
         let bare = model.rsplit('/').next().unwrap_or(model);
         [model, bare]

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a git command may take, unless a caller passes another timeout.
+/// Timeout for a git command, unless the caller passes another one.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Maximum number of bytes of standard error that are kept.
+/// Maximum size of standard error that is kept, in bytes.
 const STDERR_MAX: usize = 4096;
 
 /// Overrides of user settings that would run programs, write outside the index, or reject files.
@@ -46,7 +46,7 @@ pub(super) const FOREGROUND_OPTIONS: [&str; 6] = [
     "core.fsmonitor=false",
 ];
 
-/// Why git did not run to completion.
+/// An error that kept git from running to completion.
 #[derive(Debug)]
 pub(super) enum GitError {
     NotInstalled,
@@ -78,7 +78,7 @@ pub(super) struct GitOutput {
 }
 
 impl GitOutput {
-    /// Returns an error message for the subcommand `what` that quotes git's own error.
+    /// Returns an error message for the subcommand `what`. The message quotes git's own error.
     pub(super) fn error_message(&self, what: &str) -> String {
         let detail = self
             .stderr
@@ -112,7 +112,7 @@ pub(super) fn git_with_hooks(dir: &Path) -> Command {
     command
 }
 
-/// Sets up a command as [`git`] does, for a program that may have another name.
+/// Sets up a command as [`git`] does, for a program with another name.
 pub(super) fn isolate(mut command: Command, dir: &Path) -> Command {
     command.current_dir(dir);
     for setting in CONFIG {
@@ -271,7 +271,8 @@ fn capture(
     }
 }
 
-/// Reads once, and closes the stream at its end. Returns whether the output exceeded `max_bytes`.
+/// Reads once from the stream into `output`, and closes the stream at its end. Returns whether the
+/// output exceeded `max_bytes`.
 fn read_once<R: Read>(
     stream: &mut Option<R>,
     buffer: &mut [u8],

@@ -1,4 +1,4 @@
-//! Captures a repository's content when a loop starts, and compares the working tree with it later.
+//! Captures a repository's content when a loop starts, and later compares the working tree with it.
 
 use super::bounded_text::BoundedText;
 use super::command::{self, GitError, GitOutput};
@@ -37,28 +37,28 @@ pub(crate) struct DiffBase {
     untracked: UntrackedFiles,
 }
 
-/// The changes since the base as a patch, up to a number of characters.
+/// The changes since the base as a patch, cut to a maximum number of characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Diff {
     pub(crate) text: String,
-    /// The number of characters cut off the end.
+    /// Number of characters cut off at the end.
     pub(crate) dropped_chars: u64,
     /// Whether `dropped_chars` is only a lower bound.
     pub(crate) at_least: bool,
-    /// A sentence about changes that are not included; `None` if all are.
+    /// A note about changes that are not included; `None` if all are included.
     pub(crate) note: Option<String>,
 }
 
 /// The size of the changes since the base.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiffStat {
-    /// Files created, changed, renamed or deleted.
+    /// Number of files created, changed, renamed or deleted.
     pub(crate) files: u32,
-    /// Lines added. Binary and very large files count as zero.
+    /// Number of lines added. Binary and very large files count as zero.
     pub(crate) insertions: u64,
-    /// Lines removed.
+    /// Number of lines removed.
     pub(crate) deletions: u64,
-    /// The paths of the first few files, quoted as git quotes them.
+    /// Paths of the first few files, quoted as git quotes them.
     pub(crate) paths: Vec<String>,
     /// Whether the numbers are only lower bounds.
     pub(crate) at_least: bool,
@@ -94,7 +94,8 @@ impl DiffBase {
         }))
     }
 
-    /// Returns the changes since the base as a patch: tracked files first, then untracked ones.
+    /// Returns the changes since the base as a patch of at most `max_chars` characters: tracked
+    /// files first, then untracked ones.
     pub(crate) fn diff(&self, scratch: &Path, max_chars: usize) -> Result<Diff, String> {
         let overlay = IndexOverlay::new(&self.top, scratch)?;
         let untracked = self.untracked.changes(&overlay)?;
@@ -154,7 +155,7 @@ impl DiffBase {
     }
 }
 
-/// Returns the top of the working tree that contains `workspace`; `None` if there is none.
+/// Returns the top of the working tree that contains `workspace`; `None` outside a working tree.
 fn find_top(workspace: &Path) -> Result<Option<PathBuf>, String> {
     if !workspace.is_dir() {
         return Err(format!("{} is not a directory", workspace.display()));
@@ -171,7 +172,7 @@ fn find_top(workspace: &Path) -> Result<Option<PathBuf>, String> {
     {
         return Ok(Some(command::parse_path(path)));
     }
-    // A bare repository, or the inside of a `.git` directory, has no working tree to compare with.
+    // A bare repository or a `.git` directory has no working tree to compare with.
     if output.stdout.starts_with(b"false") || output.stderr.contains("not a git repository") {
         return Ok(None);
     }

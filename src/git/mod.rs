@@ -26,8 +26,8 @@ pub(crate) use project::project;
 pub(crate) use status::TreeStatus;
 pub(crate) use working_tree::{WorkingTree, WorkingTreeError};
 
-/// Maximum number of bytes that are read from one git command.
+/// Maximum size of the output that is read from one git command, in bytes.
 const READ_MAX: usize = 8 << 20;
 
-/// Maximum number of paths a summary names.
+/// Maximum number of paths in a summary.
 const PATHS_SHOWN: usize = 20;

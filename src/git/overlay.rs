@@ -10,10 +10,10 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of the next copy that this process makes.
+/// The number for the next copy that this process makes.
 static NEXT_COPY: AtomicU32 = AtomicU32::new(0);
 
-/// A repository with a temporary copy of its index, which is removed on drop.
+/// A repository with a temporary copy of its index. Dropping the overlay removes the copy.
 pub(super) struct IndexOverlay {
     top: PathBuf,
     index: PathBuf,
@@ -62,7 +62,8 @@ impl IndexOverlay {
         &self.top
     }
 
-    /// Runs git on the copy. Any exit code counts as success.
+    /// Runs git on the copy, and reads at most `max_bytes` of its output. Any exit code counts as
+    /// success.
     pub(super) fn git(&self, args: &[&str], max_bytes: usize) -> Result<GitOutput, String> {
         let mut command = command::git(&self.top);
         command
@@ -73,7 +74,8 @@ impl IndexOverlay {
         command::run(&mut command, max_bytes, command::TIMEOUT).map_err(GitError::message)
     }
 
-    /// Runs git on the copy. A non-zero exit code is an error; truncated output is not.
+    /// Runs git on the copy, and reads at most `max_bytes` of its output. A non-zero exit code is
+    /// an error; truncated output is not.
     pub(super) fn git_ok(&self, args: &[&str], max_bytes: usize) -> Result<GitOutput, String> {
         let output = self.git(args, max_bytes)?;
         if output.code == Some(0) || output.truncated {

@@ -1,17 +1,17 @@
 //! Finds the project that a workspace belongs to: the top of its repository, or of the main
 //! repository if the workspace is in a linked worktree.
 //!
-//! This module reads files instead of running git, so that an agent's git settings cannot change
-//! the result.
+//! This module reads files instead of running git, because an agent's git settings could change the
+//! result.
 
 use crate::os::regular_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The maximum size of a file that contains a path, in bytes.
+/// Maximum size of a file that contains a path, in bytes.
 const PATH_FILE_MAX: u64 = 8192;
 
-/// Returns the top of the repository that contains a workspace, or the workspace itself outside any
+/// Returns the top of the repository that contains `workspace`, or `workspace` itself outside any
 /// repository.
 pub(crate) fn project(workspace: &Path) -> PathBuf {
     let real = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());

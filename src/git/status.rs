@@ -1,4 +1,4 @@
-//! Detects, before a loop starts, what would keep its work from being committed or pushed.
+//! Detects problems, before a loop starts, that would keep its work from being committed or pushed.
 
 use super::command;
 use super::working_tree::WorkingTree;
@@ -8,14 +8,14 @@ use super::working_tree::WorkingTree;
 pub(crate) struct TreeStatus {
     /// The files that differ from the HEAD commit.
     pub(crate) changed_files: Vec<String>,
-    /// An unfinished operation, such as `a merge`; `None` if there is none.
+    /// An unfinished operation, such as `a merge`; `None` if no operation is in progress.
     pub(crate) operation_in_progress: Option<&'static str>,
     /// Whether HEAD is detached.
     pub(crate) detached: bool,
     pub(crate) has_remote: bool,
     /// Whether a plain `git push` has a destination.
     pub(crate) has_upstream: bool,
-    /// Git's error message if no committer identity is configured; `None` if one is.
+    /// Git's error message if no committer identity is configured; `None` if one is configured.
     pub(crate) missing_identity: Option<String>,
 }
 
@@ -46,7 +46,8 @@ impl WorkingTree {
         })
     }
 
-    /// Returns git's error message if no committer identity is configured; `None` if one is.
+    /// Returns git's error message if no committer identity is configured; `None` if one is
+    /// configured.
     pub(super) fn missing_identity(&self) -> Option<String> {
         let identity = self.git(&["var", "GIT_COMMITTER_IDENT"]).ok()?;
         (identity.code != Some(0)).then(|| identity.error_message("var"))

@@ -15,9 +15,9 @@ pub(crate) struct RepoSummary {
     pub(crate) at_least: bool,
 }
 
-/// Maximum number of bytes of git's output that are read.
+/// Maximum size of git's output that is read, in bytes.
 const READ_MAX: usize = 1 << 20;
-/// The timeout, shorter than usual because a person waits for the result.
+/// Timeout for git, shorter than usual because a person waits for the result.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Summarizes the repository that contains `dir`. Returns `None` outside a repository, or if git is

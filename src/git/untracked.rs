@@ -16,22 +16,21 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of untracked files that are recorded or shown.
 const FILES_MAX: usize = 20_000;
-/// Maximum number of bytes of file names that are read.
+/// Maximum size of the list of file names that is read, in bytes.
 const NAMES_MAX: usize = 4 << 20;
-/// The maximum size of a file whose content is shown, in bytes.
+/// Maximum size of a file whose content is shown, in bytes.
 const SHOWN_MAX: u64 = 1 << 20;
 /// Maximum number of files that are opened for one diff.
 const OPENED_MAX: usize = 2_000;
-/// Maximum number of files that are excluded from a diff. Each one is an argument of the git
-/// command.
+/// Maximum number of files that are excluded from a diff. Each one is an argument for git.
 const NOW_TRACKED_MAX: usize = 1_000;
 
 /// The untracked files at the start of the loop. Serialized into `base.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum UntrackedFiles {
-    /// The files by their quoted names.
+    /// The files, by their quoted names.
     Known(BTreeMap<String, FileStamp>),
-    /// Too many to record; at least this many.
+    /// Too many files to record. The number is a lower bound.
     TooMany(usize),
 }
 
@@ -50,7 +49,7 @@ impl From<&Metadata> for FileStamp {
     }
 }
 
-/// How the untracked files differ from those at the start.
+/// The differences between the untracked files now and those at the start.
 #[derive(Default)]
 pub(super) struct UntrackedChanges {
     /// New files, and files whose content has changed.
@@ -58,7 +57,7 @@ pub(super) struct UntrackedChanges {
     deleted: Vec<String>,
     /// Files that have not changed since the start, but are tracked now.
     pub(super) now_tracked: Vec<String>,
-    /// A sentence about files that are not included; `None` if all are.
+    /// A note about files that are not included; `None` if all are included.
     pub(super) note: Option<String>,
 }
 
@@ -66,7 +65,7 @@ struct ChangedFile {
     name: String,
     path: PathBuf,
     data: Metadata,
-    /// Whether it already existed at the start, untracked and with different content.
+    /// Whether the file already existed at the start, untracked and with different content.
     existed: bool,
 }
 
@@ -136,8 +135,8 @@ impl UntrackedFiles {
 }
 
 impl UntrackedChanges {
-    /// Sorts files that are no longer untracked into deleted files and unchanged files that are
-    /// tracked now.
+    /// Sorts the files that are no longer untracked: some were deleted, others are tracked now and
+    /// unchanged.
     fn classify_missing(&mut self, missing: BTreeMap<&str, FileStamp>, top: &Path) {
         // Skip quoted names, which are not paths. They are too rare to be worth decoding.
         for (name, before) in missing
@@ -157,8 +156,8 @@ impl UntrackedChanges {
         }
     }
 
-    /// Appends the changes as diffs, reading at most `budget` bytes. Returns whether all changes
-    /// were appended.
+    /// Appends the changes to `patch` as diffs, reading at most `budget` bytes. Returns whether all
+    /// changes were appended.
     pub(super) fn render(&self, patch: &mut BoundedText, budget: usize) -> bool {
         for name in &self.deleted {
             patch.push(&format!(
@@ -283,7 +282,7 @@ fn write_hunk(text: &mut String, b: &str, content: &str) -> std::fmt::Result {
     Ok(())
 }
 
-/// Adds the prefix of one side of a diff (`a` or `b`) to a name that may be quoted.
+/// Adds the prefix for one side of a diff (`a` or `b`) to a name that may be quoted.
 fn with_prefix(prefix: char, name: &str) -> String {
     match name.strip_prefix('"') {
         Some(rest) => format!("\"{prefix}/{rest}"),
@@ -291,7 +290,7 @@ fn with_prefix(prefix: char, name: &str) -> String {
     }
 }
 
-/// Lists untracked files that are not ignored, and returns whether there are more than listed.
+/// Lists untracked files that are not ignored. Also returns whether there are more than listed.
 fn list_untracked(overlay: &IndexOverlay) -> Result<(Vec<Vec<u8>>, bool), String> {
     let output = overlay.git_ok(
         &["ls-files", "-z", "--others", "--exclude-standard"],
@@ -310,7 +309,7 @@ fn list_untracked(overlay: &IndexOverlay) -> Result<(Vec<Vec<u8>>, bool), String
 }
 
 /// Quotes a path as git does: an unusual name is put in quotes, with escapes. Different paths
-/// always give different names.
+/// always have different quoted names.
 pub(super) fn quote(path: &[u8]) -> String {
     let special = |byte: &u8| *byte < 0x20 || matches!(*byte, b'"' | b'\\' | 0x7f);
     if let Ok(plain) = str::from_utf8(path)

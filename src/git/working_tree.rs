@@ -27,7 +27,7 @@ pub(crate) struct WorkingTree {
     top: PathBuf,
 }
 
-/// Why there is no working tree.
+/// The reason why there is no working tree.
 #[derive(Debug, PartialEq)]
 pub(crate) enum WorkingTreeError {
     GitNotInstalled,
@@ -38,12 +38,12 @@ pub(crate) enum WorkingTreeError {
     GitFailed(String),
 }
 
-/// The command that carries out an SCM task.
+/// A command that carries out an SCM task.
 #[derive(Debug)]
 pub(crate) struct ScmCommand {
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
-    /// The directory to run it in.
+    /// The directory in which to run the command.
     pub(crate) dir: PathBuf,
     /// Environment variables to set, by name and value.
     pub(crate) env: Vec<(String, String)>,
@@ -54,15 +54,15 @@ pub(crate) struct ScmCommand {
 pub(crate) struct CommitSummary {
     /// Number of files the commit changes.
     pub(crate) files: u32,
-    /// The paths of the first few of these files.
+    /// Paths of the first few files that the commit changes.
     pub(crate) paths: Vec<String>,
-    /// The first line of the message.
+    /// The first line of the commit message.
     pub(crate) subject: String,
 }
 
 impl WorkingTree {
-    /// Finds the working tree that contains `workspace`. `command` is the program that runs git and
-    /// its first arguments; if empty, `git` is used.
+    /// Finds the working tree that contains `workspace`. `command` is the program that runs git,
+    /// with its first arguments; if empty, `git` is used.
     pub(crate) fn find(command: &[String], workspace: &Path) -> Result<Self, WorkingTreeError> {
         let command = if command.is_empty() {
             vec!["git".to_owned()]
@@ -127,8 +127,8 @@ impl WorkingTree {
         Ok(entries.map(|entry| quote(&entry[3..])).collect())
     }
 
-    /// Returns the ID of the newest commit after `since` whose message contains this trailer.
-    /// `None` for `since` searches all commits.
+    /// Returns the ID of the newest commit after `since` whose message contains this trailer;
+    /// `None` if there is none. If `since` is `None`, searches all commits.
     pub(crate) fn find_commit_with_trailer(
         &self,
         trailer: &str,

@@ -11,8 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the checkout of a whole tree may take, including filters, hooks, and downloads for a
-/// partial clone.
+/// Timeout for the checkout of a whole tree, including filters, hooks, and downloads for a partial
+/// clone.
 const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// Environment variables that select a repository, working tree or index. A process that inherits
@@ -31,7 +31,7 @@ const EXCLUDE_RALPH_FILES: [&str; 2] = [
 ];
 
 /// Returns the name of an environment variable that is set and would make git ignore the worktree;
-/// `None` if none is.
+/// `None` if there is none.
 pub(crate) fn redirecting_variable() -> Option<&'static str> {
     LOCATION_VARIABLES
         .into_iter()
@@ -42,11 +42,11 @@ pub(crate) fn redirecting_variable() -> Option<&'static str> {
 #[derive(Debug)]
 pub(crate) struct WorktreeSource {
     tree: WorkingTree,
-    /// The directory, relative to the top of the working tree.
+    /// The path of the directory, relative to the top of the working tree.
     pub(crate) prefix: PathBuf,
     /// The common `.git` directory of all worktrees.
     pub(crate) repository: PathBuf,
-    /// The HEAD commit; `None` before the first commit.
+    /// The ID of the HEAD commit; `None` before the first commit.
     pub(crate) head: Option<String>,
     /// The current branch; `None` if HEAD is detached.
     pub(crate) branch: Option<String>,
@@ -55,7 +55,7 @@ pub(crate) struct WorktreeSource {
 /// Work in a loop's worktree that exists nowhere else.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct UnsavedWork {
-    /// The paths of uncommitted files, quoted as git quotes them.
+    /// Paths of uncommitted files, quoted as git quotes them.
     pub(crate) files: Vec<String>,
     /// Number of commits on the worktree's branch that no other branch or tag contains.
     pub(crate) commits: u32,
@@ -115,7 +115,8 @@ impl WorktreeSource {
         self.tree.changed_files()
     }
 
-    /// Returns git's error message if no committer identity is configured; `None` if one is.
+    /// Returns git's error message if no committer identity is configured; `None` if one is
+    /// configured.
     pub(crate) fn missing_identity(&self) -> Option<String> {
         self.tree.missing_identity()
     }
@@ -144,7 +145,8 @@ impl WorktreeSource {
         )
     }
 
-    /// Returns the path of the worktree in which a branch is checked out; `None` if there is none.
+    /// Returns the path of the worktree in which a branch is checked out; `None` if it is not
+    /// checked out.
     pub(crate) fn checkout_of(&self, branch: &str) -> Option<PathBuf> {
         let list = self
             .tree
@@ -163,8 +165,8 @@ impl WorktreeSource {
         None
     }
 
-    /// Adds the worktree, and fails if `is_canceled` returns true meanwhile. If only a hook failed
-    /// after the checkout, succeeds and returns git's error as a warning.
+    /// Adds the worktree. Fails if `is_canceled` returns `true` before it is complete. If only a
+    /// hook failed after the checkout, succeeds and returns git's error as a warning.
     pub(crate) fn add_worktree(
         &self,
         plan: &Worktree,
@@ -203,7 +205,7 @@ pub(crate) fn exists(plan: &Worktree) -> bool {
     fs::symlink_metadata(plan.path.join(".git")).is_ok()
 }
 
-/// Returns a message that the worktree is missing or broken, with the command that restores it.
+/// Returns an error message for a missing or broken worktree, with the command that restores it.
 pub(crate) fn missing_message(plan: &Worktree) -> String {
     let [path, repository] =
         [&plan.path, &plan.repository].map(|path| shell_quote(&path.to_string_lossy()));
@@ -229,8 +231,8 @@ fn find_tree(plan: &Worktree) -> Result<WorkingTree, String> {
     }
 }
 
-/// Returns the work that would be lost with the worktree, and with its branch if ralph created the
-/// branch.
+/// Returns the work that would be lost if the worktree were removed, together with its branch if
+/// ralph created the branch.
 pub(crate) fn find_unsaved_work(plan: &Worktree) -> Result<UnsavedWork, String> {
     let mut unsaved = UnsavedWork::default();
     let mut tips = Vec::new();
@@ -329,8 +331,8 @@ fn branch_tip(plan: &Worktree) -> Option<String> {
     )
 }
 
-/// Deletes the worktree's branch, and returns the ID of its last commit; `None` if the branch does
-/// not exist.
+/// Deletes the worktree's branch. Returns the ID of its last commit; `None` if the branch does not
+/// exist.
 pub(crate) fn delete_branch(plan: &Worktree) -> Result<Option<String>, String> {
     let Some(tip) = branch_tip(plan) else {
         return Ok(None);
@@ -364,8 +366,8 @@ pub(crate) fn has_submodules(plan: &Worktree) -> bool {
     plan.path.join(".gitmodules").is_file()
 }
 
-/// Runs git on the repository that the worktree belongs to. Works even if the user's checkout has
-/// moved.
+/// Runs git on the repository that the worktree belongs to. This works even if the user's checkout
+/// has moved.
 fn git_in_repository(
     plan: &Worktree,
     args: &[&str],

@@ -1,4 +1,4 @@
-//! Measures how much disk space a directory takes.
+//! Measures the disk space that a directory takes.
 
 use std::collections::HashSet;
 use std::fs;

@@ -44,9 +44,9 @@ pub(crate) fn landlock() -> io::Result<u32> {
     unsupported()
 }
 
-/// Checks whether an unprivileged process can create a user namespace. A short-lived child tries
-/// it, so this process does not change. The child also creates a mount namespace, because some
-/// systems permit a user namespace but grant no capabilities in it.
+/// Checks whether an unprivileged process can create a user namespace. A short-lived child process
+/// tries it, because this process must not change. The child also creates a mount namespace,
+/// because some systems permit a user namespace but grant no capabilities in it.
 pub(crate) fn user_namespaces() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {

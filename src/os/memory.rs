@@ -1,8 +1,8 @@
 //! Releases memory that a process does not need while it waits.
 
 /// Releases the resident pages of the program's code. A supervisor waits for hours and needs little
-/// of what it used at startup. The code stays in the page cache, shared by all processes that run
-/// it, and the kernel maps a page again when it is needed.
+/// of the code it used at startup. The code stays in the page cache, shared by all processes that
+/// run it, and the kernel maps a page again when it is needed.
 #[cfg(target_os = "linux")]
 pub(crate) fn release_code_pages() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
@@ -23,9 +23,9 @@ pub(crate) fn release_code_pages() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn release_code_pages() {}
 
-/// Parses a line of `/proc/self/maps`. Returns the address range if it is code mapped from a file,
-/// else `None`. Read-only data is excluded, because the linker has written relocations to some of
-/// it.
+/// Parses a line of `/proc/self/maps`. Returns the address range if the line describes code mapped
+/// from a file; `None` otherwise. Read-only data is excluded, because the linker has written
+/// relocations to some of it.
 #[cfg(any(target_os = "linux", test))]
 fn code_range(line: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();

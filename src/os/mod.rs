@@ -20,15 +20,15 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Which process [`fork`] returned in.
+/// The process in which [`fork`] returned.
 pub(crate) enum ForkResult {
     Child,
-    /// The parent, with the child's pid.
+    /// The parent process, with the child's process ID.
     Parent(i32),
 }
 
-/// Forks this process. Call it only while there is a single thread: the child gets a copy of every
-/// lock, but no other thread that could release a lock.
+/// Forks this process. Call this only while there is a single thread: the child gets a copy of
+/// every lock, but no other thread that could release a lock.
 pub(crate) fn fork() -> io::Result<ForkResult> {
     debug_assert_eq!(thread_count(), 1, "fork needs a single thread");
     // SAFETY: there is one thread (above), so the child's copy of every lock and buffer is
@@ -66,8 +66,8 @@ pub(crate) fn set_controlling_terminal(command: &mut Command) {
     }
 }
 
-/// Makes the kernel kill the command when the thread that started it ends, so that it cannot be
-/// left unsupervised. Linux only.
+/// Makes the kernel kill the command when the thread that started it ends, so that the command is
+/// never unsupervised. Has an effect on Linux only.
 pub(crate) fn set_parent_death_signal(command: &mut Command) {
     #[cfg(target_os = "linux")]
     // SAFETY: between fork and exec only one system call is made, and nothing is allocated.
@@ -95,8 +95,9 @@ pub(crate) fn set_cloexec_on_open_files() {
 }
 
 /// Signals that would stop or kill a runner for reading or writing: from a terminal's background
-/// process group, or beyond a file size limit. The system call's error is enough. SIGTSTP (Ctrl-Z)
-/// is included because it would stop the warden but not the agent, which has its own session.
+/// process group, or beyond a file size limit. The runner handles the system call's error instead.
+/// SIGTSTP (Ctrl-Z) is included because it would stop the warden but not the agent, which has its
+/// own session.
 const IGNORED_SIGNALS: [i32; 4] = [libc::SIGTTIN, libc::SIGTTOU, libc::SIGXFSZ, libc::SIGTSTP];
 
 /// Ignores the signals that would stop or kill a runner for its reads and writes, regardless of the
@@ -108,10 +109,10 @@ pub(crate) fn ignore_signals() {
     }
 }
 
-/// Signals that a runner handles, and that would end a process without a handler.
+/// Signals that a runner handles. Without a handler, they would end the process.
 const TERMINATION_SIGNALS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
 
-/// Blocks the signals that a runner handles, so that none is lost or fatal between a fork and the
+/// Blocks the signals that a runner handles. No signal is then lost or fatal between a fork and the
 /// installation of handlers in both processes.
 pub(crate) fn block_signals() {
     set_signal_mask(&TERMINATION_SIGNALS);

@@ -3,8 +3,8 @@
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
 
-/// Finds a program's file; `None` if there is none. A name without a slash is looked up in `PATH`
-/// and must be executable; a path is resolved against `dir` and only has to exist.
+/// Finds a program's file; `None` if it does not exist. A name without a slash is looked up in
+/// `PATH` and must be executable. A path is resolved against `dir` and only has to exist.
 pub(crate) fn find(program: &str, dir: &Path) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(dir.join(program)).filter(|path| path.exists());

@@ -18,7 +18,8 @@ pub(crate) fn open(path: &Path, follow: bool) -> io::Result<File> {
     )
 }
 
-/// Reads at most `max` bytes of a regular file, and returns whether it has more.
+/// Reads at most `max` bytes of a regular file. Returns them, and whether the file is longer.
+/// `follow` is as in [`open`].
 pub(crate) fn read(path: &Path, max: u64, follow: bool) -> io::Result<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
     open(path, follow)?.take(max + 1).read_to_end(&mut bytes)?;
@@ -41,7 +42,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     require_regular(options.open(path)?)
 }
 
-/// Returns the file if it is a regular file, else an error.
+/// Returns `file` if it is a regular file, and an error otherwise.
 pub(crate) fn require_regular(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() {
         Ok(file)

@@ -1,5 +1,5 @@
 //! Starts a process in its own session with `posix_spawn`, which does not copy this process's page
-//! tables as `fork` does. Only on Linux; elsewhere `Command` forks.
+//! tables as `fork` does. Linux only: on other systems, `Command` forks.
 
 use super::IGNORED_SIGNALS;
 use std::ffi::{CStr, CString, OsStr, OsString};
@@ -15,17 +15,17 @@ use std::ptr;
 pub(crate) struct SessionProcess<'a> {
     /// The program and its arguments.
     pub(crate) command: &'a [String],
-    /// The working directory. A relative program path is resolved in it.
+    /// The working directory. A relative program path is resolved against it.
     pub(crate) dir: &'a Path,
-    /// The whole environment.
+    /// The complete environment; nothing is inherited.
     pub(crate) env: &'a [(OsString, OsString)],
     pub(crate) stdin: BorrowedFd<'a>,
-    /// Standard output and standard error.
+    /// The file for both standard output and standard error.
     pub(crate) output: BorrowedFd<'a>,
 }
 
 impl SessionProcess<'_> {
-    /// Starts the process and returns its ID. The caller must reap it.
+    /// Starts the process and returns its ID. The caller must reap the process.
     pub(crate) fn spawn(&self) -> io::Result<i32> {
         let [program, args @ ..] = self.command else {
             return Err(io::ErrorKind::NotFound.into());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExemptProcess {
     pub process: ProcessIdentity,
-    /// Whether its descendants are exempt too.
+    /// Whether the process's descendants are exempt too.
     pub with_descendants: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Watches files and directories with inotify. Reports that something changed, but not what.
+//! Watches files and directories with inotify, and reports that a change happened, but not which
+//! one.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::CStr;
@@ -16,16 +17,17 @@ pub(crate) struct FileWatcher {
     watched: Vec<PathBuf>,
     /// Whether a watched path was removed or moved.
     lost_watch: bool,
-    /// When all watches were last renewed.
+    /// The time at which all watches were last renewed.
     renewed_at: Instant,
     /// The names of files whose changes are not reported.
     ignored: Vec<&'static str>,
 }
 
-/// How often watches are renewed. If a parent directory is replaced, an old watch reports nothing.
+/// Interval at which watches are renewed. If a parent directory is replaced, an old watch reports
+/// nothing.
 const RENEW_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Whether a change to a file is complete.
+/// The completeness of a change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FileChange {
     /// A file was created and may still be written to.
@@ -38,7 +40,7 @@ impl FileWatcher {
         #[cfg(target_os = "linux")]
         let inotify = {
             use rustix::fs::inotify::{CreateFlags, init};
-            // This can fail: by default, a user can have at most 128 instances.
+            // This can fail: by default, a user can have at most 128 inotify instances.
             init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()
         };
         #[cfg(not(target_os = "linux"))]
@@ -53,7 +55,7 @@ impl FileWatcher {
         }
     }
 
-    /// Watches a file for changes, or a directory for new entries. Call it again after
+    /// Watches a file for changes, or a directory for new entries. Call this again after
     /// [`FileWatcher::reset`].
     pub(crate) fn watch(&mut self, path: &Path) {
         #[cfg(target_os = "linux")]
@@ -65,8 +67,8 @@ impl FileWatcher {
             }
             let moved = WatchFlags::CLOSE_WRITE | WatchFlags::MOVE_SELF;
             let entries = moved | WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
-            // A watch for entries fails on a file. Trying it costs less than checking the file type
-            // first.
+            // Adding a watch for entries fails on a file. Trying it costs less than checking the
+            // file type first.
             let is_watched = add_watch(inotify, path, entries).is_ok()
                 || add_watch(inotify, path, moved | WatchFlags::MODIFY).is_ok();
             if is_watched && is_local(path) {
@@ -84,7 +86,7 @@ impl FileWatcher {
         self.may_miss_changes
     }
 
-    /// Forgets the watches if one was lost or all are old. Call this before watching everything
+    /// Drops the watches if one was lost or all are old. Call this before watching everything
     /// again: a path may have been removed or created.
     pub(crate) fn reset(&mut self) {
         if self.lost_watch || self.may_miss_changes || self.renewed_at.elapsed() > RENEW_INTERVAL {
@@ -102,12 +104,12 @@ impl FileWatcher {
         }
     }
 
-    /// Returns whether there is no inotify instance.
+    /// Returns whether inotify is unavailable.
     pub(crate) fn is_unavailable(&self) -> bool {
         self.inotify.is_none()
     }
 
-    /// Sleeps until something changes, but not longer than `at_most`.
+    /// Waits until a watched path changes, but at most `at_most`.
     pub(crate) fn wait(&mut self, at_most: Duration) {
         let mut fds: Vec<PollFd<'_>> = self
             .fd()
@@ -118,13 +120,14 @@ impl FileWatcher {
         self.drain();
     }
 
-    /// Returns a descriptor that becomes readable when something changes; `None` without inotify.
+    /// Returns a descriptor that becomes readable when a watched path changes; `None` if inotify is
+    /// unavailable.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.inotify.as_ref().map(AsFd::as_fd)
     }
 
-    /// Discards pending events. Returns whether any reported change is complete; `None` if there
-    /// were no changes to report.
+    /// Discards pending events. Returns whether any reported change is complete; `None` if no event
+    /// reported a change.
     pub(crate) fn drain(&mut self) -> Option<FileChange> {
         #[cfg(target_os = "linux")]
         {
@@ -158,11 +161,11 @@ impl FileWatcher {
 #[cfg(target_os = "linux")]
 const MAX_EVENTS: usize = 1024;
 
-/// Returns whether the file system is local, so that the kernel reports every change. Network,
-/// virtual machine and FUSE file systems may change without an event.
+/// Returns whether the file system of `path` is local. The kernel reports every change to a local
+/// file system. Network, virtual machine and FUSE file systems may change without an event.
 #[cfg(target_os = "linux")]
 fn is_local(path: &Path) -> bool {
-    /// ext, XFS, Btrfs, tmpfs, overlay, ZFS, F2FS, bcachefs and ramfs.
+    /// Magic numbers of ext, XFS, Btrfs, tmpfs, overlay, ZFS, F2FS, bcachefs and ramfs.
     const LOCAL: [u64; 9] = [
         0xef53,
         0x5846_5342,

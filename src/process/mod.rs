@@ -1,4 +1,4 @@
-//! Starts processes, finds everything they started, and ends it all.
+//! Starts processes, finds all their descendants, and ends them.
 
 pub(crate) mod exemptions;
 pub(crate) mod file_watcher;

@@ -1,5 +1,5 @@
-//! Finds and kills processes that a crashed run left behind: by pid and start time, session, or
-//! environment marker.
+//! Finds and kills processes that a crashed run left behind, by process ID and start time, session,
+//! or environment marker.
 
 use super::exemptions::{ExemptSet, Exemptions};
 use crate::engine::ProcessIdentity;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// The environment variable that marks every process of a loop.
 pub(crate) const MARKER_VAR: &str = "RALPH_ID";
 
-/// Returns the marker's value for a loop's processes. For a loop started inside another loop's
-/// iteration, it contains both IDs.
+/// Returns the marker's value for the processes of the loop `id`. For a loop started inside another
+/// loop's iteration, the value contains both IDs.
 pub(crate) fn marker(id: &str) -> String {
     match std::env::var(MARKER_VAR) {
         Ok(outer) if !outer.is_empty() => format!("{outer}/{id}"),
@@ -20,14 +20,14 @@ pub(crate) fn marker(id: &str) -> String {
     }
 }
 
-/// Returns whether this process itself belongs to the loop.
+/// Returns whether this process itself belongs to the loop `id`.
 pub(crate) fn is_inside(id: &str) -> bool {
     std::env::var(MARKER_VAR).is_ok_and(|marker| marker.split('/').any(|part| part == id))
 }
 
-/// Kills everything that an earlier run of this loop left behind: SIGTERM, then SIGKILL after
-/// `grace`. Returns how many processes were killed, and the IDs of those still running after
-/// another `survivor`.
+/// Kills everything that an earlier run of the loop `id` left behind: SIGTERM, then SIGKILL after
+/// `grace`. Returns the number of killed processes, and the IDs of those still running after
+/// waiting for `survivor` in addition.
 pub(crate) fn sweep(
     id: &str,
     process: Option<ProcessIdentity>,
@@ -67,8 +67,8 @@ fn signal(pids: &[u32], signal: Signal) {
     }
 }
 
-/// Returns whether the machine booted after this time, in milliseconds since 1970, so that no older
-/// process can be alive.
+/// Returns whether the machine booted after `wall_ms`, in milliseconds since 1970. If it did, no
+/// older process can be alive.
 pub(crate) fn booted_since(wall_ms: i64) -> bool {
     let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
     let Some(seconds) = uptime

@@ -7,21 +7,22 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A log that never grows beyond its limit, and keeps the last bytes in memory.
+/// A log that never grows beyond its limit, and keeps the last bytes of the output in memory.
 pub(crate) struct OutputLog {
-    /// The file, created with the first byte because many checks print nothing.
+    /// The log file; `None` until the first byte is written, because many checks print nothing.
     log: Option<File>,
     path: PathBuf,
     /// Half the limit, in bytes: the maximum size of the head, and of the tail.
     half: u64,
     total: u64,
-    /// A ring buffer on disk for everything after the head.
+    /// A ring buffer on disk for everything after the head; `None` until it is needed.
     ring: Option<File>,
     tail: TailBuffer,
 }
 
 impl OutputLog {
-    /// Opens a log for at most `cap` bytes that also keeps the last `tail_size` bytes in memory.
+    /// Opens a log at `path` for at most `cap` bytes. It also keeps the last `tail_size` bytes in
+    /// memory.
     pub(crate) fn new(path: &Path, cap: u64, tail_size: usize) -> Self {
         let tail = TailBuffer {
             bytes: Vec::new(),
@@ -37,7 +38,7 @@ impl OutputLog {
         }
     }
 
-    /// Appends output. Beyond the limit, it overwrites the oldest bytes after the head.
+    /// Appends output. Beyond the limit, the output overwrites the oldest bytes after the head.
     pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.tail.push(bytes);
         if self.total < self.half {
@@ -68,7 +69,7 @@ impl OutputLog {
         Ok(())
     }
 
-    /// Returns the number of bytes written so far, including dropped ones.
+    /// Returns the total number of bytes written, including dropped ones.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
@@ -84,7 +85,7 @@ impl OutputLog {
         String::from_utf8_lossy(&bytes[cut..]).into_owned()
     }
 
-    /// Appends the tail to the head, with a line between them that says how much was dropped.
+    /// Appends the tail to the head, with a line between them that states how much was dropped.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         let (Some(log), Some(ring)) = (&mut self.log, &mut self.ring) else {
             return Ok(());
@@ -122,8 +123,7 @@ pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The last `max` bytes of a stream. The buffer holds up to twice as much, so that bytes move
-/// rarely.
+/// The last `max` bytes of a stream. The buffer holds up to twice as much, which keeps moves rare.
 struct TailBuffer {
     bytes: Vec<u8>,
     max: usize,

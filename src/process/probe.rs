@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How a probed command ended.
+/// The result of a probed command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ProbeResult {
     /// The command exited on its own. The text is its standard output or, if that is empty, its
@@ -29,9 +29,9 @@ pub(crate) enum ProbeResult {
     TimedOut,
 }
 
-/// A command that prints more bytes than this counts as timed out.
+/// Maximum output of a command, in bytes. A command that prints more counts as timed out.
 const OUTPUT_MAX: usize = 16 << 10;
-/// How long to wait for killed processes to exit.
+/// Maximum time to wait for killed processes to exit.
 const KILL_WAIT: Duration = Duration::from_secs(2);
 
 /// Runs all commands at once, without standard input or a terminal, and waits at most `timeout` for
@@ -117,7 +117,7 @@ struct Probe {
     /// Standard output and standard error.
     streams: [ProbeStream; 2],
     exit: Option<ProcessExit>,
-    /// The result, if there is nothing to wait for.
+    /// The result of a command that could not be started or printed too much; `None` otherwise.
     failed: Option<ProbeResult>,
 }
 
@@ -211,7 +211,7 @@ struct ProbeStream {
 }
 
 impl ProbeStream {
-    /// Reads the available output. Returns false if it exceeds [`OUTPUT_MAX`].
+    /// Reads the available output. Returns `false` if it exceeds [`OUTPUT_MAX`].
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
         while let Some(pipe) = &mut self.pipe {

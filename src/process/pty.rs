@@ -7,7 +7,7 @@ use std::io;
 use std::num::NonZeroU16;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The size of a terminal in characters.
+/// The size of a terminal, in rows and columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScreenSize {
     pub rows: NonZeroU16,
@@ -15,8 +15,8 @@ pub(crate) struct ScreenSize {
 }
 
 impl ScreenSize {
-    /// Creates a size. Returns `None` if a dimension is zero, which means that the system does not
-    /// know the size.
+    /// Creates a size. Returns `None` if a dimension is zero: the system then does not know the
+    /// size.
     pub(crate) fn new(rows: u16, columns: u16) -> Option<Self> {
         Some(Self {
             rows: NonZeroU16::new(rows)?,
@@ -46,15 +46,16 @@ pub(crate) fn open(size: ScreenSize) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((controller, terminal))
 }
 
-/// The longest line that a terminal in canonical mode accepts, in bytes. The kernel drops the rest
-/// of a longer line.
+/// Maximum length of a line that a terminal in canonical mode accepts, in bytes. The kernel drops
+/// the rest of a longer line.
 pub(crate) const LINE_MAX: usize = if cfg!(target_os = "linux") {
     4095
 } else {
     1023
 };
 
-/// Returns the error message for a prompt with a line that a terminal in canonical mode would cut.
+/// Returns the error message for a prompt with a line of `bytes` bytes, which a terminal in
+/// canonical mode would cut.
 pub(crate) fn line_too_long(bytes: usize) -> String {
     format!(
         "the prompt has a line of {bytes} bytes, but the agent's terminal accepts at most {LINE_MAX}: \

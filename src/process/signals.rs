@@ -36,20 +36,20 @@ const SIGNALS: [(SignalEvent, i32); 6] = [
     (SignalEvent::Resized, SIGWINCH),
 ];
 
-/// Counts the signals that arrive, so that two Ctrl-C count as two, and makes a pipe readable.
+/// Counts the signals that arrive (two Ctrl-C count as two), and makes a pipe readable.
 pub(crate) struct SignalListener {
     pipe: OwnedFd,
     counts: Vec<(SignalEvent, Arc<AtomicUsize>)>,
 }
 
 impl SignalListener {
-    /// Starts to listen. Replaces the signals' default dispositions.
+    /// Starts listening. Replaces the signals' default dispositions.
     pub(crate) fn listen() -> io::Result<Self> {
         Self::listen_except(0)
     }
 
-    /// Starts to listen to all signals but those that the parent process has set to be ignored, as
-    /// `nohup` does.
+    /// Starts listening to all signals except those that the parent process has set to be ignored,
+    /// as `nohup` does.
     pub(crate) fn listen_unless_ignored() -> io::Result<Self> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -84,7 +84,8 @@ impl SignalListener {
         self.pipe.as_fd()
     }
 
-    /// Returns the signals since the last call. Exits of several children are one event.
+    /// Returns the signals that arrived since the last call. Exits of several children count as one
+    /// event.
     pub(crate) fn take(&mut self) -> Vec<SignalEvent> {
         let mut bytes = [0; 64];
         let mut woken = false;

@@ -1,5 +1,4 @@
-//! Saves the settings and foreground group of the user's terminal, so that the warden can restore
-//! them.
+//! Saves the settings and foreground group of the user's terminal, for the warden to restore.
 
 use rustix::process::Pid;
 use rustix::stdio::{stdin, stdout};

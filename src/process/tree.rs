@@ -8,7 +8,8 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-/// Makes this process a subreaper: orphaned descendants become its children. Linux only.
+/// Makes this process a subreaper: orphaned descendants become its children. Has an effect on Linux
+/// only.
 pub(crate) fn become_subreaper() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
@@ -16,8 +17,8 @@ pub(crate) fn become_subreaper() {
     }
 }
 
-/// Reaps every child that has exited. Returns whether no child is left; for a subreaper, this
-/// proves that no descendant is alive.
+/// Reaps every child that has exited, and passes its exit status to `on_exit`. Returns whether no
+/// child is left. For a subreaper, this proves that no descendant is alive.
 pub(crate) fn reap(mut on_exit: impl FnMut(Pid, ProcessExit)) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -50,13 +51,13 @@ pub(crate) fn descendants(exempt: &ExemptSet) -> Vec<Pid> {
         next += 1;
     }
     found.remove(0);
-    // Leave zombies out: their parents reap them.
+    // Leave out zombies: their parents reap them.
     found.retain(|pid| !exempt.single.contains(pid) && is_alive(*pid));
     found
 }
 
-/// Returns whether a process is alive. Its state is "zombie" even while threads other than the main
-/// one still run.
+/// Returns whether a process is alive. A process whose main thread has exited is in state "zombie"
+/// while other threads still run, and counts as alive.
 fn is_alive(pid: Pid) -> bool {
     // The process name may contain any bytes.
     let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
@@ -83,7 +84,7 @@ pub(crate) fn signal_all(exempt: &ExemptSet, signal: Signal) {
     }
 }
 
-/// Returns the direct children of a process; none if it has exited.
+/// Returns the direct children of a process; empty if the process has exited.
 pub(crate) fn children(parent: Pid) -> Vec<Pid> {
     let tasks = format!("/proc/{}/task", parent.as_raw_nonzero());
     let Ok(tasks) = fs::read_dir(tasks) else {
@@ -117,7 +118,7 @@ fn children_by_scan(parent: Pid) -> Vec<Pid> {
     .collect()
 }
 
-/// Returns a process's parent; `None` if the process has exited.
+/// Returns the ID of a process's parent; `None` if the process has exited.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
     // The name in parentheses may contain any bytes. The fields follow the last closing
     // parenthesis.
@@ -137,8 +138,8 @@ pub(crate) fn program_name(pid: u32) -> Option<String> {
     Some(name.trim_end().to_owned())
 }
 
-/// Returns a process's start time, in clock ticks since boot; `None` if it has exited or is a
-/// zombie.
+/// Returns a process's start time, in clock ticks since boot; `None` if the process has exited or
+/// is a zombie.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let mut text = [0; 1024];
     let length = fs::File::open(format!("/proc/{pid}/stat"))

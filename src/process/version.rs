@@ -5,10 +5,10 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a program may take to print its version.
+/// Maximum time that a program may take to print its version.
 pub(crate) const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The three numbers of a version, without a suffix such as `-alpha.1`.
+/// The three numbers in a version, without a suffix such as `-alpha.1`.
 pub(crate) type VersionNumbers = [u32; 3];
 
 /// Runs all programs at once with `--version` and returns their versions; `None` for a program that
@@ -45,7 +45,7 @@ pub(crate) fn find_version(text: &str) -> Option<&str> {
     versions.find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() <= 40)
 }
 
-/// Returns the numbers of the version in a text; `None` if it has fewer than three.
+/// Returns the numbers of the first version in `text`; `None` if it has fewer than three.
 pub(crate) fn numbers(text: &str) -> Option<VersionNumbers> {
     let mut parts = find_version(text)?.splitn(3, '.');
     let mut next = || {

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, getppid, kill_process, setpgid};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How the supervisor ended.
+/// The way the supervisor ended.
 pub(crate) enum SupervisorExit {
     /// The supervisor exited with this code.
     Exited(ExitCode),
@@ -28,9 +28,9 @@ pub(crate) enum SupervisorExit {
 }
 
 /// Forks, runs `supervisor` in the child, and waits until the child and all its descendants have
-/// exited; `grace` passes between SIGTERM and SIGKILL. The child has its own process group, so each
-/// signal sent to this process is forwarded and arrives exactly once. If this process is killed,
-/// the child receives [`WARDEN_DIED`].
+/// exited. `grace` is the time between SIGTERM and SIGKILL. The child has its own process group, so
+/// each signal sent to this process is forwarded and arrives exactly once. If this process is
+/// killed, the child receives [`WARDEN_DIED`].
 pub(crate) fn run_guarded(
     supervisor: impl FnOnce() -> ExitCode,
     grace: Duration,
@@ -106,8 +106,8 @@ fn wait_for(supervisor: Pid) -> io::Result<ProcessExit> {
     }
 }
 
-/// Kills all descendants: SIGTERM, then SIGKILL after `grace`. Returns how many there were, and the
-/// IDs of those still running in the end.
+/// Kills all descendants: SIGTERM, then SIGKILL after `grace`. Returns the number of descendants,
+/// and the IDs of those still running at the end.
 fn sweep(inherited: &[Pid], exemptions: &Exemptions, grace: Duration) -> (usize, Vec<u32>) {
     let exempt = || exemptions.current().with_trees(inherited);
     let found = tree::descendants(&exempt()).len();

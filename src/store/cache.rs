@@ -22,11 +22,11 @@ pub(crate) struct LoopView {
     pub(crate) header: JournalHeader,
     /// The fold of all lines after the header.
     pub(crate) state: State,
-    /// Byte offset just past the last journal line that the cached state includes.
+    /// The byte offset just past the last journal line that the state includes.
     pub(crate) offset: u64,
 }
 
-/// The cache as it is written.
+/// The cache in the form in which it is written.
 #[derive(Serialize)]
 struct CachedStateRef<'a> {
     version: u64,
@@ -38,13 +38,13 @@ struct CachedStateRef<'a> {
     parent: Option<&'a str>,
     background: bool,
     tmux: Option<&'a str>,
-    /// The header's limits. The rest of the plan is the same in the header and the state, and saved
-    /// once.
+    /// The limits in the journal's header. The rest of the plan is the same in the header and the
+    /// state, and is saved once.
     limits: &'a Limits,
     state: &'a State,
 }
 
-/// The cache as it is read.
+/// The cache in the form in which it is read.
 #[derive(Deserialize)]
 struct CachedState {
     version: u64,
@@ -77,8 +77,8 @@ impl CachedState {
     }
 }
 
-/// The version of ralph that writes the cache. Another version may fold the same lines into another
-/// state.
+/// The version of ralph that writes the cache. A different version may fold the same lines into a
+/// different state.
 const WRITER: &str = env!("CARGO_PKG_VERSION");
 
 /// Saves the fold of the journal's first `offset` bytes. The process must hold the loop's lock.
@@ -105,13 +105,13 @@ pub(crate) fn save(
             state,
         };
         create_file(&new)?.write_all(&serde_json::to_vec(&saved)?)?;
-        // Not synced: after a power failure the file is unreadable at worst, and then ignored.
+        // Not synced: in the worst case, the file is unreadable after a power failure, and ignored.
         fs::rename(&new, &path)
     };
     write().context("write", &path)
 }
 
-/// Reads the journal without changing anything. An incomplete last line is ignored.
+/// Reads the journal without changing any file. An incomplete last line is ignored.
 pub(crate) fn read(dir: &LoopDir) -> Result<LoopView> {
     // Load the cache before opening the journal, so that the journal is at least as long as the
     // cache says.
@@ -161,7 +161,7 @@ fn load(path: &Path) -> Option<CachedState> {
     (cached.version == VERSION && cached.by == WRITER).then_some(cached)
 }
 
-/// Moves the reader to `offset`, and returns whether a line ends there.
+/// Moves the reader to `offset`, and returns whether a line ends at that offset.
 fn seek_to_line_end(reader: &mut (impl Read + Seek), offset: u64) -> io::Result<bool> {
     let mut last = [0];
     reader.seek(SeekFrom::Start(offset - 1))?;

@@ -3,8 +3,7 @@
 use super::{LockHolder, LoopDir, LoopView, StateDir, cache, lock_holder};
 use std::fs;
 
-/// Maximum number of ancestors that are followed. The bound is needed because edited headers could
-/// form a cycle.
+/// Maximum number of ancestors to follow. Edited headers could otherwise form an endless cycle.
 const GENERATIONS_MAX: usize = 32;
 
 impl StateDir {

@@ -23,12 +23,13 @@ pub(crate) const PROGRESS_FILE: &str = "progress.md";
 pub(crate) struct DerivedFiles {
     log: Option<File>,
     task_dir: PathBuf,
-    /// The last iteration that had ended when this runner started; `None` if none had.
+    /// The number of the last iteration that had ended when this runner started; `None` if none
+    /// had.
     ended: Option<u32>,
 }
 
 impl DerivedFiles {
-    /// Opens `iterations.log` in `dir`. `progress.md` will be written to `task_dir`.
+    /// Opens `iterations.log` in `dir`. Later calls write `progress.md` to `task_dir`.
     pub(crate) fn new(dir: &LoopDir, task_dir: &Path, state: &State) -> Self {
         let ended = state.recent.back().map(|last| last.number);
         Self {
@@ -51,7 +52,7 @@ impl DerivedFiles {
     }
 }
 
-/// Appends a line for a start, end, failure or completion; other events add none.
+/// Appends a line to the log for a start, end, failure or completion. Other events add no line.
 fn append_log_line(log: &mut File, line: &JournalLine, state: &State) -> io::Result<()> {
     let message = match &line.event {
         Event::Started { iteration, .. } => {
@@ -103,7 +104,7 @@ fn append_log_line(log: &mut File, line: &JournalLine, state: &State) -> io::Res
     log.write_all(text.as_bytes())
 }
 
-/// Rewrites `progress.md` once an iteration has its verdict.
+/// Rewrites `progress.md` once the iteration's checks and SCM tasks have ended.
 fn write_progress(task_dir: &Path, line: &JournalLine, state: &State) -> io::Result<()> {
     let judged = match &line.event {
         Event::Ended { .. } => state.plan.proof.checks.is_empty() || state.outcome().is_some(),

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A loop's directory. Methods named after a file return its path, whether or not it exists.
+/// A loop's directory. Methods named after a file return its path, whether or not the file exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoopDir {
     path: PathBuf,
@@ -36,8 +36,8 @@ impl LoopDir {
         create_dir(&self.path).context("create", &self.path)
     }
 
-    /// Returns the path of the journal: all of the loop's events, and the only source of truth
-    /// about it.
+    /// Returns the path of the journal. It contains all events of the loop and is the only source
+    /// of truth about it.
     pub(crate) fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")
     }
@@ -67,7 +67,7 @@ impl LoopDir {
         self.path.join("iterations.log")
     }
 
-    /// Returns the path of the JSON that the notify command last read from standard input.
+    /// Returns the path of the JSON that the notify command last received on standard input.
     pub(crate) fn notify_payload(&self) -> PathBuf {
         self.path.join("notify.json")
     }
@@ -87,13 +87,13 @@ impl LoopDir {
         self.iteration_dir(n).join("output.log")
     }
 
-    /// Returns the path of the file that lists what the agent did in iteration `n`.
+    /// Returns the path of the file that lists the agent's acts in iteration `n`.
     pub(crate) fn activity(&self, n: u32) -> PathBuf {
         self.iteration_dir(n).join("activity.jsonl")
     }
 
     /// Returns the path of the file that describes the repository's content at the start of the
-    /// loop, the base of all diffs.
+    /// loop. All diffs are relative to this content.
     pub(crate) fn diff_base(&self) -> PathBuf {
         self.path.join("base.json")
     }
@@ -124,9 +124,9 @@ impl LoopDir {
         self.iteration_dir(n).join("head")
     }
 
-    /// Returns the path of the file that describes the worktree about to be added for the loop. It
-    /// is written before the journal exists, so that a worktree left by a crash can be found and
-    /// removed.
+    /// Returns the path of the file that describes the worktree about to be added for the loop. The
+    /// file is written before the journal exists, so that a worktree left by a crash can be found
+    /// and removed.
     pub(crate) fn worktree_draft(&self) -> PathBuf {
         self.path.join("worktree.json")
     }

@@ -1,4 +1,4 @@
-//! Reserves a little disk space, so that a loop can record its ending on a full disk.
+//! Reserves a little disk space for recording a loop's ending on a full disk.
 
 use super::dir::{create_file, remove_if_exists};
 use std::io::Write;
@@ -7,8 +7,8 @@ use std::{fs, io};
 
 const SIZE: usize = 64 * 1024;
 
-/// Creates the reserve file unless it exists. It contains real zeros, because a sparse file would
-/// reserve nothing.
+/// Creates the reserve file at `path` unless it exists. The file contains real zeros, because a
+/// sparse file would reserve nothing.
 pub(super) fn create(path: &Path) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|data| data.len() == SIZE as u64) {
         return Ok(());

@@ -1,19 +1,19 @@
-//! Defines the errors of this module, and hints for users.
+//! Defines the store's errors, and hints for users.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::{error, fmt};
 
-/// Why a loop's directory could not be read or written.
+/// An error in reading or writing a loop's directory.
 #[derive(Debug)]
 pub(crate) enum StoreError {
     /// A system call failed.
     Io {
-        /// A verb and a path: `open /home/…/journal.jsonl`.
+        /// The failed action as a verb and a path, such as `open /home/…/journal.jsonl`.
         action: String,
         source: io::Error,
     },
-    /// A newer ralph wrote this file, which was left unchanged.
+    /// A newer version of ralph wrote the file. The file was left unchanged.
     NewerVersion {
         path: PathBuf,
         /// The file's format version.
@@ -33,13 +33,13 @@ pub(crate) enum StoreError {
     /// No loop has this name.
     NoSuchLoop {
         name: String,
-        /// An existing loop whose name differs by a typo; `None` if there is none.
+        /// An existing loop with a similar name; `None` if there is none.
         nearest: Option<String>,
     },
 }
 
 impl StoreError {
-    /// Returns what the user can do about the error; `None` if there is nothing to suggest.
+    /// Returns a hint for the user; `None` if there is nothing to suggest.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Io { .. } if self.is_disk_full() => {
@@ -84,8 +84,8 @@ impl StoreError {
         )
     }
 
-    /// Returns whether the location is the cause: it is not writable, or not the expected kind of
-    /// file.
+    /// Returns whether the path is the cause of the error: it is not writable, or not the expected
+    /// kind of file.
     pub(crate) fn is_inaccessible(&self) -> bool {
         use ErrorKind::{IsADirectory, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
         let Self::Io { source, .. } = self else {

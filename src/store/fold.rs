@@ -1,4 +1,4 @@
-//! Folds the bytes of a journal into a state, and finds where a torn end begins.
+//! Folds the bytes of a journal into a state, and finds the start of a torn end.
 
 use super::error::IoContext;
 use super::journal_line::{FormatMarker, VERSION};
@@ -7,16 +7,16 @@ use crate::engine::State;
 use std::io::BufRead;
 use std::path::Path;
 
-/// A state, and how much of the journal it covers.
+/// A state, and the size of the part of the journal that it covers.
 pub(super) struct FoldResult {
     pub(super) state: State,
-    /// Where the last valid line ends, in bytes.
+    /// The byte offset at which the last valid line ends.
     pub(super) offset: u64,
-    /// Number of bytes that follow the last valid line; 0 if the journal is not torn.
+    /// Number of bytes after the last valid line; 0 if the journal is not torn.
     pub(super) torn: u64,
 }
 
-/// The first line of a journal, with only the ID parsed. Parsing the long plan takes time.
+/// The first line of a journal. Only the ID is parsed, because parsing the long plan takes time.
 pub(super) struct RawHeader {
     raw: Vec<u8>,
     /// The loop's ID; empty if the line has none.
@@ -34,14 +34,15 @@ impl RawHeader {
         serde_json::from_slice(&self.raw).map_err(damaged)
     }
 
-    /// Returns the length in bytes, including the newline. This is the offset of the second line.
+    /// Returns the line's length in bytes, including the newline. This is the offset of the second
+    /// line.
     pub(super) fn len(&self) -> u64 {
         self.raw.len() as u64
     }
 }
 
-/// Reads the first line and checks that this version can read the journal. Nothing in the file may
-/// be changed before this check has passed.
+/// Reads the first line and checks that this version can read the journal. No caller may change the
+/// file before this check has passed.
 pub(super) fn read_header(reader: &mut impl BufRead, path: &Path) -> Result<RawHeader> {
     let mut raw = Vec::new();
     reader.read_until(b'\n', &mut raw).context("read", path)?;

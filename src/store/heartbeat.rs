@@ -16,7 +16,7 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Opens the file, and also returns the saved clock in milliseconds; 0 if none was saved.
+    /// Opens the heartbeat file. Also returns the saved clock in milliseconds; 0 if none was saved.
     pub(crate) fn open(dir: &LoopDir) -> io::Result<(u64, Self)> {
         let clock_ms = fs::read_to_string(path(dir))
             .ok()
@@ -26,7 +26,7 @@ impl Heartbeat {
         Ok((clock_ms.unwrap_or(0), Self { file }))
     }
 
-    /// Saves the clock.
+    /// Saves the clock, in milliseconds.
     pub(crate) fn write(&self, clock_ms: u64) -> io::Result<()> {
         self.file
             .write_all_at(format!("{clock_ms:020}\n").as_bytes(), 0)

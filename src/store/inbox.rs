@@ -19,7 +19,7 @@ use std::path::Path;
 pub enum InboxMessage {
     /// Asks the loop to resume, pause or stop.
     Asked {
-        /// What to do.
+        /// The request to the loop.
         #[serde(rename = "wish")]
         request: Request,
     },
@@ -44,7 +44,7 @@ pub enum InboxMessage {
 pub(crate) fn append(dir: &LoopDir, message: &InboxMessage) -> Result<()> {
     let path = dir.inbox();
     write(&path, message).context("write", &path)?;
-    // With many loops the system may run out of file watches, and a runner without a watch polls
+    // With many loops, the system may run out of file watches, and a runner without a watch polls
     // slowly.
     if let Some(holder) = lock_holder(&dir.lock()).filter(|holder| holder.background) {
         wake_runner(holder.pid);
@@ -52,7 +52,8 @@ pub(crate) fn append(dir: &LoopDir, message: &InboxMessage) -> Result<()> {
     Ok(())
 }
 
-/// Makes a runner check its inbox. SIGWINCH is harmless to a process that does not handle it.
+/// Makes the runner with this process ID check its inbox, by sending SIGWINCH. The signal is
+/// harmless to a process that does not handle it.
 fn wake_runner(pid: u32) {
     if let Some(pid) = Pid::from_raw(pid as i32) {
         let _ = kill_process(pid, Signal::WINCH);
@@ -90,7 +91,7 @@ fn ends_in_mid_line(path: &Path) -> io::Result<bool> {
 }
 
 /// Reads the messages after the first `from` bytes, each with the offset of its end. Skips an
-/// incomplete last line; a line that cannot be parsed becomes [`InboxMessage::Unknown`].
+/// incomplete last line. A line that cannot be parsed becomes [`InboxMessage::Unknown`].
 pub(crate) fn read(dir: &LoopDir, from: u64) -> Result<Vec<(InboxMessage, u64)>> {
     let path = dir.inbox();
     let file = match regular_file::open(&path, false) {

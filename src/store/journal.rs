@@ -15,11 +15,11 @@ pub(crate) struct Journal {
     file: File,
     path: PathBuf,
     disk_reserve: PathBuf,
-    /// Where the last complete line ends, in bytes.
+    /// The byte offset at which the last complete line ends.
     len: u64,
     /// Whether a power failure could lose appended lines.
     unsynced: bool,
-    /// Whether there may be bytes after `len` that still have to be cut off.
+    /// Whether the file may contain bytes after `len` that still have to be cut off.
     torn: bool,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct OpenedJournal {
     pub(crate) header: JournalHeader,
     /// The fold of all lines after the header.
     pub(crate) state: State,
-    /// Descriptions of the repairs that were made, for display.
+    /// Descriptions of repairs made to the journal, for display.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -136,7 +136,7 @@ impl Journal {
             Err(error) => error,
         };
         self.torn = true;
-        // Report the write error, not an error of the cut, which the next call repeats.
+        // Report the write error, not an error of the cut. The next call repeats the cut.
         let _ = self.cut_torn_line();
         Err(error)
     }
@@ -168,12 +168,12 @@ impl Journal {
         Ok(())
     }
 
-    /// Frees the reserved disk space, so that the final events fit on a full disk.
+    /// Frees the reserved disk space. The final events then fit on a full disk.
     pub(crate) fn release_disk_reserve(&mut self) -> Result<()> {
         remove_if_exists(&self.disk_reserve).context("remove", &self.disk_reserve)
     }
 
-    /// Returns whether the open file has been deleted, so that appended lines are lost.
+    /// Returns whether the open file has been deleted. Lines appended to a deleted file are lost.
     pub(crate) fn is_deleted(&self) -> bool {
         self.file.metadata().is_ok_and(|data| data.nlink() == 0)
     }

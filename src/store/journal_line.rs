@@ -1,9 +1,9 @@
-//! The format of journal lines: a header, then one JSON object per event, with its time.
+//! Journal lines: a header, then one JSON object per event, with its time.
 
 use crate::engine::{Event, Now, Plan};
 use serde::{Deserialize, Serialize};
 
-/// The format version that is written, and the latest one that can be read.
+/// The format version that is written, and the latest version that can be read.
 pub(super) const VERSION: u64 = 1;
 
 /// The first line: the loop's identity and plan.
@@ -11,9 +11,9 @@ pub(super) const VERSION: u64 = 1;
 pub struct JournalHeader {
     /// The loop's name.
     pub(crate) name: String,
-    /// A random ID, which distinguishes loops of the same name.
+    /// A random ID that distinguishes loops of the same name.
     pub(crate) id: String,
-    /// When the loop was created, in milliseconds since 1970.
+    /// The time at which the loop was created, in milliseconds since 1970.
     pub(crate) created_ms: i64,
     /// The name of the loop whose agent started this one; `None` if no agent did.
     #[serde(default)]
@@ -24,7 +24,7 @@ pub struct JournalHeader {
     /// The path of the tmux server's socket; `None` if the loop does not run in a tmux window.
     #[serde(default)]
     pub(crate) tmux: Option<String>,
-    /// What the loop was asked to do.
+    /// The loop's plan.
     pub(crate) plan: Plan,
 }
 
@@ -43,7 +43,7 @@ struct HeaderLine<'a> {
 }
 
 impl JournalHeader {
-    /// Returns the line, without its newline.
+    /// Returns the line as JSON, without its newline.
     pub fn to_json(&self) -> String {
         let Self {
             name,
@@ -78,14 +78,14 @@ pub(super) struct FormatMarker {
     pub(super) id: String,
 }
 
-/// Any other line: an event and its time.
+/// A line after the header: an event and its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JournalLine {
-    /// Milliseconds since 1970.
+    /// The time of the event, in milliseconds since 1970.
     pub(crate) at_ms: i64,
-    /// Milliseconds on the monotonic clock since the same runner's previous line.
+    /// Monotonic milliseconds since the same runner's previous line.
     pub(crate) ms: u64,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
@@ -96,7 +96,7 @@ struct LineStamp {
 }
 
 impl JournalLine {
-    /// Returns the line, without its newline.
+    /// Returns the line as JSON, without its newline.
     ///
     /// The line is one flat object: the time is inserted before the event's own fields, none of
     /// which is ever called `at`, `at_ms` or `ms`.
@@ -120,7 +120,7 @@ impl JournalLine {
         })
     }
 
-    /// Returns the time as the engine expects it.
+    /// Returns the event's time in the form that the engine expects.
     pub(crate) fn now(&self) -> Now {
         Now {
             wall_ms: self.at_ms,

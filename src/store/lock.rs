@@ -14,12 +14,12 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to retry. [`lock_holder`] briefly takes a shared lock, which must not make an attempt
-/// fail.
+/// Time during which a failed attempt is repeated. [`lock_holder`] briefly takes a shared lock,
+/// which must not make an attempt fail.
 const RETRY_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The entry that the holder of a lock writes into the lock file. It is for display, and no proof
-/// that the lock is held.
+/// The entry that the holder of a lock writes into the lock file. The entry is for display; it does
+/// not prove that the lock is held.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct LockHolder {
@@ -30,12 +30,13 @@ pub(crate) struct LockHolder {
     pub(crate) start_time: u64,
     pub(crate) loop_name: String,
     pub(crate) workspace: PathBuf,
-    /// When the holder took the lock, RFC 3339 in UTC.
+    /// The time at which the holder took the lock, in RFC 3339 format and UTC; empty if the holder
+    /// only cleans up.
     pub(crate) since: String,
-    /// Whether the holder runs a background loop, which the sweep after another loop's iteration
-    /// must not kill.
+    /// Whether the holder runs a background loop. The sweep after another loop's iteration must not
+    /// kill such a holder.
     pub(crate) background: bool,
-    /// The process that hosts the holder's terminal window; `None` if it has none.
+    /// The process that hosts the holder's terminal window; `None` if the holder has no window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<ProcessIdentity>,
 }
@@ -48,7 +49,7 @@ impl LockHolder {
         }
     }
 
-    /// Returns whether the holder may not be running the loop: a process that cleans up after a
+    /// Returns whether the holder may not be running the loop. A process that cleans up after a
     /// crash leaves `since` empty, and a process that has just taken the lock has not written its
     /// entry yet.
     pub(crate) fn is_transient(&self) -> bool {
@@ -70,8 +71,8 @@ pub(crate) struct FileLock {
 }
 
 impl FileLock {
-    /// Takes the lock at `path` and writes `holder` into it. Returns the current holder as the
-    /// inner error if the lock is taken.
+    /// Takes the lock at `path` and writes `holder` into it. If the lock is taken, returns the
+    /// current holder as the inner error.
     pub(crate) fn acquire(path: &Path, holder: &LockHolder) -> Result<Result<Self, LockHolder>> {
         let deadline = Instant::now() + RETRY_TIMEOUT;
         loop {
@@ -93,12 +94,13 @@ impl FileLock {
     }
 }
 
-/// Returns the current or most recent holder of the lock at `path`; `None` if it has had none.
+/// Returns the current or most recent holder of the lock at `path`; `None` if the lock has never
+/// been held.
 pub(crate) fn last_lock_holder(path: &Path) -> Option<LockHolder> {
     Some(read_holder(path)).filter(|holder| !holder.loop_name.is_empty())
 }
 
-/// Returns the current holder of the lock at `path`, or `None` if the lock is free.
+/// Returns the current holder of the lock at `path`; `None` if the lock is free.
 pub(crate) fn lock_holder(path: &Path) -> Option<LockHolder> {
     let file = File::open(path).ok()?;
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| read_holder(path))
@@ -140,8 +142,8 @@ fn write_holder(file: &mut File, holder: &LockHolder) -> io::Result<()> {
     file.write_all(&serde_json::to_vec(holder)?)
 }
 
-/// Reads the holder's entry. Returns the default value if it cannot be parsed, because the holder
-/// may not have written it yet.
+/// Reads the holder's entry. Returns the default value if the entry cannot be parsed, because the
+/// holder may not have written it yet.
 fn read_holder(path: &Path) -> LockHolder {
     fs::read(path)
         .ok()

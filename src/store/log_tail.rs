@@ -1,4 +1,4 @@
-//! Reads the last lines of a log, which usually say why a check failed.
+//! Reads the last lines of a log, which usually explain why a check failed.
 
 use crate::engine::plain_text::clean;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 const LINES: usize = 8;
-/// Maximum number of bytes at the end of the file that are read.
+/// Maximum size of the end of the file that is read, in bytes.
 const BYTES: u64 = 8 * 1024;
 
 /// Returns the last lines of a file without control characters, and whether earlier lines were left
@@ -29,7 +29,8 @@ fn read_end(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     Ok((bytes, before > 0))
 }
 
-/// Returns the last lines of `bytes`. If its start was cut off, the first, partial line is dropped.
+/// Returns the last lines of `bytes`. `cut` says whether the start was cut off; the first, partial
+/// line is then dropped.
 fn last_of(bytes: &[u8], cut: bool) -> &[u8] {
     let bytes = bytes.trim_ascii_end();
     let ends = bytes

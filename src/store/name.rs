@@ -1,6 +1,7 @@
 //! Validates, derives and suggests loop names.
 
-/// The maximum length of a slug. A name of 63 characters leaves room for `-` and a number.
+/// Maximum length of a slug, in characters. A name of 63 characters leaves room for `-` and a
+/// number.
 const SLUG_MAX: usize = 50;
 
 /// Returns whether a loop may have this name: `[a-z0-9][a-z0-9_-]{0,62}`.
@@ -12,7 +13,7 @@ pub(crate) fn is_valid_name(name: &str) -> bool {
         && bytes.iter().all(|&b| plain(b) || b == b'_' || b == b'-')
 }
 
-/// Turns `text` into the start of a valid loop name; `loop` if no character can be used.
+/// Converts `text` to the start of a valid loop name; `loop` if it has no usable character.
 pub(super) fn slug(text: &str) -> String {
     let mut slug = String::new();
     for c in text.chars().map(|c| c.to_ascii_lowercase()) {

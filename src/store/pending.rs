@@ -5,8 +5,8 @@ use crate::engine::event::RequestSource;
 use crate::engine::plain_text::plain_lines;
 use crate::engine::{Event, Now};
 
-/// Reads a loop's state and applies the unread messages in its inbox, so that a pause, for example,
-/// shows before the runner has read the request.
+/// Reads a loop's state and applies the unread messages in its inbox. A pause, for example, is
+/// visible before the runner has read the request.
 pub(crate) fn view_with_inbox(dir: &LoopDir) -> Result<LoopView> {
     let mut view = cache::read(dir)?;
     let wall_ms = jiff::Timestamp::now().as_millisecond();

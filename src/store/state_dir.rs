@@ -27,7 +27,7 @@ impl StateDir {
     pub(super) fn from_setting(setting: Option<OsString>) -> Result<Self> {
         if let Some(setting) = setting.filter(|setting| !setting.is_empty()) {
             let path = PathBuf::from(setting);
-            // The loop may run in a different directory from the command that starts it.
+            // The loop and the command that starts it may run in different directories.
             return std::path::absolute(&path)
                 .context("find", &path)
                 .map(Self::new);
@@ -153,7 +153,8 @@ impl StateDir {
     }
 
     /// Returns the path of a workspace's lock file. The file is named after the directory's device
-    /// and inode, so that all paths to one directory (symbolic links, bind mounts) share a lock.
+    /// and inode, because all paths to one directory (symbolic links, bind mounts) must share a
+    /// lock.
     pub(crate) fn workspace_lock_path(&self, workspace: &Path) -> Result<PathBuf> {
         self.lock_path(workspace, "")
     }
@@ -240,8 +241,8 @@ impl StateDir {
     }
 }
 
-/// Returns whether a path exists. Unlike [`Path::try_exists`], counts a dangling symbolic link as
-/// existing.
+/// Returns whether a path exists. Unlike [`Path::try_exists`], this counts a dangling symbolic link
+/// as existing.
 fn exists(path: &Path) -> Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),

@@ -19,8 +19,8 @@ pub(crate) struct TerminalGuard {
 }
 
 impl TerminalGuard {
-    /// Takes over the terminal on standard input. Returns `None` if there is none, or if this loop
-    /// is not in its foreground and keys are meant for a shell.
+    /// Takes over the terminal on standard input. Returns `None` if standard input is not a
+    /// terminal, or if this loop is not in the foreground and keys are meant for a shell.
     pub(crate) fn take() -> Option<Self> {
         let group = tcgetpgrp(stdin()).ok()?;
         let warden = getpgid(getppid()).ok();

@@ -12,7 +12,7 @@ pub(crate) struct Responder {
     pub(crate) answers: Vec<u8>,
     /// The end of the text that scrolled off the screen.
     pub(crate) past: String,
-    /// Number of bytes that have scrolled off the screen in total.
+    /// Total number of bytes that have scrolled off the screen.
     pub(crate) scrolled: usize,
     /// Whether the last row continues in the next one.
     pub(crate) seam: BasicFormattedCaptureState,
@@ -23,7 +23,7 @@ impl Responder {
         self.answers.extend_from_slice(text.as_bytes());
     }
 
-    /// Appends text to the history, and drops text that is too old to be read for signals.
+    /// Appends `text` to the history, and drops text that is too old to be read for signals.
     pub(crate) fn remember(&mut self, text: &str) {
         self.scrolled += text.len();
         self.past.push_str(text);

@@ -1,4 +1,4 @@
-//! Encodes text to type into a terminal, without control characters, and as a bracketed paste where
+//! Encodes text to type into a terminal, without control characters, and as a bracketed paste if
 //! the program supports it.
 
 use std::fmt::Write;
@@ -20,7 +20,8 @@ pub(crate) fn escape_controls(text: &str) -> String {
     out
 }
 
-/// Returns the bytes that type a text, without the Enter that submits it.
+/// Returns the bytes that type `text`, without the Enter that submits it. `bracketed` says whether
+/// to send them as a bracketed paste.
 pub(crate) fn keys(text: &str, bracketed: bool) -> Vec<u8> {
     let text = escape_controls(text);
     let mut out = String::with_capacity(text.len() + 12);

@@ -1,6 +1,6 @@
 //! Decodes Claude Code 1.0.128 to 2.1.325 with `-p --output-format stream-json --verbose`, and two
-//! formats derived from it: Qwen Code 0.24 with `--output-format stream-json`, and Amp with
-//! `-x --stream-json` (written from Amp's documentation; no recording of a run was available).
+//! formats derived from it: Qwen Code 0.24 with `--output-format stream-json`, and Amp with `-x
+//! --stream-json` (written from Amp's documentation; no recording of a run was available).
 //!
 //! A run may have several results: a background command outlives its turn, and its end starts
 //! another turn. Costs are totals since the start of the process; a result's tokens are those since
@@ -30,17 +30,19 @@ pub(super) struct ClaudeDecoder {
     message_counts_output: bool,
     /// The tokens of all results that do not name their model.
     unnamed_tokens: Tokens,
-    /// The message whose tokens were counted last. Every block of a message repeats them.
+    /// The ID of the message whose tokens were counted last. Every block of a message repeats the
+    /// same token counts.
     message_id: String,
     model: String,
-    /// Number of tasks that run in the background; `None` if this version does not report it.
+    /// Number of tasks that run in the background; `None` if this version of the agent does not
+    /// report it.
     background_tasks: Option<usize>,
     sent_to_background: bool,
-    /// The IDs of denied tool uses that were already emitted.
+    /// IDs of denied tool uses that were already emitted.
     denied: Vec<String>,
-    /// The limit that was reached, with its reset time.
+    /// The limit that was reached, with its reset time; `None` if no limit was reached.
     limit: Option<AgentFailure>,
-    /// Whether a limit warning was emitted. Every response repeats it.
+    /// Whether a limit warning was emitted. Every response repeats the warning.
     has_warned: bool,
     /// Claude Code's name for the last error.
     error: String,
@@ -65,7 +67,7 @@ impl ClaudeDecoder {
         }
     }
 
-    /// Creates a decoder for Claude Code, which may resume one of these sessions.
+    /// Creates a decoder for Claude Code. The agent may resume one of `sessions`.
     pub(super) fn resuming(tools: ToolTracker, sessions: &[SessionUsage]) -> Self {
         Self {
             meter: UsageMeter::resuming(sessions),
@@ -214,11 +216,11 @@ impl ClaudeDecoder {
         self.result_usage(event, emit);
         let subtype = str_at(event, &["subtype"]);
         if matches!(subtype, "error_max_turns" | "error_max_budget_usd") {
-            // The run reached a bound that the user set, which is no failure.
+            // The run reached a limit that the user set, which is not a failure.
             emit(Act::Finished("".into()));
         } else if event["is_error"] == true || subtype != "success" {
             let errors = event["errors"].as_array().into_iter().flatten();
-            // The derived formats report one error, either a string or an object with a message.
+            // The derived formats report one error: a string, or an object with a message.
             let errors = errors.chain([&event["error"], value_at(event, &["error", "message"])]);
             let why = match str_at(event, &["result"]) {
                 "" => errors
@@ -246,8 +248,8 @@ impl ClaudeDecoder {
         }
     }
 
-    /// Returns the failure that a result's fields describe, if any. The result's message may be
-    /// more specific.
+    /// Returns the failure that a result's fields describe; `None` if they describe none. The
+    /// result's message may be more specific.
     fn failure(&self, event: &Value) -> Option<AgentFailure> {
         let kind = match (
             str_at(event, &["terminal_reason"]),
@@ -330,7 +332,7 @@ impl EventDecoder for ClaudeDecoder {
     }
 }
 
-/// Reads token counts as Anthropic's API names them.
+/// Reads token counts under the field names of Anthropic's API.
 pub(super) fn tokens(usage: &Value) -> Tokens {
     Tokens {
         input: u64_at(usage, &["input_tokens"]),

@@ -29,7 +29,8 @@ const KNOWN_PREFIXES: [&str; 10] = [
 pub(super) struct CopilotDecoder {
     tools: ToolTracker,
     message: MessageBuffer,
-    /// The last error. The result event shows whether it ended the run.
+    /// The last error message and its classification. The result event shows whether the error
+    /// ended the run.
     error: Option<(String, Option<AgentFailure>)>,
 }
 

@@ -1,4 +1,4 @@
-//! The table of output formats: what each reports, and the decoder that reads it.
+//! The table of output formats: the data that each format reports, and its decoder.
 
 use super::json_lines::EventDecoder;
 use super::tools::ToolTracker;
@@ -8,18 +8,19 @@ use crate::engine::usage::SessionUsage;
 
 /// A format in which agents print events, one JSON object per line. Plain text has no row.
 pub(crate) struct Dialect {
-    /// The name in presets and in the journal.
+    /// The format's name in presets and in the journal.
     pub(crate) name: &'static str,
-    /// Whether its events report tokens.
+    /// Whether the format's events report tokens.
     pub(crate) reports_tokens: bool,
-    /// Whether its events report the cost in dollars.
+    /// Whether the format's events report the cost in dollars.
     pub(crate) reports_cost: bool,
-    /// Creates a decoder. Usage that is already counted in the given sessions is not counted again.
+    /// Creates a decoder. Usage that is already counted in the passed sessions is not counted
+    /// again.
     pub(super) decoder: fn(ToolTracker, &[SessionUsage]) -> Box<dyn EventDecoder>,
 }
 
-/// All formats, named after the agent that introduced them. Those of Qwen Code and Amp are variants
-/// of Claude Code's.
+/// All formats, named after the agent that introduced them. The formats of Qwen Code and Amp are
+/// variants of Claude Code's.
 pub(crate) const DIALECTS: [Dialect; 11] = [
     Dialect {
         name: "claude",

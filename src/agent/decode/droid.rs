@@ -35,7 +35,7 @@ impl DroidDecoder {
             str_at(event, &["message"]),
             str_at(event, &["source"]) == "cli",
         );
-        // The last event only says that the run failed. An earlier one reported the cause.
+        // The last event only reports that the run failed. An earlier one reported the cause.
         if !(by_cli && self.failed) {
             self.tools.report_denial(why, emit);
             let status = why.split(' ').next().and_then(|status| status.parse().ok());

@@ -1,4 +1,5 @@
-//! Classifies failure messages with an agent's patterns, and extracts when a limit resets.
+//! Classifies failure messages with an agent's patterns, and extracts the time at which a limit
+//! resets.
 
 use super::reset_time;
 use crate::engine::Act;
@@ -8,11 +9,11 @@ use regex::Regex;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-/// Maximum number of characters of a message that are matched.
+/// Maximum length of the part of a message that is matched, in characters.
 const MESSAGE_MAX: usize = 4000;
 
-/// An agent's failure patterns. Clones share the compiled patterns, and each pattern is compiled
-/// when it is first needed, because compiling is slow and most runs do not fail.
+/// An agent's failure patterns. Clones share the compiled patterns. Each pattern is compiled on
+/// first use, because compiling is slow and most runs do not fail.
 #[derive(Clone, Default)]
 pub(super) struct FailureClassifier(Arc<[CompiledPattern]>);
 
@@ -50,14 +51,13 @@ impl FailureClassifier {
         })
     }
 
-    /// Adds to a failed act the failure that its message describes. Other acts are returned
-    /// unchanged.
+    /// Adds the failure that its message describes to a failed act. Returns other acts unchanged.
     pub(super) fn complete<'a>(&self, act: Act<'a>) -> Act<'a> {
         let Act::Failed { why, reason } = act else {
             return act;
         };
-        // The message is more specific than a status code, which may mean an exhausted account as
-        // well as too many requests in a minute.
+        // The message is more specific than a status code, which may mean either an exhausted
+        // account or too many requests in a minute.
         let reason = match (self.classify(&why), reason) {
             (Some(by_message), known) => {
                 let until_ms = known
@@ -80,8 +80,8 @@ impl FailureClassifier {
     }
 }
 
-/// Returns the kind of failure that a model provider's HTTP status indicates; `None` if it is not
-/// specific.
+/// Returns the kind of failure that a model provider's HTTP status indicates; `None` if the status
+/// is not specific.
 pub(super) fn kind_for_status(status: u64) -> Option<FailureKind> {
     match status {
         401 | 403 => Some(FailureKind::Login),
@@ -94,7 +94,8 @@ pub(super) fn kind_for_status(status: u64) -> Option<FailureKind> {
     }
 }
 
-/// Returns the Unix time, in milliseconds, this many seconds from now; `None` if implausible.
+/// Returns the time `seconds` from now, in milliseconds since 1970; `None` if the result is
+/// implausible.
 pub(super) fn ms_after_seconds(seconds: f64) -> Option<i64> {
     (0.0..1e9)
         .contains(&seconds)

@@ -14,7 +14,7 @@ pub(super) struct GeminiDecoder {
     tools: ToolTracker,
     meter: UsageMeter,
     message: MessageBuffer,
-    /// The last error event, because the result may not repeat it.
+    /// The message of the last error event. The result may not repeat it.
     error: String,
 }
 

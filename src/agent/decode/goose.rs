@@ -70,7 +70,7 @@ impl EventDecoder for GooseDecoder {
                     reason: None,
                 });
             }
-            // The total does not say which kinds of tokens it includes, so it cannot be priced.
+            // The total does not distinguish kinds of tokens, so it cannot be priced.
             "complete" => {
                 self.message.end_line(emit);
                 if !self.failed {

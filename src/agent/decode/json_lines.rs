@@ -15,13 +15,13 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The longest line that is parsed, in bytes. Longer lines contain a file or an image and nothing
-/// that a loop needs; the log still has them in full.
+/// Maximum length of a line that is parsed, in bytes. A longer line contains a file or an image and
+/// nothing that a loop needs; the log still has it in full.
 const LINE_MAX: usize = 16 << 20;
-/// Maximum number of bytes of a longer line that are kept, to find the ID of the tool whose result
-/// it is.
+/// Maximum size of the start of a longer line that is kept, in bytes. It is searched for the ID of
+/// the tool whose result the line is.
 const LONG_LINE_PREFIX: usize = 64 << 10;
-/// Maximum number of bytes shown of a line that is not JSON.
+/// Maximum length of the part of a non-JSON line that is shown, in bytes.
 const SIDE_OUTPUT_MAX: usize = 2000;
 
 /// Matches lines outside the JSON stream in which agents announce a retry.
@@ -32,7 +32,7 @@ static RETRYING: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Decodes the events of one dialect.
 pub(super) trait EventDecoder {
-    /// Decodes an event and emits its acts. Returns false if the event type is unknown.
+    /// Decodes an event and emits its acts. Returns `false` if the event type is unknown.
     fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool;
 
     /// Emits the remaining acts at the end of the stream.

@@ -3,10 +3,10 @@
 use super::ActSink;
 use crate::engine::Act;
 
-/// The most bytes kept of a message: its end.
+/// Maximum size of a message, in bytes. Only the end of a longer message is kept.
 const MESSAGE_MAX: usize = 1 << 20;
 
-/// The agent's latest message, which becomes its final message unless something follows it.
+/// The agent's latest message. It becomes the final message unless the agent continues after it.
 #[derive(Default)]
 pub(super) struct MessageBuffer {
     id: String,
@@ -16,7 +16,7 @@ pub(super) struct MessageBuffer {
 }
 
 impl MessageBuffer {
-    /// Appends a piece to the message with this ID. A new ID starts a new message.
+    /// Appends a piece to the message `id`. A new ID starts a new message.
     pub(super) fn append(&mut self, id: &str, text: &str, emit: &mut ActSink<'_>) {
         if self.id != id {
             self.clear(emit);
@@ -39,7 +39,7 @@ impl MessageBuffer {
         emit(Act::Text(text.into()));
     }
 
-    /// Sets the complete text of the message with this ID. Emits it only if none of its pieces was
+    /// Sets the complete text of the message `id`. Emits the text only if none of its pieces was
     /// emitted.
     pub(super) fn complete(&mut self, id: &str, text: &str, emit: &mut ActSink<'_>) {
         if self.id != id || self.text.is_empty() {
@@ -58,7 +58,7 @@ impl MessageBuffer {
         }
     }
 
-    /// Discards the message, because something followed it, such as a tool call.
+    /// Discards the message, because the agent continued after it, for example with a tool call.
     pub(super) fn clear(&mut self, emit: &mut ActSink<'_>) {
         self.end_line(emit);
         self.id.clear();

@@ -1,8 +1,8 @@
 //! Decodes an agent's output into [`Act`]s.
 //!
-//! Each vendor format has one decoder file, named after the program. Its documentation says which
-//! program, version and flags produce the format. Output without a structured format goes through
-//! [`plain_text`].
+//! Each vendor format has one decoder file, named after the program. The file's documentation names
+//! the program, version and flags that produce the format. Output without a structured format goes
+//! through [`plain_text`].
 
 mod claude;
 pub(crate) mod codex;
@@ -33,8 +33,8 @@ use plain_text::TextDecoder;
 use regex::RegexSet;
 use std::path::Path;
 
-/// One agent's output format and its patterns, from which decoders are created. Built once per
-/// loop, because compiling patterns is slow.
+/// An agent's output format and its patterns, from which decoders are created. A loop builds it
+/// once, because compiling patterns is slow.
 #[derive(Clone)]
 pub(crate) struct AgentProfile {
     dialect: DialectName,
@@ -80,14 +80,14 @@ impl AgentProfile {
             .is_some_and(|denials| denials.is_match(line))
     }
 
-    /// Returns the failure that a failed agent's last output describes; `None` if it is not a known
-    /// one.
+    /// Returns the failure that a failed agent's last output describes; `None` if no pattern
+    /// matches.
     pub(crate) fn failure_reason(&self, message: &str) -> Option<AgentFailure> {
         self.failures.classify(message)
     }
 }
 
-/// Receives an agent's acts as they are decoded.
+/// A function that receives an agent's acts as they are decoded.
 pub(crate) type ActSink<'a> = dyn FnMut(Act<'_>) + 'a;
 
 /// Decodes the output of one run, in pieces of any size.

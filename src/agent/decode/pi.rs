@@ -17,7 +17,7 @@ pub(super) struct PiDecoder {
     tools: ToolTracker,
     meter: UsageMeter,
     message: MessageBuffer,
-    /// The error that was reported instead of a last message.
+    /// The error that was reported instead of a last message; `None` if there was none.
     error: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl PiDecoder {
 
     fn agent_end(&mut self, emit: &mut ActSink<'_>) {
         self.tools.clear();
-        // After an error, pi may retry; this event does not say whether it will.
+        // After an error, pi may retry. This event does not show whether it will.
         if self.error.is_none() {
             emit(Act::Finished(self.message.text().into()));
             emit(Act::RunEnded);

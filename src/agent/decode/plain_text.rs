@@ -14,7 +14,7 @@ pub(super) fn denial_patterns(agent: &Agent) -> Option<RegexSet> {
     RegexSet::new(patterns).ok()
 }
 
-/// Decodes plain text. Without denial patterns, output is neither copied nor split into lines.
+/// Decodes plain text. Without denial patterns, the output is neither copied nor split into lines.
 pub(crate) struct TextDecoder {
     /// The first bytes of a character whose other bytes have not arrived yet.
     partial_char: Vec<u8>,

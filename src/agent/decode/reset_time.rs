@@ -7,7 +7,8 @@ use jiff::{Timestamp, ToSpan, Zoned};
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Added to a time without seconds: it can mean any moment of its minute, so its end is used.
+/// Length of a minute, in milliseconds. It is added to a time without seconds, which can mean any
+/// moment of its minute: its end is used.
 const MINUTE_MS: i64 = 60_000;
 
 static MONTH_DAY: LazyLock<Regex> = LazyLock::new(|| {
@@ -31,14 +32,14 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is valid")
 }
 
-/// Parses a time and returns it as Unix time in milliseconds. A time of day means its next
-/// occurrence; without a zone it is local time.
+/// Parses a time and returns it in milliseconds since 1970; `None` if it is not a time. A time of
+/// day means its next occurrence after `now_ms`. A time without a zone is local time.
 pub(crate) fn parse(text: &str, now_ms: i64) -> Option<i64> {
     parse_unchecked(text, now_ms).filter(|ms| is_valid_timestamp(*ms))
 }
 
-/// Returns whether a Unix time in milliseconds is within the calendar's range. A number in another
-/// unit usually is not, and would make a loop wait forever.
+/// Returns whether a time in milliseconds since 1970 is within the calendar's range. A number in
+/// another unit usually is not, and would make a loop wait forever.
 pub(super) fn is_valid_timestamp(ms: i64) -> bool {
     Timestamp::from_millisecond(ms).is_ok()
 }
@@ -72,7 +73,7 @@ fn parse_unchecked(text: &str, now_ms: i64) -> Option<i64> {
         .to_datetime(time)
         .to_zoned(zone)
         .ok()?;
-    // A time in the current minute may still be ahead.
+    // A time in the current minute may still be in the future.
     let is_past = named.timestamp().as_millisecond() + MINUTE_MS <= now_ms;
     let named = if date.is_none() && is_past {
         named.checked_add(1.day()).ok()?
@@ -96,7 +97,8 @@ fn time_zone(text: &str) -> TimeZone {
     TimeZone::get(name).unwrap_or_else(|_| TimeZone::system())
 }
 
-/// Returns a time as Unix milliseconds: the time itself if it is exact, else the end of its minute.
+/// Returns a time in milliseconds since 1970: the time itself if it is exact, or else the end of
+/// its minute.
 fn end_of_period(time: &Zoned, is_exact: bool) -> i64 {
     let ms = time.timestamp().as_millisecond();
     if is_exact { ms } else { ms + MINUTE_MS }
@@ -106,7 +108,7 @@ fn number<T: std::str::FromStr>(found: &regex::Captures<'_>, name: &str) -> Opti
     found.name(name)?.as_str().parse().ok()
 }
 
-/// Finds a time of day in a text. Also returns whether it has seconds.
+/// Finds a time of day in a text. Also returns whether the time has seconds.
 fn time_of_day(text: &str) -> Option<(Time, bool)> {
     let found = TIME_OF_DAY.captures(text)?;
     let (hour, minute, second) = if let Some(hour) = number::<i8>(&found, "hour24") {

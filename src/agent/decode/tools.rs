@@ -1,4 +1,4 @@
-//! Tracks which tools an agent is running and describes each in one short line.
+//! Tracks the tools that an agent is running, and describes each in one short line.
 
 use super::ActSink;
 use crate::engine::Act;
@@ -8,15 +8,15 @@ use regex::RegexSet;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// The longest description of a tool, in characters.
+/// Maximum length of a tool call's description, in characters.
 const ABOUT_MAX: usize = 200;
 /// Maximum number of lines of a tool's error that are searched for a denial.
 const DENIAL_LINES: usize = 20;
-/// The most tools that are tracked at once.
+/// Maximum number of tools tracked at once.
 const TOOLS_MAX: usize = 1000;
 
-/// The input fields that describe a tool call best, under the names that different agents give
-/// them. The first one present is used.
+/// Input fields that describe a tool call best, under the names that different agents use. The
+/// first field that is present is used.
 const DESCRIPTIVE_FIELDS: [&str; 17] = [
     "command",
     "cmd",
@@ -52,8 +52,8 @@ struct RunningTool {
 }
 
 impl ToolTracker {
-    /// Creates a tracker. Descriptions omit the workspace's path. Errors that match `denials` count
-    /// as denials.
+    /// Creates a tracker. Descriptions omit the path in `workspace`. Errors that match `denials`
+    /// count as denials.
     pub(super) fn new(workspace: String, denials: Option<RegexSet>) -> Self {
         Self {
             workspace,
@@ -62,13 +62,13 @@ impl ToolTracker {
         }
     }
 
-    /// Records that a tool started with this input.
+    /// Records that the tool call `id` started with this input.
     pub(super) fn start(&mut self, id: &str, name: &str, input: &Value, emit: &mut ActSink<'_>) {
         let about = self.describe(input);
         self.start_about(id, name, about, emit);
     }
 
-    /// Records that a tool started, with a description that the caller provides. A tool that is
+    /// Records that the tool call `id` started, with a description from the caller. A call that is
     /// already running is ignored.
     pub(super) fn start_about(
         &mut self,
@@ -94,7 +94,7 @@ impl ToolTracker {
         });
     }
 
-    /// Records that a tool finished. A tool that is not running is ignored.
+    /// Records that the tool call `id` finished. A call that is not running is ignored.
     pub(super) fn finish(&mut self, id: &str, ok: bool, emit: &mut ActSink<'_>) {
         if let Some(index) = self.running.iter().position(|tool| tool.id == id) {
             let RunningTool { name, about, .. } = self.running.remove(index);
@@ -106,9 +106,9 @@ impl ToolTracker {
         }
     }
 
-    /// Finishes the tool whose result was too long to parse: the one whose ID occurs in the first
-    /// part of the line, else the only one running. It counts as successful, because its result is
-    /// unknown.
+    /// Finishes the tool call whose result was too long to parse: the one whose ID occurs in
+    /// `line_prefix`, or else the only one running. The call counts as successful, because its
+    /// result is unknown.
     pub(super) fn finish_unread(&mut self, line_prefix: &str, emit: &mut ActSink<'_>) {
         let named = |tool: &&RunningTool| line_prefix.contains(&format!("\"{}\"", tool.id));
         let only = match &self.running[..] {
@@ -126,13 +126,15 @@ impl ToolTracker {
         }
     }
 
-    /// Records that a tool failed with this error, and reports the denial if it is one.
+    /// Records that the tool call `id` failed with this error. Also reports a denial if the error
+    /// is one.
     pub(super) fn fail(&mut self, id: &str, error: &str, emit: &mut ActSink<'_>) {
         self.report_denial(error, emit);
         self.finish(id, false, emit);
     }
 
-    /// Emits the first line of `text` that matches a denial pattern. Returns whether there is one.
+    /// Emits the first line of `text` that matches a denial pattern. Returns whether a line
+    /// matches.
     pub(super) fn report_denial(&self, text: &str, emit: &mut ActSink<'_>) -> bool {
         let Some(denials) = &self.denials else {
             return false;

@@ -5,7 +5,7 @@ use crate::engine::Act;
 use crate::engine::usage::{SessionUsage, Tokens};
 use std::collections::BTreeMap;
 
-/// Maximum number of models that are counted separately.
+/// Maximum number of models counted separately.
 const MODELS_MAX: usize = 64;
 
 /// The tokens and dollars emitted so far.
@@ -21,7 +21,7 @@ pub(super) struct UsageMeter {
 }
 
 impl UsageMeter {
-    /// Creates a meter for an agent that may resume one of these sessions.
+    /// Creates a meter for an agent that may resume one of `sessions`.
     pub(super) fn resuming(sessions: &[SessionUsage]) -> Self {
         Self {
             sessions: sessions.to_vec(),
@@ -29,7 +29,7 @@ impl UsageMeter {
         }
     }
 
-    /// Records which session the agent works in. If the session is resumed, the agent's totals
+    /// Records the session in which the agent works. If the session is resumed, the agent's totals
     /// include its earlier usage, which is not emitted again.
     pub(super) fn start_session(&mut self, id: &str) {
         if let Some(index) = self.sessions.iter().position(|session| session.id == id) {
@@ -38,7 +38,7 @@ impl UsageMeter {
         }
     }
 
-    /// Adds the tokens that a model has used since its last figure.
+    /// Adds the tokens that a model has used since its last report.
     pub(super) fn add(&mut self, model: &str, tokens: Tokens, emit: &mut ActSink<'_>) {
         if tokens == Tokens::default() {
             return;
@@ -50,13 +50,13 @@ impl UsageMeter {
         });
     }
 
-    /// Sets the tokens that a model has used since the start.
+    /// Sets the total tokens that a model has used since the start of the run.
     pub(super) fn set_model_total(&mut self, model: &str, total: Tokens, emit: &mut ActSink<'_>) {
         let emitted = self.emitted.get(model).copied().unwrap_or_default();
         self.add_above_baseline(model, total.saturating_sub(emitted), emit);
     }
 
-    /// Sets the tokens that all models together have used since the start. The increase is
+    /// Sets the total tokens that all models have used since the start of the run. The increase is
     /// attributed to `model`.
     pub(super) fn set_total(&mut self, model: &str, total: Tokens, emit: &mut ActSink<'_>) {
         let mut emitted = Tokens::default();
@@ -81,7 +81,7 @@ impl UsageMeter {
             .or_default() += tokens;
     }
 
-    /// Sets the dollars spent since the start.
+    /// Sets the total dollars spent since the start of the run.
     pub(super) fn set_total_cost(&mut self, total_usd: f64, emit: &mut ActSink<'_>) {
         if total_usd.is_finite() {
             emit(Act::Cost((total_usd - self.total_cost_usd).max(0.0)));

@@ -18,11 +18,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The exit code of an iteration in which a step failed.
+/// Exit code of an iteration in which a step failed.
 const STEP_FAILED: i32 = 97;
 
-/// Resolves `script:FILE` to a command that runs this program on that file. Returns any other
-/// command unchanged.
+/// Resolves `script:FILE` to a command that runs this program on FILE. Returns any other command
+/// unchanged.
 pub(crate) fn resolve_command(command: &[String]) -> Vec<String> {
     match command
         .first()
@@ -37,8 +37,8 @@ pub(crate) fn resolve_command(command: &[String]) -> Vec<String> {
     }
 }
 
-/// Returns the path of this program. If the file was replaced after the start, returns its path
-/// under `/proc`, which still works.
+/// Returns the path of this program. If the program's file was replaced after the start, returns
+/// its path under `/proc`, which still works.
 pub(crate) fn this_program() -> PathBuf {
     std::env::current_exe()
         .ok()
@@ -52,15 +52,15 @@ pub(crate) struct Script {
     sections: Vec<ScriptSection>,
 }
 
-/// The parts of the loop that a script uses.
+/// The iteration number and the paths that a script uses.
 #[derive(Clone, Debug)]
 pub(crate) struct ScriptContext {
-    /// The number of the iteration, starting at 1.
+    /// The number of the iteration, counted from 1.
     pub(crate) iteration: u32,
     /// The directory for markers and costs; `None` outside a loop.
     pub(crate) task_dir: Option<PathBuf>,
     pub(crate) workspace: PathBuf,
-    /// The path of this program. A `fork` step leaves behind a process of `ralph __sleeper …`.
+    /// The path of this program. A `fork` step uses it to start `ralph __sleeper …`.
     pub(crate) ralph: PathBuf,
 }
 
@@ -159,7 +159,7 @@ impl Script {
 }
 
 impl ScriptStep {
-    /// Runs the step. Returns the exit code if the step ends the iteration.
+    /// Runs the step. Returns the exit code if the step ends the iteration; `None` otherwise.
     fn run(
         &self,
         context: &ScriptContext,
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use tempfile::TempDir;
 
-    /// Runs steps as iteration 1; returns the exit code and the output.
+    /// Runs `steps` as iteration 1. Returns the exit code and the output.
     fn run(dir: &TempDir, steps: &str) -> (i32, String) {
         run_iteration(dir, &format!("iteration 1\n{steps}"), 1)
     }

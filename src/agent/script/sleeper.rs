@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long each process of a chain runs.
+/// Running time of each process in a chain.
 const CHAIN_STEP: Duration = Duration::from_millis(10);
 
 /// The kind of process to leave behind.
@@ -21,17 +21,17 @@ const CHAIN_STEP: Duration = Duration::from_millis(10);
 pub(crate) struct ForkOptions {
     /// Start the process in its own session.
     pub(crate) setsid: bool,
-    /// Start it from a process that exits, so that it is reparented.
+    /// Start the process from one that exits at once, so that it is reparented.
     pub(crate) daemon: bool,
-    /// Give it an empty environment.
+    /// Start the process with an empty environment.
     pub(crate) clearenv: bool,
-    /// Make it ignore SIGTERM.
+    /// Make the process ignore SIGTERM.
     pub(crate) ignore_term: bool,
-    /// Let it keep the agent's standard output open.
+    /// Keep the agent's standard output open in the process.
     pub(crate) hold: bool,
     /// Start a chain of short-lived processes instead of one process.
     pub(crate) chain: bool,
-    /// How long it runs.
+    /// Running time of the process.
     pub(crate) lifetime: Duration,
 }
 
@@ -73,7 +73,7 @@ impl ForkOptions {
 }
 
 /// Runs the hidden subcommand `__sleeper`, the process that a `fork` or `refork` step leaves
-/// behind. The last argument is the Unix time, in milliseconds, at which it exits.
+/// behind. The last argument is the time at which the process exits, in milliseconds since 1970.
 pub(crate) fn run_sleeper(args: &[String]) -> ExitCode {
     let has = |flag: &str| args.iter().any(|arg| arg == flag);
     let Some(end) = args
@@ -108,7 +108,7 @@ pub(crate) fn run_sleeper(args: &[String]) -> ExitCode {
     ExitCode::from_result(&respawn(args, "", Stdio::null()))
 }
 
-/// Starts this program again, without one of its arguments.
+/// Starts this program again with `args`, but without the argument `without`.
 fn respawn(args: &[String], without: &str, stderr: Stdio) -> io::Result<Child> {
     let args = args.iter().filter(|arg| *arg != without);
     Command::new(std::env::current_exe()?)
@@ -119,7 +119,7 @@ fn respawn(args: &[String], without: &str, stderr: Stdio) -> io::Result<Child> {
         .spawn()
 }
 
-/// Returns the wall-clock time, because all processes of a chain end at the same time.
+/// Returns the wall-clock time since 1970, because all processes in a chain end at the same time.
 fn now() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

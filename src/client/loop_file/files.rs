@@ -9,18 +9,18 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// The largest loop file, in bytes. A prompt has at most a few megabytes, so a larger file is
-/// something else.
+/// Maximum size of a loop file, in bytes. A prompt has at most a few megabytes, so a larger file
+/// cannot be a loop file.
 const FILE_MAX: u64 = 32 << 20;
 
 /// The result of loading a loop file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LoadedLoopFile {
-    /// There is no file.
+    /// The file does not exist.
     Missing,
     /// The file is valid.
     Valid(LoopFile),
-    /// The file cannot be read or parsed; contains the reason.
+    /// The file cannot be read or parsed. The text is the reason.
     Invalid(String),
 }
 
@@ -67,7 +67,8 @@ pub fn save(workspace: &Path, file: &LoopFile) -> io::Result<()> {
         fs::rename(&draft, &path)
     };
     let result = match write() {
-        // A process with the same ID left the draft behind; it has exited, as this one has its ID.
+        // A process with the same ID left the draft behind. It has exited, because this process has
+        // its ID.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             fs::remove_file(&draft).and_then(|()| write())
         }
@@ -89,7 +90,7 @@ pub fn remove(workspace: &Path) -> io::Result<()> {
     }
 }
 
-/// Renames an invalid loop file, so that nothing is lost and a new one can be written. Returns the
+/// Renames an invalid loop file, which keeps its content and makes room for a new file. Returns the
 /// new path.
 pub fn move_aside(workspace: &Path) -> io::Result<PathBuf> {
     let path = LoopFile::path(workspace);
@@ -108,7 +109,7 @@ pub fn move_aside(workspace: &Path) -> io::Result<PathBuf> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// Renames a file; fails if the new name is taken.
+/// Renames a file. Fails if `to` already exists.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // Some file systems do not support the flag. Checking first leaves a race but is the best

@@ -1,8 +1,8 @@
-//! The loop file, `.claude/ralph-loop.local.md`: shows the state of a session's loop to people, as
-//! front matter and prompt.
+//! The loop file, `.claude/ralph-loop.local.md`, which shows the state of a session's loop to
+//! people, as front matter and prompt.
 //!
-//! Deleting it cancels the loop. The original plugin writes the same file with fewer fields and
-//! without escapes, and its files are accepted too.
+//! Deleting the file cancels the loop. The original plugin writes the same file with fewer fields
+//! and without escapes, and its files are accepted too.
 
 mod files;
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The line before and after the front matter.
 const FENCE: &str = "---";
 
-/// The known fields. People and other programs may add others, which are ignored.
+/// The known fields. Other fields, added by people or programs, are ignored.
 const KEYS: [&str; 7] = [
     "active",
     "iteration",
@@ -29,13 +29,13 @@ const KEYS: [&str; 7] = [
 /// The content of a loop file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopFile {
-    /// Whether the loop is active: false after a failed turn.
+    /// Whether the loop is active; `false` after a failed turn.
     pub active: bool,
     /// The current iteration, counted from 1.
     pub iteration: u32,
     /// The iteration limit; 0 for unlimited.
     pub max_iterations: u32,
-    /// The promise that the agent has to make; `None` if none is asked for.
+    /// The promise that the agent has to make; `None` if the loop requires no promise.
     pub promise: Option<String>,
     /// The start time, in RFC 3339 format; empty if unknown.
     pub started_at: String,
@@ -53,7 +53,8 @@ impl LoopFile {
         workspace.join(".claude").join("ralph-loop.local.md")
     }
 
-    /// Parses the text of a loop file. The error says what is wrong with it.
+    /// Parses the text of a loop file. An error is a message that describes what is wrong with the
+    /// text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let (first, rest) = split_line(text);
@@ -107,12 +108,12 @@ impl LoopFile {
     }
 }
 
-/// Quotes a string so that it is valid in both JSON and YAML.
+/// Quotes a string in a form that is valid in both JSON and YAML.
 fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Splits off the first line, without its newline.
+/// Splits off the first line. Returns it without its newline, and the rest.
 fn split_line(text: &str) -> (&str, &str) {
     text.split_once('\n').unwrap_or((text, ""))
 }
@@ -120,13 +121,13 @@ fn split_line(text: &str) -> (&str, &str) {
 /// The fields between the fences.
 struct FrontMatter<'a> {
     fields: BTreeMap<&'a str, &'a str>,
-    /// Whether ralph wrote the file, so that its strings are escaped. The original plugin writes
-    /// neither escapes nor the fields `session_id` and `loop`.
+    /// Whether ralph wrote the file, in which case its strings are escaped. The original plugin
+    /// writes neither escapes nor the fields `session_id` and `loop`.
     is_ours: bool,
 }
 
 impl<'a> FrontMatter<'a> {
-    /// Parses the fields after the opening fence. Also returns the text after the closing one.
+    /// Parses the fields after the opening fence. Also returns the text after the closing fence.
     fn parse(mut text: &'a str) -> Result<(Self, &'a str), String> {
         let mut fields = BTreeMap::new();
         while !text.is_empty() {
@@ -148,7 +149,7 @@ impl<'a> FrontMatter<'a> {
 
     fn bool(&self, key: &str) -> Result<bool, String> {
         match self.fields.get(key).copied() {
-            // The original plugin does not check this field, so a missing one means true.
+            // The original plugin does not check this field, so a missing field means `true`.
             None | Some("true") => Ok(true),
             Some("false") => Ok(false),
             Some(other) => Err(format!(

@@ -1,4 +1,4 @@
-//! Which loop files are valid, how they are written, and what happens to invalid ones.
+//! Tests of loop files: valid files, their written form, and invalid files.
 
 use super::*;
 use std::fs;
@@ -17,7 +17,7 @@ fn file() -> LoopFile {
     }
 }
 
-/// Returns a file as the original plugin writes it, with some lines replaced.
+/// Returns a file in the original plugin's format, with some lines replaced.
 fn original(changes: &[(&str, &str)]) -> String {
     let lines = [
         "---",

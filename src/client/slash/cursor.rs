@@ -2,13 +2,13 @@
 
 use super::FLAGS;
 
-/// A position in the arguments.
+/// A position in the arguments of a slash command.
 #[derive(Clone)]
 pub(super) struct ArgCursor<'a> {
     text: &'a str,
     position: usize,
-    /// Whether the rest is known to contain no closing `'` or `"`. Remembered so that parsing stays
-    /// linear in the number of quotes.
+    /// Whether the rest is known to contain no closing `'` or `"`. Without this record, parsing
+    /// would take quadratic time in the number of quotes.
     is_unclosed: [bool; 2],
 }
 
@@ -21,7 +21,7 @@ impl<'a> ArgCursor<'a> {
         }
     }
 
-    /// Returns the text that has not been read.
+    /// Returns the text that has not been consumed yet.
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.position..]
     }
@@ -47,8 +47,8 @@ impl<'a> ArgCursor<'a> {
         )
     }
 
-    /// Consumes and returns the next word as it was typed. Quoted text is one word. A flag is one
-    /// too, without its `=` and value.
+    /// Consumes and returns the next word as it was typed. Quoted text is one word. A flag is a
+    /// word as well, without its `=` and value.
     pub(super) fn word(&mut self) -> &'a str {
         let Some(quote) = self.rest().chars().next() else {
             return "";
@@ -83,8 +83,8 @@ impl<'a> ArgCursor<'a> {
     }
 }
 
-/// Returns the index of the quote that closes the one at the start of the text. White space or the
-/// end of the text must follow it.
+/// Returns the index of the quote that closes the one at the start of `text`; `None` if it is not
+/// closed. Whitespace or the end of the text must follow the closing quote.
 fn closing_index(text: &str, quote: char) -> Option<usize> {
     let start = quote.len_utf8();
     let close = closing_quote(quote);
@@ -104,7 +104,8 @@ fn ends_with_escape(text: &str) -> bool {
     (text.len() - text.trim_end_matches('\\').len()) % 2 == 1
 }
 
-/// Returns the quote that closes this one. Editors may replace plain quotes with typographic ones.
+/// Returns the quote character that closes `quote`. Editors may replace plain quotes with
+/// typographic ones.
 pub(super) fn closing_quote(quote: char) -> char {
     match quote {
         '“' => '”',
@@ -143,7 +144,8 @@ fn unescape(content: &str) -> String {
         .join("\"")
 }
 
-/// Removes the quotes around a prompt, as a shell would; `None` if it is not quoted as a whole.
+/// Removes the quotes around a prompt, as a shell would; `None` if the prompt is not quoted as a
+/// whole.
 pub(super) fn strip_outer_quotes(prompt: &str) -> Option<String> {
     let quote = prompt.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     let (content, len) = parse_quoted(prompt, quote)?;

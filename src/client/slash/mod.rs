@@ -21,7 +21,7 @@ pub enum SlashCommand {
     Help,
 }
 
-/// What the arguments of `/ralph-loop` ask for.
+/// The action that the arguments of `/ralph-loop` request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoopCommand {
     /// Show help.
@@ -35,20 +35,21 @@ pub enum LoopCommand {
 pub struct LoopArgs {
     /// The task.
     pub prompt: String,
-    /// The iteration limit: `None` if not given, 0 for unlimited.
+    /// The iteration limit: `None` if the flag is missing, 0 for unlimited.
     pub max_iterations: Option<u32>,
-    /// The promise that the agent has to make, with whitespace folded; `None` if not given.
+    /// The promise that the agent has to make, with whitespace folded; `None` if the flag is
+    /// missing.
     pub promise: Option<String>,
     /// The check commands.
     pub checks: Vec<String>,
 }
 
-/// Why the arguments are invalid.
+/// An error in the arguments of a slash command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgError {
-    /// What is wrong; names the flag and its value.
+    /// A description of the error, with the flag and its value.
     pub error: String,
-    /// Hints on how to fix it, one line each.
+    /// Hints for fixing the error, one line each.
     pub hint: Vec<String>,
 }
 
@@ -58,11 +59,11 @@ const CHECK: &str = "--check";
 const HELP: &str = "--help";
 const FLAGS: [&str; 4] = [ITERATIONS, PROMISE, CHECK, HELP];
 
-/// Names longer than this, in bytes, are never taken for a misspelled flag.
+/// Maximum length of a misspelled flag, in bytes. Longer words are part of the prompt.
 const MISSPELLING_MAX: usize = 40;
 
-/// Parses the command at the start of a prompt. Also returns the rest of the prompt. `None` if the
-/// prompt does not start with one of ralph's commands.
+/// Parses the command at the start of a prompt. Also returns the rest of the prompt. Returns `None`
+/// if the prompt does not start with one of ralph's commands.
 pub fn parse_command(prompt: &str) -> Option<(SlashCommand, &str)> {
     let text = prompt.trim_start();
     let (word, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
@@ -152,7 +153,7 @@ fn classify(word: &str) -> Result<ArgKind, ArgError> {
     })
 }
 
-/// Returns what the user typed and the flag that was probably meant; `None` if the word is part of
+/// Returns the word as typed and the flag that was probably meant; `None` if the word is part of
 /// the prompt, as any other word that starts with dashes is.
 fn misspelled_flag(word: &str) -> Option<(&str, &'static str)> {
     // Accept a dash too many or too few, and dashes that an editor replaced with longer ones.
@@ -184,7 +185,8 @@ fn misspelled_flag(word: &str) -> Option<(&str, &'static str)> {
     Some((&word[..dashes.len() + name.len()], flag))
 }
 
-/// Removes what people often get wrong in a flag: case, dashes, and a number typed right after it.
+/// Removes common mistakes from the name of a flag: case, dashes, and a number typed right after
+/// it.
 fn normalize(name: &str) -> String {
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
     name.chars()
@@ -193,7 +195,7 @@ fn normalize(name: &str) -> String {
         .collect()
 }
 
-/// Parses the value after a flag; `None` if there is none.
+/// Parses the value after `flag`; `None` if there is no value.
 fn parse_value(cursor: &mut ArgCursor<'_>, flag: &str) -> Result<Option<String>, ArgError> {
     let is_joined = cursor.rest().starts_with('=');
     if is_joined {
@@ -307,7 +309,7 @@ fn parse_check(
     Ok(())
 }
 
-/// Parses the value of a flag that takes text.
+/// Parses the value of `flag`, which takes text. `examples` are shown in the error message.
 fn parse_text(
     cursor: &mut ArgCursor<'_>,
     flag: &str,

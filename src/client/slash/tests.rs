@@ -1,4 +1,4 @@
-//! Which arguments are flags, which are part of the prompt, and which are rejected.
+//! Tests of slash commands: flags, text that is part of the prompt, and rejected arguments.
 
 use super::*;
 use std::time::Duration;
@@ -397,8 +397,7 @@ fn a_megabyte_is_parsed_quickly() {
     }
 }
 
-/// Returns the CPU time of this thread, so that a busy machine does not fail the test; 0 if
-/// unknown.
+/// Returns the CPU time of this thread, which is independent of the machine's load; 0 if unknown.
 fn cpu_time() -> Duration {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let ns = schedstat.split(' ').next().and_then(|ns| ns.parse().ok());

@@ -33,7 +33,7 @@ struct EntryMessage {
     content: Value,
 }
 
-/// Lines without any of these strings are not part of the conversation and need not be parsed.
+/// Strings that mark the lines of a conversation. Lines without any of them need not be parsed.
 /// Claude Code writes the strings without spaces or escapes.
 const CONVERSATION_MARKS: [&[u8]; 3] = [b"\"assistant\"", b"\"user\"", b"\"stop_hook_summary\""];
 

@@ -1,4 +1,4 @@
-//! Reads session transcripts from their end: the agent's last message, whether it used a tool, and
+//! Reads session transcripts from their end: the agent's last message, its use of tools, and
 //! service errors.
 //!
 //! Transcripts grow without bound, and only their end matters. A client may write a message shortly
@@ -15,14 +15,14 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Maximum number of bytes at the transcript's end to search for the last message.
+/// Maximum size of the transcript's end that is searched for the last message, in bytes.
 const MESSAGE_WITHIN: u64 = 64 << 20;
-/// Maximum number of bytes at the transcript's end to search for tool uses and errors.
+/// Maximum size of the transcript's end that is searched for tool uses and errors, in bytes.
 const TOOLS_WITHIN: u64 = 16 << 20;
-/// How long to wait before reading again, if the last message has not been written yet.
+/// Interval at which the transcript is read again until the last message has been written.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A transcript format. Each has its own decoder.
+/// A transcript format. Each format has its own decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TranscriptFormat {
@@ -31,8 +31,8 @@ pub enum TranscriptFormat {
 }
 
 impl TranscriptFormat {
-    /// Returns the text of the agent's last message, waiting until the client has written it;
-    /// `None` if that takes longer than the timeout.
+    /// Returns the text of the agent's last message, and waits up to `timeout` until the client has
+    /// written it; `None` after the timeout.
     pub fn last_message(self, path: &Path, timeout: Duration) -> Result<Option<String>, String> {
         let deadline = Instant::now() + timeout;
         let mut last_len = None;
@@ -87,8 +87,8 @@ impl TranscriptFormat {
         None
     }
 
-    /// Returns the last message if it is complete. A file that is as long as `last_len` is not read
-    /// again.
+    /// Returns the last message if it is complete; `None` otherwise. A file that is still
+    /// `last_len` bytes long is not read again.
     fn message_at_end(self, path: &Path, last_len: &mut Option<u64>) -> io::Result<Option<String>> {
         let (file, len) = open(path)?;
         if last_len.replace(len) == Some(len) {
@@ -103,7 +103,7 @@ impl TranscriptFormat {
             match (self.decode(line), &mut message) {
                 (TranscriptEntry::Assistant(part), _) if part.uses_tool => break,
                 (TranscriptEntry::Assistant(part), None) => message = Some(part),
-                // Each part of a message is a line of its own.
+                // Each part of a message is on its own line.
                 (TranscriptEntry::Assistant(part), Some(last))
                     if part.id.is_some() && part.id == last.id =>
                 {

@@ -6,25 +6,26 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// The smallest number of bytes to read at once. Long lines are read in larger blocks.
+/// Minimum number of bytes to read at once. Long lines are read in larger blocks.
 const BLOCK_SIZE: u64 = 64 << 10;
 
 /// The lines of a byte range of a file, in reverse order.
 pub(super) struct ReverseLines<'f> {
     file: &'f File,
-    /// The start of the range.
+    /// The offset at which the range starts, in bytes.
     start: u64,
-    /// The offset of `buffer` in the file.
+    /// The offset of `buffer` in the file, in bytes.
     offset: u64,
     buffer: Vec<u8>,
-    /// Where the line to return next ends in `buffer`; `None` once all lines were returned.
+    /// The offset in `buffer` at which the next line ends; `None` once all lines were returned.
     end: Option<usize>,
-    /// Number of bytes that follow the last newline. If it is not 0, a line is being written.
+    /// Number of bytes after the last newline. If it is not 0, a line is being written.
     pub(super) unterminated: u64,
 }
 
 impl<'f> ReverseLines<'f> {
-    /// Returns the terminated lines between `start` and `end`. The line at `start` may be partial.
+    /// Returns the terminated lines between the offsets `start` and `end`. The line at `start` may
+    /// be partial.
     pub(super) fn new(file: &'f File, start: u64, end: u64) -> io::Result<Self> {
         let mut lines = Self {
             file,

@@ -1,4 +1,4 @@
-//! Resolves a run's agent: which program it is, and with which arguments it is called.
+//! Resolves a run's agent: its program and its arguments.
 
 mod defaults;
 mod preset;
@@ -16,7 +16,7 @@ use crate::engine::plan::{Agent, Approve, DialectName, ExitMeaning, PromptDelive
 use crate::os::program;
 use preset::{ApprovalArgs, preset_for_program};
 
-/// Resolves a request's agent and its fallbacks, in order.
+/// Resolves the agent and its fallbacks for a run. Returns the fallbacks in their order.
 pub(crate) fn resolve_agents(
     config: &Config,
     request: &RunRequest,
@@ -71,7 +71,7 @@ pub(crate) fn resolve_agents(
     Ok((first, agents.collect::<Result<_, _>>()?))
 }
 
-/// Sets who pays for the agent's work and which environment variables it does not get.
+/// Sets the agent's payer, and the environment variables that are withheld from it.
 fn resolve_billing(config: &Config, agent: &mut Agent) {
     let presets = &config.presets;
     agent.unset = presets
@@ -86,7 +86,7 @@ fn resolve_billing(config: &Config, agent: &mut Agent) {
     }
 }
 
-/// Splits a comma-separated list of agents. A comma in the path of a script does not separate.
+/// Splits a comma-separated list of agents. A comma in the path of a script is not a separator.
 fn split_names(list: &str) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     let mut rest = list;
@@ -102,7 +102,7 @@ fn split_names(list: &str) -> Vec<&str> {
     names
 }
 
-/// Resolves one agent, including who pays for it.
+/// Resolves one agent, including its billing.
 pub(crate) fn resolve_agent(
     config: &Config,
     selected: &AgentSettings,
@@ -228,7 +228,8 @@ fn set_dialect(agent: &mut Agent, name: &DialectName) {
 }
 
 /// Returns the preset of the agent that a command calls, and whether the command starts the agent's
-/// interactive screen. Without headless markers in the preset, ralph assumes that it does not.
+/// interactive screen. If the preset has no headless markers, ralph assumes that it does not.
+/// Returns `None` if the command calls no known agent.
 fn detect_interactive<'a>(
     presets: &'a [(String, AgentPreset)],
     command: &[String],
@@ -266,8 +267,8 @@ fn unknown_agent<T>(
     )
 }
 
-/// Rejects a model or approval level for a program without a preset: ralph does not know its flags
-/// for them.
+/// Rejects a model or approval level for a program without a preset, because ralph does not know
+/// its flags for them.
 fn reject_preset_settings(stack: &LayerStack, program: &str) -> Result<(), ConfigError> {
     let model = stack.layer_index(&["model"]) > 0
         && stack.layer_index(&["model"]) >= stack.layer_index(&["agent"]);
@@ -284,7 +285,7 @@ fn reject_preset_settings(stack: &LayerStack, program: &str) -> Result<(), Confi
     }
 }
 
-/// Creates an agent without a preset: the command runs as given and reads the prompt from standard
+/// Creates an agent without a preset. The command runs unchanged and reads the prompt from standard
 /// input.
 fn plain_agent(settings: &Settings, request: &RunRequest, command: Vec<String>) -> Agent {
     let scripted = command[0].strip_prefix(SCRIPT);
@@ -304,7 +305,7 @@ fn plain_agent(settings: &Settings, request: &RunRequest, command: Vec<String>) 
     }
 }
 
-/// The name of an agent that is a function of the host program.
+/// The name of an agent that is a function in the host program.
 pub(crate) const FUNCTION: &str = "a function of the host program";
 
 fn function_agent() -> Agent {
@@ -324,8 +325,8 @@ fn waiting_exit_code(settings: &Settings, default: Option<i32>) -> Option<i32> {
 }
 
 /// Creates an agent from a preset. Its arguments are, in order: headless, stream, approval, model,
-/// the user's flags, prompt. On a terminal it gets no headless, stream or prompt arguments, so that
-/// it starts its interactive screen.
+/// the user's flags, prompt. An agent on a terminal gets no headless, stream or prompt arguments,
+/// because it must start its interactive screen.
 fn preset_agent(
     stack: &LayerStack,
     settings: &Settings,
@@ -426,8 +427,8 @@ fn preset_agent(
 }
 
 /// Returns the approval level that the agent actually gets. If its arguments for two levels are
-/// equal, the higher one applies. If it has no arguments for any level, its own configuration
-/// decides, and the result is `None`.
+/// equal, the higher level applies. Returns `None` if the agent has no arguments for any level and
+/// its own configuration decides.
 fn effective_approval(
     preset: &AgentPreset,
     level: &ApprovalArgs,

@@ -1,5 +1,5 @@
-//! Agent presets: how to call each known agent and read its output. Presets are data; none has code
-//! of its own.
+//! Agent presets: the command and the output format of each known agent. Presets are data; none has
+//! code of its own.
 
 use crate::config::keys::key;
 use crate::config::layers::{merge, remove_nulls};
@@ -32,8 +32,8 @@ const EMBEDDED: [(&str, &str); 12] = embedded_presets![
     "pi",
 ];
 
-/// How to call one agent's program and read its output: a file in `presets/agents/`, or an entry of
-/// the setting `agents`. docs/presets.md describes every field.
+/// The command and the output format of one agent: a file in `presets/agents/`, or an entry of the
+/// setting `agents`. docs/presets.md describes every field.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub(crate) struct AgentPreset {
@@ -87,7 +87,7 @@ pub(crate) struct ApprovalArgs {
     pub(crate) env: BTreeMap<String, String>,
 }
 
-/// The meaning of one exit code of the agent.
+/// The meaning of one of the agent's exit codes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PresetExit {
@@ -111,8 +111,8 @@ pub(crate) fn load_presets(
     })
 }
 
-/// Returns the embedded presets in their order, changed by the setting `agents`, then the user's
-/// custom agents.
+/// Returns the embedded presets in their order, changed by the setting `agents`, followed by the
+/// user's custom agents.
 pub(crate) fn presets(
     custom: &BTreeMap<String, Value>,
 ) -> Result<Vec<(String, AgentPreset)>, ConfigError> {
@@ -191,7 +191,7 @@ pub(super) fn preset_for_program<'a>(
     presets.iter().find(|(_, preset)| preset.command[0] == base)
 }
 
-/// Returns how to install a known agent's program; `None` if that is unknown.
+/// Returns the install instructions for a known agent's program; `None` if they are unknown.
 pub(crate) fn install_hint(program: &str, presets: &[(String, AgentPreset)]) -> Option<String> {
     let (_, preset) = preset_for_program(presets, program)?;
     (!preset.install.is_empty()).then(|| match preset.login.as_str() {

@@ -3,7 +3,7 @@
 /// A short option that many agents accept, and its long form.
 const SHORT_OPTION: (&str, &str) = ("-o", "--output-format");
 
-/// Returns whether `args` contain all options that request the stream.
+/// Returns whether `args` contain all options in `stream`, which request the event stream.
 pub(super) fn request_stream(args: &[String], stream: &[String]) -> bool {
     options(stream).all(|(option, value)| match value {
         None => args.iter().any(|arg| arg == option),
@@ -11,18 +11,19 @@ pub(super) fn request_stream(args: &[String], stream: &[String]) -> bool {
     })
 }
 
-/// Returns whether `args` already choose an output format. ralph then adds none, because some
-/// agents reject an option that is given twice.
+/// Returns whether `args` already choose an output format. If they do, ralph adds no format,
+/// because some agents reject a repeated option.
 pub(super) fn choose_format(args: &[String], stream: &[String]) -> bool {
     let has_value = options(stream).any(|(_, value)| value.is_some());
     options(stream).any(|(option, value)| match value {
-        // Next to an option with a value, one without a value only sets the verbosity.
+        // Beside an option with a value, an option without a value only sets the verbosity.
         None => !has_value && args.iter().any(|arg| arg == option),
         Some(_) => values(args, option).next().is_some(),
     })
 }
 
-/// Returns the options in a preset's `stream`, each with its value, if any.
+/// Returns the options in a preset's `stream`, each with its value; `None` for an option without a
+/// value.
 fn options(stream: &[String]) -> impl Iterator<Item = (&str, Option<&str>)> {
     let is_option = |arg: &String| arg.starts_with('-');
     let options = stream
@@ -35,7 +36,7 @@ fn options(stream: &[String]) -> impl Iterator<Item = (&str, Option<&str>)> {
     })
 }
 
-/// Returns the values given for an option, written as `--option value` or `--option=value`.
+/// Returns the values of an option in `args`, written as `--option value` or `--option=value`.
 fn values<'a>(args: &'a [String], option: &'a str) -> impl Iterator<Item = &'a str> {
     args.iter().enumerate().filter_map(move |(index, arg)| {
         let arg = arg.as_str();

@@ -1,11 +1,11 @@
 //! Shortens an agent's error output to the lines that say what went wrong.
 
-/// The longest excerpt, in characters.
+/// Maximum length of an excerpt, in characters.
 const EXCERPT_MAX: usize = 500;
 /// Maximum number of lines in an excerpt, taken from the end.
 const LAST_LINES: usize = 5;
 
-/// A line that contains one of these terms, in any case, is taken for an error message.
+/// Words that mark a line as an error message. Case is ignored.
 const ERROR_TERMS: [&str; 12] = [
     "error",
     "unknown",
@@ -21,8 +21,8 @@ const ERROR_TERMS: [&str; 12] = [
     "cannot",
 ];
 
-/// Returns the part of a failed program's output that explains the failure: its last lines that are
-/// not blank.
+/// Returns the part of a failed program's output that explains the failure: its last non-blank
+/// lines.
 ///
 /// If none of these lines looks like an error message, the last earlier line that does is put
 /// first: a usage text or a stack trace may follow the message.
@@ -51,7 +51,8 @@ pub(crate) fn error_excerpt(text: &str) -> String {
     }
 }
 
-/// Returns the last `max` characters of a text. If the text is cut, the first of them is `…`.
+/// Returns the last `max` characters of `text`. A cut text begins with `…`, which counts as one of
+/// them.
 fn tail(text: &str, max: usize) -> String {
     match text.chars().count().saturating_sub(max) {
         0 => text.to_owned(),

@@ -1,4 +1,4 @@
-//! Acts: what an agent does while it works, decoded from its output.
+//! Acts: an agent's actions while it works, decoded from its output.
 //!
 //! Acts are shown as they arrive and written to the iteration's `activity.jsonl`, not to the
 //! journal. [`Tally`] adds up one iteration's acts; the journal records the sum, as an
@@ -16,7 +16,7 @@ use super::plain_text::clean;
 use super::usage::Tokens;
 use std::borrow::Cow;
 
-/// Something that an agent did.
+/// An action of an agent, or an event in its run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Act<'a> {
@@ -30,52 +30,53 @@ pub enum Act<'a> {
     ToolStarted {
         /// The tool's name.
         name: Cow<'a, str>,
-        /// What the tool is used on, such as a path or a command.
+        /// The target of the tool call, such as a path or a command.
         about: Cow<'a, str>,
     },
-    /// A tool call ended. Each one counts as a step.
+    /// A tool call ended. Each finished call counts as a step.
     ToolFinished {
         /// The tool's name.
         name: Cow<'a, str>,
-        /// What the tool was used on, such as a path or a command.
+        /// The target of the tool call, such as a path or a command.
         about: Cow<'a, str>,
         /// Whether the tool succeeded.
         ok: bool,
     },
-    /// The agent was denied an action, which this text describes.
+    /// The agent was denied an action. The text describes the action.
     Denied(Cow<'a, str>),
-    /// The agent spent this many dollars since the previous `Cost`.
+    /// Dollars spent since the previous `Cost`.
     Cost(f64),
-    /// A model used these tokens, in addition to those already reported.
+    /// Tokens that a model used, in addition to those already reported.
     TokensUsed {
-        /// The model's name; empty if the agent does not report it.
+        /// The model's name; empty if the agent does not report one.
         model: Cow<'a, str>,
         /// The additional tokens.
         tokens: Tokens,
     },
     /// The ID of the agent's session.
     SessionId(Cow<'a, str>),
-    /// The agent's service did not answer, and the agent retries. This is neither a failure nor
-    /// progress.
+    /// The agent's service did not answer, and the agent retries the request. This is neither a
+    /// failure nor progress.
     Retrying(Cow<'a, str>),
     /// The agent's account is close to a usage limit.
     NearLimit {
         /// A description of the limit.
         limit: Cow<'a, str>,
-        /// The used share of the limit, from 0 to 1; `None` if the agent does not report it.
-        used: Option<f64>,
-        /// When the limit resets, in milliseconds since 1970; `None` if the agent does not report
+        /// The share of the limit that is used, from 0 to 1; `None` if the agent does not report
         /// it.
+        used: Option<f64>,
+        /// The time at which the limit resets, in milliseconds since 1970; `None` if the agent does
+        /// not report it.
         until_ms: Option<i64>,
     },
-    /// A line outside the event stream, such as a warning. No signal is read from it.
+    /// A line outside the event stream, such as a warning. Ralph reads no signals from it.
     SideOutput(Cow<'a, str>),
-    /// A piece of output before decoding. The acts decoded from it follow.
+    /// A piece of undecoded output. The acts decoded from it follow.
     RawOutput(Cow<'a, [u8]>),
     /// A line of the agent's event stream that could not be parsed.
     Unparsed,
-    /// The agent finished successfully, with this final message. Promises are read from the
-    /// message.
+    /// The agent finished successfully. The text is its final message, from which promises are
+    /// read.
     Finished(Cow<'a, str>),
     /// The agent failed.
     Failed {
@@ -105,7 +106,7 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// Applies `edit` to each of the act's texts. Bytes are copied.
+    /// Applies `edit` to each text in the act. Bytes are copied unchanged.
     pub(crate) fn map_texts<'b>(
         self,
         edit: &mut dyn FnMut(Cow<'a, str>) -> Cow<'b, str>,
@@ -157,7 +158,7 @@ impl<'a> Act<'a> {
         Self::Thinking(Cow::Borrowed(""))
     }
 
-    /// Returns whether the act is anything but a [keepalive](Self::keepalive).
+    /// Returns whether the act has content, unlike a [keepalive](Self::keepalive).
     pub(crate) fn has_content(&self) -> bool {
         *self != Self::keepalive()
     }

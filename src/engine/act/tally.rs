@@ -6,16 +6,15 @@ use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::signals::fold_whitespace;
 use crate::engine::usage::{Prices, Tokens};
 
-/// The maximum of a sum of dollars. JSON cannot represent infinity.
+/// Maximum sum, in dollars. JSON cannot represent infinity.
 pub(in crate::engine) const COST_MAX: f64 = 1e12;
-/// Maximum number of different denials that are shown per iteration.
+/// Maximum number of distinct denials shown per iteration.
 const DENIALS_SHOWN: usize = 3;
-/// Maximum number of models that are counted separately. Tokens of further models are added to the
-/// last one.
+/// Maximum number of models counted separately. Tokens of further models are added to the last one.
 const MODELS_MAX: usize = 16;
-/// The maximum length of a session ID, in characters. Longer IDs are cut.
+/// Maximum length of a session ID, in characters. Longer IDs are cut.
 const SESSION_ID_MAX: usize = 200;
-/// The maximum length of a denial, in characters. Longer ones are cut.
+/// Maximum length of a denial's text, in characters. Longer texts are cut.
 const DENIAL_MAX: usize = 300;
 
 /// The sum of one iteration's acts.
@@ -26,7 +25,7 @@ pub(crate) struct Tally {
     has_events: bool,
     cost_usd: Option<f64>,
     tokens: Vec<(String, Tokens)>,
-    /// The tokens used since the agent last reported a cost.
+    /// Tokens used since the agent last reported a cost, by model.
     unbilled: Vec<(String, Tokens)>,
     steps: Option<u32>,
     /// Whether a call of a tool that is not read-only succeeded.
@@ -43,8 +42,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds an act. Returns false if the act should not be shown: a repeated or excess denial, or
-    /// an invalid cost.
+    /// Adds an act to the sum. Returns `false` if the act should not be shown: a repeated or excess
+    /// denial, or an invalid cost.
     pub(crate) fn add(&mut self, act: &Act<'_>) -> bool {
         self.has_events |= act.is_stream_event();
         match act {
@@ -73,7 +72,7 @@ impl Tally {
             Act::Unparsed => self.unparsed = self.unparsed.saturating_add(1),
             Act::Finished(message) => {
                 self.final_message = Some(message.clone().into_owned());
-                // An agent may report several ends. The last one counts, so drop an earlier
+                // An agent may report more than one end. The last one counts, so drop an earlier
                 // failure.
                 (self.finished, self.error, self.reason) = (true, None, None);
             }
@@ -113,18 +112,19 @@ impl Tally {
         self.has_events
     }
 
-    /// Returns the final message; `None` if the stream marked none, or if it is blank.
+    /// Returns the agent's final message; `None` if the event stream marked none or the message is
+    /// blank.
     pub(crate) fn final_message(&self) -> Option<&str> {
         self.final_message
             .as_deref()
             .filter(|message| !message.trim().is_empty())
     }
 
-    /// Returns the dollars spent so far: what the agent reported, plus the price of the tokens used
-    /// since that report.
+    /// Returns the dollars spent so far: the cost that the agent reported, plus the price of the
+    /// tokens used since that report.
     ///
-    /// `model` applies to tokens reported without a model. If the agent reported no cost, one model
-    /// without a price makes the whole cost unknown: `None`.
+    /// `model` is the model for tokens reported without one. Returns `None` if the agent reported
+    /// no cost and a model it used has no price.
     pub(crate) fn cost(&self, prices: &Prices, model: &str) -> Option<f64> {
         let dollars = |(own, tokens): &(String, Tokens)| {
             prices.cost(if own.is_empty() { model } else { own }, tokens)
@@ -136,16 +136,15 @@ impl Tally {
         }
     }
 
-    /// Returns the tokens that all models have used so far; `None` if the agent does not report
-    /// tokens.
+    /// Returns the total tokens of all models so far; `None` if the agent does not report tokens.
     pub(crate) fn tokens(&self) -> Option<Tokens> {
         let mut all = Tokens::default();
         self.tokens.iter().for_each(|(_, tokens)| all += *tokens);
         (!self.tokens.is_empty()).then_some(all)
     }
 
-    /// Adds the sums to a report. A cost that the report already contains is added to; its error is
-    /// replaced only if an act reported one.
+    /// Adds the sums to `report`. The cost is added to a cost that `report` already contains. The
+    /// error is replaced only if an act reported one.
     pub(crate) fn add_to(self, report: &mut AgentReport, prices: &Prices, model: &str) {
         report.cost_usd = match (report.cost_usd, self.cost(prices, model)) {
             (Some(one), Some(other)) => Some(one + other),
@@ -157,8 +156,8 @@ impl Tally {
         report.unparsed = self.unparsed;
         report.run_ended = self.run_ended;
         let failed = self.error.is_some();
-        // A stream reports every tool call. Plain text need not, so a missing tool call proves
-        // nothing there.
+        // An event stream reports every tool call. Plain text may not, so a missing tool call
+        // proves nothing there.
         let reports_tools = self.steps.is_some() || self.run_ended;
         let denied_everything = self.denied > 0 && !self.has_worked && reports_tools;
         report.reason = match self.reason {
@@ -173,7 +172,7 @@ impl Tally {
     }
 }
 
-/// A tool whose name contains one of these words changes nothing.
+/// Words in the names of read-only tools. Calls of such tools do not count as work.
 const READ_ONLY_TOOLS: [&str; 12] = [
     "read", "grep", "glob", "ls", "list", "search", "view", "find", "fetch", "todo", "plan",
     "think",

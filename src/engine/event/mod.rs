@@ -14,12 +14,12 @@ use super::scm::ScmTaskReport;
 use super::usage::Tokens;
 use serde::{Deserialize, Serialize};
 
-/// When an event happened.
+/// The time of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Now {
     /// Wall-clock time, in milliseconds since 1970.
     pub(crate) wall_ms: i64,
-    /// Monotonic milliseconds since this runner's previous event; 0 for its first.
+    /// Monotonic milliseconds since this runner's previous event; 0 for its first event.
     pub(crate) delta_ms: u64,
 }
 
@@ -28,14 +28,14 @@ pub(crate) struct Now {
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// A runner took the lock, after it had killed any processes an earlier runner left.
+    /// A runner took the loop's lock, after it had killed any processes an earlier runner left.
     Opened {
         /// The runner's process ID.
         pid: u32,
         /// The runner's version.
         version: String,
-        /// The cost so far of the iteration that an earlier runner left unfinished; `None` if there
-        /// is none or its cost is unknown.
+        /// The cost so far of an iteration that an earlier runner left unfinished, in dollars;
+        /// `None` if there is no such iteration or its cost is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
         /// The tokens that the unfinished iteration had used so far; `None` as for `cost_usd`.
@@ -50,7 +50,7 @@ pub enum Event {
         /// The request.
         #[serde(rename = "wish")]
         request: Request,
-        /// How the request reached the loop.
+        /// The source of the request.
         by: RequestSource,
         /// The inbox offset, in bytes, after this message; `None` if the event does not come from
         /// the inbox.
@@ -77,20 +77,20 @@ pub enum Event {
     },
     /// A check ended.
     Checked {
-        /// The iteration; 0 is preflight.
+        /// The iteration's number; 0 is preflight.
         iteration: u32,
         /// The check's index in the plan.
         check: usize,
-        /// How it ended.
+        /// The check's result.
         report: CheckReport,
     },
     /// An SCM task ended, or had nothing to do.
     Committed {
-        /// The iteration whose work the task was for.
+        /// The number of the iteration whose work the task was for.
         iteration: u32,
         /// The task's index in the plan; one past the last for the worktree task.
         task: usize,
-        /// How it ended.
+        /// The task's result.
         report: ScmTaskReport,
     },
     /// An iteration began. The agent starts only after this event is durable.
@@ -110,19 +110,19 @@ pub enum Event {
     },
     /// The agent's process was started.
     Spawned {
-        /// The agent's iteration.
+        /// The number of the agent's iteration.
         iteration: u32,
         /// The process ID, which is also the ID of its process group and session.
         pid: u32,
-        /// The process's start time, in the kernel's clock ticks. Process IDs are reused; the pair
-        /// is not.
+        /// The process's start time, in the kernel's clock ticks. The kernel reuses process IDs,
+        /// but never together with the same start time.
         start_time: u64,
     },
-    /// The runner noticed something while the agent ran, or between iterations.
+    /// The runner noticed something about the agent, during or between iterations.
     Noticed {
-        /// The newest iteration at the time.
+        /// The number of the newest iteration.
         iteration: u32,
-        /// What the runner noticed.
+        /// The runner's observation.
         notice: Notice,
         /// The content of a BLOCKED marker; `None` for any other notice.
         #[serde(default, skip_serializing_if = "Option::is_none", rename = "words")]
@@ -130,16 +130,16 @@ pub enum Event {
     },
     /// The agent and every process it started have exited.
     Ended {
-        /// The agent's iteration.
+        /// The number of the agent's iteration.
         iteration: u32,
-        /// What is known about the agent's run.
+        /// The result of the agent's run.
         #[serde(default)]
         report: AgentReport,
     },
     /// A turn of the client session failed. The loop waits until a person continues the session.
     #[serde(rename = "stumbled")]
     TurnFailed {
-        /// The iteration.
+        /// The number of the iteration that the turn belongs to.
         iteration: u32,
         /// The client's error message.
         #[serde(rename = "words")]
@@ -147,12 +147,12 @@ pub enum Event {
     },
     /// No child loop is running anymore.
     Drained {
-        /// The iteration.
+        /// The number of the newest iteration.
         iteration: u32,
-        /// The child loops that ended on their own.
+        /// Names of the child loops that ended on their own.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         waited: Vec<String>,
-        /// The child loops that were stopped.
+        /// Names of the child loops that were stopped.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         stopped: Vec<String>,
     },
@@ -160,17 +160,17 @@ pub enum Event {
     Faulted {
         /// The error's class.
         class: Fault,
-        /// A sentence for people.
+        /// A description of the error for people.
         detail: String,
     },
-    /// A wake-up time that the engine ordered has passed.
+    /// A wake-up time ordered by the engine has passed.
     Woke,
-    /// The loop has ended. This event is written for readers: the engine's state already contains
-    /// the ending.
+    /// The loop has ended. This event is for readers of the journal: the engine's state already
+    /// contains the ending.
     Finished {
-        /// How it ended.
+        /// The loop's outcome.
         outcome: OutcomeSummary,
-        /// Why the loop ended, in one word for scripts.
+        /// The reason for the ending, in one word for scripts.
         stop_reason: StopReason,
         /// Whether the loop succeeded.
         success: bool,
@@ -178,9 +178,9 @@ pub enum Event {
         exit_code: i32,
         /// Number of iterations that were started.
         iterations: u32,
-        /// Total cost in dollars; null if unknown.
+        /// Total cost, in dollars; null if unknown.
         cost_usd: Option<f64>,
-        /// Active time in seconds.
+        /// Active time, in seconds.
         duration_s: f64,
         /// The path of the loop's worktree; null if it has none.
         worktree: Option<String>,
@@ -191,7 +191,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Returns whether the event contains text from an agent, a person or the system, which may
+    /// Returns whether the event contains text from an agent, a person or the system. Such text may
     /// contain a secret.
     pub(crate) fn has_untrusted_text(&self) -> bool {
         match self {
@@ -206,12 +206,12 @@ impl Event {
     }
 }
 
-/// Something that the runner noticed about an agent.
+/// The runner's observation about an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Notice {
-    /// A line matched the done pattern.
+    /// A line of the agent's output matched the done pattern.
     Pattern,
     /// A marker or the done file appeared.
     Marker(Marker),
@@ -220,11 +220,11 @@ pub enum Notice {
     Silence,
     /// The agent's screen did not become ready for the prompt, so nothing was typed.
     Unready,
-    /// The agent reported the end of its run, but its process did not exit.
+    /// The agent reported the end of its run, but its process did not exit in time.
     Lingering,
 }
 
-/// A file or bus message with which the agent signals something.
+/// A file or bus message that an agent leaves as a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -237,7 +237,7 @@ pub enum Marker {
     Wait,
     /// The done file that the plan asks for.
     File,
-    /// A bus message in which the agent asks not to be restarted.
+    /// A bus message that asks ralph not to restart the agent.
     Bus,
 }
 

@@ -1,13 +1,13 @@
-//! Requests in events: what people, signals and embedding programs ask of a loop.
+//! Requests in events: pause, stop and resume, from people, signals and embedding programs.
 
 use serde::{Deserialize, Serialize};
 
-/// What a person, or the program that embeds ralph, wants the loop to do.
+/// A request from a person, or from the program that embeds ralph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Request {
-    /// Run, or resume.
+    /// Run or resume the loop.
     #[default]
     Go,
     /// Let the iteration finish, then pause until a person resumes the loop.
@@ -21,7 +21,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Returns whether the agent is killed rather than given time to finish.
+    /// Returns whether the request kills the agent instead of letting it finish.
     pub fn is_immediate(self) -> bool {
         matches!(self, Self::PauseNow | Self::StopNow)
     }
@@ -31,12 +31,12 @@ impl Request {
     }
 }
 
-/// How a request reached the loop.
+/// The source of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RequestSource {
-    /// A `ralph` command wrote it to the loop's inbox.
+    /// A `ralph` command, through the loop's inbox.
     #[default]
     Inbox,
     /// Ctrl-C.
@@ -58,7 +58,7 @@ impl RequestSource {
         matches!(self, Self::Sigint | Self::Sigterm)
     }
 
-    /// Returns the source as people read it: `Ctrl-C`, `ralph stop`.
+    /// Returns the source's name for people, such as `Ctrl-C` or `ralph stop`.
     pub fn label(self) -> &'static str {
         match self {
             Self::Inbox => "ralph stop",

@@ -1,75 +1,77 @@
-//! The agents of a plan: their commands, output formats and failure patterns.
+//! Agents in a plan: their commands, output formats and failure patterns.
 
 use crate::engine::event::ProcessExit;
 use crate::engine::failure::FailureKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The prefix of a scripted agent's command. The script's text follows it.
+/// Prefix of a scripted agent's command. The script's text follows the prefix.
 pub(crate) const SCRIPT: &str = "script:";
 
-/// How to run an agent and read its output.
+/// The command, environment and output format of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Agent {
-    /// The name of its preset or, if it has none, of its program.
+    /// The name of the agent's preset, or else of its program.
     pub(crate) name: String,
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
-    /// Environment variables to set for it.
+    /// Environment variables to set for the agent.
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
-    /// How it gets the prompt.
+    /// The way the agent gets its prompt.
     #[serde(default)]
     pub(crate) prompt: PromptDelivery,
-    /// What it may do without asking; `None` if the user's own command decides.
+    /// The actions that the agent may take without asking; `None` if the user's own command
+    /// decides.
     #[serde(default)]
     pub(crate) approve: Option<Approve>,
-    /// The exit code with which it asks not to be restarted; `None` if there is none.
+    /// The exit code with which the agent asks not to be restarted; `None` if it has none.
     pub(crate) exit_waiting: Option<i32>,
-    /// Exit codes that say why it failed.
+    /// Exit codes that identify the cause of a failure.
     #[serde(default, rename = "exits")]
     pub(crate) exit_codes: Vec<ExitCodeRule>,
     /// Regular expressions for output lines that report a denied action.
     #[serde(default)]
     pub(crate) denied: Vec<String>,
-    /// The format of its output.
+    /// The format of the agent's output.
     #[serde(default)]
     pub(crate) dialect: DialectName,
-    /// Rules that classify its error messages.
+    /// Rules that classify the agent's error messages.
     #[serde(default, rename = "reasons")]
     pub(crate) failure_patterns: Vec<FailurePattern>,
-    /// How a person logs in, as a hint; empty if unknown.
+    /// A hint on how to log in; empty if unknown.
     #[serde(default)]
     pub(crate) login: String,
-    /// Arguments that limit its cost; `{usd}` is replaced with the dollars left.
+    /// Arguments that limit the agent's cost; `{usd}` is replaced with the dollars left.
     #[serde(default)]
     pub(crate) budget: Vec<String>,
-    /// Who pays for its work; `None` if unknown.
+    /// The account or plan that pays for the agent's work; `None` if unknown.
     #[serde(default)]
     pub(crate) payer: Option<String>,
-    /// API key variables to remove from its environment, because they would change who pays.
+    /// API key variables to remove from the agent's environment, because they would change who
+    /// pays.
     #[serde(default)]
     pub(crate) held_back: Vec<String>,
-    /// Variables to remove from its environment, because they mark a process as running inside
-    /// another agent.
+    /// Variables to remove from the agent's environment, because they mark a process as running
+    /// inside another agent.
     #[serde(default)]
     pub(crate) unset: Vec<String>,
     /// The model to use; `None` if the agent chooses.
     #[serde(default)]
     pub(crate) model: Option<String>,
-    /// Whether its cost can be determined.
+    /// Whether the agent's cost can be determined.
     pub(crate) reports_cost: bool,
-    /// Whether it runs on a terminal, where the prompt is typed, instead of on pipes.
+    /// Whether the agent runs on a terminal, where the prompt is typed, instead of on pipes.
     #[serde(default)]
     pub(crate) terminal: bool,
-    /// A regular expression for a screen that is ready for the prompt. `None` means that the screen
-    /// is ready once it shows text and stops changing.
+    /// A regular expression that matches a screen ready for the prompt. If `None`, the screen is
+    /// ready once it shows text and stops changing.
     #[serde(default)]
     pub(crate) ready: Option<String>,
 }
 
 impl Agent {
-    /// Returns the rule for this exit code; `None` if it has no special meaning.
+    /// Returns the rule for an exit status; `None` if the status has no special meaning.
     pub(crate) fn exit_rule(&self, exit: ProcessExit) -> Option<&ExitCodeRule> {
         self.exit_codes
             .iter()
@@ -83,8 +85,8 @@ impl Agent {
 pub(crate) struct DialectName(pub(crate) String);
 
 impl DialectName {
-    /// Returns whether this format is an event stream (one JSON object per line) that marks the
-    /// final message. If not, it is plain text.
+    /// Returns whether the format is an event stream (one JSON object per line) that marks the
+    /// final message. All other formats are plain text.
     pub(crate) fn is_stream(&self) -> bool {
         *self != Self::default()
     }
@@ -100,14 +102,14 @@ impl Default for DialectName {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FailurePattern {
-    /// A regular expression for the message. Its group `reset`, if any, matches the time when the
-    /// limit resets.
+    /// A regular expression for the message. A capture group named `reset` matches the time at
+    /// which the limit resets.
     pub(crate) pattern: String,
-    /// What the message means.
+    /// The kind of failure that the message reports.
     pub(crate) means: FailureKind,
 }
 
-/// How an agent gets the prompt.
+/// The way an agent gets its prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PromptDelivery {
@@ -120,31 +122,31 @@ pub(crate) enum PromptDelivery {
     File,
 }
 
-/// What an agent may do without asking.
+/// The actions that an agent may take without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Approve {
-    /// Only read.
+    /// Read files only.
     None,
     /// Change files in the workspace.
     Edits,
-    /// Everything.
+    /// Take any action.
     All,
 }
 
-/// An exit code that says why an agent failed.
+/// An exit code that identifies the cause of an agent's failure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ExitCodeRule {
     /// The exit code.
     pub(crate) code: i32,
-    /// What it means.
+    /// The meaning of the exit code.
     pub(crate) means: ExitMeaning,
-    /// What the user can do about it.
+    /// A hint for the user.
     pub(crate) hint: String,
 }
 
-/// What an exit code means.
+/// The meaning of an agent's exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ExitMeaning {
@@ -161,7 +163,7 @@ pub(crate) enum ExitMeaning {
 }
 
 impl ExitMeaning {
-    /// Returns a clause about the agent, for people.
+    /// Returns the meaning for people, as a clause about the agent.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Waiting => "it asked to wait",

@@ -1,4 +1,4 @@
-//! Defines the plan: everything that a loop was asked to do, complete and validated.
+//! Defines the plan: a complete, validated description of a loop.
 //!
 //! A plan is built once, from the settings, and written to the first line of the journal. It
 //! contains all of a loop's behavior as data; the engine does not see where a value came from.
@@ -22,13 +22,13 @@ use std::path::PathBuf;
 /// A complete, validated description of a loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plan {
-    /// What the agent should do.
+    /// The task for the agent.
     pub(crate) task: Task,
-    /// What proves that the task is done.
+    /// The conditions for counting the task as done.
     pub(crate) proof: Proof,
-    /// When the loop gives up.
+    /// The limits at which the loop gives up.
     pub(crate) limits: Limits,
-    /// How long the loop rests between iterations.
+    /// Rests between iterations.
     pub(crate) rest: Rest,
     /// The agent to run first.
     pub(crate) agent: Agent,
@@ -36,17 +36,17 @@ pub(crate) struct Plan {
     /// in.
     #[serde(default)]
     pub(crate) fallback: Vec<Agent>,
-    /// What the prompt contains besides the task.
+    /// The contents of the prompt besides the task.
     pub(crate) context: PromptContext,
-    /// How long ralph waits for processes.
+    /// Grace periods for processes.
     pub(crate) grace: GracePeriods,
     /// Token prices, for agents that report tokens but no cost.
     #[serde(default)]
     pub(crate) prices: Prices,
-    /// What happens to the work of an iteration whose checks are all green.
+    /// The SCM tasks to run for an iteration whose checks are all green.
     #[serde(default)]
     pub(crate) scm: Scm,
-    /// A shell command to run when the loop ends; `None` if there is none.
+    /// A shell command to run when the loop ends; `None` for none.
     #[serde(default)]
     pub(crate) notify: Option<String>,
     /// The directory in which the agent and the checks run.
@@ -58,14 +58,14 @@ pub(crate) struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<ClientSession>,
     /// Environment variables whose values occur in [user text](Plan::user_text_mut). The text
-    /// contains their names instead, to keep secrets out of the journal.
+    /// contains their names instead, which keeps secrets out of the journal.
     #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "covered")]
     pub(crate) redacted: Vec<String>,
     /// Whether another loop may use the same workspace.
     pub(crate) share_workspace: bool,
-    /// How much of an iteration's output is kept, in bytes.
+    /// Maximum amount of an iteration's output to keep, in bytes.
     pub(crate) log_cap: u64,
-    /// Number of bytes that must be free on disk before an iteration starts.
+    /// Free disk space required to start an iteration, in bytes.
     pub(crate) min_free: u64,
 }
 
@@ -75,8 +75,8 @@ impl Plan {
         std::iter::once(&self.agent).chain(&self.fallback)
     }
 
-    /// Returns every text that a person typed and that the journal would contain verbatim. Each may
-    /// contain a secret.
+    /// Returns every text that a person typed and that the journal would contain verbatim. Each
+    /// text may contain a secret.
     pub(crate) fn user_text_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let task = self.task.text.iter_mut().chain(&mut self.task.title);
         let checks = self.proof.checks.iter_mut().map(|check| &mut check.command);
@@ -87,47 +87,49 @@ impl Plan {
     }
 }
 
-/// The task. Either `text` or `file` is set.
+/// The task. Exactly one of `text` and `file` is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Task {
-    /// A short title; `None` if none was given besides the file.
+    /// A short title; `None` if the user set none.
     pub(crate) title: Option<String>,
-    /// The task itself.
+    /// The task's text; `None` if it is in a file.
     pub(crate) text: Option<String>,
-    /// A file that contains the task. It is read again for every iteration.
+    /// The file that contains the task, read again for every iteration; `None` if the text is in
+    /// the plan.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// How long the loop rests between iterations.
+/// Rests between iterations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rest {
-    /// The rest after every iteration.
+    /// The rest after every iteration, in milliseconds.
     pub(crate) delay_ms: u64,
-    /// The rest after the first failure. It doubles with each further failure in a row.
+    /// The rest after the first failure, in milliseconds. It doubles with each further consecutive
+    /// failure.
     pub(crate) backoff_ms: u64,
-    /// The longest rest after failures.
+    /// The longest rest after failures, in milliseconds.
     pub(crate) backoff_cap_ms: u64,
-    /// The rest at a usage limit whose reset time is unknown, until the agent is tried again. It
-    /// doubles each time.
+    /// The first rest at a usage limit whose reset time is unknown, in milliseconds. It doubles
+    /// each time the agent is tried again and still at the limit.
     #[serde(default = "default_probe_ms")]
     pub(crate) probe_ms: u64,
-    /// The longest rest at such a limit.
+    /// The longest rest at a usage limit whose reset time is unknown, in milliseconds.
     #[serde(default = "default_probe_cap_ms")]
     pub(crate) probe_cap_ms: u64,
 }
 
-/// What happens to the work of an iteration whose checks are all green.
+/// The SCM tasks to run for an iteration whose checks are all green.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Scm {
     /// The program and its first arguments, normally `git`.
     pub(crate) command: Vec<String>,
-    /// The tasks, in order: `commit`, `push` or other arguments for the command.
+    /// The tasks, in order. Each is `commit`, `push` or other arguments for the command.
     pub(crate) tasks: Vec<String>,
 }
 
 impl Scm {
-    /// Returns the path, relative to the workspace, of the log with a task's full output in an
-    /// iteration.
+    /// Returns the path of the log with a task's full output in an iteration, relative to the
+    /// workspace.
     pub(crate) fn guardrail_log(iteration: u32, task: usize) -> String {
         format!(".ralph/guardrail_{iteration}_scm-{}.log", task + 1)
     }
@@ -150,61 +152,62 @@ pub(crate) struct Worktree {
     pub(crate) base: String,
     /// The branch that the user was on; `None` if HEAD was detached.
     pub(crate) base_branch: Option<String>,
-    /// How long a commit in the worktree may take, including its hooks.
+    /// The timeout for a commit in the worktree, including its hooks, in milliseconds.
     pub(crate) commit_timeout_ms: u64,
 }
 
-/// What the prompt contains besides the task.
+/// The contents of the prompt besides the task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PromptContext {
-    /// How much the prompt contains.
+    /// The amount of context in the prompt.
     pub(crate) level: ContextLevel,
-    /// The longest diff, in characters.
+    /// Maximum length of the diff, in characters.
     pub(crate) diff_chars: usize,
-    /// The longest output of each red check, in characters.
+    /// Maximum length of each red check's output, in characters.
     pub(crate) output_chars: usize,
-    /// Maximum number of messages from the project's bus in the prompt, newest last.
+    /// Maximum number of messages from the project's bus, of which the newest are used.
     #[serde(default)]
     pub(crate) bus: usize,
     /// The prompt template.
     pub(crate) template: String,
 }
 
-/// How much a prompt contains besides the task.
+/// The amount of context in a prompt besides the task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ContextLevel {
-    /// Nothing: the prompt is the task, byte for byte.
+    /// No context: the prompt is the task, byte for byte.
     None,
     /// The rules of the loop and the red checks, but no diff and no history.
     Feedback,
-    /// Everything.
+    /// All available context.
     #[default]
     Full,
 }
 
-/// How long ralph waits for processes before it acts.
+/// Grace periods for processes, in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct GracePeriods {
-    /// Between SIGTERM and SIGKILL.
+    /// Time between SIGTERM and SIGKILL.
     pub(crate) term_ms: u64,
-    /// Between a marker that appears while the agent runs and SIGTERM.
+    /// Time between the appearance of a marker while the agent runs and SIGTERM.
     pub(crate) marker_ms: u64,
-    /// How long to wait for processes to exit after SIGKILL before the loop fails.
+    /// Time that processes have to exit after SIGKILL before the loop fails.
     pub(crate) survivor_ms: u64,
-    /// How long an agent's screen may take to become ready for the prompt.
+    /// Time that an agent's screen has to become ready for the prompt.
     #[serde(default = "default_ready_ms")]
     pub(crate) ready_ms: u64,
-    /// How long an agent may keep running after it reported the end of its run.
+    /// Time that an agent may keep running after it reported the end of its run.
     #[serde(default = "default_linger_ms")]
     pub(crate) linger_ms: u64,
-    /// How long child loops may continue after the work is done; `None` means without limit.
+    /// Time that child loops may continue after the work is done; `None` means without limit.
     #[serde(default)]
     pub(crate) children_ms: Option<u64>,
 }
 
-// Journals from earlier versions lack these fields. These are the values that those versions used.
+// Journals from earlier versions lack these fields. The defaults are the values that those versions
+// used.
 
 fn default_probe_ms() -> u64 {
     30_000

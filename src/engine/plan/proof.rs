@@ -1,4 +1,5 @@
-//! Defines what proves that a task is done: checks, and signals with which the agent claims it.
+//! Defines the conditions for counting a task as done: checks, and signals with which the agent
+//! claims it.
 
 use crate::engine::event::Marker;
 use crate::engine::prompt::in_pieces;
@@ -11,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What must hold before a loop counts as done.
+/// The conditions for counting a loop as done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "JournaledProof", into = "JournaledProof")]
 pub(crate) struct Proof {
@@ -19,10 +20,10 @@ pub(crate) struct Proof {
     pub(crate) checks: Vec<Check>,
     /// Whether the checks also run once before the first iteration.
     pub(crate) preflight: bool,
-    /// The signals that were asked for explicitly. Any one of them is a claim.
+    /// The signals that were requested explicitly. Any one of them is a claim.
     pub(crate) signals: Vec<Signal>,
-    /// Promises that count if no signal was asked for explicitly and the checks alone prove
-    /// nothing. The prompt asks for the first. If empty, no promise is needed.
+    /// Promises that count if no signal was requested explicitly and the checks alone prove
+    /// nothing. The prompt asks for the first one. If the list is empty, no promise is needed.
     pub(crate) fallback: Vec<String>,
 }
 
@@ -37,11 +38,11 @@ pub(crate) enum Signal {
     File(PathBuf),
 }
 
-/// A kind of signal, and how settings and the journal name it.
+/// A kind of signal, with its names in settings and in the journal.
 pub(crate) struct SignalKind {
-    /// The setting that asks for it.
+    /// The setting that requests the signal.
     pub(crate) key: &'static str,
-    /// The field's name in the journal.
+    /// The signal's field in the journal.
     field: &'static str,
     /// Creates the signal from the setting's value.
     pub(crate) new: fn(&str) -> Signal,
@@ -69,7 +70,7 @@ const FILE: SignalKind = SignalKind {
 pub(crate) const SIGNAL_KINDS: [SignalKind; 3] = [PROMISE, PATTERN, FILE];
 
 impl Signal {
-    /// Returns the setting that asks for this signal.
+    /// Returns the setting that requests this signal.
     pub(crate) fn key(&self) -> &'static str {
         match self {
             Self::Promise(_) => PROMISE.key,
@@ -78,7 +79,7 @@ impl Signal {
         }
     }
 
-    /// Returns the value of that setting.
+    /// Returns the value of the setting that requests this signal.
     pub(crate) fn value(&self) -> Cow<'_, str> {
         match self {
             Self::Promise(text) | Self::Pattern(text) => text.into(),
@@ -87,8 +88,8 @@ impl Signal {
     }
 
     /// Returns the instruction to give this signal, as part of a sentence in the prompt. `pattern`
-    /// is the compiled done pattern; the text must not match it, because an agent may repeat its
-    /// prompt.
+    /// is the compiled done pattern. The instruction must not match the pattern, because an agent
+    /// may repeat its prompt.
     pub(crate) fn instruction(&self, pattern: Option<&Regex>) -> String {
         match self {
             Self::Promise(text) => format!(
@@ -103,7 +104,7 @@ impl Signal {
         }
     }
 
-    /// Returns what the agent has to do, for people, to follow "did not".
+    /// Returns the action that the agent has to take, as people read it after "did not".
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Promise(text) => format!("promise {}", fold_whitespace(text)),
@@ -123,7 +124,7 @@ impl Signal {
 }
 
 impl Proof {
-    /// Returns the text that the agent has to promise; `None` if no promise was asked for
+    /// Returns the text that the agent has to promise; `None` if no promise was requested
     /// explicitly.
     pub(crate) fn promise(&self) -> Option<&str> {
         self.signals.iter().find_map(|signal| match signal {
@@ -149,7 +150,7 @@ impl Proof {
     }
 }
 
-/// The proof as the journal stores it.
+/// The proof in the form that the journal stores.
 #[derive(Serialize, Deserialize)]
 struct JournaledProof {
     checks: Vec<Check>,
@@ -159,8 +160,8 @@ struct JournaledProof {
     fallback: Vec<String>,
 }
 
-/// Signals as the journal stores them: one [field](SignalKind::field) for each kind, null if not
-/// asked for.
+/// Signals in the form that the journal stores: one [field](SignalKind::field) for each kind, null
+/// if not requested.
 struct JournaledSignals(Vec<Signal>);
 
 impl Serialize for JournaledSignals {
@@ -175,7 +176,7 @@ impl Serialize for JournaledSignals {
 
 impl<'de> Deserialize<'de> for JournaledSignals {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Fields of later versions are ignored, whatever their type.
+        // Ignore fields of later versions, whatever their type.
         let fields = BTreeMap::<String, Value>::deserialize(deserializer)?;
         let signal = |kind: &SignalKind| fields.get(kind.field)?.as_str().map(kind.new);
         Ok(Self(SIGNAL_KINDS.iter().filter_map(signal).collect()))
@@ -211,21 +212,21 @@ pub(crate) struct Check {
     pub(crate) command: String,
     /// A name for the check that is safe in file names and unique in the plan.
     pub(crate) slug: String,
-    /// The timeout. A check that runs longer is killed and counts as red.
+    /// The timeout, in milliseconds. A check that runs longer is killed and counts as red.
     pub(crate) timeout_ms: u64,
-    /// Where its output goes in the next prompt if it is red.
+    /// The place of the check's output in the next prompt if the check is red.
     pub(crate) on_fail: OnFail,
 }
 
 impl Check {
-    /// Returns the path, relative to the workspace, of the log with the check's full output in an
-    /// iteration.
+    /// Returns the path of the log with the check's full output in an iteration, relative to the
+    /// workspace.
     pub(crate) fn guardrail_log(&self, iteration: u32) -> String {
         format!(".ralph/guardrail_{iteration}_{}.log", self.slug)
     }
 }
 
-/// Where a red check's output goes in the next prompt.
+/// The place of a red check's output in the next prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnFail {

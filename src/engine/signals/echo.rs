@@ -1,21 +1,22 @@
-//! Recognizes the agent's prompt in its output, so that no signal is read from the echo.
+//! Recognizes the agent's prompt in its output. No signal is read from such an echo.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Recognizes lines of the prompt in an agent's output, so that a signal in an echoed prompt does
-/// not count.
+/// Recognizes lines of the prompt in an agent's output. A signal in an echoed prompt does not
+/// count.
 ///
 /// A single line may be the agent's own even if the prompt contains it too: the prompt may ask for
-/// just that line. Two lines in the prompt's order, or the whole of a one-line prompt, are an echo.
+/// exactly that line. Two lines in the prompt's order, or the whole of a one-line prompt, are an
+/// echo.
 pub(crate) struct EchoFilter {
-    /// The line numbers at which each line of the prompt occurs, by the line's hash.
+    /// The numbers of the prompt's lines, by the hash of the line.
     positions: BTreeMap<u64, Vec<usize>>,
     line_count: usize,
-    /// The prompt's line numbers that the last line of output may be an echo of.
+    /// The numbers of the prompt's lines that the last line of output may echo.
     run: Vec<usize>,
-    /// Whether the last line matched the done pattern and the next line decides whether it was an
-    /// echo.
+    /// Whether the last line matched the done pattern but may still be an echo, depending on the
+    /// next line.
     pending: bool,
 }
 
@@ -35,8 +36,8 @@ impl EchoFilter {
         }
     }
 
-    /// Takes the next line of output and whether it matches the done pattern. Returns whether a
-    /// match, on this line or the previous one, is certain to be the agent's own.
+    /// Takes the next line of output. `matches` says whether the line matches the done pattern.
+    /// Returns whether a match, on this line or the previous one, is certain to be the agent's own.
     pub(crate) fn is_own_match(&mut self, line: &str, matches: bool) -> bool {
         let Some(line) = line_hash(line) else {
             return matches;
@@ -62,12 +63,12 @@ impl EchoFilter {
         self.pending
     }
 
-    /// Returns whether an undecided match was the agent's own, now that the output has ended.
+    /// Handles the end of the output. Returns whether an undecided match was the agent's own.
     pub(crate) fn finish(&mut self) -> bool {
         std::mem::take(&mut self.pending)
     }
 
-    /// Returns a complete text without the echoed lines.
+    /// Returns a complete text without the lines that echo the prompt.
     pub(crate) fn strip(&self, text: &str) -> String {
         let lines: Vec<(&str, Option<u64>)> = text
             .split_inclusive('\n')
@@ -110,7 +111,8 @@ impl EchoFilter {
     }
 }
 
-/// Returns the positions that directly follow one in `run`. Both lists are sorted.
+/// Returns the elements of `positions` that directly follow an element of `run`. Both lists are
+/// sorted.
 fn successors(run: &[usize], positions: &[usize]) -> Vec<usize> {
     let follows = |at: &usize| {
         at.checked_sub(1)

@@ -2,8 +2,8 @@
 //!
 //! A signal is a tag. It counts when it is alone on its lines, or when it is the last thing in the
 //! message after the end of a sentence. Inside a sentence it may be a denial ("I cannot promise
-//! that"), and inside code fences and quotations it may be someone else's text; there it does
-//! not count.
+//! that"), and inside code fences and quotations it may be someone else's text. In these places it
+//! does not count.
 
 mod echo;
 
@@ -14,13 +14,14 @@ use regex::Regex;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// The longest reason for being blocked, in characters.
+/// Maximum length of the reason for being blocked, in characters.
 const BLOCKED_MAX: usize = 2000;
 
-/// The longest commit message, in characters.
+/// Maximum length of a commit message, in characters.
 const COMMIT_MAX: usize = 16_000;
 
-/// Maximum number of bytes at the end of a plain-text agent's output that are read for signals.
+/// Maximum size of the text that is read for signals, in bytes, at the end of a plain-text agent's
+/// output.
 pub(crate) const TAIL_BYTES: usize = 64 * 1024;
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
@@ -28,8 +29,8 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a constant pattern")
 });
 
-/// Reads the signals in an agent's final message, which has been cleaned. `promises` are the texts
-/// that count as a promise.
+/// Reads the signals in an agent's final message. `text` must be cleaned already. `promises` are
+/// the texts that count as a promise.
 pub(crate) fn read(text: &str, promises: &[String]) -> TextSignals {
     let hidden = hidden_lines(text).ranges;
     let mut signals = TextSignals::default();
@@ -61,8 +62,8 @@ pub(crate) fn read(text: &str, promises: &[String]) -> TextSignals {
 
 /// Reads the signals in a message whose beginning was cut off.
 ///
-/// If the cut is inside a code fence, what looks like an opening fence closes it, and the text
-/// appears to end inside a fence. The missing opening fence is then added.
+/// If the cut is inside a code fence, the closing fence looks like an opening one, and the text
+/// seems to end inside a fence. In that case, the missing opening fence is added.
 pub(crate) fn read_tail(text: &str, promises: &[String]) -> TextSignals {
     match hidden_lines(text).open_fence {
         Some((mark, length)) => read(
@@ -74,7 +75,7 @@ pub(crate) fn read_tail(text: &str, promises: &[String]) -> TextSignals {
 }
 
 /// Returns the range and content of every pair of this tag. A closing tag belongs to the nearest
-/// opening tag, so that a tag that is only mentioned does not include the next one.
+/// opening tag; a tag that is only mentioned therefore does not include the next one.
 fn tagged<'a>(text: &'a str, name: &'static str) -> impl Iterator<Item = (Range<usize>, &'a str)> {
     let mut open: Option<Range<usize>> = None;
     TAG.captures_iter(text)
@@ -102,7 +103,8 @@ fn commit_lines(text: &str) -> String {
     message.trim_end().to_owned()
 }
 
-/// Returns whether a tag's content is this promise. White space is folded and case is ignored.
+/// Returns whether a tag's content is this promise. Runs of whitespace count as one space, and case
+/// is ignored.
 fn same_text(promise: &str, content: &str) -> bool {
     let content = fold_whitespace(content).to_lowercase();
     !content.is_empty() && content == fold_whitespace(promise).to_lowercase()
@@ -110,7 +112,7 @@ fn same_text(promise: &str, content: &str) -> bool {
 
 #[derive(PartialEq)]
 enum TagPosition {
-    /// Alone on its lines, or at the very end after a sentence.
+    /// Alone on its lines, or at the very end of the message after a sentence.
     Alone,
     InSentence,
     /// In a code fence or a quotation.
@@ -148,7 +150,8 @@ fn trim_emphasis(text: &str) -> &str {
 struct HiddenLines {
     /// The byte ranges of code fences and quotations.
     ranges: Vec<Range<usize>>,
-    /// The mark and length of a fence that the text does not close; `None` if all are closed.
+    /// The character and length of a code fence that the text does not close; `None` if all are
+    /// closed.
     open_fence: Option<(char, usize)>,
 }
 
@@ -184,7 +187,7 @@ fn hidden_lines(text: &str) -> HiddenLines {
     }
 }
 
-/// Replaces the tags in a text, so that they are not read as signals if an agent repeats it.
+/// Replaces the tags in `text`. An agent that repeats the text then gives no signals.
 pub(crate) fn defang(text: &str) -> String {
     TAG.replace_all(text, "‹$slash$name›").into_owned()
 }

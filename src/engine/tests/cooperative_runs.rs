@@ -12,7 +12,7 @@ use crate::engine::event::{
 use crate::engine::{Effect, Limit, Outcome, Phase, State};
 use fastrand::Rng;
 
-/// How many loops each seed runs.
+/// Number of loops that each seed runs.
 const LOOPS: usize = 500;
 
 /// Carries out every order. Errors occur for a while; after that, the work succeeds.
@@ -20,7 +20,7 @@ struct CooperativeRunner {
     log: EventLog,
     state: State,
     random: Rng,
-    /// The number of events after which no more errors occur.
+    /// Number of events after which no more errors occur.
     errors_end_after: usize,
 }
 

@@ -1,4 +1,4 @@
-//! When a loop is done.
+//! Conditions under which a loop is done.
 
 use super::kit::{TestLoop, Transition, promised, red};
 use crate::engine::event::{AgentReport, CheckReport, Marker, Notice, ProcessExit, TextSignals};

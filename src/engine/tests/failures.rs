@@ -1,4 +1,4 @@
-//! Which iterations are failures, how long the loop rests, and what is recorded.
+//! Failed iterations: which ones count, the rests between them, and their records.
 
 use super::kit::{TestLoop, Transition};
 use crate::engine::event::{AgentReport, Marker, Notice, ProcessExit, Request, RequestSource};
@@ -75,7 +75,8 @@ fn the_delay_applies_after_every_iteration_and_never_shortens_a_backoff() {
     );
 }
 
-/// Each row: how an iteration ends after two failures, and then the failures in a row and in total.
+/// Each row has the end of an iteration that follows two failures, and the expected numbers of
+/// consecutive and total failures.
 #[test]
 fn only_some_ends_count_as_failures() {
     let rows: [(&str, Transition, u32, u32); 10] = [
@@ -248,7 +249,7 @@ fn an_error_is_recorded_only_for_a_failed_iteration() {
 }
 
 impl TestLoop {
-    /// Fails this many iterations, as `failures` does, with a red check after each.
+    /// Fails `count` iterations, as `failures` does, with a red check after each.
     fn failures_checked(mut self, count: u32) -> Self {
         for _ in 0..count {
             self = self.start().exit(1).check("r").after(300_000);

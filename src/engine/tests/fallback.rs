@@ -1,5 +1,5 @@
-//! Failed agents: which failures the loop waits for and refunds, when another agent takes over, and
-//! which failures are fatal.
+//! Failed agents: failures that the loop waits for and refunds, failures after which another agent
+//! takes over, and fatal failures.
 
 use super::kit::TestLoop;
 use crate::engine::event::{
@@ -11,7 +11,8 @@ use crate::engine::plan::{Agent, Approve};
 use crate::engine::usage::Tokens;
 use crate::engine::{Effect, Limit, Outcome, Phase};
 
-/// Returns the report of an agent that failed. `until_ms` is when the limit resets.
+/// Returns the report of an agent that failed. `until_ms` is the time at which its limit resets, in
+/// milliseconds since 1970.
 fn bad(kind: FailureKind, until_ms: Option<i64>) -> AgentReport {
     let reason = Some(AgentFailure {
         until_ms,

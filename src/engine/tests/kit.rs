@@ -1,4 +1,4 @@
-//! A builder for plans and loops, so that a test reads in a few lines.
+//! A builder for plans and loops, which keeps tests short.
 
 use crate::engine::event::{
     AgentReport, CheckReport, Event, Fault, Marker, Notice, Now, ProcessExit, Request,
@@ -205,7 +205,7 @@ impl TestLoop {
         self.feed_without_draining(event).drain_without_children()
     }
 
-    /// Feeds an event without draining child loops, which is left to the test.
+    /// Feeds an event without draining child loops, which the test does itself.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a test reads better without borrowing"
@@ -347,7 +347,7 @@ impl TestLoop {
         })
     }
 
-    /// Ends the agent with exit code 0 and this final message.
+    /// Ends the agent with exit code 0 and `message` as its final message.
     pub(super) fn say(self, message: &str) -> Self {
         let signals = signals::read(message, &self.state.promises());
         self.end(AgentReport {
@@ -390,7 +390,7 @@ impl TestLoop {
         })
     }
 
-    /// Fails this many iterations, and rests after each one as long as the engine orders.
+    /// Fails `count` iterations, and rests after each one as long as the engine orders.
     pub(super) fn failures(mut self, count: u32) -> Self {
         for _ in 0..count {
             self = self.start().exit(1);

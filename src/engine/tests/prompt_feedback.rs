@@ -1,4 +1,4 @@
-//! What a prompt says about earlier iterations, messages and quoted text.
+//! Feedback in prompts: earlier iterations, messages and quoted text.
 
 use super::kit::{TestLoop, red};
 use super::prompts::{contains_in_order, inputs, prompt};

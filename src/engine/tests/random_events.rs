@@ -188,7 +188,7 @@ fn any_limit_change(random: &mut Rng) -> LimitChange {
     }
 }
 
-/// Returns a random event, with numbers that are right or off by a little.
+/// Returns a random event. Its numbers are right, or wrong by a little.
 pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
     let near = |random: &mut Rng, number: u32| match random.u8(..12) {
         0 => number.wrapping_sub(1),

@@ -12,13 +12,14 @@ use fastrand::Rng;
 const LOOPS: usize = 2500;
 const EVENTS: usize = 200;
 
-/// Derives independently, from events and orders alone, what must be true of the state.
+/// Derives the expected state independently, from events and orders alone.
 #[derive(Default)]
 struct Oracle {
-    /// The running iteration, and whether its process exists; `None` if no iteration runs.
+    /// The running iteration's number, and whether its process exists; `None` if no iteration is
+    /// running.
     alive: Option<(u32, bool)>,
     started: u32,
-    /// Refunded iterations, and the newest iteration whose end was examined.
+    /// Number of refunded iterations.
     refunds: u32,
     newest_end: u32,
     highest: u32,
@@ -34,7 +35,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    /// Applies an event, as seen by a runner that carried out these orders.
+    /// Applies an event, as seen by a runner that carried out `orders`.
     fn observe(&mut self, orders: &[Effect], event: &Event) {
         match event {
             Event::Started {
@@ -311,7 +312,7 @@ fn kind(outcome: &Outcome) -> usize {
     }
 }
 
-/// Asserts that folding the events gives this state, and that state and events can be stored.
+/// Asserts that folding the logged events produces `state`, and that both survive serialization.
 fn assert_round_trips(log: &EventLog, state: &State) {
     assert_eq!(&log.fold(), state);
     let stored = serde_json::to_string(state).unwrap();

@@ -1,4 +1,4 @@
-//! Requests to pause and stop, and how they escalate.
+//! Requests to pause and stop, and their escalation.
 
 use super::kit::TestLoop;
 use crate::engine::event::{Event, Notice, Request, RequestSource};
@@ -228,7 +228,7 @@ fn a_weaker_request_does_not_change_the_source_of_a_stop() {
     );
 }
 
-/// Each row: the request in force, made by a signal; another request; the result if the other
+/// Each row has the request in force, made by a signal; a second request; the result if the second
 /// request comes from a command; and the result if it comes from a signal.
 #[test]
 fn requests_escalate_by_signal_and_a_pause_does_not_undo_a_stop() {

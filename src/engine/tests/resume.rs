@@ -1,4 +1,4 @@
-//! What a resume continues, and messages to the agent.
+//! Resumed loops: the point at which they continue, and messages to the agent.
 
 use super::kit::TestLoop;
 use super::requests::{finished, running};

@@ -1,4 +1,4 @@
-//! When SCM tasks run, and what their results mean.
+//! SCM tasks: the conditions under which they run, and the effects of their results.
 
 use super::kit::{TestLoop, failed_task};
 use crate::engine::event::{Event, Marker, ProcessExit, Request, RequestSource};

@@ -1,4 +1,4 @@
-//! Which text counts as a signal.
+//! Text that counts as a signal, and text that does not.
 
 use crate::engine::event::TextSignals;
 use crate::engine::signals::{EchoFilter, TAIL_BYTES, defang, fold_whitespace, read, read_tail};
@@ -204,7 +204,7 @@ fn defanged_text_contains_no_signal() {
 
 const PROMPT: &str = "Write the parser.\n\nPrint this line at the end:\n\nDONE\n\nGood luck.\n";
 
-/// Returns how many matches of `DONE` in the output are the agent's own.
+/// Returns the number of matches of `DONE` in the output that are the agent's own.
 fn own_matches(prompt: &str, output: &str) -> usize {
     let mut echo = EchoFilter::new(prompt);
     let seen = output

@@ -1,4 +1,4 @@
-//! When a loop's worktree is committed, and what happens if that fails.
+//! Commits in a loop's worktree, and their failures.
 
 use super::kit::TestLoop;
 use crate::engine::event::{Request, RequestSource};

@@ -1,4 +1,4 @@
-//! Tests of what a diff shows.
+//! Tests of the contents of a diff.
 
 use super::{Repo, counts};
 use crate::git::diff::{Diff, DiffBase, DiffStat};

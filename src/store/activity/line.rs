@@ -6,26 +6,26 @@ use crate::engine::usage::Tokens;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The format version that is written.
+/// The format version that this version of ralph writes.
 const VERSION: u64 = 1;
 
-/// Returns the first line of the file, with its newline.
+/// Returns the header line, with its newline.
 pub(super) fn header(iteration: u32) -> String {
     format!("{{\"ralph\":\"activity\",\"version\":{VERSION},\"iteration\":{iteration}}}\n")
 }
 
-/// Any other line: an act, its number and its time.
+/// A line after the header: an act, its number and its time.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ActivityLine<'a> {
-    /// The act's number in the iteration, from 1. Dropped acts are counted too.
+    /// The act's number in the iteration, counted from 1. Dropped acts are counted too.
     pub(super) n: u64,
-    /// When the act arrived, in milliseconds since 1970.
+    /// The time at which the act arrived, in milliseconds since 1970.
     pub(super) at_ms: i64,
     #[serde(flatten)]
     pub(super) act: ActRecord<'a>,
 }
 
-/// An act as it is stored. The names are a published format: see `docs/journal.md`.
+/// An act in its stored form. The names are a published format: see `docs/journal.md`.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "act")]
 pub(super) enum ActRecord<'a> {
@@ -57,9 +57,9 @@ pub(super) enum ActRecord<'a> {
     #[serde(rename = "near-limit")]
     NearLimit {
         limit: Cow<'a, str>,
-        /// From 0 to 1; `None` if unknown.
+        /// The share of the limit that is used, from 0 to 1; `None` if unknown.
         used: Option<f64>,
-        /// Milliseconds since 1970; `None` if unknown.
+        /// The time at which the limit resets, in milliseconds since 1970; `None` if unknown.
         until_ms: Option<i64>,
     },
     #[serde(rename = "side-output")]
@@ -71,18 +71,18 @@ pub(super) enum ActRecord<'a> {
     #[serde(rename = "failed")]
     Failed {
         text: Cow<'a, str>,
-        /// `None` if the failure could not be classified.
+        /// The classified failure; `None` if the failure could not be classified.
         reason: Option<AgentFailure>,
     },
     #[serde(rename = "run-ended")]
     RunEnded,
-    /// Not an act: the acts up to this line's number were dropped.
+    /// Not an act: a note that the acts up to this line's number were dropped.
     #[serde(rename = "dropped")]
     Dropped {
-        /// Number of acts that were dropped here.
+        /// Number of dropped acts.
         acts: u64,
     },
-    /// Not an act: the activity is complete.
+    /// Not an act: a note that the activity is complete.
     #[serde(rename = "end")]
     End,
     /// An act that a newer version of ralph wrote.
@@ -91,7 +91,7 @@ pub(super) enum ActRecord<'a> {
 }
 
 impl<'a> ActRecord<'a> {
-    /// Converts an act for storage. Returns `None` for raw bytes, which are not stored.
+    /// Converts an act to its stored form. Returns `None` for raw bytes, which are not stored.
     pub(super) fn new(act: Act<'a>) -> Option<Self> {
         Some(match act {
             Act::TerminalOutput(_) | Act::RawOutput(_) => return None,
@@ -125,8 +125,8 @@ impl<'a> ActRecord<'a> {
         })
     }
 
-    /// Converts the record to an act. Returns `None` if it is not an act, or one that this version
-    /// does not support.
+    /// Converts the record to an act. Returns `None` for a record that is not an act, or that this
+    /// version does not support.
     pub(super) fn into_act(self) -> Option<Act<'a>> {
         Some(match self {
             Self::Dropped { .. } | Self::End | Self::Unknown => return None,

@@ -1,8 +1,8 @@
-//! Writes an iteration's activity: `activity.jsonl` lists what the agent did, one act per line.
+//! Writes an iteration's activity: `activity.jsonl` lists the agent's acts, one per line.
 //!
-//! The file is for people and scripts; no state is folded from it. Its size is bounded: once it has
-//! grown too large, acts in the middle are dropped, and the first and last ones are kept. It is
-//! lossy: after a write error, the rest of the activity is lost, but nothing else.
+//! The file is for people and scripts; no state is folded from it. Its size is bounded: once the
+//! file has grown too large, acts in the middle are dropped, and the first and last ones are kept.
+//! After a write error, the rest of the activity is lost, but nothing else.
 
 mod line;
 mod read;
@@ -26,35 +26,35 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The maximum size of the file, in bytes. A larger file loses acts in the middle.
+/// Maximum size of the file, in bytes. A larger file loses acts in the middle.
 const FILE_MAX: usize = 1 << 20;
-/// About how many bytes at the start of the file are always kept.
+/// Approximate size of the start of the file that is always kept, in bytes.
 const HEAD_MAX: usize = 256 << 10;
-/// Maximum number of bytes at the end of the file that are kept when it loses acts.
+/// Maximum size of the end of the file that is kept when the file loses acts, in bytes.
 const TAIL_MAX: usize = 256 << 10;
-/// The maximum size of acts that are not written yet, in bytes. Once the file has lost acts, the
-/// oldest of these are dropped, too.
+/// Maximum size of the acts that are not written yet, in bytes. Once the file has lost acts, the
+/// oldest unwritten acts are dropped too.
 const PENDING_MAX: usize = 128 << 10;
 /// Maximum length of the agent's text on one line of the file, in bytes. Longer text is split.
 const PIECE_MAX: usize = 16 << 10;
-/// About the maximum length of an act's other texts, such as a final message, in bytes.
+/// Approximate maximum length of an act's other texts, such as a final message, in bytes.
 const TEXT_MAX: usize = 32 << 10;
-/// The minimum interval between two writes.
+/// Minimum interval between two writes.
 const WRITE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Replaces secrets in a text.
+/// A function that replaces secrets in a text.
 pub(crate) type RedactText = Box<dyn Fn(&str) -> Cow<'_, str> + Send>;
 
 /// Writes one iteration's activity. Dropping the writer writes the remaining acts.
 pub(crate) struct ActivityWriter {
     path: PathBuf,
-    /// The open file; `None` after an error.
+    /// The open file; `None` after a write error.
     file: Option<File>,
     iteration: u32,
     redact: RedactText,
-    /// The length of the file in bytes.
+    /// Length of the file, in bytes.
     len: usize,
-    /// The length of the part that is never dropped, in bytes, and the number of its last act.
+    /// The length of the part that is never dropped, in bytes, and the number of its last act;
     /// `None` as long as the whole file is shorter than [`HEAD_MAX`].
     head: Option<(usize, u64)>,
     /// Whether the file has lost acts.
@@ -78,7 +78,7 @@ struct PendingAct {
 }
 
 impl ActivityWriter {
-    /// Creates the file, or truncates it. After an error, no activity is written.
+    /// Creates the file at `path`, or truncates it. After an error, no activity is written.
     pub(crate) fn create(path: &Path, iteration: u32, redact: RedactText) -> Self {
         Self {
             path: path.to_owned(),
@@ -120,7 +120,7 @@ impl ActivityWriter {
         }
     }
 
-    /// Returns when [`ActivityWriter::flush_if_due`] will write something; `None` if nothing is
+    /// Returns the time at which [`ActivityWriter::flush_if_due`] will write; `None` if no act is
     /// pending.
     pub(crate) fn next_flush(&self) -> Option<Instant> {
         let is_pending = self.has_lines && !self.pending.is_empty();
@@ -130,8 +130,8 @@ impl ActivityWriter {
         })
     }
 
-    /// Adds a piece of the agent's text or thinking, depending on `act`. Joins it with the previous
-    /// piece if possible.
+    /// Adds a piece of the agent's text or thinking, depending on `act`. Joins the piece with the
+    /// previous one if possible.
     fn push_text(&mut self, act: &Act<'_>, text: &str) {
         let mut rest = text;
         if self.is_full && text.len() > PENDING_MAX {
@@ -179,8 +179,8 @@ impl ActivityWriter {
         }
     }
 
-    /// Writes pending acts. Before the end of the iteration, keeps back an incomplete line, because
-    /// only a whole line can be cleaned and redacted.
+    /// Writes pending acts. Until `is_end`, keeps back an incomplete line, because only a whole
+    /// line can be cleaned and redacted.
     fn flush(&mut self, is_end: bool) {
         let unfinished = if is_end { None } else { self.take_unfinished() };
         let mut lines = Vec::new();
@@ -263,8 +263,8 @@ impl ActivityWriter {
         Ok(())
     }
 
-    /// Replaces the file with one that contains only the first `head` bytes, whose last act has the
-    /// number `last`, and the newest acts.
+    /// Replaces the file with its first `head` bytes and the newest acts. `last` is the number of
+    /// the last act in the first `head` bytes.
     fn drop_middle(&mut self, head: usize, last: u64) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Ok(());
@@ -313,7 +313,7 @@ struct LineNumber {
     at_ms: i64,
 }
 
-/// Appends a line that says that the acts after number `from`, up to and including `to`, were
+/// Appends a line which records that the acts after number `from`, up to and including `to`, were
 /// dropped.
 fn push_dropped(lines: &mut Vec<u8>, from: u64, to: u64, at_ms: i64) {
     let acts = to.saturating_sub(from);
@@ -337,7 +337,8 @@ fn char_boundary(text: &str, at: usize) -> usize {
         .unwrap_or(0)
 }
 
-/// Splits off the first piece of a text, at the end of a line if possible.
+/// Splits off the first piece of `text`, at the end of a line if possible. Returns the piece and
+/// the rest.
 fn split_piece(text: &str) -> (&str, &str) {
     if text.len() <= PIECE_MAX {
         return (text, "");
@@ -346,7 +347,7 @@ fn split_piece(text: &str) -> (&str, &str) {
     text.split_at(text[..end].rfind('\n').map_or(end, |at| at + 1))
 }
 
-/// Returns the text, or its beginning and end if it is too long.
+/// Returns the text, or only its beginning and end if it is too long.
 fn shorten(text: &str) -> String {
     if text.len() <= TEXT_MAX {
         return text.to_owned();
@@ -357,7 +358,7 @@ fn shorten(text: &str) -> String {
     format!("{head}\n[{cut} cut]\n{tail}")
 }
 
-/// Returns about how many bytes an act takes.
+/// Returns the approximate size of an act's text, in bytes.
 fn text_len(act: &Act<'_>) -> usize {
     let texts = match act {
         Act::Text(text) | Act::Thinking(text) | Act::Finished(text) => text.len(),

@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, PartialEq)]
 pub(crate) enum ActivityItem {
     Act(Act<'static>),
-    /// This many acts were dropped here.
+    /// Number of acts that were dropped at this point.
     Dropped(u64),
 }
 
-/// Reads the file from its start, and with each further call the acts added since.
+/// Reads an activity file from its start. Each further read returns the acts added since the last
+/// one.
 pub(crate) struct ActivityReader {
     path: PathBuf,
     file: File,
@@ -28,7 +29,7 @@ pub(crate) struct ActivityReader {
 }
 
 impl ActivityReader {
-    /// Opens the file; `None` if the iteration has none.
+    /// Opens the file at `path`; `None` if the iteration has no activity file.
     pub(crate) fn open(path: &Path) -> Option<Self> {
         let file = regular_file::open(path, false).ok()?;
         Some(Self {
@@ -40,8 +41,8 @@ impl ActivityReader {
         })
     }
 
-    /// Returns whether the file has its last line. A crash or a full disk may have kept the writer
-    /// from writing it.
+    /// Returns whether the file has its last line. After a crash or on a full disk, the line may be
+    /// missing.
     pub(crate) fn is_complete(&self) -> bool {
         let mut end = [0; 256];
         let len = self.file.metadata().map_or(0, |data| data.len());
@@ -57,7 +58,8 @@ impl ActivityReader {
     pub(crate) fn read(&mut self, emit: &mut dyn FnMut(ActivityItem)) -> io::Result<()> {
         loop {
             self.read_file(emit)?;
-            // The writer replaces a file that loses acts. The acts' numbers say where to continue.
+            // The writer replaces the file when it drops acts. The acts' numbers tell where to
+            // continue.
             let inode = match fs::metadata(&self.path) {
                 Ok(data) => data.ino(),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

@@ -1,4 +1,4 @@
-//! Tests of the activity: what is kept, what is dropped, and that a reader sees the same.
+//! Tests of the activity: kept and dropped acts, and readers that see the same as the writer.
 
 use super::*;
 use crate::engine::failure::FailureKind;

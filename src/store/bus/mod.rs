@@ -20,13 +20,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const VERSION: u64 = 1;
-/// The size, in bytes, above which a file is rotated.
+/// Size above which a file is rotated, in bytes.
 const ROTATE_AT: u64 = 8 << 20;
-/// A message is not posted if its ID already occurs in this many bytes at the end of the file.
+/// Size of the end of the file that is searched for duplicates, in bytes. A message whose ID occurs
+/// there is not posted again.
 const DUPLICATE_WINDOW: u64 = 256 << 10;
-/// The maximum length of a message's text, in characters.
+/// Maximum length of a message's text, in characters.
 pub(crate) const TEXT_MAX: usize = 16_000;
-/// The maximum length of a message's type, in characters.
+/// Maximum length of a message's type, in characters.
 const KIND_MAX: usize = 40;
 
 /// The bus of a loop or a project.
@@ -55,13 +56,13 @@ struct BusHeader<'a> {
 /// A message on a bus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BusMessage {
-    /// Identifies the message: it is posted once, even if a crash makes a loop repeat it.
+    /// A unique ID. A message is posted only once, even if a crash makes a loop post it again.
     pub(crate) id: String,
-    /// When it was posted, RFC 3339 in UTC.
+    /// The time at which the message was posted, in RFC 3339 format and UTC.
     pub(crate) time: String,
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// The name of the loop that sent it; `None` for a person.
+    /// The name of the loop that sent the message; `None` for a person.
     #[serde(rename = "loop")]
     pub(crate) from: Option<String>,
     /// The sender's iteration; `None` for a person.
@@ -70,8 +71,8 @@ pub(crate) struct BusMessage {
 }
 
 impl BusMessage {
-    /// Creates a message with the current time. `from` is the sending loop's name and iteration,
-    /// `None` for a person. Text beyond [`TEXT_MAX`] is cut off.
+    /// Creates a message with the current time. `from` is the sending loop's name and iteration;
+    /// `None` for a person. Text beyond [`TEXT_MAX`] characters is cut off.
     pub(crate) fn new(id: String, kind: &str, from: Option<(&str, u32)>, text: &str) -> Self {
         let mut shortened: String = text.chars().take(TEXT_MAX).collect();
         if shortened.len() < text.len() {
@@ -87,7 +88,7 @@ impl BusMessage {
         }
     }
 
-    /// Returns the sender's name: `NAME#ITERATION` for a loop, or "a person".
+    /// Returns the sender: `NAME#ITERATION` for a loop, or "a person".
     pub(crate) fn sender(&self) -> String {
         match (&self.from, self.iteration) {
             (Some(name), Some(iteration)) => format!("{name}#{iteration}"),
@@ -97,8 +98,7 @@ impl BusMessage {
     }
 }
 
-/// The types of the messages that a loop itself posts when its runner exits. Agents may not use
-/// them.
+/// Types of messages that a loop itself posts when its runner exits. Agents may not use them.
 const RESERVED_KINDS: [Status; 6] = [
     Status::Done,
     Status::Failed,
@@ -121,8 +121,8 @@ pub(crate) fn parse_kind(text: &str) -> Option<String> {
     (!kind.is_empty() && kind.len() <= KIND_MAX && kind.chars().all(plain)).then_some(kind)
 }
 
-/// Hashes a text with FNV-1a to 16 hex digits. The result names directories and messages, so later
-/// versions must compute the same.
+/// Hashes a text with FNV-1a to 16 hex digits. The result names directories and messages, so every
+/// version must compute the same hash.
 pub(crate) fn stable_hash(text: &str) -> String {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
@@ -153,7 +153,7 @@ impl Bus {
     /// Posts the messages that the bus does not contain yet, and makes them durable. Waits up to
     /// `timeout` for other processes that are posting.
     pub(crate) fn post(&self, messages: &[BusMessage], timeout: Duration) -> Result<()> {
-        // A loop's directory is not created here. If it is missing, the loop was removed.
+        // Do not create a loop's directory here. If it is missing, the loop was removed.
         if let (BusOwner::Project(_), Some(dir)) = (&self.owner, self.path.parent()) {
             create_dir(dir).context("create", dir)?;
             dir.parent().map(write_gitignore);
@@ -239,8 +239,8 @@ impl Bus {
     }
 }
 
-/// Writes with one call. Completing a short write with a second call could put the rest after
-/// another process's line.
+/// Writes `text` with one call, and returns the number of bytes written. Completing a short write
+/// with a second call could put the rest after another process's line.
 fn write_once(file: &mut File, text: &[u8]) -> io::Result<usize> {
     loop {
         match file.write(text) {

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Maximum number of bytes that are read at a time when a file is searched backwards.
+/// Maximum number of bytes read at a time when a file is searched backwards.
 const PIECE: u64 = 64 << 10;
 
 /// Messages read from a bus.
@@ -16,13 +16,13 @@ const PIECE: u64 = 64 << 10;
 pub(crate) struct BusBatch {
     /// The messages, oldest first.
     pub(crate) messages: Vec<BusMessage>,
-    /// The byte offsets of lines that cannot be parsed.
+    /// Byte offsets of lines that cannot be parsed.
     pub(crate) damaged: Vec<u64>,
-    /// Where to continue reading.
+    /// The position at which the next read continues.
     pub(crate) position: BusPosition,
 }
 
-/// A position in a bus that stays valid when the file is rotated.
+/// A position in a bus. It stays valid when the file is rotated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BusPosition {
     inode: u64,
@@ -30,7 +30,7 @@ pub(crate) struct BusPosition {
 }
 
 impl Bus {
-    /// Reads the last `count` messages, or all if there are fewer.
+    /// Reads the last `count` messages, or all messages if there are fewer.
     pub(crate) fn last(&self, count: usize) -> Result<BusBatch> {
         let mut batch = self.read_last(&self.path, count)?;
         if batch.messages.len() < count {
@@ -95,7 +95,7 @@ impl Bus {
             let count = reader
                 .read_until(b'\n', &mut raw)
                 .context("read", &self.path)? as u64;
-            // Leave an incomplete line for the next read, because it may still be being written.
+            // Leave an incomplete line for the next read: a process may still be writing it.
             if raw.pop() != Some(b'\n') {
                 return Ok(batch);
             }
@@ -123,7 +123,8 @@ impl Bus {
     }
 }
 
-/// Opens a file and returns it with its inode number; `None` if it does not exist.
+/// Opens the file at `path`, and returns it with its inode number; `None` if the file does not
+/// exist.
 fn open(path: &Path) -> Result<Option<(File, u64)>> {
     match File::open(path).and_then(|file| Ok((file.metadata()?.ino(), file))) {
         Ok((inode, file)) => Ok(Some((file, inode))),
@@ -132,7 +133,7 @@ fn open(path: &Path) -> Result<Option<(File, u64)>> {
     }
 }
 
-/// Returns the offset at which the last `count` lines start.
+/// Returns the byte offset at which the last `count` lines start.
 fn start_of_last_lines(file: &mut File, count: usize) -> io::Result<u64> {
     let mut end = file.metadata()?.len();
     // Count one more newline, which ends the last line.

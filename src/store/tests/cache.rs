@@ -1,4 +1,4 @@
-//! Tests of the cache: it must never change what is read.
+//! Tests of the cache: it never changes the result of reading a loop.
 
 use super::{append_lines, header, line, test_state_dir};
 use crate::engine::State;

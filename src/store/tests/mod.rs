@@ -94,7 +94,7 @@ fn header(name: &str, id: &str) -> JournalHeader {
     }
 }
 
-/// Returns the `n`th of a series of lines, each of which changes the state.
+/// Returns line `n` of a series of lines, each of which changes the state.
 fn line(n: u64) -> JournalLine {
     let event = match n % 4 {
         0 => Event::Opened {

@@ -12,24 +12,24 @@ use std::time::{Duration, Instant};
 use vt100::Parser;
 use vt100::capture::{BasicFormattedCaptureRange, basic_formatted_to_plain};
 
-/// What to type into an agent's terminal, and what to look for on its screen.
+/// The prompt to type into an agent's terminal, and the patterns to look for on its screen.
 pub(crate) struct TerminalOptions {
     /// The text to type once the screen is ready.
     pub prompt: String,
-    /// A pattern that matches a screen ready for the prompt. `None` means that the screen is ready
-    /// once it shows text and stops changing.
+    /// A pattern that matches a screen ready for the prompt. If `None`, the screen is ready once it
+    /// shows text and stops changing.
     pub ready: Option<Regex>,
-    /// How long the screen may take to become ready.
+    /// Maximum time for the screen to become ready.
     pub ready_timeout: Duration,
     pub done_pattern: Option<Regex>,
 }
 
-/// What the emulator reports.
+/// An event that the emulator reports.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TerminalEvent {
     /// The screen did not become ready for the prompt.
     NeverReady,
-    /// A line of the prompt, of this many bytes, is longer than the terminal accepts.
+    /// A line of the prompt is longer than the terminal accepts. The number is its length in bytes.
     LineTooLong(usize),
     /// A line that the agent printed matches the done pattern.
     DonePattern,
@@ -42,15 +42,16 @@ enum TypingStage {
     Waiting,
     /// The prompt is being written.
     Typing,
-    /// The prompt is written. Enter follows at this time, when the program has read the paste.
+    /// The prompt is written. Enter follows at this time, by which the program should have read the
+    /// paste.
     Sending(Instant),
     /// Enter was pressed.
     Sent,
-    /// The prompt will not be typed.
+    /// The prompt will not be typed: the screen never became ready, or a line is too long.
     GivenUp,
 }
 
-/// Whether the done pattern has matched.
+/// The state of the search for the done pattern.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum PatternState {
     NotFound,
@@ -63,13 +64,12 @@ pub(crate) struct Emulator {
     parser: Parser<Responder>,
     options: TerminalOptions,
     stage: TypingStage,
-    /// Whether to answer terminal queries. False if the user's own terminal answers them.
+    /// Whether to answer terminal queries; `false` if the user's own terminal answers them.
     answers: bool,
     keys: Vec<u8>,
-    /// Number of bytes of answers that were queued since the queue was last empty.
+    /// Number of bytes of answers queued since the queue was last empty.
     queued_answers: usize,
-    /// Number of bytes that were received since the last control character that can end an escape
-    /// sequence.
+    /// Number of bytes received since the last control character that can end an escape sequence.
     unterminated: usize,
     /// The beginning of an escape sequence whose end has not arrived yet.
     partial: Vec<u8>,
@@ -80,29 +80,29 @@ pub(crate) struct Emulator {
     changed_at: Instant,
     /// A hash of the screen's text; 0 if the screen is blank.
     text_hash: u64,
-    /// Number of bytes that had scrolled off the screen when the pattern was last searched for.
+    /// Number of bytes that had scrolled off the screen at the last search for the done pattern.
     searched: usize,
     done_pattern: PatternState,
 }
 
-/// A screen that shows text and does not change for this long is taken to wait for input.
+/// Time without changes after which a screen that shows text is taken to wait for input.
 const STILL: Duration = Duration::from_millis(700);
-/// The delay between the prompt and Enter. Some programs treat an earlier Enter as part of the
-/// paste.
+/// Delay between the prompt and Enter. Some programs treat an earlier Enter as part of the paste.
 const ENTER_DELAY: Duration = Duration::from_millis(300);
-/// The interval at which a changing screen is examined.
+/// Interval at which a changing screen is examined.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum number of bytes before the new text that are searched again, to distinguish the agent's
 /// lines from the prompt's.
 const CONTEXT: usize = 8 * 1024;
-/// The maximum length of an escape sequence, in bytes. A longer one is canceled, because the parser
+/// Maximum length of an escape sequence, in bytes. A longer one is canceled, because the parser
 /// would buffer it without a limit.
 const SEQUENCE_MAX: usize = 1024 * 1024;
 /// The control character that cancels an escape sequence.
 const CANCEL: u8 = 0x18;
-/// Queries are not answered while this many bytes of answers are unread.
+/// Maximum size of unread answers, in bytes. Above it, queries are not answered.
 const ANSWERS_MAX: usize = 64 * 1024;
-/// The pattern is searched for at the latest when this many bytes have scrolled off the screen.
+/// Maximum number of bytes that may scroll off the screen before the next search for the done
+/// pattern.
 const SCROLL_MAX: usize = 32 * 1024;
 
 impl Emulator {
@@ -209,7 +209,8 @@ impl Emulator {
         self.keys.extend_from_slice(keys);
     }
 
-    /// Returns the bytes to be written to the program. The caller removes what it has written.
+    /// Returns the bytes to be written to the program. The caller must remove the bytes it has
+    /// written.
     pub(crate) fn keys(&mut self) -> &mut Vec<u8> {
         &mut self.keys
     }
@@ -223,8 +224,8 @@ impl Emulator {
         self.changed_at
     }
 
-    /// Returns when the text will have been unchanged for `time`; `None` as long as the prompt has
-    /// not been typed.
+    /// Returns the time at which the text will have been unchanged for `time`; `None` as long as
+    /// the prompt has not been typed.
     pub(crate) fn still_at(&self, time: Duration) -> Option<Instant> {
         let still = self.changed_at + time;
         let at = if self.dirty {
@@ -235,7 +236,7 @@ impl Emulator {
         (!matches!(self.stage, TypingStage::Waiting | TypingStage::GivenUp)).then_some(at)
     }
 
-    /// Returns when [`Emulator::tick`] must be called at the latest; `None` if only new output
+    /// Returns the latest time for the next call to [`Emulator::tick`]; `None` if only new output
     /// requires a call.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
         let look = self.dirty.then_some(self.looked_at + LOOK_INTERVAL);
@@ -255,8 +256,9 @@ impl Emulator {
         [look, stage].into_iter().flatten().min()
     }
 
-    /// Does what is due now: examines the screen, and types the prompt or Enter. `line_max` returns
-    /// the longest line that the terminal currently accepts, in bytes; `None` means no limit.
+    /// Carries out the actions that are due: examines the screen, and types the prompt or Enter.
+    /// `line_max` returns the longest line that the terminal currently accepts, in bytes; `None`
+    /// means no limit.
     pub(crate) fn tick(&mut self, line_max: impl Fn() -> Option<usize>) -> Option<TerminalEvent> {
         let now = Instant::now();
         if self.dirty && now >= self.looked_at + LOOK_INTERVAL {
@@ -349,8 +351,8 @@ impl Emulator {
         )
     }
 
-    /// Returns at most the last `bytes` of the text that scrolled off the screen, followed by the
-    /// screen, with wrapped rows joined.
+    /// Returns the last `bytes` bytes, at most, of the text that scrolled off the screen, followed
+    /// by the screen, with wrapped rows joined.
     fn tail(&self, bytes: usize) -> String {
         let responder = self.parser.callbacks();
         let (mut rows, mut seam) = (String::new(), responder.seam.clone());
@@ -390,11 +392,11 @@ fn has_alternate_screen(modes: &[u8]) -> bool {
         .any(|mode| matches!(mode, b"47" | b"1047" | b"1049"))
 }
 
-/// The maximum length of such a sequence's parameters, in bytes.
+/// Maximum length of the parameters of a sequence with [`MODE_PREFIX`], in bytes.
 const PARTIAL_MAX: usize = 32;
 
-/// Hashes a screen's text; 0 if it is blank. Skips block characters, with which some programs draw
-/// a blinking cursor.
+/// Hashes a screen's text; 0 if it is blank. Skips block characters, which some programs use to
+/// draw a blinking cursor.
 fn fingerprint(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     let mut any = false;

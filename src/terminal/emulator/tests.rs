@@ -1,4 +1,4 @@
-//! What a screen shows, and how it answers queries.
+//! Tests of the emulator: screen contents, and answers to queries.
 
 use super::*;
 

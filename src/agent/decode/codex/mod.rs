@@ -18,12 +18,13 @@ pub(super) struct CodexDecoder {
     thread: String,
     /// The last message; empty if a tool call followed it.
     message: String,
-    /// The last error event. It is a failure unless a turn ends after it.
+    /// The message of the last error event. It counts as a failure unless a turn ends after it.
     error: String,
 }
 
 impl CodexDecoder {
-    /// Creates a decoder for Codex, which may resume one of these threads.
+    /// Creates a decoder for Codex. The agent may resume one of `sessions`, which Codex calls
+    /// threads.
     pub(super) fn resuming(tools: ToolTracker, sessions: &[SessionUsage]) -> Self {
         Self {
             tools,

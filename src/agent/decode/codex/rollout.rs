@@ -1,4 +1,4 @@
-//! Reads when Codex's usage limit resets, from a thread's rollout file.
+//! Reads the time at which Codex's usage limit resets, from a thread's rollout file.
 //!
 //! The event stream contains at most a time of day; the rollout file has the exact second.
 
@@ -9,12 +9,12 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of bytes at the end of the file that are searched for limits.
+/// Maximum size of the end of the file that is searched for limits, in bytes.
 const TAIL_BYTES: u64 = 256 << 10;
-/// Number of the newest years, months and days that are searched for the file.
+/// Maximum number of directories to search at each level (years, months, days), newest first.
 const NEWEST_DIRS: usize = 3;
 
-/// Returns the Unix time, in seconds, at which this thread's limits reset; `None` if it is unknown.
+/// Returns the time at which this thread's limits reset, in seconds since 1970; `None` if unknown.
 pub(super) fn limit_reset(thread: &str) -> Option<i64> {
     let codex_home = std::env::var_os("CODEX_HOME")
         .filter(|home| !home.is_empty())
@@ -57,7 +57,8 @@ fn limit_reset_in(codex_home: &Path, thread: &str) -> Option<i64> {
     limit_reset_in_tail(&tail)
 }
 
-/// Returns the last reset time in the end of a rollout file, in seconds since 1970.
+/// Returns the last reset time in the end of a rollout file, in seconds since 1970; `None` if it
+/// contains none.
 pub(crate) fn limit_reset_in_tail(tail: &[u8]) -> Option<i64> {
     let tail = String::from_utf8_lossy(tail);
     tail.lines()
@@ -82,7 +83,8 @@ pub(crate) fn limit_reset_in_tail(tail: &[u8]) -> Option<i64> {
         })
 }
 
-/// Lists a directory in descending order of names. Codex names its directories by date.
+/// Lists a directory in descending order of names. Codex names its directories by date, so the
+/// newest come first.
 fn newest_first(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();

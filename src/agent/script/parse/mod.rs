@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// Everything that a line may begin with.
+/// All keywords with which a line may begin.
 const KEYWORDS: [&str; 23] = [
     "iteration",
     "say",
@@ -34,12 +34,12 @@ const KEYWORDS: [&str; 23] = [
     "#",
 ];
 
-/// Why a text is not a valid script.
+/// An error in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScriptError {
-    /// The line number, starting at 1.
+    /// The line number, counted from 1.
     pub(crate) line: usize,
-    /// What is wrong and how to fix it.
+    /// A description of the error, with a fix.
     pub(crate) message: String,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn parse(text: &str) -> Result<Script, ScriptError> {
     Ok(Script { sections })
 }
 
-/// Adds a content line to the previous step. The first space after the sign is not content.
+/// Adds a content line to the previous step. The first space after `sign` is not content.
 fn add_content(section: Option<&mut ScriptSection>, sign: char, text: &str) -> Result<(), String> {
     let text = text.strip_prefix(' ').unwrap_or(text);
     let last = section
@@ -251,7 +251,7 @@ fn step(keyword: &str, rest: &str) -> Result<ScriptStep, String> {
     })
 }
 
-/// Parses a path, which must stay inside the workspace.
+/// Parses a path. The path must stay inside the workspace.
 fn path(text: &str) -> Result<PathBuf, String> {
     let path = Path::new(text);
     let inside = path

@@ -1,8 +1,8 @@
-//! Which scripts are accepted, and what is reported about the others.
+//! Tests of the parser: accepted scripts, and error messages for invalid ones.
 
 use super::*;
 
-/// Invalid scripts, the line of the mistake, and a part of its message.
+/// Invalid scripts, each with the line number of its error and a part of the message.
 const INVALID_SCRIPTS: &[(&str, usize, &str)] = &[
     ("", 1, "the script is empty"),
     ("# only\n\n# comments\n", 1, "the script is empty"),
