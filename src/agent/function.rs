@@ -58,8 +58,8 @@ impl Waker {
 
 /// One iteration, passed to an agent function.
 ///
-/// You can share it with other threads while the function runs. Methods that report something block
-/// while the loop's observers are behind.
+/// You can share the turn with other threads while the function runs. Methods that report something
+/// block while the loop's observers are behind.
 pub struct Turn {
     prompt: String,
     iteration: u32,
@@ -105,7 +105,7 @@ impl Turn {
     }
 
     /// Reports that the agent used a tool. `name` is the tool, `about` its target, such as a path
-    /// or a command, and `ok` says whether it succeeded. Each use is one step.
+    /// or a command, and `ok` is `true` if the call succeeded. Each use is one step.
     pub fn used_tool(&self, name: impl Into<String>, about: impl Into<String>, ok: bool) {
         self.emit(Act::ToolFinished {
             name: name.into().into(),

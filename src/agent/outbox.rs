@@ -119,7 +119,8 @@ fn since_epoch() -> Duration {
         .unwrap_or_default()
 }
 
-/// Reads one message. Returns `None` for anything that is not a regular file, and removes it.
+/// Reads the message in the file `name`. Returns `None` if it is not a regular file, and removes
+/// it.
 fn read_message(dir: &OwnedFd, name: CString) -> Option<OutboxMessage> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let read = |fd: OwnedFd| {

@@ -12,8 +12,8 @@ pub(crate) struct PatternScanner {
     patterns: RegexSet,
     echo: EchoFilter,
     line: Vec<u8>,
-    /// A matching line that may still turn out to be part of the echoed prompt; `None` if there is
-    /// none.
+    /// A matching line that may still turn out to be part of the echoed prompt; `None` if no line
+    /// is undecided.
     pending: Option<String>,
 }
 

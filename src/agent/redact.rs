@@ -43,7 +43,7 @@ impl Redactor {
         Self::from_vars(std::env::vars_os())
     }
 
-    /// Creates a redactor for the secrets among these variables.
+    /// Creates a redactor for the secrets among `variables`.
     pub(crate) fn from_vars(variables: impl Iterator<Item = (OsString, OsString)>) -> Self {
         let secrets = variables.filter(|(name, value)| {
             let name = name.to_string_lossy().to_uppercase();
@@ -206,7 +206,7 @@ impl StreamRedactor {
         }
     }
 
-    /// Adds the next bytes, and returns those that can be shown.
+    /// Adds the next bytes. Returns the bytes that can be shown.
     pub(crate) fn feed<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.redactor.0.is_empty() {
             return Cow::Borrowed(bytes);

@@ -17,26 +17,27 @@ const SESSION_ID_MAX: usize = 200;
 pub struct HookInput {
     /// The ID of the session that the hook runs for.
     pub session_id: String,
-    /// The path of the session's transcript.
+    /// The path of the session's transcript; `None` if the client does not report it.
     pub transcript_path: Option<PathBuf>,
-    /// The session's working directory.
+    /// The session's working directory; `None` if the client does not report it.
     pub cwd: Option<PathBuf>,
-    /// The event that triggered the hook, such as `Stop`.
+    /// The event that triggered the hook, such as `Stop`; `None` if the client does not report it.
     pub hook_event_name: Option<String>,
-    /// The prompt that the user typed.
+    /// The prompt that the user typed; `None` for events other than a prompt.
     pub prompt: Option<String>,
     /// The agent's last message: empty if the message has no text, `None` if the client does not
     /// report it.
     pub last_assistant_message: Option<String>,
     /// Whether a hook has already prevented this session from stopping.
     pub stop_hook_active: bool,
-    /// The service error that ended the turn.
+    /// The service error that ended the turn; `None` if the turn did not fail.
     pub error: Option<String>,
     /// The ID of the subagent that the event is about; `None` for the agent itself.
     pub agent_id: Option<String>,
-    /// The reason for the session's end.
+    /// The reason for the session's end; `None` for other events.
     pub reason: Option<String>,
-    /// The client's permission mode: the actions that the agent may take without asking.
+    /// The client's permission mode: the actions that the agent may take without asking; `None` if
+    /// the client does not report it.
     pub permission_mode: Option<String>,
 }
 
@@ -155,7 +156,7 @@ pub enum HookResponse {
         /// A message for the user; `None` for no message.
         message: Option<String>,
     },
-    /// Reject the prompt, so that the agent never sees it.
+    /// Reject the prompt before the agent sees it.
     RejectPrompt {
         /// The explanation for the user.
         reason: String,

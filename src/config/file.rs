@@ -84,7 +84,7 @@ fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, ConfigError> {
                 first.display(),
                 second.display()
             ),
-            "keep one of them",
+            "keep one, and remove the other",
         ),
     }
 }

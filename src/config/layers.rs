@@ -55,7 +55,8 @@ impl LayerStack {
         }
     }
 
-    /// Adds a layer on top. Objects merge with those below; any other value replaces the one below.
+    /// Adds a layer on top. Objects are merged with those in lower layers; any other value replaces
+    /// the lower one.
     pub(crate) fn push(&mut self, layer: Layer) {
         let merged = self.merged();
         let agent_changes = matches!(

@@ -17,7 +17,7 @@ pub(super) fn load_prices(
             Err(error) => {
                 return config_error(
                     format!("{}.{model}: {error}", stack.display_name("prices")),
-                    "give dollars per million tokens, as in { \"input\": 1.25, \"output\": 10 }",
+                    "set dollars per million tokens, as in { \"input\": 1.25, \"output\": 10 }",
                 );
             }
         };

@@ -17,7 +17,7 @@ pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Pro
                     stack.display_name("checks"),
                     number + 1
                 ),
-                "give it a command, as in --check \"cargo test\"",
+                "pass a command, as in --check \"cargo test\"",
             );
         }
         checks.push(Check {
@@ -67,7 +67,7 @@ pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Pro
                 stack.display_name("promise"),
                 stack.display_name("no-promise")
             ),
-            "give only one of them",
+            "use only one of them",
         );
     }
     let fallback = if settings.no_promise {
@@ -88,7 +88,7 @@ fn check_signal(name: &str, signal: &Signal) -> Result<(), ConfigError> {
     match signal {
         Signal::Promise(text) if text.trim().is_empty() => config_error(
             format!("{name} {text:?} is empty"),
-            "give the text that the agent must write in <promise>…</promise>",
+            "pass the text that the agent must write in <promise>…</promise>",
         ),
         Signal::Pattern(text) => check_pattern(name, text),
         Signal::File(path) if path.as_os_str().is_empty() => empty_path(name),
@@ -99,7 +99,7 @@ fn check_signal(name: &str, signal: &Signal) -> Result<(), ConfigError> {
 fn empty_path(name: &str) -> Result<(), ConfigError> {
     config_error(
         format!("{name} is empty"),
-        "give the path of a file, as in out/DONE",
+        "pass the path of a file, as in out/DONE",
     )
 }
 

@@ -15,7 +15,7 @@ pub(super) fn resolve_task(
     if typed.is_some() && stack.is_from_flag("prompt") {
         return config_error(
             "TASK and --prompt cannot be combined",
-            "give the task only once",
+            "pass the task only once",
         );
     }
     if settings.prompt.is_some() && settings.prompt_file.is_some() {
@@ -25,7 +25,7 @@ pub(super) fn resolve_task(
                 stack.display_name("prompt"),
                 stack.display_name("prompt-file")
             ),
-            "give only one of them",
+            "use only one of them",
         );
     }
     let text = |text| {
@@ -56,7 +56,7 @@ pub(super) fn resolve_task(
         }
         None => config_error(
             "no task given",
-            "describe it (ralph run \"fix the tests\" …), name a file with --prompt-file, or write PROMPT.md (ralph init)",
+            "describe the task (ralph run \"fix the tests\" …), name a file with --prompt-file, or write PROMPT.md (ralph init)",
         ),
     }
 }
@@ -70,15 +70,15 @@ fn task_from_file(
     match std::fs::metadata(&full) {
         Ok(data) if !data.is_file() => config_error(
             format!("cannot read prompt file: {}", path.display()),
-            "it must be a regular file: it is read again before every iteration",
+            "use a regular file: ralph reads it again before every iteration",
         ),
         Ok(_) if full.to_str().is_none() => config_error(
             format!("cannot use prompt file: {}", path.display()),
-            "rename it: its path is not UTF-8",
+            "rename the file: its path is not UTF-8",
         ),
         Ok(_) if std::fs::File::open(&full).is_err() => config_error(
             format!("cannot read prompt file: {}", path.display()),
-            "check its permissions",
+            "check the file's permissions",
         ),
         Ok(_) => Ok(Task {
             title,
@@ -87,7 +87,7 @@ fn task_from_file(
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => config_error(
             format!("prompt file not found: {}", path.display()),
-            "create it, or name another file",
+            "create the file, or name another one",
         ),
         Err(error) => config_error(
             format!("cannot read prompt file: {}", path.display()),

@@ -18,7 +18,7 @@ pub(super) fn load_prompt_template(request: &RunRequest) -> Result<String, Confi
             Err(error) => {
                 return config_error(
                     format!("cannot read {}: {error}", path.display()),
-                    "it must be a UTF-8 text file",
+                    "save the template as a UTF-8 text file",
                 );
             }
             Ok(text) => {

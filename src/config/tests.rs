@@ -16,7 +16,7 @@ fn request() -> RunRequest {
     }
 }
 
-/// Returns a stack of the defaults and these flags.
+/// Returns a stack of the defaults and `flags`.
 fn stack_with(flags: &Value) -> LayerStack {
     let mut stack = LayerStack::defaults();
     stack.push(layer(Origin::Flag, flags));

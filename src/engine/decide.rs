@@ -70,7 +70,7 @@ pub(crate) fn decide(state: &State) -> Decision {
 /// by the checks.
 ///
 /// SCM tasks must have succeeded too. If one fails (a commit hook complains, a push is rejected),
-/// the loop continues and the next prompt says what failed. Otherwise the work could be lost
+/// the loop continues and the next prompt describes the failure. Otherwise the work could be lost
 /// although the loop ended as done.
 fn done(state: &State) -> Option<Outcome> {
     let proven = state.all_green() && (state.is_claimed() || state.is_proven_by_checks());
@@ -162,7 +162,7 @@ impl State {
         }
     }
 
-    /// Returns whether another iteration follows unless the checks prove the work done.
+    /// Returns whether another iteration follows unless the checks prove that the work is done.
     pub(crate) fn will_continue(&self) -> bool {
         let is_over = matches!(
             self.phase,
@@ -174,7 +174,7 @@ impl State {
             && self.reached_limit().is_none()
     }
 
-    /// Returns whether the loop is plain: only its limit or the DONE marker can end it
+    /// Returns whether the loop is plain: only its iteration limit or the DONE marker can end it
     /// successfully.
     pub(crate) fn is_plain(&self) -> bool {
         let proof = &self.plan.proof;

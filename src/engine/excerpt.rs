@@ -36,8 +36,8 @@ impl Excerpt {
         Self::new(&text[at..], dropped as u64 + dropped_before, "earlier")
     }
 
-    /// Wraps a text from which `dropped` characters have already been cut. `which` says where they
-    /// were: `earlier` or `later`.
+    /// Wraps a text from which `dropped` characters have already been cut. `which` is `earlier` or
+    /// `later`, the place of the cut characters.
     pub(crate) fn new(text: &str, dropped: u64, which: &str) -> Self {
         let cut = match dropped {
             0 => String::new(),

@@ -147,7 +147,8 @@ impl From<FailureKind> for AgentFailure {
 }
 
 impl State {
-    /// Returns the failure that an iteration ended with; `None` if it did not fail.
+    /// Returns the failure that an iteration ended with; `None` if it did not fail. `report` is the
+    /// result of the iteration's agent.
     pub(super) fn failure_of(
         &self,
         end: IterationEnd,
@@ -181,7 +182,7 @@ impl State {
 }
 
 impl AgentReport {
-    /// Returns whether every action was denied, so that the agent did nothing.
+    /// Returns whether every action was denied. Such an agent has done nothing.
     pub(super) fn was_denied_everything(&self) -> bool {
         self.reason
             .is_some_and(|reason| reason.kind == FailureKind::Denied)

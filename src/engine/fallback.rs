@@ -78,8 +78,8 @@ impl State {
         }
     }
 
-    /// Applies the failure's policy. Returns whether the iteration is refunded, so that neither the
-    /// iteration nor the failure counts.
+    /// Applies the failure's policy. Returns whether the iteration is refunded: neither the
+    /// iteration nor the failure then counts.
     pub(super) fn apply_failure(&mut self, failure: AgentFailure, report: &AgentReport) -> bool {
         let has_alternative = !self.plan.fallback.is_empty() && failure.kind.is_agent_specific();
         match failure.kind.policy() {

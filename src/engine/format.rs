@@ -61,7 +61,7 @@ pub(crate) fn dollars(usd: f64) -> String {
     }
 }
 
-/// Formats a number and its limit: `7/100`, or `7` if there is no limit.
+/// Formats a number and its limit: `7/100`, or `7` if `limit` is `None`.
 pub(crate) fn with_limit(number: u32, limit: Option<u32>) -> String {
     limit.map_or_else(|| number.to_string(), |limit| format!("{number}/{limit}"))
 }

@@ -26,8 +26,8 @@ pub enum Limit {
     Time,
     /// Iterations, except refunded ones.
     Iterations,
-    /// Consecutive times that a client lets ralph block the end of its session although the agent
-    /// uses no tool in between.
+    /// Consecutive times that a client lets ralph block the end of its session while the agent uses
+    /// no tool.
     Blocks,
 }
 
@@ -54,29 +54,29 @@ pub struct LimitChange {
     pub max: Option<Amount>,
 }
 
-/// The maximum of each limit, for a loop or for one iteration. `None` means no limit.
+/// The maximum of each limit, for a loop or for one iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Limits {
-    /// Number of iterations, except refunded ones.
+    /// Number of iterations, except refunded ones; `None` means no limit.
     pub(crate) iterations: Option<u32>,
-    /// Dollars, as the agent reports them.
+    /// Dollars, as the agent reports them; `None` means no limit.
     pub(crate) cost_usd: Option<f64>,
-    /// Whether the loop continues under a cost limit although the cost is unknown.
+    /// Whether the loop may continue under a cost limit while the cost is unknown.
     #[serde(default)]
     pub(crate) unknown_cost: bool,
-    /// Tokens, as the agent reports them.
+    /// Tokens, as the agent reports them; `None` means no limit.
     #[serde(default)]
     pub(crate) tokens: Option<u64>,
-    /// Active time of the whole loop, in milliseconds.
+    /// Active time of the whole loop, in milliseconds; `None` means no limit.
     pub(crate) time_ms: Option<u64>,
-    /// Number of consecutive failures.
+    /// Number of consecutive failures; `None` means no limit.
     pub(crate) failures: Option<u32>,
-    /// Duration of one iteration, in milliseconds.
+    /// Duration of one iteration, in milliseconds; `None` means no limit.
     pub(crate) iteration_ms: Option<u64>,
-    /// Time without output in one iteration, in milliseconds.
+    /// Time without output in one iteration, in milliseconds; `None` means no limit.
     pub(crate) inactivity_ms: Option<u64>,
-    /// Number of consecutive times that a client lets ralph block the end of its session although
-    /// the agent uses no tool in between.
+    /// Number of consecutive times that a client lets ralph block the end of its session while the
+    /// agent uses no tool; `None` means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) blocks: Option<u32>,
 }
@@ -222,7 +222,7 @@ impl Limit {
         self.row().name
     }
 
-    /// Returns the reason for an ending at this limit, for people. `success` says whether the
+    /// Returns the reason for an ending at this limit, for people. `success` is `true` if the
     /// ending counts as success.
     pub(super) fn describe_ending(self, success: bool) -> &'static str {
         if success {
@@ -255,8 +255,8 @@ impl Amount {
         }
     }
 
-    /// Returns `number` in the same unit as `self`; `None` if it is negative, or a fraction
-    /// although the unit allows none.
+    /// Returns `number` in the same unit as `self`; `None` if it is negative, or a fraction in a
+    /// unit of whole numbers.
     fn with_number(self, number: f64) -> Option<Self> {
         let is_whole = number.fract() == 0.0;
         Some(match self {

@@ -77,7 +77,7 @@ pub enum StopReason {
     BudgetExhausted,
     /// The limit on active time was reached.
     Timeout,
-    /// The limit on failures in a row was reached.
+    /// The limit on consecutive failures was reached.
     Failures,
     /// The client does not let ralph block the end of its session again.
     BlockCap,

@@ -180,7 +180,7 @@ fn limits(state: &State) -> String {
 }
 
 /// Returns the conditions for "done". No line can be read as a signal: every tag is inside a
-/// sentence, and the done pattern is split into pieces.
+/// sentence, and the done pattern, if any, is split into pieces.
 fn done(state: &State, pattern: Option<&Regex>) -> String {
     let proof = &state.plan.proof;
     let mut lines = Vec::new();
@@ -230,7 +230,8 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
     lines.join("\n")
 }
 
-/// Splits `text` into two pieces, or into more until the result no longer matches `pattern`.
+/// Splits `text` into two pieces, or into more until the result no longer matches `pattern`, if
+/// there is one.
 pub(super) fn in_pieces(text: &str, pattern: Option<&Regex>) -> String {
     let chars: Vec<char> = text.chars().collect();
     let spelled = |size: usize| {
@@ -246,7 +247,7 @@ pub(super) fn in_pieces(text: &str, pattern: Option<&Regex>) -> String {
         .unwrap_or_else(|| spelled(1))
 }
 
-/// Breaks up text that the done pattern would match, as [`defang`] does with tags.
+/// Breaks up the parts of `text` that match the done pattern, as [`defang`] does with tags.
 fn defang_matches(text: String, pattern: Option<&Regex>) -> String {
     let Some(pattern) = pattern.filter(|pattern| text.lines().any(|line| pattern.is_match(line)))
     else {

@@ -95,8 +95,7 @@ impl TypedPrompt {
         Self { letters, ngrams }
     }
 
-    /// Returns whether the prompt may contain these letters. `false` is certain; `true` may be
-    /// wrong.
+    /// Returns whether the prompt may contain `letters`. `false` is certain; `true` may be wrong.
     fn may_contain(&self, letters: &str) -> bool {
         letters.as_bytes().windows(NGRAM).all(|ngram| {
             let bit = ngram_bit(ngram, self.ngrams.len() * 64);

@@ -44,7 +44,7 @@ pub(crate) struct State {
     pub(crate) cost_unknown: bool,
     /// The loop's clock: monotonic milliseconds, summed over its runners.
     pub(crate) clock_ms: u64,
-    /// The part of `clock_ms` that counts against the time limit.
+    /// The part of `clock_ms` that counts against the time limit, in milliseconds.
     pub(crate) active_ms: u64,
     /// Wall-clock time of the last event, in milliseconds since 1970.
     pub(crate) wall_ms: i64,
@@ -65,7 +65,7 @@ pub(crate) struct State {
     /// The agent's claims in the newest iteration.
     pub(crate) claims: Claims,
     /// An error that ends the loop because retrying cannot fix it, with a description for people;
-    /// `None` if there is none.
+    /// `None` if no such error has occurred.
     pub(crate) fault: Option<(Fault, String)>,
     /// The availability of the agents, in the plan's order; empty as long as all agents are
     /// available.
@@ -328,7 +328,7 @@ impl State {
         }
     }
 
-    /// Returns the loop's status. `held` says whether a runner holds the loop's lock.
+    /// Returns the loop's status. `held` is `true` if a runner holds the loop's lock.
     pub(crate) fn status(&self, held: bool) -> Status {
         match &self.phase {
             Phase::Ended(outcome) => outcome.status(),
@@ -356,7 +356,7 @@ impl State {
             .map(|max| max.saturating_add(refunded))
     }
 
-    /// Returns an iteration's number and the limit: `7/25`, or `7, counted 5/25` once an iteration
+    /// Returns an iteration's number and the limit: `7/25`, or `7, counted 5/25` if an iteration
     /// was refunded.
     pub(crate) fn iteration_label(&self, number: u32) -> String {
         let max = self.plan.limits.iterations;

@@ -119,7 +119,8 @@ impl State {
     }
 
     /// Continues the loop in a new runner. Processes of an earlier runner have already been killed,
-    /// so an iteration that was running is recorded as interrupted.
+    /// so an iteration that was running is recorded as interrupted. `cost_usd` and `tokens` are
+    /// that iteration's usage; `None` if unknown.
     fn opened(&mut self, cost_usd: Option<f64>, tokens: Option<Tokens>) {
         match self.phase {
             Phase::NotStarted if self.plan.proof.preflight && self.request == Request::Go => {
@@ -291,8 +292,7 @@ impl State {
             (Phase::Running { started: true, .. }, Notice::Lingering) => {
                 self.kill(IterationEnd::Lingered);
             }
-            // The done file may have been left by an earlier iteration, so it does not end this
-            // one.
+            // An earlier iteration may have left the done file, so the file does not end this one.
             (
                 Phase::Running {
                     started: true,

@@ -1,8 +1,8 @@
 //! Fills in prompt templates: `{{name}}` inserts a value, and `{{#name}}…{{/name}}` is kept only if
 //! the value is not empty.
 
-/// Fills in a template. A tag with an unknown name is left unchanged; [`find_invalid_tag`] rejects
-/// such templates earlier.
+/// Fills in a template. `value` returns the value of a name; `None` if the name is unknown. A tag
+/// with an unknown name is left unchanged; [`find_invalid_tag`] rejects such templates earlier.
 pub(crate) fn fill(template: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
@@ -27,8 +27,8 @@ pub(crate) fn fill(template: &str, value: &dyn Fn(&str) -> Option<String>) -> St
     out
 }
 
-/// Returns the first tag that cannot be filled in (an unknown name, or a section that is not
-/// closed); `None` if the template is valid.
+/// Returns the first tag that cannot be filled in: a name that is not in `names`, or a section that
+/// is not closed. Returns `None` if the template is valid.
 pub fn find_invalid_tag(template: &str, names: &[&str]) -> Option<String> {
     let mut open = Vec::new();
     let mut rest = template;

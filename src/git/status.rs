@@ -67,7 +67,7 @@ impl WorkingTree {
                 .is_some_and(|value| value == "current" || value == "matching")
     }
 
-    /// Returns whether a file or directory of this name exists in the working tree's `.git`
+    /// Returns whether a file or directory called `name` exists in the working tree's `.git`
     /// directory.
     pub(super) fn has_git_file(&self, name: &str) -> bool {
         let output = self.git(&["rev-parse", "--git-path", name]).ok();

@@ -127,8 +127,8 @@ impl WorkingTree {
         Ok(entries.map(|entry| quote(&entry[3..])).collect())
     }
 
-    /// Returns the ID of the newest commit after `since` whose message contains this trailer;
-    /// `None` if there is none. If `since` is `None`, searches all commits.
+    /// Returns the ID of the newest commit after `since` whose message contains `trailer`; `None`
+    /// if no commit does. If `since` is `None`, searches all commits.
     pub(crate) fn find_commit_with_trailer(
         &self,
         trailer: &str,

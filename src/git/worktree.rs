@@ -165,8 +165,9 @@ impl WorktreeSource {
         None
     }
 
-    /// Adds the worktree. Fails if `is_canceled` returns `true` before it is complete. If only a
-    /// hook failed after the checkout, succeeds and returns git's error as a warning.
+    /// Adds the worktree. Fails if `is_canceled` returns `true` before the worktree is complete. If
+    /// only a hook failed after the checkout, succeeds and returns git's error as a warning; `None`
+    /// otherwise.
     pub(crate) fn add_worktree(
         &self,
         plan: &Worktree,

@@ -63,7 +63,7 @@ pub(crate) fn check_agent(
         )),
         Some(path) if path.is_dir() => Err(CommandError::usage(
             format!("the agent's command is a directory: {program}"),
-            "give the path of the program inside that directory",
+            "pass the path of the program inside that directory",
         )),
         Some(path) if !program::is_executable(&path) => Err(CommandError::usage(
             format!("the agent's command is not executable: {program}"),

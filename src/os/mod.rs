@@ -66,7 +66,7 @@ pub(crate) fn set_controlling_terminal(command: &mut Command) {
     }
 }
 
-/// Makes the kernel kill the command when the thread that started it ends, so that the command is
+/// Makes the kernel kill the command when the thread that started it ends. The command is then
 /// never unsupervised. Has an effect on Linux only.
 pub(crate) fn set_parent_death_signal(command: &mut Command) {
     #[cfg(target_os = "linux")]

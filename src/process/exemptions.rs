@@ -64,7 +64,7 @@ impl Exemptions {
 }
 
 impl ExemptSet {
-    /// Exempts these processes and their descendants.
+    /// Returns a set with these processes and their descendants.
     pub(crate) fn trees(pids: &[Pid]) -> Self {
         Self {
             trees: pids.to_vec(),
@@ -76,7 +76,7 @@ impl ExemptSet {
         self.trees.is_empty() && self.single.is_empty()
     }
 
-    /// Adds these processes and their descendants.
+    /// Adds these processes and their descendants to the set.
     pub(crate) fn with_trees(mut self, pids: &[Pid]) -> Self {
         self.trees.extend_from_slice(pids);
         self

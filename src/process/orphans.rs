@@ -26,8 +26,8 @@ pub(crate) fn is_inside(id: &str) -> bool {
 }
 
 /// Kills everything that an earlier run of the loop `id` left behind: SIGTERM, then SIGKILL after
-/// `grace`. Returns the number of killed processes, and the IDs of those still running after
-/// waiting for `survivor` in addition.
+/// `grace`, then another wait of `survivor`. Returns the number of killed processes, and the IDs of
+/// those still running.
 pub(crate) fn sweep(
     id: &str,
     process: Option<ProcessIdentity>,
@@ -95,8 +95,9 @@ pub(crate) fn of_job(id: &str, process: ProcessIdentity, exemptions: &Exemptions
     find(id, Some(process), process.start_time, &exemptions.current())
 }
 
-/// Returns the IDs of a loop's living processes. A session ID is not reused while a member is
-/// alive, so the agent's session identifies its members even after the agent has exited.
+/// Returns the IDs of the living processes of the loop `id`. `process` is the loop's agent, if any.
+/// A session ID is not reused while a member is alive, so the agent's session identifies its
+/// members even after the agent has exited.
 fn find(
     id: &str,
     process: Option<ProcessIdentity>,

@@ -90,7 +90,7 @@ fn wait_for_all(probes: &mut [Probe], signals: &mut SignalListener, deadline: In
     }
 }
 
-/// Kills every process that the probes left running, except those in `exempt`.
+/// Kills every process that the probes left running, except the processes in `exempt`.
 fn sweep(probes: &[Probe], exempt: &[Pid]) {
     let exempt = ExemptSet::trees(exempt);
     let begun = Instant::now();

@@ -41,7 +41,8 @@ impl StateDir {
             .collect()
     }
 
-    /// Returns whether `ancestor` is `parent` or one of its ancestors.
+    /// Returns whether `ancestor` is `parent` or one of its ancestors; `false` if `parent` is
+    /// `None`.
     pub(crate) fn is_ancestor(&self, ancestor: &str, parent: Option<String>) -> bool {
         let mut next = parent;
         for _ in 0..GENERATIONS_MAX {

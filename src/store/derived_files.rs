@@ -18,8 +18,7 @@ use std::path::{Path, PathBuf};
 /// The name of the progress report in the task directory.
 pub(crate) const PROGRESS_FILE: &str = "progress.md";
 
-/// Writes one loop's derived files. Write errors are ignored, because these files must not end a
-/// loop.
+/// Writes one loop's derived files. Ignores write errors, because these files must not end a loop.
 pub(crate) struct DerivedFiles {
     log: Option<File>,
     task_dir: PathBuf,

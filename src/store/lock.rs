@@ -34,7 +34,7 @@ pub(crate) struct LockHolder {
     /// only cleans up.
     pub(crate) since: String,
     /// Whether the holder runs a background loop. The sweep after another loop's iteration must not
-    /// kill such a holder.
+    /// kill a background loop.
     pub(crate) background: bool,
     /// The process that hosts the holder's terminal window; `None` if the holder has no window.
     #[serde(skip_serializing_if = "Option::is_none")]

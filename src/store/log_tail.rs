@@ -29,8 +29,8 @@ fn read_end(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     Ok((bytes, before > 0))
 }
 
-/// Returns the last lines of `bytes`. `cut` says whether the start was cut off; the first, partial
-/// line is then dropped.
+/// Returns the last lines of `bytes`. If `cut` is `true`, the start was cut off, and the first,
+/// partial line is dropped.
 fn last_of(bytes: &[u8], cut: bool) -> &[u8] {
     let bytes = bytes.trim_ascii_end();
     let ends = bytes

@@ -159,7 +159,8 @@ impl StateDir {
         self.lock_path(workspace, "")
     }
 
-    /// Returns the path of the lock file that is held while a worktree of this repository is added.
+    /// Returns the path of the lock file that a process holds while it adds a worktree to
+    /// `repository`.
     pub(crate) fn repository_lock_path(&self, repository: &Path) -> Result<PathBuf> {
         self.lock_path(repository, "repository-")
     }

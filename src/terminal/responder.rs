@@ -14,7 +14,7 @@ pub(crate) struct Responder {
     pub(crate) past: String,
     /// Total number of bytes that have scrolled off the screen.
     pub(crate) scrolled: usize,
-    /// Whether the last row continues in the next one.
+    /// The state of joining wrapped rows: whether the last row continues in the next one.
     pub(crate) seam: BasicFormattedCaptureState,
 }
 

@@ -20,8 +20,8 @@ pub(crate) fn escape_controls(text: &str) -> String {
     out
 }
 
-/// Returns the bytes that type `text`, without the Enter that submits it. `bracketed` says whether
-/// to send them as a bracketed paste.
+/// Returns the bytes that type `text`, without the Enter that submits it. If `bracketed`, the text
+/// is sent as a bracketed paste.
 pub(crate) fn keys(text: &str, bracketed: bool) -> Vec<u8> {
     let text = escape_controls(text);
     let mut out = String::with_capacity(text.len() + 12);

@@ -458,7 +458,7 @@ fn an_agent_must_be_installed_before_the_first_iteration() {
         &test,
         &["run", "a", "--agent", "script:x", "--", "true"],
         "--agent cannot be combined with a command after --",
-        "runs as given",
+        "runs unchanged",
     );
 }
 

@@ -29,8 +29,8 @@ const KNOWN_PREFIXES: [&str; 10] = [
 pub(super) struct CopilotDecoder {
     tools: ToolTracker,
     message: MessageBuffer,
-    /// The last error message and its classification. The result event shows whether the error
-    /// ended the run.
+    /// The last error message and its classification; `None` if there was no error. The result
+    /// event shows whether the error ended the run.
     error: Option<(String, Option<AgentFailure>)>,
 }
 

@@ -7,7 +7,8 @@ use crate::engine::plan::Agent;
 use regex::RegexSet;
 use std::borrow::Cow;
 
-/// Compiles the patterns of lines in which an agent reports a denied permission.
+/// Compiles the patterns of lines in which an agent reports a denied permission; `None` if it has
+/// no patterns.
 pub(super) fn denial_patterns(agent: &Agent) -> Option<RegexSet> {
     // Even an empty set takes time to compile, and most commands have no patterns.
     let patterns = Some(&agent.denied).filter(|patterns| !patterns.is_empty())?;
@@ -78,7 +79,7 @@ fn decode_utf8(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
-/// Returns whether these bytes are the first part of exactly one character.
+/// Returns whether `bytes` are the first part of exactly one character.
 fn is_partial_char(bytes: &[u8]) -> bool {
     matches!(
         std::str::from_utf8(bytes),

@@ -108,7 +108,8 @@ fn number<T: std::str::FromStr>(found: &regex::Captures<'_>, name: &str) -> Opti
     found.name(name)?.as_str().parse().ok()
 }
 
-/// Finds a time of day in a text. Also returns whether the time has seconds.
+/// Finds a time of day in a text; `None` if it contains none. Also returns whether the time has
+/// seconds.
 fn time_of_day(text: &str) -> Option<(Time, bool)> {
     let found = TIME_OF_DAY.captures(text)?;
     let (hour, minute, second) = if let Some(hour) = number::<i8>(&found, "hour24") {
@@ -157,7 +158,8 @@ fn date(text: &str, now: &Zoned) -> Option<Date> {
     }
 }
 
-/// Parses durations such as "in 2 hours 5 minutes" and "45s".
+/// Parses a duration such as "in 2 hours 5 minutes" or "45s", and returns it in milliseconds;
+/// `None` if the text is not a duration.
 fn duration_ms(text: &str) -> Option<i64> {
     let mut parts = DURATION.captures_iter(text).map(|found| {
         let unit = match found[2].to_lowercase().as_str() {

@@ -210,10 +210,9 @@ impl ScriptStep {
 
 impl ScriptContext {
     fn task_file(&self, name: &str) -> io::Result<PathBuf> {
-        let dir = self
-            .task_dir
-            .as_ref()
-            .ok_or_else(|| io::Error::other("there is no task directory (RALPH_TASK_DIR)"))?;
+        let dir = self.task_dir.as_ref().ok_or_else(|| {
+            io::Error::other("RALPH_TASK_DIR is not set; run the script in a loop")
+        })?;
         fs::create_dir_all(dir)?;
         Ok(dir.join(name))
     }

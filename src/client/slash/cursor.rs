@@ -7,8 +7,8 @@ use super::FLAGS;
 pub(super) struct ArgCursor<'a> {
     text: &'a str,
     position: usize,
-    /// Whether the rest is known to contain no closing `'` or `"`. Without this record, parsing
-    /// would take quadratic time in the number of quotes.
+    /// For `'` and `"`, whether the rest is known to contain no closing quote. Without this record,
+    /// parsing would take quadratic time in the number of quotes.
     is_unclosed: [bool; 2],
 }
 

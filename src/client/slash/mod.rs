@@ -285,7 +285,7 @@ fn parse_promise(
                 quote_short(&given)
             ),
             [
-                "give only the text: ralph tells the agent to put it in <promise> tags".into(),
+                "pass only the text: ralph tells the agent to put it in <promise> tags".into(),
                 format!("for example: {}", example(flag)),
             ],
         );
@@ -342,8 +342,8 @@ fn fail<T>(error: String, hint: impl Into<Vec<String>>) -> Result<T, ArgError> {
 
 fn given_twice<T>(flag: &str, first: &str, second: &str) -> Result<T, ArgError> {
     fail(
-        format!("{flag} is given twice: {first}, then {second}"),
-        [format!("give it once: {}", example(flag))],
+        format!("{flag} is set twice: {first}, then {second}"),
+        [format!("set it once: {}", example(flag))],
     )
 }
 

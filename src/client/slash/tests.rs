@@ -204,7 +204,7 @@ fn each_error_names_the_flag_and_the_value() {
         ),
         (
             "x --max-iterations 3 --max-iterations 4",
-            "--max-iterations is given twice: 3, then 4",
+            "--max-iterations is set twice: 3, then 4",
         ),
         ("x --completion-promise", "--completion-promise needs text"),
         (

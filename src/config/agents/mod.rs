@@ -132,7 +132,7 @@ fn find_agent(
         {
             return config_error(
                 format!("--{name} cannot be combined with a command after --"),
-                "the command runs as given: add the agent's own flags to it",
+                "the command runs unchanged: add the agent's own flags to it",
             );
         }
         let mut agent = plain_agent(settings, request, request.command.clone());
@@ -215,7 +215,7 @@ fn find_agent(
         None => config_error(
             "no known agent is installed",
             format!(
-                "install one, for example with: {} (ralph doctor lists them all), or give a command after --",
+                "install one, for example with: {} (ralph doctor lists them all), or pass a command after --",
                 presets[0].1.install
             ),
         ),
@@ -259,7 +259,7 @@ fn unknown_agent<T>(
         Some(suggestion) => {
             format!("did you mean {suggestion}? Known agents: {list}, script:FILE")
         }
-        None => format!("known agents: {list}, script:FILE; give any other command after --"),
+        None => format!("known agents: {list}, script:FILE; pass any other command after --"),
     };
     config_error(
         format!("{} {name:?}: unknown agent", stack.display_name("agent")),

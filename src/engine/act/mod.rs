@@ -20,9 +20,9 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Act<'a> {
-    /// A piece of text for the user, not always a whole line.
+    /// A piece of the agent's text for the user, not always a whole line.
     Text(Cow<'a, str>),
-    /// A piece of the agent's reasoning.
+    /// A piece of the agent's reasoning, not always a whole line.
     Thinking(Cow<'a, str>),
     /// Bytes that the agent wrote to its terminal: text and escape sequences.
     TerminalOutput(Cow<'a, [u8]>),
@@ -60,7 +60,7 @@ pub enum Act<'a> {
     Retrying(Cow<'a, str>),
     /// The agent's account is close to a usage limit.
     NearLimit {
-        /// A description of the limit.
+        /// The agent's description of the limit.
         limit: Cow<'a, str>,
         /// The share of the limit that is used, from 0 to 1; `None` if the agent does not report
         /// it.

@@ -178,11 +178,11 @@ pub enum Event {
         exit_code: i32,
         /// Number of iterations that were started.
         iterations: u32,
-        /// Total cost, in dollars; null if unknown.
+        /// Total cost, in dollars; `None` if unknown.
         cost_usd: Option<f64>,
         /// Active time, in seconds.
         duration_s: f64,
-        /// The path of the loop's worktree; null if it has none.
+        /// The path of the loop's worktree; `None` if the loop has none.
         worktree: Option<String>,
     },
     /// An event written by a later version of ralph.

@@ -123,7 +123,7 @@ pub(crate) struct Rest {
 pub(crate) struct Scm {
     /// The program and its first arguments, normally `git`.
     pub(crate) command: Vec<String>,
-    /// The tasks, in order. Each is `commit`, `push` or other arguments for the command.
+    /// The tasks, in order. Each task is `commit`, `push` or other arguments for the command.
     pub(crate) tasks: Vec<String>,
 }
 
@@ -186,22 +186,23 @@ pub enum ContextLevel {
     Full,
 }
 
-/// Grace periods for processes, in milliseconds.
+/// Grace periods for processes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct GracePeriods {
-    /// Time between SIGTERM and SIGKILL.
+    /// Time between SIGTERM and SIGKILL, in milliseconds.
     pub(crate) term_ms: u64,
-    /// Time between the appearance of a marker while the agent runs and SIGTERM.
+    /// Time between the appearance of a marker while the agent runs and SIGTERM, in milliseconds.
     pub(crate) marker_ms: u64,
-    /// Time that processes have to exit after SIGKILL before the loop fails.
+    /// Time that processes have to exit after SIGKILL before the loop fails, in milliseconds.
     pub(crate) survivor_ms: u64,
-    /// Time that an agent's screen has to become ready for the prompt.
+    /// Time that an agent's screen has to become ready for the prompt, in milliseconds.
     #[serde(default = "default_ready_ms")]
     pub(crate) ready_ms: u64,
-    /// Time that an agent may keep running after it reported the end of its run.
+    /// Time that an agent may keep running after it reported the end of its run, in milliseconds.
     #[serde(default = "default_linger_ms")]
     pub(crate) linger_ms: u64,
-    /// Time that child loops may continue after the work is done; `None` means without limit.
+    /// Time that child loops may continue after the work is done, in milliseconds; `None` means
+    /// without limit.
     #[serde(default)]
     pub(crate) children_ms: Option<u64>,
 }

@@ -30,11 +30,11 @@ pub(crate) struct Proof {
 /// A signal with which the agent claims that the whole task is done.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Signal {
-    /// This text in `<promise>…</promise>`, in the agent's final message.
+    /// The text that the agent must write in `<promise>…</promise>`, in its final message.
     Promise(String),
-    /// A line of output that matches this regular expression.
+    /// A regular expression that a line of the agent's output must match.
     Pattern(String),
-    /// The existence of this file.
+    /// A file that the agent must create.
     File(PathBuf),
 }
 
@@ -88,7 +88,7 @@ impl Signal {
     }
 
     /// Returns the instruction to give this signal, as part of a sentence in the prompt. `pattern`
-    /// is the compiled done pattern. The instruction must not match the pattern, because an agent
+    /// is the compiled done pattern, if any. The instruction must not match it, because an agent
     /// may repeat its prompt.
     pub(crate) fn instruction(&self, pattern: Option<&Regex>) -> String {
         match self {
@@ -133,7 +133,7 @@ impl Proof {
         })
     }
 
-    /// Returns the done pattern; `None` if there is none.
+    /// Returns the done pattern; `None` if the plan has none.
     pub(crate) fn pattern(&self) -> Option<&str> {
         self.signals.iter().find_map(|signal| match signal {
             Signal::Pattern(text) => Some(text.as_str()),
@@ -141,7 +141,7 @@ impl Proof {
         })
     }
 
-    /// Returns the path of the done file; `None` if there is none.
+    /// Returns the path of the done file; `None` if the plan has none.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.signals.iter().find_map(|signal| match signal {
             Signal::File(path) => Some(path.as_path()),

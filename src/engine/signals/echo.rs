@@ -36,7 +36,7 @@ impl EchoFilter {
         }
     }
 
-    /// Takes the next line of output. `matches` says whether the line matches the done pattern.
+    /// Takes the next line of output. `matches` is `true` if the line matches the done pattern.
     /// Returns whether a match, on this line or the previous one, is certain to be the agent's own.
     pub(crate) fn is_own_match(&mut self, line: &str, matches: bool) -> bool {
         let Some(line) = line_hash(line) else {

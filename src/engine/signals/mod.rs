@@ -74,7 +74,7 @@ pub(crate) fn read_tail(text: &str, promises: &[String]) -> TextSignals {
     }
 }
 
-/// Returns the range and content of every pair of this tag. A closing tag belongs to the nearest
+/// Returns the range and content of every pair of `name` tags. A closing tag belongs to the nearest
 /// opening tag; a tag that is only mentioned therefore does not include the next one.
 fn tagged<'a>(text: &'a str, name: &'static str) -> impl Iterator<Item = (Range<usize>, &'a str)> {
     let mut open: Option<Range<usize>> = None;

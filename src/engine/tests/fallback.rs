@@ -12,7 +12,7 @@ use crate::engine::usage::Tokens;
 use crate::engine::{Effect, Limit, Outcome, Phase};
 
 /// Returns the report of an agent that failed. `until_ms` is the time at which its limit resets, in
-/// milliseconds since 1970.
+/// milliseconds since 1970; `None` if unknown.
 fn bad(kind: FailureKind, until_ms: Option<i64>) -> AgentReport {
     let reason = Some(AgentFailure {
         until_ms,

@@ -221,7 +221,7 @@ impl TestLoop {
         self
     }
 
-    /// If child loops are to be drained, reports that there are none.
+    /// Reports that there are no child loops, if the loop waits for them.
     pub(super) fn drain_without_children(self) -> Self {
         if self.is_draining() {
             self.drained(&[], &[])

@@ -25,7 +25,7 @@ pub(super) fn prompt(work: &TestLoop) -> String {
     render(&work.state, &inputs())
 }
 
-/// Asserts that the text contains these parts, in this order.
+/// Asserts that `text` contains `parts`, in this order.
 pub(super) fn contains_in_order(text: &str, parts: &[&str]) {
     let mut rest = text;
     for part in parts {

@@ -26,7 +26,8 @@ struct Oracle {
     spent: f64,
     /// The last result of each ordered check, with its iteration.
     reports: Vec<Option<(u32, bool)>>,
-    /// The last SCM task: its iteration, its index, and whether it succeeded.
+    /// The last SCM task: its iteration, its index, and whether it succeeded; `None` before the
+    /// first task.
     task: Option<(u32, usize, bool)>,
     /// The index of the worktree task.
     worktree_task: usize,

@@ -8,7 +8,7 @@ use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::state::State;
 use crate::engine::{Effect, ExitCode, Limit, Outcome};
 
-/// Returns a loop with these tasks and one check, which is red at the start.
+/// Returns a loop with these SCM tasks and one check, which is red at the start.
 fn with(tasks: &[&str]) -> TestLoop {
     TestLoop::new().checks(1).tasks(tasks).open().check("r")
 }

@@ -7,7 +7,7 @@ use crate::engine::prompt::{PromptInputs, render};
 use crate::engine::state::State;
 use crate::engine::{Effect, Outcome, Status};
 
-/// Returns a loop in a worktree, with these tasks and one check, which is red at the start.
+/// Returns a loop in a worktree, with these SCM tasks and one check, which is red at the start.
 fn with(tasks: &[&str]) -> TestLoop {
     TestLoop::new()
         .checks(1)

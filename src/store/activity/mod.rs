@@ -222,7 +222,8 @@ impl ActivityWriter {
         }
     }
 
-    /// Removes an incomplete line from the end of the pending acts, and returns it.
+    /// Removes an incomplete line from the end of the pending acts, and returns it; `None` if the
+    /// last line is complete.
     fn take_unfinished(&mut self) -> Option<PendingAct> {
         let last = self.pending.back_mut()?;
         let (Act::Text(text) | Act::Thinking(text)) = &mut last.act else {
@@ -313,8 +314,8 @@ struct LineNumber {
     at_ms: i64,
 }
 
-/// Appends a line which records that the acts after number `from`, up to and including `to`, were
-/// dropped.
+/// Appends a line to `lines` that records dropped acts: those after number `from`, up to and
+/// including `to`.
 fn push_dropped(lines: &mut Vec<u8>, from: u64, to: u64, at_ms: i64) {
     let acts = to.saturating_sub(from);
     let act = ActRecord::Dropped { acts };

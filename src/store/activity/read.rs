@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, PartialEq)]
 pub(crate) enum ActivityItem {
     Act(Act<'static>),
-    /// Number of acts that were dropped at this point.
+    /// A number of acts that were dropped at this point.
     Dropped(u64),
 }
 

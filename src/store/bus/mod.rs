@@ -108,7 +108,7 @@ const RESERVED_KINDS: [Status; 6] = [
     Status::Paused,
 ];
 
-/// Returns whether only the loop itself may post messages of this type.
+/// Returns whether only the loop itself may post messages of the type `kind`.
 pub(crate) fn is_reserved_kind(kind: &str) -> bool {
     RESERVED_KINDS.iter().any(|status| status.as_str() == kind)
 }
@@ -200,8 +200,8 @@ impl Bus {
         }
     }
 
-    /// Returns the text to append to a file of this length: the new messages, and a header if the
-    /// file is empty.
+    /// Returns the text to append to a file of `length` bytes: the messages that the file does not
+    /// contain yet, and a header if the file is empty.
     fn new_lines(
         &self,
         messages: &[BusMessage],

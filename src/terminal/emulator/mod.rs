@@ -385,7 +385,7 @@ fn line_after(text: &str, at: usize) -> usize {
 /// The prefix of the escape sequences with which a program leaves the alternate screen.
 const MODE_PREFIX: &[u8] = b"\x1b[?";
 
-/// Returns whether one of these modes is the alternate screen.
+/// Returns whether one of the terminal modes in `modes` is the alternate screen.
 fn has_alternate_screen(modes: &[u8]) -> bool {
     modes
         .split(|byte| *byte == b';')

@@ -120,7 +120,7 @@ fn add_content(section: Option<&mut ScriptSection>, sign: char, text: &str) -> R
     Ok(())
 }
 
-/// Checks that the last step has the content it requires.
+/// Checks that the last step of the section has the content it requires.
 fn require_content(section: Option<&ScriptSection>) -> Result<(), ScriptError> {
     match section.and_then(|section| section.steps.last()) {
         Some((line, ScriptStep::Replace { old, .. })) if old.is_empty() => {
@@ -150,7 +150,9 @@ fn iteration_range(text: &str, sections: &[ScriptSection]) -> Result<IterationRa
     if let IterationRange::Between(from, to) = range
         && from > to
     {
-        return Err(format!("`iteration {text}` ends before it starts"));
+        return Err(format!(
+            "`iteration {text}` ends before it starts; write the smaller number first"
+        ));
     }
     let overlaps = |other: &ScriptSection| match (range, other.range) {
         (IterationRange::Between(from, to), IterationRange::Between(other_from, other_to)) => {
