@@ -139,7 +139,7 @@ impl Turn {
 /// A message from the function's thread to the runner.
 enum TurnMessage {
     Act(Act<'static>),
-    /// The function returned or panicked.
+    /// The function returned or panicked. The status is 0 if it succeeded.
     Ended(ProcessExit),
 }
 

@@ -30,7 +30,7 @@ const SETTLE_TIME: Duration = Duration::from_millis(250);
 /// Maximum number of directory entries that are sorted to find the oldest messages.
 const NAMES_MAX: usize = 4096;
 
-/// A message that is waiting to be posted.
+/// A message that is waiting to be posted to the bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OutboxMessage {
     name: CString,

@@ -26,7 +26,7 @@ enum FinalText {
     Output,
 }
 
-/// Reads one run of an agent.
+/// Reads the output of one run of an agent.
 pub(crate) struct OutputPipeline {
     profile: AgentProfile,
     decoder: OutputDecoder,
@@ -61,7 +61,7 @@ pub(crate) struct OutputTail<'a> {
 /// The result of reading a run's output.
 pub(crate) struct AgentOutput {
     pub(crate) signals: TextSignals,
-    /// Costs, tokens, steps and denials.
+    /// The sums of the run's costs, tokens, steps and denials.
     pub(crate) tally: Tally,
     tail: String,
     is_cut: bool,

@@ -27,7 +27,7 @@ const SECRET_NAME_PARTS: [&str; 12] = [
 /// chance.
 const SECRET_MIN: usize = 8;
 
-/// Redacts a fixed set of secrets.
+/// Replaces a fixed set of secrets with the names of their variables.
 #[derive(Clone, Default)]
 pub(crate) struct Redactor(Arc<[Secret]>);
 

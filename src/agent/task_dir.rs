@@ -25,7 +25,7 @@ pub(crate) struct TaskDir {
 /// The contents of a task directory.
 #[derive(Debug, Default)]
 pub(crate) struct TaskDirContents {
-    /// The markers, each once.
+    /// The markers that exist, each once.
     pub(crate) markers: Vec<Marker>,
     /// The text of the BLOCKED marker; `None` if the marker does not exist.
     pub(crate) blocked: Option<String>,

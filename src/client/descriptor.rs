@@ -15,7 +15,7 @@ pub(crate) struct Client {
     /// The client's name, shared with its program and its agent preset, if any. Journals contain
     /// the name, so it never changes.
     pub(crate) name: String,
-    /// The name shown to people.
+    /// The client's name as people read it, such as `Claude Code`.
     pub(crate) title: String,
     /// The character that starts a command in a session.
     pub(crate) sigil: char,
@@ -111,9 +111,9 @@ pub(crate) struct MarketplaceSpec {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct HooksFileSpec {
-    /// The file with the hooks.
+    /// The path of the file with the hooks.
     pub(crate) hooks: String,
-    /// The directory of skills.
+    /// The path of the directory with the skills.
     pub(crate) skills: String,
     /// The file in a skill's directory that keeps the model from calling the skill; `None` if the
     /// client has no such file.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Maximum size of the input, in bytes.
+/// Maximum size of a hook's input, in bytes.
 const INPUT_MAX: u64 = 64 << 20;
 /// Maximum length of a session ID, in bytes.
 const SESSION_ID_MAX: usize = 200;
@@ -122,7 +122,7 @@ fn validate_session_id(id: Option<String>) -> Result<String, String> {
     Ok(id)
 }
 
-/// Names the type of a JSON value.
+/// Returns the name of a JSON value's type, for messages.
 fn describe(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -137,12 +137,12 @@ fn describe(value: &Value) -> &'static str {
 /// A hook's response to the client. Messages are shown to the user only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookResponse {
-    /// Let the client proceed.
+    /// Let the client proceed: the agent stops, or the prompt is accepted.
     Allow {
         /// A message for the user; `None` for no message.
         message: Option<String>,
     },
-    /// Keep the agent from stopping.
+    /// Keep the agent from stopping, and continue with another prompt.
     Block {
         /// The prompt with which the agent continues.
         reason: String,
@@ -158,7 +158,7 @@ pub enum HookResponse {
     },
     /// Reject the prompt before the agent sees it.
     RejectPrompt {
-        /// The explanation for the user.
+        /// The explanation that the user sees.
         reason: String,
     },
 }

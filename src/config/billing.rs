@@ -4,7 +4,7 @@
 use super::agents::AgentPreset;
 use std::path::{Path, PathBuf};
 
-/// The payer for an agent's work.
+/// The payer for an agent's work, and the keys to withhold from the agent.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Billing {
     /// The login or key that pays, as text for people; `None` if unknown.

@@ -67,7 +67,7 @@ pub(crate) enum SettingKind {
     Choice,
     /// A command with its arguments: a list, or a string that is split as a shell would split it.
     Command,
-    /// Environment variables.
+    /// Environment variables, as an object with strings as values.
     Variables,
     /// An object with the row's children as keys.
     Object,

@@ -8,7 +8,7 @@ use std::fmt;
 /// The source of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The table of settings.
+    /// The defaults in the table of settings.
     Default,
     /// A settings file. The text is its path for messages.
     File(String),
@@ -26,7 +26,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The values from one source.
+/// Settings from one source, such as a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
     /// The source of the values.

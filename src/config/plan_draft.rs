@@ -20,7 +20,7 @@ pub(crate) struct PlanDraft {
 }
 
 impl Config {
-    /// Drafts the plan for a request.
+    /// Drafts the plan of a loop from the configuration and a request.
     pub(crate) fn draft_plan(self, request: &RunRequest) -> Result<PlanDraft, ConfigError> {
         let plan = build_plan(&self, request)?;
         Ok(PlanDraft { config: self, plan })
@@ -28,7 +28,7 @@ impl Config {
 }
 
 impl PlanDraft {
-    /// Returns the plan drafted so far.
+    /// Returns the plan as drafted so far, without a worktree unless one was added.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 const SETTINGS: &str = "#/$defs/settings";
 
-/// Returns the schema as text.
+/// Returns the schema as formatted JSON.
 pub(crate) fn settings_schema() -> String {
     let mut settings = object_schema(table(), SETTINGS);
     settings["properties"]["$schema"] = json!({ "type": "string" });

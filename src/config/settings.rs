@@ -66,7 +66,7 @@ pub(crate) struct Settings {
     pub(crate) grace_linger: Millis,
 }
 
-/// An entry of the setting `checks`.
+/// The value of one entry in the setting `checks`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct CheckSettings {
@@ -75,7 +75,7 @@ pub(crate) struct CheckSettings {
     pub(crate) timeout: Option<Millis>,
 }
 
-/// The setting `agent`.
+/// The value of the setting `agent`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct AgentSettings {
@@ -84,7 +84,7 @@ pub(crate) struct AgentSettings {
     pub(crate) flags: Vec<String>,
 }
 
-/// The setting `worktree`.
+/// The value of the setting `worktree`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "Value")]
 pub(crate) enum WorktreeSetting {
@@ -107,7 +107,7 @@ impl From<Value> for WorktreeSetting {
     }
 }
 
-/// The setting `scm`.
+/// The value of the setting `scm`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct ScmSettings {

@@ -20,7 +20,7 @@ pub(crate) struct ByteSize(pub(crate) u64);
 pub(crate) struct BackoffRange {
     /// The rest after the first failure. Each further failure doubles it.
     pub(crate) base: Millis,
-    /// The longest rest.
+    /// The longest rest after failures.
     pub(crate) cap: Millis,
 }
 

@@ -6,7 +6,7 @@ use super::units::{BackoffRange, ByteSize, Millis};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
 
-/// A value that its key does not accept.
+/// An error in the value of a setting: its key does not accept it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ValueError {
     /// The path of the key, such as `checks[1].failAction`.

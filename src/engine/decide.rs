@@ -8,10 +8,10 @@ use super::outcome::{Outcome, WaitReason};
 use super::plan::Signal;
 use super::state::{Phase, State};
 
-/// The loop's next action.
+/// The loop's next action, chosen by [`decide`].
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Decision {
-    /// End the loop.
+    /// End the loop with this outcome.
     End(Outcome),
     /// Wait for child loops, or stop them, before ending.
     Drain,

@@ -19,7 +19,7 @@ pub struct AgentFailure {
     pub why: Option<IterationEnd>,
 }
 
-/// The kinds of agent failure.
+/// The kind of an agent's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -59,7 +59,7 @@ pub(crate) enum FailurePolicy {
     Wait,
     /// End the loop: retrying cannot fix this.
     Stop(Fault),
-    /// Count a failure and back off.
+    /// Count a failure, and back off before the next iteration.
     Fail,
 }
 

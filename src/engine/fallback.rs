@@ -30,7 +30,7 @@ pub(crate) struct AgentAvailability {
 /// The choice of the agent that runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextAgent {
-    /// The agent at this index.
+    /// Run the agent at this index in the plan.
     Use(usize),
     /// No agent can run before this time, in milliseconds since 1970.
     AllRestingUntil(i64),

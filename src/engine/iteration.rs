@@ -31,7 +31,7 @@ pub enum IterationEnd {
     Unready,
     /// The agent reported the end of its run but did not exit.
     Lingered,
-    /// The done pattern matched.
+    /// A line of the agent's output matched the done pattern.
     #[serde(rename = "matched")]
     PatternMatched,
     /// The agent left a marker but did not exit.
@@ -41,16 +41,16 @@ pub enum IterationEnd {
     OutOfTime,
     /// A person stopped or paused the loop without waiting for the agent.
     Stopped,
-    /// An error that retrying cannot fix.
+    /// An error occurred that retrying cannot fix.
     Faulted,
     /// Ralph itself was killed during the iteration.
     Interrupted,
 }
 
-/// The record of an iteration.
+/// The record of one iteration, for prompts, `status` and reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Iteration {
-    /// The iteration's number.
+    /// The iteration's number; numbers never repeat.
     pub(crate) number: u32,
     /// The way the iteration ended.
     #[serde(rename = "how")]
@@ -59,7 +59,7 @@ pub(crate) struct Iteration {
     pub(crate) exit: ProcessExit,
     /// The agent's running time, in milliseconds.
     pub(crate) ms: u64,
-    /// Dollars spent; `None` if unknown.
+    /// Dollars that the iteration spent; `None` if unknown.
     pub(crate) cost_usd: Option<f64>,
     /// The failure that the iteration ended with; `None` if it did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,10 +74,10 @@ pub(crate) struct Iteration {
     /// The agent's name; `None` if the loop has only one agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
-    /// Tokens used; `None` if unknown.
+    /// Tokens that the iteration used; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tokens: Option<Tokens>,
-    /// Tool calls made; `None` if unknown.
+    /// Number of tool calls in the iteration; `None` if unknown.
     #[serde(default)]
     pub(crate) steps: Option<u32>,
     /// The agent's error message or its last lines of output; `None` if it did not fail.

@@ -16,18 +16,18 @@ use std::fmt;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {
-    /// Consecutive failures.
+    /// The number of consecutive failures.
     Failures,
-    /// An amount of dollars.
+    /// The dollars spent.
     Cost,
-    /// A number of tokens.
+    /// The tokens used.
     Tokens,
-    /// Active time: pauses and waits for a usage limit to reset do not count.
+    /// The active time. Pauses and waits for a usage limit to reset do not count.
     Time,
-    /// Iterations, except refunded ones.
+    /// The number of iterations, except refunded ones.
     Iterations,
-    /// Consecutive times that a client lets ralph block the end of its session while the agent uses
-    /// no tool.
+    /// The number of consecutive times that a client lets ralph block the end of its session while
+    /// the agent uses no tool.
     Blocks,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Limits {
     pub(crate) blocks: Option<u32>,
 }
 
-/// A row of the table of limits.
+/// A row in the table of limits: the names, unit and texts of one limit.
 pub(crate) struct LimitRow {
     pub(crate) limit: Limit,
     /// The limit's name in JSON and in messages.
@@ -99,7 +99,7 @@ pub(crate) struct LimitRow {
     pub(crate) is_reset_by_resume: bool,
     /// The stop reason, for scripts, if the limit ends the loop.
     pub(crate) stop_reason: StopReason,
-    /// The reason for the ending, for people.
+    /// The reason for an ending at this limit, for people.
     reached: &'static str,
     /// The reason why a loop at this limit cannot continue, as a clause about the loop.
     pub(crate) exhausted: &'static str,

@@ -25,11 +25,11 @@ pub enum Outcome {
         /// green.
         success: bool,
     },
-    /// An error that retrying cannot fix.
+    /// An error occurred that retrying cannot fix.
     Fatal {
         /// The class of the error.
         class: Fault,
-        /// A description of the error for people.
+        /// A description of the error, for people.
         detail: String,
     },
     /// The agent cannot continue without a person.
@@ -81,7 +81,7 @@ pub enum StopReason {
     Failures,
     /// The client does not let ralph block the end of its session again.
     BlockCap,
-    /// An error that retrying cannot fix.
+    /// An error occurred that retrying cannot fix.
     Fatal,
     /// The agent cannot continue without a person.
     Blocked,
@@ -96,7 +96,7 @@ pub enum StopReason {
     Unknown,
 }
 
-/// A loop's status.
+/// A loop's status, as `ralph ls` and `ralph status` show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
@@ -126,7 +126,7 @@ pub struct OutcomeSummary {
     pub kind: String,
     /// The limit, the fault's class or the stop reason; for `blocked`, the agent's own text.
     pub why: String,
-    /// A description for people.
+    /// A description of the outcome, for people.
     #[serde(default)]
     pub detail: String,
 }
@@ -242,7 +242,7 @@ impl fmt::Display for WaitReason {
 }
 
 impl StopReason {
-    /// Returns the name used in JSON.
+    /// Returns the reason's name in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AllChecksPassed => "all_checks_passed",

@@ -82,7 +82,7 @@ fn expand_c1(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Collects the printed characters.
+/// Collects the characters that the parser prints, without escape sequences.
 struct Stripper {
     out: String,
     has_lines: bool,

@@ -19,9 +19,9 @@ use regex::{Captures, Regex};
 /// The inputs for a prompt, gathered by the runner.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PromptInputs {
-    /// The task's text.
+    /// The text of the task.
     pub(crate) task: String,
-    /// The changes since the loop began.
+    /// The changes since the loop began, as a diff.
     pub(crate) diff: Excerpt,
     /// The reason for a missing diff; empty if there is a diff.
     pub(crate) diff_missing: String,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The task that ralph carries out itself. Any other task is a list of arguments for git.
 pub(crate) const COMMIT: &str = "commit";
 
-/// The result of an SCM task.
+/// The result of one run of an SCM task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ScmTaskReport {
@@ -72,7 +72,7 @@ impl ScmTaskReport {
     }
 }
 
-/// The state of the SCM tasks.
+/// The state of a loop's SCM tasks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ScmState {
     /// The newest iteration's results, in the plan's order.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The template for prompts in a client session.
 pub(super) const TEMPLATE: &str = include_str!("../../presets/session.md");
 
-/// The client session in which a loop runs.
+/// The identity of the client session in which a loop runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClientSession {
     /// The name of the client's preset.

@@ -24,7 +24,7 @@ pub(crate) struct State {
     pub(crate) plan: Plan,
     /// The loop's current activity.
     pub(crate) phase: Phase,
-    /// The request in force.
+    /// The request in force: go, pause or stop.
     #[serde(rename = "wish")]
     pub(crate) request: Request,
     /// The source of the request in force.
@@ -38,7 +38,7 @@ pub(crate) struct State {
     pub(crate) consecutive_failures: u32,
     /// Total number of failures of the agent.
     pub(crate) total_failures: u32,
-    /// Dollars known to be spent.
+    /// Total dollars known to be spent.
     pub(crate) cost_usd: f64,
     /// Whether an iteration did not report its cost.
     pub(crate) cost_unknown: bool,
@@ -54,7 +54,7 @@ pub(crate) struct State {
     /// The newest iteration's check results, in the plan's order; `None` for a check that has not
     /// run.
     pub(crate) checks: Vec<Option<CheckReport>>,
-    /// The state of the SCM tasks.
+    /// The state of the loop's SCM tasks.
     #[serde(default, rename = "keeping")]
     pub(crate) scm: ScmState,
     /// Whether all child loops have ended. No new one can start before the next iteration.
@@ -74,7 +74,7 @@ pub(crate) struct State {
     /// The index of the agent that is running, or that ran last.
     #[serde(default, rename = "using")]
     pub(crate) agent_index: usize,
-    /// Tokens known to be used.
+    /// Total tokens known to be used.
     #[serde(default)]
     pub(crate) tokens: Tokens,
     /// The usage of the agents' last sessions, newest last.
@@ -82,7 +82,7 @@ pub(crate) struct State {
     pub(crate) session_usage: Vec<SessionUsage>,
     /// The earliest start of the next iteration, in milliseconds on the loop's clock.
     pub(crate) rest_until_ms: u64,
-    /// The last iterations, newest last.
+    /// The last iterations, at most [`RECENT_MAX`](super::iteration::RECENT_MAX), newest last.
     pub(crate) recent: VecDeque<Iteration>,
     /// The question of a blocked agent, kept when the loop is resumed; `None` once an agent has
     /// received the question with the answer.
@@ -194,33 +194,33 @@ impl From<ProcessIdentity> for (u32, u64) {
 /// A process that must be running now, or an action that is due.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Effect {
-    /// Run a check.
+    /// Run a check of the plan.
     Check {
         /// The number of the iteration whose work the check is for.
         iteration: u32,
         /// The check's index in the plan.
         check: usize,
     },
-    /// Run an SCM task.
+    /// Run an SCM task, either one from the plan or the worktree task.
     ScmTask {
         /// The number of the iteration whose work the task is for.
         iteration: u32,
         /// The task's index in the plan.
         task: usize,
     },
-    /// Wait for child loops.
+    /// Wait for the loop's child loops to end.
     Drain {
         /// The number of the newest iteration.
         iteration: u32,
         /// Whether to stop the child loops.
         stop: bool,
     },
-    /// Run the agent.
+    /// Run the agent, starting it if necessary.
     Run {
         /// The number of the agent's iteration.
         iteration: u32,
     },
-    /// Kill the agent.
+    /// Kill the agent and all its processes.
     Kill {
         /// The number of the agent's iteration.
         iteration: u32,

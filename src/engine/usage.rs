@@ -19,7 +19,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Returns the sum of all kinds.
+    /// Returns the sum of all kinds of tokens.
     pub fn total(&self) -> u64 {
         let all = [self.input, self.cache_read, self.cache_write, self.output];
         all.into_iter().fold(0, u64::saturating_add)
@@ -51,11 +51,11 @@ impl Tokens {
 /// session may report totals that include this usage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SessionUsage {
-    /// The session's ID.
+    /// The session's ID, assigned by the agent.
     pub(crate) id: String,
-    /// Dollars spent.
+    /// Total dollars that the session has spent.
     pub(crate) cost_usd: f64,
-    /// Tokens used.
+    /// Total tokens that the session has used.
     pub(crate) tokens: Tokens,
 }
 

@@ -50,7 +50,7 @@ pub(super) const FOREGROUND_OPTIONS: [&str; 6] = [
 #[derive(Debug)]
 pub(super) enum GitError {
     NotInstalled,
-    /// A message for the user.
+    /// Git failed. The text is a message for the user.
     Failed(String),
 }
 
@@ -64,12 +64,12 @@ impl GitError {
     }
 }
 
-/// The result of a git command.
+/// The exit code and output of a git command.
 #[derive(Debug)]
 pub(super) struct GitOutput {
     /// The exit code; `None` if git was killed.
     pub(super) code: Option<i32>,
-    /// Standard output, up to the limit.
+    /// Standard output, cut at the caller's limit.
     pub(super) stdout: Vec<u8>,
     /// Whether git was killed because it printed more than the limit.
     pub(super) truncated: bool,

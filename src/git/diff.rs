@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Options that make the output independent of the user's settings.
+/// Options for `git diff` that make its output independent of the user's settings.
 const DIFF_OPTIONS: [&str; 15] = [
     "--no-ext-diff",
     "--no-textconv",
@@ -41,7 +41,7 @@ pub(crate) struct DiffBase {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Diff {
     pub(crate) text: String,
-    /// Number of characters cut off at the end.
+    /// Number of characters cut off at the end of the patch.
     pub(crate) dropped_chars: u64,
     /// Whether `dropped_chars` is only a lower bound.
     pub(crate) at_least: bool,
@@ -56,7 +56,7 @@ pub(crate) struct DiffStat {
     pub(crate) files: u32,
     /// Number of lines added. Binary and very large files count as zero.
     pub(crate) insertions: u64,
-    /// Number of lines removed.
+    /// Number of lines removed. Binary and very large files count as zero.
     pub(crate) deletions: u64,
     /// Paths of the first few files, quoted as git quotes them.
     pub(crate) paths: Vec<String>,

@@ -29,5 +29,5 @@ pub(crate) use working_tree::{WorkingTree, WorkingTreeError};
 /// Maximum size of the output that is read from one git command, in bytes.
 const READ_MAX: usize = 8 << 20;
 
-/// Maximum number of paths in a summary.
+/// Maximum number of paths in a summary of changed files.
 const PATHS_SHOWN: usize = 20;

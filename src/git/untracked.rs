@@ -20,7 +20,7 @@ const FILES_MAX: usize = 20_000;
 const NAMES_MAX: usize = 4 << 20;
 /// Maximum size of a file whose content is shown, in bytes.
 const SHOWN_MAX: u64 = 1 << 20;
-/// Maximum number of files that are opened for one diff.
+/// Maximum number of untracked files that are opened for one diff.
 const OPENED_MAX: usize = 2_000;
 /// Maximum number of files that are excluded from a diff. Each one is an argument for git.
 const NOW_TRACKED_MAX: usize = 1_000;

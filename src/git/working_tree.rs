@@ -34,14 +34,14 @@ pub(crate) enum WorkingTreeError {
     NotARepository,
     /// The repository is bare.
     Bare,
-    /// Git failed for another reason.
+    /// Git failed for another reason. The text is its error message.
     GitFailed(String),
 }
 
 /// A command that carries out an SCM task.
 #[derive(Debug)]
 pub(crate) struct ScmCommand {
-    /// The program and its arguments.
+    /// The program and its arguments, such as `git push origin main`.
     pub(crate) command: Vec<String>,
     /// The directory in which to run the command.
     pub(crate) dir: PathBuf,
@@ -49,7 +49,7 @@ pub(crate) struct ScmCommand {
     pub(crate) env: Vec<(String, String)>,
 }
 
-/// The content of a commit.
+/// The changed files and the subject of a commit.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CommitSummary {
     /// Number of files the commit changes.

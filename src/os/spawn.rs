@@ -13,7 +13,7 @@ use std::ptr;
 /// A process to start. It becomes the leader of a new session and process group, without a
 /// controlling terminal and with default signal dispositions.
 pub(crate) struct SessionProcess<'a> {
-    /// The program and its arguments.
+    /// The program to start, followed by its arguments.
     pub(crate) command: &'a [String],
     /// The working directory. A relative program path is resolved against it.
     pub(crate) dir: &'a Path,

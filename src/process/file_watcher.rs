@@ -13,7 +13,7 @@ pub(crate) struct FileWatcher {
     inotify: Option<OwnedFd>,
     /// Whether a watched path may change without an event.
     may_miss_changes: bool,
-    /// The paths that have a watch.
+    /// The paths that have an inotify watch.
     watched: Vec<PathBuf>,
     /// Whether a watched path was removed or moved.
     lost_watch: bool,

@@ -111,10 +111,10 @@ fn sweep(probes: &[Probe], exempt: &[Pid]) {
     }
 }
 
-/// One running command.
+/// One probed command, running or ended.
 struct Probe {
     pid: Option<Pid>,
-    /// Standard output and standard error.
+    /// The command's standard output and standard error.
     streams: [ProbeStream; 2],
     exit: Option<ProcessExit>,
     /// The result of a command that could not be started or printed too much; `None` otherwise.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignalEvent {
     ChildExited,
-    /// Ctrl-C.
+    /// Ctrl-C, which sends SIGINT.
     Interrupt,
     Terminate,
     /// The terminal was closed, or the warden has exited.

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, getppid, kill_process, setpgid};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// The way the supervisor ended.
+/// The supervisor's end, as seen by its warden.
 pub(crate) enum SupervisorExit {
     /// The supervisor exited with this code.
     Exited(ExitCode),

@@ -20,7 +20,7 @@ const VERSION: u64 = 2;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LoopView {
     pub(crate) header: JournalHeader,
-    /// The fold of all lines after the header.
+    /// The state after all lines of the journal.
     pub(crate) state: State,
     /// The byte offset just past the last journal line that the state includes.
     pub(crate) offset: u64,

@@ -7,7 +7,7 @@ use std::{error, fmt};
 /// An error in reading or writing a loop's directory.
 #[derive(Debug)]
 pub(crate) enum StoreError {
-    /// A system call failed.
+    /// A system call on a file or directory failed.
     Io {
         /// The failed action as a verb and a path, such as `open /home/…/journal.jsonl`.
         action: String,

@@ -24,7 +24,7 @@ pub(super) struct RawHeader {
 }
 
 impl RawHeader {
-    /// Parses the whole header.
+    /// Parses the whole header, including the plan. `path` is for error messages.
     pub(super) fn parse(&self, path: &Path) -> Result<JournalHeader> {
         let damaged = |e: serde_json::Error| StoreError::Damaged {
             path: path.to_owned(),

@@ -17,23 +17,23 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub enum InboxMessage {
-    /// Asks the loop to resume, pause or stop.
+    /// A request to resume, pause or stop the loop.
     Asked {
         /// The request to the loop.
         #[serde(rename = "wish")]
         request: Request,
     },
-    /// Adds a message to the next prompt, such as the answer to a blocked agent.
+    /// A message for the next prompt, such as the answer to a blocked agent.
     Answered {
         /// The text for the next prompt.
         text: String,
     },
-    /// Changes a limit.
+    /// A change of a limit.
     Changed {
         /// The limit and its new value.
         limit: LimitChange,
     },
-    /// Ends a rest early.
+    /// A request to end a rest early.
     Hurried,
     /// A message that this version does not understand, or a line that cannot be parsed.
     #[serde(other)]

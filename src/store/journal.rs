@@ -28,7 +28,7 @@ pub(crate) struct Journal {
 pub(crate) struct OpenedJournal {
     pub(crate) journal: Journal,
     pub(crate) header: JournalHeader,
-    /// The fold of all lines after the header.
+    /// The state after all lines of the journal.
     pub(crate) state: State,
     /// Descriptions of repairs made to the journal, for display.
     pub(crate) warnings: Vec<String>,

@@ -85,7 +85,7 @@ pub struct JournalLine {
     pub(crate) at_ms: i64,
     /// Monotonic milliseconds since the same runner's previous line.
     pub(crate) ms: u64,
-    /// The event.
+    /// The event that happened.
     pub event: Event,
 }
 

@@ -91,7 +91,7 @@ impl StateDir {
         LoopDir::new(self.loops().join(name))
     }
 
-    /// Returns the directory of an existing loop.
+    /// Returns the directory of the existing loop `name`. Fails if there is no such loop.
     pub(crate) fn find_loop(&self, name: &str) -> Result<LoopDir> {
         let dir = self.checked_loop_dir(name)?;
         match fs::metadata(dir.journal()) {

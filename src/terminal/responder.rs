@@ -8,7 +8,7 @@ use vt100::{Callbacks, Screen};
 /// The emulator's callbacks for everything that its screen does not keep.
 #[derive(Default)]
 pub(crate) struct Responder {
-    /// Bytes to send to the program.
+    /// Bytes to send to the program as answers to its queries.
     pub(crate) answers: Vec<u8>,
     /// The end of the text that scrolled off the screen.
     pub(crate) past: String,

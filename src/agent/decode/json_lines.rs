@@ -30,7 +30,7 @@ static RETRYING: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is valid")
 });
 
-/// Decodes the events of one dialect.
+/// Decodes the events of one dialect into acts.
 pub(super) trait EventDecoder {
     /// Decodes an event and emits its acts. Returns `false` if the event type is unknown.
     fn decode(&mut self, event: &Value, emit: &mut ActSink<'_>) -> bool;

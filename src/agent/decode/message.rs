@@ -65,7 +65,7 @@ impl MessageBuffer {
         self.text.clear();
     }
 
-    /// Returns the message so far.
+    /// Returns the text of the message so far.
     pub(super) fn text(&self) -> &str {
         self.text.trim()
     }

@@ -179,7 +179,7 @@ fn duration_ms(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// 2026-11-15 20:00:30 UTC.
+    /// 2026-11-15 20:00:30 UTC, in milliseconds since 1970.
     const NOW: i64 = 1_794_772_830_000;
 
     fn parsed(text: &str) -> Option<String> {

@@ -156,7 +156,7 @@ impl ToolTracker {
         !self.running.is_empty()
     }
 
-    /// Describes a tool call by its input.
+    /// Returns a short description of a tool call, taken from its input.
     pub(super) fn describe(&self, input: &Value) -> String {
         let text = match input {
             Value::Object(fields) => DESCRIPTIVE_FIELDS

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Maximum number of models counted separately.
 const MODELS_MAX: usize = 64;
 
-/// The tokens and dollars emitted so far.
+/// The tokens and dollars that have been emitted so far.
 #[derive(Default)]
 pub(super) struct UsageMeter {
     emitted: BTreeMap<String, Tokens>,

@@ -46,7 +46,7 @@ pub(crate) fn this_program() -> PathBuf {
         .unwrap_or_else(|| "/proc/self/exe".into())
 }
 
-/// A parsed script.
+/// A parsed script: the steps for each iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Script {
     sections: Vec<ScriptSection>,
@@ -67,7 +67,7 @@ pub(crate) struct ScriptContext {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ScriptSection {
     range: IterationRange,
-    /// The steps with their line numbers.
+    /// The steps of the section, each with its line number.
     steps: Vec<(usize, ScriptStep)>,
 }
 

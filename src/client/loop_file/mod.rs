@@ -31,7 +31,7 @@ const KEYS: [&str; 7] = [
 pub struct LoopFile {
     /// Whether the loop is active; `false` after a failed turn.
     pub active: bool,
-    /// The current iteration, counted from 1.
+    /// The number of the current iteration, counted from 1.
     pub iteration: u32,
     /// The iteration limit; 0 for unlimited.
     pub max_iterations: u32,
@@ -43,7 +43,7 @@ pub struct LoopFile {
     pub session: Option<String>,
     /// The loop's name; `None` in the original plugin's files.
     pub name: Option<String>,
-    /// The task.
+    /// The task that the agent works on.
     pub prompt: String,
 }
 

@@ -24,23 +24,23 @@ pub enum SlashCommand {
 /// The action that the arguments of `/ralph-loop` request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoopCommand {
-    /// Show help.
+    /// Show the help of `/ralph-loop`.
     Help,
-    /// Start a loop.
+    /// Start a loop with these arguments.
     Start(LoopArgs),
 }
 
 /// The arguments of `/ralph-loop`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoopArgs {
-    /// The task.
+    /// The task that the agent works on.
     pub prompt: String,
     /// The iteration limit: `None` if the flag is missing, 0 for unlimited.
     pub max_iterations: Option<u32>,
     /// The promise that the agent has to make, with whitespace folded; `None` if the flag is
     /// missing.
     pub promise: Option<String>,
-    /// The check commands.
+    /// Commands that ralph runs as checks.
     pub checks: Vec<String>,
 }
 

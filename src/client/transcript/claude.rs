@@ -37,7 +37,7 @@ struct EntryMessage {
 /// Claude Code writes the strings without spaces or escapes.
 const CONVERSATION_MARKS: [&[u8]; 3] = [b"\"assistant\"", b"\"user\"", b"\"stop_hook_summary\""];
 
-/// Decodes one line.
+/// Decodes one line of a transcript.
 pub(super) fn decode(line: &[u8]) -> TranscriptEntry {
     if !CONVERSATION_MARKS
         .iter()

@@ -26,7 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TranscriptFormat {
-    /// Claude Code's JSON lines.
+    /// Claude Code's format: one JSON object per line.
     Claude,
 }
 
@@ -137,7 +137,7 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
 
 /// A line's role in the conversation between the user and the agent, subagents excluded.
 enum TranscriptEntry {
-    /// A part of an agent's message.
+    /// A part of a message from the agent.
     Assistant(AssistantPart),
     /// An error that the client recorded in place of a message.
     ApiError(AssistantPart),
@@ -145,7 +145,7 @@ enum TranscriptEntry {
     ToolResult,
     /// A prompt or a hook's feedback. The agent's answer follows.
     Prompt,
-    /// Not part of the conversation.
+    /// A line that is not part of the conversation.
     Ignored,
 }
 

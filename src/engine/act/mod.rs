@@ -28,18 +28,18 @@ pub enum Act<'a> {
     TerminalOutput(Cow<'a, [u8]>),
     /// The agent started a tool call.
     ToolStarted {
-        /// The tool's name.
+        /// The name of the tool, as the agent reports it.
         name: Cow<'a, str>,
         /// The target of the tool call, such as a path or a command.
         about: Cow<'a, str>,
     },
     /// A tool call ended. Each finished call counts as a step.
     ToolFinished {
-        /// The tool's name.
+        /// The name of the tool, as the agent reports it.
         name: Cow<'a, str>,
         /// The target of the tool call, such as a path or a command.
         about: Cow<'a, str>,
-        /// Whether the tool succeeded.
+        /// Whether the tool call succeeded.
         ok: bool,
     },
     /// The agent was denied an action. The text describes the action.
@@ -50,7 +50,7 @@ pub enum Act<'a> {
     TokensUsed {
         /// The model's name; empty if the agent does not report one.
         model: Cow<'a, str>,
-        /// The additional tokens.
+        /// The tokens used since the model's previous report.
         tokens: Tokens,
     },
     /// The ID of the agent's session.
@@ -78,7 +78,7 @@ pub enum Act<'a> {
     /// The agent finished successfully. The text is its final message, from which promises are
     /// read.
     Finished(Cow<'a, str>),
-    /// The agent failed.
+    /// The agent reported that its run failed.
     Failed {
         /// The agent's error message.
         why: Cow<'a, str>,

@@ -17,7 +17,7 @@ const SESSION_ID_MAX: usize = 200;
 /// Maximum length of a denial's text, in characters. Longer texts are cut.
 const DENIAL_MAX: usize = 300;
 
-/// The sum of one iteration's acts.
+/// The cost, tokens, steps, denials and result of one iteration's acts.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(crate) struct Tally {

@@ -14,7 +14,7 @@ use super::scm::ScmTaskReport;
 use super::usage::Tokens;
 use serde::{Deserialize, Serialize};
 
-/// The time of an event.
+/// The time at which an event happened, on two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Now {
     /// Wall-clock time, in milliseconds since 1970.
@@ -23,7 +23,7 @@ pub(crate) struct Now {
     pub(crate) delta_ms: u64,
 }
 
-/// Something that happened to a loop.
+/// An event in the life of a loop. The journal stores one event per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -47,7 +47,7 @@ pub enum Event {
     },
     /// A person, a signal or the host program made a request.
     Asked {
-        /// The request.
+        /// The action that the loop should take.
         #[serde(rename = "wish")]
         request: Request,
         /// The source of the request.
@@ -59,7 +59,7 @@ pub enum Event {
     },
     /// A person sent the agent a message, with `ralph say` or `ralph resume --answer`.
     Answered {
-        /// The message, for the next prompt.
+        /// The text of the message, which the next prompt will contain.
         text: String,
         /// The inbox offset, in bytes, after this message; `None` if the event does not come from
         /// the inbox.
@@ -75,7 +75,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         inbox: Option<u64>,
     },
-    /// A check ended.
+    /// A check ended, green or red.
     Checked {
         /// The iteration's number; 0 is preflight.
         iteration: u32,
@@ -122,7 +122,7 @@ pub enum Event {
     Noticed {
         /// The number of the newest iteration.
         iteration: u32,
-        /// The runner's observation.
+        /// The observation that the runner made.
         notice: Notice,
         /// The content of a BLOCKED marker; `None` for any other notice.
         #[serde(default, skip_serializing_if = "Option::is_none", rename = "words")]
@@ -156,11 +156,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         stopped: Vec<String>,
     },
-    /// An error that retrying cannot fix.
+    /// An error occurred that retrying cannot fix.
     Faulted {
         /// The error's class.
         class: Fault,
-        /// A description of the error for people.
+        /// A description of the error, for people.
         detail: String,
     },
     /// A wake-up time ordered by the engine has passed.
@@ -168,7 +168,7 @@ pub enum Event {
     /// The loop has ended. This event is for readers of the journal: the engine's state already
     /// contains the ending.
     Finished {
-        /// The loop's outcome.
+        /// The loop's outcome, in the form that scripts read.
         outcome: OutcomeSummary,
         /// The reason for the ending, in one word for scripts.
         stop_reason: StopReason,
@@ -180,7 +180,7 @@ pub enum Event {
         iterations: u32,
         /// Total cost, in dollars; `None` if unknown.
         cost_usd: Option<f64>,
-        /// Active time, in seconds.
+        /// Active time of the loop, in seconds. Pauses and waits at usage limits are not included.
         duration_s: f64,
         /// The path of the loop's worktree; `None` if the loop has none.
         worktree: Option<String>,

@@ -32,7 +32,7 @@ impl ProcessExit {
     }
 }
 
-/// The result of one check.
+/// The result of one run of a check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CheckReport {
@@ -46,7 +46,7 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// Returns whether the check passed.
+    /// Returns whether the check passed: it exited with 0 in time.
     pub fn is_green(&self) -> bool {
         self.exit.is_success() && !self.timed_out
     }

@@ -39,7 +39,7 @@ pub enum RequestSource {
     /// A `ralph` command, through the loop's inbox.
     #[default]
     Inbox,
-    /// Ctrl-C.
+    /// Ctrl-C, which sends SIGINT.
     Sigint,
     /// SIGTERM, sent by the system or a person.
     Sigterm,

@@ -13,7 +13,7 @@ pub(crate) const SCRIPT: &str = "script:";
 pub(crate) struct Agent {
     /// The name of the agent's preset, or else of its program.
     pub(crate) name: String,
-    /// The program and its arguments.
+    /// The program and its arguments, without the prompt.
     pub(crate) command: Vec<String>,
     /// Environment variables to set for the agent.
     #[serde(default)]
@@ -113,12 +113,12 @@ pub(crate) struct FailurePattern {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PromptDelivery {
-    /// On standard input.
+    /// The prompt is written to standard input.
     #[default]
     Stdin,
-    /// As the last argument.
+    /// The prompt is the last argument.
     Argument,
-    /// In a file whose path is the last argument.
+    /// The prompt is in a file whose path is the last argument.
     File,
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct ExitCodeRule {
     pub(crate) code: i32,
     /// The meaning of the exit code.
     pub(crate) means: ExitMeaning,
-    /// A hint for the user.
+    /// A hint for the user about fixing the failure.
     pub(crate) hint: String,
 }
 

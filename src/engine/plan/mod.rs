@@ -22,13 +22,13 @@ use std::path::PathBuf;
 /// A complete, validated description of a loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plan {
-    /// The task for the agent.
+    /// The task that the agent works on.
     pub(crate) task: Task,
     /// The conditions for counting the task as done.
     pub(crate) proof: Proof,
-    /// The limits at which the loop gives up.
+    /// The limits that end the loop.
     pub(crate) limits: Limits,
-    /// Rests between iterations.
+    /// Rests between iterations, after failures and at usage limits.
     pub(crate) rest: Rest,
     /// The agent to run first.
     pub(crate) agent: Agent,
@@ -38,7 +38,7 @@ pub(crate) struct Plan {
     pub(crate) fallback: Vec<Agent>,
     /// The contents of the prompt besides the task.
     pub(crate) context: PromptContext,
-    /// Grace periods for processes.
+    /// Times that processes have before ralph kills them or gives up.
     pub(crate) grace: GracePeriods,
     /// Token prices, for agents that report tokens but no cost.
     #[serde(default)]
@@ -99,7 +99,7 @@ pub(crate) struct Task {
     pub(crate) file: Option<PathBuf>,
 }
 
-/// Rests between iterations.
+/// Rests between iterations, after failures and at usage limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rest {
     /// The rest after every iteration, in milliseconds.
@@ -168,7 +168,7 @@ pub(crate) struct PromptContext {
     /// Maximum number of messages from the project's bus, of which the newest are used.
     #[serde(default)]
     pub(crate) bus: usize,
-    /// The prompt template.
+    /// The text of the prompt template.
     pub(crate) template: String,
 }
 
@@ -186,7 +186,7 @@ pub enum ContextLevel {
     Full,
 }
 
-/// Grace periods for processes.
+/// Times that processes have before ralph kills them or gives up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct GracePeriods {
     /// Time between SIGTERM and SIGKILL, in milliseconds.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "JournaledProof", into = "JournaledProof")]
 pub(crate) struct Proof {
-    /// Commands that ralph runs; all must be green.
+    /// Commands that ralph runs after each iteration. All of them must be green.
     pub(crate) checks: Vec<Check>,
     /// Whether the checks also run once before the first iteration.
     pub(crate) preflight: bool,
@@ -205,7 +205,7 @@ impl From<Proof> for JournaledProof {
     }
 }
 
-/// A command that must exit with 0.
+/// A command that proves the work by exiting with 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Check {
     /// The command, run with `sh -c` in the workspace.
@@ -230,11 +230,11 @@ impl Check {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnFail {
-    /// After the task.
+    /// The output follows the task.
     #[default]
     Append,
-    /// Before the task.
+    /// The output precedes the task.
     Prepend,
-    /// Instead of the task's text.
+    /// The output replaces the task's text.
     Replace,
 }

@@ -115,7 +115,7 @@ enum TagPosition {
     /// Alone on its lines, or at the very end of the message after a sentence.
     Alone,
     InSentence,
-    /// In a code fence or a quotation.
+    /// In a code fence or a quotation, where no signal counts.
     Hidden,
 }
 
@@ -141,7 +141,7 @@ fn tag_position(text: &str, tag: Range<usize>, hidden: &[Range<usize>]) -> TagPo
     }
 }
 
-/// Trims whitespace and Markdown emphasis.
+/// Trims whitespace and Markdown emphasis from both ends.
 fn trim_emphasis(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '*' || c == '_')
 }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// The format version that this version of ralph writes.
 const VERSION: u64 = 1;
 
-/// Returns the header line, with its newline.
+/// Returns the header line of an iteration's activity, with its newline.
 pub(super) fn header(iteration: u32) -> String {
     format!("{{\"ralph\":\"activity\",\"version\":{VERSION},\"iteration\":{iteration}}}\n")
 }

@@ -39,7 +39,7 @@ const PENDING_MAX: usize = 128 << 10;
 const PIECE_MAX: usize = 16 << 10;
 /// Approximate maximum length of an act's other texts, such as a final message, in bytes.
 const TEXT_MAX: usize = 32 << 10;
-/// Minimum interval between two writes.
+/// Minimum interval between two writes to the file.
 const WRITE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A function that replaces secrets in a text.
@@ -97,7 +97,7 @@ impl ActivityWriter {
         }
     }
 
-    /// Adds an act. Raw bytes are ignored.
+    /// Adds an act to be written. Raw bytes are ignored.
     pub(crate) fn push(&mut self, act: &Act<'_>) {
         if self.file.is_none() {
             return;
@@ -307,7 +307,7 @@ fn create_empty(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The fields that every line has.
+/// The fields that every line after the header has.
 #[derive(Deserialize)]
 struct LineNumber {
     n: u64,

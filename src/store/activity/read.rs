@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// An item read from an iteration's activity.
+/// An act, or a note about dropped acts, read from an iteration's activity.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ActivityItem {
     Act(Act<'static>),

@@ -30,7 +30,7 @@ pub(crate) const TEXT_MAX: usize = 16_000;
 /// Maximum length of a message's type, in characters.
 const KIND_MAX: usize = 40;
 
-/// The bus of a loop or a project.
+/// The message bus of a loop or a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bus {
     path: PathBuf,
@@ -53,7 +53,7 @@ struct BusHeader<'a> {
     owner: &'a BusOwner,
 }
 
-/// A message on a bus.
+/// A message that a loop or a person posted on a bus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BusMessage {
     /// A unique ID. A message is posted only once, even if a crash makes a loop post it again.

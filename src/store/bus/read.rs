@@ -11,7 +11,7 @@ use std::path::Path;
 /// Maximum number of bytes read at a time when a file is searched backwards.
 const PIECE: u64 = 64 << 10;
 
-/// Messages read from a bus.
+/// Messages read from a bus, and the position after them.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct BusBatch {
     /// The messages, oldest first.

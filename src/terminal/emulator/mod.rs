@@ -45,7 +45,7 @@ enum TypingStage {
     /// The prompt is written. Enter follows at this time, by which the program should have read the
     /// paste.
     Sending(Instant),
-    /// Enter was pressed.
+    /// Enter was pressed, so the prompt is sent.
     Sent,
     /// The prompt will not be typed: the screen never became ready, or a line is too long.
     GivenUp,
@@ -127,7 +127,7 @@ impl Emulator {
         }
     }
 
-    /// Processes the program's output.
+    /// Processes the output of the program on the terminal.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.dirty = true;
         for piece in bytes.chunks(SCROLL_MAX / 2) {

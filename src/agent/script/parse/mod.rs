@@ -34,7 +34,7 @@ const KEYWORDS: [&str; 23] = [
     "#",
 ];
 
-/// An error in a script.
+/// An error in a script, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScriptError {
     /// The line number, counted from 1.
