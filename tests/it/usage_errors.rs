@@ -66,13 +66,13 @@ fn a_prompt_file_must_be_an_existing_file() {
         &test,
         &["run", "--prompt-file", "no.md", "--", "true"],
         "prompt file not found: no.md",
-        "create it",
+        "create the file",
     );
     refused(
         &test,
         &["run", "--spec", "no.md", "--", "true"],
         "prompt file not found: no.md",
-        "create it",
+        "create the file",
     );
     refused(
         &test,
