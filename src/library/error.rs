@@ -4,23 +4,23 @@ use crate::lifecycle::error::CommandError;
 use crate::{config, runner, store};
 use std::{fmt, io};
 
-/// Why a loop could not be run at all. How a loop that ran has ended is in its
-/// [`Report`](crate::Report).
+/// The reason why a loop could not run at all. A loop that ran returns a [`Report`](crate::Report)
+/// instead, which describes its end.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The loop's configuration is invalid. Nothing was started or changed.
     Usage {
-        /// What is wrong; names the setting, file or program.
+        /// The problem, with the name of the setting, file or program.
         what: String,
-        /// How to fix it.
+        /// The way to fix the problem.
         hint: String,
     },
     /// The system failed, for example because the journal could not be written.
     Broken {
-        /// What went wrong.
+        /// The problem.
         what: String,
-        /// How to fix it; may be empty.
+        /// The way to fix the problem. May be empty.
         hint: String,
     },
 }

@@ -36,9 +36,9 @@ use std::time::Duration;
 
 /// Configures and runs a loop: the task, the checks that prove it done, and the limits.
 ///
-/// Everything you do not set has the same default as in the `ralph` program. Settings files are not
-/// read. A loop ends when every check is green and the agent claims that the task is finished, when
-/// a limit is reached, or when it is stopped.
+/// Every value that you do not set has the same default as in the `ralph` program. Settings files
+/// are not read. A loop ends when every check is green and the agent claims that the task is done,
+/// when a limit is reached, or when it is stopped.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -66,7 +66,7 @@ pub struct Loop<'a> {
     name: Option<String>,
     values: Map<String, Value>,
     checks: Vec<Value>,
-    /// The error for the first invalid value. `run` returns it, so that calls can be chained.
+    /// The error for the first invalid value. `run` returns it, so that setters can be chained.
     invalid: Option<Error>,
     stopper: Stopper,
     on_event: Box<dyn FnMut(&Event) + Send + 'a>,
@@ -88,7 +88,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Creates a loop for the task in this file, which is read again for every iteration. A
+    /// Creates a loop for the task in a file, which is read again before every iteration. A
     /// relative path is resolved against the workspace.
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
@@ -138,8 +138,8 @@ impl<'a> Loop<'a> {
         self
     }
 
-    /// Sets the directory for journals and logs. Default: `$RALPH_STATE_DIR`, else the platform's
-    /// state directory.
+    /// Sets the directory for journals and logs. Default: `$RALPH_STATE_DIR`, or the platform's
+    /// state directory if it is not set.
     pub fn state_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.state_dir = Some(dir.into());
         self
@@ -157,12 +157,12 @@ impl<'a> Loop<'a> {
         self
     }
 
-    /// Sets how long each check may take before it fails; zero means no limit.
+    /// Sets the time limit for each check. A check that takes longer fails. Zero means no limit.
     pub fn check_timeout(self, time: Duration) -> Self {
         self.set_duration("check-timeout", time)
     }
 
-    /// Sets whether the checks run once before the first iteration. Default: they do.
+    /// Sets whether the checks run once before the first iteration. Default: true.
     pub fn preflight(self, run: bool) -> Self {
         self.set("preflight", json!(run))
     }
@@ -173,27 +173,28 @@ impl<'a> Loop<'a> {
         self.set("promise", json!(text.into()))
     }
 
-    /// Requires no promise. Green checks alone end the loop; without checks it runs to its limit.
+    /// Does not ask for a promise. Green checks alone end the loop. A loop without checks runs to
+    /// its limit.
     pub fn no_promise(self) -> Self {
         self.set("no-promise", json!(true))
     }
 
-    /// Sets a regular expression; an output line that matches it claims that the task is done.
+    /// Sets a regular expression. An output line that matches it claims that the task is done.
     pub fn done_pattern(self, pattern: impl Into<String>) -> Self {
         self.set("done-pattern", json!(pattern.into()))
     }
 
-    /// Limits the number of iterations; 0 means no limit.
+    /// Limits the number of iterations. 0 means no limit.
     pub fn max_iterations(self, max: u32) -> Self {
         self.set("max-iterations", json!(max))
     }
 
-    /// Limits the number of consecutive failures; 0 means no limit.
+    /// Limits the number of consecutive failures. 0 means no limit.
     pub fn max_failures(self, max: u32) -> Self {
         self.set("max-failures", json!(max))
     }
 
-    /// Limits the cost in dollars, as reported by the agent; 0 means no limit.
+    /// Limits the cost in dollars, as reported by the agent. 0 means no limit.
     pub fn max_cost(self, usd: f64) -> Self {
         // JSON has no NaN or infinity. As a string, such a value is rejected instead of lost.
         self.set(
@@ -206,22 +207,24 @@ impl<'a> Loop<'a> {
         )
     }
 
-    /// Limits the tokens, as reported by the agent, cached ones included; 0 means no limit.
+    /// Limits the number of tokens, including cached ones, as reported by the agent. 0 means no
+    /// limit.
     pub fn max_tokens(self, max: u64) -> Self {
         self.set("max-tokens", json!(max))
     }
 
-    /// Limits the loop's active time, without pauses and waits for a reset; zero means no limit.
+    /// Limits the loop's active time, which excludes pauses and waits for a limit to reset. Zero
+    /// means no limit.
     pub fn max_time(self, time: Duration) -> Self {
         self.set_duration("max-time", time)
     }
 
-    /// Limits the duration of each iteration; zero means no limit.
+    /// Limits the duration of each iteration. Zero means no limit.
     pub fn iteration_timeout(self, time: Duration) -> Self {
         self.set_duration("iteration-timeout", time)
     }
 
-    /// Ends an iteration whose agent has been silent for this long; zero means never.
+    /// Ends an iteration whose agent has shown no activity for this long. Zero means never.
     pub fn inactivity_timeout(self, time: Duration) -> Self {
         self.set_duration("inactivity-timeout", time)
     }
@@ -231,8 +234,8 @@ impl<'a> Loop<'a> {
         self.set_duration("delay", time)
     }
 
-    /// Sets the delay after a failure: `first` at first, doubled with each further failure up to
-    /// `longest`.
+    /// Sets the delay after a failure. The delay starts at `first` and doubles with each further
+    /// failure, up to `longest`.
     pub fn backoff(self, first: Duration, longest: Duration) -> Self {
         self.set(
             "backoff",
@@ -240,7 +243,7 @@ impl<'a> Loop<'a> {
         )
     }
 
-    /// Sets what the prompt contains besides the task.
+    /// Sets how much ralph adds to the task in the prompt.
     pub fn context(self, level: ContextLevel) -> Self {
         self.set("context", json!(level))
     }
@@ -250,7 +253,7 @@ impl<'a> Loop<'a> {
         self.set("model", json!(model.into()))
     }
 
-    /// Sets what a known agent may do without asking.
+    /// Sets which actions a known agent may take without asking.
     pub fn approve(self, level: Approve) -> Self {
         self.set("approve", json!(level))
     }
@@ -267,14 +270,15 @@ impl<'a> Loop<'a> {
         self.set("worktree", json!(true))
     }
 
-    /// Like [`Loop::worktree`], on this branch. An existing branch is continued.
+    /// Runs the loop in its own git worktree, like [`Loop::worktree`], but on this branch. An
+    /// existing branch is continued.
     pub fn worktree_on(self, branch: impl Into<String>) -> Self {
         self.set("worktree", json!(branch.into()))
     }
 
-    /// Sets two grace periods: `term` between SIGTERM and SIGKILL, and `survivors` after that, for
-    /// processes that are still alive or a function that does not return. Then the loop ends as
-    /// fatal.
+    /// Sets two grace periods: `term` is the time between SIGTERM and SIGKILL. `survivors` is the
+    /// time after that for processes to exit or for a function to return. If they do not, the loop
+    /// ends as fatal.
     pub fn grace(self, term: Duration, survivors: Duration) -> Self {
         self.set_duration("grace-term", term)
             .set_duration("grace-survivor", survivors)
@@ -298,8 +302,8 @@ impl<'a> Loop<'a> {
         self.stopper.clone()
     }
 
-    /// Runs the loop with a command as its agent. The command is started once per iteration, with
-    /// the prompt on standard input. Blocks until the loop ends or pauses.
+    /// Runs the loop with a command as its agent. The command is started once per iteration and
+    /// reads the prompt from standard input. Blocks until the loop ends or pauses.
     pub fn run_command(
         self,
         command: impl IntoIterator<Item = impl Into<String>>,
@@ -309,8 +313,8 @@ impl<'a> Loop<'a> {
         ))
     }
 
-    /// Runs the loop with an agent that ralph knows, such as `claude` or `codex`, with the same
-    /// arguments as the `ralph` program. Blocks until the loop ends or pauses.
+    /// Runs the loop with an agent that ralph knows, such as `claude` or `codex`, and with the
+    /// arguments that the `ralph` program would use. Blocks until the loop ends or pauses.
     pub fn run_agent(self, name: impl Into<String>) -> Result<Report, Error> {
         self.run(AgentChoice::Known(name.into()))
     }
@@ -367,7 +371,7 @@ impl<'a> Loop<'a> {
         Ok(observer.report(&dir, &header, &state))
     }
 
-    /// Drafts the plan from the builder's values.
+    /// Creates the plan draft from the builder's values.
     fn draft_plan(
         &mut self,
         choice: AgentChoice,
@@ -398,7 +402,7 @@ impl<'a> Loop<'a> {
         match choice {
             AgentChoice::Command(command) => {
                 request.command = command;
-                // A host program has no terminal to give to the agent.
+                // A host program has no terminal that the agent could use.
                 self.values.insert("pty".into(), json!(false));
             }
             AgentChoice::Known(name) => {
@@ -446,7 +450,7 @@ impl<'a> Loop<'a> {
     }
 }
 
-/// Formats a duration for the settings, rounded up to milliseconds because zero means no limit.
+/// Formats a duration for the settings. Rounds up to milliseconds, because zero means no limit.
 fn millis(time: Duration) -> String {
     format!("{}ms", time.as_nanos().div_ceil(1_000_000))
 }

@@ -31,8 +31,8 @@ impl Replay {
             .collect()
     }
 
-    /// Decodes output that arrives in these pieces and calls `on_act` with each act. Returns the
-    /// report and the final message, if there is one.
+    /// Decodes output that arrives in `pieces` and calls `on_act` with each act. Returns the report
+    /// and the final message, if there is one.
     pub fn decode<'p>(
         &self,
         workspace: &Path,
@@ -59,12 +59,14 @@ impl Replay {
     }
 }
 
-/// Parses a reset time from an agent's message. Both times are in milliseconds since 1970.
+/// Parses the reset time in an agent's message, or returns `None` if it has none. `now_ms` and the
+/// result are in Unix milliseconds.
 pub fn reset_time(text: &str, now_ms: i64) -> Option<i64> {
     reset_time::parse(text, now_ms)
 }
 
-/// Finds the reset time of a usage limit at the end of a Codex rollout file, in seconds since 1970.
+/// Finds the reset time of a usage limit at the end of a Codex rollout file. Returns it in Unix
+/// seconds, or `None` if the file has none.
 pub fn codex_rollout_reset(tail: &[u8]) -> Option<i64> {
     codex::rollout::limit_reset_in_tail(tail)
 }

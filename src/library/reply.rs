@@ -3,10 +3,10 @@
 use crate::agent::function::FunctionResult;
 use std::fmt::Display;
 
-/// What an agent function returns: its final message, or why it failed.
+/// The return value of an agent function: the agent's final message, or an error.
 ///
-/// It converts from `()`, from strings, and from a `Result` of these whose error implements
-/// `Display`, so an agent function can return any of them and use `?`.
+/// `()`, strings, and a `Result` of these whose error implements `Display` convert into a reply. An
+/// agent function can therefore return any of these types and use `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply(pub(super) FunctionResult);
 
@@ -16,7 +16,7 @@ impl Reply {
         Self(Ok(text.into()))
     }
 
-    /// Creates a reply that fails the iteration for this reason.
+    /// Creates a reply that fails the iteration. `why` is the reason.
     pub fn failed(why: impl Display) -> Self {
         Self(Err(why.to_string()))
     }

@@ -15,7 +15,7 @@ use crate::store::{
 use std::io::Read;
 use std::path::Path;
 
-/// Where a loop will run. The default is in the foreground, in the user's own checkout.
+/// The place where a loop will run. The default is the foreground, in the user's own checkout.
 #[derive(Default)]
 pub(crate) struct Placement {
     pub(crate) background: bool,
@@ -53,7 +53,7 @@ pub(crate) struct PreparedLoop {
 }
 
 /// Creates a loop, and its worktree if one is requested. Passes warnings to `warn`, even if an
-/// error follows: some report processes that were ended.
+/// error follows, because some of them report processes that were killed.
 pub(crate) fn create_loop(
     state_dir: &StateDir,
     name: Option<&str>,
@@ -135,7 +135,7 @@ fn claim_name(
 
 type ClaimedName = (LoopDir, LoopLocks, Option<Worktree>);
 
-/// Claims the smallest unused name. Other processes may be doing the same, so this retries.
+/// Claims the smallest unused name. Retries, because other processes may be claiming names too.
 fn claim_unused_name(
     state_dir: &StateDir,
     plan: &Plan,
@@ -168,15 +168,15 @@ fn claim_unused_name(
     }
 }
 
-/// Kills the processes that a crashed loop left in this workspace, where its agent may still be
-/// working. Returns warnings.
+/// Kills the processes that a crashed loop left in this workspace, because its agent may still be
+/// working there. Returns warnings.
 fn sweep_workspace(
     state_dir: &StateDir,
     workspace: &Path,
     warn: &mut dyn FnMut(String),
 ) -> Result<(), CommandError> {
     if let Some(last) = last_lock_holder(&state_dir.workspace_lock_path(workspace)?) {
-        // A loop that cannot be read must not keep another from starting.
+        // A loop that cannot be read must not prevent another from starting.
         if let Ok(handle) = LoopHandle::open_in(state_dir.clone(), &last.loop_name) {
             handle.warnings.into_iter().for_each(warn);
         }
@@ -184,9 +184,8 @@ fn sweep_workspace(
     Ok(())
 }
 
-/// Frees the name of an ended loop by archiving that loop, unless `check` fails. Returns `check`'s
-/// value, and a warning if the archived loop was not done. A loop that can be resumed keeps its
-/// name.
+/// Archives an ended loop to free its name, unless `check` fails. Returns the value of `check`, and
+/// a warning if the archived loop was not done. A loop that can be resumed keeps its name.
 fn free_name<T>(
     state_dir: &StateDir,
     name: &str,

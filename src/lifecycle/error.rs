@@ -14,7 +14,7 @@ pub(crate) struct CommandError {
 }
 
 impl CommandError {
-    /// Creates the error for an invalid request: nothing was started or changed.
+    /// Returns an error for an invalid request. Nothing was started or changed.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             exit_code: ExitCode::Usage,
@@ -23,7 +23,7 @@ impl CommandError {
         }
     }
 
-    /// Creates the error for a failure of the system or of ralph itself.
+    /// Returns an error for a failure of the system or of ralph itself.
     pub(crate) fn broken(message: impl Display) -> Self {
         Self {
             exit_code: ExitCode::Failure,
@@ -61,13 +61,15 @@ impl CommandError {
         }
     }
 
-    /// Serializes the error, so that a supervisor can pass it to the command that launched it.
+    /// Serializes the error as JSON, so that a supervisor can pass it to the command that launched
+    /// it.
     pub(crate) fn to_json(&self) -> String {
         json!({ "code": self.exit_code.code(), "error": self.message, "hint": self.hint })
             .to_string()
     }
 
-    /// Reads an error that [`CommandError::to_json`] wrote. Invalid text becomes a generic error.
+    /// Parses an error that [`CommandError::to_json`] wrote. Returns a generic error if `text` is
+    /// invalid.
     pub(crate) fn from_json(text: &str) -> Self {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let exit_code = value["code"]

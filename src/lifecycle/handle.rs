@@ -24,16 +24,17 @@ pub(crate) struct LoopHandle {
 }
 
 impl LoopHandle {
-    /// Opens a loop. If its runner and warden were killed together, kills the processes they left.
+    /// Opens a loop. If its runner and its warden were both killed, kills the processes that they
+    /// left.
     pub(crate) fn open(name: &str) -> Result<Self, CommandError> {
         Self::open_in(StateDir::locate()?, name)
     }
 
-    /// Like [`LoopHandle::open`], with this state directory.
+    /// Opens a loop like [`LoopHandle::open`], in the given state directory.
     pub(crate) fn open_in(state_dir: StateDir, name: &str) -> Result<Self, CommandError> {
         let dir = state_dir.find_loop(name)?;
-        // Read the view after checking the lock, so that it includes everything written by a runner
-        // that has just exited.
+        // Check the lock before reading the view, so that the view includes everything that a
+        // runner wrote before it exited.
         let held = is_held(&dir);
         let view = view_with_inbox(&dir)?;
         let held = held || session::is_active(&view.state);
@@ -51,7 +52,8 @@ impl LoopHandle {
         Ok(handle)
     }
 
-    /// Like [`LoopHandle::open`], but refuses if this process belongs to the loop's own agent.
+    /// Opens a loop like [`LoopHandle::open`], but fails if this process belongs to the loop's own
+    /// agent.
     pub(crate) fn open_as_operator(name: &str) -> Result<Self, CommandError> {
         let handle = Self::open(name)?;
         if handle.is_own_loop() {
@@ -63,8 +65,8 @@ impl LoopHandle {
         Ok(handle)
     }
 
-    /// Like [`LoopHandle::open`], but refuses if waiting would deadlock: the loop's own agent
-    /// cannot wait for it.
+    /// Opens a loop like [`LoopHandle::open`], but fails if this process belongs to the loop's own
+    /// agent, which would deadlock if it waited for the loop.
     pub(crate) fn open_to_wait(name: &str) -> Result<Self, CommandError> {
         let handle = Self::open(name)?;
         if handle.is_own_loop() {
@@ -118,7 +120,7 @@ impl LoopHandle {
         let patience = [grace.term_ms, grace.survivor_ms].map(Duration::from_millis);
         let (swept, survivors) = orphans::sweep(
             &self.view.header.id,
-            // In a session, the process belongs to the client.
+            // In a session, the recorded process is the client.
             state.process.filter(|_| !state.is_in_session()),
             &exemptions(&self.state_dir),
             patience[0],
@@ -141,8 +143,8 @@ impl LoopHandle {
     }
 }
 
-/// Returns the processes that no sweep may kill: the holders of background loops' locks with their
-/// descendants, and the processes that host their windows.
+/// Returns the processes that no sweep may kill: the holders of background loops' locks and their
+/// descendants, and the processes that host these loops' windows.
 pub(crate) fn exemptions(state_dir: &StateDir) -> Exemptions {
     let state_dir = state_dir.clone();
     Exemptions::new(move || {
@@ -160,12 +162,12 @@ pub(crate) fn exemptions(state_dir: &StateDir) -> Exemptions {
     })
 }
 
-/// How long a killed runner's processes may take to exit.
+/// The maximum time for a killed runner's processes to exit.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
 
-/// Returns whether a live runner holds the loop's lock. If the process that took it is dead, waits
-/// briefly for those that inherited the lock to exit, so that a loop that was just killed does not
-/// look alive. A lock held only to clean up does not count.
+/// Returns whether a live runner holds the loop's lock. If the process that acquired the lock is
+/// dead, waits briefly for the processes that inherited it to exit, so that a loop that was just
+/// killed does not look alive. A lock that is held only for cleaning up does not count.
 pub(crate) fn is_held(dir: &LoopDir) -> bool {
     let started = Instant::now();
     while let Some(holder) = lock_holder(&dir.lock()) {

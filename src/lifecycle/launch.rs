@@ -17,9 +17,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// How long a supervisor may take to start.
+/// The maximum time for a supervisor to start.
 pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often to check for an early exit, and for a start that the file watcher did not report.
+/// The interval between checks for an early exit, and for a start that the file watcher missed.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Checks that tmux can be used, if it is requested. `alternative` is appended to the hint.
@@ -70,8 +70,8 @@ pub(crate) fn launch(
     }
     let started = Instant::now();
     loop {
-        // Wait until the supervisor is registered: a sweep may kill our caller at any moment, and
-        // would kill an unregistered supervisor too.
+        // Wait until the supervisor is registered. A sweep may kill this process's caller at any
+        // moment, and would kill an unregistered supervisor too.
         if lock_holder(&dir.lock()).is_some_and(|holder| holder.background) {
             return Ok(());
         }
@@ -101,8 +101,8 @@ pub(crate) fn launch(
     }
 }
 
-/// Returns whether a runner, which must have held the lock, has appended to the journal since its
-/// length was `before` bytes.
+/// Returns whether a runner has appended to the journal since the journal's length was `before`
+/// bytes. Such a runner must have held the lock.
 fn has_started(dir: &LoopDir, before: u64) -> bool {
     cache::read(dir).is_ok_and(|view| view.offset > before)
 }
@@ -129,9 +129,9 @@ fn supervisor_args(state_dir: &StateDir, dir: &LoopDir) -> Vec<OsString> {
     ]
 }
 
-/// Opens a tmux window for the supervisor. The window has the tmux server's environment, so ours is
-/// sent through a named pipe that only its owner can open. Secrets in it thus appear on no command
-/// line and in no file.
+/// Opens a tmux window for the supervisor. The window gets the environment of the tmux server, so
+/// this process sends its own environment through a named pipe that only the user can open. Secrets
+/// thus appear on no command line and in no file.
 fn open_window(state_dir: &StateDir, dir: &LoopDir, tmux: &Tmux) -> Result<(), CommandError> {
     let pipe = dir.path().join("environment");
     let _ = std::fs::remove_file(&pipe);
@@ -160,7 +160,7 @@ fn open_window(state_dir: &StateDir, dir: &LoopDir, tmux: &Tmux) -> Result<(), C
     sent
 }
 
-/// Marks the end of the environment. If it is missing, the sender was killed.
+/// The bytes that mark the end of the environment. If they are missing, the sender was killed.
 pub(crate) const ENVIRONMENT_END: &[u8] = b"\0";
 
 fn send_environment(pipe: &Path) -> io::Result<()> {
@@ -172,7 +172,7 @@ fn send_environment(pipe: &Path) -> io::Result<()> {
     }
     all.extend_from_slice(ENVIRONMENT_END);
     let (pipe, (sender, receiver)) = (pipe.to_owned(), channel());
-    // Opening the pipe blocks until the window's program reads from it. If it never does, this
+    // Opening the pipe blocks until the window's program reads from it. If that never happens, this
     // thread ends with the process.
     std::thread::Builder::new()
         .stack_size(THREAD_STACK_SIZE)
@@ -194,7 +194,7 @@ fn send_environment(pipe: &Path) -> io::Result<()> {
         .unwrap_or_else(|_| Err(late()))
 }
 
-/// Returns the file in which a supervisor reports why it could not start.
+/// Returns the path of the file in which a supervisor reports why it could not start.
 pub(crate) fn start_error_file(dir: &LoopDir) -> PathBuf {
     dir.path().join("complaint")
 }

@@ -23,7 +23,8 @@ impl LoopLocks {
         Self::acquire_as(&this_process(dir, &plan.workspace), state_dir, dir, plan)
     }
 
-    /// Acquires both locks for a background supervisor, which exempts it from sweeps.
+    /// Acquires both locks for a background supervisor. Holding them exempts the supervisor from
+    /// sweeps.
     pub(crate) fn acquire_in_background(
         state_dir: &StateDir,
         dir: &LoopDir,
@@ -65,8 +66,8 @@ impl LoopLocks {
         })
     }
 
-    /// Also acquires the workspace's lock. Skips a worktree that no longer exists: the runner
-    /// reports it.
+    /// Acquires the workspace's lock in addition. Skips a worktree that no longer exists, because
+    /// the runner reports that.
     pub(crate) fn acquire_workspace(
         &mut self,
         state_dir: &StateDir,
@@ -106,16 +107,16 @@ impl LoopLocks {
     }
 }
 
-/// Removes the directory of a loop whose creation failed. Without a journal, this attempt created
-/// it; its lock is held, so no other process can be using it.
+/// Removes the directory of a loop whose creation failed. A directory without a journal was created
+/// by this attempt, and its lock is held, so no other process can be using it.
 pub(crate) fn discard_new_dir(dir: &LoopDir) {
     if !dir.journal().exists() {
         let _ = std::fs::remove_file(dir.lock()).and_then(|()| std::fs::remove_dir(dir.path()));
     }
 }
 
-/// Returns whether this loop was started by an agent of `ancestor` or of one of its child loops. A
-/// child may share its parent's workspace.
+/// Returns whether this loop was started by an agent of `ancestor` or of one of its child loops.
+/// Such a loop may share the workspace.
 fn is_descendant(state_dir: &StateDir, dir: &LoopDir, ancestor: &str) -> bool {
     let known = state_dir.parent(dir.name());
     let parent = known.or_else(|| {
@@ -138,14 +139,14 @@ fn this_process(dir: &LoopDir, workspace: &Path) -> LockHolder {
     }
 }
 
-/// How long cleaning up after a crash may take.
+/// The maximum time for another process to clean up after a crash.
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(45);
 
 fn acquire_own_lock(dir: &LoopDir, holder: &LockHolder) -> Result<FileLock, CommandError> {
     let started = Instant::now();
     let taken = loop {
         match FileLock::acquire(&dir.lock(), holder)? {
-            // A process that cleans up after a crash will release the lock soon.
+            // Another process is cleaning up after a crash and will release the lock soon.
             Err(other) if other.is_transient() && started.elapsed() < CLEANUP_TIMEOUT => {}
             taken => break taken,
         }
@@ -165,7 +166,7 @@ fn acquire_own_lock(dir: &LoopDir, holder: &LockHolder) -> Result<FileLock, Comm
     })
 }
 
-/// Acquires a loop's own lock in order to archive or remove its directory.
+/// Acquires a loop's own lock before its directory is archived or removed.
 pub(crate) fn lock_for_removal(dir: &LoopDir) -> Result<FileLock, CommandError> {
     acquire_own_lock(dir, &this_process(dir, Path::new("")))
 }

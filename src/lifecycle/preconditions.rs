@@ -26,7 +26,8 @@ pub(crate) fn check_installed(draft: &PlanDraft) -> Result<(), CommandError> {
     check_commands(plan)
 }
 
-/// Checks that an agent can be started in `dir`. `presets` say how to install it.
+/// Checks that an agent can be started in `dir`. Error messages take the install command from
+/// `presets`.
 pub(crate) fn check_agent(
     agent: &Agent,
     dir: &Path,
@@ -73,7 +74,7 @@ pub(crate) fn check_agent(
     }
 }
 
-/// Rejects a done file that already exists: it would count as the agent's claim.
+/// Returns an error if the done file already exists, because it would count as the agent's claim.
 fn check_done_file(draft: &PlanDraft) -> Result<(), CommandError> {
     let plan = draft.plan();
     match plan.proof.file() {
@@ -89,8 +90,8 @@ fn check_done_file(draft: &PlanDraft) -> Result<(), CommandError> {
     }
 }
 
-/// Rejects a check whose command is missing, because it could never turn green. Asks the shell,
-/// because the command may be a builtin.
+/// Returns an error if the command of a check is missing, because that check could never turn
+/// green. Asks the shell, because the command may be a builtin.
 fn check_commands(plan: &Plan) -> Result<(), CommandError> {
     if !plan.proof.preflight {
         return Ok(());

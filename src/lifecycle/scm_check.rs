@@ -7,7 +7,7 @@ use crate::engine::scm::COMMIT;
 use crate::git::{TreeStatus, WorkingTree, WorkingTreeError};
 use std::path::Path;
 
-/// Returns an error if a task cannot work, and warnings about tasks that may fail.
+/// Returns an error if a task cannot work, else warnings about tasks that may fail.
 pub(crate) fn check_scm_tasks(draft: &PlanDraft) -> Result<Vec<String>, CommandError> {
     let (plan, name) = (draft.plan(), draft.config.display_name("scm"));
     let tasks = &plan.scm.tasks;
@@ -87,8 +87,8 @@ pub(super) fn file_list(files: &[String]) -> String {
     format!("{} ({names}{more})", plural(files.len() as u64, "file"))
 }
 
-/// Creates the error for a feature that needs a git working tree, if there is none. `requested`
-/// names the feature's flag or setting.
+/// Returns the error for a feature that needs a git working tree in a directory without one.
+/// `requested` is the name of the feature's flag or setting.
 pub(super) fn working_tree_error(
     requested: &str,
     why: &WorkingTreeError,

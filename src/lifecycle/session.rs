@@ -19,8 +19,8 @@ use crate::store::{
 };
 use std::time::Duration;
 
-/// Maximum number of characters at the end of a session ID that go into the loop's name. Some IDs
-/// start with a timestamp, so the start would not be unique.
+/// The maximum number of characters from the end of a session ID in a loop's name. Some IDs start
+/// with a timestamp, so their first characters are not unique.
 const ID_TAIL: usize = 8;
 
 /// Returns the name of a session's loop, such as `claude-1a2b3c4d`.
@@ -36,13 +36,13 @@ pub(crate) fn loop_name(client: &str, id: &str) -> String {
     format!("{client}-{tail}")
 }
 
-/// Returns the client in whose session a loop runs or ran; `None` for other loops, and for clients
+/// Returns the client in whose session a loop runs or ran. `None` for other loops, and for clients
 /// that only a newer version of ralph supports.
 pub(crate) fn client_of(state: &State) -> Option<&'static Client> {
     Client::by_name(&state.plan.session.as_ref()?.client)
 }
 
-/// Finds the unfinished loop of a session.
+/// Returns the unfinished loop of a session, or `None` if there is none.
 pub(crate) fn find(state_dir: &StateDir, client: &str, id: &str) -> Option<(LoopDir, LoopView)> {
     let dir = state_dir.loop_dir(&loop_name(client, id));
     let view = cache::read(&dir).ok()?;
@@ -65,8 +65,8 @@ pub(crate) fn is_active(state: &State) -> bool {
         && state.process.is_some_and(process::is_alive)
 }
 
-/// Opens a session's loop and applies hook events to it. The caller holds the loop's lock. Problems
-/// that do not stop the loop are passed to `warn`.
+/// Opens a session's loop and applies hook events to it. The caller must hold the loop's lock.
+/// Passes problems that do not stop the loop to `warn`.
 pub(crate) fn apply_hook_events(
     dir: &LoopDir,
     _locks: &LoopLocks,
@@ -91,7 +91,7 @@ pub(crate) fn apply_hook_events(
     Ok((header, result))
 }
 
-/// Updates the loop's files after each event. There is nothing to display: a session has no
+/// Updates the loop's files after each event. It displays nothing, because a session has no
 /// console.
 struct SessionObserver<'a> {
     files: DerivedFiles,

@@ -5,10 +5,10 @@ use std::io;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// The session that holds every loop's window.
+/// The name of the tmux session that contains the window of every loop.
 pub(crate) const SESSION: &str = "ralph";
 
-/// The oldest version known to support what ralph uses.
+/// The oldest tmux version, as major and minor number, that supports the features ralph uses.
 const MIN_VERSION: (u32, u32) = (3, 0);
 
 /// The tmux server that ralph uses, separate from the user's own.
@@ -17,20 +17,20 @@ pub(crate) struct Tmux {
     pub(crate) socket: String,
 }
 
-/// Why tmux cannot be used.
+/// The reason why tmux cannot be used.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TmuxError {
     NotInstalled,
-    /// The installed version, which is too old.
+    /// The installed version is too old. The value is the output of `tmux -V`.
     TooOld(String),
 }
 
-/// How many times to try to open a window, and the delay between attempts.
+/// The number of attempts to open a window, and the delay between them.
 const TRIES: u32 = 20;
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// The environment variables that a tmux server inherits. It outlives the loop that happens to
-/// start it, so it must not get that loop's other variables, which may contain secrets.
+/// The environment variables that a tmux server inherits. The server outlives the loop that starts
+/// it, so it must not get that loop's other variables, which may contain secrets.
 const SERVER_ENVIRONMENT: [&str; 12] = [
     "HOME",
     "LANG",
@@ -76,7 +76,7 @@ impl Tmux {
         }
     }
 
-    /// Runs a program in a new window with this name. On failure, returns tmux's error message.
+    /// Runs `program` in a new window named `name`. On failure, returns tmux's error message.
     pub(crate) fn open_window(&self, name: &str, program: &[OsString]) -> Result<(), String> {
         let window = |command: &[&str]| {
             let mut args: Vec<OsString> = command.iter().map(OsString::from).collect();
@@ -134,7 +134,7 @@ impl Tmux {
         command.args(["new-session", "-d", "-s", &view, "--", "sleep", "60"]);
         command.args([";", "link-window", "-k", "-s", &window, "-t", &first]);
         command.args([";", "attach-session", "-t", &own]);
-        // Set last: a session without a viewer would be destroyed at once.
+        // Set this last: a session without a viewer would be destroyed at once.
         command.args([";", "set-option", "-t", &view, "destroy-unattached", "on"]);
         // Without this, tmux refuses to attach from inside the user's own tmux.
         command.env_remove("TMUX");

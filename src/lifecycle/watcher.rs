@@ -12,12 +12,12 @@ use std::time::Duration;
 
 /// The stack size, in bytes, of a thread that waits and then reads a loop's state.
 pub(crate) const THREAD_STACK_SIZE: usize = 512 * 1024;
-/// How often to check whether a client process has exited.
+/// The interval between checks whether a client process has exited.
 const CLIENT_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How often to wake up where files cannot be watched.
+/// The interval between wakeups if files cannot be watched.
 const FALLBACK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Waits until neither a runner nor a session is working on the loop.
+/// Blocks until neither a runner nor a session is working on the loop.
 pub(crate) fn wait_until_over(dir: &LoopDir) {
     let mut watcher = None;
     loop {
@@ -33,9 +33,9 @@ pub(crate) fn wait_until_over(dir: &LoopDir) {
 
 /// Watches one loop. A thread waits for the loop's lock, so the process must not fork.
 pub(crate) struct LoopWatcher {
-    /// Opened on first use, because closing it is slow.
+    /// The file watcher. It is opened on first use, because closing it is slow.
     files: Option<FileWatcher>,
-    /// A socket whose other end the thread closes when the loop is over.
+    /// A socket whose other end is closed by the thread when the loop is over.
     over: UnixStream,
 }
 
@@ -63,7 +63,7 @@ impl LoopWatcher {
         }
     }
 
-    /// Returns whether the loop is over. If so, everything that its runner wrote is on disk.
+    /// Returns whether the loop is over. If it is, everything that its runner wrote is on disk.
     pub(crate) fn is_over(&mut self) -> bool {
         self.poll(Duration::ZERO)
     }

@@ -15,22 +15,22 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to wait while another loop creates a worktree of the same repository.
+/// The maximum time to wait while another loop creates a worktree of the same repository.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A requested worktree, and the repository to create it from.
 pub(crate) struct WorktreeRequest {
     source: WorktreeSource,
-    /// The name of the flag or setting, for messages.
+    /// The name of the flag or setting that requested the worktree, for messages.
     setting: String,
-    /// The branch that the user named; `None` means `ralph/<name>`.
+    /// The branch that the user named. `None` means `ralph/<name>`.
     branch: Option<String>,
     commit_timeout_ms: u64,
 }
 
 impl WorktreeRequest {
-    /// Reads the request from the settings, and checks that the workspace's repository can have a
-    /// worktree. `None` if no worktree is requested.
+    /// Reads the request from the settings, and checks that git can create a worktree of the
+    /// workspace's repository. Returns `None` if no worktree is requested.
     pub(crate) fn from_draft(draft: &PlanDraft) -> Result<Option<Self>, CommandError> {
         let (settings, dir) = (&draft.config.settings, &draft.plan().workspace);
         let branch = match &settings.worktree {
@@ -71,7 +71,8 @@ impl WorktreeRequest {
         }))
     }
 
-    /// Returns whether a worktree or branch for this loop name already exists. It may contain work.
+    /// Returns whether a worktree or branch for this loop name already exists. Either may contain
+    /// work.
     pub(crate) fn is_taken(&self, state_dir: &StateDir, name: &str) -> bool {
         let derived_branch = self.branch.is_none();
         std::fs::symlink_metadata(state_dir.worktree_path(name)).is_ok()
@@ -82,14 +83,15 @@ impl WorktreeRequest {
                     .is_some())
     }
 
-    /// Returns the branch for a loop with this name; with `None`, a placeholder.
+    /// Returns the branch for a loop named `name`, or a placeholder if `name` is `None`.
     pub(crate) fn branch_for(&self, name: Option<&str>) -> String {
         self.branch
             .clone()
             .unwrap_or_else(|| format!("ralph/{}", name.unwrap_or("<name>")))
     }
 
-    /// Plans the worktree of a loop with this name. Fails if its path or branch is in use.
+    /// Plans the worktree for a loop named `name`. Fails if the worktree's path or branch is in
+    /// use.
     pub(crate) fn plan(
         &self,
         state_dir: &StateDir,
@@ -172,7 +174,7 @@ impl WorktreeRequest {
         draft: &mut PlanDraft,
         stop: &dyn Fn() -> bool,
     ) -> Result<NewWorktree, CommandError> {
-        // If another process was faster, what exists now is not ours to roll back.
+        // If another process was faster, what exists now must not be rolled back.
         if dir.journal().exists() || std::fs::symlink_metadata(&planned.path).is_ok() {
             return Err(CommandError::usage(
                 format!(
@@ -239,7 +241,7 @@ impl WorktreeRequest {
 }
 
 /// Waits until no other loop is creating a worktree of this repository, because git fails on a
-/// half-created one. Returns `None` after the timeout; the caller continues without the lock.
+/// half-created one. Returns `None` after the timeout. The caller then continues without the lock.
 fn lock_repository(
     state_dir: &StateDir,
     dir: &LoopDir,
@@ -269,7 +271,7 @@ pub(crate) struct NewWorktree {
 }
 
 impl NewWorktree {
-    /// Keeps the worktree, because the journal now records it. Returns the warnings.
+    /// Keeps the worktree after the journal has recorded it. Returns the warnings.
     pub(crate) fn keep(mut self) -> Vec<String> {
         if let Some(dir) = self.dir.take() {
             let _ = std::fs::remove_file(dir.worktree_draft());
@@ -293,14 +295,14 @@ fn roll_back(dir: &LoopDir) {
         return;
     }
     let draft = std::fs::read_to_string(dir.worktree_draft()).ok();
-    // If the draft is incomplete, nothing else was created yet.
+    // If the draft is incomplete, nothing else has been created yet.
     let planned: Option<Worktree> = draft.and_then(|draft| serde_json::from_str(&draft).ok());
     if planned.is_none_or(|planned| worktree::roll_back(&planned).is_ok()) {
         let _ = std::fs::remove_dir_all(dir.path());
     }
 }
 
-/// Removes what creations that crashed have left behind.
+/// Removes the directories and worktrees of loops whose creation crashed.
 pub(crate) fn remove_incomplete_loops(state_dir: &StateDir) {
     for dir in state_dir
         .incomplete_loops()
@@ -318,7 +320,7 @@ pub(crate) fn remove_incomplete_loops(state_dir: &StateDir) {
     }
 }
 
-/// Rejects an environment variable that would point git away from the worktree.
+/// Returns an error if an environment variable would point git away from the worktree.
 pub(crate) fn reject_git_redirection() -> Result<(), CommandError> {
     worktree::redirecting_variable().map_or(Ok(()), |name| {
         Err(CommandError::usage(

@@ -21,7 +21,7 @@ use std::fs::File;
 use std::io::{self, Read};
 
 impl Runner<'_> {
-    /// Prepares an iteration or, once its prompt is prepared, starts its agent.
+    /// Prepares an iteration. If its prompt is already prepared, starts the agent instead.
     pub(super) fn run_iteration(&mut self, iteration: u32) -> Result<Flow, RunnerError> {
         let answers = self.rec.state.answers.len();
         match self.prompts.take_prepared(iteration, answers) {
@@ -30,8 +30,9 @@ impl Runner<'_> {
         }
     }
 
-    /// Checks the workspace and builds the prompt, which takes time. Input that arrives meanwhile
-    /// is recorded before the agent starts, and can change the orders or the prompt.
+    /// Checks the workspace and builds the prompt. Both take time: the runner records the input
+    /// that arrives meanwhile before it starts the agent, because that input can change the orders
+    /// or the prompt.
     fn prepare_iteration(&mut self, iteration: u32) -> Result<Flow, RunnerError> {
         let prepared = self.check_workspace().and_then(|()| {
             self.check_disk()?;
@@ -60,7 +61,7 @@ impl Runner<'_> {
         }
         self.rec.sync()?;
         if let Some(caller) = self.host.session() {
-            // The client already runs the agent, which gets the prompt in the hook's response.
+            // The client already runs the agent, and passes it the prompt from the hook's response.
             let process = caller.process.unwrap_or_default();
             return self.iteration_started(iteration, process);
         }
@@ -168,8 +169,8 @@ impl Runner<'_> {
         self.reactor.start(spec, &self.rec.redactor)
     }
 
-    /// Returns the arguments that limit the agent's spending to the dollars left; empty without a
-    /// cost limit.
+    /// Returns the arguments that limit the agent's spending to the dollars left under the cost
+    /// limit. Empty if the loop has no cost limit.
     fn budget_args(&self) -> Vec<String> {
         let state = &self.rec.state;
         let Some(max) = state.plan.limits.cost_usd else {
@@ -191,8 +192,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Records that the agent could not be started. Retrying cannot help if the program is missing,
-    /// so that is a fault; other errors fail only this iteration.
+    /// Records that the agent could not be started. A missing program is a fault that ends the
+    /// loop, because retrying cannot help. Other errors fail only this iteration.
     fn record_start_failure(
         &mut self,
         iteration: u32,
@@ -222,7 +223,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Records the end of an iteration: how its agent exited, and what its output and markers say.
+    /// Records the end of an iteration: the agent's exit status, its parsed output and its markers.
     pub(super) fn agent_ended(
         &mut self,
         iteration: u32,
@@ -280,8 +281,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Returns the cost in dollars and the tokens of an iteration that a crash interrupted, read
-    /// from its log. `None` if the log reports none.
+    /// Returns the cost in dollars and the tokens that the log of an interrupted iteration reports.
+    /// Each is `None` if the log does not report it.
     pub(super) fn recover_usage(&self) -> (Option<f64>, Option<Tokens>) {
         let own_report = self.task_dir.scan(&[]).cost_usd;
         let (state, agent) = (&self.rec.state, self.rec.state.agent());
@@ -290,7 +291,7 @@ impl Runner<'_> {
         }
         let mut pipeline = OutputPipeline::new(&self.profiles[state.agent_index], state, b"");
         let log = self.rec.dir.output_log(state.iteration);
-        // Until an iteration ends, the end of a long log is in a second file.
+        // While an iteration runs, the end of a long log is in a second file.
         for path in [log.clone(), log.with_extension("tail")] {
             let Ok(mut log) = File::open(path) else {
                 continue;

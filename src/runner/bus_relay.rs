@@ -15,20 +15,20 @@ use crate::store::bus;
 use crate::store::{Bus, BusMessage, StateDir};
 use std::time::Duration;
 
-/// How long to wait for the lock of a bus. If that is too short, the message is posted later.
+/// The maximum time to wait for a bus's lock. After a timeout, the message is posted later.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long to wait before posting again after a failure.
+/// The delay before posting again after a failure.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// The most characters of one message, and of all messages, in a prompt.
+/// The maximum number of characters in a prompt for one message, and for all messages together.
 const MESSAGE_CHARS: usize = 500;
 const EXCERPT_CHARS: usize = 8000;
 
-/// The type of a message that names none.
+/// The default type of a message.
 const NOTE: &str = "note";
-/// The type of the message by which an agent asks not to be restarted.
+/// The type of a message with which an agent asks to wait instead of being restarted.
 const WAIT: &str = "wait_without_restart";
 
-/// The loop's own bus and its project's bus.
+/// Posts to the loop's own bus and to its project's bus.
 pub(super) struct BusRelay {
     own: Bus,
     project: Bus,
@@ -45,7 +45,8 @@ impl BusRelay {
         }
     }
 
-    /// Returns the last messages on the project's bus, for a prompt. Empty if they cannot be read.
+    /// Returns the last messages on the project's bus, to include in a prompt. Empty if the bus
+    /// cannot be read.
     pub(super) fn excerpt(&self, rec: &Recorder<'_>) -> Excerpt {
         let messages = match rec.state.plan.context.bus {
             0 => vec![],
@@ -55,7 +56,7 @@ impl BusRelay {
         Excerpt::tail(&lines.join("\n"), EXCERPT_CHARS, 0)
     }
 
-    /// Posts the status with which this runner exits, and why.
+    /// Posts the loop's status and its reason when the runner exits.
     pub(super) fn publish_exit(&mut self, rec: &mut Recorder<'_>) {
         let (state, header) = (&rec.state, &rec.header);
         let after = format!("after {}", iteration_count(state.iteration));
@@ -64,15 +65,16 @@ impl BusRelay {
             Some(outcome) => format!("{status} {after}: {}", outcome.detail),
             None => format!("paused {after}"),
         };
-        // The active time is the same until the loop continues, so a repeated post has the same ID.
+        // The active time does not change until the loop continues, so a repeated post has the same
+        // ID.
         let id = bus::stable_hash(&format!("{}/left/{}/{text}", header.id, state.active_ms));
         let sender = Some((header.name.as_str(), state.iteration));
         let message = BusMessage::new(id, status, sender, &text);
         self.publish(rec, &[message]);
     }
 
-    /// Posts to both buses. Returns whether that worked; the first failure is a warning, later ones
-    /// are silent.
+    /// Posts messages to both buses. Returns false if that failed. Only the first failure causes a
+    /// warning.
     fn publish(&mut self, rec: &mut Recorder<'_>, messages: &[BusMessage]) -> bool {
         if messages.is_empty() {
             return true;
@@ -90,14 +92,14 @@ impl BusRelay {
 }
 
 impl Runner<'_> {
-    /// Posts the messages in the agent's outbox. A message that is also a claim is removed only
-    /// after the claim is durable in the journal.
+    /// Posts the messages in the agent's outbox. If a message is also a claim, its file is removed
+    /// only after the claim is durable in the journal.
     pub(super) fn relay_messages(&mut self) -> Result<(), RunnerError> {
         let dir = outbox::dir(self.task_dir.path());
         if !dir.is_dir() {
             return Ok(());
         }
-        // Watch before reading: a message that arrives in between is then noticed.
+        // Watch before reading, so that a message that arrives in between is noticed.
         self.reactor.watch(&dir);
         let agent_runs = matches!(self.reactor.running(), Some(JobKey::Agent(_)));
         let Some(outbox) = outbox::read(self.task_dir.path(), agent_runs) else {
@@ -135,7 +137,7 @@ impl Runner<'_> {
 
 fn bus_message(rec: &Recorder<'_>, message: &OutboxMessage) -> BusMessage {
     let (header, iteration) = (&rec.header, rec.state.iteration);
-    // A message posted again after a crash has the same ID.
+    // The ID is stable, so readers recognize a message that is posted again after a crash.
     let id = bus::stable_hash(&format!("{}/{iteration}/{}", header.id, message.key));
     let text = rec.redactor.redact_text(&message.text);
     let sender = Some((header.name.as_str(), iteration));

@@ -33,8 +33,8 @@ impl Runner<'_> {
         };
         self.rec.dir.create_iteration_dir(iteration)?;
         let log = self.rec.dir.check_log(iteration, slug);
-        // Create the log even if the check prints nothing, and drop what an interrupted run left in
-        // it.
+        // Create the log even if the check prints nothing, and truncate the log of an interrupted
+        // run.
         let created = dir::create_file(&log);
         let timeout = self.host.limit_timeout(millis(timeout_ms));
         let spec = ProcessSpec {
@@ -102,8 +102,8 @@ impl Runner<'_> {
         self.record_survivors("a check", &result.survivors)
     }
 
-    /// Records a fault if some of a job's processes are alive after SIGKILL. `survivors` are their
-    /// pids.
+    /// Records a fault if processes of a job are still alive after SIGKILL. `survivors` contains
+    /// their pids, and `job` describes the job, as in `a check`.
     pub(super) fn record_survivors(
         &mut self,
         job: &str,

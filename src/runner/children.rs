@@ -9,26 +9,27 @@ use crate::store::children::loop_names;
 use crate::store::{InboxMessage, LoopDir, StateDir, cache, inbox, lock_holder};
 use std::time::{Duration, Instant};
 
-/// The child loops that a finished loop waits for. Names in `waited` and `stopped` go into the
-/// event.
+/// The child loops that a finished loop waits for. The names in `waited` and `stopped` are recorded
+/// in the event.
 #[derive(Default)]
 pub(super) struct ChildDrain {
     running: Vec<LoopDir>,
     waited: Vec<String>,
     stopped: Vec<String>,
-    /// When to give up on child loops that were asked to stop.
+    /// The time at which to stop waiting for child loops that were asked to stop. `None` before
+    /// that.
     give_up_at: Option<Instant>,
 }
 
-/// How often to check child loops after they were asked to stop.
+/// The interval between checks of child loops that were asked to stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
-/// How often to check child loops whose exit the file watcher may miss.
+/// The interval between checks of child loops whose exit the file watcher may miss.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a child loop may take to stop, in addition to its own grace periods.
+/// The time that a child loop may take to stop, in addition to its own grace periods.
 const STOP_MARGIN: Duration = Duration::from_secs(10);
 
 impl Runner<'_> {
-    /// Checks which child loops are still running. If none are, records that and returns true.
+    /// Checks which child loops are still running. Records an event and returns true if none are.
     pub(super) fn drain_children(
         &mut self,
         iteration: u32,

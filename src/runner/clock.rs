@@ -5,24 +5,24 @@ use crate::store::{Heartbeat, LoopDir};
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often the clock is written to disk while the runner is awake. A crash loses at most this
-/// much of the loop's time, plus the time the runner slept.
+/// The interval at which the clock is written to disk while the runner is awake. A crash loses at
+/// most this much of the loop's time, plus the time that the runner slept.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(900);
-/// How often to compare a wall-clock alarm with the clock, which can be set. The monotonic clock
-/// does not help: it stops while the machine sleeps.
+/// The interval at which a wall-clock alarm is compared with the clock, because the clock can be
+/// set. A monotonic timer is not enough: it stops while the machine sleeps.
 const WALL_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Counts the milliseconds during which a runner has supervised the loop.
 pub(super) struct Clock {
     started: Instant,
-    /// The clock's value at `started`.
+    /// The clock's value at `started`, in milliseconds.
     offset_ms: u64,
     heartbeat: Heartbeat,
     beat_at: Instant,
 }
 
 impl Clock {
-    /// Continues a loop's clock from its state or, if its last runner crashed, from the heartbeat.
+    /// Continues a loop's clock from its state or, after a crash, from the heartbeat file.
     pub(super) fn open(dir: &LoopDir, state: &State) -> io::Result<Self> {
         let (reached_ms, heartbeat) = Heartbeat::open(dir)?;
         let crashed = !matches!(
@@ -46,7 +46,7 @@ impl Clock {
         self.offset_ms + self.started.elapsed().as_millis() as u64
     }
 
-    /// Sets the clock, to add time that passed without a runner.
+    /// Sets the clock to `clock_ms`, to add time that passed without a runner.
     pub(super) fn set(&mut self, clock_ms: u64) {
         self.offset_ms = clock_ms;
     }
@@ -56,8 +56,8 @@ impl Clock {
         self.started + millis(clock_ms.saturating_sub(self.offset_ms))
     }
 
-    /// Writes the clock to disk if a heartbeat is due. Errors are ignored: after a crash, the
-    /// loop's clock would lag.
+    /// Writes the clock to disk if a heartbeat is due. Errors are ignored: they only make the clock
+    /// lag after a crash.
     pub(super) fn beat(&mut self) {
         if self.beat_at.elapsed() >= HEARTBEAT_INTERVAL {
             self.beat_at = Instant::now();
@@ -69,21 +69,23 @@ impl Clock {
 /// The times at which the runner must wake up.
 #[derive(Default)]
 pub(super) struct Alarms {
-    /// Ordered by the engine for a time on the loop's clock.
+    /// The time on the loop's clock for which the engine ordered a wakeup. `None` if it ordered
+    /// none.
     pub(super) wake_at: Option<Instant>,
-    /// Ordered by the engine for a wall-clock time, in milliseconds since 1970.
+    /// The wall-clock time for which the engine ordered a wakeup, in Unix milliseconds. `None` if
+    /// it ordered none.
     pub(super) wake_at_wall_ms: Option<i64>,
-    /// When to call the observer's `tick` again; `None` means now.
+    /// The time of the next call of the observer's `tick`. `None` means now.
     pub(super) tick_at: Option<Instant>,
 }
 
 impl Alarms {
-    /// Removes the engine's alarms. Reconciling sets them again from the orders.
+    /// Removes the engine's alarms. The next reconciliation sets them again from the orders.
     pub(super) fn clear_orders(&mut self) {
         (self.wake_at, self.wake_at_wall_ms) = (None, None);
     }
 
-    /// Returns when to wake up at the latest; `None` if no alarm is set.
+    /// Returns the time of the earliest alarm, or `None` if no alarm is set.
     pub(super) fn next(&self) -> Option<Instant> {
         let wall = self.wake_at_wall_ms.map(|at| {
             let left = at.saturating_sub(wall_ms()).max(0) as u64;
@@ -95,7 +97,7 @@ impl Alarms {
             .min()
     }
 
-    /// Removes the engine's alarms that are due, and returns how many there were.
+    /// Removes the engine's alarms that are due, and returns their number.
     pub(super) fn take_due(&mut self) -> usize {
         let clock = self.wake_at.take_if(|at| *at <= Instant::now()).is_some();
         let wall = self

@@ -1,10 +1,11 @@
-//! Where the agent runs: in a process, in a function of an embedding program, or in a client's session.
+//! The places where an agent can run: a process, a function of an embedding program, or a client's
+//! session.
 
 use crate::agent::function::AgentFunction;
 use crate::engine::ProcessIdentity;
 use std::time::{Duration, Instant};
 
-/// Where the agent runs.
+/// The place where a loop's agent runs.
 pub(crate) enum AgentHost {
     /// ralph starts the agent's command.
     Process,
@@ -17,10 +18,10 @@ pub(crate) enum AgentHost {
 /// The client that called `ralph hook`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HookCaller {
-    /// The client's process, if it was found. The loop counts as running while this process is
-    /// alive.
+    /// The client's process. The loop counts as running while this process is alive. `None` if the
+    /// process was not found.
     pub(crate) process: Option<ProcessIdentity>,
-    /// When the client stops waiting for the hook; `None` if it waits without a limit.
+    /// The time at which the client stops waiting for the hook. `None` if it waits without a limit.
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -32,7 +33,7 @@ impl AgentHost {
         }
     }
 
-    /// Shortens a timeout to the time that the client still waits for its hook.
+    /// Shortens `timeout` to the time for which the client still waits for its hook.
     pub(super) fn limit_timeout(&self, timeout: Duration) -> Duration {
         let deadline = self.session().and_then(|caller| caller.deadline);
         deadline.map_or(timeout, |at| {

@@ -18,30 +18,30 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How a job ended.
+/// The result of a job.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(crate) struct JobResult {
-    /// How its first process exited.
+    /// The exit status of the job's first process.
     pub exit: ProcessExit,
-    /// How long that process ran, in milliseconds.
+    /// The running time of the first process, in milliseconds.
     pub ms: u64,
-    /// Number of bytes it printed.
+    /// The number of bytes that the job printed.
     pub bytes: u64,
-    /// The end of its output or, on a terminal, the text on its screen.
+    /// The end of the job's output or, on a terminal, the text on its screen.
     pub tail_text: String,
-    /// Whether its screen showed the done pattern.
+    /// Whether the job's screen showed the done pattern.
     pub pattern_found: bool,
     pub timed_out: bool,
-    /// Whether ralph stopped it before it exited by itself.
+    /// Whether ralph stopped the job before it exited by itself.
     pub stopped: bool,
-    /// Whether it is a function that did not return.
+    /// Whether the job is a function that did not return.
     pub stuck: bool,
-    /// Number of processes that were left when the first one exited.
+    /// The number of processes that were still alive when the first one exited.
     pub orphans: u32,
     /// The pids of processes that are alive after SIGKILL.
     pub survivors: Vec<u32>,
-    /// The first error while writing its log.
+    /// The first error from writing the job's log.
     pub log_error: Option<io::Error>,
 }
 
@@ -56,9 +56,11 @@ pub(super) enum JobOutput<'a> {
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(super) struct Job {
     owner: ProcessOwner,
-    /// When to check its processes if no signal arrives before; `None` if a signal always does.
+    /// The time to check the job's processes if no signal arrives earlier. `None` if a signal
+    /// always reports their exit.
     check_at: Option<Instant>,
-    /// When ralph stopped it; `None` if it was not stopped, or had already exited.
+    /// The time at which ralph stopped the job. `None` if it did not, or if the job had already
+    /// exited.
     stopped_at: Option<Instant>,
     limits: JobLimits,
     terminal: Option<Emulator>,
@@ -69,34 +71,36 @@ pub(super) struct Job {
     log: OutputLog,
     log_error: Option<io::Error>,
     log_broken: bool,
-    /// When it last showed activity.
+    /// The time of the job's last activity.
     active_at: Instant,
-    /// Whether a tool is running: silence then does not mean inactivity.
+    /// Whether a tool is running. Silence then does not count as inactivity.
     busy: bool,
-    /// When its output stream reported the end of the run.
+    /// The time at which the job's output stream reported the end of the run. `None` until then.
     run_ended_at: Option<Instant>,
     timeout_at: Option<Instant>,
     timed_out: bool,
     ended: Option<(ProcessExit, Duration)>,
     orphans: u32,
-    /// When to send SIGKILL. `None` while the job is not being stopped.
+    /// The time at which to send SIGKILL. `None` while the job is not being stopped.
     kill_at: Option<Instant>,
-    /// When to give up on processes that SIGKILL does not end. `None` before SIGKILL.
+    /// The time at which to give up on processes that survive SIGKILL. `None` before SIGKILL is
+    /// sent.
     give_up_at: Option<Instant>,
-    /// When to stop reading output after the last process has exited.
+    /// The time at which to stop reading output. `None` until the last process has exited.
     drained_by: Option<Instant>,
 }
 
-/// The default capacity of a pipe.
+/// The default capacity of a pipe, in bytes.
 const PIPE: usize = 64 * 1024;
-/// How long to read output after the last process has exited.
+/// The time for which output is still read after the last process has exited.
 const DRAIN: Duration = Duration::from_millis(250);
-/// How often SIGKILL is sent, to reach processes that were forked in between.
+/// The interval at which SIGKILL is repeated, to reach processes that were forked in between.
 const KILL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Job {
-    /// Starts a process. `size` and `answers` apply to a process on a terminal: with `answers`, the
-    /// emulator replies to the program's queries.
+    /// Starts the process that `spec` describes. `size` and `answers` apply only to a process on a
+    /// terminal: `size` is the size of its screen, and with `answers` the emulator replies to the
+    /// program's queries.
     pub(super) fn start(
         mut spec: ProcessSpec<'_>,
         scope: &KillScope,
@@ -155,13 +159,13 @@ impl Job {
         }
     }
 
-    /// Returns the first process's pid, or 0 for a function.
+    /// Returns the pid of the first process, or 0 for a function.
     pub(super) fn pid(&self) -> u32 {
         self.owner.pid()
     }
 
-    /// Returns the file descriptors to poll: first its output, then one that reports the first
-    /// process's exit.
+    /// Returns the file descriptors to poll: the job's output, then a descriptor that reports the
+    /// exit of the first process.
     pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.output
             .as_ref()
@@ -170,14 +174,14 @@ impl Job {
             .chain(self.owner.fd())
     }
 
-    /// Returns whether keys are waiting to be written to its terminal.
+    /// Returns whether keys are waiting to be written to the job's terminal.
     pub(super) fn has_pending_keys(&mut self) -> bool {
         self.terminal
             .as_mut()
             .is_some_and(|terminal| !terminal.keys().is_empty())
     }
 
-    /// Queues keys for its terminal.
+    /// Queues keys to be written to the job's terminal.
     pub(super) fn press(&mut self, keys: &[u8]) {
         if let Some(terminal) = &mut self.terminal {
             terminal.press(keys);
@@ -191,7 +195,7 @@ impl Job {
         }
     }
 
-    /// Handles the terminal's timers. Returns what the runner must react to, if anything.
+    /// Handles the terminal's timers. Returns an event that the runner must react to, if any.
     pub(super) fn tick_terminal(&mut self) -> Option<TerminalEvent> {
         let output = self.output.as_ref();
         let line_max = || {
@@ -215,7 +219,7 @@ impl Job {
         }
     }
 
-    /// Returns how long the job has shown no activity.
+    /// Returns the time since the job's last activity.
     pub(super) fn silent_for(&self) -> Duration {
         self.terminal
             .as_ref()
@@ -223,8 +227,8 @@ impl Job {
             .elapsed()
     }
 
-    /// Reads available output, a few buffers at most so that a flood cannot block the runner.
-    /// Continues if the log cannot be written: the agent would hang on a full pipe.
+    /// Reads available output. Reads only a few buffers, so that a flood of output cannot block the
+    /// runner. Continues after a log error, because the agent would hang on a full pipe.
     pub(super) fn read(&mut self, buffer: &mut [u8], emit: &mut dyn FnMut(JobOutput<'_>)) {
         for _ in 0..8 {
             let Some(output) = &self.output else { return };
@@ -260,7 +264,7 @@ impl Job {
         emit(JobOutput::Bytes(bytes));
     }
 
-    /// Passes on the acts that a function agent has reported.
+    /// Passes the acts that a function agent has reported to `emit`.
     pub(super) fn read_acts(&mut self, emit: &mut dyn FnMut(JobOutput<'_>)) {
         let ProcessOwner::Function(call) = &mut self.owner else {
             return;
@@ -287,7 +291,7 @@ impl Job {
         }
     }
 
-    /// Enlarges the pipe buffer of an agent that prints a lot. Failure is harmless.
+    /// Enlarges the pipe buffer of an agent that prints a lot. Errors are ignored.
     fn widen(&mut self) {
         if let Some(output) = self.output.as_ref().filter(|_| !self.widened) {
             self.widened = true;
@@ -295,13 +299,13 @@ impl Job {
         }
     }
 
-    /// Returns the error from writing the log, the first time it is called.
+    /// Returns the error from writing the log. Later calls return `None`.
     pub(super) fn take_log_error(&mut self) -> Option<io::Error> {
         self.log_error.take()
     }
 
-    /// Stops the job: SIGTERM, then SIGKILL after the grace period, or SIGKILL at once if `hard` is
-    /// set.
+    /// Stops the job with SIGTERM, and with SIGKILL after the grace period. If `hard` is set, sends
+    /// SIGKILL at once.
     pub(super) fn stop(&mut self, hard: bool) {
         let now = Instant::now();
         let kill_at = if hard { now } else { now + self.limits.grace };
@@ -319,7 +323,7 @@ impl Job {
         }
     }
 
-    /// Checks which of its processes are alive. Returns true if none are.
+    /// Checks which of the job's processes are alive. Returns true if none are.
     pub(super) fn check_processes(&mut self) -> bool {
         let found = self.owner.scan();
         if let Some(exit) = found.exit.filter(|_| self.ended.is_none()) {
@@ -332,18 +336,19 @@ impl Job {
         found.empty
     }
 
-    /// Returns whether its first process or its function has ended.
+    /// Returns whether the job's first process or function has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// Returns whether to check its processes now, without waiting for a signal.
+    /// Returns whether the job's processes must be checked now, without waiting for a signal.
     pub(super) fn is_due(&self) -> bool {
         matches!(self.owner, ProcessOwner::Function(_))
             || self.next_tick().is_some_and(|at| at <= Instant::now())
     }
 
-    /// Handles timeouts. `empty` means that no process is left. Returns true if the job is over.
+    /// Handles the job's timeouts. `empty` means that no process is left. Returns true if the job
+    /// is over.
     pub(super) fn tick(&mut self, empty: bool) -> bool {
         let now = Instant::now();
         if self.timeout_at.is_some_and(|at| at <= now) && self.ended.is_none() && !self.timed_out {
@@ -351,7 +356,7 @@ impl Job {
             self.stop(false);
         }
         if empty {
-            // The exit status is unknown if the embedding program reaped the child.
+            // The exit status stays unknown if the embedding program reaped the child.
             self.ended
                 .get_or_insert((ProcessExit::default(), now - self.started));
             let drained_by = *self.drained_by.get_or_insert(now + DRAIN);
@@ -369,7 +374,7 @@ impl Job {
         false
     }
 
-    /// Returns when [`Job::tick`] must be called at the latest.
+    /// Returns the time by which [`Job::tick`] must be called. `None` if no timer is set.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         let again = self.give_up_at.map(|_| Instant::now() + KILL_INTERVAL);
         let timeout = self
@@ -390,7 +395,7 @@ impl Job {
         all.into_iter().flatten().min()
     }
 
-    /// Applies the progress that its output stream reported.
+    /// Applies progress that the job's output stream reported.
     pub(super) fn note_progress(&mut self, progress: Progress) {
         let now = Instant::now();
         self.active_at = now;
@@ -398,18 +403,19 @@ impl Job {
         self.run_ended_at = progress.has_ended.then_some(now);
     }
 
-    /// Returns when the process will have lingered too long after its stream reported the end.
+    /// Returns the time at which the process will have lingered too long after its output stream
+    /// reported the end of the run. `None` if no such timer is set.
     pub(super) fn lingers_at(&self) -> Option<Instant> {
         Some(self.run_ended_at.filter(|_| self.ended.is_none())? + self.limits.linger?)
     }
 
-    /// Stops the timer of [`Job::lingers_at`], because the lingering was reported.
+    /// Clears the timer of [`Job::lingers_at`] after the lingering was reported.
     pub(super) fn clear_lingering(&mut self) {
         self.run_ended_at = None;
     }
 
-    /// Returns when its silence will exceed the inactivity timeout. `None` while that cannot
-    /// happen.
+    /// Returns the time at which the job's silence will exceed the inactivity timeout. `None` while
+    /// the timeout does not apply.
     pub(super) fn silent_at(&self) -> Option<Instant> {
         let inactivity = self
             .limits
@@ -422,7 +428,7 @@ impl Job {
             })
     }
 
-    /// Stops the timer of [`Job::silent_at`], because the silence was reported.
+    /// Clears the timer of [`Job::silent_at`] after the silence was reported.
     pub(super) fn clear_silence(&mut self) {
         self.limits.inactivity = None;
     }

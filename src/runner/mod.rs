@@ -54,26 +54,25 @@ use std::io;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Receives what a runner records, for display. The methods must not block, because the runner
-/// waits for them.
+/// Receives what a runner records, for display. The methods must not block the runner.
 pub(crate) trait Observer {
-    /// Called with each event after it is recorded and applied to `state`.
+    /// Receives an event that was recorded and applied to `state`.
     fn event(&mut self, line: &JournalLine, state: &State);
-    /// Called with each act of the agent.
+    /// Receives an act of the agent.
     fn act(&mut self, act: &Act<'_>);
-    /// Called periodically. `silent_for` is how long the job has been silent, `None` without a job.
-    /// Returns the time until the next call; `None` means when something happens.
+    /// Runs periodically. `silent_for` is the time since the job's last activity, or `None` without
+    /// a job. Returns the time until the next call, or `None` to wait for the next event.
     fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration>;
-    /// Called with a warning for the user.
+    /// Receives a warning for the user.
     fn warn(&mut self, text: &str);
 }
 
-/// Why a runner exited.
+/// The reason why a runner exited.
 #[derive(Debug, PartialEq)]
 pub(crate) enum RunnerExit {
     Ended(Outcome),
     Paused,
-    /// The next iteration runs in the client's session, which calls a hook at its end.
+    /// The next iteration runs in the client's session, which calls a hook when the turn ends.
     AwaitingTurn,
     /// The terminal was closed or the warden died. All processes were killed, and the journal has
     /// no ending.
@@ -91,7 +90,7 @@ impl RunnerExit {
     }
 }
 
-/// Why a runner failed.
+/// The reason why a runner failed.
 #[derive(Debug)]
 pub(crate) enum RunnerError {
     /// The journal could not be read or written.
@@ -123,14 +122,14 @@ pub(crate) struct Runner<'a> {
     bus: BusRelay,
     /// The child loops to wait for; `None` until the loop itself has finished.
     children: Option<ChildDrain>,
-    /// How to read each agent's output, in the order of the plan's agents.
+    /// The rules for reading each agent's output, in the order of the plan's agents.
     profiles: Vec<AgentProfile>,
-    /// When a check last found enough free disk space.
+    /// The time of the last check that found enough free disk space. `None` before the first.
     disk_checked_at: Option<Instant>,
 }
 
 impl<'a> Runner<'a> {
-    /// Opens a loop in order to continue where its journal ends.
+    /// Opens a loop, to continue where its journal ends.
     pub(crate) fn open(
         dir: LoopDir,
         opened: OpenedJournal,
@@ -186,7 +185,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Cleans up after an earlier runner that crashed, and records what it did not get to record.
+    /// Cleans up after a runner that crashed, and records the events that it could not record.
     fn recover(&mut self) -> Result<(), RunnerError> {
         let was_cut_short = self.is_in_iteration();
         let survivors = self.kill_orphans();
@@ -196,8 +195,8 @@ impl<'a> Runner<'a> {
             (None, None)
         };
         if self.rec.state.iteration > 0 && !was_cut_short {
-            // The crash may have happened before markers were archived. Any found after this are
-            // new.
+            // The crash may have happened before markers were archived. Markers found after this
+            // are new.
             self.archive_markers()?;
             if self.rec.state.claims.markers.contains(&Marker::Bus) {
                 self.relay_messages()?;
@@ -220,7 +219,7 @@ impl<'a> Runner<'a> {
             self.look_for_markers()?;
             self.archive_markers()?;
         }
-        // After the inbox: a request to resume clears the fault that ended the loop, but not this one.
+        // Record this fault after reading the inbox: a request to resume clears earlier faults.
         if !survivors.is_empty() {
             let detail =
                 format!("processes of an earlier run are still alive after SIGKILL: {survivors:?}");
@@ -232,15 +231,15 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Kills the processes that an earlier runner left behind. Returns the pids of those still
-    /// alive.
+    /// Kills the processes that an earlier runner left behind. Returns the pids of processes that
+    /// survived.
     fn kill_orphans(&mut self) -> Vec<u32> {
         let state = &self.rec.state;
         if matches!(state.phase, Phase::NotStarted) || orphans::booted_since(state.wall_ms) {
             return Vec::new();
         }
         let grace = &state.plan.grace;
-        // In a session, the process is the client's.
+        // In a session, the recorded process is the client.
         let process = state.process.filter(|_| !state.is_in_session());
         let (killed, survivors) = orphans::sweep(
             &self.rec.header.id,
@@ -259,8 +258,8 @@ impl<'a> Runner<'a> {
 
     // ---- input -----------------------------------------------------------------------------------
 
-    /// Waits for input until `until` at the latest, and records it. Breaks if the terminal was
-    /// closed or the warden died.
+    /// Waits for input, at most until `until`, and records it. Breaks if the terminal was closed or
+    /// the warden died.
     fn receive(&mut self, until: Option<Instant>) -> Result<ControlFlow<()>, RunnerError> {
         let until = [until, self.alarms.next(), self.rec.activity_due_at()];
         let until = until.into_iter().flatten().min();
@@ -331,7 +330,7 @@ impl<'a> Runner<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Records a notice about the agent. Notices about other jobs are dropped.
+    /// Records a notice about the agent. Drops notices about other jobs.
     fn record_notice(&mut self, key: JobKey, notice: Notice) -> Result<(), RunnerError> {
         match key {
             JobKey::Agent(iteration) => self.rec.record_notice(iteration, notice, None),

@@ -11,32 +11,32 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the command may run.
+/// The maximum running time of the command.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum number of bytes of its output that are kept.
+/// The maximum size of the command's log, in bytes.
 const LOG_CAP: u64 = 1 << 20;
 
-/// The command to run, and its input.
+/// The notify command to run, and its input.
 pub(crate) struct Notification<'a> {
-    /// A command line for `sh -c`.
+    /// The command line, which `sh -c` runs.
     pub command: &'a str,
-    /// Its working directory.
+    /// The command's working directory.
     pub dir: &'a Path,
     /// The loop's name.
     pub name: &'a str,
-    /// Its standard input: the result as JSON.
+    /// A file with the result as JSON, passed to the command as standard input.
     pub input: File,
     /// The same JSON, for the environment variable `RALPH_RESULT`.
     pub result: &'a str,
-    /// The file for its output.
+    /// The path of the file that receives the command's output.
     pub log: PathBuf,
     /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
     pub exemptions: Exemptions,
 }
 
-/// Runs the command and waits until all its processes are gone. Returns a description of what went
-/// wrong, if anything did.
+/// Runs the command and waits until all its processes have exited. Returns a description of the
+/// failure, or `None` on success.
 pub(crate) fn run(notification: Notification<'_>) -> Option<String> {
     match run_to_end(notification) {
         Ok(result) => describe_failure(&result),
@@ -46,8 +46,8 @@ pub(crate) fn run(notification: Notification<'_>) -> Option<String> {
 
 fn run_to_end(notification: Notification<'_>) -> io::Result<JobResult> {
     let command = ["sh", "-c", notification.command].map(str::to_owned);
-    // The command acts for the user. Unsetting the iteration and task directory keeps ralph from
-    // taking it for an agent, even if this loop runs inside another loop's iteration.
+    // Unset the iteration and the task directory, so that ralph does not take the command for an
+    // agent if this loop runs inside another loop's iteration.
     let env = [
         ("RALPH_LOOP", notification.name),
         ("RALPH_RESULT", notification.result),
@@ -84,7 +84,7 @@ fn run_to_end(notification: Notification<'_>) -> io::Result<JobResult> {
         for input in reactor.wait(None, &mut |_| {}) {
             match input {
                 Input::Signal(signals::SignalEvent::ChildExited) => {}
-                // Ctrl-C now means that the user does not want to wait for the command.
+                // The user pressed Ctrl-C and does not want to wait for the command.
                 Input::Signal(_) => reactor.stop(true),
                 Input::JobEnded(_, result, _) => return Ok(*result),
                 _ => {}

@@ -12,16 +12,16 @@ use rustix::process::{
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// Which processes a job may kill.
+/// The set of processes that a job may kill.
 #[derive(Clone, Debug)]
 pub(super) enum KillScope {
-    /// Every descendant of this process, which is a subreaper and has no other children. Used by
-    /// the binary.
+    /// Every descendant of this process, which is a subreaper without other children. The `ralph`
+    /// program uses this scope.
     Everything { exemptions: Exemptions },
     /// The processes that the job started: its descendants, its session, and those with this loop's
-    /// marker. Used by the library, whose process may have other children.
+    /// marker. The library uses this scope, because its process may have other children.
     Marked {
-        /// The loop's ID, which the marker contains.
+        /// The loop's ID, which is part of the marker.
         id: String,
         exemptions: Exemptions,
     },
@@ -41,26 +41,27 @@ pub(crate) struct Subtree {
     ended: bool,
 }
 
-/// A job that owns what is found by its descendants, session and marker.
+/// A job that owns its descendants, its session, and the processes with its marker.
 pub(crate) struct Marked {
     pid: Pid,
     start_time: u64,
     id: String,
     exemptions: Exemptions,
-    /// A pidfd, readable once the first process has exited. `None` where the system has no pidfds.
+    /// A pidfd that is readable once the first process has exited. `None` if the system has no
+    /// pidfds.
     ended: Option<OwnedFd>,
     exit: Option<ProcessExit>,
 }
 
 /// The result of scanning a job's processes.
 pub(crate) struct ProcessScan {
-    /// How its first process exited; `None` while it runs.
+    /// The exit status of the first process. `None` while it runs.
     pub(crate) exit: Option<ProcessExit>,
-    /// Whether no process is left.
+    /// Whether all processes have exited.
     pub(crate) empty: bool,
 }
 
-/// How often to check a job whose end no signal reports.
+/// The interval between checks of a job whose end no signal reports.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 impl ProcessOwner {
@@ -82,7 +83,7 @@ impl ProcessOwner {
         }
     }
 
-    /// Returns the first process's pid, or 0 for a function.
+    /// Returns the pid of the first process, or 0 for a function.
     pub(crate) fn pid(&self) -> u32 {
         match self {
             Self::Subtree(Subtree { first: pid, .. }) | Self::Marked(Marked { pid, .. }) => {
@@ -92,17 +93,17 @@ impl ProcessOwner {
         }
     }
 
-    /// Returns a file descriptor that becomes readable when the first process exits, if there is
-    /// one.
+    /// Returns a file descriptor that becomes readable when the first process exits. `None` if the
+    /// job has none or the process has exited.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            // After the exit it stays readable, and polling it would spin.
+            // A pidfd stays readable after the exit, so polling it would spin.
             Self::Marked(marked) if marked.exit.is_none() => marked.ended.as_ref().map(AsFd::as_fd),
             _ => None,
         }
     }
 
-    /// Returns how soon to check again; `None` if a signal will report the change.
+    /// Returns the time until the next check, or `None` if a signal will report the change.
     pub(crate) fn check_interval(&self) -> Option<Duration> {
         match self {
             Self::Marked(marked) if marked.exit.is_some() || marked.ended.is_none() => {
@@ -136,7 +137,7 @@ impl ProcessOwner {
         }
     }
 
-    /// Returns the pids of the processes that are alive.
+    /// Returns the pids of the job's processes that are alive.
     pub(crate) fn remaining(&self) -> Vec<u32> {
         match self {
             Self::Subtree(subtree) => subtree.remaining(),
@@ -175,7 +176,7 @@ impl Subtree {
         }
     }
 
-    /// Returns whether only exempt processes are left, which may run forever. Scans twice, because
+    /// Returns whether only exempt processes are left; those may run forever. Scans twice, because
     /// one scan can miss a process that forks meanwhile.
     fn only_exempt_left(&self) -> bool {
         let exempt = self.exemptions.current();
@@ -203,7 +204,7 @@ impl Marked {
                     signal: status.terminating_signal(),
                 }),
                 Ok(None) | Err(Errno::INTR) => None,
-                // The embedding program reaped it, so its exit status is unknown.
+                // The embedding program reaped the process, so the exit status is unknown.
                 Err(_) => Some(ProcessExit::default()),
             };
         }
@@ -224,8 +225,8 @@ impl Marked {
         orphans::of_job(&self.id, process, &self.exemptions)
     }
 
-    /// Returns whether the pid still belongs to this job. If the embedding program reaped the
-    /// process, the pid may have been reused.
+    /// Returns whether the first process's pid still belongs to this job. The pid may have been
+    /// reused if the embedding program reaped the process.
     fn owns_its_pid(&self) -> bool {
         self.exit != Some(ProcessExit::default())
     }

@@ -2,32 +2,31 @@
 
 use std::time::{Duration, Instant};
 
-/// The interval where file changes may go unreported, and the first interval after something
-/// happened.
+/// The interval after activity, and whenever file changes may go unreported.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// The longest interval while a job runs. Each poll also saves the loop's clock, so a crash loses
-/// at most this much of it.
+/// at most this much time.
 const LONGEST_BUSY: Duration = Duration::from_secs(16);
 /// The longest interval while no job runs.
 const LONGEST_IDLE: Duration = Duration::from_secs(64);
 
-/// How often files must be polled, by what the runner is waiting for.
+/// The runner's situation, which determines how often files must be polled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum WatchMode {
     /// File changes may go unreported.
     Unreliable,
-    /// A job runs.
+    /// A job is running, and file changes are reported.
     Busy,
-    /// No job runs.
+    /// No job is running, and file changes are reported.
     Idle,
 }
 
-/// When to poll files next.
+/// The schedule of the next poll of watched files.
 pub(crate) struct PollSchedule {
     at: Instant,
-    /// The interval that follows the next poll.
+    /// The interval after the next poll.
     interval: Duration,
-    /// Whether nothing had happened for a while before the last poll.
+    /// Whether the last poll followed a period without activity.
     quiet: bool,
 }
 
@@ -41,23 +40,23 @@ impl PollSchedule {
         }
     }
 
-    /// Returns when the next poll is due.
+    /// Returns the time at which the next poll is due.
     pub(crate) fn at(&self) -> Instant {
         self.at
     }
 
-    /// Schedules a poll within this time.
+    /// Schedules a poll at most `time` from now.
     pub(crate) fn look_within(&mut self, time: Duration) {
         self.at = self.at.min(Instant::now() + time);
     }
 
-    /// Returns to the shortest interval, because something happened.
+    /// Returns to the shortest interval after activity.
     pub(crate) fn reset(&mut self) {
         self.interval = SHORTEST;
         self.look_within(SHORTEST);
     }
 
-    /// Returns whether a poll is due. If so, schedules the next one.
+    /// Returns whether a poll is due. If one is, schedules the next.
     pub(crate) fn take_due(&mut self, mode: WatchMode) -> bool {
         let due = self.at <= Instant::now();
         if due {
@@ -73,7 +72,7 @@ impl PollSchedule {
         due
     }
 
-    /// Returns true once after a poll before which nothing had happened for a while.
+    /// Returns true once after each poll that followed a period without activity.
     pub(crate) fn take_quiet(&mut self) -> bool {
         std::mem::take(&mut self.quiet)
     }

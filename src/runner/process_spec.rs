@@ -15,44 +15,45 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A process to start.
+/// The description of a process to start.
 pub(super) struct ProcessSpec<'a> {
-    /// Program and arguments.
+    /// The program and its arguments.
     pub(super) command: &'a [String],
     /// The working directory.
     pub(super) dir: &'a Path,
-    /// Variables to set.
+    /// Environment variables to set.
     pub(super) env: &'a [(String, String)],
-    /// Variables to remove.
+    /// Environment variables to remove.
     pub(super) unset: &'a [String],
     /// Standard input; `/dev/null` if `None`.
     pub(super) stdin: Option<File>,
-    /// If set, the process runs on a terminal instead of pipes.
+    /// The terminal to run the process on. If `None`, the process gets pipes.
     pub(super) terminal: Option<TerminalOptions>,
     pub(super) limits: JobLimits,
 }
 
-/// Where a job's output goes, and how long it may take.
+/// The log file and the time limits of a job.
 pub(super) struct JobLimits {
-    /// The file for its output.
+    /// The path of the file that receives the job's output.
     pub(super) log: PathBuf,
-    /// The maximum size of that file in bytes.
+    /// The maximum size of the log file, in bytes.
     pub(super) log_cap: u64,
-    /// Stop the job after this time; `None` means no limit.
+    /// The time after which the job is stopped. `None` means no limit.
     pub(super) timeout: Option<Duration>,
-    /// Report silence that lasts this long; `None` means never.
+    /// The duration of silence after which the job is reported as inactive. `None` means never.
     pub(super) inactivity: Option<Duration>,
-    /// How long the process may take to exit after its output stream has reported the end of the
-    /// run. `None` if its output is not a stream. In a stream, only progress ends a silence.
+    /// The time that the process may take to exit after its output stream has reported the end of
+    /// the run. `None` if its output is not an event stream. In an event stream, only progress ends
+    /// a silence.
     pub(super) linger: Option<Duration>,
     /// The time between SIGTERM and SIGKILL.
     pub(super) grace: Duration,
-    /// How long to wait for processes to exit after SIGKILL.
+    /// The time to wait for processes to exit after SIGKILL.
     pub(super) survivor: Duration,
 }
 
 impl JobLimits {
-    /// Takes the limits from a plan, without timeouts. Output goes to `log`.
+    /// Creates limits from the plan's settings, without timeouts. The job's output goes to `log`.
     pub(super) fn new(plan: &Plan, log: PathBuf) -> Self {
         Self {
             log,
@@ -71,8 +72,8 @@ impl JobLimits {
 }
 
 impl ProcessSpec<'_> {
-    /// Starts the process in its own session. Returns its pid and the end of its output that we
-    /// read.
+    /// Starts the process in its own session. Returns its pid and the file descriptor to read its
+    /// output from.
     pub(super) fn spawn(
         &mut self,
         scope: &KillScope,
@@ -119,7 +120,7 @@ impl ProcessSpec<'_> {
             .stdin(child_end.try_clone()?)
             .env_remove("COLUMNS")
             .env_remove("LINES");
-        // The emulator implements this terminal type, which most programs support.
+        // The emulator implements this terminal type, and most programs support it.
         if answers {
             command.env("TERM", "xterm-256color");
         }
@@ -144,8 +145,8 @@ impl ProcessSpec<'_> {
         Ok(command)
     }
 
-    /// Returns the whole environment: this process's, without the variables to remove, plus those
-    /// to set.
+    /// Returns the complete environment: this process's variables, without those to remove, plus
+    /// those to set.
     #[cfg(target_os = "linux")]
     fn environment(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
         let is_set = |name: &std::ffi::OsStr| self.env.iter().any(|(set, _)| name == set.as_str());

@@ -14,18 +14,18 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The largest prompt file, in bytes.
+/// The maximum size of a prompt file, in bytes.
 const PROMPT_FILE_MAX: u64 = 16 << 20;
-/// The least number of bytes to read from the end of an output: progress bars print many characters
-/// that are overwritten.
+/// The minimum number of bytes to read from the end of an output. Progress bars print many
+/// characters that are then overwritten.
 const OUTPUT_READ_MIN: u64 = 64 << 10;
 const NOT_IN_GIT: &str = "There is no diff: the workspace is not in a git repository.";
 
-/// The newest prompt of a loop, and what building the next one needs.
+/// The loop's newest prompt, and the data for building the next one.
 pub(super) struct Prompts {
-    /// The base of diffs, or why there is no diff.
+    /// The base for diffs, or the reason why there is no diff.
     base: Result<DiffBase, String>,
-    /// The iteration whose directory has the newest prompt; 0 if there is none.
+    /// The iteration whose directory contains the newest prompt, or 0 if there is no prompt yet.
     kept_in: u32,
     bytes: Vec<u8>,
     prepared: Option<PreparedPrompt>,
@@ -34,7 +34,7 @@ pub(super) struct Prompts {
 /// A prompt that is ready for an iteration.
 struct PreparedPrompt {
     iteration: u32,
-    /// Number of the user's answers in the prompt.
+    /// The number of the user's answers that the prompt contains.
     answers: usize,
     file: File,
 }
@@ -69,7 +69,7 @@ impl Prompts {
         prompt_path(dir, self.kept_in)
     }
 
-    /// Builds the next prompt. `bus` is an excerpt of the project's bus.
+    /// Builds the next prompt. `bus` is an excerpt from the project's bus.
     pub(super) fn build(&self, rec: &Recorder<'_>, bus: Excerpt) -> FaultResult<Vec<u8>> {
         let (state, plan) = (&rec.state, &rec.state.plan);
         let task = read_task(rec)?;
@@ -93,8 +93,9 @@ impl Prompts {
         Ok(rec.redactor.redact_text(&text).into_owned().into_bytes())
     }
 
-    /// Opens a prompt for the agent to read. If it equals the last prompt, opens that one's file,
-    /// so that the iteration does not wait for the disk; [`Prompts::keep`] links it later.
+    /// Opens a prompt for the agent to read. If the prompt is unchanged, opens the file of the last
+    /// one, so that the iteration does not wait for the disk. [`Prompts::keep`] links that file
+    /// later.
     pub(super) fn prepare(
         &mut self,
         rec: &Recorder<'_>,
@@ -120,8 +121,8 @@ impl Prompts {
         Ok(())
     }
 
-    /// Takes the prepared prompt, if it is for this iteration and includes all of the user's
-    /// answers.
+    /// Takes the prepared prompt. `None` if it is for another iteration, or lacks some of the
+    /// user's answers.
     pub(super) fn take_prepared(&mut self, iteration: u32, answers: usize) -> Option<File> {
         let prepared = self.prepared.take()?;
         let is_current = prepared.iteration == iteration && prepared.answers == answers;
@@ -131,15 +132,14 @@ impl Prompts {
     fn write(&self, dir: &LoopDir, iteration: u32) -> io::Result<File> {
         let path = prompt_path(dir, iteration);
         create_dir(&dir.iteration_dir(iteration))?;
-        // Remove a prompt that a crash left: its file may be a link to an earlier iteration's
-        // prompt.
+        // Remove a prompt that a crash left behind: it may be a link to an earlier prompt.
         let _ = fs::remove_file(&path);
         create_file(&path)?.write_all(&self.bytes)?;
         regular_file::open(&path, false)
     }
 
     /// Ensures that the iteration's directory contains its prompt. An unchanged prompt is a hard
-    /// link to the last one, which is never written to again.
+    /// link to the previous one, which is never written to again.
     pub(super) fn keep(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
         let last = std::mem::replace(&mut self.kept_in, iteration);
         if last == iteration {
@@ -176,8 +176,8 @@ fn prompt_path(dir: &LoopDir, iteration: u32) -> PathBuf {
     dir.iteration_dir(iteration).join("prompt.md")
 }
 
-/// Returns the state of the repository when the loop began, or why there is none. It is captured
-/// once and saved for later runners.
+/// Returns the state of the repository at the start of the loop, or the reason why there is none.
+/// The state is captured once and saved for later runners.
 fn open_base(dir: &LoopDir, workspace: &Path) -> Result<DiffBase, String> {
     let path = dir.diff_base();
     if let Ok(text) = fs::read_to_string(&path) {
@@ -191,7 +191,7 @@ fn open_base(dir: &LoopDir, workspace: &Path) -> Result<DiffBase, String> {
     base.ok_or_else(|| NOT_IN_GIT.to_owned())
 }
 
-/// Returns the task: the plan's text, or the current content of its file.
+/// Returns the task: the plan's text, or the current content of the prompt file.
 pub(super) fn read_task(rec: &Recorder<'_>) -> FaultResult<Vec<u8>> {
     let task = &rec.state.plan.task;
     let Some(path) = &task.file else {
@@ -213,7 +213,7 @@ pub(super) fn read_task(rec: &Recorder<'_>) -> FaultResult<Vec<u8>> {
     })
 }
 
-/// Returns each red check's index, the end of its output, and the path of its full output.
+/// Returns, for each red check, its index, the end of its output, and the path of the full output.
 fn red_outputs(rec: &Recorder<'_>) -> Vec<(usize, Excerpt, String)> {
     let (plan, iteration) = (&rec.state.plan, rec.state.iteration);
     let checks = plan.proof.checks.iter().zip(&rec.state.checks).enumerate();
@@ -229,7 +229,7 @@ fn red_outputs(rec: &Recorder<'_>) -> Vec<(usize, Excerpt, String)> {
     .collect()
 }
 
-/// Returns the end of the output of the SCM task that failed last, and the path of its full output.
+/// Returns the end of the output of the last failed SCM task, and the path of the full output.
 fn failed_scm_output(rec: &Recorder<'_>) -> Option<(Excerpt, String)> {
     let pending = rec.state.scm.pending_task()?;
     let max = rec.state.plan.context.output_chars;
@@ -241,8 +241,8 @@ fn failed_scm_output(rec: &Recorder<'_>) -> Option<(Excerpt, String)> {
     ))
 }
 
-/// Returns the end of a program's output, long enough for `max_chars` visible characters, and how
-/// many bytes precede it.
+/// Returns the end of a program's output, long enough for `max_chars` visible characters, and the
+/// number of bytes before it.
 fn read_tail(path: &Path, max_chars: usize) -> io::Result<(String, u64)> {
     let mut file = regular_file::open(path, false)?;
     let wanted = (max_chars as u64).saturating_mul(4).max(OUTPUT_READ_MIN);

@@ -1,7 +1,7 @@
 //! Waits for the runner's input: signals, file changes, the running job, and an embedding program's
 //! requests.
 //!
-//! The reactor starts and stops jobs when the runner says so. It decides nothing.
+//! The reactor starts and stops jobs on the runner's request. It decides nothing.
 
 use super::job::{Job, JobOutput, JobResult};
 use super::owner::KillScope;
@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Which order a job carries out.
+/// The order that a job carries out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobKey {
     /// The agent of this iteration.
@@ -39,7 +39,7 @@ pub(crate) enum JobKey {
     Notify,
 }
 
-/// Something the runner must react to.
+/// An input that the runner must react to.
 pub(crate) enum Input {
     Signal(SignalEvent),
     /// A request from the embedding program.
@@ -54,7 +54,8 @@ pub(crate) enum Input {
     NeverReady(JobKey),
     /// The agent reported the end of its run, but its process has not exited.
     Lingering(JobKey),
-    /// A line of the prompt is too long for the agent's terminal. Holds the line's length in bytes.
+    /// A line of the prompt is too long for the agent's terminal. The value is the line's length in
+    /// bytes.
     LineTooLong(usize),
     /// The job's log cannot be written.
     LogFailed(io::Error),
@@ -66,14 +67,14 @@ pub(crate) enum Input {
 pub(crate) struct Embedding {
     /// The loop's ID, which marks its processes.
     pub(crate) id: String,
-    /// Wakes the runner.
+    /// The waker that interrupts the runner's wait.
     pub(crate) waker: Arc<Waker>,
     pub(crate) exemptions: Exemptions,
-    /// The program's requests, oldest first.
+    /// The program's pending requests, oldest first.
     pub(crate) requests: Arc<Mutex<Vec<Request>>>,
 }
 
-/// One runner's source of input, and the job that it supervises.
+/// The source of one runner's input, and the job that it supervises.
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(crate) struct Reactor {
     signals: Option<SignalListener>,
@@ -91,13 +92,13 @@ pub(crate) struct Reactor {
     terminal_guard: Option<TerminalGuard>,
 }
 
-/// How long a newly created file may take to be written.
+/// The time that a newly created file may take to be written.
 const WRITE_DELAY: Duration = Duration::from_millis(50);
-/// How long to wait for stray processes to exit after they were killed.
+/// The time to wait for stray processes to exit after they were killed.
 const STRAY_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Reactor {
-    /// Creates a reactor for ralph's own process, which handles signals and owns every child
+    /// Creates a reactor for the `ralph` process, which handles signals and owns every child
     /// process.
     pub(crate) fn open(exemptions: Exemptions) -> io::Result<Self> {
         Ok(Self::new(
@@ -107,8 +108,8 @@ impl Reactor {
         ))
     }
 
-    /// Creates a reactor inside another program, whose signals, children and threads it leaves
-    /// alone.
+    /// Creates a reactor inside another program. The reactor leaves that program's signals,
+    /// children and threads alone.
     pub(crate) fn embedded(embedding: Embedding) -> Self {
         let scope = KillScope::Marked {
             id: embedding.id.clone(),
@@ -139,18 +140,19 @@ impl Reactor {
         }
     }
 
-    /// Connects agents on a terminal to the user's: they get the user's keys and a screen of the
-    /// same size.
+    /// Connects the user's terminal to agents that run on a terminal. They receive the user's keys
+    /// and get a screen of the same size.
     pub(crate) fn hand_over_terminal(&mut self) {
         self.hands_over_terminal = true;
     }
 
-    /// Lets an idle runner poll less: other processes signal it when they write to the inbox.
+    /// Lets an idle runner poll less often, because other processes signal it after they write to
+    /// the inbox.
     pub(crate) fn expect_wakeups(&mut self) {
         self.wakeups_expected = true;
     }
 
-    /// Ignores further calls of [`Reactor::watch`], because closing a watch takes the kernel
+    /// Makes later calls of [`Reactor::watch`] do nothing, because closing a watch takes
     /// milliseconds.
     pub(super) fn stop_watching(&mut self) {
         self.watching_stopped = true;
@@ -174,12 +176,12 @@ impl Reactor {
         }
     }
 
-    /// Ignores changes to files with this name.
+    /// Ignores changes to files named `name`.
     pub(super) fn ignore_file(&mut self, name: &'static str) {
         self.watcher.ignore(name);
     }
 
-    /// Starts a new set of watches. Call this before watching everything again.
+    /// Discards all watches. Call this before watching everything again.
     pub(super) fn reset_watches(&mut self) {
         self.watcher.reset();
     }
@@ -189,14 +191,15 @@ impl Reactor {
         self.watcher.may_miss_changes() || self.watcher.is_unavailable()
     }
 
-    /// Reports [`Input::FilesChanged`] within this time, even if no change is noticed.
+    /// Ensures that [`Input::FilesChanged`] is reported within `time`, even if no change is
+    /// noticed.
     pub(super) fn look_within(&mut self, time: Duration) {
         self.schedule.look_within(time);
     }
 
     // ---- jobs ------------------------------------------------------------------------------------
 
-    /// Starts a process. Pass the job to [`Reactor::begin`].
+    /// Starts a process and returns its job. Pass the job to [`Reactor::begin`].
     pub(super) fn start(&mut self, spec: ProcessSpec<'_>, redactor: &Redactor) -> io::Result<Job> {
         self.terminal_guard = if self.hands_over_terminal && spec.terminal.is_some() {
             TerminalGuard::take()
@@ -221,7 +224,8 @@ impl Reactor {
         job
     }
 
-    /// Calls the agent function on its own thread. Pass the job to [`Reactor::begin`].
+    /// Calls the agent function on its own thread and returns the job. Pass the job to
+    /// [`Reactor::begin`].
     pub(super) fn call(
         &self,
         function: &AgentFunction,
@@ -234,7 +238,8 @@ impl Reactor {
         }
     }
 
-    /// Supervises a job that was started. At most one job runs at a time.
+    /// Supervises a job that was started. `pipeline` parses the output of an agent. At most one job
+    /// may run at a time.
     pub(super) fn begin(&mut self, key: JobKey, job: Job, pipeline: Option<OutputPipeline>) {
         debug_assert!(self.job.is_none(), "two jobs at once");
         self.job = Some((key, job));
@@ -243,17 +248,17 @@ impl Reactor {
         self.schedule.reset();
     }
 
-    /// Returns which job is running.
+    /// Returns the key of the running job, or `None` if no job runs.
     pub(super) fn running(&self) -> Option<JobKey> {
         self.job.as_ref().map(|(key, _)| *key)
     }
 
-    /// Returns how long the job has been silent; `None` without a job.
+    /// Returns the time since the job's last activity, or `None` without a job.
     pub(super) fn silent_for(&self) -> Option<Duration> {
         self.job.as_ref().map(|(_, job)| job.silent_for())
     }
 
-    /// Stops the job: with SIGTERM first, or at once with SIGKILL if `hard` is set.
+    /// Stops the job with SIGTERM, or with SIGKILL if `hard` is set.
     pub(super) fn stop(&mut self, hard: bool) {
         if let Some((_, job)) = &mut self.job {
             job.stop(hard);
@@ -261,7 +266,7 @@ impl Reactor {
     }
 
     /// Kills processes that a short-lived program left behind, such as git with the user's hooks.
-    /// Does nothing in an embedding program, whose own children cannot be distinguished.
+    /// Does nothing in an embedding program, because its own children cannot be distinguished.
     pub(super) fn kill_strays(&mut self) {
         let KillScope::Everything { exemptions } = &self.scope else {
             return;
@@ -358,7 +363,7 @@ impl Reactor {
     }
 
     fn poll(&mut self, until: Option<Instant>) {
-        // Release them once per poll, because the next input needs the code pages again.
+        // Release memory only once per poll, because the next input needs the code pages again.
         if self.schedule.take_quiet() && self.embedding.is_none() {
             os::memory::release_code_pages();
         }
@@ -383,7 +388,7 @@ impl Reactor {
                 .chain(self.embedding.iter().map(|embedding| embedding.waker.fd()))
                 .chain(self.terminal_guard.iter().map(|_| TerminalGuard::fd()));
             let fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            // A job's first descriptor is its output; keys are written to the same descriptor.
+            // A job's first descriptor is its output, which also receives keys.
             let mut flags = if has_keys {
                 PollFlags::IN | PollFlags::OUT
             } else {
@@ -405,8 +410,8 @@ impl Reactor {
         }
         if let Some(embedding) = &self.embedding {
             embedding.waker.clear();
-            // An embedding program has no signal handler for exits, so check the job after every
-            // wait.
+            // Without a signal handler, an embedding program is not notified of exits, so check the
+            // job after every wait.
             self.child_changed |= self.job.as_ref().is_some_and(|(_, job)| !job.has_ended());
         }
     }
@@ -428,7 +433,7 @@ impl Reactor {
             self.child_changed = false;
             empty = job.check_processes();
         }
-        // Read after the check, to get everything that was printed before the exit.
+        // Read after checking the processes, to get everything that was printed before the exit.
         job.read(&mut self.buffer, &mut read);
         if let Some(progress) = self
             .pipeline
@@ -486,8 +491,8 @@ impl Reactor {
 }
 
 impl Drop for Reactor {
-    /// Stops the job. The embedding program's observer may panic during an iteration, and the agent
-    /// must not run on without a runner.
+    /// Stops the job. If the embedding program's observer panics during an iteration, the agent
+    /// must not continue without a runner.
     fn drop(&mut self) {
         if self.embedding.is_some() {
             self.stop(true);

@@ -1,14 +1,14 @@
 //! Compares what is running with the engine's orders: stops what is not ordered, and starts what
 //! is.
 //!
-//! Reconciling never receives input. A step that takes time returns [`Flow::Poll`], so that input is recorded
-//! before the next step, which may find other orders.
+//! Reconciling never receives input. A step that takes time returns [`Flow::Poll`]. The runner then
+//! records input before the next step, which may find different orders.
 
 use super::reactor::JobKey;
 use super::{Runner, RunnerError};
 use crate::engine::{Effect, Event, ExitCode, Outcome};
 
-/// What the runner does next.
+/// The runner's next action.
 pub(super) enum Flow {
     /// Wait for input.
     Wait,
@@ -54,7 +54,7 @@ impl Runner<'_> {
                 Effect::Kill { .. } => {}
                 Effect::WakeAt(clock_ms) => {
                     if self.reactor.running().is_none() {
-                        // Nothing else makes the journal durable during a rest, which may be long.
+                        // Nothing else makes the journal durable during a rest, which can be long.
                         self.rec.sync()?;
                     }
                     self.alarms.wake_at = Some(self.rec.clock.instant_at(clock_ms));
@@ -79,7 +79,7 @@ impl Runner<'_> {
         Ok(Flow::Wait)
     }
 
-    /// Records the ending and makes it durable.
+    /// Records the outcome and makes it durable.
     fn finish(&mut self, outcome: &Outcome) -> Result<(), RunnerError> {
         // A marker written between iterations must not end a later loop with this name.
         let dir = self.rec.dir.iteration_dir(self.rec.state.iteration);
@@ -103,7 +103,7 @@ impl Runner<'_> {
     }
 }
 
-/// Returns the job that carries out an order; `None` if no job does.
+/// Returns the key of the job that carries out an order, or `None` if the order needs no job.
 fn job_of(order: &Effect) -> Option<JobKey> {
     match order {
         Effect::Run { iteration } => Some(JobKey::Agent(*iteration)),

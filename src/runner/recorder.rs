@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The shortest interval between writes of the state cache.
 const CACHE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The journal and the state folded from it. Nothing but [`Recorder::record`] changes the state.
+/// The journal and the state folded from it. Only [`Recorder::record`] changes the state.
 pub(super) struct Recorder<'a> {
     pub(super) dir: LoopDir,
     pub(super) header: JournalHeader,
@@ -22,7 +22,7 @@ pub(super) struct Recorder<'a> {
     pub(super) redactor: Redactor,
     pub(super) observer: &'a mut dyn Observer,
     journal: Journal,
-    /// The running iteration's activity file; `None` between iterations.
+    /// The activity file of the running iteration. `None` between iterations.
     activity: Option<ActivityWriter>,
     cached_at: Option<Instant>,
     disk_full: bool,
@@ -58,7 +58,7 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Records an event. It becomes durable with the next [`Recorder::sync`].
+    /// Records an event. The next call of [`Recorder::sync`] makes it durable.
     pub(super) fn record(&mut self, event: Event) -> Result<(), RunnerError> {
         let now = Now {
             wall_ms: wall_ms(),
@@ -138,7 +138,7 @@ impl<'a> Recorder<'a> {
         Ok(self.journal.sync()?)
     }
 
-    /// Returns whether a write has failed because the disk is full. The loop then ends.
+    /// Returns whether a write has failed because the disk is full. Such a failure ends the loop.
     pub(super) fn is_disk_full(&self) -> bool {
         self.disk_full
     }
@@ -148,12 +148,13 @@ impl<'a> Recorder<'a> {
         self.journal.is_deleted()
     }
 
-    /// Saves the state for readers. Errors are ignored: without it, readers fold the journal.
+    /// Saves the state for readers. Errors are ignored, because readers can fold the journal
+    /// instead.
     pub(super) fn save_cache(&self) {
         let _ = cache::save(&self.dir, self.journal.len(), &self.header, &self.state);
     }
 
-    /// Passes the agent's act to the observer, and adds it to the activity.
+    /// Passes an act of the agent to the observer, and adds it to the iteration's activity.
     pub(super) fn show(&mut self, act: &Act<'_>) {
         self.observer.act(act);
         self.keep(act);
@@ -166,7 +167,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Opens the activity file of an iteration, whose directory must exist.
+    /// Opens the activity file of an iteration. The iteration's directory must exist.
     pub(super) fn begin_activity(&mut self, iteration: u32) {
         let redactor = self.redactor.clone();
         let path = self.dir.activity(iteration);
@@ -184,8 +185,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Returns when to call [`Recorder::flush_activity`] at the latest; `None` if no act is
-    /// pending.
+    /// Returns the time by which [`Recorder::flush_activity`] must be called, or `None` if no act
+    /// is pending.
     pub(super) fn activity_due_at(&self) -> Option<Instant> {
         self.activity.as_ref()?.next_flush()
     }
@@ -199,7 +200,7 @@ impl<'a> Recorder<'a> {
         self.observer.warn(text);
     }
 
-    /// Restores the redacted secrets in a text from the plan, because commands need them.
+    /// Restores redacted secrets in a text from the plan, because commands need the real values.
     pub(super) fn restore_secrets(&self, text: &str) -> String {
         self.redactor.restore(text, &self.state.plan.redacted)
     }

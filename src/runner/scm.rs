@@ -1,4 +1,4 @@
-//! Runs SCM tasks, such as commits. A task that was done before a crash is recognized, not
+//! Runs SCM tasks, such as commits. A task that was completed before a crash is recognized and not
 //! repeated.
 
 use super::clock::millis;
@@ -20,10 +20,10 @@ use crate::process::orphans;
 use crate::store::dir::create_file;
 use std::io::{self, Write};
 
-/// Maximum number of characters of a failed task's output that go into the journal.
+/// The maximum number of characters of a failed task's output that are recorded in the journal.
 const OUTPUT_CHARS: usize = 600;
 
-/// The content of a HEAD file if the repository has no commit yet.
+/// The content of the saved HEAD file if the repository has no commit yet.
 const UNBORN: &str = "none";
 
 impl Runner<'_> {
@@ -35,7 +35,7 @@ impl Runner<'_> {
         }
         let head = self.working_tree().ok().and_then(|tree| head_of(&tree));
         if let Some(head) = head {
-            // Ignore errors: without the file, the iteration counts as one that changed something.
+            // Ignore errors: without the file, ralph assumes that the iteration changed something.
             let _ = self.rec.dir.create_iteration_dir(iteration).map(|_| {
                 create_file(&self.rec.dir.head_file(iteration))
                     .and_then(|mut file| file.write_all(head.as_bytes()))
@@ -43,7 +43,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Returns HEAD at the start of an iteration; `None` if it was not saved.
+    /// Returns the commit that HEAD pointed to at the start of an iteration. `None` if it was not
+    /// saved.
     fn head_before(&self, iteration: u32) -> Option<String> {
         let path = self.rec.dir.head_file(iteration);
         let (bytes, _) = regular_file::read(&path, 256, false).ok()?;
@@ -51,8 +52,8 @@ impl Runner<'_> {
         Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|head| !head.is_empty())
     }
 
-    /// Returns HEAD before the work that this round of tasks commits: at the start of the iteration
-    /// or, if child loops worked after it, the iteration's last commit.
+    /// Returns the commit that precedes the work of this round of tasks: HEAD at the start of the
+    /// iteration or, if child loops worked after the iteration, the iteration's last commit.
     fn round_base(&self, iteration: u32) -> Option<String> {
         let scm = &self.rec.state.scm;
         let newest = scm.newest_commit.clone().filter(|_| scm.round > 0);
@@ -62,7 +63,7 @@ impl Runner<'_> {
     fn working_tree(&self) -> Result<WorkingTree, WorkingTreeError> {
         let plan = &self.rec.state.plan;
         let tree = WorkingTree::find(&plan.scm.command, &plan.workspace)?;
-        // In a worktree that lost its link, git would use a repository further up.
+        // In a worktree that lost its link, git would use a repository in a parent directory.
         match &plan.worktree {
             Some(own) if !tree.is_at(&own.path) => Err(WorkingTreeError::NotARepository),
             _ => Ok(tree),
@@ -114,8 +115,8 @@ impl Runner<'_> {
         Ok(Flow::Again)
     }
 
-    /// Returns the result of a task that need not run, because there is nothing to do or it was
-    /// done before a crash. `None` if the task must run.
+    /// Returns the result of a task that need not run, because there is nothing to do or because it
+    /// was completed before a crash. `None` if the task must run.
     fn known_result(
         &self,
         tree: &WorkingTree,
@@ -128,8 +129,8 @@ impl Runner<'_> {
             ..ScmTaskReport::default()
         };
         let is_commit = self.rec.state.scm_task_args(task) == COMMIT;
-        // The message file is written right before the commit. Without it, a commit with our
-        // trailer is a copy, such as a cherry-pick.
+        // The message file is written right before the commit. If the file is missing, a commit
+        // with the loop's trailer is a copy, such as a cherry-pick.
         let may_be_done = is_commit && self.rec.dir.commit_message(iteration).exists();
         if may_be_done && let Some(commit) = self.own_commit(tree, iteration) {
             let made = ScmTaskReport {
@@ -140,7 +141,8 @@ impl Runner<'_> {
         }
         let is_clean = (task == 0 || is_commit)
             && tree.changed_files().is_ok_and(|changed| changed.is_empty());
-        // A task left unfinished by an earlier iteration must run even if this one changed nothing.
+        // A task that an earlier iteration left unfinished must run even if this iteration changed
+        // nothing.
         let may_skip = is_clean && task == 0 && !self.rec.state.scm.unfinished && before.is_some();
         if may_skip && before == head_of(tree) {
             return Some(skipped(SkipReason::Unchanged));
@@ -148,7 +150,7 @@ impl Runner<'_> {
         (is_clean && is_commit).then(|| skipped(SkipReason::Empty))
     }
 
-    /// Returns the commit that this iteration made, found by its trailer.
+    /// Returns the ID of the commit that this iteration made, found by its trailer.
     fn own_commit(&self, tree: &WorkingTree, iteration: u32) -> Option<String> {
         let [_, own] = self.trailers(iteration);
         let since = self.head_before(iteration).filter(|head| head != UNBORN);
@@ -231,8 +233,8 @@ impl Runner<'_> {
         {
             match self.own_commit(&tree, iteration) {
                 Some(commit) => report = with_commit(report, &tree, commit),
-                // No commit has our trailer: either a hook rewrote the message, or HEAD has not
-                // moved and there was nothing to commit.
+                // No commit has the trailer: either a hook rewrote the message, or there was
+                // nothing to commit and HEAD has not moved.
                 None if head_of(&tree) == self.round_base(iteration) => {
                     report.skipped = Some(SkipReason::Empty);
                 }

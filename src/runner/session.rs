@@ -14,43 +14,43 @@ use crate::process::orphans;
 use crate::store::dir::create_file;
 use std::io::Write;
 
-/// Something that happened in a session.
+/// An event in a client's session.
 #[derive(Clone, Debug)]
 pub(crate) enum HookEvent {
     /// The agent's turn has ended.
     TurnEnded {
-        /// The agent's final message; `None` if it has no text.
+        /// The agent's final message. `None` if it contains no text.
         text: Option<String>,
-        /// The number of tool calls; `None` if unknown.
+        /// The number of tool calls in the turn. `None` if unknown.
         steps: Option<u32>,
     },
-    /// The turn failed, with this error.
+    /// The turn failed with this error message.
     TurnFailed(String),
     Requested(Request, RequestSource),
     /// The user changed a limit.
     LimitChanged(LimitChange),
-    /// The loop cannot continue in the session.
+    /// The loop cannot continue in the session, for this reason.
     Fault(String),
 }
 
 impl HookEvent {
-    /// Returns the event of a user who cancels the loop in the session.
+    /// Returns the event for a user who cancels the loop in the session.
     pub(crate) fn cancel() -> Self {
         Self::Requested(Request::StopNow, RequestSource::Session)
     }
 }
 
-/// The result of a hook, from which its response to the client is made.
+/// The result of a hook, which determines its response to the client.
 pub(crate) struct SessionResult {
     pub(crate) exit: RunnerExit,
     pub(crate) state: State,
-    /// The prompt for the agent's next turn. Use it only if `exit` is [`RunnerExit::AwaitingTurn`].
+    /// The prompt for the agent's next turn. Valid only if `exit` is [`RunnerExit::AwaitingTurn`].
     pub(crate) prompt: Vec<u8>,
 }
 
 impl Runner<'_> {
-    /// Records what happened in the session, then runs the loop until the agent's next turn or its
-    /// end.
+    /// Records the events of the session, then runs the loop until the agent's next turn or the
+    /// loop's end.
     pub(crate) fn run_hook(mut self, events: Vec<HookEvent>) -> Result<SessionResult, RunnerError> {
         let exit = self.record_hook_events(events);
         if exit.is_err() {
@@ -67,7 +67,7 @@ impl Runner<'_> {
     fn record_hook_events(&mut self, events: Vec<HookEvent>) -> Result<RunnerExit, RunnerError> {
         let state = &self.rec.state;
         if state.awaiting_turn() {
-            // The time since the last hook counts: the session was working.
+            // Count the time since the last hook, because the session was working.
             let elapsed = wall_ms().saturating_sub(state.wall_ms).max(0) as u64;
             self.rec.clock.set(state.clock_ms.saturating_add(elapsed));
         }
@@ -75,8 +75,8 @@ impl Runner<'_> {
         if matches!(state.phase, Phase::Checking | Phase::Committing)
             && !orphans::booted_since(state.wall_ms)
         {
-            // The last hook was killed. Sweep what it left, but not the agent, which belongs to the
-            // client.
+            // The last hook was killed. Kill the processes that it left behind, but not the agent,
+            // which belongs to the client.
             let grace = &state.plan.grace;
             let (term, survivor) = (millis(grace.term_ms), millis(grace.survivor_ms));
             let exemptions = self.reactor.exemptions();
@@ -155,7 +155,7 @@ impl Runner<'_> {
             session: session.map(|session| session.id.clone()),
             ..AgentReport::default()
         };
-        // Ignore errors: these files are only for people.
+        // Ignore errors: only people read these files.
         let _ = self.save_message(iteration, text);
         self.rec.record(Event::Ended { iteration, report })?;
         if let Some(detail) = found.invalid_marker {
@@ -164,7 +164,7 @@ impl Runner<'_> {
         self.archive_markers()
     }
 
-    /// Writes the agent's final message to the log and to the activity.
+    /// Writes the agent's final message to the iteration's log and activity.
     fn save_message(&mut self, iteration: u32, text: &str) -> std::io::Result<()> {
         self.rec
             .dir

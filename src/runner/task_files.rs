@@ -10,14 +10,14 @@ use crate::store::derived_files::PROGRESS_FILE;
 use crate::store::{event_from_message, inbox};
 use std::time::{Duration, Instant};
 
-/// A result whose error is a fault with its description.
+/// A result whose error is a fault and its description.
 pub(super) type FaultResult<T> = Result<T, (Fault, String)>;
 
-/// How long to trust that a disk with enough free space still has it.
+/// The time for which a disk that had enough free space is not checked again.
 const DISK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Runner<'_> {
-    /// Watches the inbox, the task directory and the done file's directory.
+    /// Watches the inbox, the task directory and the directory of the done file.
     pub(super) fn watch_files(&mut self) {
         self.reactor.reset_watches();
         self.reactor.ignore_file(PROGRESS_FILE);
@@ -29,7 +29,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Reads everything that may have changed.
+    /// Reads every watched file that may have changed.
     pub(super) fn look_at_files(&mut self) -> Result<(), RunnerError> {
         self.watch_files();
         self.read_inbox()?;
@@ -62,15 +62,15 @@ impl Runner<'_> {
                     .record_notice(iteration, Notice::Marker(marker), text)?;
             }
         }
-        // Between iterations a marker is judged at once. Archive it, so that the next iteration
-        // does not count it again.
+        // A marker written between iterations is judged at once. Archive it, so that the next
+        // iteration does not count it again.
         if leaves_something && !self.is_in_iteration() {
             self.archive_markers()?;
         }
         Ok(())
     }
 
-    /// Moves judged markers into the newest iteration's directory, so that none counts twice.
+    /// Moves judged markers into the newest iteration's directory, so that no marker counts twice.
     pub(super) fn archive_markers(&mut self) -> Result<(), RunnerError> {
         let dir = self.rec.dir.iteration_dir(self.rec.state.iteration);
         let judged = &self.rec.state.claims.markers;
@@ -80,7 +80,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Checks that the loop's directory and its workspace still exist.
+    /// Checks that the loop's directory and the workspace still exist.
     pub(super) fn check_places(&self) -> FaultResult<()> {
         let plan = &self.rec.state.plan;
         if self.rec.is_deleted() {
