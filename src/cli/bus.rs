@@ -11,7 +11,7 @@ pub(crate) enum BusCommand {
     Tail(TailArgs),
 }
 
-/// `ralph bus post`
+/// The arguments of `ralph bus post`.
 #[derive(Debug, Args)]
 pub(crate) struct PostArgs {
     /// Set the message's type
@@ -25,7 +25,7 @@ pub(crate) struct PostArgs {
     pub(crate) text: Vec<String>,
 }
 
-/// `ralph bus tail`
+/// The arguments of `ralph bus tail`.
 #[derive(Debug, Args)]
 pub(crate) struct TailArgs {
     /// The loop [default: the current loop inside an iteration, else the project]

@@ -62,7 +62,7 @@ fn join_with_and(items: &[String]) -> String {
     }
 }
 
-/// `ralph plugin install`
+/// The arguments of `ralph plugin install`.
 #[derive(Debug, Args)]
 pub(crate) struct InstallArgs {
     /// Install only for these clients [default: all that are installed]
@@ -75,7 +75,7 @@ pub(crate) struct InstallArgs {
     pub(crate) dry_run: bool,
 }
 
-/// `ralph plugin uninstall`
+/// The arguments of `ralph plugin uninstall`.
 #[derive(Debug, Args)]
 pub(crate) struct UninstallArgs {
     /// Uninstall only from these clients [default: all]

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, Val
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
 
-/// The settings given as flags.
+/// The settings that were passed as flags.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SettingFlags {
     values: Map<String, Value>,
@@ -28,7 +28,7 @@ impl SettingFlags {
         self.values.contains_key(name)
     }
 
-    /// Sets a value as if the flag had been given.
+    /// Sets a value as if its flag had been passed.
     pub(crate) fn set(&mut self, name: &str, value: &Value) {
         let normalized = normalize(key(name), value, name).expect("the value is valid");
         self.values.insert(name.into(), normalized);
@@ -85,8 +85,8 @@ fn inverted_default(key: &SettingKey) -> Value {
     json!(key.default != Some(json!(true)))
 }
 
-/// Returns the `--no-…` flag of a switch that has one. It is hidden: the other flag's help
-/// describes both.
+/// Returns the `--no-…` flag of a switch, if it has one. The flag is hidden, because the help of
+/// the other flag describes both.
 fn negated_flag(key: &'static SettingKey) -> Option<Arg> {
     let name = key.no_flag.as_deref()?;
     let arg = Arg::new(name)
@@ -115,7 +115,7 @@ fn flag(key: &'static SettingKey) -> Option<Arg> {
     } else {
         &key.aliases
     };
-    // The aliases of a list are plural and fit only settings files.
+    // The aliases of a list are plural, so they fit only settings files.
     let aliases = aliases
         .iter()
         .filter(|_| !key.is_list())
@@ -157,7 +157,7 @@ fn flag(key: &'static SettingKey) -> Option<Arg> {
     Some(arg.ignore_case(key.kind == SettingKind::Choice))
 }
 
-/// Returns what a shell should offer as completions for the value.
+/// Returns the kind of completion that a shell should offer for the value.
 fn value_hint(key: &SettingKey) -> ValueHint {
     match key.kind {
         SettingKind::Path => ValueHint::FilePath,
@@ -194,7 +194,7 @@ fn value_parser(key: &'static SettingKey) -> ValueParser {
     }
 }
 
-/// Returns the text unchanged if it parses as `T`.
+/// Returns `text` unchanged if it parses as `T`, else the parser's error.
 fn check_parses<T: FromStr<Err = String>>(text: &str) -> Result<Value, String> {
     text.parse::<T>().map(|_| Value::from(text))
 }

@@ -8,8 +8,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writes a file, which messages call `name`. Returns whether it replaced an existing file; that
-/// is an error without `force`.
+/// Writes `text` to a file that messages call `name`. Returns whether an existing file was
+/// replaced. Without `force`, an existing file is an error.
 pub(crate) fn write_atomically(
     path: &Path,
     name: &str,
@@ -55,7 +55,7 @@ fn cannot_write(name: &str, error: &io::Error) -> CommandError {
     CommandError::broken(format!("cannot write {name}: {error}"))
 }
 
-/// Writes a draft next to the file and renames it once it is complete.
+/// Writes a draft next to the file and renames the draft once it is complete.
 fn write_and_rename(path: &Path, text: &str, old: Option<&fs::Metadata>) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let draft = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
@@ -82,7 +82,8 @@ fn write_and_rename(path: &Path, text: &str, old: Option<&fs::Metadata>) -> io::
 
 fn rename_to_new(draft: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
-        // Some file systems do not support the flag; the check for an existing file has to suffice.
+        // Some file systems do not support the flag. There, the earlier check for an existing file
+        // has to suffice.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => fs::rename(draft, path),
         other => other.map_err(Into::into),
     }

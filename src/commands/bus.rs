@@ -1,4 +1,4 @@
-//! `ralph bus`: posts a message, or prints the last ones and follows new ones.
+//! `ralph bus`: posts a message, or prints the last messages and follows new ones.
 
 use super::run::current_workspace;
 use crate::agent::outbox;
@@ -17,9 +17,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long to wait while other processes are posting.
+/// The maximum time to wait while other processes are posting.
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often to read the bus even without a file event.
+/// The interval at which the bus is read even if no file event arrives.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn bus(command: &BusCommand) -> Result<ExitCode, CommandError> {
@@ -145,8 +145,8 @@ fn print(bus: &Bus, batch: &BusBatch, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns an environment variable; `None` if it is empty or this process does not run inside an
-/// iteration.
+/// Returns the value of an environment variable. `None` if it is empty, or if this process does not
+/// run inside an iteration.
 fn iteration_variable(name: &str) -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     variable("RALPH_ITERATION").and(variable(name))

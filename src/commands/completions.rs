@@ -31,15 +31,14 @@ fn loop_commands(cli: &Command) -> Vec<&str> {
         .collect()
 }
 
-/// Makes the scripts for bash, zsh and fish complete loop names, which they get from
-/// `ralph ls --names`.
+/// Makes the scripts for bash, zsh and fish complete loop names by running `ralph ls --names`.
 fn add_loop_names(script: &str, shell: Shell, commands: &[&str]) -> String {
     match shell {
         Shell::Bash => format!(
             "{script}\n{}",
             BASH.replace("COMMANDS", &commands.join("|"))
         ),
-        // The generated script runs itself at its end, so the helper function has to come before.
+        // The generated script runs itself at its end, so the helper function must precede it.
         Shell::Zsh => script
             .replacen("#compdef ralph\n", &format!("#compdef ralph\n{ZSH}"), 1)
             .replace(

@@ -61,7 +61,7 @@ fn text(rows: &[SettingRow]) -> String {
     lines.concat()
 }
 
-/// One setting, or one value inside an object.
+/// A row of the output: a setting, or a value inside an object.
 struct SettingRow {
     heading: &'static str,
     name: String,
@@ -118,8 +118,8 @@ fn origin(stack: &LayerStack, key: &SettingKey, path: &[&str]) -> String {
     }
 }
 
-/// Calls `visit` for each leaf of a setting's value, with its path below the setting and its name
-/// as settings files spell it.
+/// Calls `visit` for each leaf of a setting's value. Passes the leaf's path below the setting and
+/// its name as settings files spell it.
 fn visit_leaves(
     kind: SettingKind,
     children: &[SettingKey],

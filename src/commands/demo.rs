@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
-/// The demo's files: path relative to the project, text and mode.
+/// The files of the demo project. Each has a path relative to the project, a text and a mode.
 const PROJECT: [(&str, &str, u32); 5] = [
     (
         "total.sh",

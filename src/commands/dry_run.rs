@@ -10,7 +10,7 @@ use crate::lifecycle::error::CommandError;
 use crate::ui::print::print_output;
 
 /// Prints the plan and the first prompt. `branch` is the branch of the worktree that a real run
-/// would create; `None` if it would create none.
+/// would create, or `None` if it would create none.
 pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<ExitCode, CommandError> {
     let task = match &plan.task.file {
         Some(path) => {

@@ -19,7 +19,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How often to read the log even without a file event.
+/// The interval at which the log is read even if no file event arrives.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
@@ -86,14 +86,15 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
 
 /// Prints the output of one iteration.
 enum LogPrinter {
-    /// Copies what the agent printed.
+    /// Copies the bytes that the agent printed.
     Output(OutputCopy),
-    /// Renders what an agent with an event stream did.
+    /// Renders the acts of an agent with an event stream.
     Acts(Box<ActLog>),
 }
 
 impl LogPrinter {
-    /// Creates the printer of an iteration. `is_held` says whether a runner holds the loop's lock.
+    /// Creates the printer for an iteration. `raw` selects the output as printed. `is_held` tells
+    /// whether a runner holds the loop's lock.
     fn new(view: &LoopView, raw: bool, iteration: u32, is_held: bool) -> Self {
         let (state, plan) = (&view.state, &view.state.plan);
         let record = state.recent.iter().find(|known| known.number == iteration);
@@ -120,7 +121,7 @@ impl LogPrinter {
         })
     }
 
-    /// Prints what the agent has added since the last call.
+    /// Prints the output that the agent has added since the last call.
     fn copy(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
         let mut out = io::stdout().lock();
         match self {
@@ -130,13 +131,13 @@ impl LogPrinter {
         out.flush()
     }
 
-    /// Prints which iteration's output follows.
+    /// Prints a header that names the iteration.
     fn print_header(&mut self, name: &str, iteration: u32) -> io::Result<()> {
         self.close()?;
         self.print_line(&format!("{name}: iteration {iteration}"))
     }
 
-    /// Prints a line of ralph's own, on a new line.
+    /// Prints a line of ralph's own, starting on a new line.
     fn print_line(&self, text: &str) -> io::Result<()> {
         let newline = match self {
             Self::Output(output) if output.within_line => "\n",
@@ -161,10 +162,10 @@ impl LogPrinter {
 
 /// Copies the output of one iteration.
 struct OutputCopy {
-    /// `None` until the agent's output log exists.
+    /// The output log. `None` until the file exists.
     log: Option<File>,
-    /// Removes escape sequences that could reprogram a terminal. `None` for files and pipes, which
-    /// get the bytes unchanged.
+    /// The filter that removes escape sequences that could reprogram a terminal. `None` for files
+    /// and pipes, which get the bytes unchanged.
     terminal: Option<GutterWriter>,
     /// Whether the last line that was copied unchanged is incomplete.
     within_line: bool,
@@ -194,24 +195,25 @@ impl OutputCopy {
 struct ActLog {
     agent: Agent,
     workspace: PathBuf,
-    /// Whether the iteration is over, so that nothing more is written.
+    /// Whether the iteration is over. Nothing more is written after that.
     is_over: bool,
-    /// `None` until the activity file or the output log exists.
+    /// The source of acts. `None` until the activity file or the output log exists.
     source: Option<ActSource>,
     printer: ActPrinter,
 }
 
-/// Where acts are read from.
+/// The file from which acts are read.
 enum ActSource {
     Activity(ActivityReader),
-    /// The agent's own output, if an older version of ralph ran the iteration, or if a crash or a
-    /// full disk cut its activity short.
+    /// The agent's own output. Used if an older version of ralph ran the iteration, or if a crash
+    /// or a full disk cut its activity file short.
     Output(File, Box<OutputPipeline>),
 }
 
 impl ActSource {
-    /// Opens the iteration's activity file, or else its output log; `None` if neither exists. The
-    /// activity file is created first, so a log without one is from an older version.
+    /// Opens the iteration's activity file or, if it is missing, the output log. Returns `None` if
+    /// neither exists. The activity file is created first, so a log without one is from an older
+    /// version.
     fn open(acts: &ActLog, dir: &LoopDir, iteration: u32) -> Option<Self> {
         let log = File::open(dir.output_log(iteration)).ok();
         let activity = ActivityReader::open(&dir.activity(iteration));

@@ -41,11 +41,11 @@ pub(crate) fn ls(args: &LsArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
-/// The fewest loops that justify another thread.
+/// The minimum number of loops per thread that justifies another thread.
 const MIN_PER_THREAD: usize = 64;
 
-/// Applies `f` to every readable loop, in the order of `names`; warns about the others. Keeps only
-/// the results, because the views of many loops would take much memory.
+/// Applies `f` to every readable loop, in the order of `names`, and warns about the others. Keeps
+/// only the results, because the views of many loops would take much memory.
 fn map_loops<T: Send>(
     state_dir: &StateDir,
     names: &[String],

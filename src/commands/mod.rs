@@ -90,8 +90,8 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Prints the help or version if that was asked for; turns any other parse error into an error with
-/// a hint.
+/// Prints the help or version if the user asked for it. Turns any other parse error into an error
+/// with a hint.
 fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode, CommandError> {
     if matches!(
         error.kind(),
@@ -145,7 +145,7 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
     Err(CommandError::usage(message, hint))
 }
 
-/// Returns the parser's own suggestion, if it has one.
+/// Returns the suggestion of clap's parser. `None` if it has none.
 fn suggestion(error: &clap::Error) -> Option<&str> {
     let kinds = [
         ContextKind::SuggestedSubcommand,

@@ -20,7 +20,7 @@ pub(super) fn open_as_operator(name: &str) -> Result<LoopHandle, CommandError> {
     LoopHandle::open_as_operator(name).map(print_warnings)
 }
 
-/// Opens a loop for a command that would deadlock on its own loop.
+/// Opens a loop for a command that would deadlock if an agent used it on its own loop.
 pub(super) fn open_to_wait(name: &str) -> Result<LoopHandle, CommandError> {
     LoopHandle::open_to_wait(name).map(print_warnings)
 }

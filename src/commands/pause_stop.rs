@@ -110,7 +110,7 @@ pub(crate) fn stop(name: &str) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
-/// Waits for the loop to end. The timeout is ten seconds more than the runner needs to end the
+/// Waits for the loop to end. The timeout is ten seconds longer than the runner needs to kill the
 /// agent and its remaining processes.
 fn wait_for_end(handle: &LoopHandle, watcher: &mut LoopWatcher) -> Result<(), CommandError> {
     let grace = &handle.view.state.plan.grace;

@@ -30,8 +30,8 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Resumes every background loop that crashed. Crashed foreground loops need a terminal, so they
-/// are only named in a warning.
+/// Resumes every background loop that crashed. Prints a warning for each crashed foreground loop,
+/// because these need a terminal.
 fn resume_crashed(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
     let (mut code, mut found) = (ExitCode::Success, false);
@@ -69,7 +69,8 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
         if !args.now {
             warn(format!("{name:?} is not paused: it is already running"));
         }
-        // Send the answer first: after `--now` the runner may build the next prompt at once.
+        // Send the answer first, because after `--now` the runner may build the next prompt at
+        // once.
         if let Some(text) = &args.answer {
             inbox::append(&handle.dir, &InboxMessage::Answered { text: text.clone() })?;
             print_message("your message will be in its next prompt\n");
@@ -92,7 +93,8 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     if state.plan.worktree.is_some() {
         reject_git_redirection()?;
     }
-    // The runner was killed after it decided to end and before it recorded the end: record it now.
+    // The runner was killed after it decided on an ending and before it recorded the ending. Record
+    // it now.
     let must_finish = state.outcome().is_some() && !state.finished;
     if state.outcome().is_some() && !must_finish {
         check_would_continue(&handle)?;
@@ -152,7 +154,7 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     supervise(&handle.dir, locks, &state.plan, output)
 }
 
-/// Sends requests to a loop in a client session. No supervisor is started: the client runs the
+/// Sends requests to a loop in a client session. Starts no supervisor, because the client runs the
 /// agent.
 fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let name = handle.dir.name();
@@ -176,20 +178,22 @@ fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode,
     Ok(ExitCode::Success)
 }
 
-/// How long a running runner may take to read its inbox.
+/// The maximum time for a running runner to read its inbox.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often to check whether the runner has exited. Changes to its journal are noticed at once.
+/// The interval between checks whether the runner has exited. Changes to its journal are noticed at
+/// once.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Waits, at most [`READ_TIMEOUT`], for the runner to read its inbox. Returns false if the runner
-/// exited without reading it, so that the caller has to start a new one.
+/// Waits for the runner to read its inbox, at most [`READ_TIMEOUT`]. Returns false if the runner
+/// exited without reading it. The caller must then start a new runner.
 fn wait_until_read(dir: &LoopDir) -> bool {
     let inbox_len = std::fs::metadata(dir.inbox()).map_or(0, |data| data.len());
     let (start, mut watcher) = (Instant::now(), FileWatcher::open());
     watcher.watch(&dir.journal());
     loop {
         let held = is_held(dir);
-        // Read the state after the lock, to see everything that the runner wrote before it exited.
+        // Read the state after checking the lock, to see everything that the runner wrote before it
+        // exited.
         if cache::read(dir).is_ok_and(|view| view.state.inbox_offset >= inbox_len) {
             return true;
         }
@@ -200,8 +204,8 @@ fn wait_until_read(dir: &LoopDir) -> bool {
     }
 }
 
-/// Checks that the agents, the redacted variables and tmux are still available. Called before any
-/// request is sent, so that an error leaves the loop unchanged.
+/// Checks that the agents, the redacted variables and tmux are still available. Call this before
+/// sending any request, so that an error leaves the loop unchanged.
 fn check_can_start(handle: &LoopHandle) -> Result<(), CommandError> {
     let plan = &handle.view.state.plan;
     for agent in plan.agents() {
@@ -230,7 +234,7 @@ fn check_can_start(handle: &LoopHandle) -> Result<(), CommandError> {
     check_tmux(tmux(handle).as_ref(), &note)
 }
 
-/// Returns the tmux server in whose window the loop runs; `None` if it runs without tmux.
+/// Returns the tmux server in whose window the loop runs. `None` if it runs without tmux.
 fn tmux(handle: &LoopHandle) -> Option<Tmux> {
     handle
         .view
@@ -240,7 +244,8 @@ fn tmux(handle: &LoopHandle) -> Option<Tmux> {
         .map(|socket| Tmux { socket })
 }
 
-/// Launches a new supervisor in the background, in tmux or without it, as `ralph spawn` did.
+/// Launches a new supervisor in the background, in tmux or without it, as `ralph spawn` did. With
+/// `requested`, a request to resume is already in the inbox.
 fn resume_in_background(handle: &LoopHandle, requested: bool) -> Result<ExitCode, CommandError> {
     let tmux = tmux(handle);
     let state = &handle.view.state;
@@ -257,8 +262,7 @@ fn resume_in_background(handle: &LoopHandle, requested: bool) -> Result<ExitCode
     Ok(ExitCode::Success)
 }
 
-/// Returns all known agents, for the hint on how to install a missing one. Invalid settings are
-/// ignored.
+/// Returns all known agents, whose install commands are used in hints. Ignores invalid settings.
 fn known_agents(workspace: &Path) -> Vec<(String, AgentPreset)> {
     let paths = settings_paths(workspace.to_owned(), None);
     LayerStack::load(&paths)
@@ -267,8 +271,8 @@ fn known_agents(workspace: &Path) -> Vec<(String, AgentPreset)> {
         .map_or_else(|_| vec![], |config| config.presets)
 }
 
-/// Applies the current settings for the console, which are not part of the plan. Invalid settings
-/// are ignored: the loop can be resumed without them.
+/// Applies the current settings for the console, which are not part of the plan. Ignores invalid
+/// settings, because the loop can be resumed without them.
 fn apply_settings(output: OutputArgs, workspace: &Path) -> OutputArgs {
     let Ok(stack) = LayerStack::load(&settings_paths(workspace.to_owned(), None)) else {
         return output;
@@ -282,7 +286,7 @@ fn apply_settings(output: OutputArgs, workspace: &Path) -> OutputArgs {
     }
 }
 
-/// Tries the resume on a copy of the state; returns an error if the loop would end again at once.
+/// Tries the resume on a copy of the state. Returns an error if the loop would end again at once.
 fn check_would_continue(handle: &LoopHandle) -> Result<(), CommandError> {
     let (name, state) = (handle.dir.name(), &handle.view.state);
     let mut trial = state.clone();
@@ -294,7 +298,7 @@ fn check_would_continue(handle: &LoopHandle) -> Result<(), CommandError> {
             inbox: None,
         },
     );
-    // Running child loops make no difference here: pretend that there are none.
+    // Running child loops make no difference here, so assume that there are none.
     let no_children = Event::Drained {
         iteration: trial.iteration,
         waited: vec![],

@@ -17,7 +17,7 @@ use crate::store::{FileLock, LoopDir, LoopView, StateDir, cache};
 use crate::ui::print::{print_message, warn};
 use std::path::{Path, PathBuf};
 
-/// The largest number of files that an error names.
+/// The maximum number of files that an error names.
 const MAX_SHOWN: usize = 3;
 
 pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
@@ -27,7 +27,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
     let mut names = args.name.clone();
     names.sort_unstable();
     names.dedup();
-    // Check all of them before removing the first.
+    // Check all loops before removing the first.
     let mut loops = Vec::new();
     for name in &names {
         loops.push(RemovableLoop::find(name, args)?);
@@ -38,8 +38,8 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
-/// Removes every loop that has ended, including archived ones. A loop that cannot be removed is
-/// skipped with a warning.
+/// Removes every loop that has ended, including archived ones. Skips a loop that cannot be removed,
+/// with a warning.
 fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
     remove_incomplete_loops(&state_dir);
@@ -80,7 +80,7 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
-/// A loop that can be removed. Its lock is held until the value is dropped.
+/// A loop that can be removed. The loop's lock is held until this value is dropped.
 struct RemovableLoop {
     state_dir: StateDir,
     dir: LoopDir,
@@ -102,13 +102,13 @@ impl RemovableLoop {
 
     fn check(state_dir: &StateDir, dir: LoopDir, args: &RmArgs) -> Result<Self, CommandError> {
         let lock = lock_for_removal(&dir)?;
-        // Read the loop again: now that the lock is held, no other process can change it.
+        // Read the loop again now that the lock is held and no other process can change it.
         let LoopView { header, state, .. } = cache::read(&dir)?;
         let name = dir.name();
         // Skip an archived loop: the children may belong to the loop that has the name now.
         if state_dir.loop_dir(name) == dir {
             let mut children = loop_names(&state_dir.running_children(name, header.created_ms));
-            // Children that are removed too are checked separately, and this process may already
+            // Child loops that are removed too are checked separately, and this process may already
             // hold their locks.
             children.retain(|child| !args.name.contains(child));
             if !children.is_empty() {
@@ -132,7 +132,7 @@ impl RemovableLoop {
         })
     }
 
-    /// Removes the loop and returns how many bytes that freed.
+    /// Removes the loop and returns the number of bytes that were freed.
     fn remove(self, args: &RmArgs) -> Result<u64, CommandError> {
         let name = self.dir.name().to_owned();
         let mut removed = Vec::new();
@@ -192,8 +192,8 @@ impl RemovableLoop {
     }
 }
 
-/// Deletes the worktree's branch if it was created for the loop, and returns its description. A
-/// failure is only a warning.
+/// Deletes the worktree's branch if it was created for the loop, and returns a description of the
+/// branch. Prints a warning if that fails.
 fn remove_branch(loop_worktree: &Worktree) -> Option<String> {
     if !loop_worktree.new_branch {
         print_message(&format!(

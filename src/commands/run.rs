@@ -26,11 +26,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
 /// A run that is ready to start.
 pub(crate) struct ResolvedRun {
     pub(crate) draft: PlanDraft,
-    /// The worktree to create for the loop; `None` to run in the user's checkout.
+    /// The worktree to create for the loop. `None` runs the loop in the user's checkout.
     pub(crate) worktree: Option<WorktreeRequest>,
 }
 
-/// Resolves the arguments in the current directory; `None` after a dry run.
+/// Resolves the arguments in the current directory. Returns `None` after a dry run.
 pub(crate) fn resolve(args: &RunArgs) -> Result<Option<ResolvedRun>, CommandError> {
     let workspace = current_workspace()?;
     let stack = LayerStack::load(&settings_paths(workspace.clone(), args.config.clone()))?;
@@ -46,7 +46,7 @@ pub(crate) fn current_workspace() -> Result<PathBuf, CommandError> {
     })
 }
 
-/// Returns where a workspace's settings files are. `project_file` replaces the project's file.
+/// Returns the paths of a workspace's settings files. `project_file` replaces the project's file.
 pub(crate) fn settings_paths(workspace: PathBuf, project_file: Option<PathBuf>) -> SettingsPaths {
     SettingsPaths {
         workspace,
@@ -56,7 +56,7 @@ pub(crate) fn settings_paths(workspace: PathBuf, project_file: Option<PathBuf>) 
 }
 
 /// Resolves the arguments on top of the given settings, and checks that the run can start in this
-/// workspace; `None` after a dry run.
+/// workspace. Returns `None` after a dry run.
 pub(crate) fn resolve_in(
     workspace: PathBuf,
     mut stack: LayerStack,
@@ -132,7 +132,8 @@ pub(crate) fn start(
     supervise(&dir, locks, &plan, output)
 }
 
-/// Returns ralph's configuration directory; `None` if the user's home directory is unknown.
+/// Returns the path of ralph's configuration directory. `None` if the user's home directory is
+/// unknown.
 fn config_dir() -> Option<PathBuf> {
     use etcetera::BaseStrategy;
     etcetera::choose_base_strategy()

@@ -54,13 +54,13 @@ pub(crate) fn set(args: &SetArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::Success)
 }
 
-/// Describes what the new limits lead to: whether the loop ends, or how to resume it. Empty if it
-/// simply keeps running.
+/// Describes the effect of the new limits: the loop ends, or the user can resume it. Empty if the
+/// loop just keeps running.
 fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
     let name = handle.dir.name();
     let is_resting = matches!(handle.view.state.phase, Phase::Resting { .. });
-    // Ignore the failure limit unless the loop is resting: the running iteration may succeed, and a
-    // resume resets the count.
+    // Ignore the failure limit unless the loop is resting: the running iteration may succeed, and
+    // resuming resets the count.
     let used_up = after
         .reached_limit()
         .filter(|limit| !limit.row().is_reset_by_resume || (handle.held && is_resting));

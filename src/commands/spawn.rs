@@ -41,11 +41,11 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
         placement,
         &mut |warning| warn(warning),
     )?;
-    // The supervisor acquires the locks itself: a tmux window is not a child of this process and
-    // cannot inherit them.
+    // The supervisor acquires the locks itself, because a tmux window is not a child of this
+    // process and cannot inherit them.
     drop(locks);
     if let Err(error) = launch(&state_dir, &dir, tmux.as_ref()) {
-        // Remove the new loop, unless a supervisor did start and holds its lock.
+        // Remove the new loop, unless a supervisor did start and holds the loop's lock.
         let Ok(_lock) = lock_for_removal(&dir) else {
             return Err(error);
         };

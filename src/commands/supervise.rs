@@ -24,8 +24,8 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-/// Runs a loop in a supervisor process, watched by this one, and returns its exit code. The locks
-/// are released once no process of the loop is left.
+/// Runs a loop in a supervisor process, under this process as its warden, and returns the exit
+/// code. Releases the locks once no process of the loop is left.
 pub(crate) fn supervise(
     dir: &LoopDir,
     locks: LoopLocks,
@@ -39,8 +39,8 @@ pub(crate) fn supervise(
         &exemptions(&StateDir::containing(dir)),
     )
     .map_err(CommandError::broken)?;
-    // Released only now that the warden has ended every process of the loop: others take a free
-    // lock to mean that none is left.
+    // Release the locks only now that the warden has ended every process of the loop. Other
+    // processes rely on a free lock to mean that none is left.
     drop(locks);
     match exit {
         warden::SupervisorExit::Exited(code) => Ok(code),
@@ -205,7 +205,8 @@ fn print_summary(
     }
 }
 
-/// Describes the child loops that failed, crashed or are blocked, once the loop itself has ended.
+/// Returns a description of each child loop that failed, crashed or is blocked. Empty until the
+/// loop itself has ended.
 fn failed_children(dir: &LoopDir, header: &JournalHeader, state: &State) -> Vec<String> {
     if state.outcome().is_none() {
         return Vec::new();
@@ -225,8 +226,8 @@ fn failed_children(dir: &LoopDir, header: &JournalHeader, state: &State) -> Vec<
         .collect()
 }
 
-/// Describes the changes in the workspace since the loop started; empty if its start was not
-/// recorded.
+/// Describes the changes in the workspace since the loop started. Empty if the state at the start
+/// was not recorded.
 fn describe_changes(dir: &LoopDir) -> String {
     let base = std::fs::read_to_string(dir.diff_base()).ok();
     let Some(base) = base.and_then(|text| serde_json::from_str::<git::DiffBase>(&text).ok()) else {
@@ -257,7 +258,7 @@ fn describe_changes(dir: &LoopDir) -> String {
 struct SupervisorObserver {
     files: DerivedFiles,
     console: Console,
-    /// The journal line that ended the loop; `None` while it has not ended.
+    /// The journal line that ended the loop. `None` until then.
     finished: Option<JournalLine>,
 }
 

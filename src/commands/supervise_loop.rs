@@ -54,8 +54,7 @@ fn run(state_dir: &StateDir, dir: &LoopDir) -> Result<ExitCode, CommandError> {
     supervise(dir, locks, &plan, output)
 }
 
-/// Reads the environment from the pipe; returns an error if the sender exits before it has sent
-/// everything.
+/// Reads the environment from the pipe. Fails if the sender exits before it has sent everything.
 fn receive_environment(pipe: &Path) -> io::Result<Vec<u8>> {
     let cut_off = || {
         io::Error::new(
@@ -63,7 +62,7 @@ fn receive_environment(pipe: &Path) -> io::Result<Vec<u8>> {
             "the process that opened the tmux window exited before sending it",
         )
     };
-    // Non-blocking: opening must not wait for a sender that has exited.
+    // Open without blocking, so that this does not wait for a sender that has exited.
     let mut pipe: File = rustix::fs::open(
         pipe,
         OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
@@ -95,8 +94,8 @@ fn receive_environment(pipe: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Executes this program again with the environment from the pipe, keeping only the variables that
-/// describe the tmux window's terminal. Returns only on failure.
+/// Executes this program again with the environment from the pipe. Keeps only those of its own
+/// variables that describe the tmux window's terminal. Returns only on failure.
 fn restart_with_environment(pipe: &Path, args: &SuperviseArgs) -> CommandError {
     let text = match receive_environment(pipe) {
         Ok(text) => text,

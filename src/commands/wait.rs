@@ -54,8 +54,8 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode, CommandError> {
     Ok(worst)
 }
 
-/// Starts a thread that sends the loop's name once the loop is over. All of its processes have
-/// ended by then.
+/// Starts a thread that sends the loop's name once the loop is over. By then, all of the loop's
+/// processes have exited.
 fn notify_when_over(handle: &LoopHandle, sender: &Sender<String>) -> Result<(), CommandError> {
     let (dir, sender) = (handle.dir.clone(), sender.clone());
     let name = handle.dir.name().to_owned();
@@ -70,7 +70,7 @@ fn notify_when_over(handle: &LoopHandle, sender: &Sender<String>) -> Result<(), 
         .map_err(CommandError::broken)
 }
 
-/// Prints how a loop ended and returns its exit code.
+/// Prints the status with which a loop ended, and returns its exit code.
 fn report_ending(before: &LoopHandle) -> Result<ExitCode, CommandError> {
     let name = before.dir.name();
     let now = open_in(before.state_dir.clone(), name)?;

@@ -4,9 +4,9 @@ use crate::cli::Command;
 use crate::lifecycle::error::CommandError;
 use std::ffi::OsString;
 
-/// Returns an error if a single word follows `--worktree`. The branch has to follow `=`, so the
-/// word would silently become part of the task. An argument with spaces cannot be a branch and is
-/// allowed.
+/// Returns an error if a single word follows `--worktree`. A branch has to follow `=`, so the word
+/// would silently become part of the task. An argument with spaces is allowed, because it cannot be
+/// a branch.
 pub(super) fn reject_ambiguous_branch(
     command: &Command,
     args: &[OsString],

@@ -16,7 +16,7 @@ pub(crate) struct ActPrinter {
     raw: bool,
     /// Whether raw output has been printed. From then on, decoded acts are ignored.
     has_raw_output: bool,
-    /// The name and subject of the tool that is running.
+    /// The name and subject of the running tool. `None` if no tool is running.
     running_tool: Option<String>,
 }
 
@@ -92,7 +92,8 @@ impl ActPrinter {
         self.text.flush(out);
     }
 
-    /// Returns the running tool or else the unfinished line, for display below the printed lines.
+    /// Returns the running tool, or else the unfinished line, to show below the printed lines.
+    /// `None` if there is neither.
     pub(crate) fn unfinished(&self) -> Option<String> {
         self.running_tool
             .as_deref()

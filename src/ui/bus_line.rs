@@ -3,7 +3,7 @@
 use super::one_line;
 use crate::store::BusMessage;
 
-/// Formats a message as one line: `2026-11-16 01:05:10 note auth#3: the text`, in local time.
+/// Formats a message as one line with its local time: `2026-11-16 01:05:10 note auth#3: the text`.
 pub(crate) fn line(post: &BusMessage) -> String {
     let time = post.time.parse::<jiff::Timestamp>().map(|at| {
         at.to_zoned(jiff::tz::TimeZone::system())

@@ -17,19 +17,19 @@ use crate::store::{JournalLine, LoopDir};
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::{Duration, Instant};
 
-/// What the console shows.
+/// The amount of output that the console shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ConsoleMode {
-    /// Everything, as it happens.
+    /// Shows everything as it happens.
     Full {
         /// Whether to include the agent's output.
         stream: bool,
         /// Whether to print the agent's output without decoding it.
         raw: bool,
     },
-    /// Nothing. The command prints the result when the loop has ended.
+    /// Shows nothing. The command prints the result when the loop has ended.
     Quiet,
-    /// Events only, as one JSON object per line.
+    /// Shows only events, as one JSON object per line.
     Json,
 }
 
@@ -42,10 +42,10 @@ pub(crate) struct Console {
     color: bool,
     gutter: String,
     acts: ActPrinter,
-    /// A reusable buffer for formatted acts: allocating one per act causes page faults.
+    /// A reusable buffer for formatted acts. Allocating one per act would cause page faults.
     act_text: Vec<u8>,
     spend: IterationSpend,
-    /// The text of the live line; empty if none is shown.
+    /// The text of the live line. Empty if none is shown.
     live_text: String,
     time_style: TimeStyle,
     /// The live rows that were drawn last.
@@ -54,22 +54,22 @@ pub(crate) struct Console {
     drawn_widths: Vec<usize>,
     last_event: Instant,
     has_warned_closed: bool,
-    /// `"\r\n"` while an agent has the terminal in raw mode, else `"\n"`.
+    /// The line ending: `"\r\n"` while an agent has the terminal in raw mode, else `"\n"`.
     line_end: &'static str,
-    /// The filter for the agent's screen; `None` while that screen is not shown.
+    /// The filter for the agent's screen. `None` while that screen is not shown.
     screen: Option<EscapeFilter>,
-    /// Output to print once the agent's screen is no longer shown.
+    /// Output that is printed once the agent's screen is no longer shown.
     deferred: Vec<u8>,
     output: OutputQueue,
 }
 
-/// Longer denial messages are truncated to this many columns.
+/// The maximum width of a denial message, in columns. Longer messages are truncated.
 const DENIAL_WIDTH: usize = 200;
 
-/// The most capacity, in bytes, that `act_text` keeps between acts.
+/// The maximum capacity, in bytes, that `act_text` keeps between acts.
 const ACT_TEXT_CAPACITY: usize = 1 << 20;
 
-/// How often the live line is redrawn.
+/// The interval at which the live line is redrawn.
 const TICK: Duration = Duration::from_secs(1);
 
 impl Console {
@@ -113,8 +113,8 @@ impl Console {
         }
     }
 
-    /// Makes the live line show clock times, which need no redraw every second. A background window
-    /// often has no viewer.
+    /// Makes the live line show clock times, which need not be redrawn every second. A background
+    /// window often has no viewer.
     pub(crate) fn in_window(self) -> Self {
         Self {
             time_style: TimeStyle::Clock,
@@ -182,7 +182,7 @@ impl Console {
         self.is_interactive && self.shows_acts()
     }
 
-    /// Appends a `[ralph] NAME:` line to `out`.
+    /// Appends a line that starts with `[ralph] NAME:` to `out`.
     fn own_line(&self, text: &str, style: TextStyle, out: &mut Vec<u8>) {
         let prefix = styled(
             &format!("[ralph] {}:", self.dir.name()),
@@ -193,8 +193,8 @@ impl Console {
         out.extend_from_slice(format!("{prefix} {text}{}", self.line_end).as_bytes());
     }
 
-    /// If a check is red or an SCM task failed, appends the end of its output, and the path of the
-    /// full log if lines were left out.
+    /// Appends the end of the output if the event reports a red check or a failed SCM task. If
+    /// lines were left out, also appends the path of the full log.
     fn failed_output(&self, event: &Event, state: &State, out: &mut Vec<u8>) {
         let (log, guardrail) = match event {
             Event::Checked {
@@ -242,7 +242,7 @@ impl Console {
         }
     }
 
-    /// Prints a denial as a `[ralph]` line: it is easily missed among the agent's output.
+    /// Prints a denial as a `[ralph]` line, because it is easily missed among the agent's output.
     fn denied(&mut self, line: &str) {
         if matches!(self.mode, ConsoleMode::Full { .. }) && !self.output.is_closed() {
             let mut out = Vec::new();
@@ -277,7 +277,7 @@ impl Console {
         }
     }
 
-    /// Passes an agent's screen output through to the terminal. Everything else is deferred until
+    /// Passes an agent's screen output through to the terminal. All other output is deferred until
     /// the screen is left.
     fn mirror(&mut self, bytes: &[u8]) {
         if !self.can_mirror() || self.output.is_closed() || !in_foreground() {
@@ -299,8 +299,8 @@ impl Console {
         }
     }
 
-    /// Redraws the live line if it has changed. Returns after how long to call this again, or `None`
-    /// if only an event can change the line.
+    /// Redraws the live line if it has changed. Returns the time until the next call, or `None` if
+    /// only an event can change the line.
     pub(crate) fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration> {
         let is_full = matches!(self.mode, ConsoleMode::Full { .. });
         if !self.is_interactive || !is_full || self.output.is_closed() {
@@ -327,7 +327,7 @@ impl Console {
         warn(message, self.color);
     }
 
-    /// Removes the live line and flushes the output. Nothing may be shown afterwards.
+    /// Removes the live line and flushes the output. Nothing may be shown after this call.
     pub(crate) fn close(&mut self) {
         self.leave_screen();
         self.erase();
@@ -357,14 +357,14 @@ impl Console {
         live_line::text(self.dir.name(), state, status, self.time_style)
     }
 
-    /// Returns whether draining is too recent to show. Without child loops it ends at once, and
-    /// showing it would only flicker.
+    /// Returns whether draining has started too recently to show. Without child loops it ends at
+    /// once, and showing it would only flicker.
     fn has_just_started_draining(&self, state: &State) -> bool {
         matches!(state.phase, Phase::Draining { .. }) && self.last_event.elapsed() < TICK / 2
     }
 
-    /// Prints `text` above the live rows and redraws them. A background job of a shell draws no
-    /// live rows.
+    /// Prints `text` above the live rows and redraws them. Draws no live rows in a shell's
+    /// background job.
     fn show(&mut self, text: &[u8]) {
         if self.screen.is_some() {
             self.deferred.extend_from_slice(text);
@@ -424,8 +424,8 @@ impl Console {
         self.live_text = live_text;
     }
 
-    /// Returns the escape sequences that erase the live rows. A terminal that became narrower has
-    /// wrapped them into more rows.
+    /// Returns the escape sequences that erase the live rows. Accounts for rows that the terminal
+    /// wrapped because it became narrower.
     fn erase_sequence(&self) -> String {
         if self.drawn_widths.is_empty() {
             return String::new();
@@ -440,7 +440,8 @@ impl Console {
     }
 }
 
-/// Returns the number of columns to the right of the gutter. The terminal's last column stays empty.
+/// Returns the number of columns to the right of the gutter. Leaves the terminal's last column
+/// empty.
 fn text_width() -> usize {
     width().map_or(usize::MAX, |width| width.saturating_sub(5).max(8))
 }

@@ -1,10 +1,10 @@
-//! Formats what a loop has cost.
+//! Formats a loop's cost and token usage.
 
 use crate::engine::format::{dollars, thousands};
 use crate::engine::{Act, State, Tally};
 
-/// Formats the loop's cost; `None` if no agent reported one. If some iterations reported none, the
-/// text begins with `at least`.
+/// Formats the loop's cost. Returns `None` if no agent reported one. If some iterations reported no
+/// cost, the text begins with `at least`.
 pub(super) fn cost_text(state: &State) -> Option<String> {
     let usd = dollars(state.cost_usd);
     match state.reported_cost() {
@@ -13,7 +13,7 @@ pub(super) fn cost_text(state: &State) -> Option<String> {
     }
 }
 
-/// Formats the loop's cost and its limit: `$1.20 of $5.00`. `None` if the cost is unknown.
+/// Formats the loop's cost and its limit: `$1.20 of $5.00`. Returns `None` if the cost is unknown.
 pub(super) fn cost_of_limit(state: &State) -> Option<String> {
     let max = state
         .plan
@@ -23,12 +23,13 @@ pub(super) fn cost_of_limit(state: &State) -> Option<String> {
     cost_text(state).map(|cost| cost + &max.unwrap_or_default())
 }
 
-/// What the running iteration has used so far. The journal records it only when the iteration ends.
+/// The cost and tokens of the running iteration so far. The journal records them only when the
+/// iteration ends.
 #[derive(Default)]
 pub(super) struct IterationSpend(Tally);
 
 impl IterationSpend {
-    /// Adds the cost or usage that an act reports.
+    /// Adds the cost or usage that `act` reports.
     pub(super) fn add(&mut self, act: &Act<'_>) {
         if matches!(act, Act::Cost(_) | Act::TokensUsed { .. }) {
             self.0.add(act);

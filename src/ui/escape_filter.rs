@@ -15,7 +15,7 @@ pub(super) struct EscapeFilter {
     screen: FilteredScreen,
 }
 
-/// The output of the filter, and the state of the terminal that it leads to.
+/// The output of the filter, and the resulting state of the terminal.
 #[derive(Default)]
 struct FilteredScreen {
     out: Vec<u8>,
@@ -30,17 +30,17 @@ struct FilteredScreen {
 
 const ESCAPE: u8 = 0x1b;
 const BELL: u8 = 0x07;
-/// Aborts a sequence, as [`SUBSTITUTE`] does.
+/// The control character that aborts a sequence, as [`SUBSTITUTE`] does.
 const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
 
 /// The private modes that are on by default: line wrapping and the cursor.
 const ON_BY_DEFAULT: [u16; 2] = [7, 25];
-/// The alternate screen, in its three variants.
+/// The private modes that switch to the alternate screen.
 const ALTERNATE_SCREEN: [u16; 3] = [1049, 1047, 47];
-/// OSC commands that are dropped: clipboard access and file transfer.
+/// The OSC commands that are dropped: clipboard access and file transfer.
 const BLOCKED_OSC: [u16; 4] = [52, 1337, 5113, 5522];
-/// Sequences of this many bytes or more are dropped.
+/// The length in bytes from which a sequence is dropped.
 const MAX_SEQUENCE: usize = 64 * 1024;
 
 impl EscapeFilter {
@@ -56,7 +56,8 @@ impl EscapeFilter {
     fn take(&mut self, byte: u8) {
         let Self { parser, screen } = self;
         if screen.is_string() && screen.is_overlong() {
-            // The parser would buffer the whole string: skip the rest of it, then cancel it.
+            // The parser would buffer the whole string. Skip the rest of the string, then cancel
+            // it.
             if !matches!(byte, ESCAPE | BELL | CANCEL | SUBSTITUTE) {
                 return;
             }
@@ -69,7 +70,7 @@ impl EscapeFilter {
         screen.extend_sequence(byte);
         parser.advance(screen, &[byte]);
         if byte == ESCAPE {
-            // After the parser: the escape may have ended a string.
+            // Clear after the parser has run, because the escape may have ended a string.
             screen.sequence.clear();
             screen.sequence.push(ESCAPE);
         }
@@ -142,14 +143,14 @@ impl FilteredScreen {
             .iter()
             .position(|byte| !byte.is_ascii_digit())
             .unwrap_or(command.len());
-        // In some terminals a large number overflows, and could become a blocked one.
+        // In some terminals a large number overflows and could become a blocked one.
         let Ok(number) = std::str::from_utf8(&command[..digits])
             .unwrap_or_default()
             .parse::<u16>()
         else {
             return false;
         };
-        // A C1 control inside could end this string and start another.
+        // A C1 control inside the string could end it and start another.
         let controls = command
             .windows(2)
             .any(|pair| pair[0] == 0xc2 && (0x80..0xa0).contains(&pair[1]));
@@ -253,8 +254,8 @@ mod tests {
 
     #[test]
     fn a_blocked_command_cannot_hide_inside_another_sequence() {
-        // Some terminal understands each of these as a clipboard command: an escape starts a new
-        // sequence anywhere, and controls inside a sequence are not part of it.
+        // At least one terminal understands each of these as a clipboard command: an escape starts
+        // a new sequence anywhere, and controls inside a sequence are not part of it.
         for (text, shown) in [
             ("a\x1b\x1b]52;c;aGk=\x07b", "ab"),
             ("a\x1b\n]52;c;aGk=\x07b", "a\nb"),

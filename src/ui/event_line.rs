@@ -102,14 +102,14 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             .map(|outcome| finished(outcome, state))
             .unwrap_or_default(),
         Event::Opened { .. } => opened(&state.plan),
-        // A fault ends the loop, and the line for `Finished` shows it.
+        // A fault ends the loop, so the line for `Finished` shows it.
         Event::Spawned { .. } | Event::Faulted { .. } | Event::Woke | Event::Unknown => {
             vec![]
         }
     }
 }
 
-/// Returns the lines for a new loop: unrestricted agents, billing and the worktree.
+/// Returns the lines for a new loop, about unrestricted agents, billing and the worktree.
 fn opened(plan: &Plan) -> Vec<(String, TextStyle)> {
     let unrestricted = plan
         .agents()
@@ -133,7 +133,7 @@ fn opened(plan: &Plan) -> Vec<(String, TextStyle)> {
         .collect()
 }
 
-/// Formats who pays for an agent: `uses its own login (~/.x); X_KEY is not passed to it`.
+/// Formats an agent's billing: `uses its own login (~/.x); X_KEY is not passed to it`.
 pub(crate) fn billing_text(payer: &str, held_back: &[String]) -> String {
     let withheld = match held_back {
         [] => String::new(),
@@ -145,7 +145,7 @@ pub(crate) fn billing_text(payer: &str, held_back: &[String]) -> String {
     format!("uses {payer}{withheld}")
 }
 
-/// Returns a check's command in backticks; empty if the plan has no such check.
+/// Returns a check's command in backticks. Empty if the plan has no such check.
 pub(super) fn check_command(state: &State, check: usize) -> String {
     state
         .plan
@@ -156,7 +156,8 @@ pub(super) fn check_command(state: &State, check: usize) -> String {
         .unwrap_or_default()
 }
 
-/// Returns how a red check's output enters the next prompt: ` (append)`.
+/// Returns where a red check's output goes in the next prompt: ` (append)`. `None` if the plan has
+/// no such check.
 fn action(state: &State, check: usize) -> Option<String> {
     Some(match state.plan.proof.checks.get(check)?.on_fail {
         OnFail::Append => " (append)".into(),
@@ -165,7 +166,7 @@ fn action(state: &State, check: usize) -> Option<String> {
     })
 }
 
-/// Returns the line for the check that starts after this event; `None` if none does.
+/// Returns the line for the check that starts after this event. `None` if none does.
 pub(super) fn next_check(event: &Event, state: &State) -> Option<String> {
     let next = match event {
         Event::Checked { check, .. } => check + 1,
@@ -177,7 +178,7 @@ pub(super) fn next_check(event: &Event, state: &State) -> Option<String> {
     due.then(|| format!("checking {}", check_command(state, next)))
 }
 
-/// Formats a timeout in seconds, as it is usually configured: `60s`.
+/// Formats a timeout in seconds, the unit in which it is usually configured: `60s`.
 pub(super) fn seconds(ms: u64) -> String {
     if ms.is_multiple_of(1000) {
         format!("{}s", ms / 1000)
@@ -186,7 +187,7 @@ pub(super) fn seconds(ms: u64) -> String {
     }
 }
 
-/// Formats a check's result: `green (210ms)`, `red (exit 1, 2.3s)`.
+/// Formats a check's result: `green (210ms)` or `red (exit 1, 2.3s)`.
 pub(super) fn verdict(report: &CheckReport) -> String {
     match report {
         report if report.is_green() => format!("green ({})", duration(report.ms)),

@@ -6,18 +6,18 @@ use crate::engine::display::char_width;
 use crate::engine::plain_text::plain;
 use memchr::memchr;
 
-/// The maximum length of a line in bytes. Longer lines are split, so that a line that never ends
+/// The maximum length of a line in bytes. Longer lines are split, so that a line without an end
 /// uses bounded memory.
 const MAX_LINE: usize = 16 * 1024;
 
-/// The most columns that a tab can occupy.
+/// The maximum number of columns that a tab occupies.
 const TAB: usize = 8;
 
 /// Splits bytes into lines that are safe to print.
 pub(crate) struct GutterWriter {
     gutter: String,
     width: usize,
-    /// The start of a line whose newline has not been read.
+    /// The start of a line whose newline has not been read yet.
     partial: Vec<u8>,
 }
 
@@ -30,15 +30,15 @@ impl GutterWriter {
         }
     }
 
-    /// Wraps lines at this many columns, gutter excluded. If the terminal wrapped them, the rest of
-    /// a line would start without the gutter.
+    /// Sets the number of columns, gutter excluded, at which lines are wrapped. If the terminal
+    /// wrapped them, the rest of a line would start without the gutter.
     pub(crate) fn set_width(&mut self, width: usize) {
         self.width = width;
     }
 
     /// Appends to `out` the lines that `bytes` complete.
     pub(crate) fn feed(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
-        // Reserve space for the gutters too, assuming lines of usual length.
+        // Also reserve space for the gutters, assuming lines of usual length.
         out.reserve(bytes.len() + bytes.len() / 8 + 256);
         let is_text = is_plain_text(bytes);
         while let Some(end) = memchr(b'\n', bytes) {
@@ -65,7 +65,7 @@ impl GutterWriter {
         }
     }
 
-    /// Returns the line whose newline has not been read; `None` if there is none.
+    /// Returns the line whose newline has not been read yet. `None` if there is none.
     pub(crate) fn unfinished(&self) -> Option<String> {
         (!self.partial.is_empty()).then(|| readable(&self.partial))
     }
@@ -110,7 +110,8 @@ fn is_plain(line: &[u8]) -> bool {
         .fold(true, |plain, byte| plain & (0x20..0x7f).contains(byte))
 }
 
-/// Returns whether all lines are printable ASCII. One scan is several times faster than one per line.
+/// Returns whether all lines are printable ASCII. One scan of the whole text is several times
+/// faster than one per line.
 fn is_plain_text(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |plain, byte| {
         plain & matches!(byte, b'\n' | 0x20..0x7f)
@@ -129,8 +130,8 @@ fn split_at_column(text: &str, width: usize) -> (&str, &str) {
     (text, "")
 }
 
-/// Returns the line as a terminal would finally show it: only the text after the last carriage
-/// return, without control characters.
+/// Returns the line as a terminal would finally show it: the text after the last carriage return,
+/// without control characters.
 fn readable(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let last = text

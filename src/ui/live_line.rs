@@ -9,32 +9,33 @@ use crate::engine::task_text::task_name;
 use crate::engine::{Phase, State};
 use std::time::Duration;
 
-/// How the live line shows times.
+/// The format of times in the live line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum TimeStyle {
-    /// As durations; the line is redrawn every second.
+    /// Durations. The line is redrawn every second.
     Elapsed,
-    /// As clock times; a line in a window without a viewer need not be redrawn.
+    /// Clock times. The line need not be redrawn while nothing happens.
     Clock,
 }
 
-/// Silence shorter than this is not shown as idle.
+/// The shortest silence that is shown as idle.
 const MIN_IDLE: Duration = Duration::from_secs(5);
 
-/// Returns how long until a silent agent is shown as idle; `None` if it already is or is not silent.
+/// Returns the time until a silent agent is shown as idle. `None` if it already is, or if it is not
+/// silent.
 pub(super) fn idle_shown_in(silent_for: Option<Duration>) -> Option<Duration> {
     silent_for
         .and_then(|silent| MIN_IDLE.checked_sub(silent))
         .filter(|left| !left.is_zero())
 }
 
-/// What the live line shows in addition to [`State`].
+/// The data that the live line shows in addition to [`State`].
 pub(super) struct LiveStatus {
-    /// The time since the last event; it advances the state's clocks.
+    /// The time since the last event, by which the state's clocks are advanced.
     pub(super) since_event: Duration,
-    /// How long the agent has printed nothing; `None` if no agent is running.
+    /// The time since the agent's last activity. `None` if no agent is running.
     pub(super) silent_for: Option<Duration>,
-    /// The loop's cost and tokens, including the running iteration.
+    /// The loop's cost and tokens, including those of the running iteration.
     pub(super) spend: Vec<String>,
 }
 
@@ -144,7 +145,7 @@ fn whole_seconds(ms: u64) -> String {
     }
 }
 
-/// Formats which agents rest, and for how much longer.
+/// Formats the names of resting agents and the remaining time of their rest.
 fn resting(state: &State, wall_ms: i64) -> String {
     let left = wall_ms
         .saturating_sub(jiff::Timestamp::now().as_millisecond())

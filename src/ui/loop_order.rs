@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Orders `loops`, given as `(name, parent's name)`. Returns the `(depth, index)` of each; depth 0
-/// has no listed parent.
+/// Orders `loops`, each a loop's name and its parent's name. Returns the depth and index of each
+/// loop. Loops at depth 0 have no listed parent.
 pub(super) fn in_order(loops: &[(&str, Option<&str>)]) -> Vec<(usize, usize)> {
     let indexes: BTreeMap<&str, usize> = loops
         .iter()

@@ -1,7 +1,7 @@
 //! Shows loops to people and scripts: console, `status`, logs and summaries.
 //!
-//! Everything here reads the journal and the loop's other files. It keeps no state that the files
-//! lack, and it never makes a runner wait.
+//! This module reads the journal and the loop's other files. It keeps no state that the files lack,
+//! and it never makes a runner wait.
 
 pub(crate) mod act_printer;
 pub(crate) mod bus_line;
@@ -36,7 +36,7 @@ pub(crate) enum TextStyle {
     Bold,
 }
 
-/// Wraps `text` in the escape sequences for `style`. Returns it unchanged without `color`.
+/// Wraps `text` in the escape sequences for `style`. Returns `text` unchanged if `color` is false.
 pub(crate) fn styled(text: &str, style: TextStyle, color: bool) -> String {
     if !color || text.is_empty() {
         return text.to_owned();

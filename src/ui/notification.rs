@@ -5,7 +5,7 @@ use crate::store::{JournalHeader, JournalLine};
 use serde_json::{Map, Value, json};
 
 /// Returns the `finished` line of `--json`, extended with the loop's name, status and paths. If
-/// `finished` is `None`, the loop is paused, and the same fields describe that.
+/// `finished` is `None`, the loop is paused, and the same fields describe the pause.
 pub(crate) fn payload(
     header: &JournalHeader,
     state: &State,

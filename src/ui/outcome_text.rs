@@ -7,8 +7,8 @@ use crate::engine::{Limit, Outcome, Phase, State, Status};
 use crate::lifecycle::session::client_of;
 use crate::store::JournalHeader;
 
-/// Says what kept a loop that reached a limit from being done. `None` if only checks were red, or
-/// the loop ended otherwise.
+/// Describes what a loop that reached a limit lacked to be done. Returns `None` if only checks were
+/// red, or if the loop did not end at a limit.
 pub(super) fn missing(state: &State) -> Option<String> {
     match state.outcome()? {
         Outcome::Limit { success: false, .. } if !state.scm_tasks_succeeded() => {
@@ -45,7 +45,7 @@ pub(super) fn missing(state: &State) -> Option<String> {
         .then(|| format!("{but}the agent did not {}", signals.join(" or ")))
 }
 
-/// Returns the lines of the agent's last error message; empty unless the loop has failed.
+/// Returns the lines of the agent's last error message. Empty unless the loop has failed.
 pub(super) fn last_error(state: &State) -> Vec<String> {
     let last = state
         .recent
@@ -60,7 +60,8 @@ pub(super) fn last_error(state: &State) -> Vec<String> {
         .collect()
 }
 
-/// Says what the agent was denied in recent iterations, and how to allow more. `None` if nothing.
+/// Describes what the agent was denied in recent iterations, and how to allow more. Returns `None`
+/// if nothing was denied.
 pub(super) fn denied(state: &State) -> Option<String> {
     let times = state
         .recent
@@ -84,12 +85,14 @@ pub(super) fn denied(state: &State) -> Option<String> {
     Some(format!("{times}: {first}{more}"))
 }
 
-/// Returns what to do next; `None` for a loop that is done.
+/// Returns the suggested next step. `None` for a loop that is done. `held` tells whether a runner
+/// holds the loop's lock.
 pub(super) fn advice(header: &JournalHeader, state: &State, held: bool) -> Option<String> {
     (state.status(held) != Status::Done).then(|| next_step(header, state, held))?
 }
 
-/// Returns how to continue the loop, mostly as a command; `None` if it cannot continue.
+/// Returns the way to continue the loop, usually as a command. `None` if the loop cannot continue.
+/// `held` tells whether a runner holds the loop's lock.
 pub(crate) fn next_step(header: &JournalHeader, state: &State, held: bool) -> Option<String> {
     let name = &header.name;
     let resume = format!("ralph resume {name}");

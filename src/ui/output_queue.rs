@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What standard output is used for.
+/// The kind of data on standard output.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum OutputKind {
     /// Text on a terminal.
@@ -28,30 +28,31 @@ pub(super) enum OutputKind {
 /// Standard output with a queue in front of it.
 pub(super) struct OutputQueue {
     kind: OutputKind,
-    /// Standard output opened a second time, for writes that do not block. `None` before the first
-    /// write, and if standard output cannot be reopened.
+    /// A second descriptor for standard output, for writes that do not block. `None` before the
+    /// first write, and if standard output cannot be reopened.
     nonblocking: Option<OwnedFd>,
-    /// Started only when output has to wait: a single-threaded process forks faster.
+    /// The writer thread. Started only when output has to wait, because a single-threaded process
+    /// forks faster.
     thread: Option<WriterThread>,
-    /// Whether something has been written.
+    /// Whether anything has been written.
     has_started: bool,
-    /// Whether to write without the thread: a regular file never blocks for long.
+    /// Whether to write without the thread, because a regular file never blocks for long.
     direct: bool,
     /// Whether the reader has closed standard output.
     closed: bool,
 }
 
-/// A thread that writes, and the bytes that wait for it.
+/// A thread that writes, and the bytes that are pending for it.
 struct WriterThread {
     kind: OutputKind,
     queue: Arc<Queue>,
     /// The number of bytes skipped since the last write.
     skipped: usize,
-    /// The number of pending bytes when the reader stalled; `None` if it is reading.
+    /// The number of pending bytes when the reader stalled. `None` while the reader is reading.
     stalled_at: Option<usize>,
 }
 
-/// The pending bytes, shared with the thread.
+/// The bytes that are pending for the thread.
 #[derive(Default)]
 struct Queue {
     state: Mutex<QueueState>,
@@ -64,20 +65,21 @@ struct QueueState {
     waiting: Vec<u8>,
     /// The number of bytes that the thread has taken but not written yet.
     taken: usize,
-    /// Whether no more output will come.
+    /// Whether all output has been queued.
     is_closing: bool,
-    /// Whether the thread has ended: everything was written, or the reader has closed its end.
+    /// Whether the thread has ended, because everything was written or the reader closed its end.
     has_ended: bool,
 }
 
-/// The maximum number of pending bytes for a terminal and for a pipe.
+/// The maximum number of pending bytes, for a terminal and for a pipe.
 const MAX_PENDING_TERMINAL: usize = 1 << 20;
 const MAX_PENDING_PIPE: usize = 4 << 20;
-/// A pipe whose reader takes nothing for this long has stalled.
+/// The time after which a pipe whose reader takes nothing counts as stalled.
 const STALL_TIMEOUT: Duration = Duration::from_secs(1);
-/// The maximum size of one blocking write: a slow reader's progress is visible only between writes.
+/// The maximum size of one blocking write, in bytes. A slow reader's progress is visible only
+/// between writes.
 const MAX_BLOCKING_WRITE: usize = 16 * 1024;
-/// The most capacity, in bytes, that an empty buffer keeps.
+/// The maximum capacity, in bytes, that an empty buffer keeps.
 const KEPT_CAPACITY: usize = 1 << 20;
 
 impl OutputQueue {
@@ -92,7 +94,8 @@ impl OutputQueue {
         }
     }
 
-    /// Writes without a thread if standard output is a regular file. For consoles that print little.
+    /// Makes the queue write without a thread if standard output is a regular file. Suitable for
+    /// consoles that print little.
     pub(super) fn for_little_output(self) -> Self {
         Self {
             direct: file_type() == Some(FileType::RegularFile),
@@ -106,7 +109,7 @@ impl OutputQueue {
     }
 
     /// Writes the sequence that erases the old live rows, then `text`, then the new live rows.
-    /// Returns whether all of it was written or queued; `false` means that it was skipped.
+    /// Returns true if everything was written or queued, and false if it was skipped.
     pub(super) fn write(&mut self, erase: &str, text: &[u8], live: &str) -> bool {
         if self.closed || (erase.is_empty() && text.is_empty() && live.is_empty()) {
             return false;
@@ -182,7 +185,7 @@ impl WriterThread {
         }
     }
 
-    /// Returns whether everything is written and nothing was skipped, so that output may bypass the
+    /// Returns whether everything is written and nothing was skipped. Output may then bypass the
     /// thread.
     fn is_idle(&self) -> bool {
         self.skipped == 0 && self.queue.lock().pending() == 0
@@ -202,8 +205,8 @@ impl WriterThread {
         Ok(true)
     }
 
-    /// Returns whether `len` more bytes may be queued. Waits for the reader of a pipe while it makes
-    /// progress; after a stall, it does not wait again until the reader has read something.
+    /// Returns whether `len` more bytes may be queued. Waits for the reader of a pipe while it
+    /// makes progress. After a stall, does not wait again until the reader has read something.
     fn has_room(&mut self, len: usize) -> bool {
         let (limit, timeout) = match self.kind {
             OutputKind::Terminal => (MAX_PENDING_TERMINAL, Duration::ZERO),
@@ -327,8 +330,8 @@ fn file_type() -> Option<FileType> {
     Some(FileType::from_raw_mode(data.st_mode))
 }
 
-/// Opens the terminal or pipe on standard output again, for writes that do not block. Making standard
-/// output itself nonblocking would affect every program that shares it.
+/// Opens the terminal or pipe on standard output again, for writes that do not block. Making
+/// standard output itself nonblocking would affect every program that shares it.
 fn reopen_nonblocking() -> Option<OwnedFd> {
     use rustix::fs::{Mode, OFlags, open};
     let can_reopen = cfg!(target_os = "linux")
@@ -372,7 +375,7 @@ fn write_some(out: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// Writes all bytes to standard output, blocking for as long as that takes.
+/// Writes all bytes to standard output. Blocks until they are written.
 fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         bytes = &bytes[write_some(stdout(), bytes)?..];
@@ -385,7 +388,8 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    /// A terminal that can be suspended: whether it is, what it has read, and a wakeup for `release`.
+    /// A terminal that can be suspended: whether it is suspended, the bytes it has read, and a
+    /// condition variable that `release` signals.
     type SharedTerminal = Arc<(Mutex<(bool, Vec<u8>)>, Condvar)>;
 
     fn terminal(held: bool) -> (WriterThread, SharedTerminal) {

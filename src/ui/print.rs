@@ -5,8 +5,8 @@ use crate::lifecycle::error::CommandError;
 use std::fmt::Display;
 use std::io::{self, Write, stderr, stdout};
 
-/// Prints a command's output. A closed pipe is not an error, because its reader needs no more
-/// output; any other write error is returned.
+/// Prints a command's output. Ignores a closed pipe, because its reader needs no more output.
+/// Returns any other write error.
 pub(crate) fn print_output(text: &str) -> Result<(), CommandError> {
     match write_out(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -16,7 +16,8 @@ pub(crate) fn print_output(text: &str) -> Result<(), CommandError> {
     }
 }
 
-/// Prints a message about what a command did. Write errors are ignored: the command has succeeded.
+/// Prints a message about a completed command. Ignores write errors, because the command has
+/// succeeded.
 pub(crate) fn print_message(text: &str) {
     let _ = write_out(text);
 }
@@ -31,7 +32,7 @@ pub(crate) fn warn_all(messages: impl IntoIterator<Item = impl Display>) {
     messages.into_iter().for_each(warn);
 }
 
-/// Prints an error and its hint to standard error; returns the exit code.
+/// Prints an error and its hint to standard error, and returns the exit code.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "a reported error is not used again"
@@ -50,7 +51,7 @@ fn write_out(text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// Prints a line to standard error. Write errors are ignored: there is nowhere to report them.
+/// Prints a line to standard error. Ignores write errors, because there is no place to report them.
 fn write_err(line: &str) {
     let _ = writeln!(stderr(), "{line}");
 }

@@ -7,7 +7,8 @@ use crate::engine::iteration::Iteration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Formats which agents rest, and why: `claude: usage limit reached`. `None` if no agent rests.
+/// Formats the resting agents and their reasons: `claude: usage limit reached`. Returns `None` if
+/// no agent rests.
 pub(super) fn resting_agents(state: &State) -> Option<String> {
     let agents = state.plan.agents().zip(&state.availability);
     let resting = agents.filter(|(_, availability)| {
@@ -50,7 +51,7 @@ pub(super) fn refunded(iteration: &Iteration, state: &State) -> String {
 }
 
 /// Formats a usage warning: `92% of its 5-hour limit is used; it resets at 22:05:00`. `used` is a
-/// fraction; if it is `None`, the text says `most`.
+/// fraction of the limit. If it is `None`, the text says `most`.
 pub(super) fn near_limit(
     limit: &str,
     used: Option<f64>,
@@ -72,7 +73,7 @@ fn left(until_ms: i64, state: &State) -> String {
     duration(until_ms.saturating_sub(state.wall_ms).max(0) as u64)
 }
 
-/// Formats a Unix time in the local time zone, with the date unless it is today.
+/// Formats a Unix time in milliseconds as local time. Includes the date unless it is today.
 pub(super) fn clock(ms: i64, now_ms: i64) -> String {
     let local = |ms| Timestamp::from_millisecond(ms).map(|at| at.to_zoned(TimeZone::system()));
     let (Ok(at), Ok(now)) = (local(ms), local(now_ms)) else {

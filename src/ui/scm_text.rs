@@ -9,7 +9,8 @@ use crate::engine::task_text::{task_name, task_verdict};
 /// The name of the automatic commit in a loop's own worktree.
 const WORKTREE_COMMIT: &str = "worktree commit";
 
-/// Returns the console line for a finished task; `None` for a worktree commit with nothing to commit.
+/// Returns the console line for a finished task. `None` for a worktree commit with nothing to
+/// commit.
 pub(super) fn line(
     state: &State,
     task: usize,
@@ -58,7 +59,8 @@ pub(super) fn task_line(state: &State, task: usize, report: &ScmTaskReport) -> (
     }
 }
 
-/// Says which SCM task keeps the loop from being done, and why it failed. `None` if none does.
+/// Describes the SCM task that keeps the loop from being done, and its error. Returns `None` if no
+/// task does.
 pub(super) fn pending_task(state: &State) -> Option<String> {
     let pending = state.scm.pending.as_ref()?;
     let error = error_line(&pending.report)
@@ -77,8 +79,8 @@ pub(super) fn pending_task(state: &State) -> Option<String> {
     ))
 }
 
-/// Returns git's error message: the first line that git marks as one, which hints may follow. Else
-/// returns the last line, which a hook may have printed.
+/// Returns git's error message: the first line that git marks as an error, because hints may follow
+/// it. If there is none, returns the last line, which a hook may have printed.
 pub(super) fn error_line(report: &ScmTaskReport) -> Option<String> {
     let is_error = |line: &String| {
         ["fatal:", "error:", "! ["]

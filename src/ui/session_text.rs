@@ -15,7 +15,7 @@ pub(crate) fn help(sigil: char) -> String {
     with_sigil(sigil, include_str!("../../presets/session-help.txt"))
 }
 
-/// Rewrites commands such as `/ralph-help` with the sigil of the session's client.
+/// Replaces the sigil of commands such as `/ralph-help` with that of the session's client.
 fn with_client_commands(state: &State, text: &str) -> String {
     with_sigil(client_of(state).map_or('/', |client| client.sigil), text)
 }
@@ -27,7 +27,8 @@ fn with_sigil(sigil: char, text: &str) -> String {
     })
 }
 
-/// Returns the message for a new loop. `is_default_limit`: whether the user set no iteration limit.
+/// Returns the message for a new loop. `is_default_limit` means that the user set no iteration
+/// limit.
 pub(crate) fn activated(header: &JournalHeader, state: &State, is_default_limit: bool) -> String {
     let name = &header.name;
     let limit = match state.turn_limit() {
@@ -106,7 +107,7 @@ pub(crate) fn rules(state: &State) -> String {
 pub(crate) fn turn(state: &State) -> String {
     let mut text = format!("🔄 ralph iteration {}", state.turn_label());
     let checks = state.plan.proof.checks.iter();
-    // Use the previous turn's checks: those of the new turn have not run.
+    // Use the checks of the previous turn, because those of the new turn have not run.
     let last = state
         .recent
         .back()
@@ -140,8 +141,8 @@ pub(crate) fn turn(state: &State) -> String {
     with_client_commands(state, &text)
 }
 
-/// Shortens a prompt to about `bytes` bytes, for a client that truncates longer ones. The result has
-/// the prompt's start and end, and the path of the file that contains all of it.
+/// Shortens a prompt to about `bytes` bytes, for a client that truncates longer prompts. The result
+/// consists of the prompt's start and end, and the path of `file`, which contains the whole prompt.
 pub(crate) fn shortened(prompt: &str, bytes: usize, file: &Path) -> String {
     let prompt = prompt.trim_end();
     let is_boundary = |at: &usize| prompt.is_char_boundary(*at);
@@ -158,7 +159,7 @@ pub(crate) fn shortened(prompt: &str, bytes: usize, file: &Path) -> String {
     )
 }
 
-/// Returns the message for a failed turn.
+/// Returns the message for a failed turn. `why` is the turn's error message.
 pub(crate) fn turn_failed(header: &JournalHeader, state: &State, why: &str) -> String {
     let step = next_step(header, state, false).unwrap_or_default();
     format!(

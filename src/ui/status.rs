@@ -10,7 +10,8 @@ use crate::engine::{Amount, Limit, Outcome, Phase, State, Status};
 use crate::store::{LoopView, rfc3339};
 use serde_json::{Value, json};
 
-/// Returns a loop's status as a JSON object. `held`: whether a runner holds the loop's lock.
+/// Returns a loop's status as a JSON object. `held` tells whether a runner holds the loop's lock,
+/// and `directory` is the path of the loop's directory.
 pub(crate) fn object(view: &LoopView, held: bool, directory: &str) -> Value {
     let LoopView { header, state, .. } = view;
     let outcome = state.outcome_summary();
@@ -101,7 +102,7 @@ fn tasks(state: &State) -> Vec<Value> {
         .collect()
 }
 
-/// Returns when the loop's rest ends, in Unix milliseconds; `None` if it is not resting.
+/// Returns the end of the loop's rest, in Unix milliseconds. `None` if the loop is not resting.
 pub(super) fn resting_until(state: &State) -> Option<i64> {
     match state.phase {
         Phase::Resting {
@@ -115,10 +116,11 @@ pub(super) fn resting_until(state: &State) -> Option<i64> {
     }
 }
 
-/// A label and its value.
+/// A row of the status: a label and its value.
 type StatusRow = (&'static str, String);
 
-/// Returns a loop's status as text, one row per line.
+/// Returns a loop's status as text, one row per line. `held` tells whether a runner holds the
+/// loop's lock, and `directory` is the path of the loop's directory.
 pub(crate) fn text(view: &LoopView, held: bool, directory: &str) -> String {
     let LoopView { header, state, .. } = view;
     let running = state.status(held) == Status::Running;
@@ -149,7 +151,7 @@ pub(crate) fn text(view: &LoopView, held: bool, directory: &str) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// Returns the rows about the loop's progress, and about what it has used.
+/// Returns the rows about the loop's progress and its usage.
 fn progress_rows(state: &State, running: bool) -> Vec<StatusRow> {
     let (limits, mut rows) = (&state.plan.limits, Vec::new());
     let newest = if running {
@@ -217,7 +219,7 @@ fn proof_rows(state: &State) -> Vec<StatusRow> {
     rows
 }
 
-/// Returns the row for the session that the loop runs in, or else for its agent.
+/// Returns the row for the session that the loop runs in or, without a session, for its agent.
 fn agent_row(state: &State) -> StatusRow {
     let agent = state.agent();
     let command = agent.command.join(" ");
@@ -233,7 +235,7 @@ fn agent_row(state: &State) -> StatusRow {
     }
 }
 
-/// Formats the status and its reason: `done (every check is green)`.
+/// Formats a loop's status and its reason: `done (every check is green)`.
 pub(crate) fn line(state: &State, held: bool) -> String {
     let status = state.status(held).as_str();
     match state.outcome().zip(state.outcome_summary()) {
@@ -243,7 +245,7 @@ pub(crate) fn line(state: &State, held: bool) -> String {
     }
 }
 
-/// Returns the status for `ralph ls`, marked if the loop rests because of an agent's usage limit.
+/// Returns the status for `ralph ls`. Marks a loop that rests because of an agent's usage limit.
 fn short_status(state: &State, held: bool) -> String {
     let is_resting = held
         && matches!(
@@ -261,7 +263,7 @@ fn short_status(state: &State, held: bool) -> String {
     }
 }
 
-/// Says what the loop is doing; `None` if it is not running.
+/// Describes the loop's current activity. Returns `None` if the loop is not running.
 fn activity(state: &State) -> Option<String> {
     Some(match &state.phase {
         Phase::Checking => {
@@ -288,7 +290,7 @@ fn activity(state: &State) -> Option<String> {
     })
 }
 
-/// Returns the task in one line: its title, else its first line, else the path of its file.
+/// Returns the task in one line: its title, its first line, or the path of its file.
 fn task(state: &State) -> String {
     let task = &state.plan.task;
     let first = || {

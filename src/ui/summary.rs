@@ -7,8 +7,8 @@ use crate::engine::{Outcome, State, Status};
 use crate::store::JournalHeader;
 use std::fmt::Write as _;
 
-/// Returns the summary of a loop that no longer runs. `changed` describes the changed files,
-/// `children` names failed child loops, and `next` adds what to do next.
+/// Returns the summary of a loop that no longer runs. `changed` describes the changed files, and
+/// `children` names failed child loops. With `next`, the summary ends with the suggested next step.
 pub(crate) fn text(
     header: &JournalHeader,
     state: &State,
@@ -84,7 +84,8 @@ pub(crate) fn text(
     text
 }
 
-/// Formats the result and its reason in one line. `reason` replaces the outcome's own reason.
+/// Formats the result and its reason in one line. If `reason` is set, it replaces the outcome's own
+/// reason.
 fn headline(state: &State, reason: Option<String>, color: bool) -> String {
     let status = state.status(false);
     let (sign, style) = match status {
@@ -104,7 +105,7 @@ fn headline(state: &State, reason: Option<String>, color: bool) -> String {
     )
 }
 
-/// Returns the short result for `--quiet`.
+/// Returns the short result that `--quiet` prints. `children` names failed child loops.
 pub(crate) fn result(state: &State, children: &[String]) -> String {
     let mut text = format!("{} ({})\n", headline(state, None, false), took(state));
     for line in outcome_text::last_error(state) {

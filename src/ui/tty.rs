@@ -2,18 +2,18 @@
 
 use std::io::{IsTerminal, stdout};
 
-/// Returns whether to color standard output.
+/// Returns whether output on standard output should be colored.
 pub(crate) fn use_color() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     stdout().is_terminal() && !no_color && !is_dumb()
 }
 
-/// Returns whether the terminal cannot move the cursor.
+/// Returns whether the terminal is unable to move the cursor.
 pub(super) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Returns the terminal's width in columns; `None` if standard output is not a terminal.
+/// Returns the terminal's width in columns. `None` if standard output is not a terminal.
 pub(super) fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
     Some(if size.ws_col == 0 {
@@ -23,9 +23,9 @@ pub(super) fn width() -> Option<usize> {
     })
 }
 
-/// Returns whether this runner may draw on the terminal. The runner has its own process group, and
-/// the shell's job is its parent, the warden; either group may be in the foreground. If no
-/// foreground group can be read, the runner may draw.
+/// Returns whether this runner may draw on the terminal. The runner has its own process group,
+/// while the shell's job is its parent, the warden. Either group may be in the foreground. If the
+/// foreground group cannot be read, the runner may draw.
 pub(super) fn in_foreground() -> bool {
     let foreground = rustix::termios::tcgetpgrp(stdout());
     let warden = rustix::process::getpgid(rustix::process::getppid());

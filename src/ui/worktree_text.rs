@@ -6,12 +6,13 @@ use crate::engine::format::shell_quote;
 use crate::engine::plan::Worktree;
 use crate::engine::task_text::SHORT_ID;
 
-/// Formats path and branch: `/state/worktrees/auth on ralph/auth`.
+/// Formats a worktree's path and branch: `/state/worktrees/auth on ralph/auth`.
 pub(super) fn location(worktree: &Worktree) -> String {
     format!("{} on {}", worktree.path.display(), worktree.branch)
 }
 
-/// Returns the commands that inspect, merge and remove the work, to be run in the user's checkout.
+/// Returns labels and commands that inspect, merge and remove the work. The user runs them in the
+/// original checkout.
 pub(super) fn commands(worktree: &Worktree, name: &str) -> [(&'static str, String); 3] {
     let branch = shell_quote(&worktree.branch);
     let base = match &worktree.base_branch {
@@ -25,7 +26,8 @@ pub(super) fn commands(worktree: &Worktree, name: &str) -> [(&'static str, Strin
     ]
 }
 
-/// Says which work is not committed; `None` if all is committed or an agent is still running.
+/// Describes the work that is not committed. Returns `None` if all work is committed or an agent is
+/// still running.
 pub(super) fn unsaved(state: &State, running: bool) -> Option<String> {
     state.plan.worktree.as_ref()?;
     match &state.scm.uncommitted {

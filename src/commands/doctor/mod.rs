@@ -62,20 +62,20 @@ pub(crate) fn doctor(json: bool) -> Result<ExitCode, CommandError> {
     })
 }
 
-/// What doctor needs from the current directory's settings.
+/// The values that `ralph doctor` needs from the current directory's settings.
 struct LocalSettings {
     presets: Vec<(String, AgentPreset)>,
     /// The agents whose command comes from a settings file in this directory.
     project_agents: Vec<String>,
     /// Whether to pass API keys to agents that have a login of their own.
     allow_keys: bool,
-    /// The disk space that an iteration needs to start, in bytes.
+    /// The free disk space, in bytes, that an iteration needs to start.
     min_free: u64,
-    /// The name of the agent that the settings select, or why it cannot be used; `None` if they
-    /// select none.
+    /// The name of the agent that the settings select, or the reason why it cannot be used. `None`
+    /// if the settings select none.
     agent: Option<Result<String, String>>,
-    /// Why the settings cannot be loaded, in which case the other fields come from the defaults;
-    /// `None` if they were loaded.
+    /// The reason why the settings cannot be loaded. The other fields then come from the defaults.
+    /// `None` if the settings were loaded.
     error: Option<String>,
 }
 
@@ -126,7 +126,7 @@ fn read_settings(stack: LayerStack, workspace: &Path) -> Result<LocalSettings, C
     })
 }
 
-/// Returns the name of the agent that the settings select, or why it cannot be used.
+/// Returns the name of the agent that the settings select, or the reason why it cannot be used.
 fn selected_agent(config: &Config, workspace: &Path) -> Result<String, String> {
     let request = RunRequest {
         workspace: workspace.to_owned(),

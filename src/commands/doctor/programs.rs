@@ -10,14 +10,14 @@ use crate::ui::truncate_to_width;
 use std::io;
 use std::path::Path;
 
-/// Tools: program, version flag, package, and what ralph uses the program for.
+/// The tools that ralph uses: program, version flag, package and purpose.
 const TOOLS: [(&str, &str, &str, &str); 3] = [
     ("git", "--version", "git", "diffs, commits and worktrees"),
     ("tmux", "-V", "tmux", "background loops"),
     ("bwrap", "--version", "bubblewrap", "sandboxed agents"),
 ];
 
-/// Package managers and their install commands; the first that is installed is suggested.
+/// Package managers and their install commands. The first that is installed is suggested.
 const MANAGERS: [(&str, &str); 6] = [
     ("brew", "brew install"),
     ("apt-get", "apt-get install -y"),
@@ -27,9 +27,9 @@ const MANAGERS: [(&str, &str); 6] = [
     ("apk", "apk add"),
 ];
 
-/// Runs agents and tools to get their versions; returns agents, then tools. Agents that this
-/// directory's settings define are not run: inspecting a foreign repository must not execute its
-/// code. Fails only if it is interrupted.
+/// Runs agents and tools to get their versions. Returns the agents, then the tools. Does not run
+/// agents that this directory's settings define, because inspecting a foreign repository must not
+/// execute its code. Fails only if it is interrupted.
 pub(super) fn inspect(
     here: &Path,
     presets: Vec<(String, AgentPreset)>,
@@ -63,7 +63,7 @@ pub(super) fn inspect(
         .iter()
         .zip(results)
         .map(|(command, result)| match result {
-            // The file exists, so its interpreter is missing.
+            // The file exists, so its interpreter must be missing.
             ProbeResult::NotFound if program::find(&command[0], here).is_some() => {
                 ProbeResult::NotStarted("its interpreter is missing".into())
             }
@@ -165,7 +165,7 @@ fn report(
         }
         ProbeResult::NotFound => (None, None, false),
         ProbeResult::NotStarted(why) => (None, Some(format!("cannot be started: {why}")), false),
-        // A cold start on a busy machine can be slow: the program may still work.
+        // A cold start on a busy machine can be slow, so the program may still work.
         ProbeResult::TimedOut => (
             None,
             Some(format!(

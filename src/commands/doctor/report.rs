@@ -3,45 +3,47 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The whole report. Fields are only ever added: scripts read them.
+/// The whole report. Fields are only ever added, because scripts read them.
 #[derive(Debug, Serialize)]
 pub(crate) struct DoctorReport {
     pub(crate) ralph: &'static str,
     /// Whether a loop can run here.
     pub(crate) ready: bool,
-    /// What to fix first; empty if a loop can run.
+    /// The problems to fix first. Empty if a loop can run.
     pub(crate) missing: Vec<String>,
-    /// The agent that the settings select; `None` if they select none or it cannot be used.
+    /// The agent that the settings select. `None` if they select none or it cannot be used.
     pub(crate) agent: Option<String>,
     pub(crate) agents: Vec<ProgramReport>,
     pub(crate) tools: Vec<ProgramReport>,
     pub(crate) system: Vec<SystemFeature>,
     pub(crate) state: StateDirReport,
     pub(crate) workspace: WorkspaceReport,
-    /// The plugin in each client that is installed or has it.
+    /// The plugin's state in each client that is installed or has the plugin.
     pub(crate) plugins: Vec<PluginReport>,
 }
 
-/// A program, installed or not.
+/// The state of a program, whether it is installed or not.
 #[derive(Debug, Serialize)]
 pub(crate) struct ProgramReport {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) installed: bool,
     pub(crate) version: Option<String>,
-    /// Why the program's version is unknown; `None` if it is known or the program is not installed.
+    /// The reason why the program's version is unknown. `None` if the version is known or the
+    /// program is not installed.
     #[serde(rename = "trouble")]
     pub(crate) problem: Option<String>,
-    /// Whether the program can be used, as far as doctor can tell.
+    /// Whether the program can be used, as far as `ralph doctor` can tell.
     pub(crate) works: bool,
     /// The command that installs the program.
     pub(crate) install: String,
-    /// For an agent, how to log in; `None` for a tool.
+    /// Instructions for logging in to an agent. `None` for a tool.
     pub(crate) login: Option<String>,
-    /// For an agent, the login file or the API key variable that its work is billed to; `None` if
-    /// neither was found.
+    /// The login file or the API key variable that an agent's work is billed to. `None` if neither
+    /// was found.
     pub(crate) payer: Option<String>,
-    /// API key variables that are not passed to the agent, as it would be billed to them instead.
+    /// API key variables that are not passed to the agent, because it would be billed to them
+    /// instead.
     pub(crate) held_back: Vec<String>,
 }
 
@@ -51,7 +53,7 @@ pub(crate) struct SystemFeature {
     pub(crate) name: &'static str,
     pub(crate) available: bool,
     pub(crate) version: Option<u32>,
-    /// What the feature provides, or what is weaker without it.
+    /// A description of what the feature provides, or of what is weaker without it.
     pub(crate) note: String,
 }
 
@@ -68,14 +70,14 @@ pub(crate) struct PluginReport {
     pub(crate) problem: Option<String>,
 }
 
-/// The directory that contains all loops.
+/// The state of the directory that contains all loops.
 #[derive(Debug, Serialize)]
 pub(crate) struct StateDirReport {
     pub(crate) path: String,
     pub(crate) exists: bool,
     pub(crate) writable: bool,
     pub(crate) free_bytes: Option<u64>,
-    /// Whether at least `minFree` is free, so that an iteration would start.
+    /// Whether at least `minFree` is free, so that an iteration can start.
     pub(crate) enough_space: bool,
     /// The number of loops by status.
     pub(crate) loops: BTreeMap<String, u32>,
@@ -83,20 +85,20 @@ pub(crate) struct StateDirReport {
     pub(crate) unreadable: u32,
 }
 
-/// The current directory.
+/// The state of the current directory.
 #[derive(Debug, Serialize)]
 pub(crate) struct WorkspaceReport {
     pub(crate) path: String,
     pub(crate) git: bool,
     pub(crate) branch: Option<String>,
-    /// The number of files that differ from the last commit; `None` if unknown.
+    /// The number of files that differ from the last commit. `None` if unknown.
     pub(crate) changed_files: Option<u32>,
-    /// The error that git reported.
+    /// The error that git reported. `None` if it reported none.
     #[serde(rename = "trouble")]
     pub(crate) git_error: Option<String>,
     pub(crate) prompt_file: bool,
     pub(crate) settings: Vec<String>,
-    /// Why the settings cannot be loaded.
+    /// The reason why the settings cannot be loaded. `None` if they can.
     #[serde(rename = "settings_trouble")]
     pub(crate) settings_error: Option<String>,
 }

@@ -7,7 +7,7 @@ use rustix::fs::{Access, access, statvfs};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Inspects the directory without creating it. `min_free` is in bytes.
+/// Inspects the directory without creating it. `min_free` is the required free disk space in bytes.
 pub(super) fn inspect(state_dir: &StateDir, min_free: u64) -> StateDirReport {
     let root = state_dir.root();
     let mut loops = BTreeMap::new();

@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 #[derive(Clone, Copy, PartialEq)]
 enum RowMark {
     Ok,
-    /// Broken, or needed and missing.
+    /// The item is broken, or needed and missing.
     Bad,
-    /// Missing, but not needed.
+    /// The item is missing, but not needed.
     Missing,
 }
 
@@ -36,7 +36,7 @@ fn ok_or(is_ok: bool, otherwise: RowMark) -> RowMark {
 }
 
 pub(crate) fn text(report: &DoctorReport, color: bool) -> String {
-    // No particular agent is needed. If there is none at all, the last lines say so.
+    // No particular agent is needed. If no agent is installed, the last lines say so.
     let agents = report
         .agents
         .iter()

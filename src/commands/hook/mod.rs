@@ -28,11 +28,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to wait for the last message to appear in the transcript.
+/// The maximum time to wait for the last message to appear in the transcript.
 const TRANSCRIPT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often to read the transcript while waiting.
+/// The interval at which the transcript is read while waiting.
 const TRANSCRIPT_POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// The time reserved before the client's deadline to stop the checks and respond.
+/// The time before the client's deadline that is reserved for stopping the checks and responding.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(20);
 
 pub(crate) fn hook(command: &HookCommand) -> ExitCode {
@@ -67,7 +67,7 @@ fn error_response(error: &CommandError) -> HookResponse {
     HookResponse::allow_with_message(format!("⚠️ ralph: {}", error.one_line()))
 }
 
-/// Prints a response. Write errors are ignored: they mean that the client no longer waits.
+/// Prints a response. Ignores write errors, because they mean that the client no longer waits.
 fn respond(response: &HookResponse) {
     if let Some(text) = response.to_json() {
         let mut out = std::io::stdout().lock();
@@ -121,7 +121,7 @@ impl HookCall {
     fn handle_prompt(self) -> Result<HookResponse, CommandError> {
         let typed = self.input.prompt.clone().unwrap_or_default();
         match slash::parse_command(&typed) {
-            // The prompt of a subagent.
+            // A subagent received this prompt.
             _ if self.input.agent_id.is_some() => Ok(HookResponse::allow()),
             None => Ok(HookResponse::allow()),
             Some((SlashCommand::Help, _)) => Ok(HookResponse::RejectPrompt {
@@ -166,7 +166,7 @@ impl HookCall {
             let (header, result) = self.apply_events(&dir, &view.state, events)?;
             return Ok(self.response(&header, &result));
         }
-        // Checks may take long. The warden ends their processes if this one is killed.
+        // Checks may take long. The warden kills their processes if this process is killed.
         let locks = LoopLocks::acquire_own(&dir, plan)?;
         let work = || {
             let result = apply_hook_events(&dir, &locks, self.caller, events, &mut |message| {
@@ -230,8 +230,8 @@ impl HookCall {
         }
     }
 
-    /// Returns the event for the turn that just ended. Its last message comes from the hook input
-    /// or, if that has none, from the transcript.
+    /// Returns the event for the turn that just ended. Takes the turn's last message from the hook
+    /// input or, if the input has none, from the transcript.
     fn turn_ended(&self, cap: Option<u32>) -> HookEvent {
         let transcript = self.transcript();
         let last_message = || {
@@ -255,16 +255,16 @@ impl HookCall {
         }
     }
 
-    /// Returns the session's transcript and how to read it; `None` if there is none or its format
-    /// is unknown.
+    /// Returns the format and the path of the session's transcript. `None` if there is no
+    /// transcript or its format is unknown.
     fn transcript(&self) -> Option<(&'static TranscriptSpec, &Path)> {
         let spec = self.client.transcript.as_ref()?;
         Some((spec, self.input.transcript_path.as_deref()?))
     }
 
-    /// Returns the service error that ended the turn, if any. Older clients report such a turn as a
-    /// normal stop, and another turn would only fail again. If the last message looks like an
-    /// error, waits for the transcript, which may lag behind.
+    /// Returns the service error that ended the turn, or `None` if there was none. Older clients
+    /// report such a turn as a normal stop, and another turn would only fail again. If the last
+    /// message looks like an error, waits for the transcript, which may lag behind.
     fn service_error(&self) -> Option<String> {
         let (
             TranscriptSpec {
@@ -290,8 +290,9 @@ impl HookCall {
         }
     }
 
-    /// Handles a failed turn, or a session that ended before its loop did. `why` is the reason if
-    /// the transcript contains none; `None` takes it from the hook input.
+    /// Handles a failed turn, or a session that ended before its loop did. `why` is the reason to
+    /// record if the transcript contains none. If `why` is `None`, the reason comes from the hook
+    /// input.
     fn handle_failure(self, why: Option<&str>) -> Result<HookResponse, CommandError> {
         let awaiting_turn = |(_, view): &(_, LoopView)| view.state.awaiting_turn();
         let Some((dir, view)) = self.find_loop().filter(awaiting_turn) else {
@@ -303,7 +304,7 @@ impl HookCall {
             .as_ref()
             .or(self.input.error.as_ref());
         // A client that exits may kill the failure hook before it starts, and older clients do not
-        // have it.
+        // have that hook.
         let from_transcript = || {
             let (spec, path) = self.transcript()?;
             spec.format.service_error(path)
@@ -315,14 +316,15 @@ impl HookCall {
                 .or_else(from_transcript)
                 .unwrap_or_else(|| "unknown error".into()),
         };
-        // If the session is closed after a failed turn, that failure is the reason.
+        // If the session is closed after a failed turn, that failure is the reason to keep.
         if view.state.turn_failure().is_none() {
             self.apply_events(&dir, &view.state, vec![HookEvent::TurnFailed(why)])?;
         }
         Ok(HookResponse::allow())
     }
 
-    /// Returns the response to the client: the prompt of another turn, or the end of the loop.
+    /// Returns the response to the client: the prompt for another turn, or a message about the end
+    /// of the loop.
     fn response(&self, header: &JournalHeader, result: &SessionResult) -> HookResponse {
         let state = &result.state;
         match &result.exit {
@@ -353,7 +355,7 @@ impl HookCall {
     }
 }
 
-/// Renames an invalid loop file, and returns a message that says why.
+/// Renames an invalid loop file. Returns a message that contains `reason`.
 fn move_loop_file_aside(workspace: &Path, reason: &str) -> String {
     let path = LoopFile::path(workspace);
     match loop_file::move_aside(workspace) {

@@ -63,8 +63,8 @@ pub(super) fn start_loop(call: &HookCall, arguments: &str) -> HookResponse {
     }
 }
 
-/// Handles a stop in a session without a loop: if the original plugin left an active loop file, it
-/// becomes this session's loop.
+/// Handles a stop in a session without a loop. If the original plugin left an active loop file,
+/// that file's loop becomes the loop of this session.
 pub(super) fn adopt_loop_file(call: &HookCall) -> Result<HookResponse, CommandError> {
     let file = match loop_file::load(&call.project) {
         LoadedLoopFile::Missing => return Ok(HookResponse::allow()),
@@ -94,7 +94,8 @@ pub(super) fn adopt_loop_file(call: &HookCall) -> Result<HookResponse, CommandEr
     Ok(call.response(&header, &result))
 }
 
-/// Returns whether an invalid loop file may belong to this session, because it names no other.
+/// Returns whether an invalid loop file may belong to this session, because it names no other
+/// session.
 fn may_be_of_session(call: &HookCall) -> bool {
     let text = std::fs::read_to_string(LoopFile::path(&call.project)).unwrap_or_default();
     let session = text
@@ -104,15 +105,15 @@ fn may_be_of_session(call: &HookCall) -> bool {
 }
 
 /// Returns whether a loop file with this session ID belongs to this session. A file without an ID
-/// is from the original plugin.
+/// was written by the original plugin.
 fn is_for_session(call: &HookCall, session: Option<&str>) -> bool {
     session.map_or(call.client.had_original_plugin, |id| {
         id == call.input.session_id
     })
 }
 
-/// Creates a loop and applies its first events. `turn_ended` means that the current turn, its
-/// first, is already over.
+/// Creates a loop and applies its first events. `turn_ended` means that the loop's first turn, the
+/// current one, is already over.
 fn create(
     call: &HookCall,
     args: &LoopArgs,
@@ -122,7 +123,7 @@ fn create(
     let draft = draft_plan(call, args, iterations_before)?;
     check_no_other_session(call)?;
     if let Some((dir, view)) = call.find_loop() {
-        // A session has only one loop: the new one replaces the old one.
+        // A session has only one loop, so the new loop replaces the old one.
         call.apply_events(&dir, &view.state, vec![HookEvent::cancel()])?;
     }
     if let LoadedLoopFile::Invalid(reason) = loop_file::load(&call.project) {
@@ -145,8 +146,8 @@ fn create(
     })
 }
 
-/// Returns an error if another session's loop is running in this workspace, which has only one loop
-/// file.
+/// Returns an error if another session's loop is running in this workspace, because a workspace has
+/// only one loop file.
 fn check_no_other_session(call: &HookCall) -> Result<(), CommandError> {
     let LoadedLoopFile::Valid(LoopFile {
         session: Some(session),
@@ -189,7 +190,8 @@ fn draft_plan(
         values.insert(name.to_owned(), value);
         Ok(())
     };
-    // Outside the session, a client without an agent preset is run by its name alone.
+    // If the client has no agent preset, the loop runs it by its name alone once it leaves the
+    // session.
     let name = &call.client.name;
     let mut command = Vec::new();
     if presets.iter().any(|(known, _)| known == name) {

@@ -1,7 +1,7 @@
 //! `ralph init --settings`: writes `.ralph/settings.toml` with the checks detected in the
 //! directory.
 //!
-//! In that file, `#` and a space begin a comment; `#` alone comments out a setting.
+//! In the generated file, `#` and a space begin a comment, and `#` alone comments out a setting.
 
 use super::created_message;
 use super::detect::{DetectedChecks, detect};
@@ -28,7 +28,7 @@ pub(crate) fn write(here: &Path, force: bool) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Returns an error if a settings file in another format exists: neither of two files would take
+/// Returns an error if a settings file in another format exists, because neither file would take
 /// precedence.
 fn reject_other_formats(here: &Path) -> Result<(), CommandError> {
     for end in ["json", "yaml", "yml"] {
@@ -43,7 +43,7 @@ fn reject_other_formats(here: &Path) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Creates `.ralph` unless it exists. A link to a directory outside the workspace is an error.
+/// Creates `.ralph` unless it exists. Fails if it is a link to a directory outside the workspace.
 fn create_ralph_dir(here: &Path) -> Result<(), CommandError> {
     let dir = here.join(".ralph");
     match fs::create_dir(&dir) {
@@ -131,7 +131,7 @@ fn can_run(command: &str) -> bool {
     program.contains('/') || program::find(program, Path::new(".")).is_some()
 }
 
-/// Describes the detected checks and the next step.
+/// Describes the detected checks and the suggested next step.
 fn describe_checks(found: &[DetectedChecks], has_prompt: bool) -> String {
     let mut text = String::new();
     for DetectedChecks { file, checks } in found {

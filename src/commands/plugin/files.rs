@@ -38,11 +38,11 @@ const SKILLS: [(&str, &str); 3] = embedded!("hooks-file/skills/":
     "cancel-ralph/SKILL.md"
     "ralph-help/SKILL.md"
 );
-/// Allows only the user to call a skill, never the model.
+/// The policy file that allows only the user, never the model, to call a skill.
 const SKILL_POLICY: &str = include_str!("../../../plugin/hooks-file/skills/openai.yaml");
 
-/// Returns the files of the marketplace. A client that does not support the failure event ignores
-/// every hook in a file that mentions the event, so it does not get that file.
+/// Returns the files of the marketplace. Leaves out the failure hook if the client does not support
+/// its event, because such a client ignores every hook in a file that mentions the event.
 pub(crate) fn marketplace_files(program: &str, knows_failure: bool) -> Vec<PluginFile> {
     let wanted = MARKETPLACE
         .into_iter()
@@ -95,8 +95,8 @@ pub(crate) fn skill_names() -> impl Iterator<Item = &'static str> {
         .filter_map(|(path, _)| path.split('/').next())
 }
 
-/// Fills in what differs between clients. `needs_trust` keeps the text about hooks that the user
-/// has to trust.
+/// Replaces the placeholders for values that differ between clients. `needs_trust` keeps the text
+/// about hooks that the user has to trust.
 fn fill(text: &str, client: &Client, needs_trust: bool) -> String {
     template::fill(text, &|name| match name {
         "client" => Some(client.name.clone()),

@@ -115,8 +115,8 @@ impl PluginInstaller for HooksFileInstaller {
 }
 
 impl HooksFileInstaller {
-    /// Adds the step that marks the hooks as trusted if `is_asked`, or else a note on how to trust
-    /// them.
+    /// Adds the step that marks the hooks as trusted. If `is_asked` is false, adds a note on how to
+    /// trust them instead.
     fn trust(
         &self,
         path: &Path,
@@ -139,7 +139,8 @@ impl HooksFileInstaller {
             return Ok(());
         }
         let old = record.appended.iter().find(|old| old.file == path);
-        // Trusting again replaces what was appended before, and must be undone to the same text.
+        // Trusting again replaces the entries that were appended before. Undoing it must still
+        // restore the original text.
         let was_new = old.is_some_and(|old| old.is_new);
         let earlier = old.map(|old| EarlierTrust {
             lacked_newline: old.text.starts_with("\n\n"),
@@ -223,7 +224,7 @@ impl HooksFileInstaller {
         JsonSettings::open(&home.path.join(&self.spec.hooks), &self.client.name, record)
     }
 
-    /// Returns the hooks to install: each event with its group.
+    /// Returns the hooks to install, as pairs of an event and its group.
     fn groups(&self, program: &str) -> Vec<(String, Value)> {
         let text = files::shared_hooks(self.client, program);
         let all: Value = serde_json::from_str(&text).expect("the hooks are JSON");
@@ -254,8 +255,8 @@ impl HooksFileInstaller {
         all.collect()
     }
 
-    /// Returns the step that updates the skills, if any differ. A skill of the same name that ralph
-    /// did not write is an error.
+    /// Returns the step that updates the skills. `None` if all are up to date. Fails if ralph did
+    /// not write an existing skill of the same name.
     fn update_skills(&self, home: &Path) -> Result<Option<FileStep>, CommandError> {
         let dir = home.join(&self.spec.skills);
         for name in files::skill_names() {
@@ -285,8 +286,8 @@ impl HooksFileInstaller {
     }
 }
 
-/// Returns the step that removes the trust entries and everything that was appended with them;
-/// `None` if there is nothing to remove.
+/// Returns the step that removes the trust entries and the text that was appended with them. `None`
+/// if there is nothing to remove.
 fn remove_trust_entries(
     path: &Path,
     hooks: &[TrustedHook],
@@ -324,8 +325,8 @@ fn remove_trust_entries(
     .map(Some)
 }
 
-/// Adds a group to its event, or replaces ralph's earlier group in place, because the client trusts
-/// a hook by its position.
+/// Adds a group to its event, or replaces ralph's earlier group in place. The position must not
+/// change, because the client trusts a hook by its position.
 fn set_group(
     hooks_file: &mut JsonSettings,
     event: &str,

@@ -238,7 +238,7 @@ impl MarketplaceInstaller {
             let entry = file.get(&keys(paths[0]));
             is_installed |= entry.as_ref().is_some_and(|entry| self.is_ours(entry, dir));
             if entry.is_some_and(|entry| !self.is_ours(&entry, dir)) {
-                // Another marketplace now has the name: keep its entries.
+                // Another marketplace now has this name, so keep its entries.
                 for path in paths {
                     file.forget(&keys(path));
                 }
@@ -252,7 +252,7 @@ impl MarketplaceInstaller {
         }
         let mut steps = Vec::new();
         if is_installed {
-            // Remove what the client itself created for the plugin.
+            // Remove the entries that the client itself created for the plugin.
             installed.remove(&keys(&["plugins", ENABLED[1]]));
             let copies = [
                 plugins.join("cache/ralph"),
@@ -279,14 +279,14 @@ impl MarketplaceInstaller {
         root.join("plugin").join(&self.client.name)
     }
 
-    /// Returns whether the entry describes a marketplace that ralph wrote, to this directory or,
-    /// under an earlier setup, to another.
+    /// Returns whether `entry` describes a marketplace that ralph wrote. It may be in `dir` or,
+    /// from an earlier setup, in another directory.
     fn is_ours(&self, entry: &Value, dir: &Path) -> bool {
         let path = entry["source"]["path"].as_str().map(Path::new);
         path.is_some_and(|path| path == dir || path.ends_with(self.directory(Path::new(""))))
     }
 
-    /// Returns the step that updates the plugin's files, if any differ.
+    /// Returns the step that updates the plugin's files. `None` if all are up to date.
     fn update_files(
         &self,
         dir: &Path,

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 use steps::FileStep;
 
-/// What installing and uninstalling need for every client.
+/// The paths that installing and uninstalling need for every client.
 struct PluginContext {
     /// The directory for ralph's own files, such as the plugin and the record of changes.
     root: PathBuf,
@@ -46,17 +46,17 @@ struct ChangeSet {
     notes: Vec<String>,
 }
 
-/// How to install the plugin in one client.
+/// The options for installing the plugin in one client.
 #[derive(Clone, Copy)]
 struct InstallOptions {
-    /// `None` if the client is not installed or does not print its version.
+    /// The client's version. `None` if the client is not installed or does not print its version.
     version: Option<ClientVersion>,
     /// Whether to mark the hooks as trusted.
     trust: bool,
 }
 
-/// Plans the changes for one client. Methods write nothing: the steps they return describe what to
-/// change.
+/// Plans the changes for one client. The methods write nothing. They return steps that describe
+/// what to change.
 trait PluginInstaller {
     /// Returns the changes that install the plugin.
     fn install(
@@ -80,7 +80,8 @@ trait PluginInstaller {
         version: Option<ClientVersion>,
     ) -> Result<PluginStatus, CommandError>;
 
-    /// Returns the name of another enabled plugin that reacts to the same stop events, if any.
+    /// Returns the name of another enabled plugin that reacts to the same stop events. `None` if
+    /// there is none.
     fn conflict(&self) -> Option<String> {
         None
     }
@@ -111,7 +112,7 @@ pub(crate) fn plugin(command: &PluginCommand) -> Result<ExitCode, CommandError> 
     }
 }
 
-/// Returns whether the user named this client.
+/// Returns whether `names` contains this client.
 fn is_named(names: &[&'static Client], client: &Client) -> bool {
     names.iter().any(|named| named.name == client.name)
 }
@@ -279,8 +280,8 @@ impl PluginContext {
     }
 }
 
-/// Returns the directory for ralph's own files: `RALPH_STATE_DIR` if it is set, else the user's
-/// data directory, because the plugin is not state.
+/// Returns the directory for ralph's own files. This is `RALPH_STATE_DIR` if it is set, else the
+/// user's data directory, because the plugin is not state.
 fn data_dir() -> Result<PathBuf, CommandError> {
     if env::var_os("RALPH_STATE_DIR").is_some_and(|set| !set.is_empty()) {
         return Ok(StateDir::locate()?.root().to_owned());

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// All changed files; stored as JSON, so the field names must not change.
+/// All changed files. They are stored as JSON, so the field names must not change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct InstallRecord {
     pub(crate) files: Vec<RecordedFile>,
@@ -25,7 +25,7 @@ pub(crate) struct AppendedText {
     pub(crate) text: String,
 }
 
-/// One changed JSON file and how to undo its changes, oldest first.
+/// One changed JSON file with the data for undoing its changes, oldest change first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedFile {
     pub(crate) client: String,
@@ -36,22 +36,22 @@ pub(crate) struct RecordedFile {
     pub(crate) changes: Vec<RecordedChange>,
 }
 
-/// One change.
+/// One change to a JSON file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedChange {
     #[serde(rename = "change")]
     pub(crate) undo: JsonUndo,
-    /// Whether to undo the change even if someone has changed the value since, because only ralph
+    /// Whether to undo the change even if the user has changed the value since, because only ralph
     /// uses the key.
     pub(crate) is_ours: bool,
 }
 
-/// What the file contained before the first change.
+/// The content of the file before the first change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OriginalContent {
     Absent,
-    /// Only this whitespace.
+    /// The file contained only this whitespace.
     Blank(String),
     Filled,
 }
@@ -88,7 +88,7 @@ impl InstallRecord {
         self.files.iter().find(|entry| entry.file == file)
     }
 
-    /// Returns `current` and the directories of all files that were changed for a client and for
+    /// Returns `current`, and the directories of all files that were changed for a client and for
     /// which `filter` returns true.
     pub(crate) fn dirs(
         &self,

@@ -16,9 +16,9 @@ const MAX_BYTES: u64 = 32 << 20;
 /// A JSON settings file that is being edited.
 pub(crate) struct JsonSettings {
     path: PathBuf,
-    /// The file to write: where `path` leads if it is a link, else `path`.
+    /// The file to write. If `path` is a link, this is the file that it resolves to.
     target: PathBuf,
-    /// The text before the edits; `None` if the file does not exist.
+    /// The text before the edits. `None` if the file does not exist.
     old: Option<String>,
     json: JsonDocument,
     entry: RecordedFile,
@@ -70,8 +70,8 @@ impl JsonSettings {
         self.json.get(path)
     }
 
-    /// Sets a value and records how to undo that. `is_ours` means that only ralph uses the key, so
-    /// uninstalling always removes it.
+    /// Sets a value and records how to undo the change. `is_ours` means that only ralph uses the
+    /// key, so uninstalling always removes it.
     pub(crate) fn set(
         &mut self,
         path: &[PathPart],
@@ -96,7 +96,8 @@ impl JsonSettings {
         Ok(())
     }
 
-    /// Replaces an earlier value of ralph's in place; `old` and `new` are the value's paths.
+    /// Replaces an earlier value of ralph's in place. `old` and `new` are the paths of the two
+    /// values.
     pub(crate) fn replace(
         &mut self,
         old: &[PathPart],
@@ -111,7 +112,8 @@ impl JsonSettings {
         let first = index.map(|index| self.entry.changes.remove(index));
         self.set(old, value, true)?;
         self.entry.changes.pop();
-        // Undoing the first change restores what was there before ralph, so keep only its record.
+        // Undoing the first change restores the value from before ralph, so keep only that change's
+        // record.
         self.entry.changes.extend(first.map(|mut change| {
             change.undo.path = new.to_vec();
             change.undo.wrote = value.clone();
@@ -120,7 +122,7 @@ impl JsonSettings {
         Ok(())
     }
 
-    /// Drops the record of a change, so that it is not undone.
+    /// Drops the record of a change, so that the change is not undone.
     pub(crate) fn forget(&mut self, path: &[PathPart]) {
         self.entry.changes.retain(|change| change.undo.path != path);
     }
@@ -139,7 +141,7 @@ impl JsonSettings {
         !changes.is_empty()
     }
 
-    /// Removes a value, and the containers that would be empty without it.
+    /// Removes a value and every container that the removal leaves empty.
     pub(crate) fn remove_with_empty_parents(&mut self, path: &[PathPart]) {
         if self.json.get(path).is_some() {
             let has_others = |length: &usize| self.json.count(&path[..*length]) != 1;
@@ -158,7 +160,7 @@ impl JsonSettings {
         }
     }
 
-    /// Updates the record and returns the step that writes the file, if anything changed.
+    /// Updates the record and returns the step that writes the file. `None` if nothing changed.
     pub(crate) fn finish(
         self,
         record: &mut InstallRecord,
@@ -188,7 +190,7 @@ impl JsonSettings {
     }
 }
 
-/// Reads a client's file that is not JSON; `None` if it does not exist.
+/// Returns the text of a client's file that is not JSON. `None` if the file does not exist.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, CommandError> {
     read(&resolve_links(path)?).map_err(|error| cannot("read", path, &error))
 }
@@ -236,7 +238,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Checks that a file can be written. A read-only file is an error even if its directory would
+/// Checks that a file can be written. Fails if the file is read-only, even if its directory would
 /// allow replacing it.
 fn check_writable(path: &Path, target: &Path) -> Result<(), CommandError> {
     let hint = "nothing was written; make the file writable first";

@@ -10,12 +10,12 @@ pub(crate) struct PluginStatus {
     pub(crate) is_installed: bool,
     /// Whether `ralph plugin install` would change nothing.
     pub(crate) is_current: bool,
-    /// Why the status is unknown, or what the user has to do; `None` if all is well.
+    /// The reason why the status is unknown, or a task for the user. `None` if there is no problem.
     pub(crate) problem: Option<String>,
 }
 
-/// Returns the status for every client. `version_of` returns a client's version; `None` if the
-/// client is not installed or its version is unknown.
+/// Returns the plugin's status in every client. `version_of` returns a client's version, or `None`
+/// if the client is not installed or its version is unknown.
 pub(crate) fn plugin_statuses(version_of: impl Fn(&str) -> Option<String>) -> Vec<PluginStatus> {
     let status_of = |client: &'static Client| {
         let version = version_of(&client.name)
@@ -33,7 +33,7 @@ pub(crate) fn plugin_statuses(version_of: impl Fn(&str) -> Option<String>) -> Ve
 }
 
 /// Returns the name of another plugin that is enabled in the client and reacts to the same stop
-/// events, if any.
+/// events. `None` if there is none.
 pub(crate) fn conflicting_plugin(client: &'static Client) -> Option<String> {
     installer(client).conflict()
 }

@@ -10,13 +10,14 @@ use std::{fs, io};
 /// One change to one file or directory.
 #[derive(Debug)]
 pub(crate) enum FileStep {
-    /// Write the plugin's files to a directory, and delete stale ones.
+    /// Writes the plugin's files to a directory, and deletes stale ones.
     WriteFiles {
         dir: PathBuf,
         files: Vec<PluginFile>,
         stale: Vec<PathBuf>,
     },
-    /// Write a client's settings file. `target` is where `path` leads if it is a link.
+    /// Writes a client's settings file. `target` is the file that `path` resolves to if it is a
+    /// link.
     Edit {
         path: PathBuf,
         target: PathBuf,
@@ -24,13 +25,13 @@ pub(crate) enum FileStep {
         text: String,
         notes: Vec<String>,
     },
-    /// Delete a file.
+    /// Deletes a file.
     DeleteFile { path: PathBuf },
-    /// Delete a directory with everything in it.
+    /// Deletes a directory with everything in it.
     DeleteDir { path: PathBuf },
 }
 
-/// Describes the steps, one or more lines each.
+/// Describes the steps, in one or more lines each.
 pub(super) fn describe(steps: &[FileStep]) -> Vec<String> {
     let lines = steps.iter().flat_map(|step| {
         let (what, path, notes) = match step {
@@ -54,8 +55,8 @@ pub(super) fn describe(steps: &[FileStep]) -> Vec<String> {
     lines.collect()
 }
 
-/// Applies all steps in order. A failure undoes nothing: running the same command again applies the
-/// remaining steps.
+/// Applies all steps in order. A failure does not undo earlier steps. Running the same command
+/// again applies the remaining ones.
 pub(super) fn apply(steps: Vec<FileStep>) -> Result<(), CommandError> {
     steps.into_iter().try_for_each(|step| match step {
         FileStep::WriteFiles { dir, files, stale } => {
@@ -91,7 +92,7 @@ fn create_parent(path: &Path) -> Result<(), CommandError> {
         .map_err(|error| CommandError::broken(format!("cannot create {}: {error}", dir.display())))
 }
 
-/// Returns the error of a deletion, unless the file did not exist.
+/// Returns the error of a deletion. A file that did not exist is not an error.
 fn check_deleted(result: io::Result<()>, path: &Path) -> Result<(), CommandError> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(CommandError::broken(

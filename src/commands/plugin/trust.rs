@@ -1,6 +1,6 @@
 //! Adds and removes the entries in Codex's `config.toml` that mark a hook as trusted by the user.
 //!
-//! `toml_edit` locates and renders the entries; edits replace ranges of the text. Printing the
+//! `toml_edit` locates and renders the entries, and edits replace ranges of the text. Printing the
 //! whole document would change its line endings.
 
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ pub(crate) struct TrustedHook {
 }
 
 impl TrustedHook {
-    /// Computes the key and hash of a hook in `file`; `group` is the index of its group under the
-    /// event.
+    /// Computes the key and hash of a hook in `file`. `group` is the index of the hook's group
+    /// under `event`.
     pub(crate) fn new(file: &str, event: &str, group: usize, hook: &Value) -> Self {
         let event = snake_case(event);
         let definition = json!({ "type": "command", "command": hook["command"], "async": false, "timeout": hook["timeout"] });
@@ -49,8 +49,8 @@ impl TrustedHook {
         config.get("hooks")?.get("state")?.get(&self.key)
     }
 
-    /// Returns the byte range of the lines of the hook's entry; `None` if it has no table header of
-    /// its own.
+    /// Returns the byte range of the lines of the hook's entry. `None` if the entry has no table
+    /// header of its own.
     fn lines(&self, config: &Document<&str>) -> Option<Range<usize>> {
         let text = config.raw();
         let table = self.entry(config)?.as_table()?;
@@ -77,15 +77,15 @@ impl TrustedHook {
     }
 }
 
-/// What an earlier call of [`add_trust`] appended to a configuration.
+/// The result of an earlier call of [`add_trust`] on a configuration.
 #[derive(Clone, Copy)]
 pub(crate) struct EarlierTrust {
-    /// Whether the configuration did not end with a newline, so that one was added, too.
+    /// Whether the configuration did not end with a newline, so that one was added as well.
     pub(crate) lacked_newline: bool,
 }
 
 /// Adds entries that trust the hooks to a configuration. Returns the new text and the part that was
-/// appended. Entries that an `earlier` call added are replaced.
+/// appended. Replaces the entries that an `earlier` call added.
 pub(crate) fn add_trust(
     text: &str,
     hooks: &[TrustedHook],
@@ -126,7 +126,7 @@ pub(crate) fn remove_trust(text: &str, hook: &TrustedHook) -> String {
         return text.to_owned();
     };
     let (before, after) = (&text[..lines.start], &text[lines.end..]);
-    // The empty line before the header was added with it.
+    // The empty line before the header was added together with the header.
     let before = match before.strip_suffix('\n') {
         Some(shorter) if shorter.is_empty() || shorter.ends_with('\n') => shorter,
         _ => before,

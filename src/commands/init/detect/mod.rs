@@ -10,7 +10,7 @@ use crate::process::probe::{ProbeResult, run_probes};
 use std::path::Path;
 use std::time::Duration;
 
-/// The checks that one file implies.
+/// The checks that one project file implies.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DetectedChecks {
     pub(crate) file: String,
@@ -39,7 +39,7 @@ struct ProjectDir<'a> {
     path: &'a Path,
 }
 
-/// Maximum number of bytes of a file to read.
+/// The maximum number of bytes to read from a file.
 const READ_MAX: u64 = 1 << 20;
 
 impl ProjectDir<'_> {
@@ -51,12 +51,12 @@ impl ProjectDir<'_> {
         self.path.join(name).is_dir()
     }
 
-    /// Returns the first of these files that exists.
+    /// Returns the first name in `names` that exists as a file. `None` if none does.
     fn first<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
         names.iter().copied().find(|name| self.has(name))
     }
 
-    /// Returns the text of a file; empty if it cannot be read.
+    /// Returns the text of a file. Empty if it cannot be read.
     fn read(&self, name: &str) -> String {
         let bytes =
             regular_file::read(&self.path.join(name), READ_MAX, true).map(|(bytes, _)| bytes);
@@ -87,8 +87,8 @@ fn cargo(project: &ProjectDir<'_>) -> Option<DetectedChecks> {
     Some(detected(file, &checks))
 }
 
-/// Returns whether a cargo subcommand is installed. rustup's launcher may exist without it, so this
-/// runs the subcommand. It does not run in the project, where a `rust-toolchain` file could make
+/// Returns whether a cargo subcommand is installed. Runs the subcommand, because rustup's launcher
+/// may exist without it. Does not run it in the project, where a `rust-toolchain` file could make
 /// the launcher download another toolchain.
 fn cargo_has(subcommand: &str) -> bool {
     let command = ["cargo", subcommand, "--version"]

@@ -21,7 +21,7 @@ pub(super) fn detect(project: &ProjectDir<'_>) -> Option<DetectedChecks> {
     let manager = manager(project, &package);
     let has = |script: &&str| {
         let text = package["scripts"][*script].as_str().unwrap_or_default();
-        // The placeholder of `npm init` always fails.
+        // The placeholder that `npm init` writes always fails.
         !text.trim().is_empty() && !text.contains("no test specified")
     };
     let checks = SCRIPTS

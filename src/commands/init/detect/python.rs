@@ -14,7 +14,7 @@ const PROJECT_FILES: [&str; 8] = [
     "Pipfile",
 ];
 
-/// Lock files, and the command prefix that runs a program in their environment.
+/// Lock files, and the command prefix that runs a program in the environment of each.
 const RUNNERS: [(&str, &str); 3] = [
     ("uv.lock", "uv run "),
     ("poetry.lock", "poetry run "),

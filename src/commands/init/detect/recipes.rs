@@ -51,7 +51,8 @@ fn recipes(
         .filter(|name| known.contains(*name))
         .map(|name| format!("{program} {name}"))
         .collect();
-    // Unlike other files, a makefile or justfile without checks says nothing about the project.
+    // Unlike other project files, a makefile or justfile without checks says nothing about the
+    // project.
     (!checks.is_empty()).then(|| DetectedChecks {
         file: file.to_owned(),
         checks,

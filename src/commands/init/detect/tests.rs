@@ -8,7 +8,8 @@ type Case = (
     &'static [&'static str],
 );
 
-/// Detects the checks in a directory with these files; a name that ends in `/` is a directory.
+/// Returns the checks that are detected in a directory with these files. A name that ends in `/` is
+/// a directory.
 fn checks(files: &[(&str, &str)]) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in files {

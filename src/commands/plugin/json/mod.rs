@@ -1,9 +1,9 @@
 //! Edits one value in a JSON text and leaves everything else unchanged: order, whitespace and line
 //! endings.
 //!
-//! `jsonc_parser` locates the values; edits replace ranges of the text. The parser's own editing
-//! API is not used: adding a member reformats its neighbors, and removing the member does not undo
-//! that.
+//! `jsonc_parser` locates the values, and edits replace ranges of the text. The parser's own
+//! editing API is not used, because adding a member reformats its neighbors, and removing the
+//! member does not undo that.
 
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
@@ -13,26 +13,26 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Value, from_str};
 use std::ops::Range;
 
-/// One part of the path from a value to a value inside it.
+/// One part of the path from the root of a document to a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PathPart {
-    /// A key of an object.
+    /// The member of an object with this key.
     Key(String),
     /// The item of an array that equals this value.
     Item(Value),
 }
 
-/// How to undo one change; stored as JSON, so the field names must not change.
+/// The data for undoing one change. It is stored as JSON, so the field names must not change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct JsonUndo {
     pub(crate) path: Vec<PathPart>,
     pub(crate) wrote: Value,
-    /// Number of parts of the path that existed before the change.
+    /// The number of parts of the path that existed before the change.
     #[serde(rename = "kept")]
     existing: usize,
-    /// The original text at the last part that existed, if the change replaced it or filled an
-    /// empty container; else `None`.
+    /// The original text at the last existing part, if the change replaced it or filled an empty
+    /// container. `None` otherwise.
     before: Option<String>,
 }
 
@@ -52,7 +52,7 @@ struct JsonMember {
 impl JsonDocument {
     /// Parses the text, which must be an object.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        // The parser below also accepts syntax that clients reject, such as comments.
+        // `jsonc_parser` also accepts syntax that clients reject, such as comments.
         match from_str::<Value>(text) {
             Ok(Value::Object(_)) => {}
             Ok(_) => return Err("not an object".to_owned()),
@@ -77,8 +77,8 @@ impl JsonDocument {
         from_str(&self.text[self.find(path)?]).ok()
     }
 
-    /// Sets a value and returns how to undo the change; `None` if nothing changed. Fails if a part
-    /// of the path is not a container of the right kind.
+    /// Sets the value at `path`. Returns the data for undoing the change, or `None` if nothing
+    /// changed. Fails if a part of the path is not a container of the right kind.
     pub(crate) fn set(
         &mut self,
         path: &[PathPart],
@@ -137,7 +137,7 @@ impl JsonDocument {
         Ok(Some(undo(empty)))
     }
 
-    /// Undoes a change. Returns false if the value no longer exists.
+    /// Undoes a change. Returns false if the changed value no longer exists.
     pub(crate) fn undo(&mut self, undo: &JsonUndo) -> bool {
         let Some(range) = self.find(&undo.path) else {
             return false;
@@ -163,7 +163,7 @@ impl JsonDocument {
         true
     }
 
-    /// Returns the number of members of the object or array at this path.
+    /// Returns the number of members of the object or array at `path`.
     pub(crate) fn count(&self, path: &[PathPart]) -> usize {
         self.members(path).len()
     }
@@ -221,8 +221,8 @@ impl JsonDocument {
         self.text.insert_str(at, &new);
     }
 
-    /// Removes a member, together with the separator before it, or after it if it is the first.
-    /// Returns false if it does not exist.
+    /// Removes a member together with the separator before it or, if it is the first, after it.
+    /// Returns false if the member does not exist.
     pub(crate) fn remove(&mut self, path: &[PathPart]) -> bool {
         let Some((part, container)) = path.split_last() else {
             return false;
@@ -244,17 +244,17 @@ impl JsonDocument {
         true
     }
 
-    /// Returns the byte range of the value at this path; `None` if it does not exist.
+    /// Returns the byte range of the value at `path`. `None` if there is none.
     fn find(&self, path: &[PathPart]) -> Option<Range<usize>> {
         self.with_node(path, |node| span(node))
     }
 
-    /// Returns the members of the object or array at this path; empty if it is neither.
+    /// Returns the members of the object or array at `path`. Empty if the value is neither.
     fn members(&self, path: &[PathPart]) -> Vec<JsonMember> {
         self.with_node(path, members).unwrap_or_default()
     }
 
-    /// Calls `read` with the syntax node at this path and returns the result; `None` if there is no
+    /// Calls `read` with the syntax node at `path` and returns the result. `None` if there is no
     /// node.
     fn with_node<T>(
         &self,
@@ -278,7 +278,7 @@ impl JsonDocument {
         Some(read(node))
     }
 
-    /// Returns the index of a member; the last one if several have the same key.
+    /// Returns the index of a member. If several members have the same key, returns the last one.
     fn index(&self, members: &[JsonMember], part: &PathPart) -> Option<usize> {
         members.iter().rposition(|member| match part {
             PathPart::Key(key) => member.key.as_ref() == Some(key),
@@ -290,7 +290,8 @@ impl JsonDocument {
         })
     }
 
-    /// Returns whether the document spans several lines; an empty object counts as if it did.
+    /// Returns whether the document spans several lines. An empty object counts as spanning
+    /// several.
     fn is_multiline(&self) -> bool {
         match (self.find(&[]), self.members(&[]).first()) {
             (Some(root), Some(first)) => self.text[root.start..first.start].contains('\n'),
@@ -298,7 +299,7 @@ impl JsonDocument {
         }
     }
 
-    /// Returns the indentation of one level; two spaces if the document shows none.
+    /// Returns the indentation of one level. Two spaces if the document has none.
     fn indent_unit(&self) -> &str {
         let gap = match (self.find(&[]), self.members(&[]).first()) {
             (Some(root), Some(first)) => &self.text[root.start + 1..first.start],

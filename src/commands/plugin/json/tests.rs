@@ -11,7 +11,7 @@ fn keys(path: &str) -> Vec<PathPart> {
         .collect()
 }
 
-/// Sets a value, checks it and undoes it; returns the text in between.
+/// Sets a value, checks it and undoes the change. Returns the text with the value.
 #[track_caller]
 fn set(text: &str, path: &[PathPart], value: &Value) -> String {
     let mut json = JsonDocument::parse(text).unwrap();
