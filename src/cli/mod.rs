@@ -180,7 +180,7 @@ pub(crate) struct ConfigArgs {
     pub(crate) schema: bool,
 }
 
-/// What the console shows.
+/// The flags that select what the console shows.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[expect(
     clippy::struct_excessive_bools,

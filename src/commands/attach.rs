@@ -20,13 +20,13 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
                 "cannot attach to {name:?}: it is not running, its status is {}",
                 handle.status().as_str()
             ),
-            format!("`ralph logs {name}` shows what it did"),
+            format!("run `ralph logs {name}` to see what it did"),
         ));
     }
     if !header.background {
         return Err(CommandError::usage(
             format!("cannot attach to {name:?}: it runs in the foreground of another terminal"),
-            format!("`ralph logs {name} -f` follows its output"),
+            format!("run `ralph logs {name} -f` to follow its output"),
         ));
     }
     let Some(socket) = &header.tmux else {
@@ -40,7 +40,7 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
     if !stdin().is_terminal() || !stdout().is_terminal() {
         return Err(CommandError::usage(
             "ralph attach needs a terminal, but its input or output is not one",
-            format!("`ralph logs {name} -f` follows the output without a terminal"),
+            format!("run `ralph logs {name} -f` to follow the output without a terminal"),
         ));
     }
     let status = Tmux {
@@ -62,13 +62,13 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
         }
         Ok(_) => Err(
             CommandError::broken(format!("tmux could not show the window of {name:?}"))
-                .with_hint(format!("`ralph logs {name} -f` follows its output")),
+                .with_hint(format!("run `ralph logs {name} -f` to follow its output")),
         ),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(CommandError::usage(
             format!("cannot attach to {name:?}: tmux is not installed"),
-            format!("install tmux, or follow the output with `ralph logs {name} -f`"),
+            format!("install tmux, or run `ralph logs {name} -f` to follow the output"),
         )),
         Err(error) => Err(CommandError::broken(format!("cannot run tmux: {error}"))
-            .with_hint(format!("`ralph logs {name} -f` follows its output"))),
+            .with_hint(format!("run `ralph logs {name} -f` to follow its output"))),
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
             if args.follow && is_over && state.status(false) == Status::Crashed {
                 let name = handle.dir.name();
                 let _ = printer.print_line(&format!(
-                    "{name}: crashed; `ralph resume {name}` continues it"
+                    "{name}: crashed; run `ralph resume {name}` to continue it"
                 ));
             }
             return Ok(ExitCode::Success);

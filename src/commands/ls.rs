@@ -34,7 +34,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<ExitCode, CommandError> {
     }
     let rows = map_loops(&state_dir, &names, LoopRow::new);
     if rows.is_empty() {
-        print_output("no loops yet; `ralph run` starts one\n")?;
+        print_output("no loops yet; run `ralph run` to start one\n")?;
     } else {
         print_output(&table(&rows))?;
     }

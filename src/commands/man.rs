@@ -36,9 +36,9 @@ fn unknown_command(name: &str, cli: &Command) -> CommandError {
     let known = cli.get_subcommands().map(Command::get_name);
     let hint = match nearest(name, known) {
         Some(suggestion) => {
-            format!("did you mean `ralph man {suggestion}`? `ralph help` lists all commands")
+            format!("did you mean `ralph man {suggestion}`? run `ralph help` to list all commands")
         }
-        None => "`ralph help` lists all commands".into(),
+        None => "run `ralph help` to list all commands".into(),
     };
     CommandError::usage(format!("{name:?} is not a command"), hint)
 }

@@ -121,9 +121,9 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
             _ if command == "plugin" => "use `ralph plugin install`, `path` or `uninstall`".into(),
             _ if command == "bus" => "use `ralph bus post` or `ralph bus tail`".into(),
             Some(suggestion) => {
-                format!("did you mean `ralph {suggestion}`? `ralph help` lists all commands")
+                format!("did you mean `ralph {suggestion}`? run `ralph help` to list all commands")
             }
-            None if command == "help" => "`ralph help` lists all commands".into(),
+            None if command == "help" => "run `ralph help` to list all commands".into(),
             None => format!("to run it as a task: ralph run {:?}", typed.join(" ")),
         };
         return Err(CommandError::usage(
@@ -140,7 +140,7 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
     );
     let hint = match suggestion(error) {
         Some(suggestion) => format!("did you mean {suggestion}?"),
-        None => format!("`ralph {command} --help` lists all arguments"),
+        None => format!("run `ralph {command} --help` to list all arguments"),
     };
     Err(CommandError::usage(message, hint))
 }

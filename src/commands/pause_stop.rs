@@ -46,7 +46,7 @@ pub(crate) fn pause(name: &str) -> Result<ExitCode, CommandError> {
                 "cannot pause {name:?}: it is not running, its status is {}",
                 status.as_str()
             ),
-            format!("`ralph status {name}` shows the details"),
+            format!("run `ralph status {name}` for details"),
         )),
     }
 }
@@ -122,7 +122,7 @@ fn wait_for_end(handle: &LoopHandle, watcher: &mut LoopWatcher) -> Result<(), Co
             "{name:?} was asked to stop but is still running after {} s",
             timeout.as_secs()
         ))
-        .with_hint(format!("`ralph status {name}` shows what it is doing")));
+        .with_hint(format!("run `ralph status {name}` to see what it is doing")));
     }
     let state = view_with_inbox(&handle.dir)?.state;
     match state.status(false) {

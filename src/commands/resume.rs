@@ -47,7 +47,7 @@ fn resume_crashed(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
         found = true;
         if !handle.view.header.background {
             warn(format!(
-                "not resumed: {name:?} ran in the foreground; `ralph resume {name}` continues it in this terminal"
+                "not resumed: {name:?} ran in the foreground; run `ralph resume {name}` to continue it in this terminal"
             ));
         } else if let Err(error) = resume_one(&name, args) {
             code = report_error(error);
@@ -87,7 +87,9 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
                 "cannot resume {name:?}: its agent is {}",
                 state.plan.agent.name
             ),
-            format!("start a new loop from that program; `ralph stop {name}` ends this one"),
+            format!(
+                "start a new loop from that program, and run `ralph stop {name}` to end this one"
+            ),
         ));
     }
     if state.plan.worktree.is_some() {
@@ -168,7 +170,7 @@ fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode,
         print_message(&format!("resumed ralph loop for {name}\n"));
     } else if args.answer.is_none() {
         warn(format!(
-            "{name:?} is already running in its session; `ralph stop {name}` ends it there"
+            "{name:?} is already running in its session; run `ralph stop {name}` to end it there"
         ));
     }
     if let Some(text) = &args.answer {

@@ -143,7 +143,7 @@ impl RemovableLoop {
                 CommandError::usage(
                     format!("cannot remove the worktree of {name:?}: {why}"),
                     format!(
-                        "look at {}; `ralph rm {name} --worktree --force` removes it anyway",
+                        "look at {}, or run `ralph rm {name} --worktree --force` to remove it anyway",
                         loop_worktree.path.display()
                     ),
                 )
@@ -159,7 +159,7 @@ impl RemovableLoop {
         {
             let path = shell_quote(&loop_worktree.path.to_string_lossy());
             print_message(&format!(
-                "kept the worktree {path} on {}; `git worktree remove {path}` removes it\n",
+                "kept the worktree {path} on {}; run `git worktree remove {path}` to remove it\n",
                 loop_worktree.branch
             ));
         }
@@ -232,7 +232,7 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
                 loop_worktree.path.display()
             ),
             format!(
-                "`ralph rm {name} --worktree` also removes the worktree and its branch, `ralph rm {name} --keep-worktree` keeps them"
+                "run `ralph rm {name} --worktree` to remove the worktree and its branch too, or `ralph rm {name} --keep-worktree` to keep them"
             ),
         ));
     }
@@ -257,7 +257,7 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
                 describe_unsaved_work(&unsaved)
             ),
             format!(
-                "to keep the work, commit it in {} and run `git merge {}`; to discard it, `ralph rm {name} --worktree --force`",
+                "to keep the work, commit it in {} and run `git merge {}`; to discard it, run `ralph rm {name} --worktree --force`",
                 loop_worktree.path.display(),
                 shell_quote(&loop_worktree.branch)
             ),
@@ -265,7 +265,7 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
         Err(why) => Err(CommandError::usage(
             format!("cannot tell whether removing the worktree of {name:?} would lose work: {why}"),
             format!(
-                "look at {}; `ralph rm {name} --worktree --force` removes it anyway",
+                "look at {}, or run `ralph rm {name} --worktree --force` to remove it anyway",
                 loop_worktree.path.display()
             ),
         )),

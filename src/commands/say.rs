@@ -13,7 +13,7 @@ pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
     if text.trim().is_empty() {
         return Err(CommandError::usage(
             "the message is empty",
-            format!("for example: ralph say {name} \"what it should know\""),
+            format!("add the text: ralph say {name} \"what the agent should know\""),
         ));
     }
     let handle = open_as_operator(name)?;

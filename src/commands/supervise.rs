@@ -62,8 +62,10 @@ pub(crate) fn supervise(
                     "these processes could not be killed and are still running: {survivors:?}"
                 ));
             }
-            let error = CommandError::broken(messages.join("; "))
-                .with_hint(format!("`ralph resume {}` continues the loop", dir.name()));
+            let error = CommandError::broken(messages.join("; ")).with_hint(format!(
+                "run `ralph resume {}` to continue the loop",
+                dir.name()
+            ));
             report_error(error);
             Ok(ExitCode::from_signal(signal))
         }

@@ -42,7 +42,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode, CommandError> {
                 duration(timeout_ms),
                 names.join(", ")
             ))
-            .with_hint(format!("`ralph status {}` shows the details", names[0])));
+            .with_hint(format!("run `ralph status {}` for details", names[0])));
         };
         names.retain(|other| *other != name);
         let handle = handles

@@ -386,7 +386,7 @@ impl<'a> Loop<'a> {
         let Some(workspace) = found else {
             return Err(Error::Usage {
                 what: format!("the workspace {} is not a directory", workspace.display()),
-                hint: "create it first".into(),
+                hint: "create the directory, or pass another one to workspace".into(),
             });
         };
         let mut request = RunRequest {

@@ -207,7 +207,7 @@ fn free_name<T>(
         return Err(CommandError::usage(
             format!("a {} loop named {name:?} already exists", status.as_str()),
             format!(
-                "`ralph resume {name}` continues it, `ralph rm {name}` removes it; or choose another --name"
+                "run `ralph resume {name}` to continue it or `ralph rm {name}` to remove it, or choose another --name"
             ),
         ));
     }
@@ -222,7 +222,7 @@ fn free_name<T>(
                 worktree.path.display()
             ),
             format!(
-                "`ralph rm {name} --worktree` removes both, `ralph rm {name} --keep-worktree` only the loop; or choose another --name"
+                "run `ralph rm {name} --worktree` to remove both or `ralph rm {name} --keep-worktree` to remove only the loop, or choose another --name"
             ),
         ));
     }

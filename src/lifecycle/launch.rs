@@ -92,7 +92,7 @@ pub(crate) fn launch(
                 dir.name()
             ))
             .with_hint(format!(
-                "{} may say why; `ralph resume {}` tries again",
+                "see {} for the reason, then run `ralph resume {}`",
                 dir.console_log().display(),
                 dir.name()
             )));
@@ -153,7 +153,7 @@ fn open_window(state_dir: &StateDir, dir: &LoopDir, tmux: &Tmux) -> Result<(), C
         .open_window(dir.name(), &program)
         .map_err(|error| {
             CommandError::broken(format!("tmux cannot open a window: {error}"))
-                .with_hint("`ralph spawn --no-tmux` starts a loop without tmux")
+                .with_hint("run `ralph spawn --no-tmux` to start the loop without tmux")
         })
         .and_then(|()| send_environment(&pipe).map_err(CommandError::broken));
     let _ = std::fs::remove_file(&pipe);

@@ -97,7 +97,7 @@ impl LoopLocks {
                     describe(&other)
                 ),
                 format!(
-                    "wait for it with `ralph wait {0}`, stop it with `ralph stop {0}`, or allow both with --share-workspace",
+                    "run `ralph wait {0}` to wait for it or `ralph stop {0}` to stop it, or allow both loops with --share-workspace",
                     other.loop_name
                 ),
             )
@@ -159,7 +159,7 @@ fn acquire_own_lock(dir: &LoopDir, holder: &LockHolder) -> Result<FileLock, Comm
                 describe(&other)
             ),
             format!(
-                "`ralph status {0}` shows what it does, `ralph stop {0}` stops it; or choose another --name",
+                "run `ralph status {0}` to see what it does or `ralph stop {0}` to stop it, or choose another --name",
                 dir.name()
             ),
         )

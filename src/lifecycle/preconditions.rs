@@ -41,14 +41,14 @@ pub(crate) fn check_agent(
         let text = std::fs::read_to_string(file).map_err(|error| {
             CommandError::usage(
                 format!("cannot read the script {file}: {error}"),
-                "give a path, as in --agent script:demo.script",
+                "pass the path of a script file, as in --agent script:demo.script",
             )
         })?;
         let parsed = script::parse(&text);
         return parsed.map(drop).map_err(|wrong| {
             CommandError::usage(
                 format!("{file}:{}: {}", wrong.line, wrong.message),
-                "fix that line of the script; nothing was started",
+                "correct that line of the script and run the command again",
             )
         });
     }
@@ -84,7 +84,7 @@ fn check_done_file(draft: &PlanDraft) -> Result<(), CommandError> {
                 draft.config.display_name("done-file"),
                 file.display()
             ),
-            "the agent creates it when the work is done: remove it, or choose another file",
+            "remove the file, or choose another one: the agent creates it when the work is done",
         )),
         _ => Ok(()),
     }

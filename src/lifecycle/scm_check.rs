@@ -111,7 +111,7 @@ pub(super) fn working_tree_error(
         ),
         WorkingTreeError::GitFailed(why) => CommandError::usage(
             format!("{requested} cannot work in {dir}: {why}"),
-            "`git status` shows more",
+            "run `git status` for details",
         ),
     }
 }

@@ -105,14 +105,14 @@ impl WorktreeRequest {
                     "the state directory {} is inside this repository",
                     state_dir.root().display()
                 ),
-                "a worktree there would clutter your checkout; set RALPH_STATE_DIR to a path outside it",
+                "set RALPH_STATE_DIR to a path outside the repository, so that the worktree does not clutter your checkout",
             ));
         }
         for path in [&path, &self.source.repository] {
             if path.to_str().is_none() {
                 return Err(CommandError::usage(
                     format!("the path {} is not UTF-8", path.display()),
-                    "rename it: the journal can store only UTF-8 paths",
+                    "rename the directory: the journal can store only UTF-8 paths",
                 ));
             }
         }
@@ -133,7 +133,7 @@ impl WorktreeRequest {
                     path.display()
                 ),
                 format!(
-                    "if it contains no work that you need, `{remove}` removes it; or choose another --name"
+                    "run `{remove}` if it contains no work that you need, or choose another --name"
                 ),
             ));
         }
@@ -141,14 +141,14 @@ impl WorktreeRequest {
         if let Some(place) = tip.as_ref().and_then(|_| self.source.checkout_of(&branch)) {
             return Err(CommandError::usage(
                 format!("the branch {branch} is checked out in {}", place.display()),
-                "choose another with --worktree=BRANCH, or switch that checkout to another branch",
+                "choose another branch with --worktree=BRANCH, or switch that checkout to another branch",
             ));
         }
         if tip.is_some() && self.branch.is_none() {
             return Err(CommandError::usage(
                 format!("the branch {branch} already exists"),
                 format!(
-                    "--worktree={branch} continues it; or choose another --name or --worktree=BRANCH"
+                    "use --worktree={branch} to continue that branch, or choose another --name or --worktree=BRANCH"
                 ),
             ));
         }
@@ -202,7 +202,7 @@ impl WorktreeRequest {
             let name = &self.setting;
             CommandError::usage(
                 format!("{name}: cannot create the worktree: {why}"),
-                "`git worktree list` shows the repository's worktrees",
+                "run `git worktree list` to see the repository's worktrees",
             )
         })?;
         drop(lock);

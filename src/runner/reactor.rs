@@ -54,8 +54,7 @@ pub(crate) enum Input {
     NeverReady(JobKey),
     /// The agent reported the end of its run, but its process has not exited.
     Lingering(JobKey),
-    /// A line of the prompt is too long for the agent's terminal. The value is the line's length in
-    /// bytes.
+    /// A line of the prompt, of this many bytes, is too long for the agent's terminal.
     LineTooLong(usize),
     /// The job's log cannot be written.
     LogFailed(io::Error),
@@ -146,14 +145,12 @@ impl Reactor {
         self.hands_over_terminal = true;
     }
 
-    /// Lets an idle runner poll less often, because other processes signal it after they write to
-    /// the inbox.
+    /// Makes an idle runner poll less often. Writers to the inbox signal it instead.
     pub(crate) fn expect_wakeups(&mut self) {
         self.wakeups_expected = true;
     }
 
-    /// Makes later calls of [`Reactor::watch`] do nothing, because closing a watch takes
-    /// milliseconds.
+    /// Disables [`Reactor::watch`], because closing a watch takes milliseconds.
     pub(super) fn stop_watching(&mut self) {
         self.watching_stopped = true;
     }
@@ -181,7 +178,7 @@ impl Reactor {
         self.watcher.ignore(name);
     }
 
-    /// Discards all watches. Call this before watching everything again.
+    /// Forgets lost and old watches. Call this before watching everything again.
     pub(super) fn reset_watches(&mut self) {
         self.watcher.reset();
     }
@@ -191,15 +188,14 @@ impl Reactor {
         self.watcher.may_miss_changes() || self.watcher.is_unavailable()
     }
 
-    /// Ensures that [`Input::FilesChanged`] is reported within `time`, even if no change is
-    /// noticed.
+    /// Reports [`Input::FilesChanged`] within `time`, even if no change is noticed.
     pub(super) fn look_within(&mut self, time: Duration) {
         self.schedule.look_within(time);
     }
 
     // ---- jobs ------------------------------------------------------------------------------------
 
-    /// Starts a process and returns its job. Pass the job to [`Reactor::begin`].
+    /// Starts a process. Pass the job to [`Reactor::begin`].
     pub(super) fn start(&mut self, spec: ProcessSpec<'_>, redactor: &Redactor) -> io::Result<Job> {
         self.terminal_guard = if self.hands_over_terminal && spec.terminal.is_some() {
             TerminalGuard::take()
@@ -224,8 +220,7 @@ impl Reactor {
         job
     }
 
-    /// Calls the agent function on its own thread and returns the job. Pass the job to
-    /// [`Reactor::begin`].
+    /// Calls the agent function on its own thread. Pass the job to [`Reactor::begin`].
     pub(super) fn call(
         &self,
         function: &AgentFunction,
@@ -238,8 +233,7 @@ impl Reactor {
         }
     }
 
-    /// Supervises a job that was started. `pipeline` parses the output of an agent. At most one job
-    /// may run at a time.
+    /// Supervises the only running job. `pipeline` parses the output of an agent.
     pub(super) fn begin(&mut self, key: JobKey, job: Job, pipeline: Option<OutputPipeline>) {
         debug_assert!(self.job.is_none(), "two jobs at once");
         self.job = Some((key, job));
@@ -258,7 +252,7 @@ impl Reactor {
         self.job.as_ref().map(|(_, job)| job.silent_for())
     }
 
-    /// Stops the job with SIGTERM, or with SIGKILL if `hard` is set.
+    /// Stops the job with SIGTERM, then SIGKILL. If `hard` is set, sends SIGKILL at once.
     pub(super) fn stop(&mut self, hard: bool) {
         if let Some((_, job)) = &mut self.job {
             job.stop(hard);

@@ -14,9 +14,9 @@ crate::in_sessions! {
     codex CODEX: typed cancelled;
 }
 
-/// How long to wait before a key that had no effect is pressed again.
+/// The delay before a key that had no effect is pressed again.
 const KEY_RETRY: Duration = Duration::from_secs(3);
-/// How long a client may take to exit.
+/// The maximum time for a client to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A tmux window that runs the client.

@@ -6,7 +6,8 @@ use crate::model::{Step, Tokens, refuse, say};
 use crate::stage::{PATIENCE, Stage, now_s};
 use serde_json::{Value, json};
 
-/// Defines one test per CLI and scenario; `scenes::codex::…` are those of one CLI.
+/// Defines one test per CLI and scenario. The tests of one CLI are in a module named after it, as
+/// in `scenes::codex`.
 macro_rules! with {
     ($($name:ident $cli:ident: $($scene:ident)*;)*) => {
         $(mod $name { $(#[test] fn $scene() { super::$scene(&super::$cli); })* })*
@@ -173,8 +174,8 @@ pub(crate) fn assert_waited_out(stage: &Stage, reset_s: u64) {
     stage.model.assert_played(2);
 }
 
-/// Asserts that an overloaded service is asked again after a while, and that this does not count
-/// either.
+/// Asserts that an overloaded service is asked again after a while, and that the iteration does not
+/// count.
 pub(crate) fn assert_probed(stage: &Stage, asked: usize) {
     stage.model.add([promise()]);
     let done = stage.run(&["-m", "1", "--probe", "100ms..100ms"]).exits(0);

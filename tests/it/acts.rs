@@ -1,4 +1,4 @@
-//! What ralph shows of an agent's acts: its error message if it fails, and what it was denied.
+//! Acts of an agent as ralph shows them: its error message if it fails, and what it was denied.
 
 use crate::kit::{Done, Test};
 

@@ -6,7 +6,7 @@ use ralph::testing::Replay;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A property, its seeds, and how many mutations of each seed are tried.
+/// A property, its seeds, and the number of mutations to try for each seed.
 type Property = (fn(&[u8]), Vec<Vec<u8>>, usize);
 
 fn properties() -> [Property; 6] {

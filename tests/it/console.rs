@@ -1,4 +1,5 @@
-//! What users and scripts see of a loop: console lines, JSON, the terminal, and the commands that show loops.
+//! The output of a loop for users and scripts: console lines, JSON, the terminal, and the commands
+//! that show loops.
 
 use crate::kit::{Test, until};
 use crate::pty::{Screen, escapes, rows};

@@ -1,4 +1,4 @@
-//! What a kill, a crash, a full disk or a second runner may do to a loop, and what it must not.
+//! Kills, crashes, full disks and second runners: none of them breaks a loop.
 
 mod commands;
 mod contention;

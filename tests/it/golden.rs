@@ -266,8 +266,8 @@ fn normalize(value: &mut Value) {
 /// and what presets contain about an agent.
 const REVISED: [&str; 5] = ["detail", "template", "reasons", "denied", "unset"];
 
-/// Returns where `now` lacks a part of the recorded value; `None` if it lacks nothing. Fields may
-/// have been added.
+/// Returns the place at which `now` lacks a part of the recorded value. `None` if it lacks nothing.
+/// Fields may have been added.
 fn difference(recorded: &Value, now: &Value, at: &str) -> Option<String> {
     match (recorded, now) {
         (Value::Object(recorded), Value::Object(now)) => {

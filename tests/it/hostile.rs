@@ -1,4 +1,4 @@
-//! What an agent may do to the files around it, and what that must not do to its loop.
+//! Agents that tamper with the files around them: their loops are not affected.
 
 use crate::kit::{Done, Test};
 use std::fs;

@@ -71,7 +71,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What the engine must not import. `clippy.toml` also forbids the calls.
+/// Modules of the standard library that the engine must not import. `clippy.toml` also forbids the
+/// calls.
 const IMPURE: &[&str] = &[
     "std::env",
     "std::fs",
@@ -533,7 +534,7 @@ fn report(findings: impl IntoIterator<Item = String>) {
     );
 }
 
-/// Returns a file's top-level module; `None` for the crate's two roots.
+/// Returns a file's top-level module. `None` for the crate's two roots.
 fn module(name: &str) -> Option<String> {
     let inner = name.strip_prefix("src/")?;
     let first = inner.split('/').next()?.trim_end_matches(".rs");
@@ -544,7 +545,7 @@ fn is_test_file(name: &str) -> bool {
     name.ends_with("/tests.rs") || name.contains("/tests/")
 }
 
-/// Returns how many `super` lead from this file to the crate's root.
+/// Returns the number of `super` segments that lead from this file to the crate's root.
 fn module_depth(name: &str) -> usize {
     let parts = name.trim_start_matches("src/").split('/').count();
     if name.ends_with("/mod.rs") {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long a test waits for anything before it fails.
+/// The maximum time that a test waits for a condition before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A test's own directories. On drop, no process with the test's marker may be alive.

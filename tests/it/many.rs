@@ -16,7 +16,8 @@ fn spawn(test: &Test, name: &str, args: &[&str]) {
         .exits(0);
 }
 
-/// Returns how many loops `ls` shows with this status; asserts that the table has a row per loop.
+/// Returns the number of loops that `ls` shows with this status. Asserts that the table has a row
+/// per loop.
 fn listed(test: &Test, status: &str) -> usize {
     let done = test.ralph(&["ls", "--json"]).exits(0);
     let all: Vec<Value> = serde_json::from_str(&done.out).unwrap();

@@ -32,7 +32,7 @@ const IGNORES_TERM: &str = "
 const LOOK_BACK: &str = "sh for pid in $(sed -n s/forked.//p ../state/loops/a/iterations/0001/output.log); \
     do [ /proc/$pid/cwd -ef . ] && echo $pid still lives; done";
 
-/// How an iteration is ended.
+/// A way to end an iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     AgentExits,
@@ -46,8 +46,8 @@ enum Way {
     WardenKilled,
 }
 
-/// What must hold afterwards: the exit code, the status, the number of endings in the journal, and
-/// whether iteration 1 has an end.
+/// The expected state afterwards: the exit code, the status, the number of endings in the journal,
+/// and whether iteration 1 has an end.
 struct Found {
     code: i32,
     status: &'static str,

@@ -1,4 +1,5 @@
-//! What happens to processes when the runner itself is killed: which are swept, which are exempt, and which cannot be killed.
+//! Processes of a runner that is killed: which are swept, which are exempt, and which cannot be
+//! killed.
 
 use crate::kit::{Live, Test, alive, signal, until};
 use crate::process::{AGENT, agent, assert_no_survivors, forked, ready, supervisor};

@@ -1,4 +1,4 @@
-//! How agents and checks start, how their exit is detected, and what happens if they cannot start.
+//! The start of agents and checks, the detection of their exit, and commands that cannot start.
 
 use crate::kit::{Done, Test, alive};
 use crate::process::{AGENT, agent, forked, output};

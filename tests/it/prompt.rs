@@ -1,4 +1,4 @@
-//! What the prompt contains, and how the agent's answer is interpreted.
+//! The content of the prompt, and the interpretation of the agent's answer.
 
 use crate::kit::{Done, Test};
 use std::fs;

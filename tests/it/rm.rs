@@ -286,7 +286,7 @@ fn a_worktree_can_be_kept_and_a_deleted_one_does_not_prevent_removal() {
     test.ralph(&["rm", "a", "--keep-worktree"])
         .exits(0)
         .says("kept the worktree ")
-        .says("on ralph/a; `git worktree remove ");
+        .says("on ralph/a; run `git worktree remove ");
     assert!(place(&test, "a").join("made").exists());
     run_to_end(&test, "b", &["--worktree"]).exits(0);
     std::fs::remove_dir_all(place(&test, "b")).unwrap();

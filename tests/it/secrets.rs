@@ -1,4 +1,4 @@
-//! What pays for an agent, which variables it does not get, and what is redacted in every file.
+//! The billing of an agent, the variables that are not passed to it, and redaction in every file.
 
 use crate::kit::Test;
 use std::fs;

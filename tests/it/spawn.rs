@@ -414,7 +414,7 @@ fn resume_all_continues_every_background_loop_after_a_restart() {
     test.write("go", "");
     let done = test.ralph(&["resume", "--all"]).exits(0);
     done.says("resumed ralph loop for a\nresumed ralph loop for b\n")
-        .complains("`ralph resume f` continues it in this terminal");
+        .complains("run `ralph resume f` to continue it in this terminal");
     for (name, status) in [
         ("a", "done"),
         ("b", "done"),

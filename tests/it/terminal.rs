@@ -304,7 +304,7 @@ fn a_known_agent_s_own_command_gets_a_terminal_unless_it_is_headless() {
     assert_eq!(test.read("how"), how);
 }
 
-/// What a user sees and types in a tmux window.
+/// The screen and the keys of a user in a tmux window.
 mod in_a_window {
     use super::on_terminal;
     use crate::kit::{Test, signal, until};

@@ -23,11 +23,11 @@ fn started(test: &Test, name: &str) -> Live {
     live
 }
 
-/// Starts `ralph wait`, and returns once it is known to wait.
+/// Starts `ralph wait`, and returns once that process is waiting.
 fn waiting(test: &Test, args: &[&str]) -> Live {
     let live = test.start(&[&["wait"], args].concat());
     let state = || fs::read_to_string(format!("/proc/{}/stat", live.pid())).unwrap_or_default();
-    // It sleeps, with one thread per loop.
+    // A waiting process sleeps, with one thread per loop.
     until("a waiter", || {
         let threads = fs::read_dir(format!("/proc/{}/task", live.pid())).map_or(0, Iterator::count);
         let loops: BTreeSet<_> = args.iter().collect();

@@ -135,7 +135,7 @@ impl HookCall {
     fn cancel(&self) -> Result<HookResponse, CommandError> {
         let Some((dir, view)) = self.find_loop() else {
             let reason =
-                "no ralph loop is active in this session; `ralph ls` lists all loops".into();
+                "no ralph loop is active in this session; run `ralph ls` to list all loops".into();
             return Ok(HookResponse::RejectPrompt { reason });
         };
         let (header, result) = self.apply_events(&dir, &view.state, vec![HookEvent::cancel()])?;
@@ -184,7 +184,10 @@ impl HookCall {
             warden::SupervisorExit::Killed { signal, .. } => Err(CommandError::broken(format!(
                 "the process that runs the checks was killed by signal {signal}"
             ))
-            .with_hint(format!("`ralph status {}` shows the loop", dir.name()))),
+            .with_hint(format!(
+                "run `ralph status {}` to see the state of the loop",
+                dir.name()
+            ))),
         }
     }
 

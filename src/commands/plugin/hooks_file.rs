@@ -267,7 +267,7 @@ impl HooksFileInstaller {
                         "{} already exists and was not written by ralph",
                         path.display()
                     ),
-                    "nothing was written; move that skill away and try again",
+                    "move that skill away and try again; nothing was written",
                 ));
             }
         }

@@ -38,7 +38,7 @@ impl JsonSettings {
         let json = JsonDocument::parse(filled.unwrap_or("{}\n")).map_err(|error| {
             CommandError::usage(
                 format!("{} is not a JSON object: {error}", path.display()),
-                "nothing was written; fix the file and try again",
+                "fix the file and try again; nothing was written",
             )
         })?;
         let original = match &old {
@@ -81,7 +81,7 @@ impl JsonSettings {
         let undo = self.json.set(path, value).map_err(|error| {
             CommandError::usage(
                 format!("{}: {error}", self.path.display()),
-                "nothing was written; fix the file and try again",
+                "fix the file and try again; nothing was written",
             )
         })?;
         if let Some(undo) = undo {
@@ -220,7 +220,7 @@ fn resolve_links(path: &Path) -> Result<PathBuf, CommandError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot("find", path, &error)),
         Err(_) if fs::symlink_metadata(path).is_ok() => Err(CommandError::usage(
             format!("{} is a broken link", path.display()),
-            "nothing was written; remove the link, or create its target",
+            "remove the link, or create its target; nothing was written",
         )),
         Err(_) => Ok(path.to_owned()),
     }
@@ -241,7 +241,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
 /// Checks that a file can be written. Fails if the file is read-only, even if its directory would
 /// allow replacing it.
 fn check_writable(path: &Path, target: &Path) -> Result<(), CommandError> {
-    let hint = "nothing was written; make the file writable first";
+    let hint = "make the file writable and try again; nothing was written";
     if fs::metadata(target).is_ok_and(|data| data.permissions().readonly()) {
         return Err(CommandError::usage(
             format!("{} is read-only", path.display()),
@@ -269,6 +269,6 @@ fn check_writable(path: &Path, target: &Path) -> Result<(), CommandError> {
 fn cannot(action: &str, path: &Path, error: &io::Error) -> CommandError {
     CommandError::usage(
         format!("cannot {action} {}: {error}", path.display()),
-        "nothing was written; check the file and its permissions",
+        "check the file and its permissions; nothing was written",
     )
 }

@@ -281,7 +281,7 @@ fn an_unknown_name_is_an_error_that_suggests_the_closest_name() {
 fn logs_that_follow_a_crashed_loop_end_and_say_so() {
     let test = waiting();
     crashed(&test, &[]);
-    let last = "[ralph] a: crashed; `ralph resume a` continues it\n";
+    let last = "[ralph] a: crashed; run `ralph resume a` to continue it\n";
     for out in [
         test.ralph(&["logs", "a", "-f"]).exits(0).out,
         test.ralph(&["logs", "a", "-f", "--raw"]).exits(0).out,

@@ -4,7 +4,7 @@ use super::{AGENT, check_invariants, kill_now, supervisor};
 use crate::kit::{Live, Test, alive};
 use std::fs;
 
-/// Fails once, then makes one step per iteration; two steps turn the check green.
+/// The first agent fails. Each later one makes one step, and two steps turn the check green.
 const SCRIPT: &str = "iteration 1\n cost 0.25\n sleep 5ms\n exit 1\niteration *\n cost 0.25\n sh echo step >> steps\n sleep 5ms\n";
 const RUN: [&str; 14] = [
     "run",
@@ -30,8 +30,8 @@ enum Victim {
     Both,
 }
 
-/// Kills a runner as soon as the journal has this many lines, if it runs that long. Processes that
-/// die with it may still be exiting afterwards.
+/// Kills a runner as soon as the journal has this many lines, if the loop runs that long. Processes
+/// that die with the runner may still be exiting afterwards.
 fn kill_at(test: &Test, live: Live, lines: usize, victim: Victim) {
     let journal = test.loop_dir("a").join("journal.jsonl");
     let count = || {

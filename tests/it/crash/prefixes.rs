@@ -4,8 +4,8 @@ use super::{AGENT, WAITS, check_invariants};
 use crate::kit::{Test, until};
 use std::fs;
 
-/// Returns a finished loop that had failed, was blocked and answered, paused and resumed; and its
-/// journal.
+/// Returns a loop that failed, was blocked and answered, was paused and resumed, and has ended.
+/// Also returns its journal.
 fn finished() -> (Test, String) {
     let script = format!(
         "iteration 1\n cost 0.25\n exit 1\niteration 2\n cost 0.25\n blocked Which port?\niteration 3\n cost 0.25\n {WAITS}\
@@ -43,7 +43,7 @@ fn restore_prefix(test: &Test, journal: &str) {
     fs::write(test.loop_dir("a").join("journal.jsonl"), journal).unwrap();
 }
 
-/// Resumes until the loop is done; it may be blocked again on the way. Returns standard error.
+/// Resumes the loop until it is done. It may be blocked again before that. Returns standard error.
 #[track_caller]
 fn resume_until_done(test: &Test, written: &str) -> String {
     let mut complaints = String::new();

@@ -1,4 +1,4 @@
-//! What an agent can say to end its loop: waiting, blocked or done.
+//! Claims with which an agent ends its loop: waiting, blocked or done.
 
 use super::{assert_ended, run};
 use crate::kit::Test;

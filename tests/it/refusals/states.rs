@@ -25,7 +25,7 @@ fn the_name_of_a_living_loop_is_refused() {
             &test,
             &args,
             "the loop \"auth\" is already running (process ",
-            "`ralph status auth` shows what it does, `ralph stop auth` stops it",
+            "run `ralph status auth` to see what it does or `ralph stop auth` to stop it",
         );
     }
     refused(

@@ -6,8 +6,8 @@ use crate::spawn::{tmux, until_status};
 
 const SCRIPT: [&str; 2] = ["--agent", "script:../agent.script"];
 
-/// A relative prompt file is resolved where the loop was spawned, wherever it is resumed; an
-/// absolute one works too.
+/// A relative prompt file is resolved against the directory in which the loop was spawned, even if
+/// it is resumed elsewhere. An absolute path works too.
 #[test]
 fn a_prompt_file_is_relative_to_where_the_loop_was_spawned() {
     let absolute = |test: &Test| test.workspace().join("PROMPT.md").display().to_string();

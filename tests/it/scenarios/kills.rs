@@ -20,7 +20,7 @@ iteration *
   promise COMPLETE
 ";
 
-/// Which of a loop's processes are killed.
+/// The processes of a loop that a test kills.
 #[derive(Clone, Copy, Debug)]
 enum Victims {
     Supervisor,

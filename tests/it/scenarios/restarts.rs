@@ -1,4 +1,5 @@
-//! When a spawned loop restarts its agent and when it does not: markers, exit codes, rests, timeouts, waiting.
+//! Restarts of a spawned loop's agent, and reasons not to restart it: markers, exit codes, rests,
+//! timeouts, waiting.
 
 use super::{ends_with, iterations, spawn, until_window};
 use crate::kit::{Test, alive, until};

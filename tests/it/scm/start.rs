@@ -1,4 +1,4 @@
-//! What is reported about the repository before a loop starts.
+//! Reports about the repository before a loop starts.
 
 use super::{RUN, WRITES_MADE, run};
 use crate::kit::Test;

@@ -1,4 +1,4 @@
-//! When a worktree is refused: each case has a hint and exit code 2, and leaves nothing behind.
+//! Refused worktrees: each case has a hint and exit code 2, and leaves nothing behind.
 
 use super::{RUN, WRITES_MADE, place, run, subjects};
 use crate::kit::Test;
