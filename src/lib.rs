@@ -40,7 +40,7 @@
 //! console and settings files. To embed ralph, disable it:
 //! `ralph = { version = "0.2", default-features = false }`.
 //!
-//! # What a host can rely on
+//! # Guarantees for the host
 //!
 //! - *The host process is not changed*: no signal handlers, no fork, no change of directory or
 //!   environment, no output. Several loops can run on as many threads.

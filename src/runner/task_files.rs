@@ -1,5 +1,5 @@
-//! Reads what other processes write for the runner, such as inbox lines and markers, and checks the
-//! workspace.
+//! Reads files that other processes write for the runner, such as the inbox and markers, and checks
+//! the workspace.
 
 use super::{Runner, RunnerError};
 use crate::engine::Marker;

@@ -1,4 +1,4 @@
-//! Explains why a loop is not done, and what to do next.
+//! Explains why a loop is not done, and suggests the next step.
 
 use super::one_line;
 use super::scm_text;

@@ -1,4 +1,4 @@
-//! Formats the summary at the end of a run: outcome, effort, changes and what to do next.
+//! Formats the summary at the end of a run: outcome, effort, changes and the next step.
 
 use super::cost::cost_text;
 use super::{TextStyle, event_line, one_line, outcome_text, scm_text, styled, worktree_text};

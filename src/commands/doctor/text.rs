@@ -1,4 +1,4 @@
-//! Renders the report for people: groups of rows, then what to fix.
+//! Renders the report for people: groups of rows, then the problems to fix.
 
 use super::report::{DoctorReport, PluginReport, ProgramReport};
 use crate::engine::format::{bytes, plural};
