@@ -104,7 +104,7 @@ fn a_done_file_that_already_exists_is_refused() {
         &test,
         &args,
         "--done-file report.md already exists",
-        "remove it",
+        "remove the file",
     );
 }
 

@@ -113,7 +113,7 @@ fn an_unusable_branch_is_refused() {
         &test,
         &with("--worktree"),
         "the branch ralph/a already exists",
-        "--worktree=ralph/a continues it",
+        "use --worktree=ralph/a to continue that branch",
     );
     test.sh("git branch -D -q ralph/a && git branch ralph");
     refused(
@@ -206,7 +206,7 @@ fn errors_in_the_worktree_are_found_before_anything_starts_and_it_is_removed() {
         &test,
         &[&RUN[..], &["--done-file", "claim"]].concat(),
         "--done-file claim already exists",
-        "remove it",
+        "remove the file",
     );
     assert!(!test.loop_dir("a").exists());
     test.sh("git rm -q --cached claim && git commit -q -m none && touch claim");
