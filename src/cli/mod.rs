@@ -166,7 +166,7 @@ pub(crate) struct RunArgs {
     pub(crate) hide_next_step: bool,
 }
 
-/// `ralph config`
+/// The arguments of `ralph config`.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
     /// Use this settings file instead of the project's [default: .ralph/settings.*]
@@ -211,7 +211,7 @@ pub(crate) struct OutputArgs {
     pub(crate) in_window: bool,
 }
 
-/// `ralph resume`
+/// The arguments of `ralph resume`.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
     /// The loop
@@ -250,7 +250,7 @@ pub(crate) struct NameArgs {
     pub(crate) name: String,
 }
 
-/// `ralph status`
+/// The arguments of `ralph status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
     /// The loop
@@ -260,7 +260,7 @@ pub(crate) struct StatusArgs {
     pub(crate) json: bool,
 }
 
-/// `ralph ls`
+/// The arguments of `ralph ls`.
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
     /// Print a JSON array
@@ -271,7 +271,7 @@ pub(crate) struct LsArgs {
     pub(crate) names: bool,
 }
 
-/// `ralph logs`
+/// The arguments of `ralph logs`.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
     /// The loop
@@ -287,7 +287,7 @@ pub(crate) struct LogsArgs {
     pub(crate) raw: bool,
 }
 
-/// `ralph set`
+/// The arguments of `ralph set`.
 #[derive(Debug, Args)]
 pub(crate) struct SetArgs {
     /// The loop
@@ -296,7 +296,7 @@ pub(crate) struct SetArgs {
     pub(crate) limits: Vec<String>,
 }
 
-/// `ralph rm`
+/// The arguments of `ralph rm`.
 #[derive(Debug, Args)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -323,7 +323,7 @@ pub(crate) struct RmArgs {
     pub(crate) force: bool,
 }
 
-/// `ralph say`
+/// The arguments of `ralph say`.
 #[derive(Debug, Args)]
 pub(crate) struct SayArgs {
     /// The loop
@@ -333,7 +333,7 @@ pub(crate) struct SayArgs {
     pub(crate) text: Vec<String>,
 }
 
-/// `ralph wait`
+/// The arguments of `ralph wait`.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
     /// The loops; with several, the worst ending sets the exit code
@@ -344,7 +344,7 @@ pub(crate) struct WaitArgs {
     pub(crate) timeout: Option<Millis>,
 }
 
-/// `ralph blocked`
+/// The arguments of `ralph blocked`.
 #[derive(Debug, Args)]
 pub(crate) struct BlockedArgs {
     /// The reason
@@ -352,7 +352,7 @@ pub(crate) struct BlockedArgs {
     pub(crate) why: Vec<String>,
 }
 
-/// `ralph demo`
+/// The arguments of `ralph demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Keep the demo's directory

@@ -3,7 +3,7 @@
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-/// `ralph init`
+/// The arguments of `ralph init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
     /// Write .ralph/settings.toml instead, with checks detected in this directory
@@ -14,7 +14,7 @@ pub(crate) struct InitArgs {
     pub(crate) force: bool,
 }
 
-/// `ralph doctor`
+/// The arguments of `ralph doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Print one JSON object
@@ -22,14 +22,14 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
-/// `ralph completions`
+/// The arguments of `ralph completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: Shell,
 }
 
-/// `ralph man`
+/// The arguments of `ralph man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
     /// Print the page of this command [default: ralph itself]

@@ -25,7 +25,7 @@ pub(super) struct ProcessSpec<'a> {
     pub(super) env: &'a [(String, String)],
     /// Environment variables to remove.
     pub(super) unset: &'a [String],
-    /// Standard input; `/dev/null` if `None`.
+    /// The file to use as standard input. `None` means `/dev/null`.
     pub(super) stdin: Option<File>,
     /// The terminal to run the process on. If `None`, the process gets pipes.
     pub(super) terminal: Option<TerminalOptions>,
