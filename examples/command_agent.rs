@@ -34,6 +34,7 @@ fn run(place: &Path) -> Result<(), Box<dyn std::error::Error>> {
         .state_dir(place.join("state"))
         .check("test -e walls.txt")
         .check("test -e roof.txt -a -e door.txt")
+        .until_green()
         .max_iterations(10)
         .iteration_timeout(Duration::from_secs(60))
         .on_act(|act| {

@@ -26,6 +26,7 @@ fn run(place: &Path) -> Result<(), Box<dyn std::error::Error>> {
         .workspace(place.join("work"))
         .state_dir(place.join("state"))
         .check("LC_ALL=C sort -c names.txt")
+        .until_green()
         .max_iterations(20)
         .max_cost(1.0)
         .on_event(|event| {

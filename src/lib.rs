@@ -15,6 +15,7 @@
 //!     .workspace(&work)
 //!     .state_dir(place.path().join("state"))
 //!     .check("test $(wc -l < count.txt) -eq 3")
+//!     .until_green()
 //!     .max_iterations(10)
 //!     .on_event(|event| println!("{event:?}"))
 //!     .run_with(|turn: &Turn| -> std::io::Result<String> {

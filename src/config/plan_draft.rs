@@ -8,7 +8,7 @@ use super::{
 use crate::agent::decode::dialect::Dialect;
 use crate::agent::redact::Redactor;
 use crate::engine::limits::Limits;
-use crate::engine::plan::{Agent, GracePeriods, Plan, PromptContext, Rest, Task, Worktree};
+use crate::engine::plan::{Agent, GracePeriods, Plan, PromptContext, RULES, Rest, Task, Worktree};
 use crate::engine::usage::Prices;
 use std::path::PathBuf;
 
@@ -53,7 +53,8 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
     let Config {
         stack, settings, ..
     } = config;
-    let proof = build_proof(stack, settings)?;
+    let task = resolve_task(config, request)?;
+    let proof = build_proof(stack, settings, task.is_none())?;
     let workspace = &request.workspace;
     if workspace.to_str().is_none() {
         return config_error(
@@ -72,7 +73,8 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
         check_limits_measurable(stack, settings, agent, &prices)?;
     }
     let plan = Plan {
-        task: resolve_task(config, request)?,
+        rules: RULES,
+        task: task.unwrap_or_else(task::make_checks_pass),
         proof,
         limits: Limits {
             unknown_cost: settings.allow_unknown_cost,
@@ -127,14 +129,15 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
     })
 }
 
-/// Resolves the task. In a client session, the task is always the text that was typed there.
-fn resolve_task(config: &Config, request: &RunRequest) -> Result<Task, ConfigError> {
+/// Resolves the task; `None` if there are only checks. In a session it is always the text that was
+/// typed there.
+fn resolve_task(config: &Config, request: &RunRequest) -> Result<Option<Task>, ConfigError> {
     if request.session.is_some() {
-        return Ok(Task {
+        return Ok(Some(Task {
             title: None,
             text: request.task.clone(),
             file: None,
-        });
+        }));
     }
     task::resolve_task(&config.stack, &config.settings, request)
 }

@@ -7,7 +7,13 @@ use crate::engine::plan::{Check, Proof, Signal};
 /// to a clock without overflow.
 pub(crate) const NO_TIMEOUT: u64 = u64::MAX / 4;
 
-pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Proof, ConfigError> {
+/// Builds the proof. `is_task_implied` means that no task was given, so that the checks are the
+/// task.
+pub(super) fn build_proof(
+    stack: &LayerStack,
+    settings: &Settings,
+    is_task_implied: bool,
+) -> Result<Proof, ConfigError> {
     let mut checks: Vec<Check> = Vec::new();
     for (number, check) in settings.checks.iter().enumerate() {
         if check.command.trim().is_empty() {
@@ -60,17 +66,32 @@ pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Pro
     }
     // A higher layer has already replaced the lower one's value, so both come from the same layer.
     let is_promise = |signal: &Signal| matches!(signal, Signal::Promise(_));
-    if settings.no_promise && settings.signals.iter().any(is_promise) {
+    let asks_promise = settings.signals.iter().any(is_promise);
+    for (name, is_set) in [
+        ("until-green", settings.until_green),
+        ("no-promise", settings.no_promise),
+    ] {
+        if is_set && asks_promise {
+            return config_error(
+                format!(
+                    "{} and {} contradict each other",
+                    stack.display_name("promise"),
+                    stack.display_name(name)
+                ),
+                "pass only one of them",
+            );
+        }
+    }
+    if settings.until_green && checks.is_empty() {
         return config_error(
-            format!(
-                "{} and {} contradict each other",
-                stack.display_name("promise"),
-                stack.display_name("no-promise")
-            ),
-            "use only one of them",
+            format!("{} needs checks", stack.display_name("until-green")),
+            "add one, as in --check \"cargo test\"",
         );
     }
-    let fallback = if settings.no_promise {
+    let wants_no_claim = settings.no_promise || is_task_implied;
+    let until_green = settings.until_green
+        || (wants_no_claim && !checks.is_empty() && settings.signals.is_empty());
+    let fallback = if settings.no_promise && !until_green {
         vec![]
     } else {
         settings.fallback_promises.clone()
@@ -80,6 +101,7 @@ pub(super) fn build_proof(stack: &LayerStack, settings: &Settings) -> Result<Pro
         preflight: settings.preflight,
         signals: settings.signals.clone(),
         fallback,
+        until_green,
     })
 }
 

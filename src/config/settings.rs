@@ -20,6 +20,7 @@ pub(crate) struct Settings {
     /// The requested signals, from the settings in [`SIGNAL_KINDS`].
     #[serde(skip)]
     pub(crate) signals: Vec<Signal>,
+    pub(crate) until_green: bool,
     pub(crate) no_promise: bool,
     pub(crate) fallback_promises: Vec<String>,
     pub(crate) checks: Vec<CheckSettings>,

@@ -4,13 +4,22 @@ use super::{ConfigError, LayerStack, RunRequest, Settings, config_error};
 use crate::engine::plan::Task;
 use std::path::Path;
 
-/// Resolves the task for a run. TASK on the command line overrides the settings; together with
-/// `--prompt-file`, TASK is the title.
+/// Returns the task of a loop that was given only checks.
+pub(super) fn make_checks_pass() -> Task {
+    Task {
+        title: None,
+        text: Some("Make the checks pass.".into()),
+        file: None,
+    }
+}
+
+/// Resolves a request's task; `None` if there are only checks. TASK on the command line overrides
+/// the settings; together with `--prompt-file` it is the title.
 pub(super) fn resolve_task(
     stack: &LayerStack,
     settings: &Settings,
     request: &RunRequest,
-) -> Result<Task, ConfigError> {
+) -> Result<Option<Task>, ConfigError> {
     let typed = request.task.clone().filter(|task| !task.trim().is_empty());
     if typed.is_some() && stack.is_from_flag("prompt") {
         return config_error(
@@ -29,18 +38,18 @@ pub(super) fn resolve_task(
         );
     }
     let text = |text| {
-        Ok(Task {
+        Ok(Some(Task {
             title: None,
             text: Some(text),
             file: None,
-        })
+        }))
     };
     if let Some(path) = settings
         .prompt_file
         .as_ref()
         .filter(|_| typed.is_none() || stack.is_from_flag("prompt-file"))
     {
-        return task_from_file(request, path, typed);
+        return task_from_file(request, path, typed).map(Some);
     }
     if let Some(typed) = typed {
         return text(typed);
@@ -52,11 +61,12 @@ pub(super) fn resolve_task(
         ),
         Some(prompt) => text(prompt.clone()),
         None if request.workspace.join("PROMPT.md").exists() => {
-            task_from_file(request, Path::new("PROMPT.md"), None)
+            task_from_file(request, Path::new("PROMPT.md"), None).map(Some)
         }
+        None if !settings.checks.is_empty() => Ok(None),
         None => config_error(
             "no task given",
-            "describe the task (ralph run \"fix the tests\" …), name a file with --prompt-file, or write PROMPT.md (ralph init)",
+            "describe it (ralph run \"fix the tests\" …), name a file with --prompt-file, write PROMPT.md (ralph init), or pass only checks (ralph run --check \"cargo test\")",
         ),
     }
 }

@@ -67,6 +67,7 @@ fn zero_and_null_mean_no_limit() {
         "maxCost",
         "maxTime",
         "maxFailures",
+        "maxStalls",
         "iterationTimeout",
     ];
     for none in [json!(0), Value::Null] {

@@ -1,11 +1,10 @@
 //! Chooses between ending, pausing, resting and running another iteration. No other code makes this
 //! choice.
 
-use super::event::{CheckReport, Marker, Request};
+use super::event::{Marker, Request};
 use super::fallback::NextAgent;
 use super::limits::Limit;
 use super::outcome::{Outcome, WaitReason};
-use super::plan::Signal;
 use super::state::{Phase, State};
 
 /// The loop's next action, chosen by [`decide`].
@@ -66,15 +65,13 @@ pub(crate) fn decide(state: &State) -> Decision {
     }
 }
 
-/// Returns `Done` if every check is green in the same iteration, and the work is claimed or proven
-/// by the checks.
+/// Returns `Done` if the work is [proven](State::done_basis) and the SCM tasks have succeeded.
 ///
-/// SCM tasks must have succeeded too. If one fails (a commit hook complains, a push is rejected),
-/// the loop continues and the next prompt describes the failure. Otherwise the work could be lost
-/// although the loop ended as done.
+/// If an SCM task fails (a commit hook complains, a push is rejected), the loop continues and the
+/// next prompt says what failed. Otherwise the work could be lost although the loop ended as done.
 fn done(state: &State) -> Option<Outcome> {
-    let proven = state.all_green() && (state.is_claimed() || state.is_proven_by_checks());
-    (proven && state.scm_tasks_succeeded()).then_some(Outcome::Done {
+    state.done_basis()?;
+    state.scm_tasks_succeeded().then_some(Outcome::Done {
         checked: !state.checks.is_empty(),
     })
 }
@@ -110,6 +107,9 @@ fn fatal(state: &State) -> Option<Outcome> {
 
 fn limit_reached(state: &State) -> Option<Outcome> {
     let limit = state.reached_limit()?;
+    if limit == Limit::Stalls {
+        return Some(Outcome::Stalled);
+    }
     let success = limit == Limit::Iterations
         && state.is_plain()
         && state.all_green()
@@ -126,43 +126,7 @@ impl State {
         self.consecutive_failures.max(self.scm.failures)
     }
 
-    /// Returns whether every check of the newest iteration has run and is green. The result is also
-    /// true if there are no checks, so callers must test for a claim as well.
-    pub(crate) fn all_green(&self) -> bool {
-        self.checks
-            .iter()
-            .all(|check| check.as_ref().is_some_and(CheckReport::is_green))
-    }
-
-    /// Returns whether the agent claimed, in the newest iteration, that the task is done: it gave a
-    /// signal that the plan asks for, or left the DONE marker.
-    pub(crate) fn is_claimed(&self) -> bool {
-        let claims = &self.claims;
-        // `promised` is set only for a promise that counted when the agent's message was read.
-        claims.signals.promised
-            || claims.markers.contains(&Marker::Done)
-            || self
-                .plan
-                .proof
-                .signals
-                .iter()
-                .any(|signal| signal.is_given(claims))
-    }
-
-    /// Returns whether green checks prove the work without a claim: the checks were red before the
-    /// first iteration, or the plan asks for no claim.
-    fn is_proven_by_checks(&self) -> bool {
-        let proof = &self.plan.proof;
-        if !proof.signals.is_empty() || self.checks.is_empty() {
-            return false;
-        }
-        match self.red_at_start {
-            Some(red) => red,
-            None => proof.fallback.is_empty(),
-        }
-    }
-
-    /// Returns whether another iteration follows unless the checks prove that the work is done.
+    /// Returns whether another iteration follows unless the checks prove the work done.
     pub(crate) fn will_continue(&self) -> bool {
         let is_over = matches!(
             self.phase,
@@ -172,37 +136,6 @@ impl State {
             && !is_over
             && self.fault.is_none()
             && self.reached_limit().is_none()
-    }
-
-    /// Returns whether the loop is plain: only its iteration limit or the DONE marker can end it
-    /// successfully.
-    pub(crate) fn is_plain(&self) -> bool {
-        let proof = &self.plan.proof;
-        proof.signals.is_empty()
-            && proof.fallback.is_empty()
-            && (proof.checks.is_empty() || self.red_at_start == Some(false))
-    }
-
-    /// Returns the promises that count now. The prompt asks for the first one.
-    pub(crate) fn promises(&self) -> Vec<String> {
-        let proof = &self.plan.proof;
-        match proof.promise() {
-            Some(promise) => vec![promise.to_owned()],
-            None if !proof.signals.is_empty() || self.red_at_start == Some(true) => vec![],
-            None => proof.fallback.clone(),
-        }
-    }
-
-    /// Returns the signals that the prompt asks for: the explicit ones, or else the first fallback
-    /// promise that counts.
-    pub(crate) fn expected_signals(&self) -> Vec<Signal> {
-        let explicit = &self.plan.proof.signals;
-        if explicit.is_empty() {
-            let promise = self.promises().into_iter().next();
-            promise.map(Signal::Promise).into_iter().collect()
-        } else {
-            explicit.clone()
-        }
     }
 
     /// Enters the phase that [`decide`] chooses.

@@ -26,8 +26,10 @@ pub enum Limit {
     Time,
     /// The number of iterations, except refunded ones.
     Iterations,
-    /// The number of consecutive times that a client lets ralph block the end of its session while
-    /// the agent uses no tool.
+    /// Iterations in a row without progress.
+    Stalls,
+    /// Number of times in a row a client lets ralph block the end of its session although the agent
+    /// uses no tool in between.
     Blocks,
 }
 
@@ -71,7 +73,10 @@ pub(crate) struct Limits {
     pub(crate) time_ms: Option<u64>,
     /// Number of consecutive failures; `None` means no limit.
     pub(crate) failures: Option<u32>,
-    /// Duration of one iteration, in milliseconds; `None` means no limit.
+    /// Iterations in a row without progress.
+    #[serde(default)]
+    pub(crate) stalls: Option<u32>,
+    /// Duration of one iteration, in milliseconds.
     pub(crate) iteration_ms: Option<u64>,
     /// Time without output in one iteration, in milliseconds; `None` means no limit.
     pub(crate) inactivity_ms: Option<u64>,
@@ -109,7 +114,7 @@ pub(crate) struct LimitRow {
 }
 
 /// All limits, in the order in which they are tested.
-pub(crate) const LIMITS: [LimitRow; 6] = [
+pub(crate) const LIMITS: [LimitRow; 7] = [
     LimitRow {
         limit: Limit::Failures,
         name: "failures",
@@ -184,6 +189,21 @@ pub(crate) const LIMITS: [LimitRow; 6] = [
         used: |state| Amount::Count(state.counted),
         max: |limits| limits.iterations.map(Amount::Count),
         set: |limits, max| limits.iterations = max.map(Amount::count),
+    },
+    LimitRow {
+        limit: Limit::Stalls,
+        name: "stalls",
+        key: Some("max-stalls"),
+        noun: "in a row",
+        zero: Amount::Count(0),
+        is_budget: false,
+        is_reset_by_resume: true,
+        stop_reason: StopReason::Stalled,
+        reached: "no progress",
+        exhausted: "it made no progress",
+        used: |state| Amount::Count(state.progress.stalls),
+        max: |limits| limits.stalls.map(Amount::Count),
+        set: |limits, max| limits.stalls = max.map(Amount::count),
     },
     LimitRow {
         limit: Limit::Blocks,

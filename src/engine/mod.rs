@@ -53,7 +53,8 @@
 //! - Input: [`event`] (the journal's events), [`plan`] (what the loop was asked to do), [`act`]
 //!   (what an agent does while it works) and [`signals`] (claims in an agent's text).
 //! - State machine: [`state`], [`step`], [`iteration`] (the end of an iteration),
-//!   [`decide`](mod@decide), [`failure`] and [`fallback`] (failed agents), [`scm`] (SCM tasks),
+//!   [`decide`](mod@decide), [`proven`] (when the work is done), [`stall`] (when a loop makes no
+//!   progress), [`failure`] and [`fallback`] (failed agents), [`scm`] (SCM tasks),
 //!   [`drain`] (child loops) and [`session`] (loops inside a client session).
 //! - Output: [`outcome`] (how a loop ends) and [`prompt`] (the text of the next prompt).
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -66,6 +67,7 @@ mod drain;
 pub(crate) mod event;
 pub(crate) mod excerpt;
 mod exit_code;
+pub(crate) mod failing_lines;
 pub(crate) mod failure;
 pub(crate) mod fallback;
 pub(crate) mod format;
@@ -75,10 +77,12 @@ pub(crate) mod outcome;
 pub(crate) mod plain_text;
 pub(crate) mod plan;
 pub(crate) mod prompt;
+mod proven;
 pub(crate) mod scm;
 pub(crate) mod screen;
 pub(crate) mod session;
 pub(crate) mod signals;
+mod stall;
 pub(crate) mod state;
 mod step;
 pub(crate) mod task_text;

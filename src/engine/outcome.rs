@@ -3,6 +3,7 @@
 use super::event::{Fault, RequestSource};
 use super::exit_code::ExitCode;
 use super::limits::Limit;
+use super::plan::FIRST_RULES;
 use super::state::State;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,7 +26,10 @@ pub enum Outcome {
         /// green.
         success: bool,
     },
-    /// An error occurred that retrying cannot fix.
+    /// Several iterations in a row made no progress: the files and the failures of the checks were
+    /// the same as before.
+    Stalled,
+    /// An error that retrying cannot fix.
     Fatal {
         /// The class of the error.
         class: Fault,
@@ -79,6 +83,8 @@ pub enum StopReason {
     Timeout,
     /// The limit on consecutive failures was reached.
     Failures,
+    /// Several iterations in a row made no progress.
+    Stalled,
     /// The client does not let ralph block the end of its session again.
     BlockCap,
     /// An error occurred that retrying cannot fix.
@@ -122,7 +128,7 @@ pub(crate) enum Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OutcomeSummary {
-    /// `done`, `limit`, `fatal`, `blocked`, `waiting` or `stopped`.
+    /// `done`, `limit`, `stalled`, `fatal`, `blocked`, `waiting` or `stopped`.
     pub kind: String,
     /// The limit, the fault's class or the stop reason; for `blocked`, the agent's own text.
     pub why: String,
@@ -162,7 +168,7 @@ impl Outcome {
     pub(crate) fn status(&self) -> Status {
         match self {
             Self::Done { .. } | Self::Limit { success: true, .. } => Status::Done,
-            Self::Limit { .. } | Self::Fatal { .. } => Status::Failed,
+            Self::Limit { .. } | Self::Stalled | Self::Fatal { .. } => Status::Failed,
             Self::Blocked { .. } => Status::Blocked,
             Self::Waiting { .. } => Status::Waiting,
             Self::Stopped { .. } => Status::Stopped,
@@ -180,6 +186,7 @@ impl Outcome {
             Self::Done { checked: true } => StopReason::AllChecksPassed,
             Self::Done { checked: false } => StopReason::Completed,
             Self::Limit { limit, .. } => limit.row().stop_reason,
+            Self::Stalled => StopReason::Stalled,
             Self::Fatal { .. } => StopReason::Fatal,
             Self::Blocked { .. } => StopReason::Blocked,
             Self::Waiting { .. } => StopReason::Waiting,
@@ -203,6 +210,10 @@ impl Outcome {
                 limit.as_str().into(),
                 limit.describe_ending(*success).into(),
             ),
+            Self::Stalled => {
+                let detail = "no progress: the files and the failures are the same as before";
+                ("stalled", self.stop_reason().to_string(), detail.into())
+            }
             Self::Fatal { class, detail } => ("fatal", class.as_str().into(), detail.clone()),
             Self::Blocked { why } => ("blocked", why.clone(), why.clone()),
             Self::Waiting { why } => {
@@ -251,6 +262,7 @@ impl StopReason {
             Self::BudgetExhausted => "budget_exhausted",
             Self::Timeout => "timeout",
             Self::Failures => "failures",
+            Self::Stalled => "stalled",
             Self::BlockCap => "block_cap",
             Self::Fatal => "fatal",
             Self::Blocked => "blocked",
@@ -274,10 +286,16 @@ impl State {
     pub(crate) fn outcome_summary(&self) -> Option<OutcomeSummary> {
         let outcome = self.outcome()?;
         let mut summary = outcome.summary();
-        if let Outcome::Limit { limit, .. } = outcome
-            && limit.row().is_budget
-        {
-            summary.detail.extend([" (", &self.usage_of(*limit), ")"]);
+        match outcome {
+            Outcome::Done { checked: true } if self.plan.rules > FIRST_RULES => {
+                if let Some(basis) = self.done_basis() {
+                    summary.detail = basis.describe().into();
+                }
+            }
+            Outcome::Limit { limit, .. } if limit.row().is_budget => {
+                summary.detail.extend([" (", &self.usage_of(*limit), ")"]);
+            }
+            _ => {}
         }
         Some(summary)
     }

@@ -6,7 +6,7 @@
 
 use super::event::CheckReport;
 use super::excerpt::Excerpt;
-use super::format::{duration, with_limit};
+use super::format::{duration, iteration_count, with_limit};
 use super::iteration::{Iteration, IterationEnd};
 use super::plan::{ContextLevel, OnFail, PromptContext};
 use super::scm::COMMIT;
@@ -105,7 +105,7 @@ pub(crate) fn render(state: &State, inputs: &PromptInputs) -> String {
             ),
             "no_diff" if full => inputs.diff_missing.clone(),
             "history" if full => defang_matches(history(state), pattern),
-            "notes" => defang_matches(notes(state, inputs), pattern),
+            "notes" => defang_matches(notes(state, inputs, pattern), pattern),
             "bus" if inputs.bus.text.is_empty() => String::new(),
             "bus" => defang_matches(with_cut(&inputs.bus.fenced(""), &inputs.bus.cut), pattern),
             "diff" | "no_diff" | "history" => String::new(),
@@ -331,7 +331,31 @@ pub(crate) fn describe_end(iteration: &Iteration) -> String {
     }
 }
 
-fn notes(state: &State, inputs: &PromptInputs) -> String {
+/// Returns what green checks mean for this iteration; `None` if a check is red or there are none.
+fn green_note(state: &State, pattern: Option<&Regex>) -> Option<String> {
+    if state.iteration == 0 || !state.is_green_without_claim() {
+        return None;
+    }
+    let signals: Vec<String> = state
+        .expected_signals()
+        .iter()
+        .map(|signal| signal.instruction(pattern))
+        .collect();
+    let claim = signals.join(", or ");
+    Some(if state.is_green_without_change() {
+        format!(
+            "All checks are green, although no file has changed since the loop started, so they \
+             prove nothing. If the whole task is done, {claim}. If not, continue."
+        )
+    } else {
+        format!(
+            "All checks are green, but the last iteration did not say that the whole task is done. \
+             If it is, {claim}. If not, continue with what is missing."
+        )
+    })
+}
+
+fn notes(state: &State, inputs: &PromptInputs, pattern: Option<&Regex>) -> String {
     let question = state
         .question
         .iter()
@@ -347,6 +371,16 @@ fn notes(state: &State, inputs: &PromptInputs) -> String {
              code. Write it alone on the last line."
                 .into(),
         );
+    }
+    if let Some(note) = green_note(state, pattern) {
+        notes.push(note);
+    }
+    if state.is_stall_warning_due() {
+        notes.push(format!(
+            "The last {} left the files and the failures of the checks as they were before. Try a \
+             different approach. If you cannot continue without a person, say so as described below.",
+            iteration_count(state.progress.stalls)
+        ));
     }
     if state.is_claimed() && !state.all_green() {
         notes.push(

@@ -68,6 +68,7 @@ impl ScmTaskReport {
             exit: self.exit,
             timed_out: self.timed_out,
             ms: self.ms,
+            fingerprint: None,
         }
     }
 }

@@ -36,9 +36,9 @@ pub(crate) struct SessionState {
 }
 
 impl Plan {
-    /// Adapts the plan to a loop in a client session: removes rests, iteration timeouts and all
-    /// limits except iterations and time, and requires a promise only if one was requested
-    /// explicitly. `block_cap` is the client's limit on consecutive blocks; `None` means no limit.
+    /// Adapts the plan to a loop in a session: removes rests, iteration timeouts and all limits but
+    /// iterations, time and stalls, and asks for a claim only if one was asked for explicitly.
+    /// `block_cap` is the client's limit on blocks in a row.
     #[must_use]
     pub(crate) fn in_session(mut self, session: ClientSession, block_cap: Option<u32>) -> Self {
         let limits = &mut self.limits;
@@ -53,8 +53,13 @@ impl Plan {
             backoff_ms: 0,
             ..self.rest
         };
-        self.proof.fallback.clear();
-        self.proof.preflight = false;
+        let proof = &mut self.proof;
+        proof.until_green = proof.signals.is_empty() && !proof.checks.is_empty();
+        // If the checks are green already, there is nothing to do.
+        proof.preflight = proof.until_green;
+        if proof.checks.is_empty() {
+            proof.fallback.clear();
+        }
         self.session = Some(session);
         self
     }

@@ -13,6 +13,7 @@ use super::outcome::{Outcome, Status};
 use super::plan::Plan;
 use super::scm::ScmState;
 use super::session::SessionState;
+use super::stall::{Content, StallState};
 use super::usage::{SessionUsage, Tokens};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -62,6 +63,18 @@ pub(crate) struct State {
     pub(crate) drained: bool,
     /// Whether preflight found a red check; `None` if preflight did not complete.
     pub(crate) red_at_start: Option<bool>,
+    /// The working tree's content at the start and around the newest iteration.
+    #[serde(default)]
+    pub(crate) content: Content,
+    /// Whether every check was green when the newest iteration began.
+    #[serde(default)]
+    pub(crate) began_green: bool,
+    /// Whether a claim is needed after all, because checks turned green without a change.
+    #[serde(default)]
+    pub(crate) claim_needed: bool,
+    /// Whether the loop makes progress.
+    #[serde(default)]
+    pub(crate) progress: StallState,
     /// The agent's claims in the newest iteration.
     pub(crate) claims: Claims,
     /// An error that ends the loop because retrying cannot fix it, with a description for people;
@@ -261,6 +274,10 @@ impl State {
             scm: ScmState::default(),
             drained: false,
             red_at_start: None,
+            content: Content::default(),
+            began_green: false,
+            claim_needed: false,
+            progress: StallState::default(),
             claims: Claims::default(),
             fault: None,
             availability: Vec::new(),

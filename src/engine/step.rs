@@ -46,13 +46,16 @@ impl State {
                 iteration,
                 check,
                 report,
-            } => self.checked(*iteration, *check, report),
+                tree,
+            } => self.checked(*iteration, *check, report, tree.as_ref()),
             Event::Committed {
                 iteration,
                 task,
                 report,
             } => self.committed(*iteration, *task, report),
-            Event::Started { iteration, .. } => self.started(*iteration),
+            Event::Started {
+                iteration, tree, ..
+            } => self.started(*iteration, tree.as_ref()),
             Event::Hurried { inbox } => {
                 self.advance_inbox(*inbox);
                 self.skip_rest();
@@ -190,6 +193,7 @@ impl State {
             _ => {}
         }
         self.fault = None;
+        self.progress.stalls = 0;
         self.clear_exclusions();
         self.question = self.claims.signals.blocked.take().or(self.question.take());
         self.claims.exit_waiting = None;
@@ -222,7 +226,13 @@ impl State {
         }
     }
 
-    fn checked(&mut self, iteration: u32, check: usize, report: &CheckReport) {
+    fn checked(
+        &mut self,
+        iteration: u32,
+        check: usize,
+        report: &CheckReport,
+        tree: Option<&String>,
+    ) {
         let expected = self.checks.iter().position(Option::is_none);
         if self.phase != Phase::Checking || iteration != self.iteration || expected != Some(check) {
             return;
@@ -239,17 +249,25 @@ impl State {
             if iteration == 0 && self.plan.proof.preflight {
                 self.red_at_start = Some(!self.all_green());
             }
+            self.measured(tree);
+            self.judge_progress();
+            self.claim_needed = self.is_green_without_change();
             self.run_scm_tasks_or_proceed();
         }
     }
 
     /// Begins an iteration. The previous iteration's claims and check results expire.
-    fn started(&mut self, iteration: u32) {
+    fn started(&mut self, iteration: u32, tree: Option<&String>) {
         let is_expected = matches!(self.phase, Phase::Running { started: false, .. })
             && iteration == self.iteration + 1;
         if !is_expected {
             return;
         }
+        if tree.is_some() {
+            self.measured(tree);
+        }
+        self.begin_content();
+        self.began_green = !self.checks.is_empty() && self.all_green();
         self.iteration = iteration;
         self.phase = Phase::Running {
             started: true,

@@ -155,7 +155,17 @@ pub(super) fn run(
     max_bytes: usize,
     timeout: Duration,
 ) -> Result<GitOutput, GitError> {
-    run_cancellable(command, max_bytes, timeout, &|| false)
+    run_with_stdin(command, Stdio::null(), max_bytes, timeout)
+}
+
+/// Runs `command` like [`run`], with this standard input.
+pub(super) fn run_with_stdin(
+    command: &mut Command,
+    stdin: Stdio,
+    max_bytes: usize,
+    timeout: Duration,
+) -> Result<GitOutput, GitError> {
+    spawn_and_capture(command, stdin, max_bytes, timeout, &|| false)
 }
 
 /// Runs `command` like [`run`], but also kills it as soon as `is_canceled` returns true.
@@ -165,10 +175,20 @@ pub(super) fn run_cancellable(
     timeout: Duration,
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<GitOutput, GitError> {
+    spawn_and_capture(command, Stdio::null(), max_bytes, timeout, is_canceled)
+}
+
+fn spawn_and_capture(
+    command: &mut Command,
+    stdin: Stdio,
+    max_bytes: usize,
+    timeout: Duration,
+    is_canceled: &dyn Fn() -> bool,
+) -> Result<GitOutput, GitError> {
     let deadline = Instant::now() + timeout;
     // Use a separate process group, so that filters and helpers are killed as well.
     command
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);

@@ -155,8 +155,8 @@ impl DiffBase {
     }
 }
 
-/// Returns the top of the working tree that contains `workspace`; `None` outside a working tree.
-fn find_top(workspace: &Path) -> Result<Option<PathBuf>, String> {
+/// Returns the top of the working tree that contains `workspace`; `None` if there is none.
+pub(super) fn find_top(workspace: &Path) -> Result<Option<PathBuf>, String> {
     if !workspace.is_dir() {
         return Err(format!("{} is not a directory", workspace.display()));
     }

@@ -9,6 +9,7 @@
 
 mod bounded_text;
 mod command;
+mod content;
 mod diff;
 mod overlay;
 mod project;
@@ -21,6 +22,7 @@ mod untracked;
 mod working_tree;
 pub(crate) mod worktree;
 
+pub(crate) use content::TreeContent;
 pub(crate) use diff::DiffBase;
 pub(crate) use project::project;
 pub(crate) use status::TreeStatus;

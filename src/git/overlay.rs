@@ -98,7 +98,7 @@ impl Drop for IndexOverlay {
 
 /// Returns the path of `name` in the `.git` directory. Git resolves it, because a linked worktree
 /// has its own index.
-fn git_path(top: &Path, name: &str) -> Result<PathBuf, String> {
+pub(super) fn git_path(top: &Path, name: &str) -> Result<PathBuf, String> {
     let mut command = command::git(top);
     command.args(["rev-parse", "--git-path", name]);
     let output =
@@ -111,7 +111,7 @@ fn git_path(top: &Path, name: &str) -> Result<PathBuf, String> {
 
 /// Copies an index with its modification time. Git trusts an entry only if it is older than the
 /// index, so a newer time would hide files that changed right after the index was written.
-fn copy_with_mtime(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn copy_with_mtime(from: &Path, to: &Path) -> io::Result<()> {
     let mut from = File::open(from)?;
     let time = from.metadata()?.modified()?;
     let mut to = File::create(to)?;
@@ -122,7 +122,7 @@ fn copy_with_mtime(from: &Path, to: &Path) -> io::Result<()> {
 /// Returns the repository's object directory and those that the user's environment adds, as a value
 /// for `GIT_ALTERNATE_OBJECT_DIRECTORIES`. Git itself follows the alternates configured in a
 /// repository.
-fn alternates(objects: &Path) -> OsString {
+pub(super) fn alternates(objects: &Path) -> OsString {
     let mut list = Vec::new();
     let bytes = objects.as_os_str().as_bytes();
     if bytes.contains(&b':') {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Pathspecs for everything in the repository except ralph's own files.
-const WORK: [&str; 3] = [
+pub(super) const WORK: [&str; 3] = [
     ":/",
     ":(top,exclude,glob)**/.ralph",
     ":(top,exclude,glob)**/.ralph/**",

@@ -48,6 +48,7 @@ use std::time::Duration;
 ///     .workspace(place.path().join("work"))
 ///     .state_dir(place.path().join("state"))
 ///     .check("grep -q hello hello.txt")
+///     .until_green()
 ///     .max_iterations(5)
 ///     .run_with(|turn: &ralph::Turn| {
 ///         std::fs::write(turn.workspace().join("hello.txt"), "hello, reactor\n")
@@ -173,8 +174,15 @@ impl<'a> Loop<'a> {
         self.set("promise", json!(text.into()))
     }
 
-    /// Does not ask for a promise. Green checks alone end the loop. A loop without checks runs to
-    /// its limit.
+    /// Ends the loop as soon as every check is green, without a claim from the agent. Requires
+    /// checks. If all are green before the first iteration, no iteration runs. In git, checks that
+    /// turn green on an unchanged working tree are not enough.
+    pub fn until_green(self) -> Self {
+        self.set("until-green", json!(true))
+    }
+
+    /// Does not ask for a promise. With checks, this is the same as [`Loop::until_green`]. A loop
+    /// without checks runs to its limit.
     pub fn no_promise(self) -> Self {
         self.set("no-promise", json!(true))
     }
@@ -192,6 +200,12 @@ impl<'a> Loop<'a> {
     /// Limits the number of consecutive failures. 0 means no limit.
     pub fn max_failures(self, max: u32) -> Self {
         self.set("max-failures", json!(max))
+    }
+
+    /// Limits the number of consecutive iterations that change neither files nor failures. 0 means
+    /// no limit. Only loops with checks stall.
+    pub fn max_stalls(self, max: u32) -> Self {
+        self.set("max-stalls", json!(max))
     }
 
     /// Limits the cost in dollars, as reported by the agent. 0 means no limit.

@@ -145,6 +145,7 @@ impl Observer for HostObserver<'_> {
             iteration,
             check,
             report,
+            ..
         } = &line.event
         {
             self.add_check_result(*iteration, *check, report, state);

@@ -138,7 +138,7 @@ fn loop_file_for(header: &JournalHeader, state: &State, active: bool) -> LoopFil
         active,
         iteration: state.turn_number(),
         max_iterations: state.turn_limit().unwrap_or(0),
-        promise: state.promises().into_iter().next(),
+        promise: state.expected_promise(),
         started_at: rfc3339(header.created_ms),
         session: state
             .plan

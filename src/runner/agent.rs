@@ -55,7 +55,15 @@ impl Runner<'_> {
     fn start_iteration(&mut self, iteration: u32, prompt: File) -> Result<Flow, RunnerError> {
         let has_fallback = !self.rec.state.plan.fallback.is_empty();
         let agent = has_fallback.then(|| self.rec.state.agent().name.clone());
-        self.rec.record(Event::Started { iteration, agent })?;
+        // With preflight, the content at the start is known already.
+        let state = &self.rec.state;
+        let is_first = iteration == 1 && !state.checks.is_empty() && state.content.now.is_none();
+        let tree = is_first.then(|| self.content_id()).flatten();
+        self.rec.record(Event::Started {
+            iteration,
+            agent,
+            tree,
+        })?;
         if self.rec.is_disk_full() {
             return Ok(Flow::Again);
         }

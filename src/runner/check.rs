@@ -5,11 +5,17 @@ use super::job::JobResult;
 use super::process_spec::{JobLimits, ProcessSpec};
 use super::reactor::JobKey;
 use super::reconcile::Flow;
-use super::{Runner, RunnerError};
+use super::{Runner, RunnerError, prompt};
 use crate::engine::event::{CheckReport, Fault};
+use crate::engine::failing_lines::fingerprint;
+use crate::engine::plain_text::clean;
 use crate::engine::{Effect, Event};
+use crate::git::TreeContent;
 use crate::process::orphans;
 use crate::store::dir;
+
+/// Number of bytes at the end of a red check's output in which its failures are looked for.
+const FINGERPRINT_MAX: u64 = 1 << 20;
 
 impl Runner<'_> {
     pub(super) fn start_check(
@@ -89,21 +95,45 @@ impl Runner<'_> {
                 "cannot copy a check's output into the workspace: {error}"
             ));
         }
-        let report = CheckReport {
+        let is_last = check + 1 == self.rec.state.checks.len();
+        let mut report = CheckReport {
             exit: result.exit,
             timed_out: result.timed_out,
             ms: result.ms,
+            fingerprint: None,
         };
+        if !report.is_green() {
+            let (output, _) = prompt::read_end(&log, FINGERPRINT_MAX).unwrap_or_default();
+            report.fingerprint = Some(fingerprint(&clean(&output)));
+        }
+        let tree = is_last.then(|| self.content_id()).flatten();
         self.rec.record(Event::Checked {
             iteration,
             check,
             report,
+            tree,
         })?;
         self.record_survivors("a check", &result.survivors)
     }
 
-    /// Records a fault if processes of a job are still alive after SIGKILL. `survivors` contains
-    /// their pids, and `job` describes the job, as in `a check`.
+    /// Returns the ID of the working tree's content; `None` outside git, or if git fails.
+    pub(super) fn content_id(&mut self) -> Option<String> {
+        let (dir, plan) = (&self.rec.dir, &self.rec.state.plan);
+        let content = self.content.get_or_insert_with(|| {
+            TreeContent::find(&plan.workspace, &dir.git_scratch()).unwrap_or_default()
+        });
+        match content.as_ref()?.id() {
+            Ok(id) => Some(id),
+            Err(error) => {
+                self.rec
+                    .warn(&format!("cannot tell whether files have changed: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Records a fault if some of a job's processes are alive after SIGKILL. `survivors` are their
+    /// pids.
     pub(super) fn record_survivors(
         &mut self,
         job: &str,

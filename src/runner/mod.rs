@@ -39,6 +39,7 @@ use crate::agent::decode::AgentProfile;
 use crate::agent::task_dir::TaskDir;
 use crate::engine::event::{Fault, Notice, Request, RequestSource};
 use crate::engine::{Act, Event, ExitCode, Marker, Outcome, Phase, State, format};
+use crate::git::TreeContent;
 use crate::process::signals::SignalEvent;
 use crate::process::{orphans, pty};
 use crate::store::{self, JournalHeader, JournalLine, LoopDir, OpenedJournal, dir};
@@ -119,6 +120,9 @@ pub(crate) struct Runner<'a> {
     alarms: Alarms,
     task_dir: TaskDir,
     prompts: Prompts,
+    /// The content of the working tree; `None` until it is first identified, `Some(None)` outside
+    /// git.
+    content: Option<Option<TreeContent>>,
     bus: BusRelay,
     /// The child loops to wait for; `None` until the loop itself has finished.
     children: Option<ChildDrain>,
@@ -142,6 +146,7 @@ impl<'a> Runner<'a> {
         Ok(Self {
             task_dir: TaskDir::new(&plan.workspace, &rec.header.name),
             prompts: Prompts::open(&rec),
+            content: None,
             bus: BusRelay::open(&rec),
             profiles: plan.agents().map(AgentProfile::new).collect(),
             rec,

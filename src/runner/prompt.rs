@@ -244,11 +244,16 @@ fn failed_scm_output(rec: &Recorder<'_>) -> Option<(Excerpt, String)> {
 /// Returns the end of a program's output, long enough for `max_chars` visible characters, and the
 /// number of bytes before it.
 fn read_tail(path: &Path, max_chars: usize) -> io::Result<(String, u64)> {
-    let mut file = regular_file::open(path, false)?;
     let wanted = (max_chars as u64).saturating_mul(4).max(OUTPUT_READ_MIN);
-    let before = file.metadata()?.len().saturating_sub(wanted);
+    read_end(path, wanted)
+}
+
+/// Returns the last `max` bytes of a file as text, and how many bytes precede them.
+pub(super) fn read_end(path: &Path, max: u64) -> io::Result<(String, u64)> {
+    let mut file = regular_file::open(path, false)?;
+    let before = file.metadata()?.len().saturating_sub(max);
     file.seek(SeekFrom::Start(before))?;
     let mut bytes = Vec::new();
-    file.take(wanted).read_to_end(&mut bytes)?;
+    file.take(max).read_to_end(&mut bytes)?;
     Ok((String::from_utf8_lossy(&bytes).into_owned(), before))
 }

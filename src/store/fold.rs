@@ -4,6 +4,7 @@ use super::error::IoContext;
 use super::journal_line::{FormatMarker, VERSION};
 use super::{JournalHeader, JournalLine, Result, StoreError};
 use crate::engine::State;
+use crate::engine::plan::RULES;
 use std::io::BufRead;
 use std::path::Path;
 
@@ -31,7 +32,14 @@ impl RawHeader {
             line: 1,
             detail: e.to_string(),
         };
-        serde_json::from_slice(&self.raw).map_err(damaged)
+        let header: JournalHeader = serde_json::from_slice(&self.raw).map_err(damaged)?;
+        if header.plan.rules > RULES {
+            return Err(StoreError::NewerVersion {
+                path: path.to_owned(),
+                version: header.plan.rules.into(),
+            });
+        }
+        Ok(header)
     }
 
     /// Returns the line's length in bytes, including the newline. This is the offset of the second

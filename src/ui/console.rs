@@ -201,6 +201,7 @@ impl Console {
                 iteration,
                 check,
                 report,
+                ..
             } if !report.is_green() => {
                 let Some(check) = state.plan.proof.checks.get(*check) else {
                     return;

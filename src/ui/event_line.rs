@@ -15,7 +15,9 @@ use crate::engine::{Event, ExitCode, Limit, LimitChange, Marker, Outcome, Phase,
 pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
     let one = |text: String, style: TextStyle| vec![(text, style)];
     match event {
-        Event::Started { iteration, agent } => {
+        Event::Started {
+            iteration, agent, ..
+        } => {
             let number = state.iteration_label(*iteration);
             let agent = agent
                 .as_ref()
@@ -48,22 +50,8 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             iteration,
             check,
             report,
-        } => one(
-            format!(
-                "{}check {}: {}{}",
-                if *iteration == 0 { "preflight " } else { "" },
-                check_command(state, *check),
-                verdict(report),
-                action(state, *check)
-                    .filter(|_| !report.is_green())
-                    .unwrap_or_default()
-            ),
-            if report.is_green() {
-                TextStyle::Green
-            } else {
-                TextStyle::Red
-            },
-        ),
+            ..
+        } => checked(*iteration, *check, report, state),
         Event::Committed { task, report, .. } => {
             scm_text::line(state, *task, report).into_iter().collect()
         }
@@ -187,7 +175,42 @@ pub(super) fn seconds(ms: u64) -> String {
     }
 }
 
-/// Formats a check's result: `green (210ms)` or `red (exit 1, 2.3s)`.
+/// Returns the line for a check and, after the last one, why green checks do not end the loop.
+fn checked(
+    iteration: u32,
+    check: usize,
+    report: &CheckReport,
+    state: &State,
+) -> Vec<(String, TextStyle)> {
+    let style = if report.is_green() {
+        TextStyle::Green
+    } else {
+        TextStyle::Red
+    };
+    let text = format!(
+        "{}check {}: {}{}",
+        if iteration == 0 { "preflight " } else { "" },
+        check_command(state, check),
+        verdict(report),
+        action(state, check)
+            .filter(|_| !report.is_green())
+            .unwrap_or_default()
+    );
+    let mut lines = vec![(text, style)];
+    let is_last = check + 1 == state.checks.len();
+    if is_last && iteration > 0 && state.is_green_without_claim() {
+        let why = if state.is_green_without_change() {
+            "the checks turned green, but no file has changed since the start: the agent must claim \
+             that the task is done"
+        } else {
+            "every check is green, but the agent has not claimed that the task is done"
+        };
+        lines.push((why.into(), TextStyle::Yellow));
+    }
+    lines
+}
+
+/// Formats a check's result: `green (210ms)`, `red (exit 1, 2.3s)`.
 pub(super) fn verdict(report: &CheckReport) -> String {
     match report {
         report if report.is_green() => format!("green ({})", duration(report.ms)),

@@ -41,8 +41,14 @@ pub(super) fn missing(state: &State) -> Option<String> {
         .iter()
         .map(Signal::describe)
         .collect();
+    // With an explicit signal or without checks, the claim is what the user asked for.
+    let hint = if but.is_empty() || !proof.signals.is_empty() || proof.until_green {
+        ""
+    } else {
+        "; with --until-green, green checks are enough"
+    };
     (green && !signals.is_empty())
-        .then(|| format!("{but}the agent did not {}", signals.join(" or ")))
+        .then(|| format!("{but}the agent did not {}{hint}", signals.join(" or ")))
 }
 
 /// Returns the lines of the agent's last error message. Empty unless the loop has failed.

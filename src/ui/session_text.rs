@@ -38,10 +38,10 @@ pub(crate) fn activated(header: &JournalHeader, state: &State, is_default_limit:
         Some(max) => max.to_string(),
         None => "unlimited".into(),
     };
-    let promise = match state.promises().first() {
+    let promise = match state.expected_promise() {
         Some(promise) => format!(
             "{} (written only when it is TRUE)",
-            fold_whitespace(promise)
+            fold_whitespace(&promise)
         ),
         None if !state.checks.is_empty() => "none (green checks end the loop)".into(),
         None => "none (the loop runs to its limit)".into(),
@@ -83,12 +83,12 @@ pub(crate) fn rules(state: &State) -> String {
                 .into(),
         );
     }
-    if let Some(promise) = state.promises().first() {
+    if let Some(promise) = state.expected_promise() {
         rules.extend([
             format!(
                 "- When, and only when, the statement is completely true, write <promise>{}</promise> alone on the last \
                  line of your message, with exactly these tags.",
-                fold_whitespace(promise)
+                fold_whitespace(&promise)
             ),
             "- Never write it to get out of the loop: not when you are stuck, not when the task seems impossible, not \
              when it takes long. Never promise anything that is not true."
@@ -122,11 +122,11 @@ pub(crate) fn turn(state: &State) -> String {
     if !red.is_empty() {
         text.extend([" | red: ", &red.join(", ")]);
     }
-    match state.promises().first() {
+    match state.expected_promise() {
         Some(promise) => {
             text.extend([
                 " | to finish: <promise>",
-                &fold_whitespace(promise),
+                &fold_whitespace(&promise),
                 "</promise>, only when it is TRUE",
             ]);
         }
@@ -178,13 +178,17 @@ pub(crate) fn ended(header: &JournalHeader, state: &State) -> String {
             .unwrap_or_default()
     };
     match &state.phase {
+        Phase::Ended(Outcome::Done { checked: true }) if state.iteration == 0 => {
+            "✅ ralph: every check is green already, so there is nothing to do; no loop was started"
+                .into()
+        }
         Phase::Ended(Outcome::Done { checked: true }) => {
             format!("✅ ralph: done after {after}: every check is green")
         }
-        Phase::Ended(Outcome::Done { checked: false }) => match state.promises().first() {
+        Phase::Ended(Outcome::Done { checked: false }) => match state.expected_promise() {
             Some(promise) => format!(
                 "✅ ralph: detected <promise>{}</promise> after {after}",
-                fold_whitespace(promise)
+                fold_whitespace(&promise)
             ),
             None => format!("✅ ralph: done after {after}"),
         },

@@ -35,6 +35,7 @@ fn the_console_lines_of_a_loop_that_is_done() {
         "a",
         "-m",
         "9",
+        "--until-green",
         "--check",
         "echo no roof; test -f roof",
         "--agent",
@@ -146,7 +147,7 @@ fn the_ending_says_what_was_missing() {
         (
             "say done",
             "--check true",
-            "the checks are green, but the agent did not promise COMPLETE",
+            "the checks are green, but the agent did not promise COMPLETE; with --until-green, green checks are enough",
         ),
         (
             "say It is <promise>COMPLETE</promise> I think",
@@ -428,7 +429,15 @@ fn a_red_check_shows_the_end_of_its_output() {
     let check = r"seq -f 'line %g' 20; printf '\033[2J\033]0;title\007red\rlast words'; test -f ok";
     let done = test
         .ralph(&[
-            "run", "mend", "--name", "a", "--check", check, "--agent", AGENT,
+            "run",
+            "mend",
+            "--name",
+            "a",
+            "--until-green",
+            "--check",
+            check,
+            "--agent",
+            AGENT,
         ])
         .exits(0);
     let shown: Vec<&str> = done
@@ -529,6 +538,7 @@ fn json_prints_one_event_per_line_and_the_last_is_the_result() {
         "--name",
         "a",
         "--json",
+        "--until-green",
         "--check",
         "test -f roof",
         "--agent",

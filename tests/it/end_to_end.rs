@@ -5,7 +5,7 @@ use crate::kit::Test;
 const AGENT: &str = "script:../agent.script";
 
 #[test]
-fn a_red_check_that_turns_green_proves_the_work() {
+fn a_red_check_that_turns_green_ends_a_loop_that_asks_for_no_claim() {
     let test =
         Test::git().script("iteration 1\n  say looking\niteration 2\n  write fixed\n  | yes\n");
     let done = test.ralph(&[
@@ -16,6 +16,7 @@ fn a_red_check_that_turns_green_proves_the_work() {
         "a",
         "--check",
         "test -f fixed",
+        "--until-green",
         "--agent",
         AGENT,
     ]);

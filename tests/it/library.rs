@@ -107,6 +107,8 @@ fn a_function_works_until_the_checks_are_green_and_every_iteration_is_reported()
     let mut told = Vec::new();
     let report = loop_in(&test, "Count to 23.")
         .check("test $(cat count) -ge 23 || { echo too few; false; }")
+        .until_green()
+        .max_stalls(0)
         .max_iterations(40)
         .on_event(|event| {
             if let Event::Started { iteration, .. } = event {
@@ -181,6 +183,7 @@ fn a_command_works_until_the_checks_are_green() {
     let printed = output.clone();
     let report = loop_in(&test, "Write it.")
         .check("test $(wc -l < done.txt) -eq 2")
+        .until_green()
         .on_act(move |act| {
             if let Act::Text(text) = act {
                 printed.lock().unwrap().push_str(text);
@@ -665,6 +668,7 @@ fn the_host_keeps_its_own_children() {
     let (from_agent, from_observer) = (during.clone(), during.clone());
     let report = loop_in(&test, "x")
         .check("test $(wc -l < runs) -ge 2")
+        .until_green()
         .on_event(move |event| {
             if matches!(event, Event::Checked { .. }) {
                 from_observer.lock().unwrap().push(host_child());
@@ -695,7 +699,11 @@ fn processes_left_by_a_command_or_a_check_are_killed_but_the_host_s_children_are
     let agent = "setsid sleep 300 >/dev/null 2>&1 & echo $! > escaped; sleep 300 & echo $! > child";
     let check = "setsid sleep 300 >/dev/null 2>&1 & echo $! > checked; test -e escaped";
     let work = loop_in(&test, "x").grace(Duration::from_millis(500), seconds(10));
-    let report = work.check(check).run_command(["sh", "-c", agent]).unwrap();
+    let report = work
+        .check(check)
+        .until_green()
+        .run_command(["sh", "-c", agent])
+        .unwrap();
     assert!(report.success, "{report:?}");
     for left in ["escaped", "child", "checked"] {
         assert!(!alive(written_pid(&test, left)), "{left}");
@@ -715,6 +723,7 @@ fn two_loops_run_at_once_in_two_threads() {
             scope.spawn(move || {
                 loop_in(test, "x")
                     .check("test -e met")
+                    .until_green()
                     .run_with(move |turn: &Turn| {
                         // Both threads have to arrive here.
                         meeting.wait();
@@ -742,14 +751,14 @@ fn two_command_loops_at_once_each_kill_only_their_own_processes() {
         let waits = scope.spawn(|| {
             loop_in(&long, "x")
                 .check("test -e ok")
+                .until_green()
                 .run_command(["sh", "-c", agent])
         });
         until("the other's agent", || long_path.join("ready").exists());
-        let report = loop_in(&short, "x").check("test -e ok").run_command([
-            "sh",
-            "-c",
-            "setsid sleep 300 & touch ok",
-        ]);
+        let report = loop_in(&short, "x")
+            .check("test -e ok")
+            .until_green()
+            .run_command(["sh", "-c", "setsid sleep 300 & touch ok"]);
         assert!(report.unwrap().success);
         let pid = written_pid(&long, "pid");
         assert!(alive(pid), "it belongs to the other loop");
@@ -820,6 +829,7 @@ fn the_library_changes_nothing_in_the_host_s_process() {
     let (count, expected) = (during.clone(), before.clone());
     let report = loop_in(&test, "x")
         .check("test -e done")
+        .until_green()
         .on_event(move |_| {
             assert_eq!(process_state(), expected);
             count.fetch_add(1, SeqCst);

@@ -125,7 +125,7 @@ fn the_plugin_is_previewed_installed_and_uninstalled() {
     assert_eq!(known["ralph"]["installLocation"], json!(dir));
     let hooks = parsed(&dir.join("ralph/hooks/hooks.json"));
     for (event, verb, timeout) in [
-        ("UserPromptSubmit", "prompt", 60),
+        ("UserPromptSubmit", "prompt --within 3600", 3600),
         ("Stop", "stop --within 86400", 86400),
         ("SessionEnd", "end", 60),
     ] {

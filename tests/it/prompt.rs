@@ -75,8 +75,8 @@ fn a_prompt_contains_the_task_the_limits_and_what_counts_as_done() {
             "<blocked>the reason</blocked>",
         ],
     );
-    // A check that was red at the start proves the work, so no claim is asked for.
-    lacks(&first, &["<promise>", "Iterations so far"]);
+    has(&first, &["<promise>COMPLETE</promise>"]);
+    lacks(&first, &["Iterations so far"]);
     has(
         &test.prompt("a", 2),
         &["iteration 2 of at most 2", "$0.2500 of $3.00"],

@@ -13,6 +13,8 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("promptFile", r#""spec.md""#, "/task/file", "null"),
     ("promise", r#""OK NOW""#, "/proof/promise", r#""OK NOW""#),
     ("noPromise", "true", "/proof/fallback", "[]"),
+    ("untilGreen", "true", "/proof/until_green", "true"),
+    ("maxStalls", "3", "/limits/stalls", "3"),
     (
         "donePattern",
         r#""^all done$""#,
@@ -104,7 +106,7 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
 /// Returns other keys that are needed for a key to have a visible effect.
 fn companion_keys(key: &str) -> Value {
     match key {
-        "checkTimeout" | "onFail" | "scm" => json!({ "checks": ["true"] }),
+        "checkTimeout" | "onFail" | "scm" | "untilGreen" => json!({ "checks": ["true"] }),
         "maxCost" => json!({ "allowUnknownCost": true }),
         "allowUnknownCost" => json!({ "maxCost": 2.0 }),
         "agents" => json!({ "agent": "mine" }),

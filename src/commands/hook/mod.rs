@@ -12,7 +12,7 @@ use crate::client::process;
 use crate::client::slash;
 use crate::client::slash::SlashCommand;
 use crate::engine::event::{Request, RequestSource};
-use crate::engine::{Amount, ExitCode, Limit, LimitChange, State};
+use crate::engine::{Amount, ExitCode, Limit, LimitChange, Plan, State};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::exemptions;
 use crate::lifecycle::locks::LoopLocks;
@@ -128,7 +128,7 @@ impl HookCall {
                 reason: session_text::help(self.client.sigil),
             }),
             Some((SlashCommand::Cancel, _)) => self.cancel(),
-            Some((SlashCommand::Loop, arguments)) => Ok(start::start_loop(&self, arguments)),
+            Some((SlashCommand::Loop, arguments)) => start::start_loop(&self, arguments),
         }
     }
 
@@ -166,14 +166,23 @@ impl HookCall {
             let (header, result) = self.apply_events(&dir, &view.state, events)?;
             return Ok(self.response(&header, &result));
         }
-        // Checks may take long. The warden kills their processes if this process is killed.
         let locks = LoopLocks::acquire_own(&dir, plan)?;
+        self.respond_guarded(&dir, plan, || {
+            let (header, result) = self.apply_locked(&dir, &locks, events)?;
+            Ok(self.response(&header, &result))
+        })
+    }
+
+    /// Runs `work`, which may run checks, and prints its response. The warden ends the checks'
+    /// processes if this one is killed.
+    fn respond_guarded(
+        &self,
+        dir: &LoopDir,
+        plan: &Plan,
+        work: impl FnOnce() -> Result<HookResponse, CommandError>,
+    ) -> Result<HookResponse, CommandError> {
         let work = || {
-            let result = apply_hook_events(&dir, &locks, self.caller, events, &mut |message| {
-                warn(message);
-            });
-            let response = result.map(|(header, result)| self.response(&header, &result));
-            respond(&response.unwrap_or_else(|error| error_response(&error)));
+            respond(&work().unwrap_or_else(|error| error_response(&error)));
             ExitCode::Success
         };
         let grace = Duration::from_millis(plan.grace.term_ms);
@@ -198,7 +207,16 @@ impl HookCall {
         events: Vec<HookEvent>,
     ) -> Result<(JournalHeader, SessionResult), CommandError> {
         let locks = LoopLocks::acquire_own(dir, &state.plan)?;
-        apply_hook_events(dir, &locks, self.caller, events, &mut |message| {
+        self.apply_locked(dir, &locks, events)
+    }
+
+    fn apply_locked(
+        &self,
+        dir: &LoopDir,
+        locks: &LoopLocks,
+        events: Vec<HookEvent>,
+    ) -> Result<(JournalHeader, SessionResult), CommandError> {
+        apply_hook_events(dir, locks, self.caller, events, &mut |message| {
             warn(message);
         })
     }

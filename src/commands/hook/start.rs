@@ -15,52 +15,62 @@ use crate::config::{
     Config, Layer, LayerStack, Origin, PlanDraft, RunRequest, SessionRequest, Settings,
 };
 use crate::engine::session::ClientSession;
+use crate::engine::{Plan, Status};
 use crate::lifecycle::create::{Placement, PreparedLoop, create_loop};
 use crate::lifecycle::error::CommandError;
-use crate::lifecycle::session::{apply_hook_events, is_active, loop_name};
+use crate::lifecycle::locks::LoopLocks;
+use crate::lifecycle::session::{is_active, loop_name};
 use crate::runner::session::{HookEvent, SessionResult};
-use crate::store::{JournalHeader, cache};
+use crate::store::{JournalHeader, LoopDir, cache};
 use crate::ui::print::warn;
 use crate::ui::session_text;
 use serde_json::{Map, Value, json};
 
 /// Handles `/ralph-loop`: starts a loop, or rejects the prompt with help or an error.
-pub(super) fn start_loop(call: &HookCall, arguments: &str) -> HookResponse {
+pub(super) fn start_loop(call: &HookCall, arguments: &str) -> Result<HookResponse, CommandError> {
     let args = match slash::parse_loop_args(arguments) {
         Ok(LoopCommand::Help) => {
-            return HookResponse::RejectPrompt {
+            return Ok(HookResponse::RejectPrompt {
                 reason: session_text::help(call.client.sigil),
-            };
+            });
         }
         Ok(LoopCommand::Start(args)) => args,
         Err(error) => {
             let lines = [format!("❌ {}", error.error)]
                 .into_iter()
                 .chain(error.hint);
-            return HookResponse::RejectPrompt {
+            return Ok(HookResponse::RejectPrompt {
                 reason: lines.collect::<Vec<_>>().join("\n"),
-            };
+            });
         }
     };
-    let (header, result) = match create(call, &args, 0, false) {
+    let is_default_limit = args.max_iterations.is_none();
+    let created = match create(call, &args, 0) {
         Ok(created) => created,
         Err(error) => {
-            return HookResponse::RejectPrompt {
+            return Ok(HookResponse::RejectPrompt {
                 reason: format!("❌ {}", error.one_line()),
-            };
+            });
         }
     };
-    let state = &result.state;
-    if !state.awaiting_turn() {
-        return HookResponse::RejectPrompt {
-            reason: session_text::ended(&header, state),
-        };
-    }
-    let message = session_text::activated(&header, state, args.max_iterations.is_none());
-    HookResponse::AddContext {
-        text: format!("{message}\n\n{}", session_text::rules(state)),
-        message: Some(message),
-    }
+    created.apply(call, vec![], |header, result| {
+        let state = &result.state;
+        if state.awaiting_turn() {
+            let message = session_text::activated(header, state, is_default_limit);
+            return HookResponse::AddContext {
+                text: format!("{message}\n\n{}", session_text::rules(state)),
+                message: Some(message),
+            };
+        }
+        if state.iteration == 0 && state.status(false) == Status::Done {
+            // There is nothing to do, so no loop was started.
+            let dir = call.state_dir.loop_dir(&header.name);
+            let _ = std::fs::remove_dir_all(dir.path());
+        }
+        HookResponse::RejectPrompt {
+            reason: session_text::ended(header, state),
+        }
+    })
 }
 
 /// Handles a stop in a session without a loop. If the original plugin left an active loop file,
@@ -90,8 +100,10 @@ pub(super) fn adopt_loop_file(call: &HookCall) -> Result<HookResponse, CommandEr
         checks: vec![],
     };
     let iterations_before = file.iteration.saturating_sub(1);
-    let (header, result) = create(call, &args, iterations_before, true)?;
-    Ok(call.response(&header, &result))
+    let turn_ended = call.turn_ended(call.client.block_cap());
+    create(call, &args, iterations_before)?.apply(call, vec![turn_ended], |header, result| {
+        call.response(header, result)
+    })
 }
 
 /// Returns whether an invalid loop file may belong to this session, because it names no other
@@ -112,14 +124,38 @@ fn is_for_session(call: &HookCall, session: Option<&str>) -> bool {
     })
 }
 
-/// Creates a loop and applies its first events. `turn_ended` means that the loop's first turn, the
-/// current one, is already over.
+/// A loop that was created for a session and has not run.
+struct CreatedLoop {
+    dir: LoopDir,
+    locks: LoopLocks,
+    plan: Plan,
+}
+
+impl CreatedLoop {
+    /// Opens the loop and applies its first events. `respond` makes the response to the client.
+    fn apply(
+        self,
+        call: &HookCall,
+        events: Vec<HookEvent>,
+        respond: impl FnOnce(&JournalHeader, &SessionResult) -> HookResponse,
+    ) -> Result<HookResponse, CommandError> {
+        let work = || {
+            let (header, result) = call.apply_locked(&self.dir, &self.locks, events)?;
+            Ok(respond(&header, &result))
+        };
+        if self.plan.proof.checks.is_empty() && self.plan.scm.tasks.is_empty() {
+            work()
+        } else {
+            call.respond_guarded(&self.dir, &self.plan, work)
+        }
+    }
+}
+
 fn create(
     call: &HookCall,
     args: &LoopArgs,
     iterations_before: u32,
-    turn_ended: bool,
-) -> Result<(JournalHeader, SessionResult), CommandError> {
+) -> Result<CreatedLoop, CommandError> {
     let draft = draft_plan(call, args, iterations_before)?;
     check_no_other_session(call)?;
     if let Some((dir, view)) = call.find_loop() {
@@ -130,6 +166,7 @@ fn create(
         warn(move_loop_file_aside(&call.project, &reason));
     }
     let name = loop_name(&call.client.name, &call.input.session_id);
+    let plan = draft.plan().clone();
     let PreparedLoop { dir, locks, .. } = create_loop(
         &call.state_dir,
         Some(&name),
@@ -137,13 +174,7 @@ fn create(
         Placement::default(),
         &mut |warning| warn(warning),
     )?;
-    let events = turn_ended
-        .then(|| call.turn_ended(call.client.block_cap()))
-        .into_iter()
-        .collect();
-    apply_hook_events(&dir, &locks, call.caller, events, &mut |message| {
-        warn(message);
-    })
+    Ok(CreatedLoop { dir, locks, plan })
 }
 
 /// Returns an error if another session's loop is running in this workspace, because a workspace has

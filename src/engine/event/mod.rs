@@ -83,6 +83,10 @@ pub enum Event {
         check: usize,
         /// The check's result.
         report: CheckReport,
+        /// The ID of the git tree with the working tree's content after the last check; `None`
+        /// after other checks and outside git.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<String>,
     },
     /// An SCM task ended, or had nothing to do.
     Committed {
@@ -100,6 +104,10 @@ pub enum Event {
         /// The agent's name; `None` if the loop has only one agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
+        /// The ID of the git tree with the working tree's content, if no check has run before;
+        /// `None` outside git.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<String>,
     },
     /// A person ended a rest early.
     Hurried {

@@ -43,6 +43,9 @@ pub struct CheckReport {
     pub timed_out: bool,
     /// The check's running time, in milliseconds.
     pub ms: u64,
+    /// Identifies the failures in its output, without numbers and durations; `None` if it is green.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
 }
 
 impl CheckReport {

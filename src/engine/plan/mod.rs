@@ -19,10 +19,20 @@ use super::usage::Prices;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+/// The rules of journals that name none: a check that turns green proves the work without a claim.
+pub(crate) const FIRST_RULES: u32 = 1;
+
+/// The rules of new loops, and the latest that this version knows.
+pub(crate) const RULES: u32 = 2;
+
 /// A complete, validated description of a loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plan {
-    /// The task that the agent works on.
+    /// The version of the rules for when a loop is done. A loop keeps the rules under which it was
+    /// created.
+    #[serde(default = "first_rules")]
+    pub(crate) rules: u32,
+    /// What the agent should do.
     pub(crate) task: Task,
     /// The conditions for counting the task as done.
     pub(crate) proof: Proof,
@@ -209,6 +219,10 @@ pub(crate) struct GracePeriods {
 
 // Journals from earlier versions lack these fields. The defaults are the values that those versions
 // used.
+
+fn first_rules() -> u32 {
+    FIRST_RULES
+}
 
 fn default_probe_ms() -> u64 {
     30_000

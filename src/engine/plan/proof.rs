@@ -22,9 +22,11 @@ pub(crate) struct Proof {
     pub(crate) preflight: bool,
     /// The signals that were requested explicitly. Any one of them is a claim.
     pub(crate) signals: Vec<Signal>,
-    /// Promises that count if no signal was requested explicitly and the checks alone prove
-    /// nothing. The prompt asks for the first one. If the list is empty, no promise is needed.
+    /// Promises that count if no signal was asked for explicitly. The prompt asks for the first. If
+    /// empty, no promise counts.
     pub(crate) fallback: Vec<String>,
+    /// Whether green checks are enough, without a claim.
+    pub(crate) until_green: bool,
 }
 
 /// A signal with which the agent claims that the whole task is done.
@@ -158,6 +160,8 @@ struct JournaledProof {
     #[serde(flatten)]
     signals: JournaledSignals,
     fallback: Vec<String>,
+    #[serde(default)]
+    until_green: bool,
 }
 
 /// Signals in the form that the journal stores: one [field](SignalKind::field) for each kind, null
@@ -190,6 +194,7 @@ impl From<JournaledProof> for Proof {
             preflight: proof.preflight,
             signals: proof.signals.0,
             fallback: proof.fallback,
+            until_green: proof.until_green,
         }
     }
 }
@@ -201,6 +206,7 @@ impl From<Proof> for JournaledProof {
             preflight: proof.preflight,
             signals: JournaledSignals(proof.signals),
             fallback: proof.fallback,
+            until_green: proof.until_green,
         }
     }
 }

@@ -81,6 +81,7 @@ impl CooperativeRunner {
                         iteration: *iteration,
                         check: *check,
                         report,
+                        tree: None,
                     },
                 );
             }
@@ -119,6 +120,7 @@ impl CooperativeRunner {
                     Event::Started {
                         iteration: *next,
                         agent: None,
+                        tree: None,
                     },
                 );
                 self.feed(
@@ -225,7 +227,8 @@ fn every_loop_ends_and_succeeds_once_errors_stop() {
                 plan.limits.iterations,
                 plan.limits.cost_usd,
                 plan.limits.time_ms,
-            ) = (Some(iterations), None, None);
+                plan.limits.stalls,
+            ) = (Some(iterations), None, None, None);
             let state = State::new(plan.clone());
             let errors_end_after = random.usize(..100);
             let log = EventLog::new(seed, &plan);

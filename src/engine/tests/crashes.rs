@@ -11,7 +11,7 @@ use crate::engine::{Effect, Limit, Outcome, Phase};
 
 #[test]
 fn an_iteration_that_a_crash_interrupts_counts_but_is_not_a_failure() {
-    let work = TestLoop::preflight("r").start().open();
+    let work = TestLoop::until_green("r").start().open();
     let cut = &work.state.recent[0];
     assert_eq!(
         (cut.number, cut.end, cut.exit),
@@ -260,6 +260,7 @@ fn events_of_another_iteration_are_ignored() {
             Event::Started {
                 iteration,
                 agent: None,
+                tree: None,
             },
             Event::Ended {
                 iteration,
@@ -284,6 +285,7 @@ fn events_of_another_iteration_are_ignored() {
                 iteration,
                 check: 0,
                 report: green(),
+                tree: None,
             },
             Event::Spawned {
                 iteration,
@@ -307,7 +309,8 @@ fn a_second_start_of_the_same_iteration_is_ignored() {
         work.clone()
             .feed(Event::Started {
                 iteration: 1,
-                agent: None
+                agent: None,
+                tree: None
             })
             .state,
         work.state
@@ -337,6 +340,7 @@ fn a_check_that_was_not_ordered_is_ignored() {
             iteration: 0,
             check,
             report: CheckReport::default(),
+            tree: None,
         };
         assert_eq!(work.clone().feed(event).state, work.state, "{check}");
     }
@@ -345,6 +349,7 @@ fn a_check_that_was_not_ordered_is_ignored() {
         iteration: 1,
         check: 0,
         report: green(),
+        tree: None,
     };
     assert_eq!(
         running.clone().feed(early).state,

@@ -115,7 +115,7 @@ fn the_most_serious_of_several_limits_is_named() {
                 Limit::Tokens => state.tokens.output = 9,
                 Limit::Time => state.active_ms = 0,
                 Limit::Iterations => state.counted = 24,
-                Limit::Blocks => state.session = None,
+                Limit::Stalls | Limit::Blocks => state.session = None,
             }
             Some(limit)
         }

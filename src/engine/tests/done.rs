@@ -7,40 +7,16 @@ use crate::engine::{Effect, Limit, Outcome, Phase, Status};
 const PROMISE: &str = "Everything works.\n\n<promise>COMPLETE</promise>";
 
 #[test]
-fn a_loop_is_done_if_a_check_that_was_red_at_the_start_turns_green() {
-    let turned = TestLoop::preflight("r")
-        .start()
-        .say("I fixed it.")
-        .check("g");
-    assert_eq!(turned.outcome(), Outcome::Done { checked: true });
-}
-
-#[test]
-fn one_red_check_at_the_start_is_a_proof_and_one_at_the_end_prevents_done() {
-    let work = TestLoop::new().checks(3).open().check("grg");
-    assert_eq!(work.state.red_at_start, Some(true));
-    assert!(work.clone().start().say("").check("ggg").is_done());
-    for colors in ["rgg", "grg", "ggr"] {
+fn green_checks_need_a_claim_even_if_they_were_red_at_the_start() {
+    for color in ["r", "g"] {
+        let work = || TestLoop::preflight(color).start();
+        assert_eq!(work().say("I did a part.").check("g").runs(), Some(2));
         assert_eq!(
-            work.clone().start().say(PROMISE).check(colors).runs(),
-            Some(2),
-            "{colors}"
+            work().say(PROMISE).check("g").outcome(),
+            Outcome::Done { checked: true }
         );
+        assert_eq!(work().say(PROMISE).check("r").runs(), Some(2));
     }
-}
-
-#[test]
-fn checks_that_are_green_at_the_start_need_a_claim() {
-    let work = TestLoop::preflight("g");
-    assert_eq!(work.state.promises(), ["COMPLETE", "DONE"]);
-    assert_eq!(
-        work.clone().start().say("I did a part.").check("g").runs(),
-        Some(2)
-    );
-    assert_eq!(
-        work.start().say(PROMISE).check("g").outcome(),
-        Outcome::Done { checked: true }
-    );
 }
 
 #[test]
@@ -70,13 +46,6 @@ fn without_checks_a_claim_is_enough() {
         work.start().say("<response>done</response>").is_done(),
         "DONE counts too"
     );
-}
-
-#[test]
-fn no_promise_is_asked_for_if_red_checks_prove_the_work() {
-    let work = TestLoop::preflight("r");
-    assert!(work.state.promises().is_empty());
-    assert!(!work.state.is_plain());
 }
 
 #[test]
@@ -154,46 +123,7 @@ fn without_promise_and_preflight_green_checks_are_enough() {
 }
 
 #[test]
-fn without_promise_a_red_check_that_turned_green_is_enough() {
-    assert!(
-        TestLoop::new()
-            .checks(1)
-            .no_promise()
-            .open()
-            .check("r")
-            .start()
-            .say("")
-            .check("g")
-            .is_done()
-    );
-}
-
-#[test]
-fn a_plain_loop_succeeds_at_its_limit_if_its_checks_are_green() {
-    let guarded = TestLoop::new()
-        .checks(1)
-        .no_promise()
-        .at_most(2)
-        .open()
-        .check("g");
-    assert!(guarded.state.is_plain());
-    for (colors, success) in [("g", true), ("r", false)] {
-        let ended = guarded
-            .clone()
-            .start()
-            .say(PROMISE)
-            .check("g")
-            .start()
-            .say("")
-            .check(colors);
-        assert_eq!(
-            ended.outcome(),
-            Outcome::Limit {
-                limit: Limit::Iterations,
-                success
-            }
-        );
-    }
+fn a_plain_loop_succeeds_at_its_limit() {
     let bare = TestLoop::new()
         .no_promise()
         .at_most(1)
@@ -355,7 +285,8 @@ fn a_check_that_timed_out_is_red_even_if_it_exits_with_0() {
         !CheckReport {
             exit: ProcessExit::from_code(0),
             timed_out: true,
-            ms: 1
+            ms: 1,
+            fingerprint: None
         }
         .is_green()
     );
@@ -366,7 +297,8 @@ fn a_check_that_timed_out_is_red_even_if_it_exits_with_0() {
                 signal: Some(9)
             },
             timed_out: false,
-            ms: 1
+            ms: 1,
+            fingerprint: None
         }
         .is_green()
     );

@@ -68,12 +68,13 @@ fn a_loop_is_done_once_its_child_loops_have_ended() {
 
 #[test]
 fn checks_run_again_if_child_loops_were_running() {
-    let work = TestLoop::preflight("r").start().exit(0);
+    let work = TestLoop::until_green("r").start().exit(0);
     let last = |work: TestLoop| {
         work.feed_without_draining(Event::Checked {
             iteration: 1,
             check: 0,
             report: super::kit::green(),
+            tree: None,
         })
     };
     let work = last(work);
@@ -144,6 +145,7 @@ fn endings() -> [(&'static str, TestLoop); 4] {
             iteration: 1,
             check: 0,
             report: super::kit::red(),
+            tree: None,
         })
     };
     let fatal = new().open().start().fault();
@@ -240,6 +242,7 @@ fn work_of_child_loops_after_the_commit_is_committed_too() {
             iteration,
             check: 0,
             report: super::kit::green(),
+            tree: None,
         })
     };
     let commits = |work: TestLoop| {
@@ -252,6 +255,7 @@ fn work_of_child_loops_after_the_commit_is_committed_too() {
     };
     let work = TestLoop::new()
         .checks(1)
+        .no_promise()
         .tasks(&["commit", "push"])
         .open()
         .check("r")
@@ -374,11 +378,12 @@ fn after_a_crash_while_draining_checks_and_draining_start_again() {
     };
     let work = done().feed_without_draining(open());
     assert!(work.is_draining());
-    let checked = TestLoop::preflight("r").start().exit(0);
+    let checked = TestLoop::until_green("r").start().exit(0);
     let checked = checked.feed_without_draining(Event::Checked {
         iteration: 1,
         check: 0,
         report: super::kit::green(),
+        tree: None,
     });
     assert!(
         checked.feed_without_draining(open()).is_checking(),

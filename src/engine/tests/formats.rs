@@ -315,6 +315,7 @@ fn lines() -> Vec<(Event, &'static str)> {
                 iteration: 0,
                 check: 1,
                 report: green(),
+                tree: None,
             },
             r#"{"event":"checked","iteration":0,"check":1,"report":{"exit":{"code":0},"ms":10}}"#,
         ),
@@ -326,6 +327,7 @@ fn lines() -> Vec<(Event, &'static str)> {
                     timed_out: true,
                     ..CheckReport::default()
                 },
+                tree: None,
             },
             r#"{"event":"checked","iteration":2,"check":0,"report":{"exit":{},"timed_out":true,"ms":0}}"#,
         ),
@@ -333,6 +335,7 @@ fn lines() -> Vec<(Event, &'static str)> {
             Event::Started {
                 iteration: 3,
                 agent: None,
+                tree: None,
             },
             r#"{"event":"started","iteration":3}"#,
         ),

@@ -6,8 +6,8 @@ use crate::engine::event::{
 };
 use crate::engine::limits::Limits;
 use crate::engine::plan::{
-    Agent, Check, ContextLevel, GracePeriods, OnFail, Plan, PromptContext, Proof, Rest, Scm,
-    Signal, Task, Worktree,
+    Agent, Check, ContextLevel, FIRST_RULES, GracePeriods, OnFail, Plan, PromptContext, Proof,
+    RULES, Rest, Scm, Signal, Task, Worktree,
 };
 use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::signals;
@@ -19,6 +19,7 @@ pub(super) const TEMPLATE: &str = include_str!("../../../presets/prompt.md");
 /// Returns the plan of a loop that has only a task, with the program's defaults.
 pub(super) fn plan() -> Plan {
     Plan {
+        rules: RULES,
         task: Task {
             title: None,
             text: Some("Write the parser.".into()),
@@ -104,6 +105,7 @@ pub(super) fn green() -> CheckReport {
         exit: ProcessExit::from_code(0),
         timed_out: false,
         ms: 10,
+        fingerprint: None,
     }
 }
 
@@ -112,6 +114,15 @@ pub(super) fn red() -> CheckReport {
         exit: ProcessExit::from_code(1),
         timed_out: false,
         ms: 10,
+        fingerprint: None,
+    }
+}
+
+fn exited(code: i32) -> AgentReport {
+    AgentReport {
+        exit: ProcessExit::from_code(code),
+        cost_usd: Some(0.0),
+        ..AgentReport::default()
     }
 }
 
@@ -140,6 +151,8 @@ pub(super) type Transition = fn(TestLoop) -> TestLoop;
 #[derive(Clone)]
 pub(super) struct TestLoop {
     pub(super) state: State,
+    /// The content that checks report; `None` outside git.
+    pub(super) tree: Option<String>,
 }
 
 // Changes to the plan.
@@ -147,6 +160,7 @@ impl TestLoop {
     pub(super) fn new() -> Self {
         Self {
             state: State::new(plan()),
+            tree: None,
         }
     }
 
@@ -155,6 +169,7 @@ impl TestLoop {
         change(&mut plan);
         Self {
             state: State::new(plan),
+            tree: self.tree,
         }
     }
 
@@ -181,8 +196,22 @@ impl TestLoop {
         self.with(|plan| plan.worktree = Some(worktree()))
     }
 
+    /// Asks for no promise. Call it after [`Self::checks`].
     pub(super) fn no_promise(self) -> Self {
-        self.with(|plan| plan.proof.fallback.clear())
+        self.with(|plan| match plan.proof.checks[..] {
+            [] => plan.proof.fallback.clear(),
+            _ => plan.proof.until_green = true,
+        })
+    }
+
+    /// Applies the rules of journals that name none.
+    pub(super) fn first_rules(self) -> Self {
+        self.with(|plan| {
+            plan.rules = FIRST_RULES;
+            if std::mem::take(&mut plan.proof.until_green) {
+                plan.proof.fallback.clear();
+            }
+        })
     }
 
     pub(super) fn no_preflight(self) -> Self {
@@ -196,6 +225,11 @@ impl TestLoop {
     /// Returns a loop with one check that preflight finds green (`g`) or red (`r`).
     pub(super) fn preflight(color: &str) -> Self {
         Self::new().checks(1).open().check(color)
+    }
+
+    /// Like [`Self::preflight`], for a loop that ends as soon as its check is green.
+    pub(super) fn until_green(color: &str) -> Self {
+        Self::new().checks(1).no_promise().open().check(color)
     }
 }
 
@@ -273,10 +307,12 @@ impl TestLoop {
                 panic!("no check is ordered: {orders:?}")
             };
             let report = if color == 'g' { green() } else { red() };
+            let tree = self.tree.clone();
             self = self.feed(Event::Checked {
                 iteration,
                 check,
                 report,
+                tree,
             });
         }
         self
@@ -310,6 +346,11 @@ impl TestLoop {
         self
     }
 
+    pub(super) fn tree(mut self, id: &str) -> Self {
+        self.tree = Some(id.into());
+        self
+    }
+
     /// Starts the ordered iteration.
     pub(super) fn start(self) -> Self {
         let iteration = self.state.iteration + 1;
@@ -331,6 +372,7 @@ impl TestLoop {
         self.feed(Event::Started {
             iteration,
             agent: None,
+            tree: None,
         })
     }
 
@@ -340,21 +382,15 @@ impl TestLoop {
     }
 
     pub(super) fn exit(self, code: i32) -> Self {
-        self.end(AgentReport {
-            exit: ProcessExit::from_code(code),
-            cost_usd: Some(0.0),
-            ..AgentReport::default()
-        })
+        self.end(exited(code))
     }
 
     /// Ends the agent with exit code 0 and `message` as its final message.
     pub(super) fn say(self, message: &str) -> Self {
         let signals = signals::read(message, &self.state.promises());
         self.end(AgentReport {
-            exit: ProcessExit::from_code(0),
-            cost_usd: Some(0.0),
             signals,
-            ..AgentReport::default()
+            ..exited(0)
         })
     }
 

@@ -39,6 +39,7 @@ fn no_iteration_starts_beyond_the_iteration_limit() {
 fn the_last_iteration_can_still_be_done() {
     let work = TestLoop::new()
         .checks(1)
+        .no_promise()
         .at_most(1)
         .open()
         .check("r")

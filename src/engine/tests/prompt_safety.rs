@@ -87,6 +87,7 @@ fn any_state(random: &mut fastrand::Rng) -> State {
     let count = plan.proof.checks.len();
     let mut work = TestLoop {
         state: State::new(plan),
+        tree: None,
     }
     .open();
     for _ in 0..random.usize(..4) {

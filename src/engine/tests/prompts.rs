@@ -65,6 +65,7 @@ This is iteration 1 of at most 25 of a loop. You start with a fresh context: the
 How to finish:
 
 - These checks are run for you after you exit, and all must be green: `make test0`.
+- Only when the whole task is done, not just this iteration's part, write <promise>COMPLETE</promise> alone on the last line of your final message.
 - If you cannot continue without a person, do not guess or fake results: write <blocked>the reason</blocked> alone on a line and exit.
 
 ## Changes since the loop started

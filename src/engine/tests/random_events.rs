@@ -7,7 +7,7 @@ use crate::engine::event::{
 };
 use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::outcome::{OutcomeSummary, StopReason};
-use crate::engine::plan::{Plan, Signal};
+use crate::engine::plan::{FIRST_RULES, Plan, Signal};
 use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::{Amount, Effect, Limit, LimitChange, State};
 use fastrand::Rng;
@@ -67,9 +67,16 @@ pub(super) fn any_plan(random: &mut Rng) -> Plan {
         _ => {}
     }
     if random.u8(..3) == 0 {
-        proof.fallback.clear();
+        if random.bool() && !proof.checks.is_empty() {
+            plan.rules = FIRST_RULES;
+        }
+        proof.until_green = !proof.checks.is_empty() && plan.rules != FIRST_RULES;
+        if !proof.until_green {
+            proof.fallback.clear();
+        }
     }
     let limits = &mut plan.limits;
+    limits.stalls = random.bool().then_some(1);
     limits.iterations = random.bool().then(|| random.u32(1..30));
     limits.failures = random.bool().then(|| random.u32(1..4));
     limits.cost_usd = (random.u8(..4) == 0).then_some(4.0);
@@ -82,6 +89,11 @@ pub(super) fn any_plan(random: &mut Rng) -> Plan {
     plan.fallback = vec![plan.agent.clone(); random.usize(..3).saturating_sub(1)];
     plan.agent.exit_waiting = random.bool().then_some(42);
     plan
+}
+
+fn any_tree(random: &mut Rng) -> Option<String> {
+    let trees = [None, None, Some("a"), Some("b")];
+    trees[random.usize(..trees.len())].map(str::to_owned)
 }
 
 fn any_failure(random: &mut Rng) -> AgentFailure {
@@ -222,11 +234,13 @@ pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
                 iteration,
                 check: near(random, expected) as usize,
                 report,
+                tree: any_tree(random),
             }
         }
         12..18 => Event::Started {
             iteration: near(random, state.iteration.wrapping_add(1)),
             agent: None,
+            tree: any_tree(random),
         },
         18 | 19 => Event::Spawned {
             iteration,

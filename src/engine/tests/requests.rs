@@ -79,7 +79,8 @@ fn a_pause_cancels_an_iteration_that_has_not_started() {
     assert!(
         work.feed(Event::Started {
             iteration: 1,
-            agent: None
+            agent: None,
+            tree: None
         })
         .is_paused(),
         "too late"

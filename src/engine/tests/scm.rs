@@ -10,7 +10,12 @@ use crate::engine::{Effect, ExitCode, Limit, Outcome};
 
 /// Returns a loop with these SCM tasks and one check, which is red at the start.
 fn with(tasks: &[&str]) -> TestLoop {
-    TestLoop::new().checks(1).tasks(tasks).open().check("r")
+    TestLoop::new()
+        .checks(1)
+        .no_promise()
+        .tasks(tasks)
+        .open()
+        .check("r")
 }
 
 /// Returns the loop of [`with`] after an iteration that made the check green.
@@ -293,6 +298,7 @@ fn a_plain_loop_whose_last_task_failed_is_not_a_success() {
             .checks(1)
             .tasks(&["commit"])
             .no_promise()
+            .first_rules()
             .at_most(1);
         work.open()
             .check("g")

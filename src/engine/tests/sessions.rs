@@ -104,7 +104,7 @@ fn a_claim_in_a_session_does_not_override_a_red_check() {
     let work = TestLoop::new()
         .checks(1)
         .with(|plan| *plan = plan.clone().in_session(session, None));
-    let work = work.feed(opened(true)).start().end(promise());
+    let work = work.feed(opened(true)).check("r").start().end(promise());
     assert_eq!(
         work.state.orders(),
         [Effect::Check {

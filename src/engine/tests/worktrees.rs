@@ -11,6 +11,7 @@ use crate::engine::{Effect, Outcome, Status};
 fn with(tasks: &[&str]) -> TestLoop {
     TestLoop::new()
         .checks(1)
+        .no_promise()
         .tasks(tasks)
         .worktree()
         .open()
@@ -205,6 +206,7 @@ fn a_resume_repeats_a_failed_commit_first() {
     assert_eq!(work.resume().check("r").orders(), commits(1, 0));
     let limited = TestLoop::new()
         .checks(1)
+        .no_promise()
         .worktree()
         .at_most(1)
         .open()
@@ -221,6 +223,7 @@ fn a_resume_repeats_a_failed_commit_first() {
 fn a_state_written_before_worktrees_existed_can_be_read() {
     let work = TestLoop::new()
         .checks(1)
+        .no_promise()
         .open()
         .check("r")
         .start()

@@ -86,7 +86,7 @@ fn lines_have_the_documented_format() {
     let lines: Vec<&str> = text.lines().collect();
     assert!(
         lines[0].starts_with(
-            r#"{"ralph":"journal","version":1,"name":"a","id":"id-1","created":"2026-09-10T00:26:40.123Z","created_ms":1789000000123,"parent":null,"background":false,"tmux":null,"plan":{"task":"#
+            r#"{"ralph":"journal","version":1,"name":"a","id":"id-1","created":"2026-09-10T00:26:40.123Z","created_ms":1789000000123,"parent":null,"background":false,"tmux":null,"plan":{"rules":2,"task":"#
         ),
         "{}",
         lines[0]

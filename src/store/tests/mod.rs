@@ -12,7 +12,7 @@ use super::{Journal, JournalHeader, JournalLine, LoopDir, StateDir};
 use crate::engine::event::{Event, Request, RequestSource};
 use crate::engine::limits::Limits;
 use crate::engine::plan::{
-    Agent, ContextLevel, GracePeriods, Plan, PromptContext, Proof, Rest, Scm, Task,
+    Agent, ContextLevel, GracePeriods, Plan, PromptContext, Proof, RULES, Rest, Scm, Task,
 };
 use crate::engine::usage::Prices;
 use std::path::{Path, PathBuf};
@@ -47,6 +47,7 @@ impl TestStateDir {
 
 fn plan(workspace: &Path) -> Plan {
     Plan {
+        rules: RULES,
         task: Task {
             title: None,
             text: Some("say \"hello\"\n".to_owned()),
@@ -112,6 +113,7 @@ fn line(n: u64) -> JournalLine {
         2 => Event::Started {
             iteration: n as u32,
             agent: None,
+            tree: None,
         },
         _ => Event::Asked {
             request: Request::Go,

@@ -58,7 +58,10 @@ fn hooks_are_added_to_existing_ones_and_removed_again() {
         );
         assert_eq!(
             command_of(&now, "UserPromptSubmit", 0),
-            format!("{} hook prompt --client codex", env!("CARGO_BIN_EXE_ralph"))
+            format!(
+                "{} hook prompt --client codex --within 3600",
+                env!("CARGO_BIN_EXE_ralph")
+            )
         );
         assert_eq!(now["hooks"]["SessionEnd"][0]["hooks"][0]["timeout"], 3);
         for skill in ["ralph-loop", "cancel-ralph", "ralph-help"] {
