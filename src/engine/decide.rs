@@ -126,7 +126,7 @@ impl State {
         self.consecutive_failures.max(self.scm.failures)
     }
 
-    /// Returns whether every check of the newest iteration has run and is green. The result is also
+    /// Returns whether every check of the latest iteration has run and is green. The result is also
     /// true if there are no checks, so callers must test for a claim as well.
     pub(crate) fn all_green(&self) -> bool {
         self.checks
@@ -134,7 +134,7 @@ impl State {
             .all(|check| check.as_ref().is_some_and(CheckReport::is_green))
     }
 
-    /// Returns whether the agent claimed, in the newest iteration, that the task is done: it gave a
+    /// Returns whether the agent claimed, in the latest iteration, that the task is done: it gave a
     /// signal that the plan asks for, or left the DONE marker.
     pub(crate) fn is_claimed(&self) -> bool {
         let claims = &self.claims;

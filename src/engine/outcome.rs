@@ -62,7 +62,7 @@ pub enum WaitReason {
     Bus,
 }
 
-/// The reason why a loop ended or paused, in one word for scripts.
+/// Why a loop ended or paused, in one word for scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -79,7 +79,7 @@ pub enum StopReason {
     Timeout,
     /// The limit on consecutive failures was reached.
     Failures,
-    /// The client does not let ralph block the end of its session again.
+    /// The client does not let ralph keep its session from ending again.
     BlockCap,
     /// An error occurred that retrying cannot fix.
     Fatal,
