@@ -45,10 +45,10 @@
 //!
 //! - *The host process is not changed*: no signal handlers, no fork, no change of directory or
 //!   environment, no output. Several loops can run on as many threads.
-//! - *The host's own children are left alone.* Before the next iteration, ralph ends the processes
+//! - *The host's own children are left alone.* Before the next iteration, ralph kills the processes
 //!   that a command agent or a check left behind: its descendants, its session, and every process
 //!   with the loop's marker in its environment. Processes that your function starts are yours to
-//!   end. The host must not ignore `SIGCHLD` and must not wait for arbitrary children: the exit
+//!   kill. The host must not ignore `SIGCHLD` and must not wait for arbitrary children: the exit
 //!   statuses of agents and checks would be lost, and a check with an unknown status is not green.
 //! - *A thread cannot be killed.* If a function does not return although [`Turn::is_cancelled`] is
 //!   true, the loop ends as fatal and the thread keeps running.

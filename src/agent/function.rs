@@ -143,7 +143,7 @@ enum TurnMessage {
     Ended(ProcessExit),
 }
 
-/// The parameters of one call of an agent function.
+/// The parameters of one call to an agent function.
 pub(crate) struct CallRequest {
     pub(crate) prompt: String,
     pub(crate) iteration: u32,

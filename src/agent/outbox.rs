@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 const DIR_NAME: &str = "bus";
 /// Suffix of files that were renamed into place and are therefore complete.
 const COMPLETE_SUFFIX: &str = ".letter";
-/// Maximum size of the part of a file that is read, in bytes.
+/// Only the first `MESSAGE_MAX` bytes of a file are read.
 const MESSAGE_MAX: u64 = 64 << 10;
 /// Maximum number of messages per read. A flood of messages must not starve the runner.
 const BATCH_MAX: usize = 64;

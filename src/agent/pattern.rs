@@ -4,7 +4,7 @@ use crate::engine::plain_text::plain;
 use crate::engine::signals::EchoFilter;
 use regex::RegexSet;
 
-/// Maximum length of the part of a line that is matched, in bytes.
+/// Only the first `LINE_MAX` bytes of a line are matched.
 const LINE_MAX: usize = 64 * 1024;
 
 /// Reports the lines that match any of a set of patterns. Lines that echo the prompt are skipped.

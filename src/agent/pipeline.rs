@@ -26,7 +26,7 @@ enum FinalText {
     Output,
 }
 
-/// Reads the output of one run of an agent.
+/// Reads the output of one agent run.
 pub(crate) struct OutputPipeline {
     profile: AgentProfile,
     decoder: OutputDecoder,
@@ -249,7 +249,7 @@ impl OutputPipeline {
 }
 
 impl AgentOutput {
-    /// Returns the last lines of output of an agent that failed without reporting an error.
+    /// Returns the last lines that the agent printed, to explain a failure that it did not report.
     pub(crate) fn last_lines(&self) -> String {
         if !self.reads_stream {
             return error_excerpt(&self.tail);

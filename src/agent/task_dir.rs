@@ -42,9 +42,9 @@ const MARKER_FILES: [(&str, Marker); 4] = [
     ("WAIT_WITHOUT_RESTART", Marker::Wait),
 ];
 const COST_FILE: &str = "COST";
-/// Maximum size of the part of the BLOCKED marker that is read, in bytes.
+/// Only the first `BLOCKED_MAX` bytes of the BLOCKED marker are read.
 const BLOCKED_MAX: u64 = 2000;
-/// Maximum size of the part of a cost file that is read, or of a marker that is archived, in bytes.
+/// Only the first `FILE_MAX` bytes of a cost file are read, or of a marker archived.
 const FILE_MAX: u64 = 1 << 16;
 /// Maximum reported cost, in dollars. A higher amount is ignored as a mistake.
 const COST_MAX_USD: f64 = 1e9;

@@ -132,7 +132,7 @@ pub(crate) struct RunArgs {
     /// Describe the task; next to a prompt file this is its title
     #[arg(value_name = "TASK", help_heading = "Task")]
     pub(crate) task: Vec<String>,
-    /// Name the loop, with a-z, 0-9, _ and - [default: the directory's name and a number]
+    /// Name the loop; use only a-z, 0-9, _ and - [default: the directory's name and a number]
     #[arg(long, value_name = "NAME", help_heading = "Task")]
     pub(crate) name: Option<String>,
     #[command(flatten)]

@@ -34,7 +34,7 @@ pub struct HookInput {
     pub error: Option<String>,
     /// The ID of the subagent that the event is about; `None` for the agent itself.
     pub agent_id: Option<String>,
-    /// The reason for the session's end; `None` for other events.
+    /// Why the session ended; `None` for other events.
     pub reason: Option<String>,
     /// The client's permission mode: the actions that the agent may take without asking; `None` if
     /// the client does not report it.

@@ -60,10 +60,10 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
             }
             Ok(ExitCode::Success)
         }
-        Ok(_) => Err(
-            CommandError::broken(format!("tmux could not show the window of {name:?}"))
-                .with_hint(format!("run `ralph logs {name} -f` to follow its output")),
-        ),
+        Ok(_) => Err(CommandError::broken(format!(
+            "cannot attach to {name:?}: tmux could not show its window"
+        ))
+        .with_hint(format!("run `ralph logs {name} -f` to follow its output"))),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(CommandError::usage(
             format!("cannot attach to {name:?}: tmux is not installed"),
             format!("install tmux, or run `ralph logs {name} -f` to follow the output"),

@@ -40,7 +40,7 @@ fn post(args: &PostArgs) -> Result<ExitCode, CommandError> {
     if text.trim().is_empty() {
         return Err(CommandError::usage(
             "the message is empty",
-            "add the text: ralph bus post \"what others should know\"",
+            "add the text: run `ralph bus post \"what others should know\"`",
         ));
     }
     if text.chars().count() > bus::TEXT_MAX {

@@ -13,7 +13,7 @@ pub(crate) fn blocked(why: &str) -> Result<ExitCode, CommandError> {
     if why.trim().is_empty() {
         return Err(CommandError::usage(
             "the reason is empty",
-            "add the reason: ralph blocked \"which of the two APIs should I use?\"",
+            "add the reason: run `ralph blocked \"which of the two APIs should I use?\"`",
         ));
     }
     write_marker("BLOCKED", why)

@@ -124,7 +124,7 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
                 format!("did you mean `ralph {suggestion}`? run `ralph help` to list all commands")
             }
             None if command == "help" => "run `ralph help` to list all commands".into(),
-            None => format!("to run it as a task: ralph run {:?}", typed.join(" ")),
+            None => format!("run `ralph run {:?}` to run it as a task", typed.join(" ")),
         };
         return Err(CommandError::usage(
             format!("{name:?} is not a command"),

@@ -17,7 +17,7 @@ use crate::store::{FileLock, LoopDir, LoopView, StateDir, cache};
 use crate::ui::print::{print_message, warn};
 use std::path::{Path, PathBuf};
 
-/// The maximum number of files that an error names.
+/// An error lists at most this many files.
 const MAX_SHOWN: usize = 3;
 
 pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
@@ -94,7 +94,7 @@ impl RemovableLoop {
         if handle.status() == Status::Running {
             return Err(CommandError::usage(
                 format!("cannot remove the loop {name:?} while it is running"),
-                format!("stop it first: ralph stop {name}"),
+                format!("run `ralph stop {name}` first"),
             ));
         }
         Self::check(&handle.state_dir, handle.dir, args)
@@ -112,11 +112,11 @@ impl RemovableLoop {
             // hold their locks.
             children.retain(|child| !args.name.contains(child));
             if !children.is_empty() {
-                let [all, stop] = [children.join(", "), children.join(" and ralph stop ")];
+                let [all, stop] = [children.join(", "), children.join("` and `ralph stop ")];
                 return Err(CommandError::usage(
                     format!("cannot remove {name:?}: its child loops are still running: {all}"),
                     format!(
-                        "stop them first: ralph stop {stop}, or ralph stop {name} if it has not ended"
+                        "run `ralph stop {stop}` first, or `ralph stop {name}` if it has not ended"
                     ),
                 ));
             }

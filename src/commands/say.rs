@@ -13,7 +13,7 @@ pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
     if text.trim().is_empty() {
         return Err(CommandError::usage(
             "the message is empty",
-            format!("add the text: ralph say {name} \"what the agent should know\""),
+            format!("add the text: run `ralph say {name} \"what the agent should know\"`"),
         ));
     }
     let handle = open_as_operator(name)?;
@@ -42,16 +42,16 @@ pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
         (Status::Running, None) => String::new(),
         (Status::Running, Some(raised)) => {
             format!(
-                "its limits allow no further iteration; to allow more: ralph set {name} {raised}\n"
+                "its limits allow no further iteration; to allow more, run `ralph set {name} {raised}`\n"
             )
         }
         (status, None) => format!(
-            "its status is {}; to continue: ralph resume {name}\n",
+            "its status is {}; to continue, run `ralph resume {name}`\n",
             status.as_str()
         ),
         (status, Some(raised)) => {
             format!(
-                "its status is {}; to continue: ralph set {name} {raised} && ralph resume {name}\n",
+                "its status is {}; to continue, run `ralph set {name} {raised} && ralph resume {name}`\n",
                 status.as_str()
             )
         }

@@ -70,7 +70,7 @@ fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
         (Status::Running, Some(why)) if is_resting => format!("{why}: it ends now\n"),
         (Status::Running, Some(why)) => format!("{why}: it ends after this iteration\n"),
         (status, None) => format!(
-            "its status is {}; to continue: ralph resume {name}\n",
+            "its status is {}; to continue, run `ralph resume {name}`\n",
             status.as_str()
         ),
         (status, Some(why)) => {
@@ -78,7 +78,7 @@ fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
                 .and_then(|limit| after.raised_limit(limit))
                 .unwrap_or_default();
             format!(
-                "its status is {}, and {why}; to continue: ralph set {name} {raised} && ralph resume {name}\n",
+                "its status is {}, and {why}; to continue, run `ralph set {name} {raised} && ralph resume {name}`\n",
                 status.as_str()
             )
         }

@@ -25,7 +25,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
             client.and_then(|client| Some((client, conflicting_plugin(client)?)))
         {
             print_output(&format!(
-                "Warning: {plugin} reacts to the same stop events; to turn it off: {} plugin disable {plugin}\n",
+                "Warning: {plugin} reacts to the same stop events; to turn it off, run `{} plugin disable {plugin}`\n",
                 client.name
             ))?;
         }

@@ -39,7 +39,7 @@ pub(crate) fn supervise(
         &exemptions(&StateDir::containing(dir)),
     )
     .map_err(CommandError::broken)?;
-    // Release the locks only now that the warden has ended every process of the loop. Other
+    // Release the locks only now that the warden has killed every process of the loop. Other
     // processes rely on a free lock to mean that none is left.
     drop(locks);
     match exit {
@@ -55,7 +55,10 @@ pub(crate) fn supervise(
             }
             let mut messages = vec![format!("the supervisor was killed by signal {signal}")];
             if swept > 0 {
-                messages.push(format!("{} ended with it", process_count(swept)));
+                messages.push(format!(
+                    "killed {} that it left behind",
+                    process_count(swept)
+                ));
             }
             if !survivors.is_empty() {
                 messages.push(format!(

@@ -158,7 +158,10 @@ fn read(path: &Path, name: &str) -> Result<Map<String, Value>, ConfigError> {
         Ok((bytes, false)) => bytes,
     };
     let Ok(text) = String::from_utf8(text) else {
-        return config_error(format!("{name} is not UTF-8"), "save it as UTF-8 text");
+        return config_error(
+            format!("{name} is not valid UTF-8"),
+            "save it as UTF-8 text",
+        );
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     match parse(text) {

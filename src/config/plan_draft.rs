@@ -58,7 +58,7 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
     let workspace = &request.workspace;
     if workspace.to_str().is_none() {
         return config_error(
-            format!("the path {} is not UTF-8", workspace.display()),
+            format!("the path {} is not valid UTF-8", workspace.display()),
             "rename the directory: the journal can only store UTF-8 paths",
         );
     }

@@ -84,7 +84,7 @@ fn task_from_file(
         ),
         Ok(_) if full.to_str().is_none() => config_error(
             format!("cannot use prompt file: {}", path.display()),
-            "rename the file: its path is not UTF-8",
+            "rename the file: its path is not valid UTF-8",
         ),
         Ok(_) if std::fs::File::open(&full).is_err() => config_error(
             format!("cannot read prompt file: {}", path.display()),

@@ -15,12 +15,12 @@ pub(crate) struct Millis(pub(crate) u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ByteSize(pub(crate) u64);
 
-/// The shortest and the longest rest after failures.
+/// How long to rest after failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BackoffRange {
-    /// The rest after the first failure. Each further failure doubles it.
+    /// How long to rest after the first failure. Each further failure doubles the time.
     pub(crate) base: Millis,
-    /// The longest rest after failures.
+    /// How long to rest at most after a failure.
     pub(crate) cap: Millis,
 }
 

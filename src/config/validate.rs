@@ -80,7 +80,7 @@ fn unknown_key<T>(keys: &[SettingKey], path: &str, name: &str) -> Result<T, Valu
     let hint = match nearest(&camel_case(&kebab), known.iter().map(String::as_str)) {
         Some(suggestion) => format!("did you mean {suggestion}?"),
         None if keys.len() < 20 => format!("known keys: {}", known.join(", ")),
-        None => "ralph config lists every setting".into(),
+        None => "run `ralph config` to list every setting".into(),
     };
     value_error(path, "is not a setting".into(), hint)
 }

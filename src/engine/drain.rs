@@ -26,8 +26,8 @@ impl State {
         }
     }
 
-    /// Handles the end of the last child loop. A child loop that was running may have changed the
-    /// workspace, so checks and SCM tasks then run again.
+    /// Called when the last child loop has ended. A child loop that was running may have changed
+    /// the workspace, so checks and SCM tasks then run again.
     pub(super) fn drained(&mut self, iteration: u32, any_was_running: bool) {
         let Phase::Draining { .. } = self.phase else {
             return;

@@ -9,7 +9,7 @@ use super::signals::defang;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Excerpt {
     pub(crate) text: String,
-    /// A note of how much was cut, such as `[2 later characters cut]`; empty if nothing was cut.
+    /// A note saying how much was cut, such as `[2 later characters cut]`; empty if nothing was.
     pub(crate) cut: String,
 }
 

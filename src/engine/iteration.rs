@@ -117,7 +117,7 @@ impl Iteration {
 }
 
 impl State {
-    /// Handles the end of the newest iteration's agent, after all its processes have exited.
+    /// Called when the latest iteration's agent and all its processes have exited.
     pub(super) fn agent_ended(&mut self, iteration: u32, report: &AgentReport) {
         let end = match self.phase {
             _ if iteration != self.iteration => return,
@@ -182,7 +182,7 @@ impl State {
         self.answers_delivered = 0;
     }
 
-    /// Records the newest iteration, and updates costs, failures and the time to rest.
+    /// Records the latest iteration, and updates costs, failures and the time to rest.
     pub(super) fn record_iteration(&mut self, end: IterationEnd, report: &AgentReport) {
         let reason = self.failure_of(end, report);
         // All other ends were caused by ralph or a person, so no failure policy applies.

@@ -59,29 +59,29 @@ pub struct LimitChange {
 /// The maximum of each limit, for a loop or for one iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Limits {
-    /// Number of iterations, except refunded ones; `None` means no limit.
+    /// Maximum number of iterations, except refunded ones; `None` means no limit.
     pub(crate) iterations: Option<u32>,
-    /// Dollars, as the agent reports them; `None` means no limit.
+    /// Maximum dollars, as the agent reports them; `None` means no limit.
     pub(crate) cost_usd: Option<f64>,
     /// Whether the loop may continue under a cost limit while the cost is unknown.
     #[serde(default)]
     pub(crate) unknown_cost: bool,
-    /// Tokens, as the agent reports them; `None` means no limit.
+    /// Maximum tokens, as the agent reports them; `None` means no limit.
     #[serde(default)]
     pub(crate) tokens: Option<u64>,
-    /// Active time of the whole loop, in milliseconds; `None` means no limit.
+    /// Maximum active time of the whole loop, in milliseconds; `None` means no limit.
     pub(crate) time_ms: Option<u64>,
-    /// Number of consecutive failures; `None` means no limit.
+    /// Maximum number of consecutive failures; `None` means no limit.
     pub(crate) failures: Option<u32>,
     /// Iterations in a row without progress.
     #[serde(default)]
     pub(crate) stalls: Option<u32>,
     /// Duration of one iteration, in milliseconds.
     pub(crate) iteration_ms: Option<u64>,
-    /// Time without output in one iteration, in milliseconds; `None` means no limit.
+    /// Maximum time without output in one iteration, in milliseconds; `None` means no limit.
     pub(crate) inactivity_ms: Option<u64>,
-    /// Number of consecutive times that a client lets ralph block the end of its session while the
-    /// agent uses no tool; `None` means no limit.
+    /// How many times in a row a client lets ralph keep its session from ending while the agent
+    /// uses no tool; `None` means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) blocks: Option<u32>,
 }
@@ -104,9 +104,9 @@ pub(crate) struct LimitRow {
     pub(crate) is_reset_by_resume: bool,
     /// The stop reason, for scripts, if the limit ends the loop.
     pub(crate) stop_reason: StopReason,
-    /// The reason for an ending at this limit, for people.
+    /// Why a loop at this limit ended, for people.
     reached: &'static str,
-    /// The reason why a loop at this limit cannot continue, as a clause about the loop.
+    /// Why a loop at this limit cannot continue, as a clause about the loop.
     pub(crate) exhausted: &'static str,
     used: fn(&State) -> Amount,
     max: fn(&Limits) -> Option<Amount>,
@@ -242,7 +242,7 @@ impl Limit {
         self.row().name
     }
 
-    /// Returns the reason for an ending at this limit, for people. `success` is `true` if the
+    /// Returns why a loop at this limit ended, for people. `success` is `true` if the
     /// ending counts as success.
     pub(super) fn describe_ending(self, success: bool) -> &'static str {
         if success {

@@ -66,7 +66,7 @@ pub enum WaitReason {
     Bus,
 }
 
-/// The reason why a loop ended or paused, in one word for scripts.
+/// Why a loop ended or paused, in one word for scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

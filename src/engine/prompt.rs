@@ -23,7 +23,7 @@ pub(crate) struct PromptInputs {
     pub(crate) task: String,
     /// The changes since the loop began, as a diff.
     pub(crate) diff: Excerpt,
-    /// The reason for a missing diff; empty if there is a diff.
+    /// Why there is no diff; empty if there is a diff.
     pub(crate) diff_missing: String,
     /// The red checks in the plan's order: index, output, and the path of the full output.
     pub(crate) red: Vec<(usize, Excerpt, String)>,

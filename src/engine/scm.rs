@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The task that ralph carries out itself. Any other task is a list of arguments for git.
 pub(crate) const COMMIT: &str = "commit";
 
-/// The result of one run of an SCM task.
+/// The result of one SCM task run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ScmTaskReport {
@@ -25,7 +25,7 @@ pub struct ScmTaskReport {
     /// The task's running time, in milliseconds.
     #[serde(default)]
     pub ms: u64,
-    /// The reason for skipping the task; `None` if it ran.
+    /// Why the task was skipped; `None` if it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<SkipReason>,
     /// The ID of the commit that the task made; `None` if it made none.
@@ -45,7 +45,7 @@ pub struct ScmTaskReport {
     pub output: String,
 }
 
-/// The reason for skipping an SCM task.
+/// Why an SCM task was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -76,7 +76,7 @@ impl ScmTaskReport {
 /// The state of a loop's SCM tasks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ScmState {
-    /// The newest iteration's results, in the plan's order.
+    /// The latest iteration's results, in the plan's order.
     pub(crate) reports: Vec<ScmTaskReport>,
     /// Number of failures since all tasks last succeeded.
     pub(crate) failures: u32,
@@ -86,20 +86,20 @@ pub(crate) struct ScmState {
     /// Whether the tasks were started but not all completed, because of a request or a crash.
     #[serde(default, rename = "open")]
     pub(crate) unfinished: bool,
-    /// The result of the newest iteration's worktree task; `None` if it has not run.
+    /// The result of the latest iteration's worktree task; `None` if it has not run.
     #[serde(default, rename = "saved")]
     pub(crate) worktree_commit: Option<ScmTaskReport>,
     /// The newest failed commit in the worktree; `None` once everything is committed.
     #[serde(default, rename = "unsaved")]
     pub(crate) uncommitted: Option<PendingTask>,
-    /// Number of times the newest iteration's tasks were restarted because child loops had kept
-    /// working.
+    /// Number of times the latest iteration's tasks were restarted because child loops were still
+    /// running when the tasks completed.
     #[serde(default)]
     pub(crate) round: u32,
     /// The reports from before the last restart.
     #[serde(default, rename = "earlier")]
     pub(crate) previous_reports: Vec<ScmTaskReport>,
-    /// The ID of the last commit made for the newest iteration; `None` if no commit was made.
+    /// The ID of the last commit made for the latest iteration; `None` if no commit was made.
     #[serde(default, rename = "newest")]
     pub(crate) newest_commit: Option<String>,
 }
@@ -172,7 +172,7 @@ impl State {
         self.plan.scm.tasks.len()
     }
 
-    /// Returns whether all tasks that are due in the newest iteration have succeeded.
+    /// Returns whether all tasks that are due in the latest iteration have succeeded.
     pub(crate) fn scm_tasks_succeeded(&self) -> bool {
         self.next_plan_task().is_none() && self.scm.reports.iter().all(ScmTaskReport::is_success)
     }

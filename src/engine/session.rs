@@ -27,8 +27,8 @@ pub(crate) struct ClientSession {
 /// The state of a loop in a client session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionState {
-    /// Number of consecutive times that ralph blocked the end of the session and the agent then
-    /// used no tool.
+    /// How many times in a row ralph has kept the session from ending and the agent then used no
+    /// tool.
     pub(crate) idle_blocks: u32,
     /// The error message of the last turn, if it failed; `None` once another turn has ended.
     #[serde(rename = "stumble")]
@@ -82,7 +82,7 @@ impl State {
         self.is_in_session() && matches!(self.phase, Phase::Running { started: true, .. })
     }
 
-    /// Returns the newest iteration's number as the session shows it. The number includes
+    /// Returns the latest iteration's number as the session shows it. The number includes
     /// iterations from before this loop.
     pub(crate) fn turn_number(&self) -> u32 {
         self.iteration.saturating_add(self.iterations_before())
@@ -123,8 +123,8 @@ impl State {
         }
     }
 
-    /// Returns the number of consecutive times that ralph blocked the end of the session and the
-    /// agent then used no tool.
+    /// Returns how many times in a row ralph has kept the session from ending and the agent then
+    /// used no tool.
     pub(crate) fn idle_blocks(&self) -> u32 {
         self.session
             .as_ref()

@@ -31,13 +31,13 @@ pub(crate) struct State {
     /// The source of the request in force.
     #[serde(rename = "wished_by")]
     pub(crate) requested_by: RequestSource,
-    /// The number of the newest iteration; 0 is preflight.
+    /// The number of the latest iteration; 0 is preflight.
     pub(crate) iteration: u32,
     /// Number of iterations that count against the limit.
     pub(crate) counted: u32,
-    /// Number of failures of the agent since its last success.
+    /// How often the agent has failed since its last success.
     pub(crate) consecutive_failures: u32,
-    /// Total number of failures of the agent.
+    /// How often the agent has failed in total.
     pub(crate) total_failures: u32,
     /// Total dollars known to be spent.
     pub(crate) cost_usd: f64,
@@ -49,16 +49,16 @@ pub(crate) struct State {
     pub(crate) active_ms: u64,
     /// Wall-clock time of the last event, in milliseconds since 1970.
     pub(crate) wall_ms: i64,
-    /// Wall-clock time at which the newest iteration began, in milliseconds since 1970; `None`
+    /// Wall-clock time at which the latest iteration began, in milliseconds since 1970; `None`
     /// before the first.
     pub(crate) iteration_wall_ms: Option<i64>,
-    /// The newest iteration's check results, in the plan's order; `None` for a check that has not
+    /// The latest iteration's check results, in the plan's order; `None` for a check that has not
     /// run.
     pub(crate) checks: Vec<Option<CheckReport>>,
     /// The state of the loop's SCM tasks.
     #[serde(default, rename = "keeping")]
     pub(crate) scm: ScmState,
-    /// Whether all child loops have ended. No new one can start before the next iteration.
+    /// Whether all child loops have ended. No new child loop can start until the next iteration.
     #[serde(default)]
     pub(crate) drained: bool,
     /// Whether preflight found a red check; `None` if preflight did not complete.
@@ -105,9 +105,9 @@ pub(crate) struct State {
     /// Number of `answers` that are in the running iteration's prompt.
     #[serde(rename = "answers_told")]
     pub(crate) answers_delivered: usize,
-    /// Size of the part of the inbox that has been read, in bytes.
+    /// How many bytes of the inbox have been read.
     pub(crate) inbox_offset: u64,
-    /// The process of the newest iteration's agent, needed to find it after a crash; `None` if it
+    /// The process of the latest iteration's agent, needed to find it after a crash; `None` if it
     /// has not started.
     pub(crate) process: Option<ProcessIdentity>,
     /// Whether the journal contains the loop's ending.
@@ -125,9 +125,9 @@ pub(crate) enum Phase {
     /// No activity yet: no runner has opened the loop.
     #[serde(rename = "waiting")]
     NotStarted,
-    /// The newest iteration's checks are running.
+    /// The latest iteration's checks are running.
     Checking,
-    /// The newest iteration's SCM tasks are running.
+    /// The latest iteration's SCM tasks are running.
     Committing,
     /// The agent is running, or about to start.
     Running {
@@ -141,7 +141,7 @@ pub(crate) enum Phase {
     },
     /// The agent is being killed.
     Killing {
-        /// The reason for killing the agent.
+        /// Why the agent is killed.
         why: IterationEnd,
         /// Whether to send SIGKILL at once, without SIGTERM first.
         hard: bool,
@@ -223,7 +223,7 @@ pub(crate) enum Effect {
     },
     /// Wait for the loop's child loops to end.
     Drain {
-        /// The number of the newest iteration.
+        /// The number of the latest iteration.
         iteration: u32,
         /// Whether to stop the child loops.
         stop: bool,
@@ -394,7 +394,7 @@ impl State {
             .filter(|usd| is_reported || *usd > 0.0 || self.iteration == 0)
     }
 
-    /// Returns whether the agent failed in the newest iteration. An exit code that asks to wait is
+    /// Returns whether the agent failed in the latest iteration. An exit code that asks to wait is
     /// not a failure.
     pub(crate) fn has_failed(&self, iteration: &Iteration) -> bool {
         iteration.is_failure() && self.claims.exit_waiting.is_none()

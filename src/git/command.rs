@@ -69,11 +69,11 @@ impl GitError {
 pub(super) struct GitOutput {
     /// The exit code; `None` if git was killed.
     pub(super) code: Option<i32>,
-    /// Standard output, cut at the caller's limit.
+    /// Standard output, up to the caller's limit.
     pub(super) stdout: Vec<u8>,
     /// Whether git was killed because it printed more than the limit.
     pub(super) truncated: bool,
-    /// The beginning of standard error.
+    /// The first `STDERR_MAX` bytes of standard error.
     pub(super) stderr: String,
 }
 
@@ -291,8 +291,8 @@ fn capture(
     }
 }
 
-/// Reads once from the stream into `output`, and closes the stream at its end. Returns whether the
-/// output exceeded `max_bytes`.
+/// Reads once from the stream into `output`, and closes the stream when it ends. Returns whether
+/// the output exceeded `max_bytes`.
 fn read_once<R: Read>(
     stream: &mut Option<R>,
     buffer: &mut [u8],

@@ -1,4 +1,4 @@
-//! Runs git: diffs since the start of a loop, commits, worktrees, and the repository's status.
+//! Runs git: diffs since a loop started, commits, worktrees, and the repository's status.
 //!
 //! A diff does not change the user's repository: it works on a copy of the index and writes objects
 //! to ralph's own scratch directory, so the index, HEAD, refs, working tree, stash and object

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of untracked files that are recorded or shown.
 const FILES_MAX: usize = 20_000;
-/// Maximum size of the list of file names that is read, in bytes.
+/// Only the first `NAMES_MAX` bytes of the list of file names are read.
 const NAMES_MAX: usize = 4 << 20;
 /// Maximum size of a file whose content is shown, in bytes.
 const SHOWN_MAX: u64 = 1 << 20;

@@ -27,7 +27,7 @@ pub(crate) struct WorkingTree {
     top: PathBuf,
 }
 
-/// The reason why there is no working tree.
+/// Why there is no working tree.
 #[derive(Debug, PartialEq)]
 pub(crate) enum WorkingTreeError {
     GitNotInstalled,

@@ -212,10 +212,10 @@ pub(crate) fn missing_message(plan: &Worktree) -> String {
         [&plan.path, &plan.repository].map(|path| shell_quote(&path.to_string_lossy()));
     let git = format!("git --git-dir {repository} worktree");
     if plan.path.exists() {
-        return format!("{path} is no longer a git worktree; repair it with {git} repair");
+        return format!("{path} is no longer a git worktree; to repair it, run `{git} repair`");
     }
     format!(
-        "the worktree {path} no longer exists; restore it with {git} add -f {path} {}",
+        "the worktree {path} no longer exists; to restore it, run `{git} add -f {path} {}`",
         shell_quote(&plan.branch)
     )
 }

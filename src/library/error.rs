@@ -4,8 +4,8 @@ use crate::lifecycle::error::CommandError;
 use crate::{config, runner, store};
 use std::{fmt, io};
 
-/// The reason why a loop could not run at all. A loop that ran returns a [`Report`](crate::Report)
-/// instead, which describes its end.
+/// Why a loop could not run at all. A loop that ran returns a [`Report`](crate::Report) instead,
+/// which describes how it ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

@@ -13,9 +13,9 @@ pub struct Report {
     /// Whether the task is done. Also true if a loop without checks and without a promise ran to
     /// its limit.
     pub success: bool,
-    /// The reason why the loop ended or paused.
+    /// Why the loop ended or paused.
     pub stop_reason: StopReason,
-    /// The details of the loop's end. `None` if the loop is paused.
+    /// How the loop ended. `None` if the loop is paused.
     pub outcome: Option<Outcome>,
     /// The exit code that the `ralph` program would return.
     pub exit_code: ExitCode,
@@ -51,7 +51,7 @@ pub struct IterationReport {
     pub checks: Vec<CheckResult>,
     /// Whether the agent claimed that the whole task is done.
     pub claimed: bool,
-    /// The reason why the iteration failed: the agent's last message, the function's error, or the
+    /// Why the iteration failed: the agent's last message, the function's error, or the
     /// timeout. `None` if it did not fail.
     pub error: Option<String>,
     /// The number of times that the agent was denied a permission.

@@ -5,7 +5,7 @@ use crate::engine::event::Request;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Stops or pauses a loop from another thread. All clones control the same loop. Requests made
-/// before the loop runs are kept; requests after its end have no effect.
+/// before the loop runs are kept; requests made after it ends are ignored.
 #[derive(Clone, Default)]
 pub struct Stopper {
     requests: Arc<Mutex<Vec<Request>>>,

@@ -128,7 +128,7 @@ impl LoopHandle {
         );
         if swept > 0 {
             self.warnings.push(format!(
-                "the loop {:?} crashed; ended {} that it left behind",
+                "the loop {:?} crashed; killed {} that it left behind",
                 self.dir.name(),
                 process_count(swept)
             ));

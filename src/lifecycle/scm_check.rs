@@ -33,7 +33,7 @@ pub(crate) fn check_scm_tasks(draft: &PlanDraft) -> Result<Vec<String>, CommandE
     if let (true, Some(why)) = (commits, &status.missing_identity) {
         return Err(CommandError::usage(
             format!("git has no committer identity: {why}"),
-            "set one: git config user.name \"…\" && git config user.email \"…\"",
+            "run `git config user.name \"…\" && git config user.email \"…\"` to set one",
         ));
     }
     let pushes = |task: &String| task.split_whitespace().next() == Some("push");
@@ -72,7 +72,7 @@ fn status_warnings(
     } else if plain_push && !status.has_upstream {
         warnings.push(
             "this branch has no upstream: git push will fail; \
-             use --scm \"push origin HEAD\", or run git push -u once"
+             use --scm \"push origin HEAD\", or run `git push -u` once"
                 .into(),
         );
     }

@@ -17,7 +17,7 @@ pub(crate) struct Tmux {
     pub(crate) socket: String,
 }
 
-/// The reason why tmux cannot be used.
+/// Why tmux cannot be used.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TmuxError {
     NotInstalled,

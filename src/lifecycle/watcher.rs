@@ -40,7 +40,7 @@ pub(crate) struct LoopWatcher {
 }
 
 impl LoopWatcher {
-    /// Starts watching for the end of the loop's runner or session.
+    /// Starts to watch the loop's runner or session, to notice when it ends.
     pub(crate) fn new(dir: &LoopDir) -> io::Result<Self> {
         let (over, other_end) = UnixStream::pair()?;
         let dir = dir.clone();
@@ -68,7 +68,7 @@ impl LoopWatcher {
         self.poll(Duration::ZERO)
     }
 
-    /// Waits for a file change, the loop's end or the timeout. Returns whether the loop is over.
+    /// Waits until a file changes, the loop ends or time is up. Returns whether the loop is over.
     pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
         let can_watch = self
             .files
@@ -81,7 +81,7 @@ impl LoopWatcher {
         })
     }
 
-    /// Waits for the loop's end or the timeout. Returns whether the loop is over.
+    /// Waits until the loop ends or time is up. Returns whether the loop is over.
     pub(crate) fn wait_for_end(&mut self, timeout: Duration) -> bool {
         self.poll(timeout)
     }

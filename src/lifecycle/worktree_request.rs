@@ -45,13 +45,13 @@ impl WorktreeRequest {
         if source.head.is_none() {
             return Err(CommandError::usage(
                 format!("{name} starts from the latest commit, but this repository has none"),
-                "make a first commit: git commit --allow-empty -m \"first commit\"",
+                "run `git commit --allow-empty -m \"first commit\"` to make a first commit",
             ));
         }
         if let Some(why) = source.missing_identity() {
             return Err(CommandError::usage(
                 format!("git has no committer identity: {why}"),
-                "set one: git config user.name \"…\" && git config user.email \"…\"",
+                "run `git config user.name \"…\" && git config user.email \"…\"` to set one",
             ));
         }
         if let Some(branch) = branch
@@ -111,7 +111,7 @@ impl WorktreeRequest {
         for path in [&path, &self.source.repository] {
             if path.to_str().is_none() {
                 return Err(CommandError::usage(
-                    format!("the path {} is not UTF-8", path.display()),
+                    format!("the path {} is not valid UTF-8", path.display()),
                     "rename the directory: the journal can store only UTF-8 paths",
                 ));
             }

@@ -109,7 +109,7 @@ pub(crate) fn ignore_signals() {
     }
 }
 
-/// Signals that a runner handles. Without a handler, they would end the process.
+/// Signals that a runner handles. Without a handler, they would kill the process.
 const TERMINATION_SIGNALS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
 
 /// Blocks the signals that a runner handles. No signal is then lost or fatal between a fork and the
@@ -124,7 +124,7 @@ pub(crate) fn unblock_signals() {
 }
 
 /// Blocks termination signals until this value is dropped, so that an operation can be rolled back
-/// before the process ends.
+/// before the process exits.
 pub(crate) struct BlockedSignals {
     signals: [i32; 4],
 }
@@ -139,7 +139,7 @@ impl BlockedSignals {
         }
     }
 
-    /// Returns whether a signal is pending that will end this process once it is unblocked.
+    /// Returns whether a signal is pending that will kill this process once it is unblocked.
     pub(crate) fn has_pending(&self) -> bool {
         // SAFETY: the set is initialized before it is used, and reading a disposition changes none.
         unsafe {

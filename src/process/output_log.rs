@@ -101,7 +101,7 @@ impl OutputLog {
             let (dropped, kept) = (format::bytes(dropped), format::bytes(self.half));
             write!(
                 log,
-                "\n[ralph: {dropped} of output dropped here; the log keeps the first and last {kept}]\n"
+                "\n[ralph: {dropped} of output dropped here; the log keeps the first {kept} and the last {kept}]\n"
             )?;
         }
         ring.seek(SeekFrom::Start(start))?;
@@ -178,8 +178,7 @@ mod tests {
 
     #[test]
     fn long_output_keeps_head_and_tail_and_reports_what_was_dropped() {
-        let notice =
-            "\n[ralph: 3 bytes of output dropped here; the log keeps the first and last 5 bytes]\n";
+        let notice = "\n[ralph: 3 bytes of output dropped here; the log keeps the first 5 bytes and the last 5 bytes]\n";
         for writes in [
             &[&b"abcdefghijklm"[..]][..],
             &[b"abc", b"defg", b"hijkl", b"m"],

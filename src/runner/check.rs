@@ -24,7 +24,7 @@ impl Runner<'_> {
         check: usize,
     ) -> Result<Flow, RunnerError> {
         if check == 0 {
-            // Make the iteration's end durable before its first check runs.
+            // Record durably that the iteration ended, before its first check runs.
             self.rec.sync()?;
         }
         if let Err((class, detail)) = self.check_places() {

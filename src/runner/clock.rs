@@ -75,7 +75,7 @@ pub(super) struct Alarms {
     /// The wall-clock time for which the engine ordered a wakeup, in Unix milliseconds. `None` if
     /// it ordered none.
     pub(super) wake_at_wall_ms: Option<i64>,
-    /// The time of the next call of the observer's `tick`. `None` means now.
+    /// When to call the observer's `tick` next. `None` means now.
     pub(super) tick_at: Option<Instant>,
 }
 

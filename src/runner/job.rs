@@ -336,7 +336,7 @@ impl Job {
         found.empty
     }
 
-    /// Returns whether the job's first process or function has ended.
+    /// Returns whether the job's first process has exited or its function has returned.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.is_some()
     }

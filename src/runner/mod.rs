@@ -68,7 +68,7 @@ pub(crate) trait Observer {
     fn warn(&mut self, text: &str);
 }
 
-/// The reason why a runner exited.
+/// Why a runner exited.
 #[derive(Debug, PartialEq)]
 pub(crate) enum RunnerExit {
     Ended(Outcome),
@@ -91,7 +91,7 @@ impl RunnerExit {
     }
 }
 
-/// The reason why a runner failed.
+/// Why a runner failed.
 #[derive(Debug)]
 pub(crate) enum RunnerError {
     /// The journal could not be read or written.

@@ -21,7 +21,7 @@ pub(crate) enum WatchMode {
     Idle,
 }
 
-/// The schedule of the next poll of watched files.
+/// Schedules the next poll of watched files.
 pub(crate) struct PollSchedule {
     at: Instant,
     /// The interval after the next poll.

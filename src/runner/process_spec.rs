@@ -53,7 +53,7 @@ pub(super) struct JobLimits {
 }
 
 impl JobLimits {
-    /// Creates limits from the plan's settings, without timeouts. The job's output goes to `log`.
+    /// Creates limits from the plan's settings, with no timeouts set. Output goes to `log`.
     pub(super) fn new(plan: &Plan, log: PathBuf) -> Self {
         Self {
             log,

@@ -23,7 +23,7 @@ const NOT_IN_GIT: &str = "There is no diff: the workspace is not in a git reposi
 
 /// The loop's newest prompt, and the data for building the next one.
 pub(super) struct Prompts {
-    /// The base for diffs, or the reason why there is no diff.
+    /// The base for diffs, or why there is no diff.
     base: Result<DiffBase, String>,
     /// The iteration whose directory contains the newest prompt, or 0 if there is no prompt yet.
     kept_in: u32,
@@ -176,7 +176,7 @@ fn prompt_path(dir: &LoopDir, iteration: u32) -> PathBuf {
     dir.iteration_dir(iteration).join("prompt.md")
 }
 
-/// Returns the state of the repository at the start of the loop, or the reason why there is none.
+/// Returns the state of the repository when the loop started, or why there is none.
 /// The state is captured once and saved for later runners.
 fn open_base(dir: &LoopDir, workspace: &Path) -> Result<DiffBase, String> {
     let path = dir.diff_base();

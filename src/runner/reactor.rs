@@ -58,7 +58,7 @@ pub(crate) enum Input {
     LineTooLong(usize),
     /// The job's log cannot be written.
     LogFailed(io::Error),
-    /// The job and all its processes have ended. An agent's result comes with its parsed output.
+    /// The job's processes have all exited. An agent's result comes with its parsed output.
     JobEnded(JobKey, Box<JobResult>, Option<Box<AgentOutput>>),
 }
 

@@ -20,7 +20,7 @@ use crate::process::orphans;
 use crate::store::dir::create_file;
 use std::io::{self, Write};
 
-/// The maximum number of characters of a failed task's output that are recorded in the journal.
+/// Only the last `OUTPUT_CHARS` characters of a failed task's output are recorded in the journal.
 const OUTPUT_CHARS: usize = 600;
 
 /// The content of the saved HEAD file if the repository has no commit yet.

@@ -70,7 +70,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Moves judged markers into the newest iteration's directory, so that no marker counts twice.
+    /// Moves judged markers into the latest iteration's directory, so that no marker counts twice.
     pub(super) fn archive_markers(&mut self) -> Result<(), RunnerError> {
         let dir = self.rec.dir.iteration_dir(self.rec.state.iteration);
         let judged = &self.rec.state.claims.markers;

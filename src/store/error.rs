@@ -60,16 +60,14 @@ impl StoreError {
                 Some("ralph changed nothing; move the loop's directory away".to_owned())
             }
             Self::InvalidName { .. } => Some(
-                "use at most 63 characters of a-z, 0-9, `_` and `-`, starting with a letter or digit"
+                "use at most 63 characters: a-z, 0-9, `_` and `-`, with a letter or digit first"
                     .to_owned(),
             ),
             Self::NoSuchLoop {
                 nearest: Some(nearest),
                 ..
             } => Some(format!("did you mean `{nearest}`?")),
-            Self::NoSuchLoop { nearest: None, .. } => {
-                Some("`ralph ls` lists all loops".to_owned())
-            }
+            Self::NoSuchLoop { nearest: None, .. } => Some("`ralph ls` lists all loops".to_owned()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Folds the bytes of a journal into a state, and finds the start of a torn end.
+//! Folds the bytes of a journal into a state, and finds where an incomplete last line starts.
 
 use super::error::IoContext;
 use super::journal_line::{FormatMarker, VERSION};
@@ -8,7 +8,7 @@ use crate::engine::plan::RULES;
 use std::io::BufRead;
 use std::path::Path;
 
-/// A state, and the size of the part of the journal that it covers.
+/// A state, and how far into the journal it reaches.
 pub(super) struct FoldResult {
     pub(super) state: State,
     /// The byte offset at which the last valid line ends.

@@ -90,7 +90,7 @@ fn ends_in_mid_line(path: &Path) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Reads the messages after the first `from` bytes, each with the offset of its end. Skips an
+/// Reads the messages after the first `from` bytes, each with the offset where it ends. Skips an
 /// incomplete last line. A line that cannot be parsed becomes [`InboxMessage::Unknown`].
 pub(crate) fn read(dir: &LoopDir, from: u64) -> Result<Vec<(InboxMessage, u64)>> {
     let path = dir.inbox();

@@ -63,7 +63,8 @@ impl Journal {
         Self::open_at(dir, first_line.len() as u64)
     }
 
-    /// Opens a journal for appending, folds all of it, and cuts off a last line torn by a crash.
+    /// Opens a journal for appending, replays it to rebuild the state, and truncates a final line
+    /// left incomplete by a crash.
     pub(crate) fn open(dir: &LoopDir) -> Result<OpenedJournal> {
         let path = dir.journal();
         let mut reader = BufReader::new(File::open(&path).context("open", &path)?);

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 const LINES: usize = 8;
-/// Maximum size of the end of the file that is read, in bytes.
+/// Only the last `BYTES` bytes of the file are read.
 const BYTES: u64 = 8 * 1024;
 
 /// Returns the last lines of a file without control characters, and whether earlier lines were left

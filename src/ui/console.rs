@@ -392,7 +392,7 @@ impl Console {
         }
     }
 
-    /// Warns once if the reader has closed standard output.
+    /// Warns once if the reader of standard output has closed it.
     fn warn_if_closed(&mut self) {
         if self.output.is_closed() && !std::mem::replace(&mut self.has_warned_closed, true) {
             let name = self.dir.name();

@@ -33,7 +33,7 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             if report.orphans > 0 {
                 let processes = process_count(report.orphans as usize);
                 all.push((
-                    format!("ended {processes} left behind by the agent"),
+                    format!("killed {processes} left behind by the agent"),
                     TextStyle::Yellow,
                 ));
             }

@@ -115,7 +115,7 @@ pub(crate) fn next_step(header: &JournalHeader, state: &State, held: bool) -> Op
         match state.status(held) {
             Status::Running => {
                 return Some(format!(
-                    "to end it, use cancel-ralph in its session, or run ralph stop {name}"
+                    "to end it, use cancel-ralph in its session, or run `ralph stop {name}`"
                 ));
             }
             Status::Crashed => {

@@ -38,7 +38,7 @@ pub(super) struct OutputQueue {
     has_started: bool,
     /// Whether to write without the thread, because a regular file never blocks for long.
     direct: bool,
-    /// Whether the reader has closed standard output.
+    /// Whether the reader of standard output has closed it.
     closed: bool,
 }
 
@@ -67,7 +67,7 @@ struct QueueState {
     taken: usize,
     /// Whether all output has been queued.
     is_closing: bool,
-    /// Whether the thread has ended, because everything was written or the reader closed its end.
+    /// Whether the thread has ended, because everything was written or the output was closed.
     has_ended: bool,
 }
 
@@ -103,7 +103,7 @@ impl OutputQueue {
         }
     }
 
-    /// Returns whether the reader has closed standard output.
+    /// Returns whether the reader of standard output has closed it.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -258,7 +258,7 @@ impl WriterThread {
         match self.skipped {
             0 => String::new(),
             skipped => format!(
-                "[ralph: {} not shown; see ralph logs]\n",
+                "[ralph: {} not shown; run `ralph logs` to see it]\n",
                 format::bytes(skipped as u64)
             ),
         }
@@ -435,7 +435,7 @@ mod tests {
         assert!(lines.lines().all(|line| line.len() == 1023));
         assert_eq!(
             rest,
-            "erase [ralph: 976 KiB not shown; see ralph logs]\nafter\nlive"
+            "erase [ralph: 976 KiB not shown; run `ralph logs` to see it]\nafter\nlive"
         );
     }
 
@@ -452,7 +452,9 @@ mod tests {
         let closing = std::thread::spawn(|| terminal.close());
         release(&screen);
         closing.join().unwrap();
-        assert!(seen(&screen).ends_with("x[ralph: 5 bytes not shown; see ralph logs]\n"));
+        assert!(
+            seen(&screen).ends_with("x[ralph: 5 bytes not shown; run `ralph logs` to see it]\n")
+        );
     }
 
     #[test]

@@ -134,9 +134,11 @@ pub(crate) fn turn(state: &State) -> String {
             text.push_str(" | green checks end the loop");
         }
         None if state.turn_limit().is_some() => {
-            text.push_str(" | no promise: the loop runs to its limit");
+            text.push_str(" | no promise is set: the loop runs until it reaches its limit");
         }
-        None => text.push_str(" | no promise and no limit: only /cancel-ralph ends the loop"),
+        None => {
+            text.push_str(" | no promise and no limit are set: only /cancel-ralph ends the loop");
+        }
     }
     with_client_commands(state, &text)
 }
@@ -163,7 +165,7 @@ pub(crate) fn shortened(prompt: &str, bytes: usize, file: &Path) -> String {
 pub(crate) fn turn_failed(header: &JournalHeader, state: &State, why: &str) -> String {
     let step = next_step(header, state, false).unwrap_or_default();
     format!(
-        "⚠️ ralph: the turn failed at iteration {}: {}\n{step}",
+        "⚠️ ralph: the turn failed in iteration {}: {}\n{step}",
         state.turn_number(),
         one_line(why)
     )

@@ -102,7 +102,7 @@ fn tasks(state: &State) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the end of the loop's rest, in Unix milliseconds. `None` if the loop is not resting.
+/// Returns when the loop's rest ends, in Unix milliseconds, or `None` if the loop is not resting.
 pub(super) fn resting_until(state: &State) -> Option<i64> {
     match state.phase {
         Phase::Resting {

@@ -392,7 +392,7 @@ fn the_sweep_after_a_crash_spares_only_registered_loops() {
     test.ralph(&["status", "a"])
         .exits(0)
         .says("Status: crashed")
-        .complains("the loop \"a\" crashed; ended 2 processes");
+        .complains("the loop \"a\" crashed; killed 2 processes");
     assert_eq!(status_of(&test, "b"), "running");
     // The resumed loop waits for its child.
     let live = test.start(&["resume", "a"]);

@@ -1136,7 +1136,7 @@ fn a_suspended_terminal_does_not_stall_the_loop() {
     let shown = rows(&bytes).join("\n");
     assert_eq!(code, 0);
     assert!(
-        Regex::new(r"\n\[ralph: .* MiB not shown; see ralph logs\]\n")
+        Regex::new(r"\n\[ralph: .* MiB not shown; run `ralph logs` to see it\]\n")
             .unwrap()
             .is_match(&shown)
     );

@@ -23,7 +23,7 @@ fn the_next_command_sweeps_processes_that_outlived_warden_and_supervisor() {
     test.ralph(&["status", "a"])
         .exits(0)
         .says("Status: crashed")
-        .complains("the loop \"a\" crashed; ended 4 processes");
+        .complains("the loop \"a\" crashed; killed 4 processes");
     assert_no_survivors(&test, 3);
     test.ralph(&["status", "a"])
         .exits(0)
@@ -49,7 +49,7 @@ fn an_agent_that_keeps_starting_processes_is_swept_with_all_of_them() {
     kill_both(&test, live);
     test.ralph(&["status", "a"])
         .exits(0)
-        .complains("\"a\" crashed; ended");
+        .complains("\"a\" crashed; killed");
     assert_eq!(test.survivors(), [0; 0]);
 }
 
@@ -63,7 +63,7 @@ fn resume_sweeps_processes_left_by_a_crash_before_it_starts_anything() {
     kill_both(&test, live);
     test.ralph(&["resume", "a"])
         .exits(0)
-        .complains("ended 2 processes");
+        .complains("killed 2 processes");
     assert_no_survivors(&test, 1);
     assert_eq!(test.events("a", "started").len(), 2);
 }
@@ -143,7 +143,7 @@ fn children_older_than_the_loop_are_spared_when_the_supervisor_is_killed() {
     signal(supervisor(&test), "KILL");
     live.end()
         .exits(137)
-        .complains("the supervisor was killed by signal 9; 2 processes ended with it");
+        .complains("the supervisor was killed by signal 9; killed 2 processes that it left behind");
     assert_only_survivor(&test, friend);
 }
 

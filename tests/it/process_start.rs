@@ -28,7 +28,7 @@ fn an_iteration_ends_with_its_agent_not_with_its_output() {
     let begun = Instant::now();
     test.ralph(&SCRIPTED)
         .exits(1)
-        .says("ended 1 process left behind by the agent");
+        .says("killed 1 process left behind by the agent");
     assert!(
         begun.elapsed() < Duration::from_secs(20),
         "{:?}",

@@ -147,7 +147,7 @@ fn an_invalid_name_is_refused() {
                 &test,
                 args,
                 "is not a valid loop name",
-                "use at most 63 characters of a-z, 0-9",
+                "use at most 63 characters: a-z, 0-9",
             );
         }
     }

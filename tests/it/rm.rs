@@ -144,7 +144,7 @@ fn a_running_loop_is_kept_and_a_paused_or_crashed_one_can_be_removed() {
         &test,
         &["rm", "a"],
         "cannot remove the loop \"a\" while it is running",
-        "stop it first: ralph stop a",
+        "run `ralph stop a` first",
     );
     live.signal("TERM");
     live.until_out("pausing after this iteration");

@@ -41,7 +41,7 @@ fn a_message_is_repeated_after_a_crash_cut_its_iteration_short() {
     let done = test.ralph(&["say", "a", MESSAGE]).exits(0);
     assert!(
         done.out
-            .ends_with("its status is waiting; to continue: ralph resume a\n"),
+            .ends_with("its status is waiting; to continue, run `ralph resume a`\n"),
         "{}",
         done.out
     );
@@ -104,7 +104,7 @@ fn a_crashed_loop_gets_its_messages_when_it_is_resumed() {
     crashed(&test, &[]);
     test.ralph(&["say", "a", MESSAGE])
         .exits(0)
-        .says("its status is crashed; to continue: ralph resume a");
+        .says("its status is crashed; to continue, run `ralph resume a`");
     test.ralph(&["resume", "a"]).exits(0);
     assert!(test.prompt("a", 2).contains(MESSAGE));
 }

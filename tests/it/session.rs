@@ -531,7 +531,7 @@ fn an_older_client_may_stop_after_a_service_error() {
     std::fs::write(test.root().join("transcript.jsonl"), format!("{line}\n")).unwrap();
     let message = session.assert_released("API Error: 529");
     assert!(
-        message.contains("failed at iteration 1: API Error: 529")
+        message.contains("failed in iteration 1: API Error: 529")
             && message.contains("ralph resume"),
         "{message}"
     );
@@ -549,7 +549,7 @@ fn an_older_client_may_stop_after_a_service_error() {
     assert!(
         session
             .assert_released("API Error: 529")
-            .contains("failed at iteration 2")
+            .contains("failed in iteration 2")
     );
     late.join().unwrap();
 }

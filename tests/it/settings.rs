@@ -771,7 +771,11 @@ fn an_unreadable_settings_file_is_reported() {
         "cannot read pipe.json",
         "fix the file",
     );
-    refused(&["-c", "bytes.json"], "bytes.json is not UTF-8", "UTF-8");
+    refused(
+        &["-c", "bytes.json"],
+        "bytes.json is not valid UTF-8",
+        "UTF-8",
+    );
     refused(&["-c", "big.json"], "big.json is too large", "1 MiB");
     test.sh("ln -s nowhere .ralph/settings.json");
     refused(&[], "settings file not found: .ralph/settings.json", "hint");

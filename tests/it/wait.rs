@@ -158,7 +158,7 @@ fn waiting_for_a_killed_loop_leaves_no_process_behind() {
     test.ralph(&["wait", "a"])
         .exits(1)
         .says("a: crashed")
-        .complains("the loop \"a\" crashed; ended");
+        .complains("the loop \"a\" crashed; killed");
     assert_eq!(test.survivors(), [0; 0]);
     test.write("go", "");
     let live = test.start(&["resume", "a"]);

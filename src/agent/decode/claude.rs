@@ -2,9 +2,9 @@
 //! formats derived from it: Qwen Code 0.24 with `--output-format stream-json`, and Amp with `-x
 //! --stream-json` (written from Amp's documentation; no recording of a run was available).
 //!
-//! A run may have several results: a background command outlives its turn, and its end starts
-//! another turn. Costs are totals since the start of the process; a result's tokens are those since
-//! the previous result.
+//! A run may have several results: a background command outlives its turn, and starts another
+//! turn when it exits. Costs are totals since the start of the process; a result's tokens are those
+//! since the previous result.
 
 use super::ActSink;
 use super::json_lines::EventDecoder;

@@ -9,7 +9,7 @@ use regex::Regex;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-/// Maximum length of the part of a message that is matched, in characters.
+/// Only the first `MESSAGE_MAX` characters of a message are matched.
 const MESSAGE_MAX: usize = 4000;
 
 /// An agent's failure patterns. Clones share the compiled patterns. Each pattern is compiled on

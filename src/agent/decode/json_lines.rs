@@ -18,10 +18,10 @@ use std::sync::LazyLock;
 /// Maximum length of a line that is parsed, in bytes. A longer line contains a file or an image and
 /// nothing that a loop needs; the log still has it in full.
 const LINE_MAX: usize = 16 << 20;
-/// Maximum size of the start of a longer line that is kept, in bytes. It is searched for the ID of
+/// Only the first `LONG_LINE_PREFIX` bytes of a longer line are kept, and searched for the ID of
 /// the tool whose result the line is.
 const LONG_LINE_PREFIX: usize = 64 << 10;
-/// Maximum length of the part of a non-JSON line that is shown, in bytes.
+/// Only the first `SIDE_OUTPUT_MAX` bytes of a non-JSON line are shown.
 const SIDE_OUTPUT_MAX: usize = 2000;
 
 /// Matches lines outside the JSON stream in which agents announce a retry.

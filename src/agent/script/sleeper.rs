@@ -119,7 +119,7 @@ fn respawn(args: &[String], without: &str, stderr: Stdio) -> io::Result<Child> {
         .spawn()
 }
 
-/// Returns the wall-clock time since 1970, because all processes in a chain end at the same time.
+/// Returns the wall-clock time since 1970, because all processes in a chain exit at the same time.
 fn now() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

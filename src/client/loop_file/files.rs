@@ -40,7 +40,7 @@ pub fn load(workspace: &Path) -> LoadedLoopFile {
         return LoadedLoopFile::Invalid(format!("it is larger than {} MiB", FILE_MAX >> 20));
     }
     match std::str::from_utf8(&bytes)
-        .map_err(|_| "it is not UTF-8 text".into())
+        .map_err(|_| "it is not valid UTF-8".into())
         .and_then(LoopFile::parse)
     {
         Ok(file) => LoadedLoopFile::Valid(file),

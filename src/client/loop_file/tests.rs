@@ -323,7 +323,7 @@ fn invalid_files_are_reported_and_moved_aside() {
     };
     fs::create_dir(dir.join(".claude")).unwrap();
     fs::write(&path, b"---\n\xff").unwrap();
-    assert_eq!(broken(), "it is not UTF-8 text");
+    assert_eq!(broken(), "it is not valid UTF-8");
     assert_eq!(
         move_aside(dir).unwrap(),
         dir.join(".claude/ralph-loop.local.broken.md")

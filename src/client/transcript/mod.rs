@@ -15,9 +15,9 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Maximum size of the transcript's end that is searched for the last message, in bytes.
+/// The last message is searched for in the last `MESSAGE_WITHIN` bytes of the transcript.
 const MESSAGE_WITHIN: u64 = 64 << 20;
-/// Maximum size of the transcript's end that is searched for tool uses and errors, in bytes.
+/// Tool uses and errors are searched for in the last `TOOLS_WITHIN` bytes of the transcript.
 const TOOLS_WITHIN: u64 = 16 << 20;
 /// Interval at which the transcript is read again until the last message has been written.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);

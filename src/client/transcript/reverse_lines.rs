@@ -19,7 +19,7 @@ pub(super) struct ReverseLines<'f> {
     buffer: Vec<u8>,
     /// The offset in `buffer` at which the next line ends; `None` once all lines were returned.
     end: Option<usize>,
-    /// Number of bytes after the last newline. If it is not 0, a line is being written.
+    /// Number of bytes after the last newline. If nonzero, a line is still being written.
     pub(super) unterminated: u64,
 }
 

@@ -71,10 +71,10 @@ struct LocalSettings {
     allow_keys: bool,
     /// The free disk space, in bytes, that an iteration needs to start.
     min_free: u64,
-    /// The name of the agent that the settings select, or the reason why it cannot be used. `None`
+    /// The name of the agent that the settings select, or why it cannot be used. `None`
     /// if the settings select none.
     agent: Option<Result<String, String>>,
-    /// The reason why the settings cannot be loaded. The other fields then come from the defaults.
+    /// Why the settings cannot be loaded. The other fields then come from the defaults.
     /// `None` if the settings were loaded.
     error: Option<String>,
 }
@@ -126,7 +126,7 @@ fn read_settings(stack: LayerStack, workspace: &Path) -> Result<LocalSettings, C
     })
 }
 
-/// Returns the name of the agent that the settings select, or the reason why it cannot be used.
+/// Returns the name of the agent that the settings select, or why it cannot be used.
 fn selected_agent(config: &Config, workspace: &Path) -> Result<String, String> {
     let request = RunRequest {
         workspace: workspace.to_owned(),

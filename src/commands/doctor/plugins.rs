@@ -27,13 +27,13 @@ fn report(status: PluginStatus) -> PluginReport {
     let name = &client.name;
     let outdated = || {
         (is_installed && !is_current).then(|| {
-            format!("outdated for this version of ralph or {name}; to update: ralph plugin install {name}")
+            format!("outdated for this version of ralph or {name}; to update it, run `ralph plugin install {name}`")
         })
     };
     let conflict = || {
         let other = conflicting_plugin(client).filter(|_| is_installed)?;
         Some(format!(
-            "{other} reacts to the same stop events; to turn it off: {name} plugin disable {other}"
+            "{other} reacts to the same stop events; to turn it off, run `{name} plugin disable {other}`"
         ))
     };
     let problem = problem.or_else(outdated).or_else(conflict);

@@ -29,7 +29,7 @@ pub(crate) struct ProgramReport {
     pub(crate) title: String,
     pub(crate) installed: bool,
     pub(crate) version: Option<String>,
-    /// The reason why the program's version is unknown. `None` if the version is known or the
+    /// Why the program's version is unknown. `None` if the version is known or the
     /// program is not installed.
     #[serde(rename = "trouble")]
     pub(crate) problem: Option<String>,
@@ -98,7 +98,7 @@ pub(crate) struct WorkspaceReport {
     pub(crate) git_error: Option<String>,
     pub(crate) prompt_file: bool,
     pub(crate) settings: Vec<String>,
-    /// The reason why the settings cannot be loaded. `None` if they can.
+    /// Why the settings cannot be loaded. `None` if they can.
     #[serde(rename = "settings_trouble")]
     pub(crate) settings_error: Option<String>,
 }

@@ -24,8 +24,8 @@ pub(super) fn inspect() -> Vec<SystemFeature> {
         feature(
             "subreaper",
             features::subreaper().map(|()| None),
-            "all processes that an agent starts end with it",
-            "processes that leave an agent's process group may outlive it",
+            "when an agent exits, every process it started is terminated too",
+            "processes that leave an agent's process group may keep running when it exits",
         ),
         feature(
             "pidfd",

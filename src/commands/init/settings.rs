@@ -71,7 +71,7 @@ fn settings_text(here: &Path, found: &[DetectedChecks]) -> String {
         .find(|(_, preset)| program::find(&preset.command[0], here).is_some());
     let agent = installed.map_or_else(|| "claude".to_owned(), |(name, _)| name);
     let mut text = format!(
-        "# ralph's settings for this directory. Flags override them for one run: see ralph run --help.\n\
+        "# ralph's settings for this directory. Flags override them for one run: see `ralph run --help`.\n\
          # A # without a space after it marks a setting that is commented out.\n\n\
          # The agent. Default: the first known agent that is installed.\n\
          #agent = {agent:?}\n\n\

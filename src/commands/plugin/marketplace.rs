@@ -39,7 +39,7 @@ impl PluginInstaller for MarketplaceInstaller {
         let dir = self.directory(&context.root);
         let Some(path) = dir.to_str() else {
             return Err(CommandError::usage(
-                format!("the path {} is not UTF-8", dir.display()),
+                format!("the path {} is not valid UTF-8", dir.display()),
                 "set RALPH_STATE_DIR to a directory whose path is UTF-8",
             ));
         };
@@ -66,7 +66,7 @@ impl PluginInstaller for MarketplaceInstaller {
                         settings.path().display()
                     ),
                     format!(
-                        "if you do not need that marketplace, remove it: {} plugin marketplace remove ralph",
+                        "if you do not need that marketplace, run `{} plugin marketplace remove ralph` to remove it",
                         client.name
                     ),
                 ));
@@ -117,7 +117,7 @@ impl PluginInstaller for MarketplaceInstaller {
         }
         if let Some(original) = self.conflict() {
             notes.push(format!(
-                "{original} reacts to the same stop events; to turn it off: {} plugin disable {original}",
+                "{original} reacts to the same stop events; to turn it off, run `{} plugin disable {original}`",
                 client.name
             ));
         }

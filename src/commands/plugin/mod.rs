@@ -183,7 +183,7 @@ fn no_client_installed() -> CommandError {
     CommandError::usage(
         format!("neither {} is installed", names.join(" nor ")),
         format!(
-            "install one of them, or name the client to install the plugin anyway: ralph plugin install {}",
+            "install one of them, or name the client to install the plugin anyway: run `ralph plugin install {}`",
             names[0]
         ),
     )
@@ -305,7 +305,7 @@ fn own_program() -> Result<String, CommandError> {
     quoted.map(std::borrow::Cow::into_owned).ok_or_else(|| {
         CommandError::usage(
             format!(
-                "the path of the ralph program, {}, is not UTF-8",
+                "the path of the ralph program, {}, is not valid UTF-8",
                 path.display()
             ),
             "move ralph to a directory whose path is UTF-8: hooks store this path",

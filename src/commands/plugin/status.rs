@@ -10,7 +10,7 @@ pub(crate) struct PluginStatus {
     pub(crate) is_installed: bool,
     /// Whether `ralph plugin install` would change nothing.
     pub(crate) is_current: bool,
-    /// The reason why the status is unknown, or a task for the user. `None` if there is no problem.
+    /// Why the status is unknown, or a task for the user. `None` if there is no problem.
     pub(crate) problem: Option<String>,
 }
 

@@ -166,7 +166,7 @@ fn parse_preset(name: &str, mut value: Value) -> Result<AgentPreset, ConfigError
         Err(error) => {
             return config_error(
                 format!("{path}: {error}"),
-                "docs/presets.md describes the keys of an agent",
+                "see docs/presets.md for the keys an agent accepts",
             );
         }
     };

@@ -128,7 +128,7 @@ pub enum Event {
     },
     /// The runner noticed something about the agent, during or between iterations.
     Noticed {
-        /// The number of the newest iteration.
+        /// The number of the latest iteration.
         iteration: u32,
         /// The observation that the runner made.
         notice: Notice,
@@ -155,7 +155,7 @@ pub enum Event {
     },
     /// No child loop is running anymore.
     Drained {
-        /// The number of the newest iteration.
+        /// The number of the latest iteration.
         iteration: u32,
         /// Names of the child loops that ended on their own.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -178,7 +178,7 @@ pub enum Event {
     Finished {
         /// The loop's outcome, in the form that scripts read.
         outcome: OutcomeSummary,
-        /// The reason for the ending, in one word for scripts.
+        /// Why the loop ended, in one word for scripts.
         stop_reason: StopReason,
         /// Whether the loop succeeded.
         success: bool,

@@ -32,7 +32,7 @@ impl ProcessExit {
     }
 }
 
-/// The result of one run of a check.
+/// The result of one check run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CheckReport {
@@ -97,7 +97,7 @@ pub struct AgentReport {
     /// The ID of the agent's session; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Number of lines of the agent's event stream that could not be parsed.
+    /// Number of event-stream lines that could not be parsed.
     #[serde(default, skip_serializing_if = "is_zero", rename = "strange")]
     pub unparsed: u32,
     /// Number of actions the agent was denied.

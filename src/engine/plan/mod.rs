@@ -112,12 +112,12 @@ pub(crate) struct Task {
 /// Rests between iterations, after failures and at usage limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rest {
-    /// The rest after every iteration, in milliseconds.
+    /// How long to rest after every iteration, in milliseconds.
     pub(crate) delay_ms: u64,
-    /// The rest after the first failure, in milliseconds. It doubles with each further consecutive
-    /// failure.
+    /// How long to rest after the first failure, in milliseconds. Each further consecutive failure
+    /// doubles the time.
     pub(crate) backoff_ms: u64,
-    /// The longest rest after failures, in milliseconds.
+    /// How long to rest at most after a failure, in milliseconds.
     pub(crate) backoff_cap_ms: u64,
     /// The first rest at a usage limit whose reset time is unknown, in milliseconds. It doubles
     /// each time the agent is tried again and still at the limit.

@@ -20,8 +20,7 @@ const BLOCKED_MAX: usize = 2000;
 /// Maximum length of a commit message, in characters.
 const COMMIT_MAX: usize = 16_000;
 
-/// Maximum size of the text that is read for signals, in bytes, at the end of a plain-text agent's
-/// output.
+/// Only the last `TAIL_BYTES` bytes of a plain-text agent's output are searched for signals.
 pub(crate) const TAIL_BYTES: usize = 64 * 1024;
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| {

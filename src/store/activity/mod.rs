@@ -28,9 +28,9 @@ use std::time::{Duration, Instant};
 
 /// Maximum size of the file, in bytes. A larger file loses acts in the middle.
 const FILE_MAX: usize = 1 << 20;
-/// Approximate size of the start of the file that is always kept, in bytes.
+/// About the first `HEAD_MAX` bytes of the file are always kept.
 const HEAD_MAX: usize = 256 << 10;
-/// Maximum size of the end of the file that is kept when the file loses acts, in bytes.
+/// At most the last `TAIL_MAX` bytes of the file are kept when it loses acts.
 const TAIL_MAX: usize = 256 << 10;
 /// Maximum size of the acts that are not written yet, in bytes. Once the file has lost acts, the
 /// oldest unwritten acts are dropped too.

@@ -22,7 +22,7 @@ pub(crate) struct ActivityReader {
     path: PathBuf,
     file: File,
     inode: u64,
-    /// An incomplete line. After a crash, its end never arrives.
+    /// An incomplete line. After a crash, it is never completed.
     partial: Vec<u8>,
     /// The number of the last act that was read.
     last: u64,

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 const VERSION: u64 = 1;
 /// Size above which a file is rotated, in bytes.
 const ROTATE_AT: u64 = 8 << 20;
-/// Size of the end of the file that is searched for duplicates, in bytes. A message whose ID occurs
-/// there is not posted again.
+/// The last `DUPLICATE_WINDOW` bytes of the file are searched for duplicates. A message whose ID
+/// occurs there is not posted again.
 const DUPLICATE_WINDOW: u64 = 256 << 10;
 /// Maximum length of a message's text, in characters.
 pub(crate) const TEXT_MAX: usize = 16_000;

@@ -67,11 +67,11 @@ pub(crate) struct Emulator {
     /// Whether to answer terminal queries; `false` if the user's own terminal answers them.
     answers: bool,
     keys: Vec<u8>,
-    /// Number of bytes of answers queued since the queue was last empty.
+    /// Number of answer bytes queued since the queue was last empty.
     queued_answers: usize,
     /// Number of bytes received since the last control character that can end an escape sequence.
     unterminated: usize,
-    /// The beginning of an escape sequence whose end has not arrived yet.
+    /// The bytes of an escape sequence that is not complete yet.
     partial: Vec<u8>,
     born: Instant,
     /// Whether output has arrived since the screen was last examined.
@@ -392,7 +392,7 @@ fn has_alternate_screen(modes: &[u8]) -> bool {
         .any(|mode| matches!(mode, b"47" | b"1047" | b"1049"))
 }
 
-/// Maximum length of the parameters of a sequence with [`MODE_PREFIX`], in bytes.
+/// Maximum length of the parameters in a sequence with [`MODE_PREFIX`], in bytes.
 const PARTIAL_MAX: usize = 32;
 
 /// Hashes a screen's text; 0 if it is blank. Skips block characters, which some programs use to

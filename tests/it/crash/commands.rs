@@ -38,7 +38,7 @@ fn a_crashed_loop_is_reported_and_leaves_no_process_behind() {
     test.ralph(&["status", "a"])
         .exits(0)
         .says("Status: crashed")
-        .complains("the loop \"a\" crashed; ended ");
+        .complains("the loop \"a\" crashed; killed ");
     until("the end of all", || test.survivors().is_empty());
     test.ralph(&["pause", "a"])
         .exits(2)
@@ -241,7 +241,7 @@ fn a_new_loop_does_not_start_next_to_processes_of_a_crashed_one() {
         "./quick",
     ])
     .exits(0)
-    .complains("the loop \"a\" crashed; ended");
+    .complains("the loop \"a\" crashed; killed");
     assert_eq!(test.status("a")["status"], "crashed");
 }
 

@@ -36,7 +36,7 @@ fn endless_output_uses_bounded_disk_space_and_memory() {
         String::from_utf8_lossy(&log[32 * MIB as usize..32 * MIB as usize + 200]).into_owned();
     assert!(
         middle.contains(
-            "[ralph: 16 MiB of output dropped here; the log keeps the first and last 32 MiB]"
+            "[ralph: 16 MiB of output dropped here; the log keeps the first 32 MiB and the last 32 MiB]"
         ),
         "{middle}"
     );

@@ -32,7 +32,7 @@ fn the_name_of_a_living_loop_is_refused() {
         &test,
         &["rm", "auth"],
         "cannot remove the loop \"auth\" while it is running",
-        "stop it first: ralph stop auth",
+        "run `ralph stop auth` first",
     );
     assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "auth\n");
     test.write("go", "");
@@ -111,7 +111,7 @@ fn a_loop_at_its_limit_is_resumed_only_with_a_higher_limit() {
     let done = test.ralph(&["set", "short", "max-iterations=2"]).exits(0);
     assert_eq!(
         done.out,
-        "set max-iterations=2 for short\nits status is failed; to continue: ralph resume short\n"
+        "set max-iterations=2 for short\nits status is failed; to continue, run `ralph resume short`\n"
     );
     test.ralph(&["resume", "short"]).exits(0);
 }
@@ -163,20 +163,20 @@ fn setting_a_limit_below_the_usage_says_what_will_happen() {
     assert_eq!(done.out, format!("set max-iterations=1 for auth\n{ends}"));
     let done = test.ralph(&["say", "auth", "mind the gap"]).exits(0);
     done.says(
-        "its limits allow no further iteration; to allow more: ralph set auth max-iterations=2\n",
+        "its limits allow no further iteration; to allow more, run `ralph set auth max-iterations=2`\n",
     );
     test.ralph(&["set", "auth", "max-iterations=9"]).exits(0);
     test.ralph(&["set", "auth", "max-iterations=1"]).exits(0);
     test.write("go", "");
     test.ralph(&["wait", "auth"]).exits(1);
-    let more = "ralph set auth max-iterations=2 && ralph resume auth\n";
+    let more = "`ralph set auth max-iterations=2 && ralph resume auth`\n";
     let done = test.ralph(&["set", "auth", "max-time=1h"]).exits(0);
     let why = "its status is failed, and its iteration limit is reached (1 of 1)";
     assert_eq!(
         done.out,
-        format!("set max-time=1h for auth\n{why}; to continue: {more}")
+        format!("set max-time=1h for auth\n{why}; to continue, run {more}")
     );
     test.ralph(&["say", "auth", "mind the gap"])
         .exits(0)
-        .says(&format!("its status is failed; to continue: {more}"));
+        .says(&format!("its status is failed; to continue, run {more}"));
 }

@@ -165,11 +165,11 @@ fn a_deleted_worktree_is_fatal_and_the_error_shows_how_to_restore_it() {
     let done = test
         .ralph(&["resume", "a"])
         .exits(1)
-        .complains("no longer exists; restore it with ");
+        .complains("no longer exists; to restore it, run `git ");
     assert_eq!(test.status("a")["outcome"]["why"], "workspace");
     assert!(!place.exists(), "it does not come back empty");
-    let (_, rest) = done.err.split_once("; restore it with git ").unwrap();
-    test.sh(&format!("git {}", rest.lines().next().unwrap()));
+    let (_, rest) = done.err.split_once("; to restore it, run `git ").unwrap();
+    test.sh(&format!("git {}", rest.split('`').next().unwrap()));
     test.ralph(&["resume", "a"]).exits(0);
     assert_eq!(
         subjects(&test, "ralph/a"),
@@ -187,8 +187,8 @@ fn a_worktree_without_its_git_file_commits_nothing_to_an_outer_repository() {
         .exits(1)
         .complains("is no longer a git worktree");
     assert_eq!(test.sh("git -C .. log --format=%s"), "above\n");
-    let (_, rest) = done.err.split_once("; repair it with git ").unwrap();
-    test.sh(&format!("git {}", rest.lines().next().unwrap()));
+    let (_, rest) = done.err.split_once("; to repair it, run `git ").unwrap();
+    test.sh(&format!("git {}", rest.split('`').next().unwrap()));
     test.ralph(&["resume", "a"])
         .exits(0)
         .says("worktree commit: 1 file (one)");

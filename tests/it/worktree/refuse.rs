@@ -38,7 +38,7 @@ fn a_worktree_needs_a_suitable_repository() {
         &test,
         &RUN,
         "this repository has none",
-        "make a first commit",
+        "to make a first commit",
     );
     let test = Test::new().script(WRITES_MADE);
     test.sh("git init -q --bare .");
@@ -228,7 +228,7 @@ fn a_living_loop_of_the_same_name_is_reported_first() {
         &test,
         &["rm", "a", "--worktree", "--force"],
         "cannot remove the loop \"a\" while it is running",
-        "stop it first: ralph stop a",
+        "run `ralph stop a` first",
     );
     test.ralph(&["stop", "a"]).exits(0);
     live.end().exits(130);

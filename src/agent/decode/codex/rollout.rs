@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Maximum size of the end of the file that is searched for limits, in bytes.
+/// Only the last `TAIL_BYTES` bytes of the file are searched for limits.
 const TAIL_BYTES: u64 = 256 << 10;
 /// Maximum number of directories to search at each level (years, months, days), newest first.
 const NEWEST_DIRS: usize = 3;

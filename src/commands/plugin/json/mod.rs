@@ -42,7 +42,7 @@ pub(crate) struct JsonDocument {
     text: String,
 }
 
-/// The position of a member of an object or an item of an array.
+/// The byte range of an object member or an array item.
 struct JsonMember {
     start: usize,
     key: Option<String>,
@@ -163,7 +163,7 @@ impl JsonDocument {
         true
     }
 
-    /// Returns the number of members of the object or array at `path`.
+    /// Returns how many members the object or array at `path` has.
     pub(crate) fn count(&self, path: &[PathPart]) -> usize {
         self.members(path).len()
     }
