@@ -417,15 +417,13 @@ fn detected(files: Files) -> Vec<String> {
         .filter(|(_, checks)| *checks != "no checks")
         .flat_map(|(_, checks)| checks.split(" · "));
     found
-        .map(
-            |check| match check.strip_suffix(" (not installed: commented out)") {
-                Some(check) => check.to_owned(),
-                None => {
-                    assert!(enabled.contains(&check), "{check} is not in {enabled:?}");
-                    check.to_owned()
-                }
-            },
-        )
+        .map(|check| {
+            let bare = check.strip_suffix(" (not installed: commented out)");
+            let check = bare.unwrap_or(check);
+            let is_enabled = enabled.contains(&check);
+            assert_eq!(is_enabled, bare.is_none(), "{check} in {enabled:?}");
+            check.to_owned()
+        })
         .collect()
 }
 
