@@ -139,7 +139,8 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
         }
         (_, suggested) => suggested.map(|suggested| format!("did you mean {suggested}?")),
     };
-    let hint = hint.unwrap_or_else(|| format!("run `ralph {command} --help` to list all arguments"));
+    let hint =
+        hint.unwrap_or_else(|| format!("run `ralph {command} --help` to list all arguments"));
     Err(CommandError::usage(message, hint))
 }
 
