@@ -21,7 +21,7 @@ pub(crate) struct PostArgs {
     #[arg(long = "loop", value_name = "NAME")]
     pub(crate) to: Option<String>,
     /// The message
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = super::free_text::parser())]
     pub(crate) text: Vec<String>,
 }
 

@@ -1,6 +1,7 @@
 //! Defines the command line with clap. What each command does is in `commands`.
 
 pub(crate) mod bus;
+pub(crate) mod free_text;
 pub(crate) mod hook;
 pub(crate) mod lazy_args;
 pub(crate) mod plugin;
@@ -44,7 +45,7 @@ fn exit_codes() -> String {
 pub(crate) enum Command {
     /// Run a loop in the foreground
     #[command(
-        after_help = "Flags without a value are off by default. Durations are written 90, 90s, 5m or 2h; 0 means \
+        after_help = "Flags without a value are off by default. Durations are written 90, 90s, 5m or 1h30m; 0 means \
         none. Settings files have the same keys and can change every default; `ralph config` shows the settings in \
         effect.\n\n\
         Example:\n  ralph run \"Make the tests pass.\" --check \"cargo test\" --max-time 2h -- claude -p"
@@ -130,7 +131,7 @@ pub(crate) enum Command {
 )]
 pub(crate) struct RunArgs {
     /// Describe the task; next to a prompt file this is its title
-    #[arg(value_name = "TASK", help_heading = "Task")]
+    #[arg(value_name = "TASK", help_heading = "Task", value_parser = free_text::parser())]
     pub(crate) task: Vec<String>,
     /// Name the loop; use only a-z, 0-9, _ and - [default: the directory's name and a number]
     #[arg(long, value_name = "NAME", help_heading = "Task")]
@@ -329,7 +330,7 @@ pub(crate) struct SayArgs {
     /// The loop
     pub(crate) name: String,
     /// The message
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = free_text::parser())]
     pub(crate) text: Vec<String>,
 }
 
@@ -348,7 +349,7 @@ pub(crate) struct WaitArgs {
 #[derive(Debug, Args)]
 pub(crate) struct BlockedArgs {
     /// The reason
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = free_text::parser())]
     pub(crate) why: Vec<String>,
 }
 

@@ -6,8 +6,10 @@ use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::is_held;
 use crate::lifecycle::session;
 use crate::store::{LoopView, StateDir, view_with_inbox};
+use crate::ui::adapt;
 use crate::ui::print::{print_output, warn};
 use crate::ui::status::{LoopRow, object, table};
+use crate::ui::tty;
 use std::num::NonZero;
 
 pub(crate) fn ls(args: &LsArgs) -> Result<ExitCode, CommandError> {
@@ -36,7 +38,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<ExitCode, CommandError> {
     if rows.is_empty() {
         print_output("no loops yet; run `ralph run` to start one\n")?;
     } else {
-        print_output(&table(&rows))?;
+        print_output(&adapt(table(&rows, tty::width())))?;
     }
     Ok(ExitCode::Success)
 }

@@ -9,6 +9,7 @@ mod config;
 mod demo;
 mod doctor;
 mod dry_run;
+mod hints;
 mod hook;
 mod init;
 mod logs;
@@ -31,8 +32,7 @@ mod supervise_loop;
 mod wait;
 mod worktree_flag;
 
-use crate::cli::{Cli, Command};
-use crate::config::keys::nearest;
+use crate::cli::{Cli, Command, free_text};
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::ui::one_line;
@@ -49,6 +49,7 @@ pub fn main(mut args: Vec<OsString>) -> std::process::ExitCode {
     if first.is_some_and(|arg| arg.starts_with('-')) && !is_global {
         args.insert(1, OsStr::new("run").to_owned());
     }
+    free_text::mark(&mut args, Cli::command);
     let result = match Cli::try_parse_from(&args) {
         Ok(cli) => worktree_flag::reject_ambiguous_branch(&cli.command, &args)
             .and_then(|()| dispatch(cli.command)),
@@ -112,17 +113,10 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
     let command = typed.first().map(AsRef::as_ref).unwrap_or_default();
     if error.kind() == ErrorKind::InvalidSubcommand {
         let name = context(error, ContextKind::InvalidSubcommand).unwrap_or(command);
-        let cli = Cli::command();
-        let known = cli
-            .get_subcommands()
-            .filter(|command| !command.is_hide_set())
-            .map(clap::Command::get_name);
-        let hint = match nearest(name, known) {
+        let hint = match hints::command_hint(name) {
             _ if command == "plugin" => "use `ralph plugin install`, `path` or `uninstall`".into(),
             _ if command == "bus" => "use `ralph bus post` or `ralph bus tail`".into(),
-            Some(suggestion) => {
-                format!("did you mean `ralph {suggestion}`? run `ralph help` to list all commands")
-            }
+            Some(hint) => hint,
             None if command == "help" => "run `ralph help` to list all commands".into(),
             None => format!("run `ralph run {:?}` to run it as a task", typed.join(" ")),
         };
@@ -138,10 +132,15 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
             .unwrap_or_default()
             .trim_start_matches("error: "),
     );
-    let hint = match suggestion(error) {
-        Some(suggestion) => format!("did you mean {suggestion}?"),
-        None => format!("run `ralph {command} --help` to list all arguments"),
+    let hint = match (error.kind(), suggestion(error)) {
+        (ErrorKind::UnknownArgument, suggested) => {
+            let flag = context(error, ContextKind::InvalidArg).unwrap_or_default();
+            hints::flag_hint(command, flag, suggested)
+        }
+        (_, suggested) => suggested.map(|suggested| format!("did you mean {suggested}?")),
     };
+    let hint =
+        hint.unwrap_or_else(|| format!("run `ralph {command} --help` to list all arguments"));
     Err(CommandError::usage(message, hint))
 }
 

@@ -2,7 +2,7 @@
 
 use super::open_loop::open_as_operator;
 use crate::cli::SetArgs;
-use crate::config::keys::limit_syntax;
+use crate::config::keys::{kebab_case, limit_syntax};
 use crate::config::units::parse_limit;
 use crate::engine::{Event, ExitCode, Limit, LimitChange, Now, Outcome, Phase, State, Status};
 use crate::lifecycle::error::CommandError;
@@ -89,7 +89,7 @@ fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
 fn parse_change(arg: &str) -> Result<LimitChange, CommandError> {
     let parse = || {
         let (key, value) = arg.split_once('=')?;
-        let limit = Limit::from_key(key)?;
+        let limit = Limit::from_key(&kebab_case(key))?;
         let max = parse_limit(limit, value).ok()?;
         Some(LimitChange { limit, max })
     };

@@ -6,6 +6,7 @@ use crate::cli::StatusArgs;
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::session::client_of;
+use crate::ui::adapt;
 use crate::ui::print::print_output;
 use crate::ui::status::{object, text};
 
@@ -18,7 +19,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
             object(&handle.view, handle.held, &directory)
         ))?;
     } else {
-        print_output(&text(&handle.view, handle.held, &directory))?;
+        print_output(&adapt(text(&handle.view, handle.held, &directory)))?;
         let state = &handle.view.state;
         let client = client_of(state).filter(|_| state.is_in_session());
         if let Some((client, plugin)) =

@@ -168,11 +168,13 @@ pub(crate) fn key(name: &str) -> &'static SettingKey {
 
 /// Returns the known word most similar to `word`; `None` if no word is similar enough to suggest.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
     let scored = known.map(|other| {
-        (
-            strsim::jaro_winkler(&word.to_lowercase(), &other.to_lowercase()),
-            other,
-        )
+        let lower = other.to_lowercase();
+        // Swapped letters of a short word make it dissimilar to Jaro-Winkler: `rnu`.
+        let is_slip = word.len() > 2 && strsim::osa_distance(&word, &lower) == 1;
+        let score = strsim::jaro_winkler(&word, &lower);
+        (if is_slip { score.max(0.9) } else { score }, other)
     });
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0));
     best.filter(|(score, _)| *score >= 0.8)
@@ -249,6 +251,9 @@ mod tests {
         assert_eq!(nearest("cluade", known()), Some("claude"));
         assert_eq!(nearest("Codx", known()), Some("codex"));
         assert_eq!(nearest("zebra", known()), None);
+        let short = || ["rm", "run", "say"].into_iter();
+        assert_eq!(nearest("rnu", short()), Some("run"));
+        assert_eq!(nearest("xy", short()), None);
     }
 
     #[test]

@@ -115,14 +115,18 @@ fn type_schema(key: &SettingKey, pointer: &str) -> Value {
         SettingKind::Duration => json!({
             "type": ["string", "number", "null"],
             "minimum": 0,
-            "pattern": "^\\s*[0-9.]+\\s*(ms|s|m|h|d)?\\s*$",
+            "pattern": "^\\s*([0-9.]+|([0-9.]+\\s*(ms|s|m|h|d))+)\\s*$",
         }),
         SettingKind::Size => json!({
             "type": ["string", "integer"],
             "minimum": 0,
             "pattern": "^\\s*[0-9.]+\\s*(B|KiB|MiB|GiB)?\\s*$",
         }),
-        SettingKind::Backoff => json!({ "type": "string", "pattern": "\\.\\." }),
+        SettingKind::Backoff => json!({
+            "type": ["string", "integer", "null"],
+            "maximum": 0,
+            "pattern": "\\.\\.|^0$",
+        }),
         SettingKind::Choice => {
             let upper = key.choices.iter().map(|choice| choice.to_uppercase());
             json!({ "enum": key.choices.iter().cloned().chain(upper).collect::<Vec<_>>() })

@@ -1,4 +1,4 @@
-//! Parses durations (`90`, `90s`, `5m`, `2h`), sizes (`64MiB`), backoffs (`1s..300s`), counts and
+//! Parses durations (`90`, `90s`, `5m`, `1h30m`), sizes (`64MiB`), backoffs (`1s..300s`), counts and
 //! amounts.
 
 use crate::engine::{Amount, Limit};
@@ -36,9 +36,19 @@ impl FromStr for Millis {
             ("d", 86_400_000.0),
             ("", 1000.0),
         ];
-        let ms =
-            parse_with_unit(text, &units).ok_or("write a duration as 90, 90s, 5m, 12h or 30d")?;
-        Ok(Self(ms))
+        let parts = split_after_units(text.trim());
+        // Only several parts have units in common: `90` is seconds, `1h30` is unclear.
+        let is_clear =
+            |part: &&str| parts.len() == 1 || part.ends_with(|c: char| c.is_alphabetic());
+        let parsed = parts.iter().map(|part| {
+            Some(*part)
+                .filter(is_clear)
+                .and_then(|part| parse_with_unit(part, &units))
+        });
+        let ms: Option<u64> = parsed.sum();
+        ms.filter(|ms| *ms <= DURATION_MAX && !parts.is_empty())
+            .map(Self)
+            .ok_or_else(|| "write a duration as 90, 90s, 5m, 1h30m or 30d".into())
     }
 }
 
@@ -63,7 +73,12 @@ impl FromStr for BackoffRange {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (base, cap) = text.split_once("..").ok_or("write a backoff as 1s..300s")?;
+        if text.parse() == Ok(Millis(0)) {
+            return Ok(Self::default());
+        }
+        let (base, cap) = text
+            .split_once("..")
+            .ok_or("write a backoff as 1s..300s, or 0 for none")?;
         let backoff = Self {
             base: base.parse()?,
             cap: cap.parse()?,
@@ -114,8 +129,27 @@ pub(crate) fn parse_limit(limit: Limit, text: &str) -> Result<Option<Amount>, St
     Ok(Some(max).filter(|max| *max > zero))
 }
 
-/// Parses a number with a unit, and multiplies it by the factor of the first unit in `units` that
-/// matches. The empty unit must come last. Returns `None` if the text is invalid or out of range.
+/// The longest duration in milliseconds. Adding a longer one to a clock could overflow.
+const DURATION_MAX: u64 = 1_000_000_000_000_000;
+
+/// Splits `1h30m` into `1h` and `30m`: each part but the first begins with a digit after a letter.
+fn split_after_units(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut after_letter = false;
+    for (at, c) in text.char_indices() {
+        if c.is_ascii_digit() && after_letter {
+            parts.push(&text[start..at]);
+            start = at;
+        }
+        after_letter = c.is_alphabetic();
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// Parses a number with a unit, and multiplies it by the factor of the first unit that matches. The
+/// empty unit must come last. `None` if the text is invalid or out of range.
 fn parse_with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
     let text = text.trim();
     let (number, factor) = units
@@ -123,8 +157,8 @@ fn parse_with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
         .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
     let number: f64 = number.trim_end().parse().ok()?;
     let value = number * factor;
-    // Without the upper bound, adding the value to a clock could overflow.
-    (number >= 0.0 && value <= 1e15 && !text.starts_with('+')).then_some(value as u64)
+    (number >= 0.0 && value <= DURATION_MAX as f64 && !text.starts_with('+'))
+        .then_some(value as u64)
 }
 
 /// Deserializes a value from a string or a bare number.
@@ -177,6 +211,12 @@ mod tests {
             ("5m", Some(300_000)),
             ("2h", Some(7_200_000)),
             ("1d", Some(86_400_000)),
+            ("1h30m", Some(5_400_000)),
+            ("1d2h3m4s5ms", Some(93_784_005)),
+            ("1h30", None),
+            ("1h30x", None),
+            ("h30m", None),
+            ("1h-5m", None),
             ("0", Some(0)),
             (" 3 s ", Some(3000)),
             ("", None),
@@ -211,5 +251,6 @@ mod tests {
         );
         assert!("5s..1s".parse::<BackoffRange>().is_err());
         assert!("5s".parse::<BackoffRange>().is_err());
+        assert_eq!("0".parse(), Ok(BackoffRange::default()));
     }
 }

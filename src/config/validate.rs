@@ -120,7 +120,7 @@ pub(crate) fn normalize(key: &SettingKey, value: &Value, path: &str) -> Result<V
         SettingKind::Amount => or_none(value.as_f64().filter(|usd| *usd >= 0.0).map(Value::from)),
         SettingKind::Duration => or_none(if_parses::<Millis>(value)),
         SettingKind::Size => if_parses::<ByteSize>(value).map_or_else(invalid, Ok),
-        SettingKind::Backoff => if_parses::<BackoffRange>(value).map_or_else(invalid, Ok),
+        SettingKind::Backoff => or_none(if_parses::<BackoffRange>(value)),
         SettingKind::Choice => match value.as_str().map(str::to_lowercase) {
             Some(choice) if key.choices.contains(&choice) => Ok(choice.into()),
             _ => invalid(),
@@ -307,7 +307,7 @@ fn example(key: &SettingKey) -> String {
         SettingKind::Count => "10".into(),
         SettingKind::Code => "42".into(),
         SettingKind::Amount => "2.50".into(),
-        SettingKind::Duration => "90, \"90s\", \"5m\" or \"2h\"".into(),
+        SettingKind::Duration => "90, \"90s\", \"5m\" or \"1h30m\"".into(),
         SettingKind::Size => "\"64MiB\"".into(),
         SettingKind::Backoff => "\"1s..300s\"".into(),
         SettingKind::Choice => format!("\"{}\"", key.choices[0]),

@@ -28,6 +28,30 @@ pub(crate) fn truncate_to_width(text: &str, width: usize) -> String {
     cut
 }
 
+/// Breaks a text between words into rows of at most `width` columns. `first` and `indent` columns
+/// are taken at the start of the first row and of the others. A word that does not fit in a row is
+/// left whole.
+pub(crate) fn wrap(text: &str, width: usize, first: usize, indent: usize) -> Vec<String> {
+    let mut rows = vec![String::new()];
+    let mut column = first;
+    for word in text.split(' ') {
+        let row = rows.last_mut().expect("there is a row");
+        let columns = display_width(word);
+        if row.is_empty() {
+            column += columns;
+        } else if column + 1 + columns <= width {
+            row.push(' ');
+            column += 1 + columns;
+        } else {
+            rows.push(word.to_owned());
+            column = indent + columns;
+            continue;
+        }
+        row.push_str(word);
+    }
+    rows
+}
+
 /// Returns the number of terminal columns that a text occupies.
 pub(crate) fn display_width(text: &str) -> usize {
     text.chars().map(char_width).sum()
@@ -53,6 +77,16 @@ mod tests {
         ] {
             assert_eq!(truncate_to_width(text, width), shown);
         }
+    }
+
+    #[test]
+    fn text_is_broken_between_words() {
+        let rows = |text: &str, width| wrap(text, width, 4, 2);
+        assert_eq!(rows("one two", 20), ["one two"]);
+        assert_eq!(rows("one two three", 11), ["one two", "three"]);
+        assert_eq!(rows("one twothreefour x", 11), ["one", "twothreefour", "x"]);
+        assert_eq!(rows("日本 語で す", 9), ["日本", "語で す"]);
+        assert_eq!(rows("", 9), [""]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::excerpt::Excerpt;
 use super::format::{duration, iteration_count, with_limit};
 use super::iteration::{Iteration, IterationEnd};
 use super::plan::{ContextLevel, OnFail, PromptContext};
-use super::scm::COMMIT;
+use super::scm::CommitTask;
 use super::session;
 use super::signals::{defang, fold_whitespace};
 use super::state::State;
@@ -209,8 +209,9 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
             signals.join(", or ")
         ));
     }
-    let commits =
-        state.plan.scm.tasks.iter().any(|task| task == COMMIT) && !proof.checks.is_empty();
+    let needs_message =
+        |task: &String| CommitTask::parse(task).is_some_and(|commit| commit.message.is_none());
+    let commits = state.plan.scm.tasks.iter().any(needs_message) && !proof.checks.is_empty();
     let when = match &state.plan.worktree {
         Some(_) => Some("After you exit, what you leave uncommitted is committed for you."),
         None => commits.then_some("When the checks are green, your changes are committed for you."),

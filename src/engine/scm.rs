@@ -9,10 +9,63 @@ use super::event::{CheckReport, ProcessExit, is_false};
 use super::state::{Phase, State};
 use serde::{Deserialize, Serialize};
 
-/// The task that ralph carries out itself. Any other task is a list of arguments for git.
+/// The task that ralph carries out itself, with options for git or without. Any other task is a list
+/// of arguments for git.
 pub(crate) const COMMIT: &str = "commit";
 
-/// The result of one SCM task run.
+/// A commit that ralph makes: it stages everything, and writes the message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CommitTask {
+    /// The message given with `-m`; `None` if the agent proposes it.
+    pub(crate) message: Option<String>,
+    /// The other options of `git commit`, such as `--no-verify`.
+    pub(crate) options: Vec<String>,
+}
+
+impl CommitTask {
+    /// Parses a task; `None` if it is not a commit, or one that takes its message from a commit or
+    /// a file, which git carries out as it is.
+    pub(crate) fn parse(task: &str) -> Option<Self> {
+        const OTHER_MESSAGES: [&str; 12] = [
+            "-F",
+            "--file",
+            "-C",
+            "--reuse-message",
+            "-c",
+            "--reedit-message",
+            "--amend",
+            "--fixup",
+            "--squash",
+            "-t",
+            "--template",
+            "--interactive",
+        ];
+        let mut args = shlex::split(task)?.into_iter();
+        if args.next()? != COMMIT {
+            return None;
+        }
+        let (mut paragraphs, mut options) = (Vec::new(), Vec::new());
+        while let Some(arg) = args.next() {
+            let name = arg.split('=').next().unwrap_or_default();
+            if OTHER_MESSAGES.contains(&name) {
+                return None;
+            }
+            if let Some(text) = arg.strip_prefix("--message=") {
+                paragraphs.push(text.to_owned());
+            } else if arg == "-m" || arg == "--message" || arg == "-am" {
+                paragraphs.push(args.next()?);
+            } else {
+                options.push(arg);
+            }
+        }
+        Some(Self {
+            message: (!paragraphs.is_empty()).then(|| paragraphs.join("\n\n")),
+            options,
+        })
+    }
+}
+
+/// The result of one run of an SCM task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ScmTaskReport {
@@ -230,7 +283,7 @@ impl State {
         if report.commit.is_some() {
             self.scm.newest_commit.clone_from(&report.commit);
         }
-        let is_commit = self.scm_task_args(task) == COMMIT;
+        let is_commit = CommitTask::parse(self.scm_task_args(task)).is_some();
         let pending = (!report.is_success()).then(|| PendingTask {
             iteration,
             task,

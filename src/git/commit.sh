@@ -24,4 +24,4 @@ sparse=$("$@" config --bool core.sparseCheckout) && test "$sparse" = true && spa
 # There may be nothing to commit, as when only line endings differ. A merge is concluded even then.
 "$@" diff --cached --quiet --no-ext-diff && ! "$@" rev-parse --quiet --verify MERGE_HEAD >/dev/null && exit 0
 wait_for_index
-exec "$@" commit --quiet --cleanup=whitespace --file="$RALPH_COMMIT_MESSAGE"
+eval 'exec "$@" commit --quiet --cleanup=whitespace --file="$RALPH_COMMIT_MESSAGE"' "$RALPH_COMMIT_OPTIONS"

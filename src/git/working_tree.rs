@@ -4,8 +4,9 @@ use super::command;
 use super::command::{FOREGROUND_OPTIONS, GitError, GitOutput};
 use super::untracked::quote;
 use super::{PATHS_SHOWN, READ_MAX};
+use crate::engine::format::shell_quote;
 use crate::engine::plain_text::plain;
-use crate::engine::scm::COMMIT;
+use crate::engine::scm::CommitTask;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,6 +19,9 @@ pub(super) const WORK: [&str; 3] = [
 
 /// The environment variable that names the file with the commit message.
 const MESSAGE_VAR: &str = "RALPH_COMMIT_MESSAGE";
+
+/// The variable with the options of `git commit`, quoted for a shell.
+const OPTIONS_VAR: &str = "RALPH_COMMIT_OPTIONS";
 
 /// A working tree, and the command that runs git there.
 #[derive(Debug)]
@@ -203,11 +207,13 @@ impl WorkingTree {
         if std::env::var_os("SSH_ASKPASS_REQUIRE").is_none() {
             env.push(("SSH_ASKPASS_REQUIRE".to_owned(), "never".to_owned()));
         }
-        if task == COMMIT {
+        if let Some(commit) = CommitTask::parse(task) {
+            let options: Vec<String> = commit.options.iter().map(|arg| shell_quote(arg)).collect();
             env.push((
                 MESSAGE_VAR.to_owned(),
                 message.to_string_lossy().into_owned(),
             ));
+            env.push((OPTIONS_VAR.to_owned(), options.join(" ")));
             let shell = ["sh", "-c", include_str!("commit.sh"), "commit"].map(str::to_owned);
             return ScmCommand {
                 command: shell.into_iter().chain(git).collect(),

@@ -97,7 +97,8 @@ impl LoopLocks {
                     describe(&other)
                 ),
                 format!(
-                    "run `ralph wait {0}` to wait for it or `ralph stop {0}` to stop it, or allow both loops with --share-workspace",
+                    "give this loop a worktree of its own with --worktree; or wait with `ralph wait {0}`, \
+                     stop it with `ralph stop {0}`, or let both change the same files with --share-workspace",
                     other.loop_name
                 ),
             )

@@ -3,7 +3,7 @@
 use super::error::CommandError;
 use crate::config::PlanDraft;
 use crate::engine::format::plural;
-use crate::engine::scm::COMMIT;
+use crate::engine::scm::CommitTask;
 use crate::git::{TreeStatus, WorkingTree, WorkingTreeError};
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(crate) fn check_scm_tasks(draft: &PlanDraft) -> Result<Vec<String>, CommandE
             tasks.join(", ")
         ));
     }
-    let commits = tasks.iter().any(|task| task == COMMIT);
+    let commits = tasks.iter().any(|task| CommitTask::parse(task).is_some());
     if let (true, Some(why)) = (commits, &status.missing_identity) {
         return Err(CommandError::usage(
             format!("git has no committer identity: {why}"),

@@ -12,7 +12,7 @@ use crate::engine::commit_message::{commit_message, trailers};
 use crate::engine::event::ProcessExit;
 use crate::engine::plain_text::clean;
 use crate::engine::plan::Scm;
-use crate::engine::scm::{COMMIT, ScmTaskReport, SkipReason};
+use crate::engine::scm::{CommitTask, ScmTaskReport, SkipReason};
 use crate::engine::{Effect, Event};
 use crate::git::{WorkingTree, WorkingTreeError};
 use crate::os::regular_file;
@@ -128,7 +128,7 @@ impl Runner<'_> {
             skipped: Some(why),
             ..ScmTaskReport::default()
         };
-        let is_commit = self.rec.state.scm_task_args(task) == COMMIT;
+        let is_commit = CommitTask::parse(self.rec.state.scm_task_args(task)).is_some();
         // The message file is written right before the commit. If the file is missing, a commit
         // with the loop's trailer is a copy, such as a cherry-pick.
         let may_be_done = is_commit && self.rec.dir.commit_message(iteration).exists();
@@ -175,10 +175,13 @@ impl Runner<'_> {
     ) -> io::Result<Job> {
         let (state, plan) = (&self.rec.state, &self.rec.state.plan);
         let path = self.rec.dir.commit_message(iteration);
-        if state.scm_task_args(task) == COMMIT {
+        if let Some(commit) = CommitTask::parse(state.scm_task_args(task)) {
             let task_text = read_task(&self.rec).unwrap_or_default();
             let text = commit_message(
-                state.requested_commit_message(),
+                commit
+                    .message
+                    .as_deref()
+                    .or_else(|| state.requested_commit_message()),
                 plan.task.title.as_deref(),
                 &String::from_utf8_lossy(&task_text),
                 &self.trailers(iteration),
@@ -228,7 +231,7 @@ impl Runner<'_> {
         if !report.is_success() {
             report.output = tail_of(&result.tail_text);
             self.publish_scm_log(iteration, task);
-        } else if self.rec.state.scm_task_args(task) == COMMIT
+        } else if CommitTask::parse(self.rec.state.scm_task_args(task)).is_some()
             && let Ok(tree) = self.working_tree()
         {
             match self.own_commit(&tree, iteration) {

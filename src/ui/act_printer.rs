@@ -1,7 +1,7 @@
 //! Prints an agent's acts line by line: its text, and one line per tool call.
 
 use super::gutter::GutterWriter;
-use super::{TextStyle, display_width, one_line, rest_text, styled, truncate_to_width};
+use super::{TextStyle, adapt, display_width, one_line, rest_text, styled, truncate_to_width};
 use crate::engine::Act;
 use jiff::Timestamp;
 
@@ -108,7 +108,7 @@ impl ActPrinter {
             self.width.saturating_sub(display_width(mark) + 1),
         );
         let mark = styled(mark, style, self.color);
-        out.extend_from_slice(format!("{}{mark} {text}\n", self.gutter).as_bytes());
+        out.extend_from_slice(adapt(format!("{}{mark} {text}\n", self.gutter)).as_bytes());
     }
 }
 

@@ -9,7 +9,8 @@ use super::live_line;
 use super::live_line::{LiveStatus, TimeStyle};
 use super::output_queue::{OutputKind, OutputQueue};
 use super::tty::{in_foreground, is_dumb, use_color, width};
-use super::{TextStyle, display_width, event_line, one_line, styled, truncate_to_width};
+use super::{TextStyle, adapt, display_width, event_line, one_line, styled, truncate_to_width};
+use crate::engine::display::wrap;
 use crate::engine::plan::Scm;
 use crate::engine::{Act, Event, Phase, State};
 use crate::store::log_tail::last_lines;
@@ -63,6 +64,9 @@ pub(crate) struct Console {
     output: OutputQueue,
 }
 
+/// What a row starts with that continues a `[ralph]` line.
+const INDENT: &str = "        ";
+
 /// The maximum width of a denial message, in columns. Longer messages are truncated.
 const DENIAL_WIDTH: usize = 200;
 
@@ -77,7 +81,7 @@ impl Console {
         let is_terminal = stdout().is_terminal();
         let (is_interactive, color) = (is_terminal && !is_dumb(), use_color());
         let gutter = if is_interactive {
-            styled("  │ ", TextStyle::Dim, color)
+            adapt(styled("  │ ", TextStyle::Dim, color))
         } else {
             "  | ".to_owned()
         };
@@ -184,13 +188,21 @@ impl Console {
 
     /// Appends a line that starts with `[ralph] NAME:` to `out`.
     fn own_line(&self, text: &str, style: TextStyle, out: &mut Vec<u8>) {
-        let prefix = styled(
-            &format!("[ralph] {}:", self.dir.name()),
-            TextStyle::Dim,
-            self.color,
+        let prefix = format!("[ralph] {}:", self.dir.name());
+        let text = adapt(one_line(text));
+        let columns = width().filter(|_| self.is_interactive);
+        let rows = columns.map_or_else(
+            || vec![text.clone()],
+            |columns| wrap(&text, columns - 1, display_width(&prefix) + 1, INDENT.len()),
         );
-        let text = styled(&one_line(text), style, self.color);
-        out.extend_from_slice(format!("{prefix} {text}{}", self.line_end).as_bytes());
+        for (at, row) in rows.iter().enumerate() {
+            let start = match at {
+                0 => styled(&prefix, TextStyle::Dim, self.color) + " ",
+                _ => INDENT.to_owned(),
+            };
+            let row = styled(row, style, self.color);
+            out.extend_from_slice(format!("{start}{row}{}", self.line_end).as_bytes());
+        }
     }
 
     /// Appends the end of the output if the event reports a red check or a failed SCM task. If
@@ -416,6 +428,7 @@ impl Console {
         unfinished
             .into_iter()
             .chain([truncate_to_width(&self.live_text, width)])
+            .map(adapt)
             .collect()
     }
 

@@ -4,6 +4,7 @@
 //! and it never makes a runner wait.
 
 pub(crate) mod act_printer;
+mod ascii;
 pub(crate) mod bus_line;
 pub(crate) mod console;
 mod cost;
@@ -25,6 +26,7 @@ pub(crate) mod tty;
 mod worktree_text;
 
 pub(crate) use crate::engine::display::{display_width, one_line, truncate_to_width};
+pub(crate) use ascii::adapt;
 
 /// A text style on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,5 +1,6 @@
 //! Prints to standard output and standard error. Nothing below `ui` prints.
 
+use super::adapt;
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use std::fmt::Display;
@@ -19,7 +20,7 @@ pub(crate) fn print_output(text: &str) -> Result<(), CommandError> {
 /// Prints a message about a completed command. Ignores write errors, because the command has
 /// succeeded.
 pub(crate) fn print_message(text: &str) {
-    let _ = write_out(text);
+    let _ = write_out(&adapt(text.to_owned()));
 }
 
 /// Prints a warning to standard error.
@@ -53,5 +54,5 @@ fn write_out(text: &str) -> io::Result<()> {
 
 /// Prints a line to standard error. Ignores write errors, because there is no place to report them.
 fn write_err(line: &str) {
-    let _ = writeln!(stderr(), "{line}");
+    let _ = writeln!(stderr(), "{}", adapt(line.to_owned()));
 }

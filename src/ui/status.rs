@@ -2,7 +2,10 @@
 
 use super::cost::{cost_of_limit, cost_text};
 use super::event_line::{check_command, seconds, verdict};
-use super::{loop_order, one_line, outcome_text, rest_text, truncate_to_width, worktree_text};
+use super::{
+    display_width, loop_order, one_line, outcome_text, rest_text, truncate_to_width, worktree_text,
+};
+use crate::engine::display::char_width;
 use crate::engine::event::Request;
 use crate::engine::limits::LIMITS;
 use crate::engine::task_text::{task_name, task_verdict};
@@ -342,8 +345,13 @@ impl LoopRow {
     }
 }
 
-/// Returns the table of all loops, each child loop below its parent.
-pub(crate) fn table(loops: &[LoopRow]) -> String {
+/// The fewest columns that are worth a column of workspaces or names.
+const COLUMN_MIN: usize = 12;
+
+/// Returns the table of all loops, each child loop below its parent. In a terminal of `columns`
+/// columns, long workspaces lose their beginning and long names their end; in a narrow one, the
+/// workspaces are left out.
+pub(crate) fn table(loops: &[LoopRow], columns: Option<usize>) -> String {
     let head = ["NAME", "STATUS", "ITERATION", "COST", "WORKSPACE"].map(str::to_owned);
     let mut rows = vec![head];
     let names: Vec<_> = loops
@@ -357,19 +365,61 @@ pub(crate) fn table(loops: &[LoopRow]) -> String {
     }
     let width = |column: usize| {
         rows.iter()
-            .map(|row| row[column].chars().count())
+            .map(|row| display_width(&row[column]))
             .max()
             .unwrap_or(0)
     };
-    let widths = [width(0), width(1), width(2), width(3)];
+    let mut widths = [0, 1, 2, 3, 4].map(width);
+    if let Some(columns) = columns {
+        // Two spaces follow every column but the last.
+        let others: usize = widths[1..4].iter().map(|width| width + 2).sum();
+        let left = columns.saturating_sub(others + 2);
+        let for_name = left.saturating_sub(2 + widths[4].min(COLUMN_MIN));
+        if left < 2 * COLUMN_MIN {
+            widths[4] = 0;
+            widths[0] = widths[0].min(left.max(COLUMN_MIN));
+        } else {
+            widths[0] = widths[0].min(for_name);
+            widths[4] = widths[4].min(left - widths[0]);
+        }
+    }
     let mut text = String::new();
     for row in &rows {
-        for (cell, width) in row.iter().zip(widths) {
-            text.push_str(cell);
-            text.push_str(&" ".repeat(width + 2 - cell.chars().count()));
-        }
-        text.push_str(&row[4]);
+        let cells = row
+            .iter()
+            .zip(widths)
+            .enumerate()
+            .map(|(column, (cell, width))| {
+                let cell = match column {
+                    4 => keep_end(cell, width),
+                    _ => truncate_to_width(cell, width),
+                };
+                let pad = width.saturating_sub(display_width(&cell));
+                cell + &" ".repeat(pad)
+            });
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }
     text
+}
+
+/// Cuts the beginning of a path to fit into `width` columns; empty if that is 0.
+fn keep_end(path: &str, width: usize) -> String {
+    if display_width(path) <= width || width == 0 {
+        return if width == 0 {
+            String::new()
+        } else {
+            path.to_owned()
+        };
+    }
+    let mut left = width - 1;
+    let end: Vec<char> = path
+        .chars()
+        .rev()
+        .map_while(|c| {
+            left = left.checked_sub(char_width(c))?;
+            Some(c)
+        })
+        .collect();
+    std::iter::once('…').chain(end.into_iter().rev()).collect()
 }

@@ -108,6 +108,14 @@ fn headline(state: &State, reason: Option<String>, color: bool) -> String {
 /// Returns the short result that `--quiet` prints. `children` names failed child loops.
 pub(crate) fn result(state: &State, children: &[String]) -> String {
     let mut text = format!("{} ({})\n", headline(state, None, false), took(state));
+    let checks = state.plan.proof.checks.iter().zip(&state.checks);
+    let red = checks.filter_map(|(check, report)| {
+        let report = report.as_ref().filter(|report| !report.is_green())?;
+        Some((one_line(&check.command), event_line::verdict(report)))
+    });
+    for (command, verdict) in red {
+        let _ = writeln!(text, "  check {command} {verdict}");
+    }
     for line in outcome_text::last_error(state) {
         let _ = writeln!(text, "  | {line}");
     }

@@ -14,7 +14,7 @@ pub(super) fn is_dumb() -> bool {
 }
 
 /// Returns the terminal's width in columns. `None` if standard output is not a terminal.
-pub(super) fn width() -> Option<usize> {
+pub(crate) fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
     Some(if size.ws_col == 0 {
         80

@@ -102,6 +102,8 @@ fn the_readme_starts_with_two_commands() {
         .flat_map(|block| block.lines)
         .collect();
     assert_eq!(first, ["cargo run --release -- demo", "./test.sh"]);
+    let lines = fs::read_to_string(readme).unwrap().lines().count();
+    assert!(lines <= 150, "{lines} lines: move details to docs");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `ralph init` and `ralph template`, through the binary.
 
+mod projects;
+
 use crate::kit::Test;
 use std::fs;
 use std::os::unix::fs::symlink;

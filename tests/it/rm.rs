@@ -118,7 +118,7 @@ fn an_unknown_name_is_reported_with_the_closest_and_nothing_is_removed() {
     refused(
         &test,
         &["rm", "--ended", "--older-than", "soon"],
-        "5m, 12h or 30d",
+        "5m, 1h30m or 30d",
         "ralph rm --help",
     );
     assert_eq!(names(&test), ["auth"]);

@@ -272,3 +272,28 @@ fn the_console_shows_each_starting_check_and_the_fail_action_of_a_red_one() {
         .says("preflight check `test -f made`: red (exit 1, ")
         .says(") (prepend)\n");
 }
+
+#[test]
+fn a_commit_with_options_stages_everything_and_has_a_message() {
+    let script =
+        "iteration 1\n write made\n  | yes\n say <commit>Add it</commit>\n promise COMPLETE\n";
+    for (task, subject) in [
+        ("commit --no-verify --signoff", "Add it"),
+        ("commit -m 'Make \"it\"' --no-verify -s", "Make \"it\""),
+        ("commit --message=Made --no-verify --signoff", "Made"),
+    ] {
+        let test = hook(Test::git().script(script), "pre-commit", "exit 1");
+        let mut args = args(&[]);
+        let at = args.iter().position(|arg| *arg == "commit").unwrap();
+        args[at] = task;
+        let done = test.ralph(&args).exits(0);
+        assert!(done.out.contains("1 file (made) as "), "{}", done.out);
+        assert_eq!(subjects(&test), [subject, "first"], "{task}");
+        let body = test.sh("git log -1 --format=%B");
+        assert!(body.contains("\nRalph-Iteration: a 1\n"), "{body}");
+        assert!(body.contains("\nSigned-off-by: tester <"), "{body}");
+        assert_eq!(test.sh("git status --porcelain"), "", "{task}");
+        let asks = test.prompt("a", 1).contains("<commit>");
+        assert_eq!(asks, subject == "Add it", "{task}");
+    }
+}

@@ -612,7 +612,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "settings.toml",
         "maxTime = 2001-02-03\n",
         "maxTime must be a duration, not a date",
-        "2h",
+        "1h30m",
     ),
     (
         "settings.yaml",

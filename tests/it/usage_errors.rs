@@ -285,7 +285,7 @@ fn limits_are_non_negative_numbers() {
     let test = Test::new();
     let count = "a whole number, 0 or more";
     let amount = "an amount in dollars";
-    let span = "write a duration as 90, 90s, 5m, 12h or 30d";
+    let span = "write a duration as 90, 90s, 5m, 1h30m or 30d";
     for (flag, named, value, why) in [
         ("-m", "--max-iterations", "-5", count),
         ("-m", "--max-iterations", "abc", count),
@@ -305,7 +305,7 @@ fn limits_are_non_negative_numbers() {
         ("--max-time", "--max-time", "-1", span),
         ("--max-time", "--max-time", "5x", span),
         ("--max-time", "--max-time", "", span),
-        ("--max-time", "--max-time", "1h30m", span),
+        ("--max-time", "--max-time", "1h30", span),
         ("--max-time", "--max-time", "--check", span),
         ("--iteration-timeout", "--iteration-timeout", "-2h", span),
         ("--inactivity-timeout", "--inactivity-timeout", "soon", span),

@@ -17,6 +17,7 @@ use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::preconditions::check_agent;
 use crate::store::StateDir;
+use crate::ui::adapt;
 use crate::ui::print::print_output;
 use crate::ui::tty::use_color;
 use report::DoctorReport;
@@ -53,7 +54,7 @@ pub(crate) fn doctor(json: bool) -> Result<ExitCode, CommandError> {
         let text = serde_json::to_string_pretty(&report).map_err(CommandError::broken)?;
         print_output(&format!("{text}\n"))?;
     } else {
-        print_output(&text::text(&report, use_color()))?;
+        print_output(&adapt(text::text(&report, use_color())))?;
     }
     Ok(if report.ready {
         ExitCode::Success

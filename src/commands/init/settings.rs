@@ -84,13 +84,10 @@ fn settings_text(here: &Path, found: &[DetectedChecks]) -> String {
          # into the next prompt: \"append\" puts it after the task, \"prepend\" before it, \"replace\" in its place.\n"
     );
     let mut checks = 0;
-    for DetectedChecks {
-        file,
-        checks: commands,
-    } in found
-    {
-        for command in commands {
-            let (prefix, note) = if can_run(command) {
+    for project in found {
+        let file = &project.file;
+        for check in &project.checks {
+            let (prefix, note) = if can_run(check) {
                 ("", "")
             } else {
                 ("#", "; not installed here")
@@ -98,7 +95,7 @@ fn settings_text(here: &Path, found: &[DetectedChecks]) -> String {
             let _ = writeln!(
                 text,
                 "\n# From {file}{note}.\n{}",
-                check_text(command, prefix)
+                check_text(&project.command(check), prefix)
             );
             checks += 1;
         }
@@ -134,14 +131,16 @@ fn can_run(command: &str) -> bool {
 /// Describes the detected checks and the suggested next step.
 fn describe_checks(found: &[DetectedChecks], has_prompt: bool) -> String {
     let mut text = String::new();
-    for DetectedChecks { file, checks } in found {
-        let checks: Vec<String> = checks
+    for project in found {
+        let checks: Vec<String> = project
+            .checks
             .iter()
             .map(|check| {
+                let command = project.command(check);
                 if can_run(check) {
-                    check.clone()
+                    command
                 } else {
-                    format!("{check} (not installed: commented out)")
+                    format!("{command} (not installed: commented out)")
                 }
             })
             .collect();
@@ -150,7 +149,7 @@ fn describe_checks(found: &[DetectedChecks], has_prompt: bool) -> String {
         } else {
             checks.join(" · ")
         };
-        let _ = writeln!(text, "found {file}: {checks}");
+        let _ = writeln!(text, "found {}: {checks}", project.file);
     }
     if found.is_empty() {
         text.push_str("no checks detected: the settings contain an example\n");
@@ -180,6 +179,7 @@ mod tests {
         let cargo = DetectedChecks {
             file: "Cargo.toml".into(),
             checks: vec!["cargo test".into(), "no-such-program x".into()],
+            dir: None,
         };
         for found in [vec![], vec![cargo]] {
             let text = settings_text(Path::new("."), &found);

@@ -41,7 +41,7 @@ const CHECK: &str = "#!/bin/sh\ntest -f .passes\n";
 const CARGO: &str = r#"#!/bin/sh
 case "$*" in
 "run --release -- "*) shift 3 && exec ralph "$@" ;;
-"install --path .") exit 0 ;;
+"install --path ." | "uninstall ralph") exit 0 ;;
 "run --example "*) exec "$EXAMPLES/$3" ;;
 *) test -f .passes ;;
 esac
@@ -69,7 +69,11 @@ impl Reader {
             .on_path("cargo", CARGO)
             .on_path("npm", CHECK)
             .on_path("pytest", CHECK)
-            .on_path("just", NOTHING);
+            .on_path("just", NOTHING)
+            .on_path("curl", NOTHING)
+            .on_path("mail", NOTHING)
+            .on_path("notify-send", NOTHING)
+            .on_path("osascript", NOTHING);
         if !page
             .iter()
             .any(|block| block.lines.iter().any(|line| line == "ralph init"))
