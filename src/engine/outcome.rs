@@ -2,6 +2,7 @@
 
 use super::event::{Fault, RequestSource};
 use super::exit_code::ExitCode;
+use super::format::iteration_count;
 use super::limits::Limit;
 use super::plan::FIRST_RULES;
 use super::state::State;
@@ -211,7 +212,7 @@ impl Outcome {
                 limit.describe_ending(*success).into(),
             ),
             Self::Stalled => {
-                let detail = "no progress: the files and the failures are the same as before";
+                let detail = "no progress: the files and the failures stayed the same";
                 ("stalled", self.stop_reason().to_string(), detail.into())
             }
             Self::Fatal { class, detail } => ("fatal", class.as_str().into(), detail.clone()),
@@ -291,6 +292,12 @@ impl State {
                 if let Some(basis) = self.done_basis() {
                     summary.detail = basis.describe().into();
                 }
+            }
+            Outcome::Stalled => {
+                summary.detail = format!(
+                    "no progress in {}: the files and the failures stayed the same",
+                    iteration_count(self.progress.stalls)
+                );
             }
             Outcome::Limit { limit, .. } if limit.row().is_budget => {
                 summary.detail.extend([" (", &self.usage_of(*limit), ")"]);

@@ -140,7 +140,7 @@ pub(crate) fn next_step(header: &JournalHeader, state: &State, held: bool) -> Op
             format!("{resume} --now retries immediately")
         }
         (Status::Running, _) => format!("ralph logs {name} -f"),
-        (Status::Blocked, _) => format!("{resume} --answer \"…\""),
+        (Status::Blocked, _) | (_, Some(Outcome::Stalled)) => format!("{resume} --answer \"…\""),
         (_, Some(Outcome::Limit { limit, .. })) => match state.raised_limit(*limit) {
             Some(limit) => format!("ralph set {name} {limit} && {resume}"),
             None => resume,

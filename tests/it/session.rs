@@ -262,6 +262,35 @@ fn green_checks_alone_end_a_loop_without_a_promise() {
 }
 
 #[test]
+fn no_loop_is_started_if_the_checks_are_green_already() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    let answer = session.submit("/ralph-loop Write it --check true");
+    assert_eq!(answer["decision"], "block", "{answer}");
+    let reason = answer["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("nothing to do; no loop was started"),
+        "{reason}"
+    );
+    assert_eq!(test.ralph(&["ls", "--names"]).exits(0).out, "");
+    assert!(!test.workspace().join(LOOP_FILE).exists());
+}
+
+#[test]
+fn checks_that_turn_green_without_a_change_need_a_promise_in_a_session_too() {
+    let test = Test::git();
+    let session = Session::of(&test);
+    session.start_loop("Write it --check 'test -e ../outside'");
+    test.write("../outside", "");
+    let answer = session.stop("It works now.");
+    assert_eq!(answer["decision"], "block", "{answer}");
+    let prompt = answer["reason"].as_str().unwrap();
+    assert!(prompt.contains("no file has changed"), "{prompt}");
+    assert!(prompt.contains("<promise>COMPLETE</promise>"), "{prompt}");
+    session.assert_released("<promise>COMPLETE</promise>");
+}
+
+#[test]
 fn a_blocked_tag_ends_the_loop() {
     let test = Test::new();
     let session = Session::of(&test);
