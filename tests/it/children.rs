@@ -327,7 +327,7 @@ fn only_a_background_loop_s_window_outlives_the_iteration_that_started_it() {
     );
     let test = parent_and_child(&agent);
     let live = run(&test, &["-m", "1"]);
-    live.until_out("ended ");
+    live.until_out("killed ");
     until("the wait", || {
         test.ralph(&["status", "a"])
             .out
