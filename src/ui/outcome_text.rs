@@ -7,11 +7,13 @@ use crate::engine::{Limit, Outcome, Phase, State, Status};
 use crate::lifecycle::session::client_of;
 use crate::store::JournalHeader;
 
-/// Describes what a loop that reached a limit lacked to be done. Returns `None` if only checks were
-/// red, or if the loop did not end at a limit.
+/// Describes what a loop that reached a limit or stalled lacked to be done. Returns `None` if only
+/// checks were red, or if the loop ended otherwise.
 pub(super) fn missing(state: &State) -> Option<String> {
     match state.outcome()? {
-        Outcome::Limit { success: false, .. } if !state.scm_tasks_succeeded() => {
+        Outcome::Limit { success: false, .. } | Outcome::Stalled
+            if !state.scm_tasks_succeeded() =>
+        {
             return scm_text::pending_task(state)
                 .map(|pending| format!("the checks are green, but {pending}"));
         }
@@ -19,7 +21,7 @@ pub(super) fn missing(state: &State) -> Option<String> {
             limit: Limit::Failures,
             ..
         } => return None,
-        Outcome::Limit { success: false, .. } => {}
+        Outcome::Limit { success: false, .. } | Outcome::Stalled => {}
         _ => return None,
     }
     let (green, proof) = (state.all_green(), &state.plan.proof);
@@ -41,8 +43,11 @@ pub(super) fn missing(state: &State) -> Option<String> {
         .iter()
         .map(Signal::describe)
         .collect();
-    // With an explicit signal or without checks, the claim is what the user asked for.
-    let hint = if but.is_empty() || !proof.signals.is_empty() || proof.until_green {
+    // With an explicit signal or without checks, the claim is what the user asked for. On an
+    // unchanged tree, --until-green asks for a claim as well.
+    let is_unchanged = state.content.start.is_some() && state.content.now == state.content.start;
+    let needs_claim = but.is_empty() || !proof.signals.is_empty() || proof.until_green;
+    let hint = if needs_claim || is_unchanged {
         ""
     } else {
         "; with --until-green, green checks are enough"

@@ -66,7 +66,11 @@ fn a_background_child_loop_is_waited_for_and_the_checks_run_again() {
     let test = parent_and_child(&format!("{}\n sh touch checked-by-a", spawns("b", "")));
     let live = run(
         &test,
-        &["--check", "test -e checked-by-a && echo x >> checks"],
+        &[
+            "--check",
+            "test -e checked-by-a && echo x >> checks",
+            "--until-green",
+        ],
     );
     until_child_works(&test);
     until("the wait", || {
@@ -126,6 +130,7 @@ fn a_loop_is_not_done_if_its_child_has_broken_a_check() {
         &[
             "--check",
             "test -e ready && ! test -e made-by-child",
+            "--until-green",
             "-m",
             "1",
         ],
@@ -188,7 +193,8 @@ fn no_child_outlives_its_parent_however_the_parent_ends() {
 #[test]
 fn a_child_s_work_can_complete_a_parent_that_is_at_its_limit() {
     let test = parent_and_child(&spawns("b", ""));
-    let live = run(&test, &["-m", "1", "--check", "test -e made-by-child"]);
+    let check = ["--check", "test -e made-by-child", "--until-green"];
+    let live = run(&test, &[&["-m", "1"], &check[..]].concat());
     until_child_works(&test);
     until("the wait", || {
         test.ralph(&["status", "a"])
@@ -212,6 +218,7 @@ fn a_child_s_changes_after_its_parent_s_commit_are_committed_too() {
     let scm = [
         "--check",
         "test -e made-by-a",
+        "--until-green",
         "--scm",
         "commit",
         "--scm",
@@ -260,6 +267,7 @@ fn no_scm_task_runs_twice_for_a_child_that_changed_nothing() {
         &[
             "--check",
             "test -e made-by-a",
+            "--until-green",
             "--scm",
             "commit",
             "--scm",

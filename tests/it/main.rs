@@ -13,6 +13,7 @@ mod crash;
 mod dependencies;
 mod docs;
 mod doctor;
+mod done_rule;
 mod end_to_end;
 mod fallback;
 mod golden;

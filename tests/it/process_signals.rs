@@ -16,7 +16,7 @@ iteration 2
   write x
 ";
 
-const RUN: [&str; 8] = [
+const RUN: [&str; 9] = [
     "run",
     "t",
     "--name",
@@ -25,6 +25,7 @@ const RUN: [&str; 8] = [
     AGENT,
     "--check",
     "test -e x",
+    "--until-green",
 ];
 
 /// Asserts what a single signal does: the iteration and its checks finish, nothing new starts, and

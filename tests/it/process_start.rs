@@ -48,7 +48,7 @@ fn a_check_ends_with_its_shell_not_with_its_output_and_leaves_nothing() {
     let test = Test::new().script("iteration 1\n write x\n");
     let check = "sleep 600 & echo $! >> pids; setsid sleep 600 & echo $! >> pids; test -e x";
     let begun = Instant::now();
-    test.ralph(&[&SCRIPTED[..], &["--check", check]].concat())
+    test.ralph(&[&SCRIPTED[..], &["--check", check, "--until-green"]].concat())
         .exits(0);
     assert!(
         begun.elapsed() < Duration::from_secs(20),

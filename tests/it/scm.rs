@@ -8,7 +8,7 @@ mod start;
 use crate::kit::{Done, Live, Test};
 
 /// The arguments of a loop called `a` that commits, with a check that looks for `made`.
-const RUN: [&str; 11] = [
+const RUN: [&str; 12] = [
     "run",
     "Make it.",
     "--name",
@@ -20,6 +20,7 @@ const RUN: [&str; 11] = [
     "--scm",
     "commit",
     "--backoff=5ms..10ms",
+    "--until-green",
 ];
 
 /// Creates the file that the check looks for.
@@ -27,6 +28,11 @@ const WRITES_MADE: &str = "iteration *\n write made\n  | yes\n";
 
 fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&RUN[..], more].concat()
+}
+
+/// Like `args`, for a loop that needs a claim.
+fn claiming<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&RUN[..RUN.len() - 1], more].concat()
 }
 
 fn run(test: &Test, more: &[&str]) -> Done {
@@ -119,7 +125,7 @@ fn each_green_iteration_is_its_own_commit() {
          iteration 3\n sh mv made moved; mkdir made\n say <commit>Red</commit>\n\
          iteration 4\n sh rmdir made; mv moved made\n append made\n  | 4\n promise SHIPPED\n",
     );
-    run(&test, &["--promise", "SHIPPED"]).exits(0);
+    test.ralph(&claiming(&["--promise", "SHIPPED"])).exits(0);
     assert_eq!(
         subjects(&test),
         ["Make it.", "Make it.", "One", "first"],
@@ -139,7 +145,7 @@ fn nothing_is_committed_without_changes_or_without_checks() {
         .script("iteration 1\n say idle\niteration *\n promise COMPLETE\n")
         .file("made", "");
     test.sh("git add -A && git commit -q -m made");
-    run(&test, &["--scm", "push"])
+    test.ralph(&claiming(&["--scm", "push"]))
         .exits(0)
         .says("nothing changed; skipped: commit, push");
     assert_eq!(subjects(&test), ["made", "first"]);

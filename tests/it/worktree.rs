@@ -7,7 +7,7 @@ use crate::kit::{Done, Test, until};
 use std::path::PathBuf;
 
 /// The arguments of a loop called `a` in a worktree, with a check that looks for `made`.
-const RUN: [&str; 10] = [
+const RUN: [&str; 11] = [
     "run",
     "Make it.",
     "--name",
@@ -18,10 +18,16 @@ const RUN: [&str; 10] = [
     "--check",
     "test -f made",
     "--backoff=5ms..10ms",
+    "--until-green",
 ];
 
 /// Creates the file that the check looks for.
 const WRITES_MADE: &str = "iteration *\n write made\n  | yes\n";
+
+/// Returns the arguments for a loop that needs a claim.
+fn claiming() -> &'static [&'static str] {
+    &RUN[..RUN.len() - 1]
+}
 
 fn run(test: &Test, more: &[&str]) -> Done {
     test.ralph(&[&RUN[..], more].concat())
@@ -141,6 +147,7 @@ fn the_workspace_is_the_same_subdirectory_in_the_worktree() {
             "--worktree",
             "--check",
             "test -f made",
+            "--until-green",
             "--agent",
         ];
         let mut command =
@@ -166,7 +173,7 @@ fn uncommitted_prompt_and_settings_files_are_read_from_the_checkout() {
         .file(".ralph/template.md", "own words: {{task}}\n")
         .file(
             ".ralph/settings.json",
-            r#"{"checks": ["test -f made"], "worktree": true}"#,
+            r#"{"checks": ["test -f made"], "untilGreen": true, "worktree": true}"#,
         );
     test.ralph(&[
         "run",

@@ -172,7 +172,9 @@ fn a_marker_written_during_a_pause_counts() {
 
 #[test]
 fn a_marker_counts_only_once() {
-    let test = Test::new().script(&format!("iteration 1\n {WAITS}iteration *\n say more\n"));
+    let test = Test::new().script(&format!(
+        "iteration 1\n {WAITS}iteration *\n promise COMPLETE\n"
+    ));
     test.write(".ralph/task/a/DONE", "too early\n");
     let live = test.start(&[
         "run",
@@ -193,7 +195,7 @@ fn a_marker_counts_only_once() {
     );
     assert_eq!(test.read_loop("a", "iterations/0000/DONE"), "too early\n");
     fs::write(test.workspace().join("go"), "").unwrap();
-    live.end().exits(0).says("loop complete after 1 iteration");
+    live.end().exits(0).says("loop complete after 2 iterations");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::fs;
 
 /// The first agent fails. Each later one makes one step, and two steps turn the check green.
 const SCRIPT: &str = "iteration 1\n cost 0.25\n sleep 5ms\n exit 1\niteration *\n cost 0.25\n sh echo step >> steps\n sleep 5ms\n";
-const RUN: [&str; 14] = [
+const RUN: [&str; 15] = [
     "run",
     "work",
     "--name",
@@ -21,6 +21,7 @@ const RUN: [&str; 14] = [
     "test $(cat steps 2>/dev/null | wc -l) -ge 2",
     "--check",
     "true",
+    "--until-green",
 ];
 
 #[derive(Clone, Copy)]

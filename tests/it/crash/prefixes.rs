@@ -21,6 +21,7 @@ fn finished() -> (Test, String) {
         AGENT,
         "--check",
         "test -f steps",
+        "--until-green",
         "--backoff",
         "10ms..20ms",
     ])

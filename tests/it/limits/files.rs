@@ -63,7 +63,8 @@ fn progress_is_written_into_the_task_directory() {
     let test = Test::new().script(
         "iteration 1\n cost 0.25\n exit 1\niteration 2\n cost 0.5\n write fixed\n  | yes\n",
     );
-    run(&test, &["--check", "test -f fixed", "--check", "true"]).exits(0);
+    let checks = ["--check", "test -f fixed", "--check", "true"];
+    run(&test, &[&checks[..], &["--until-green"]].concat()).exits(0);
     let progress = test.read(".ralph/task/a/progress.md");
     for text in [
         "## Iteration 1 — FAIL",
@@ -90,6 +91,7 @@ fn each_check_s_output_is_in_a_guardrail_log_that_git_does_not_see() {
         "echo one, test -f fixed",
         "--check",
         "echo three >&2",
+        "--until-green",
     ];
     run(&test, &checks).exits(0);
     for iteration in 0..=2 {

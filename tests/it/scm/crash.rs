@@ -1,6 +1,6 @@
 //! Kills at every point of a commit: no commit is made twice, and none is lost.
 
-use super::{RUN, WRITES_MADE, hook, start, subjects, with_remote};
+use super::{RUN, WRITES_MADE, claiming, hook, start, subjects, with_remote};
 use crate::crash::{crash, kill_now, supervisor};
 use crate::kit::{Test, alive, until};
 use std::fs;
@@ -93,7 +93,7 @@ fn a_push_prevented_by_a_crash_is_made_even_if_the_next_agent_changes_nothing() 
 #[test]
 fn a_loop_with_commits_continues_from_any_prefix_of_its_journal() {
     let test = Test::git().script("iteration *\n write made\n  | x\n promise COMPLETE\n");
-    test.ralph(&RUN).exits(0);
+    test.ralph(&claiming(&[])).exits(0);
     let journal = test.read_loop("a", "journal.jsonl");
     let ends: Vec<usize> = journal.match_indices('\n').map(|(at, _)| at + 1).collect();
     let commits = subjects(&test);
@@ -129,7 +129,7 @@ const TWICE: &str =
 
 #[test]
 fn a_loop_killed_at_any_line_commits_each_iteration_once() {
-    let args = [&RUN[..], &["--promise", "SHIPPED", "--context", "feedback"]].concat();
+    let args = claiming(&["--promise", "SHIPPED", "--context", "feedback"]);
     let undisturbed = Test::git().script(TWICE);
     undisturbed.ralph(&args).exits(0);
     assert_eq!(subjects(&undisturbed).len(), 3);

@@ -1,6 +1,6 @@
 //! Reports about the repository before a loop starts.
 
-use super::{RUN, WRITES_MADE, run};
+use super::{RUN, WRITES_MADE, claiming, run};
 use crate::kit::Test;
 
 #[test]
@@ -15,7 +15,8 @@ fn uncommitted_changes_are_listed_at_the_start() {
         .exits(0)
         .complains("first commit will include your uncommitted changes: 4 files (README, a, b, …)");
     let test = Test::git().script(WRITES_MADE).file("made", "");
-    run(&test, &["--promise", "X", "-m", "1"]).complains("uncommitted changes: 1 file (made)");
+    test.ralph(&claiming(&["--promise", "X", "-m", "1"]))
+        .complains("uncommitted changes: 1 file (made)");
     let test = Test::git().script(WRITES_MADE);
     assert_eq!(run(&test, &[]).exits(0).err, "");
 }

@@ -1,6 +1,6 @@
 //! Refused worktrees: each case has a hint and exit code 2, and leaves nothing behind.
 
-use super::{RUN, WRITES_MADE, place, run, subjects};
+use super::{RUN, WRITES_MADE, claiming, place, run, subjects};
 use crate::kit::Test;
 
 /// Returns everything below the state directory, and the repository's branches and worktrees.
@@ -176,7 +176,7 @@ fn a_worktree_of_an_earlier_loop_is_not_overwritten() {
     );
     let args = [
         &["run", "x", "--name", "a", "--worktree=ralph/a"],
-        &RUN[5..],
+        &claiming()[5..],
         &["-m", "1"],
     ]
     .concat();
@@ -204,13 +204,14 @@ fn errors_in_the_worktree_are_found_before_anything_starts_and_it_is_removed() {
     test.sh("git add claim && git commit -q -m claim && rm claim");
     refused(
         &test,
-        &[&RUN[..], &["--done-file", "claim"]].concat(),
+        &[claiming(), &["--done-file", "claim"]].concat(),
         "--done-file claim already exists",
         "remove the file",
     );
     assert!(!test.loop_dir("a").exists());
     test.sh("git rm -q --cached claim && git commit -q -m none && touch claim");
-    run(&test, &["--done-file", "claim", "-m", "1"]).exits(1);
+    test.ralph(&[claiming(), &["--done-file", "claim", "-m", "1"]].concat())
+        .exits(1);
 }
 
 #[test]
