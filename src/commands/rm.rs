@@ -121,9 +121,7 @@ impl RemovableLoop {
                 ));
             }
         }
-        if let Some(worktree) = &state.plan.worktree {
-            check_worktree(dir.name(), worktree, args)?;
-        }
+        check_worktree(dir.name(), &state, args)?;
         Ok(Self {
             state_dir: state_dir.clone(),
             dir,
@@ -150,6 +148,14 @@ impl RemovableLoop {
             })?;
             removed.push(format!("worktree {}", loop_worktree.path.display()));
             removed.extend(remove_branch(loop_worktree));
+            if let Some(head) = &self.state.scm.elsewhere.head
+                && let Some(branch) = &head.branch
+                && worktree::has_branch(loop_worktree, branch)
+            {
+                print_message(&format!(
+                    "kept the branch {branch}, to which the agent had switched\n"
+                ));
+            }
         } else if let Some(loop_worktree) = self
             .state
             .plan
@@ -221,7 +227,10 @@ fn remove_branch(loop_worktree: &Worktree) -> Option<String> {
 }
 
 /// Checks that a loop with a worktree can be removed with these flags.
-fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result<(), CommandError> {
+fn check_worktree(name: &str, state: &State, args: &RmArgs) -> Result<(), CommandError> {
+    let Some(loop_worktree) = &state.plan.worktree else {
+        return Ok(());
+    };
     if !args.worktree {
         if args.keep_worktree || !loop_worktree.path.exists() {
             return Ok(());
@@ -257,9 +266,8 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
                 describe_unsaved_work(&unsaved)
             ),
             format!(
-                "to keep the work, commit it in {} and run `git merge {}`; to discard it, run `ralph rm {name} --worktree --force`",
-                loop_worktree.path.display(),
-                shell_quote(&loop_worktree.branch)
+                "{}; to discard it, run `ralph rm {name} --worktree --force`",
+                how_to_keep(&unsaved, loop_worktree, state)
             ),
         )),
         Err(why) => Err(CommandError::usage(
@@ -272,8 +280,36 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
     }
 }
 
+/// Says how to keep the work.
+fn how_to_keep(unsaved: &UnsavedWork, loop_worktree: &Worktree, state: &State) -> String {
+    let path = loop_worktree.path.display();
+    let mut steps = Vec::new();
+    if !unsaved.nested.is_empty() {
+        steps.push(format!(
+            "push or copy the nested repositories in {path}, which no branch of yours contains"
+        ));
+    }
+    if !unsaved.files.is_empty() || unsaved.commits > 0 {
+        let branch = state.worktree_revision().unwrap_or(&loop_worktree.branch);
+        steps.push(format!(
+            "commit it in {path} and run `git merge {}`",
+            shell_quote(branch)
+        ));
+    }
+    format!("to keep the work, {}", steps.join(", and "))
+}
+
 fn describe_unsaved_work(unsaved: &UnsavedWork) -> String {
     let mut parts = Vec::new();
+    if !unsaved.nested.is_empty() {
+        let shown = unsaved.nested[..MAX_SHOWN.min(unsaved.nested.len())].join(", ");
+        let count = unsaved.nested.len();
+        parts.push(match count {
+            1 => format!("the nested repository {shown}"),
+            2..=MAX_SHOWN => format!("the nested repositories {shown}"),
+            _ => format!("{count} nested repositories, {shown}, …"),
+        });
+    }
     if unsaved.commits > 0 {
         parts.push(plural(u64::from(unsaved.commits), "commit"));
     }

@@ -55,6 +55,11 @@ impl Prompts {
         }
     }
 
+    /// Returns the repository's state when the loop began; `None` if it was not captured.
+    pub(super) fn base(&self) -> Option<&DiffBase> {
+        self.base.as_ref().ok()
+    }
+
     /// Returns the newest prompt.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -119,6 +119,11 @@ impl LoopDir {
         self.iteration_dir(n).join("commit.txt")
     }
 
+    /// Returns the path of the file with the pathspecs of iteration `n`'s commit.
+    pub(crate) fn commit_pathspecs(&self, n: u32) -> PathBuf {
+        self.iteration_dir(n).join("commit-paths")
+    }
+
     /// Returns the path of the file with the ID of the HEAD commit when iteration `n` began.
     pub(crate) fn head_file(&self, n: u32) -> PathBuf {
         self.iteration_dir(n).join("head")
