@@ -10,6 +10,7 @@ use crate::git::worktree;
 use crate::git::worktree::UnsavedWork;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::locks::lock_for_removal;
+use crate::lifecycle::workspace_files::WorkspaceFiles;
 use crate::lifecycle::worktree_request::{reject_git_redirection, remove_incomplete_loops};
 use crate::os::disk;
 use crate::store::children::loop_names;
@@ -32,8 +33,9 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
     for name in &names {
         loops.push(RemovableLoop::find(name, args)?);
     }
+    let mut files = workspace_files(&StateDir::locate()?, args);
     for removable in loops {
-        removable.remove(args)?;
+        removable.remove(args, files.as_mut())?;
     }
     Ok(ExitCode::Success)
 }
@@ -44,6 +46,7 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
     remove_incomplete_loops(&state_dir);
     let (mut count, mut freed) = (0, 0);
+    let mut files = workspace_files(&state_dir, args);
     let min_age_ms = args
         .older_than
         .map_or(0, |age| i64::try_from(age.0).unwrap_or(i64::MAX));
@@ -67,7 +70,7 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
             continue;
         }
         let removable = RemovableLoop::check(&state_dir, dir, args);
-        match removable.and_then(|removable| removable.remove(args)) {
+        match removable.and_then(|removable| removable.remove(args, files.as_mut())) {
             Ok(bytes) => (count, freed) = (count + 1, freed + bytes),
             Err(error) => warn(format!("not removed: {}", error.message())),
         }
@@ -78,6 +81,11 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
         bytes(freed)
     ));
     Ok(ExitCode::Success)
+}
+
+/// Returns the files that may be removed from workspaces; `None` if all are kept.
+fn workspace_files(state_dir: &StateDir, args: &RmArgs) -> Option<WorkspaceFiles> {
+    (!args.keep_files).then(|| WorkspaceFiles::scan(state_dir))
 }
 
 /// A loop that can be removed. The loop's lock is held until this value is dropped.
@@ -131,7 +139,11 @@ impl RemovableLoop {
     }
 
     /// Removes the loop and returns the number of bytes that were freed.
-    fn remove(self, args: &RmArgs) -> Result<u64, CommandError> {
+    fn remove(
+        self,
+        args: &RmArgs,
+        files: Option<&mut WorkspaceFiles>,
+    ) -> Result<u64, CommandError> {
         let name = self.dir.name().to_owned();
         let mut removed = Vec::new();
         let mut freed = 0;
@@ -169,6 +181,7 @@ impl RemovableLoop {
                 loop_worktree.branch
             ));
         }
+        freed += files.map_or(0, |files| files.remove(&self.dir));
         freed += disk::usage(self.dir.path());
         let path = self.move_to_archive()?;
         std::fs::remove_dir_all(&path).map_err(|error| {

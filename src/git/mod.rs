@@ -11,6 +11,7 @@ mod bounded_text;
 mod command;
 mod content;
 mod diff;
+pub(crate) mod exclude;
 mod inner;
 mod overlay;
 mod project;

@@ -321,7 +321,8 @@ impl Runner<'_> {
 
     fn publish_scm_log(&mut self, iteration: u32, task: usize) {
         let log = self.rec.dir.scm_task_log(iteration, task);
-        let name = Scm::guardrail_log(iteration, task);
+        let plan = &self.rec.state.plan;
+        let name = plan.guardrail_log(iteration, &Scm::slug(task));
         if let Err(error) = self.task_dir.publish_log(&log, &name) {
             self.rec.warn(&format!(
                 "cannot copy an SCM task's output into the workspace: {error}"
