@@ -100,6 +100,7 @@ pub mod event {
     pub use crate::engine::limits::LimitChange;
     pub use crate::engine::outcome::{OutcomeSummary, WaitReason};
     pub use crate::engine::scm::{ScmTaskReport, SkipReason};
+    pub use crate::engine::work_elsewhere::{MovedHead, WorkElsewhere};
 }
 
 #[cfg(feature = "cli")]

@@ -87,6 +87,17 @@ impl TaskDir {
         create_dir_if_missing(&self.path)
     }
 
+    /// Returns whether `.ralph/.gitignore` hides ralph's files. A project may have its own file
+    /// there, because other tools use the same directory.
+    pub(crate) fn is_ignored(&self) -> bool {
+        let ignore = self.workspace.join(".ralph/.gitignore");
+        let text = read_text(&ignore, FILE_MAX).map(|(text, _)| text);
+        text.is_some_and(|text| {
+            let has = |pattern: &str| text.lines().any(|line| line.trim_end() == pattern);
+            has("*") || (has("/task/") && has("/guardrail_*.log"))
+        })
+    }
+
     /// Reads the markers and the cost. A done file in `signals` counts as a marker if it exists.
     pub(crate) fn scan(&self, signals: &[Signal]) -> TaskDirContents {
         let mut contents = TaskDirContents::default();
@@ -180,6 +191,21 @@ impl TaskDir {
         let mut file = create_private_file(&draft)?;
         writeln!(file, "{text}")?;
         fs::rename(draft, task_dir.join(name))
+    }
+}
+
+/// Removes ralph's `.gitignore` and the directories that contain nothing else.
+pub(crate) fn remove_if_unused(workspace: &Path) {
+    let ralph = workspace.join(".ralph");
+    let _ = fs::remove_dir(ralph.join("task"));
+    let ignore = ralph.join(".gitignore");
+    let is_last = fs::read_dir(&ralph).is_ok_and(|entries| {
+        let mut names = entries.flatten().map(|entry| entry.file_name());
+        names.all(|name| name == ".gitignore")
+    });
+    if is_last && read_text(&ignore, FILE_MAX).is_none_or(|(text, _)| text == GITIGNORE) {
+        let _ = fs::remove_file(ignore);
+        let _ = fs::remove_dir(ralph);
     }
 }
 

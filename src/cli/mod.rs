@@ -319,6 +319,9 @@ pub(crate) struct RmArgs {
     /// Remove the loop but keep its worktree
     #[arg(long)]
     pub(crate) keep_worktree: bool,
+    /// Keep the loop's files in the workspace: task directory and check logs
+    #[arg(long)]
+    pub(crate) keep_files: bool,
     /// Remove the worktree even if it contains work that exists nowhere else
     #[arg(long, requires = "worktree")]
     pub(crate) force: bool,

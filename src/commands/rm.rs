@@ -10,6 +10,7 @@ use crate::git::worktree;
 use crate::git::worktree::UnsavedWork;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::locks::lock_for_removal;
+use crate::lifecycle::workspace_files::WorkspaceFiles;
 use crate::lifecycle::worktree_request::{reject_git_redirection, remove_incomplete_loops};
 use crate::os::disk;
 use crate::store::children::loop_names;
@@ -32,8 +33,9 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
     for name in &names {
         loops.push(RemovableLoop::find(name, args)?);
     }
+    let mut files = workspace_files(&StateDir::locate()?, args);
     for removable in loops {
-        removable.remove(args)?;
+        removable.remove(args, files.as_mut())?;
     }
     Ok(ExitCode::Success)
 }
@@ -44,6 +46,7 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
     remove_incomplete_loops(&state_dir);
     let (mut count, mut freed) = (0, 0);
+    let mut files = workspace_files(&state_dir, args);
     let min_age_ms = args
         .older_than
         .map_or(0, |age| i64::try_from(age.0).unwrap_or(i64::MAX));
@@ -67,7 +70,7 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
             continue;
         }
         let removable = RemovableLoop::check(&state_dir, dir, args);
-        match removable.and_then(|removable| removable.remove(args)) {
+        match removable.and_then(|removable| removable.remove(args, files.as_mut())) {
             Ok(bytes) => (count, freed) = (count + 1, freed + bytes),
             Err(error) => warn(format!("not removed: {}", error.message())),
         }
@@ -78,6 +81,11 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
         bytes(freed)
     ));
     Ok(ExitCode::Success)
+}
+
+/// Returns the files that may be removed from workspaces; `None` if all are kept.
+fn workspace_files(state_dir: &StateDir, args: &RmArgs) -> Option<WorkspaceFiles> {
+    (!args.keep_files).then(|| WorkspaceFiles::scan(state_dir))
 }
 
 /// A loop that can be removed. The loop's lock is held until this value is dropped.
@@ -121,9 +129,7 @@ impl RemovableLoop {
                 ));
             }
         }
-        if let Some(worktree) = &state.plan.worktree {
-            check_worktree(dir.name(), worktree, args)?;
-        }
+        check_worktree(dir.name(), &state, args)?;
         Ok(Self {
             state_dir: state_dir.clone(),
             dir,
@@ -133,7 +139,11 @@ impl RemovableLoop {
     }
 
     /// Removes the loop and returns the number of bytes that were freed.
-    fn remove(self, args: &RmArgs) -> Result<u64, CommandError> {
+    fn remove(
+        self,
+        args: &RmArgs,
+        files: Option<&mut WorkspaceFiles>,
+    ) -> Result<u64, CommandError> {
         let name = self.dir.name().to_owned();
         let mut removed = Vec::new();
         let mut freed = 0;
@@ -150,6 +160,14 @@ impl RemovableLoop {
             })?;
             removed.push(format!("worktree {}", loop_worktree.path.display()));
             removed.extend(remove_branch(loop_worktree));
+            if let Some(head) = &self.state.scm.elsewhere.head
+                && let Some(branch) = &head.branch
+                && worktree::has_branch(loop_worktree, branch)
+            {
+                print_message(&format!(
+                    "kept the branch {branch}, to which the agent had switched\n"
+                ));
+            }
         } else if let Some(loop_worktree) = self
             .state
             .plan
@@ -163,6 +181,7 @@ impl RemovableLoop {
                 loop_worktree.branch
             ));
         }
+        freed += files.map_or(0, |files| files.remove(&self.dir));
         freed += disk::usage(self.dir.path());
         let path = self.move_to_archive()?;
         std::fs::remove_dir_all(&path).map_err(|error| {
@@ -221,7 +240,10 @@ fn remove_branch(loop_worktree: &Worktree) -> Option<String> {
 }
 
 /// Checks that a loop with a worktree can be removed with these flags.
-fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result<(), CommandError> {
+fn check_worktree(name: &str, state: &State, args: &RmArgs) -> Result<(), CommandError> {
+    let Some(loop_worktree) = &state.plan.worktree else {
+        return Ok(());
+    };
     if !args.worktree {
         if args.keep_worktree || !loop_worktree.path.exists() {
             return Ok(());
@@ -257,9 +279,8 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
                 describe_unsaved_work(&unsaved)
             ),
             format!(
-                "to keep the work, commit it in {} and run `git merge {}`; to discard it, run `ralph rm {name} --worktree --force`",
-                loop_worktree.path.display(),
-                shell_quote(&loop_worktree.branch)
+                "{}; to discard it, run `ralph rm {name} --worktree --force`",
+                how_to_keep(&unsaved, loop_worktree, state)
             ),
         )),
         Err(why) => Err(CommandError::usage(
@@ -272,8 +293,36 @@ fn check_worktree(name: &str, loop_worktree: &Worktree, args: &RmArgs) -> Result
     }
 }
 
+/// Says how to keep the work.
+fn how_to_keep(unsaved: &UnsavedWork, loop_worktree: &Worktree, state: &State) -> String {
+    let path = loop_worktree.path.display();
+    let mut steps = Vec::new();
+    if !unsaved.nested.is_empty() {
+        steps.push(format!(
+            "push or copy the nested repositories in {path}, which no branch of yours contains"
+        ));
+    }
+    if !unsaved.files.is_empty() || unsaved.commits > 0 {
+        let branch = state.worktree_revision().unwrap_or(&loop_worktree.branch);
+        steps.push(format!(
+            "commit it in {path} and run `git merge {}`",
+            shell_quote(branch)
+        ));
+    }
+    format!("to keep the work, {}", steps.join(", and "))
+}
+
 fn describe_unsaved_work(unsaved: &UnsavedWork) -> String {
     let mut parts = Vec::new();
+    if !unsaved.nested.is_empty() {
+        let shown = unsaved.nested[..MAX_SHOWN.min(unsaved.nested.len())].join(", ");
+        let count = unsaved.nested.len();
+        parts.push(match count {
+            1 => format!("the nested repository {shown}"),
+            2..=MAX_SHOWN => format!("the nested repositories {shown}"),
+            _ => format!("{count} nested repositories, {shown}, …"),
+        });
+    }
     if unsaved.commits > 0 {
         parts.push(plural(u64::from(unsaved.commits), "commit"));
     }

@@ -39,6 +39,12 @@ impl PlanDraft {
         self.plan.worktree = Some(worktree);
     }
 
+    /// Puts the loop's name into the names of its guardrail logs, because another loop may write
+    /// some in the same workspace.
+    pub(crate) fn name_logs_after(&mut self, loop_name: &str) {
+        self.plan.log_owner = Some(loop_name.to_owned());
+    }
+
     /// Completes the plan for the journal. Replaces secrets in the user's text with the names of
     /// their variables.
     pub(crate) fn into_plan(self) -> Plan {
@@ -120,6 +126,7 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
         session: None,
         redacted: Vec::new(),
         share_workspace: settings.share_workspace,
+        log_owner: None,
         log_cap: settings.log_cap.0,
         min_free: settings.min_free.0,
     };

@@ -88,6 +88,7 @@ mod step;
 pub(crate) mod task_text;
 pub(crate) mod template;
 pub(crate) mod usage;
+pub(crate) mod work_elsewhere;
 
 #[cfg(test)]
 mod tests;

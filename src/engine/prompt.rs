@@ -389,6 +389,7 @@ fn notes(state: &State, inputs: &PromptInputs, pattern: Option<&Regex>) -> Strin
         );
     }
     notes.extend(failed_task(state, inputs));
+    notes.extend(state.scm.elsewhere.notes().map(|note| defang(&note)));
     notes.join("\n")
 }
 

@@ -7,6 +7,7 @@
 
 use super::event::{CheckReport, ProcessExit, is_false};
 use super::state::{Phase, State};
+use super::work_elsewhere::WorkElsewhere;
 use serde::{Deserialize, Serialize};
 
 /// The task that ralph carries out itself, with options for git or without. Any other task is a list
@@ -96,6 +97,9 @@ pub struct ScmTaskReport {
     /// The end of the task's output if it failed; empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
+    /// Work that a commit does not contain, or that is on another branch.
+    #[serde(default, skip_serializing_if = "WorkElsewhere::is_empty")]
+    pub elsewhere: WorkElsewhere,
 }
 
 /// Why an SCM task was skipped.
@@ -155,6 +159,9 @@ pub(crate) struct ScmState {
     /// The ID of the last commit made for the latest iteration; `None` if no commit was made.
     #[serde(default, rename = "newest")]
     pub(crate) newest_commit: Option<String>,
+    /// Work that the newest commit task found elsewhere.
+    #[serde(default)]
+    pub(crate) elsewhere: WorkElsewhere,
 }
 
 impl ScmState {
@@ -235,6 +242,14 @@ impl State {
         self.is_worktree_commit_due() || self.scm.uncommitted.is_some()
     }
 
+    /// Returns the branch that has the work in the loop's worktree, or a commit's ID if the agent
+    /// detached HEAD. `None` if the loop has no worktree.
+    pub(crate) fn worktree_revision(&self) -> Option<&str> {
+        let worktree = self.plan.worktree.as_ref()?;
+        let moved = self.scm.elsewhere.head.as_ref();
+        Some(moved.map_or(&*worktree.branch, |head| head.revision()))
+    }
+
     /// Returns a task's arguments for git, such as `push origin main`.
     pub(crate) fn scm_task_args(&self, task: usize) -> &str {
         match self.plan.scm.tasks.get(task) {
@@ -284,6 +299,9 @@ impl State {
             self.scm.newest_commit.clone_from(&report.commit);
         }
         let is_commit = CommitTask::parse(self.scm_task_args(task)).is_some();
+        if is_commit && report.is_success() {
+            self.scm.elsewhere.clone_from(&report.elsewhere);
+        }
         let pending = (!report.is_success()).then(|| PendingTask {
             iteration,
             task,

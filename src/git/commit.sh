@@ -1,4 +1,4 @@
-# Stages everything except ralph's own files, and commits it. The arguments are the command that runs git.
+# Stages everything except ralph's own files and nested repositories, and commits it. The arguments are the command that runs git.
 unset GIT_LITERAL_PATHSPECS GIT_GLOB_PATHSPECS GIT_NOGLOB_PATHSPECS GIT_ICASE_PATHSPECS
 # An editor may lock the index for a moment. Wait for it: a failure would cost an iteration.
 lock=$("$@" rev-parse --git-path index.lock)
@@ -17,7 +17,7 @@ fi
 wait_for_index
 # In a sparse checkout, the agent may have created files outside of the checked-out directories.
 sparse=$("$@" config --bool core.sparseCheckout) && test "$sparse" = true && sparse=--sparse || sparse=
-"$@" add --all $sparse -- :/ ':(top,exclude,glob)**/.ralph' ':(top,exclude,glob)**/.ralph/**' || exit
+"$@" add --all $sparse --pathspec-from-file="$RALPH_COMMIT_PATHSPECS" --pathspec-file-nul || exit
 # Unstage files of ralph that the agent may have staged.
 "$@" diff --cached --quiet --no-ext-diff -- ':(top,glob)**/.ralph' ':(top,glob)**/.ralph/**' ||
 	"$@" reset --quiet -- ':(top,glob)**/.ralph' ':(top,glob)**/.ralph/**' || exit

@@ -3,22 +3,18 @@
 use super::bounded_text::BoundedText;
 use super::command::{self, GitError, GitOutput};
 use super::overlay::IndexOverlay;
-use super::untracked::{UntrackedFiles, quote};
-use super::{PATHS_SHOWN, READ_MAX};
+use super::untracked::{UntrackedFiles, quote, with_prefix};
+use super::{PATHS_SHOWN, READ_MAX, inner};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Options for `git diff` that make its output independent of the user's settings.
-const DIFF_OPTIONS: [&str; 15] = [
+const DIFF_OPTIONS: [&str; 11] = [
     "--no-ext-diff",
     "--no-textconv",
     "--no-color",
     "--no-relative",
-    "--src-prefix=a/",
-    "--dst-prefix=b/",
-    "--unified=3",
-    "--inter-hunk-context=0",
     "--diff-algorithm=default",
     "--find-renames",
     // Rename detection takes quadratic time: skip it for thousands of files.
@@ -29,12 +25,36 @@ const DIFF_OPTIONS: [&str; 15] = [
     "--no-exit-code",
 ];
 
+/// Options for patches only: `--unified` implies `--patch`, even beside another format.
+const PATCH_OPTIONS: [&str; 2] = ["--unified=3", "--inter-hunk-context=0"];
+
+/// What a diff compares. Everything in `.ralph` is left out, except for the user's settings there; a
+/// pathspec cannot exclude a directory and include a part of it, so these are compared separately.
+const SCOPES: [&[&str]; 2] = [
+    &[":(top,exclude,glob)**/.ralph/**"],
+    &[
+        ":(top,glob)**/.ralph/settings.*",
+        ":(top,glob)**/.ralph/template.md",
+    ],
+];
+
+/// The largest number of repositories inside one repository that are compared, and how deep they
+/// may be nested.
+const INNER_MAX: usize = 32;
+const DEPTH_MAX: usize = 4;
+
 /// A repository's content when the loop started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DiffBase {
     pub(super) top: PathBuf,
     tree: String,
     untracked: UntrackedFiles,
+    /// Whether it had uncommitted changes. Only recorded for repositories inside another.
+    #[serde(default, skip_serializing_if = "is_false")]
+    was_dirty: bool,
+    /// The submodules and nested repositories, by their path in this repository.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    inner: BTreeMap<PathBuf, DiffBase>,
 }
 
 /// The changes since the base as a patch, cut to a maximum number of characters.
@@ -77,6 +97,10 @@ impl DiffBase {
                 "the repository's path is not valid UTF-8, so prompts contain no diff".into(),
             );
         }
+        Self::capture_at(top, scratch, 0).map(Some)
+    }
+
+    fn capture_at(top: PathBuf, scratch: &Path, depth: usize) -> Result<Self, String> {
         let overlay = IndexOverlay::new(&top, scratch)?;
         // If a file is unreadable, git exits with 1 and the base contains the file's last staged
         // content.
@@ -87,48 +111,140 @@ impl DiffBase {
         let written = overlay.git_ok(&["write-tree", "--missing-ok"], READ_MAX)?;
         let tree = String::from_utf8_lossy(&written.stdout).trim().to_owned();
         let untracked = UntrackedFiles::capture(&overlay)?;
-        Ok(Some(Self {
+        let nested = untracked.nested().map(PathBuf::from);
+        let paths = inner::submodules(&top).into_iter().chain(nested);
+        let paths = paths.filter(|path| depth < DEPTH_MAX && path.to_str().is_some());
+        // A repository that git cannot read, such as one that another user owns, is left out.
+        let inner = paths.take(INNER_MAX).filter_map(|path| {
+            is_top(&top.join(&path)).then_some(())?;
+            let base = Self::capture_at(top.join(&path), scratch, depth + 1).ok()?;
+            Some((path, base))
+        });
+        let was_dirty = depth > 0 && {
+            let status = overlay.git_ok(&["status", "--porcelain=v1"], READ_MAX)?;
+            !status.stdout.is_empty()
+        };
+        Ok(Self {
+            was_dirty,
+            inner: inner.collect(),
             top,
             tree,
             untracked,
-        }))
+        })
+    }
+
+    /// Returns whether a nested repository is new since the start; false if that is not known.
+    pub(crate) fn is_new_nested(&self, path: &str) -> bool {
+        self.untracked.knows(&format!("{path}/")) == Some(false)
+            && !self.inner.contains_key(Path::new(path))
+    }
+
+    /// Returns whether a submodule had uncommitted changes at the start.
+    pub(crate) fn was_dirty(&self, submodule: &str) -> bool {
+        let base = self.inner.get(Path::new(submodule));
+        base.is_some_and(|base| base.was_dirty)
     }
 
     /// Returns the changes since the base as a patch of at most `max_chars` characters: tracked
-    /// files first, then untracked ones.
+    /// files first, then untracked ones, then those in submodules and nested repositories.
     pub(crate) fn diff(&self, scratch: &Path, max_chars: usize) -> Result<Diff, String> {
-        let overlay = IndexOverlay::new(&self.top, scratch)?;
-        let untracked = self.untracked.changes(&overlay)?;
-        let tracked = self.compare(&overlay, "--patch", &untracked.now_tracked)?;
         let mut patch = BoundedText::new(max_chars);
-        patch.push(&String::from_utf8_lossy(&tracked.stdout));
-        let budget = READ_MAX.saturating_sub(tracked.stdout.len());
-        let at_least = tracked.truncated || !untracked.render(&mut patch, budget);
-        let (text, dropped_chars) = patch.finish();
-        Ok(Diff {
-            text,
-            dropped_chars,
-            at_least,
-            note: untracked.note,
-        })
+        let mut diff = Diff::default();
+        self.add_patch("", scratch, &mut patch, &mut diff)?;
+        (diff.text, diff.dropped_chars) = patch.finish();
+        Ok(diff)
+    }
+
+    fn add_patch(
+        &self,
+        prefix: &str,
+        scratch: &Path,
+        patch: &mut BoundedText,
+        diff: &mut Diff,
+    ) -> Result<(), String> {
+        let overlay = IndexOverlay::new(&self.top, scratch)?;
+        let untracked = self.untracked.changes(&overlay, prefix)?;
+        let mut budget = READ_MAX;
+        for tracked in self.compare(&overlay, "--patch", prefix, &untracked.now_tracked)? {
+            patch.push(&String::from_utf8_lossy(&tracked.stdout));
+            budget = budget.saturating_sub(tracked.stdout.len());
+            diff.at_least |= tracked.truncated;
+        }
+        diff.at_least |= !untracked.render(patch, budget);
+        diff.note = diff.note.take().or(untracked.note);
+        for (path, base) in self.inner_bases(&overlay) {
+            // A repository that was deleted or damaged must not hide the other changes.
+            let _ = base.add_patch(&inner_prefix(prefix, &path), scratch, patch, diff);
+        }
+        Ok(())
     }
 
     /// Returns the size of the changes since the base.
     pub(crate) fn stat(&self, scratch: &Path) -> Result<DiffStat, String> {
-        let overlay = IndexOverlay::new(&self.top, scratch)?;
-        let untracked = self.untracked.changes(&overlay)?;
-        let tracked = self.compare(&overlay, "--numstat", &untracked.now_tracked)?;
-        let mut counts = parse_numstat(&tracked.stdout);
-        let complete = untracked.count(READ_MAX, |name, lines| {
-            counts.entry(name).or_default().0 += lines;
-        });
+        let mut counts = BTreeMap::new();
+        let complete = self.add_counts("", scratch, &mut counts)?;
         Ok(DiffStat {
             files: u32::try_from(counts.len()).unwrap_or(u32::MAX),
             insertions: counts.values().map(|count| count.0).sum(),
             deletions: counts.values().map(|count| count.1).sum(),
             paths: counts.into_keys().take(PATHS_SHOWN).collect(),
-            at_least: tracked.truncated || !complete || untracked.note.is_some(),
+            at_least: !complete,
         })
+    }
+
+    /// Adds the numbers of added and removed lines by path. Returns whether they are complete.
+    fn add_counts(
+        &self,
+        prefix: &str,
+        scratch: &Path,
+        counts: &mut LineCounts,
+    ) -> Result<bool, String> {
+        let overlay = IndexOverlay::new(&self.top, scratch)?;
+        let untracked = self.untracked.changes(&overlay, prefix)?;
+        let mut complete = untracked.note.is_none();
+        for tracked in self.compare(&overlay, "--numstat", prefix, &untracked.now_tracked)? {
+            parse_numstat(&tracked.stdout, prefix, counts);
+            complete &= !tracked.truncated;
+        }
+        complete &= untracked.count(READ_MAX, |name, lines| {
+            counts.entry(name).or_default().0 += lines;
+        });
+        for (path, base) in self.inner_bases(&overlay) {
+            complete &= base
+                .add_counts(&inner_prefix(prefix, &path), scratch, counts)
+                .unwrap_or(true);
+        }
+        Ok(complete)
+    }
+
+    /// Returns the bases of the submodules and nested repositories that are there now. The base of
+    /// a submodule that was checked out later is the commit that this repository recorded.
+    fn inner_bases(&self, overlay: &IndexOverlay) -> BTreeMap<PathBuf, DiffBase> {
+        let mut bases = self.inner.clone();
+        bases.retain(|_, base| is_top(&base.top));
+        for path in inner::submodules(&self.top).into_iter().take(INNER_MAX) {
+            let Some(name) = path.to_str().filter(|_| !bases.contains_key(&path)) else {
+                continue;
+            };
+            let recorded = overlay.git(
+                &["rev-parse", "--verify", &format!("{}:{name}", self.tree)],
+                READ_MAX,
+            );
+            if let Ok(recorded) = recorded.map(|output| output.stdout)
+                && !recorded.is_empty()
+                && is_top(&self.top.join(&path))
+            {
+                let base = Self {
+                    top: self.top.join(&path),
+                    tree: String::from_utf8_lossy(&recorded).trim().to_owned(),
+                    untracked: UntrackedFiles::Known(BTreeMap::new()),
+                    was_dirty: false,
+                    inner: BTreeMap::new(),
+                };
+                bases.insert(path, base);
+            }
+        }
+        bases
     }
 
     /// Compares the base with the working tree. `excluded` are files that were untracked at the
@@ -138,11 +254,17 @@ impl DiffBase {
         &self,
         overlay: &IndexOverlay,
         format: &str,
+        prefix: &str,
         excluded: &[String],
-    ) -> Result<GitOutput, String> {
-        let mut args = vec!["diff", format];
-        if format == "--numstat" {
-            args.push("-z");
+    ) -> Result<[GitOutput; 2], String> {
+        let prefixes = [
+            format!("--src-prefix=a/{prefix}"),
+            format!("--dst-prefix=b/{prefix}"),
+        ];
+        let mut args = vec!["diff", format, &prefixes[0], &prefixes[1]];
+        match format {
+            "--numstat" => args.push("-z"),
+            _ => args.extend(PATCH_OPTIONS),
         }
         args.extend(DIFF_OPTIONS);
         args.extend([self.tree.as_str(), "--"]);
@@ -151,11 +273,33 @@ impl DiffBase {
             .map(|path| format!(":(top,exclude,literal){path}"))
             .collect();
         args.extend(pathspecs.iter().map(String::as_str));
-        overlay.git_ok(&args, READ_MAX)
+        let [work, settings] =
+            SCOPES.map(|scope| overlay.git_ok(&[&args[..], scope].concat(), READ_MAX));
+        Ok([work?, settings?])
     }
 }
 
-/// Returns the top of the working tree that contains `workspace`; `None` if there is none.
+/// Returns whether git recognizes `path` as the top of a working tree. If its `.git` is damaged, or
+/// a variable such as `GIT_DIR` is set, git would use another repository.
+fn is_top(path: &Path) -> bool {
+    let found = find_top(path).ok().flatten();
+    found.is_some() && found == std::fs::canonicalize(path).ok()
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Returns the prefix of paths in a repository inside the one whose paths have `prefix`.
+fn inner_prefix(prefix: &str, path: &Path) -> String {
+    format!("{prefix}{}/", path.display())
+}
+
+/// Returns the top of the working tree that contains `workspace`; `None` outside a working tree.
 pub(super) fn find_top(workspace: &Path) -> Result<Option<PathBuf>, String> {
     if !workspace.is_dir() {
         return Err(format!("{} is not a directory", workspace.display()));
@@ -179,10 +323,12 @@ pub(super) fn find_top(workspace: &Path) -> Result<Option<PathBuf>, String> {
     Err(output.error_message("rev-parse"))
 }
 
-/// Parses the output of `git diff --numstat -z` into the numbers of added and removed lines by
-/// path. A path with a merge conflict occurs twice.
-fn parse_numstat(bytes: &[u8]) -> BTreeMap<String, (u64, u64)> {
-    let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+/// The numbers of added and removed lines by path.
+type LineCounts = BTreeMap<String, (u64, u64)>;
+
+/// Adds the output of `git diff --numstat -z` to the counts. A path with a merge conflict occurs
+/// twice.
+fn parse_numstat(bytes: &[u8], prefix: &str, counts: &mut LineCounts) {
     let mut fields = bytes.split(|byte| *byte == 0);
     while let Some(field) = fields.next() {
         let mut parts = field.splitn(3, |byte| *byte == b'\t');
@@ -202,9 +348,8 @@ fn parse_numstat(bytes: &[u8]) -> BTreeMap<String, (u64, u64)> {
                 .and_then(|text| text.parse().ok())
                 .unwrap_or(0)
         };
-        let count = counts.entry(quote(path)).or_default();
+        let count = counts.entry(with_prefix(prefix, &quote(path))).or_default();
         count.0 = count.0.max(number(added));
         count.1 = count.1.max(number(removed));
     }
-    counts
 }

@@ -2,8 +2,8 @@
 //!
 //! A diff does not change the user's repository: it works on a copy of the index and writes objects
 //! to ralph's own scratch directory, so the index, HEAD, refs, working tree, stash and object
-//! database stay the same. A diff does not show uncommitted changes inside a submodule. A clean
-//! filter that the user has configured (git-lfs) may still write its own files when git runs it.
+//! database stay the same. A clean filter that the user has configured (git-lfs) may still write its
+//! own files when git runs it.
 //!
 //! Only `worktree` and the SCM tasks of `working_tree` write to the repository.
 
@@ -11,6 +11,8 @@ mod bounded_text;
 mod command;
 mod content;
 mod diff;
+pub(crate) mod exclude;
+mod inner;
 mod overlay;
 mod project;
 mod status;
@@ -24,6 +26,7 @@ pub(crate) mod worktree;
 
 pub(crate) use content::TreeContent;
 pub(crate) use diff::DiffBase;
+pub(crate) use inner::path_name;
 pub(crate) use project::project;
 pub(crate) use status::TreeStatus;
 pub(crate) use working_tree::{WorkingTree, WorkingTreeError};

@@ -18,22 +18,54 @@ pub(crate) fn project(workspace: &Path) -> PathBuf {
     real.ancestors().find_map(project_top).unwrap_or(real)
 }
 
+/// Returns the `.git` directory that all worktrees of the repository that contains a workspace
+/// share; `None` outside any repository.
+pub(super) fn common_git_dir(workspace: &Path) -> Option<PathBuf> {
+    let real = fs::canonicalize(workspace).ok()?;
+    real.ancestors().find_map(|dir| Some(git_dirs(dir)?.common))
+}
+
 fn project_top(dir: &Path) -> Option<PathBuf> {
-    let git = dir.join(".git");
-    let data = fs::metadata(&git).ok()?;
-    if data.is_dir() {
-        return git.join("HEAD").exists().then(|| dir.to_owned());
-    }
-    let git_dir = dir.join(read_path_file(&git)?.strip_prefix("gitdir:")?.trim());
-    // A submodule has no common directory: it is a separate project.
-    let Some(common) = read_path_file(&git_dir.join("commondir")) else {
+    let GitDirs { common, is_linked } = git_dirs(dir)?;
+    // A submodule is a separate project.
+    if !is_linked {
         return Some(dir.to_owned());
-    };
-    let common = fs::canonicalize(git_dir.join(common.trim())).ok()?;
+    }
     if common.file_name().is_some_and(|name| name == ".git") {
         return common.parent().map(Path::to_owned);
     }
     Some(common)
+}
+
+/// The git directory of a working tree.
+struct GitDirs {
+    /// The directory that all worktrees of the repository share.
+    common: PathBuf,
+    /// Whether the working tree is a linked worktree.
+    is_linked: bool,
+}
+
+/// Finds the git directory of the working tree whose top is `dir`; `None` if it is no such top.
+fn git_dirs(dir: &Path) -> Option<GitDirs> {
+    let git = dir.join(".git");
+    let data = fs::metadata(&git).ok()?;
+    if data.is_dir() {
+        return git.join("HEAD").exists().then_some(GitDirs {
+            common: git,
+            is_linked: false,
+        });
+    }
+    let git_dir = dir.join(read_path_file(&git)?.strip_prefix("gitdir:")?.trim());
+    let Some(common) = read_path_file(&git_dir.join("commondir")) else {
+        return Some(GitDirs {
+            common: git_dir,
+            is_linked: false,
+        });
+    };
+    Some(GitDirs {
+        common: fs::canonicalize(git_dir.join(common.trim())).ok()?,
+        is_linked: true,
+    })
 }
 
 fn read_path_file(path: &Path) -> Option<String> {

@@ -40,7 +40,7 @@ pub(super) struct FileStamp(u64, i64, i64);
 
 impl From<&Metadata> for FileStamp {
     fn from(data: &Metadata) -> Self {
-        // An untracked directory is a nested repository. Changes inside it are not detected.
+        // An untracked directory is a nested repository, which has a diff of its own.
         if data.is_dir() {
             Self(0, 0, 0)
         } else {
@@ -83,8 +83,34 @@ impl UntrackedFiles {
         Ok(Self::Known(files.collect()))
     }
 
+    /// Returns whether a file of this quoted name was untracked at the start. `None` if there were
+    /// too many to record.
+    pub(super) fn knows(&self, name: &str) -> Option<bool> {
+        match self {
+            Self::Known(files) => Some(files.contains_key(name)),
+            Self::TooMany(_) => None,
+        }
+    }
+
+    /// Returns the nested repositories at the start.
+    pub(super) fn nested(&self) -> impl Iterator<Item = &str> {
+        let names = match self {
+            Self::Known(files) => Some(files.keys()),
+            Self::TooMany(_) => None,
+        };
+        names
+            .into_iter()
+            .flatten()
+            .filter_map(|name| name.strip_suffix('/'))
+    }
+
     /// Compares the files that are untracked now with those at the start.
-    pub(super) fn changes(&self, overlay: &IndexOverlay) -> Result<UntrackedChanges, String> {
+    /// The names in the result begin with `prefix`.
+    pub(super) fn changes(
+        &self,
+        overlay: &IndexOverlay,
+        prefix: &str,
+    ) -> Result<UntrackedChanges, String> {
         let known = match self {
             Self::Known(known) => known,
             Self::TooMany(count) => {
@@ -120,7 +146,7 @@ impl UntrackedFiles {
             };
             if before != Some(FileStamp::from(&data)) {
                 changes.changed.push(ChangedFile {
-                    name,
+                    name: with_prefix(prefix, &name),
                     path,
                     data,
                     existed: before.is_some(),
@@ -128,7 +154,7 @@ impl UntrackedFiles {
             }
         }
         if !more {
-            changes.classify_missing(remaining, overlay.top());
+            changes.classify_missing(remaining, overlay.top(), prefix);
         }
         Ok(changes)
     }
@@ -137,14 +163,14 @@ impl UntrackedFiles {
 impl UntrackedChanges {
     /// Sorts the files that are no longer untracked: some were deleted, others are tracked now and
     /// unchanged.
-    fn classify_missing(&mut self, missing: BTreeMap<&str, FileStamp>, top: &Path) {
+    fn classify_missing(&mut self, missing: BTreeMap<&str, FileStamp>, top: &Path, prefix: &str) {
         // Skip quoted names, which are not paths. They are too rare to be worth decoding.
         for (name, before) in missing
             .into_iter()
             .filter(|(name, _)| !name.starts_with('"'))
         {
             match fs::symlink_metadata(top.join(name)) {
-                Err(_) => self.deleted.push(name.to_owned()),
+                Err(_) => self.deleted.push(with_prefix(prefix, name)),
                 Ok(data)
                     if before == FileStamp::from(&data)
                         && self.now_tracked.len() < NOW_TRACKED_MAX =>
@@ -162,8 +188,8 @@ impl UntrackedChanges {
         for name in &self.deleted {
             patch.push(&format!(
                 "diff --git {0} {1}\ndeleted file (it was untracked)\n",
-                with_prefix('a', name),
-                with_prefix('b', name)
+                with_prefix("a/", name),
+                with_prefix("b/", name)
             ));
         }
         let mut remaining = budget;
@@ -240,7 +266,7 @@ impl ChangedFile {
     }
 
     fn render(&self) -> String {
-        let (a, b) = (with_prefix('a', &self.name), with_prefix('b', &self.name));
+        let (a, b) = (with_prefix("a/", &self.name), with_prefix("b/", &self.name));
         let mode = match (self.data.is_symlink(), self.data.mode() & 0o111) {
             (true, _) => "120000",
             (false, 0) => "100644",
@@ -282,11 +308,11 @@ fn write_hunk(text: &mut String, b: &str, content: &str) -> std::fmt::Result {
     Ok(())
 }
 
-/// Adds the prefix for one side of a diff (`a` or `b`) to a name that may be quoted.
-fn with_prefix(prefix: char, name: &str) -> String {
+/// Adds a prefix, such as one side of a diff (`a/` or `b/`), to a name that may be quoted.
+pub(super) fn with_prefix(prefix: &str, name: &str) -> String {
     match name.strip_prefix('"') {
-        Some(rest) => format!("\"{prefix}/{rest}"),
-        None => format!("{prefix}/{name}"),
+        Some(rest) => format!("\"{prefix}{rest}"),
+        None => format!("{prefix}{name}"),
     }
 }
 
@@ -303,9 +329,22 @@ fn list_untracked(overlay: &IndexOverlay) -> Result<(Vec<Vec<u8>>, bool), String
         .map(<[u8]>::to_vec)
         .collect();
     paths.pop();
+    paths.retain(|path| !is_ralph_file(path));
     let more = output.truncated || paths.len() > FILES_MAX;
     paths.truncate(FILES_MAX);
     Ok((paths, more))
+}
+
+/// Returns whether a path is in `.ralph`, except for the settings and the template, which are the
+/// user's.
+fn is_ralph_file(path: &[u8]) -> bool {
+    let mut parts = path.split(|byte| *byte == b'/');
+    if !parts.any(|part| part == b".ralph") {
+        return false;
+    }
+    let name = parts.next().unwrap_or_default();
+    let is_own = name.starts_with(b"settings.") || name == b"template.md";
+    !is_own || parts.next().is_some()
 }
 
 /// Quotes a path as git does: an unusual name is put in quotes, with escapes. Different paths

@@ -23,6 +23,9 @@ const MESSAGE_VAR: &str = "RALPH_COMMIT_MESSAGE";
 /// The variable with the options of `git commit`, quoted for a shell.
 const OPTIONS_VAR: &str = "RALPH_COMMIT_OPTIONS";
 
+/// The environment variable that names the file with the pathspecs of what to commit.
+const PATHSPECS_VAR: &str = "RALPH_COMMIT_PATHSPECS";
+
 /// A working tree, and the command that runs git there.
 #[derive(Debug)]
 pub(crate) struct WorkingTree {
@@ -107,28 +110,9 @@ impl WorkingTree {
         Ok(Some(id).filter(|id| output.code == Some(0) && !id.is_empty()))
     }
 
-    /// Returns the files that differ from the HEAD commit, including untracked files but not
-    /// ralph's own.
+    /// Returns the files that differ from the HEAD commit and that a commit would contain.
     pub(crate) fn changed_files(&self) -> Result<Vec<String>, String> {
-        let mut args = vec![
-            "status",
-            "--porcelain=v1",
-            "-z",
-            "--untracked-files=all",
-            "--no-renames",
-        ];
-        // Uncommitted changes inside a submodule cannot be committed from outside.
-        args.extend(["--ignore-submodules=dirty", "--"]);
-        args.extend(WORK);
-        let output = self.git(&args).map_err(GitError::message)?;
-        if output.code != Some(0) && !output.truncated {
-            return Err(output.error_message("status"));
-        }
-        let entries = output
-            .stdout
-            .split(|byte| *byte == 0)
-            .filter(|entry| entry.len() > 3);
-        Ok(entries.map(|entry| quote(&entry[3..])).collect())
+        Ok(self.changes()?.files)
     }
 
     /// Returns the ID of the newest commit after `since` whose message contains `trailer`; `None`
@@ -193,10 +177,24 @@ impl WorkingTree {
         }
     }
 
-    /// Returns the command for an SCM task, with prompts disabled. `message` is the file with the
-    /// commit message. A commit runs at the top of the working tree, because the agent may have
+    /// Returns the pathspecs of what a commit contains, each terminated by NUL: everything but
+    /// ralph's own files and nested repositories, whose files git would not commit.
+    pub(crate) fn commit_pathspecs(&self) -> Vec<u8> {
+        let nested = self.changes().map(|changes| changes.nested);
+        let mut pathspecs: Vec<Vec<u8>> = WORK.iter().map(|spec| spec.as_bytes().into()).collect();
+        for path in nested.unwrap_or_default() {
+            pathspecs.push([b":(top,exclude,literal)", &path[..]].concat());
+        }
+        pathspecs
+            .iter()
+            .flat_map(|spec| [spec, &b"\0"[..]].concat())
+            .collect()
+    }
+
+    /// Returns the command for an SCM task, with prompts disabled. `message` and `pathspecs` are the
+    /// files with the commit message and with [what to commit](Self::commit_pathspecs). A commit runs at the top of the working tree, because the agent may have
     /// changed files outside the workspace.
-    pub(crate) fn task_command(&self, task: &str, message: &Path) -> ScmCommand {
+    pub(crate) fn task_command(&self, task: &str, message: &Path, pathspecs: &Path) -> ScmCommand {
         let git = self
             .command
             .iter()
@@ -209,11 +207,10 @@ impl WorkingTree {
         }
         if let Some(commit) = CommitTask::parse(task) {
             let options: Vec<String> = commit.options.iter().map(|arg| shell_quote(arg)).collect();
-            env.push((
-                MESSAGE_VAR.to_owned(),
-                message.to_string_lossy().into_owned(),
-            ));
             env.push((OPTIONS_VAR.to_owned(), options.join(" ")));
+            for (name, file) in [(MESSAGE_VAR, message), (PATHSPECS_VAR, pathspecs)] {
+                env.push((name.to_owned(), file.to_string_lossy().into_owned()));
+            }
             let shell = ["sh", "-c", include_str!("commit.sh"), "commit"].map(str::to_owned);
             return ScmCommand {
                 command: shell.into_iter().chain(git).collect(),

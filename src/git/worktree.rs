@@ -3,17 +3,22 @@
 use super::command;
 use super::command::{GitError, GitOutput};
 use super::working_tree::{WorkingTree, WorkingTreeError};
-use super::{READ_MAX, untracked};
+use super::{READ_MAX, inner, untracked};
 use crate::engine::format::shell_quote;
 use crate::engine::plan::Worktree;
 use crate::os;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Timeout for the checkout of a whole tree, including filters, hooks, and downloads for a partial
 /// clone.
 const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(1800);
+
+/// How many branches, newest first, are searched for the changes of a worktree.
+const BRANCHES_COMPARED: &str = "--count=50";
 
 /// Environment variables that select a repository, working tree or index. A process that inherits
 /// one would work in the user's own checkout, regardless of its current directory.
@@ -57,13 +62,17 @@ pub(crate) struct WorktreeSource {
 pub(crate) struct UnsavedWork {
     /// Paths of uncommitted files, quoted as git quotes them.
     pub(crate) files: Vec<String>,
-    /// Number of commits on the worktree's branch that no other branch or tag contains.
+    /// Number of commits on the worktree's branch, or at its HEAD, that no other branch or tag
+    /// contains, and whose changes no other branch contains either.
     pub(crate) commits: u32,
+    /// Nested repositories with work that exists only there, each with its path and what it has:
+    /// `app (2 commits)`.
+    pub(crate) nested: Vec<String>,
 }
 
 impl UnsavedWork {
     pub(crate) fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.commits == 0
+        self.files.is_empty() && self.commits == 0 && self.nested.is_empty()
     }
 }
 
@@ -259,7 +268,29 @@ pub(crate) fn find_unsaved_work(plan: &Worktree) -> Result<UnsavedWork, String> 
             .stdout
             .split(|byte| *byte == 0)
             .filter(|entry| entry.len() > 3);
-        unsaved.files = entries.map(|entry| untracked::quote(&entry[3..])).collect();
+        let mut nested = tree.recorded_nested(&plan.base)?;
+        for path in entries.map(|entry| &entry[3..]) {
+            match path {
+                // Only a nested repository ends with a slash.
+                [path @ .., b'/'] => nested.push(path.to_vec()),
+                path => unsaved.files.push(untracked::quote(path)),
+            }
+        }
+        let stray = inner::stray_submodules(&plan.path);
+        unsaved
+            .files
+            .extend(stray.map(|path| untracked::quote(path.as_os_str().as_bytes())));
+        nested.sort_unstable();
+        nested.dedup();
+        for path in nested {
+            let name = untracked::quote(&path);
+            unsaved.files.retain(|file| *file != name);
+            let path = plan.path.join(OsStr::from_bytes(&path));
+            let work = inner::unsaved_work(&path, &plan.path);
+            unsaved
+                .nested
+                .extend(work.map(|work| format!("{name} ({work})")));
+        }
         tips.extend(tree.head_commit()?);
     } else if let Ok(entries) = fs::read_dir(&plan.path) {
         // Without git, every file may be unsaved work.
@@ -278,17 +309,61 @@ pub(crate) fn find_unsaved_work(plan: &Worktree) -> Result<UnsavedWork, String> 
     if tips.is_empty() {
         return Ok(unsaved);
     }
-    let mut args = vec!["rev-list".to_owned(), "--count".to_owned()];
-    args.extend(tips);
-    args.push("--not".into());
-    args.extend(plan.new_branch.then(|| format!("--exclude={branch}")));
-    // Not `--all`: it includes the HEAD of this worktree.
-    args.push("--glob=*".into());
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let count = trimmed_stdout(&git_in_repository(plan, &args, command::TIMEOUT)?)
-        .and_then(|count| count.parse().ok());
-    unsaved.commits = count.ok_or_else(|| "git rev-list printed no count".to_owned())?;
+    for tip in tips {
+        let mut args = vec!["rev-list", "--count", &tip, "--not"];
+        let exclude = format!("--exclude={branch}");
+        args.extend(plan.new_branch.then_some(&exclude[..]));
+        // Not `--all`: it includes the HEAD of this worktree.
+        args.push("--glob=*");
+        let count = trimmed_stdout(&git_in_repository(plan, &args, command::TIMEOUT)?)
+            .and_then(|count| count.parse().ok());
+        let count: u32 = count.ok_or_else(|| "git rev-list printed no count".to_owned())?;
+        if count > 0 && !has_equal_changes(plan, &tip) {
+            unsaved.commits = unsaved.commits.max(count);
+        }
+    }
     Ok(unsaved)
+}
+
+/// Returns whether another branch contains the changes up to `tip` although it does not contain the
+/// commits: after a squash merge, a rebase or cherry-picks.
+fn has_equal_changes(plan: &Worktree, tip: &str) -> bool {
+    let git =
+        |args: &[&str]| trimmed_stdout(&git_in_repository(plan, args, command::TIMEOUT).ok()?);
+    let list = [
+        "for-each-ref",
+        "--sort=-committerdate",
+        "--format=%(refname)",
+        BRANCHES_COMPARED,
+        "refs/heads",
+        "refs/remotes",
+    ];
+    let own = format!("refs/heads/{}", plan.branch);
+    let branches = git(&list).unwrap_or_default();
+    let mut branches = branches
+        .lines()
+        .filter(|branch| *branch != own || !plan.new_branch);
+    branches.any(|branch| {
+        let range = format!("{branch}...{tip}");
+        let picked = [
+            "rev-list",
+            "--count",
+            "--cherry-pick",
+            "--right-only",
+            &range,
+        ];
+        if git(&picked).as_deref() == Some("0") {
+            return true;
+        }
+        // If merging changes nothing, the branch has all changes. This proves nothing if the
+        // commits cancel each other out.
+        let tree_of =
+            |revision: &str| git(&["rev-parse", "--verify", &format!("{revision}^{{tree}}")]);
+        let base = git(&["merge-base", branch, tip]).and_then(|base| tree_of(&base));
+        base.is_some()
+            && base != tree_of(tip)
+            && git(&["merge-tree", "--write-tree", branch, tip]) == tree_of(branch)
+    })
 }
 
 /// Removes the worktree and everything in it. A worktree with submodules is removed only with
@@ -316,6 +391,17 @@ fn remove_with(plan: &Worktree, options: &[&str]) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns whether the repository has a branch of this name.
+pub(crate) fn has_branch(plan: &Worktree, branch: &str) -> bool {
+    let name = format!("refs/heads/{branch}");
+    git_in_repository(
+        plan,
+        &["show-ref", "--verify", "--quiet", &name],
+        command::TIMEOUT,
+    )
+    .is_ok_and(|output| output.code == Some(0))
 }
 
 /// Returns the ID of the newest commit on the worktree's branch; `None` if the branch does not

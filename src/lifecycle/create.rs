@@ -5,10 +5,12 @@ use super::error::CommandError;
 use super::handle::LoopHandle;
 use super::locks::{LoopLocks, discard_new_dir, lock_for_removal};
 use super::worktree_request::{NewWorktree, WorktreeRequest, remove_incomplete_loops};
+use crate::agent::task_dir::TaskDir;
 use crate::config::PlanDraft;
 use crate::engine::plan::Worktree;
 use crate::engine::{Plan, Status};
 use crate::os::BlockedSignals;
+use crate::store::derived_files::PROGRESS_FILE;
 use crate::store::{
     Journal, JournalHeader, LoopDir, StateDir, cache, is_valid_name, last_lock_holder,
 };
@@ -98,6 +100,12 @@ pub(crate) fn create_loop(
     };
     locks.acquire_workspace(state_dir, &dir, draft.plan())?;
     let name = dir.name().to_owned();
+    if locks.is_workspace_shared() {
+        draft.name_logs_after(&name);
+    }
+    // An earlier loop of this name may have left its report.
+    let task_dir = TaskDir::new(&draft.plan().workspace, &name);
+    let _ = std::fs::remove_file(task_dir.path().join(PROGRESS_FILE));
     let created_ms = jiff::Timestamp::now().as_millisecond();
     let parent = std::env::var("RALPH_LOOP")
         .ok()

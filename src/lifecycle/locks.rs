@@ -58,6 +58,11 @@ impl LoopLocks {
         Ok(locks)
     }
 
+    /// Returns whether another loop may use the workspace at the same time.
+    pub(crate) fn is_workspace_shared(&self) -> bool {
+        self.workspace.is_none()
+    }
+
     /// Acquires only the loop's own lock.
     pub(crate) fn acquire_own(dir: &LoopDir, plan: &Plan) -> Result<Self, CommandError> {
         Ok(Self {

@@ -16,4 +16,6 @@ pub(crate) mod session;
 pub(crate) mod tmux;
 #[cfg(feature = "cli")]
 pub(crate) mod watcher;
+#[cfg(feature = "cli")]
+pub(crate) mod workspace_files;
 pub(crate) mod worktree_request;

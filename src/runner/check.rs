@@ -85,11 +85,12 @@ impl Runner<'_> {
         if !self.rec.state.orders().contains(&order) {
             return Ok(());
         }
-        let plan = &self.rec.state.plan.proof.checks[check];
-        let log = self.rec.dir.check_log(iteration, &plan.slug);
+        let plan = &self.rec.state.plan;
+        let slug = &plan.proof.checks[check].slug;
+        let log = self.rec.dir.check_log(iteration, slug);
         let published = self
             .task_dir
-            .publish_log(&log, &plan.guardrail_log(iteration));
+            .publish_log(&log, &plan.guardrail_log(iteration, slug));
         if let Err(error) = published {
             self.rec.warn(&format!(
                 "cannot copy a check's output into the workspace: {error}"

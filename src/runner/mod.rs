@@ -230,7 +230,7 @@ impl<'a> Runner<'a> {
                 format!("processes of an earlier run are still alive after SIGKILL: {survivors:?}");
             self.rec.record_fault(Fault::Survivors, detail)?;
         }
-        let _ = self.task_dir.ensure();
+        let _ = self.create_task_dir();
         drop(dir::append_file(&self.rec.dir.inbox()));
         self.watch_files();
         Ok(())

@@ -55,6 +55,11 @@ impl Prompts {
         }
     }
 
+    /// Returns the repository's state when the loop began; `None` if it was not captured.
+    pub(super) fn base(&self) -> Option<&DiffBase> {
+        self.base.as_ref().ok()
+    }
+
     /// Returns the newest prompt.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -224,7 +229,7 @@ fn red_outputs(rec: &Recorder<'_>) -> Vec<(usize, Excerpt, String)> {
         let max = plan.context.output_chars;
         let (text, dropped) = read_tail(&log, max).unwrap_or_default();
         let excerpt = Excerpt::tail(&text, max, dropped);
-        (index, excerpt, check.guardrail_log(iteration))
+        (index, excerpt, plan.guardrail_log(iteration, &check.slug))
     })
     .collect()
 }
@@ -237,7 +242,9 @@ fn failed_scm_output(rec: &Recorder<'_>) -> Option<(Excerpt, String)> {
     let (text, dropped) = read_tail(&log, max).ok()?;
     Some((
         Excerpt::tail(&text, max, dropped),
-        Scm::guardrail_log(pending.iteration, pending.task),
+        rec.state
+            .plan
+            .guardrail_log(pending.iteration, &Scm::slug(pending.task)),
     ))
 }
 

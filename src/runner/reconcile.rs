@@ -98,6 +98,7 @@ impl Runner<'_> {
             cost_usd: state.known_cost(),
             duration_s: state.active_ms as f64 / 1000.0,
             worktree: worktree.map(|worktree| worktree.path.display().to_string()),
+            branch: state.worktree_revision().map(str::to_owned),
         })?;
         self.rec.sync()
     }

@@ -13,8 +13,9 @@ use crate::engine::event::ProcessExit;
 use crate::engine::plain_text::clean;
 use crate::engine::plan::Scm;
 use crate::engine::scm::{CommitTask, ScmTaskReport, SkipReason};
+use crate::engine::work_elsewhere::{MovedHead, WorkElsewhere};
 use crate::engine::{Effect, Event};
-use crate::git::{WorkingTree, WorkingTreeError};
+use crate::git::{WorkingTree, WorkingTreeError, path_name};
 use crate::os::regular_file;
 use crate::process::orphans;
 use crate::store::dir::create_file;
@@ -137,17 +138,63 @@ impl Runner<'_> {
                 exit: ProcessExit::from_code(0),
                 ..ScmTaskReport::default()
             };
-            return Some(with_commit(made, tree, commit));
+            return Some(self.with_commit(made, tree, commit));
         }
-        let is_clean = (task == 0 || is_commit)
-            && tree.changed_files().is_ok_and(|changed| changed.is_empty());
+        let changes = tree.changes().ok().filter(|_| task == 0 || is_commit);
+        let is_clean = changes
+            .as_ref()
+            .is_some_and(|changes| changes.files.is_empty());
+        let elsewhere = if is_clean && is_commit {
+            self.work_elsewhere(tree)
+        } else {
+            WorkElsewhere::default()
+        };
         // A task that an earlier iteration left unfinished must run even if this iteration changed
         // nothing.
         let may_skip = is_clean && task == 0 && !self.rec.state.scm.unfinished && before.is_some();
-        if may_skip && before == head_of(tree) {
-            return Some(skipped(SkipReason::Unchanged));
+        if may_skip && elsewhere.not_committed().is_none() && before == head_of(tree) {
+            return Some(ScmTaskReport {
+                elsewhere,
+                ..skipped(SkipReason::Unchanged)
+            });
         }
-        (is_clean && is_commit).then(|| skipped(SkipReason::Empty))
+        (is_clean && is_commit).then(|| ScmTaskReport {
+            elsewhere,
+            ..skipped(SkipReason::Empty)
+        })
+    }
+
+    /// Returns the work that commits do not contain, or that is on another branch than the
+    /// worktree's. What was so before the loop is left out: it is not the agent's work.
+    fn work_elsewhere(&self, tree: &WorkingTree) -> WorkElsewhere {
+        let worktree = self.rec.state.plan.worktree.as_ref();
+        let base = self.prompts.base();
+        let changes = tree.changes().unwrap_or_default();
+        let mut nested: Vec<String> = changes.nested.iter().map(|path| path_name(path)).collect();
+        nested.retain(|path| base.map_or(worktree.is_some(), |base| base.is_new_nested(path)));
+        let start = match worktree {
+            Some(worktree) => Some(worktree.base.clone()),
+            None => self.head_before(1).filter(|head| head != UNBORN),
+        };
+        let recorded = start.and_then(|start| tree.recorded_nested(&start).ok());
+        nested.extend(recorded.iter().flatten().map(|path| path_name(path)));
+        nested.sort_unstable();
+        nested.dedup();
+        let mut submodules = changes.dirty_submodules;
+        submodules
+            .retain(|path| !nested.contains(path) && base.is_none_or(|base| !base.was_dirty(path)));
+        let branch = tree.current_branch();
+        let left = worktree.filter(|own| branch.as_deref() != Some(&own.branch));
+        let head = left.map(|own| MovedHead {
+            commit: tree.head_commit().ok().flatten().unwrap_or_default(),
+            left: tree.count_left_commits(&own.branch, &own.base),
+            branch,
+        });
+        WorkElsewhere {
+            nested,
+            submodules,
+            head,
+        }
     }
 
     /// Returns the ID of the commit that this iteration made, found by its trailer.
@@ -175,6 +222,7 @@ impl Runner<'_> {
     ) -> io::Result<Job> {
         let (state, plan) = (&self.rec.state, &self.rec.state.plan);
         let path = self.rec.dir.commit_message(iteration);
+        let pathspecs = self.rec.dir.commit_pathspecs(iteration);
         if let Some(commit) = CommitTask::parse(state.scm_task_args(task)) {
             let task_text = read_task(&self.rec).unwrap_or_default();
             let text = commit_message(
@@ -186,9 +234,10 @@ impl Runner<'_> {
                 &String::from_utf8_lossy(&task_text),
                 &self.trailers(iteration),
             );
+            create_file(&pathspecs)?.write_all(&tree.commit_pathspecs())?;
             create_file(&path)?.write_all(text.as_bytes())?;
         }
-        let mut command = tree.task_command(state.scm_task_args(task), &path);
+        let mut command = tree.task_command(state.scm_task_args(task), &path, &pathspecs);
         command.env.push((
             orphans::MARKER_VAR.to_owned(),
             orphans::marker(&self.rec.header.id),
@@ -235,13 +284,14 @@ impl Runner<'_> {
             && let Ok(tree) = self.working_tree()
         {
             match self.own_commit(&tree, iteration) {
-                Some(commit) => report = with_commit(report, &tree, commit),
+                Some(commit) => report = self.with_commit(report, &tree, commit),
                 // No commit has the trailer: either a hook rewrote the message, or there was
                 // nothing to commit and HEAD has not moved.
                 None if head_of(&tree) == self.round_base(iteration) => {
                     report.skipped = Some(SkipReason::Empty);
+                    report.elsewhere = self.work_elsewhere(&tree);
                 }
-                None => {}
+                None => report.elsewhere = self.work_elsewhere(&tree),
             }
         }
         self.rec.record(Event::Committed {
@@ -252,9 +302,27 @@ impl Runner<'_> {
         self.record_survivors("git", &result.survivors)
     }
 
+    fn with_commit(
+        &self,
+        report: ScmTaskReport,
+        tree: &WorkingTree,
+        commit: String,
+    ) -> ScmTaskReport {
+        let summary = tree.commit_summary(&commit);
+        ScmTaskReport {
+            commit: Some(commit),
+            subject: Some(summary.subject),
+            files: Some(summary.files),
+            paths: summary.paths.into_iter().take(3).collect(),
+            elsewhere: self.work_elsewhere(tree),
+            ..report
+        }
+    }
+
     fn publish_scm_log(&mut self, iteration: u32, task: usize) {
         let log = self.rec.dir.scm_task_log(iteration, task);
-        let name = Scm::guardrail_log(iteration, task);
+        let plan = &self.rec.state.plan;
+        let name = plan.guardrail_log(iteration, &Scm::slug(task));
         if let Err(error) = self.task_dir.publish_log(&log, &name) {
             self.rec.warn(&format!(
                 "cannot copy an SCM task's output into the workspace: {error}"
@@ -275,17 +343,6 @@ fn not_run(why: String) -> ScmTaskReport {
     ScmTaskReport {
         output: why,
         ..ScmTaskReport::default()
-    }
-}
-
-fn with_commit(report: ScmTaskReport, tree: &WorkingTree, commit: String) -> ScmTaskReport {
-    let summary = tree.commit_summary(&commit);
-    ScmTaskReport {
-        commit: Some(commit),
-        subject: Some(summary.subject),
-        files: Some(summary.files),
-        paths: summary.paths.into_iter().take(3).collect(),
-        ..report
     }
 }
 

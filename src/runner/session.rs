@@ -90,7 +90,7 @@ impl Runner<'_> {
             tokens: None,
             in_session: true,
         })?;
-        let _ = self.task_dir.ensure();
+        let _ = self.create_task_dir();
         let plan = &self.rec.state.plan;
         if plan.proof.checks.is_empty() && plan.scm.tasks.is_empty() {
             self.reactor.stop_watching();

@@ -5,9 +5,10 @@ use super::{Runner, RunnerError};
 use crate::engine::Marker;
 use crate::engine::event::{Fault, Notice};
 use crate::engine::format;
-use crate::git::worktree;
+use crate::git::{exclude, worktree};
 use crate::store::derived_files::PROGRESS_FILE;
 use crate::store::{event_from_message, inbox};
+use std::io;
 use std::time::{Duration, Instant};
 
 /// A result whose error is a fault and its description.
@@ -104,11 +105,21 @@ impl Runner<'_> {
     /// Checks that an iteration can start in the workspace, and creates the task directory.
     pub(super) fn check_workspace(&mut self) -> FaultResult<()> {
         self.check_places()?;
-        if let Err(error) = self.task_dir.ensure() {
+        if let Err(error) = self.create_task_dir() {
             let detail = format!("cannot write to the workspace: {error}");
             return Err((Fault::Workspace, detail));
         }
         self.reactor.watch(self.task_dir.path());
+        Ok(())
+    }
+
+    /// Creates the task directory, and makes git ignore it.
+    pub(super) fn create_task_dir(&self) -> io::Result<()> {
+        self.task_dir.ensure()?;
+        if !self.task_dir.is_ignored() {
+            // A precaution: without it, git shows ralph's files, but the loop works.
+            let _ = exclude::add(&self.rec.state.plan.workspace);
+        }
         Ok(())
     }
 

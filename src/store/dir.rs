@@ -2,6 +2,7 @@
 
 use super::Result;
 use super::error::IoContext;
+use crate::engine::plan::Scm;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -111,12 +112,43 @@ impl LoopDir {
 
     /// Returns the path of the log with an SCM task's output in iteration `n`.
     pub(crate) fn scm_task_log(&self, n: u32, task: usize) -> PathBuf {
-        self.iteration_dir(n).join(format!("scm-{}.log", task + 1))
+        self.iteration_dir(n)
+            .join(format!("{}.log", Scm::slug(task)))
+    }
+
+    /// Returns the iteration and the slug of every check and SCM task that has a log.
+    pub(crate) fn logged_slugs(&self) -> Vec<(u32, String)> {
+        let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+        let mut found = Vec::new();
+        for iteration in entries(self.path.join("iterations")) {
+            let Some(number) = iteration
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+            else {
+                continue;
+            };
+            for file in entries(iteration.path()) {
+                let name = file.file_name();
+                let stem = name.to_str().and_then(|name| name.strip_suffix(".log"));
+                let slug = stem.and_then(|stem| match stem.strip_prefix("check-") {
+                    None => Some(stem).filter(|stem| stem.starts_with("scm-")),
+                    slug => slug,
+                });
+                found.extend(slug.map(|slug| (number, slug.to_owned())));
+            }
+        }
+        found
     }
 
     /// Returns the path of the message for iteration `n`'s commit.
     pub(crate) fn commit_message(&self, n: u32) -> PathBuf {
         self.iteration_dir(n).join("commit.txt")
+    }
+
+    /// Returns the path of the file with the pathspecs of iteration `n`'s commit.
+    pub(crate) fn commit_pathspecs(&self, n: u32) -> PathBuf {
+        self.iteration_dir(n).join("commit-paths")
     }
 
     /// Returns the path of the file with the ID of the HEAD commit when iteration `n` began.

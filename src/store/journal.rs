@@ -101,6 +101,13 @@ impl Journal {
         })
     }
 
+    /// Reads only the header of a loop's journal.
+    pub(crate) fn read_header(dir: &LoopDir) -> Result<JournalHeader> {
+        let path = dir.journal();
+        let mut reader = BufReader::new(File::open(&path).context("open", &path)?);
+        fold::read_header(&mut reader, &path)?.parse(&path)
+    }
+
     fn open_at(dir: &LoopDir, len: u64) -> Result<Self> {
         let path = dir.journal();
         let file = OpenOptions::new()

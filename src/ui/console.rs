@@ -220,7 +220,7 @@ impl Console {
                 };
                 (
                     self.dir.check_log(*iteration, &check.slug),
-                    check.guardrail_log(*iteration),
+                    state.plan.guardrail_log(*iteration, &check.slug),
                 )
             }
             Event::Committed {
@@ -229,7 +229,7 @@ impl Console {
                 report,
             } if !report.is_success() => (
                 self.dir.scm_task_log(*iteration, *task),
-                Scm::guardrail_log(*iteration, *task),
+                state.plan.guardrail_log(*iteration, &Scm::slug(*task)),
             ),
             _ => return,
         };

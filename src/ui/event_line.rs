@@ -9,7 +9,7 @@ use crate::engine::format::{
 use crate::engine::iteration::{Iteration, IterationEnd};
 use crate::engine::plan::{Approve, OnFail};
 use crate::engine::prompt::{describe_end, describe_red_check};
-use crate::engine::{Event, ExitCode, Limit, LimitChange, Marker, Outcome, Phase, Plan, State};
+use crate::engine::{Event, ExitCode, Limit, LimitChange, Marker, Outcome, Phase, State};
 
 /// Returns the lines for an event that has just been applied to `state`.
 pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
@@ -89,7 +89,7 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             .outcome()
             .map(|outcome| finished(outcome, state))
             .unwrap_or_default(),
-        Event::Opened { .. } => opened(&state.plan),
+        Event::Opened { .. } => opened(state),
         // A fault ends the loop, so the line for `Finished` shows it.
         Event::Spawned { .. } | Event::Faulted { .. } | Event::Woke | Event::Unknown => {
             vec![]
@@ -98,7 +98,8 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
 }
 
 /// Returns the lines for a new loop, about unrestricted agents, billing and the worktree.
-fn opened(plan: &Plan) -> Vec<(String, TextStyle)> {
+fn opened(state: &State) -> Vec<(String, TextStyle)> {
+    let plan = &state.plan;
     let unrestricted = plan
         .agents()
         .filter(|agent| agent.approve == Some(Approve::All));
@@ -110,7 +111,7 @@ fn opened(plan: &Plan) -> Vec<(String, TextStyle)> {
     });
     let worktree = plan.worktree.as_ref().map(|worktree| {
         (
-            format!("worktree {}", worktree_text::location(worktree)),
+            format!("worktree {}", worktree_text::location(worktree, state)),
             TextStyle::Dim,
         )
     });

@@ -16,6 +16,31 @@ pub(super) fn line(
     task: usize,
     report: &ScmTaskReport,
 ) -> Option<(String, TextStyle)> {
+    let elsewhere = elsewhere(state, report);
+    let (line, style) = match (commit_line(state, task, report), &elsewhere) {
+        (Some((line, style)), None) => (line, style),
+        (Some((line, _)), Some(elsewhere)) => (format!("{line}; {elsewhere}"), TextStyle::Yellow),
+        (None, Some(elsewhere)) => (elsewhere.clone(), TextStyle::Yellow),
+        (None, None) => return None,
+    };
+    Some((line, style))
+}
+
+/// Says which work a commit does not contain, or which branch it is on instead. `None` if the work
+/// is where it is expected.
+fn elsewhere(state: &State, report: &ScmTaskReport) -> Option<String> {
+    let branch = state
+        .plan
+        .worktree
+        .as_ref()
+        .map(|worktree| &worktree.branch);
+    let moved = branch.and_then(|branch| report.elsewhere.moved(branch));
+    let parts = [moved, report.elsewhere.not_committed()];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn commit_line(state: &State, task: usize, report: &ScmTaskReport) -> Option<(String, TextStyle)> {
     if task < state.worktree_task() {
         return Some(task_line(state, task, report));
     }

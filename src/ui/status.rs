@@ -42,7 +42,8 @@ pub(crate) fn object(view: &LoopView, held: bool, directory: &str) -> Value {
         "prompt_file": state.plan.task.file,
         "workspace": state.plan.workspace,
         "worktree": state.plan.worktree.as_ref().map(|worktree| &worktree.path),
-        "branch": state.plan.worktree.as_ref().map(|worktree| &worktree.branch),
+        "branch": state.worktree_revision(),
+        "elsewhere": Some(&state.scm.elsewhere).filter(|elsewhere| !elsewhere.is_empty()),
         "directory": directory,
         "parent": header.parent,
         "checks": checks(state),
@@ -140,10 +141,13 @@ pub(crate) fn text(view: &LoopView, held: bool, directory: &str) -> String {
     rows.extend(header.parent.clone().map(|parent| ("Parent", parent)));
     rows.push(("Workspace", state.plan.workspace.display().to_string()));
     if let Some(worktree) = &state.plan.worktree {
-        rows.push(("Worktree", worktree_text::location(worktree)));
-        rows.extend(worktree_text::unsaved(state, running).map(|text| ("Unsaved", text)));
+        rows.push(("Worktree", worktree_text::location(worktree, state)));
+    }
+    rows.extend(worktree_text::unsaved(state, running).map(|text| ("Unsaved", text)));
+    if let Some(worktree) = &state.plan.worktree {
         let names = ["Inspect", "Merge", "Remove"];
-        let commands = worktree_text::commands(worktree, &header.name).map(|(_, command)| command);
+        let commands = worktree_text::commands(worktree, state, &header.name);
+        let commands = commands.map(|(_, command)| command);
         rows.extend(names.into_iter().zip(commands));
     }
     rows.push(("Logs", directory.to_owned()));

@@ -68,14 +68,20 @@ pub(crate) fn text(
     }
     row("changed", &one_line(changed));
     if let Some(worktree) = &state.plan.worktree {
-        row("worktree", &worktree_text::location(worktree));
-        let unsaved = worktree_text::unsaved(state, false).unwrap_or_default();
+        row(
+            "worktree",
+            &one_line(&worktree_text::location(worktree, state)),
+        );
+    }
+    if let Some(unsaved) = worktree_text::unsaved(state, false) {
         row(
             "unsaved",
             &styled(&one_line(&unsaved), TextStyle::Red, color),
         );
-        for (name, command) in worktree_text::commands(worktree, &header.name) {
-            row(name, &command);
+    }
+    if let Some(worktree) = &state.plan.worktree {
+        for (name, command) in worktree_text::commands(worktree, state, &header.name) {
+            row(name, &one_line(&command));
         }
     }
     if next {
@@ -123,7 +129,8 @@ pub(crate) fn result(state: &State, children: &[String]) -> String {
         let _ = writeln!(text, "  child {}", one_line(child));
     }
     if let Some(worktree) = &state.plan.worktree {
-        let _ = writeln!(text, "  worktree {}", worktree_text::location(worktree));
+        let location = one_line(&worktree_text::location(worktree, state));
+        let _ = writeln!(text, "  worktree {location}");
     }
     if let Some(unsaved) = worktree_text::unsaved(state, false) {
         let _ = writeln!(text, "  {}", one_line(&unsaved));

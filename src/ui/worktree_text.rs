@@ -6,17 +6,37 @@ use crate::engine::format::shell_quote;
 use crate::engine::plan::Worktree;
 use crate::engine::task_text::SHORT_ID;
 
-/// Formats a worktree's path and branch: `/state/worktrees/auth on ralph/auth`.
-pub(super) fn location(worktree: &Worktree) -> String {
-    format!("{} on {}", worktree.path.display(), worktree.branch)
+/// Formats a worktree's path and branch: `/state/worktrees/auth on ralph/auth`. Adds a note if the
+/// agent has switched to another branch.
+pub(super) fn location(worktree: &Worktree, state: &State) -> String {
+    let moved = state.scm.elsewhere.moved(&worktree.branch);
+    let moved = moved.map(|text| format!(" ({text})")).unwrap_or_default();
+    let revision = revision(worktree, state);
+    format!("{} on {revision}{moved}", worktree.path.display())
+}
+
+/// Returns the branch, or the abbreviated commit, that has the work.
+fn revision(worktree: &Worktree, state: &State) -> String {
+    match &state.scm.elsewhere.head {
+        Some(head) => head
+            .branch
+            .clone()
+            .unwrap_or_else(|| head.commit.chars().take(SHORT_ID).collect()),
+        None => worktree.branch.clone(),
+    }
 }
 
 /// Returns labels and commands that inspect, merge and remove the work. The user runs them in the
 /// original checkout.
-pub(super) fn commands(worktree: &Worktree, name: &str) -> [(&'static str, String); 3] {
-    let branch = shell_quote(&worktree.branch);
+pub(super) fn commands(
+    worktree: &Worktree,
+    state: &State,
+    name: &str,
+) -> [(&'static str, String); 3] {
+    let revision = revision(worktree, state);
+    let branch = shell_quote(&revision);
     let base = match &worktree.base_branch {
-        Some(base) if *base != worktree.branch => shell_quote(base),
+        Some(base) if *base != revision => shell_quote(base),
         _ => worktree.base.chars().take(SHORT_ID).collect(),
     };
     [
@@ -29,6 +49,15 @@ pub(super) fn commands(worktree: &Worktree, name: &str) -> [(&'static str, Strin
 /// Describes the work that is not committed. Returns `None` if all work is committed or an agent is
 /// still running.
 pub(super) fn unsaved(state: &State, running: bool) -> Option<String> {
+    let parts = [
+        uncommitted(state, running),
+        state.scm.elsewhere.not_committed(),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn uncommitted(state: &State, running: bool) -> Option<String> {
     state.plan.worktree.as_ref()?;
     match &state.scm.uncommitted {
         Some(pending) => {

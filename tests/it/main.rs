@@ -6,6 +6,7 @@ mod agent_events;
 mod agents;
 mod any_bytes;
 mod bus;
+mod changed;
 mod children;
 mod completions;
 mod console;

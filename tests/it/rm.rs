@@ -1,5 +1,7 @@
 //! `ralph rm`: what it removes, what it keeps, and what it prints.
 
+mod files;
+
 use crate::kit::{Done, Test};
 use std::path::PathBuf;
 

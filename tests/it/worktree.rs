@@ -1,6 +1,7 @@
 //! Worktrees: where the work goes, what stays unchanged, and when a worktree is refused.
 
 mod crash;
+mod elsewhere;
 mod refuse;
 
 use crate::kit::{Done, Test, until};

@@ -192,6 +192,9 @@ pub enum Event {
         duration_s: f64,
         /// The path of the loop's worktree; `None` if the loop has none.
         worktree: Option<String>,
+        /// The branch or commit that has the worktree's work; `None` if it has no worktree.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        branch: Option<String>,
     },
     /// An event written by a later version of ralph.
     #[serde(other)]
@@ -315,6 +318,6 @@ pub(super) fn is_false(value: &bool) -> bool {
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
 )]
-fn is_zero(value: &u32) -> bool {
+pub(super) fn is_zero(value: &u32) -> bool {
     *value == 0
 }

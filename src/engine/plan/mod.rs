@@ -73,6 +73,10 @@ pub(crate) struct Plan {
     pub(crate) redacted: Vec<String>,
     /// Whether another loop may use the same workspace.
     pub(crate) share_workspace: bool,
+    /// The loop's name, if another loop may write guardrail logs to the same workspace at the same
+    /// time. Their names then contain it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) log_owner: Option<String>,
     /// Maximum amount of an iteration's output to keep, in bytes.
     pub(crate) log_cap: u64,
     /// Free disk space required to start an iteration, in bytes.
@@ -80,6 +84,14 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Returns the path, relative to the workspace, of the log with the full output of a check or
+    /// an SCM task in an iteration.
+    pub(crate) fn guardrail_log(&self, iteration: u32, slug: &str) -> String {
+        let owner = self.log_owner.as_ref().map(|owner| format!("_{owner}"));
+        let owner = owner.unwrap_or_default();
+        format!(".ralph/guardrail_{iteration}_{slug}{owner}.log")
+    }
+
     /// Returns all agents, in order of preference.
     pub(crate) fn agents(&self) -> impl Iterator<Item = &Agent> + Clone {
         std::iter::once(&self.agent).chain(&self.fallback)
@@ -138,10 +150,9 @@ pub(crate) struct Scm {
 }
 
 impl Scm {
-    /// Returns the path of the log with a task's full output in an iteration, relative to the
-    /// workspace.
-    pub(crate) fn guardrail_log(iteration: u32, task: usize) -> String {
-        format!(".ralph/guardrail_{iteration}_scm-{}.log", task + 1)
+    /// Returns the name of a task in the names of logs.
+    pub(crate) fn slug(task: usize) -> String {
+        format!("scm-{}", task + 1)
     }
 }
 

@@ -224,14 +224,6 @@ pub(crate) struct Check {
     pub(crate) on_fail: OnFail,
 }
 
-impl Check {
-    /// Returns the path of the log with the check's full output in an iteration, relative to the
-    /// workspace.
-    pub(crate) fn guardrail_log(&self, iteration: u32) -> String {
-        format!(".ralph/guardrail_{iteration}_{}.log", self.slug)
-    }
-}
-
 /// The place of a red check's output in the next prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

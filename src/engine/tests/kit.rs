@@ -72,6 +72,7 @@ pub(super) fn plan() -> Plan {
         scm: Scm::default(),
         notify: None,
         share_workspace: false,
+        log_owner: None,
         log_cap: 1 << 26,
         min_free: 1 << 20,
     }

@@ -348,6 +348,7 @@ pub(super) fn finished() -> Event {
         cost_usd: None,
         duration_s: 0.5,
         worktree: None,
+        branch: None,
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) fn finished(work: TestLoop) -> TestLoop {
         cost_usd: None,
         duration_s: 0.0,
         worktree: None,
+        branch: None,
     })
 }
 

@@ -25,28 +25,19 @@ fn a_resume_continues_after_every_other_ending() {
         },
         ..AgentReport::default()
     };
-    for (work, status) in [
-        (
-            running().ask(Request::Stop, RequestSource::Inbox).exit(0),
-            Status::Stopped,
-        ),
-        (running().end(blocked), Status::Blocked),
-        (running().marker(Marker::Blocked).exit(0), Status::Blocked),
-        (running().marker(Marker::Wait).exit(0), Status::Waiting),
-        (running().marker(Marker::Bus).exit(0), Status::Waiting),
-        (running().fault().exit(0), Status::Failed),
-        (
-            TestLoop::new()
-                .with(|plan| plan.agent.exit_waiting = Some(42))
-                .open()
-                .start()
-                .exit(42),
-            Status::Waiting,
-        ),
-    ] {
+    let continues = |work: TestLoop, status| {
         assert_eq!(work.outcome().status(), status);
         assert_eq!(finished(work).open().resume().runs(), Some(2), "{status:?}");
-    }
+    };
+    let stopped = running().ask(Request::Stop, RequestSource::Inbox).exit(0);
+    continues(stopped, Status::Stopped);
+    continues(running().end(blocked), Status::Blocked);
+    continues(running().marker(Marker::Blocked).exit(0), Status::Blocked);
+    continues(running().marker(Marker::Wait).exit(0), Status::Waiting);
+    continues(running().marker(Marker::Bus).exit(0), Status::Waiting);
+    continues(running().fault().exit(0), Status::Failed);
+    let waiting = TestLoop::new().with(|plan| plan.agent.exit_waiting = Some(42));
+    continues(waiting.open().start().exit(42), Status::Waiting);
 }
 
 #[test]

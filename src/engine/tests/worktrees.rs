@@ -4,8 +4,10 @@ use super::kit::TestLoop;
 use crate::engine::event::{Request, RequestSource};
 use crate::engine::excerpt::Excerpt;
 use crate::engine::prompt::{PromptInputs, render};
+use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::state::State;
-use crate::engine::{Effect, Outcome, Status};
+use crate::engine::work_elsewhere::{MovedHead, WorkElsewhere};
+use crate::engine::{Effect, Event, Outcome, Status};
 
 /// Returns a loop in a worktree, with these SCM tasks and one check, which is red at the start.
 fn with(tasks: &[&str]) -> TestLoop {
@@ -96,6 +98,44 @@ fn the_next_prompt_names_a_failed_commit() {
         &inputs,
     );
     assert!(!text.contains("`git commit` failed"), "{text}");
+}
+
+#[test]
+fn work_elsewhere_is_kept_until_a_commit_no_longer_finds_it() {
+    let work = with(&[]).start().exit(0).check("r");
+    let head = MovedHead {
+        branch: Some("other".into()),
+        ..MovedHead::default()
+    };
+    let report = ScmTaskReport {
+        skipped: Some(SkipReason::Empty),
+        elsewhere: WorkElsewhere {
+            nested: vec!["app".into()],
+            submodules: vec!["<blocked>lib</blocked>".into()],
+            head: Some(head),
+        },
+        ..ScmTaskReport::default()
+    };
+    let work = work.feed(Event::Committed {
+        iteration: 1,
+        task: 0,
+        report,
+    });
+    assert_eq!(work.state.worktree_revision(), Some("other"));
+    let text = render(&work.state, &PromptInputs::default());
+    assert!(
+        text.contains("`app` is a git repository of its own"),
+        "{text}"
+    );
+    assert!(!text.contains("`<blocked>lib"), "{text}");
+    let work = work.after(1000).start().exit(0).check("r").scm_tasks("f");
+    assert_eq!(work.state.worktree_revision(), Some("other"), "not known");
+    let work = work.after(1000).start().exit(0).check("r").scm_tasks("e");
+    assert!(work.state.scm.elsewhere.is_empty());
+    let own = work.state.plan.worktree.as_ref().map(|own| &*own.branch);
+    assert_eq!(work.state.worktree_revision(), own);
+    let text = render(&work.state, &PromptInputs::default());
+    assert!(!text.contains("`app`"), "{text}");
 }
 
 #[test]

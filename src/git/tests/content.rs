@@ -33,6 +33,21 @@ fn only_changes_since_the_base_show() {
 }
 
 #[test]
+fn tabs_and_spaces_do_not_confuse_the_statistics() {
+    let repo = Repo::new();
+    repo.write("main.go", "func main() {\n\tprintln(1)\n}\n");
+    repo.write("two words", "a\tb\tc\n");
+    repo.commit("code");
+    let base = repo.base();
+    repo.write("main.go", "func main() {\n\tprintln(1)\n\tprintln(2)\n}\n");
+    repo.write("two words", "a\tb\td\n");
+    repo.write("z", "");
+    let stat = repo.stat(&base);
+    assert_eq!(counts(&stat), (3, 2, 1));
+    assert_eq!(stat.paths, ["main.go", "two words", "z"]);
+}
+
+#[test]
 fn a_change_shows_alike_unstaged_staged_committed_and_amended() {
     let repo = Repo::new();
     let base = repo.base();

@@ -1,6 +1,6 @@
 //! Tests of diffs in all kinds of repositories.
 
-use super::{DiffBase, Repo};
+use super::{DiffBase, Repo, counts};
 use std::fs;
 use std::process::Command;
 use tempfile::TempDir;
@@ -137,7 +137,7 @@ fn other_kinds_of_repositories_work() {
 }
 
 #[test]
-fn a_submodule_shows_as_its_commit_and_a_nested_repository_as_its_name() {
+fn work_in_a_submodule_shows_and_a_new_nested_repository_shows_as_its_name() {
     let library = Repo::new();
     let repo = Repo::new();
     repo.git(&[
@@ -151,6 +151,21 @@ fn a_submodule_shows_as_its_commit_and_a_nested_repository_as_its_name() {
     let lib = repo.dir.join("lib");
     fs::write(lib.join("a.txt"), "dirty\n").unwrap();
     let base = repo.base();
+    assert_eq!(repo.diff(&base), "");
+    fs::write(lib.join("a.txt"), "dirtier\n").unwrap();
+    fs::write(lib.join("new"), "new\n").unwrap();
+    let text = repo.diff(&base);
+    for expected in [
+        "--- a/lib/a.txt\n+++ b/lib/a.txt\n@@ -1 +1 @@\n-dirty\n+dirtier\n",
+        "diff --git a/lib/new b/lib/new\nnew file mode 100644\n",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let stat = repo.stat(&base);
+    assert_eq!(counts(&stat), (2, 2, 1));
+    assert_eq!(stat.paths, ["lib/a.txt", "lib/new"]);
+    fs::write(lib.join("a.txt"), "dirty\n").unwrap();
+    fs::remove_file(lib.join("new")).unwrap();
     assert_eq!(repo.diff(&base), "");
     repo.git_in(&lib, &["commit", "-qam", "inside"]);
     let text = repo.diff(&base);
@@ -167,5 +182,67 @@ fn a_submodule_shows_as_its_commit_and_a_nested_repository_as_its_name() {
     assert!(
         text.contains("b/nest/\n") && text.contains("a nested git repository"),
         "{text}"
+    );
+}
+
+#[test]
+fn work_in_a_submodule_that_was_checked_out_later_shows() {
+    let library = Repo::new();
+    let repo = Repo::new();
+    repo.git(&[
+        "submodule",
+        "--quiet",
+        "add",
+        library.dir.to_str().unwrap(),
+        "lib",
+    ]);
+    repo.commit("with a submodule");
+    repo.git(&["submodule", "--quiet", "deinit", "--force", "lib"]);
+    let base = repo.base();
+    assert_eq!(repo.diff(&base), "");
+    repo.git(&["submodule", "--quiet", "update", "--init"]);
+    assert_eq!(repo.diff(&base), "");
+    fs::write(repo.dir.join("lib/b.txt"), "wasp\n").unwrap();
+    assert_eq!(repo.stat(&base).paths, ["lib/b.txt"]);
+}
+
+#[test]
+fn work_in_a_nested_repository_that_was_there_before_shows() {
+    let repo = Repo::new();
+    let nest = repo.dir.join("nest");
+    fs::create_dir(&nest).unwrap();
+    repo.git_in(&nest, &["init", "-q"]);
+    fs::write(nest.join("x"), "x\n").unwrap();
+    let base = repo.base();
+    assert_eq!(repo.diff(&base), "");
+    fs::write(nest.join("x"), "longer\n").unwrap();
+    fs::write(nest.join("y"), "y\n").unwrap();
+    assert_eq!(repo.stat(&base).paths, ["nest/x", "nest/y"]);
+    fs::remove_dir_all(nest.join(".git")).unwrap();
+    assert_eq!(repo.stat(&base).paths, ["nest/x", "nest/y"]);
+}
+
+#[test]
+fn only_settings_in_the_ralph_directory_count_as_changed() {
+    let repo = Repo::new();
+    repo.write(".ralph/state.json", "1\n");
+    repo.write(".ralph/settings.toml", "delay = 1\n");
+    repo.commit("another tool's directory");
+    let base = repo.base();
+    for path in [
+        ".ralph/state.json",
+        ".ralph/task/a/progress.md",
+        "deep/.ralph/guardrail_1_x.log",
+    ] {
+        repo.write(path, "new\n");
+    }
+    assert_eq!(repo.diff(&base), "");
+    repo.write(".ralph/settings.toml", "delay = 2\n");
+    repo.write("deep/.ralph/template.md", "{{task}}\n");
+    let text = repo.diff(&base);
+    assert!(text.contains("-delay = 1\n+delay = 2\n"), "{text}");
+    assert_eq!(
+        repo.stat(&base).paths,
+        [".ralph/settings.toml", "deep/.ralph/template.md"]
     );
 }

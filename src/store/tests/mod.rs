@@ -78,6 +78,7 @@ fn plan(workspace: &Path) -> Plan {
         session: None,
         redacted: Vec::new(),
         share_workspace: false,
+        log_owner: None,
         log_cap: 1 << 20,
         min_free: 0,
     }
