@@ -18,6 +18,12 @@ pub(crate) fn project(workspace: &Path) -> PathBuf {
     real.ancestors().find_map(project_top).unwrap_or(real)
 }
 
+/// Returns the top of the checkout that contains `dir`, whether of a main repository, a linked
+/// worktree or a submodule; `None` outside any repository.
+pub(crate) fn checkout_top(dir: &Path) -> Option<&Path> {
+    dir.ancestors().find(|dir| project_top(dir).is_some())
+}
+
 fn project_top(dir: &Path) -> Option<PathBuf> {
     let git = dir.join(".git");
     let data = fs::metadata(&git).ok()?;
