@@ -57,7 +57,7 @@ pub(crate) enum Command {
     Spawn(Box<LazyArgs<RunArgs>>),
     /// Watch a background loop live
     Attach(NameArgs),
-    /// Continue a paused, stopped, blocked or crashed loop
+    /// Continue paused, stopped, blocked or crashed loops
     Resume(ResumeArgs),
     /// Show a loop's state
     Status(StatusArgs),
@@ -65,10 +65,10 @@ pub(crate) enum Command {
     Ls(LsArgs),
     /// Print the agent's output
     Logs(LogsArgs),
-    /// Pause a loop after the running iteration
-    Pause(NameArgs),
-    /// Stop a loop and kill everything it started
-    Stop(NameArgs),
+    /// Pause loops after the running iteration
+    Pause(NamesArgs),
+    /// Stop loops and kill everything they started
+    Stop(NamesArgs),
     /// Change a loop's limits
     Set(SetArgs),
     /// Add a message to the agent's next prompt
@@ -153,6 +153,9 @@ pub(crate) struct RunArgs {
         help_heading = "Where"
     )]
     pub(crate) config: Option<PathBuf>,
+    /// Work in the current directory, with its own settings, instead of the top of the repository
+    #[arg(long, help_heading = "Where")]
+    pub(crate) here: bool,
     /// Print events as JSON, one per line
     #[arg(long, help_heading = "Output", conflicts_with = "quiet")]
     pub(crate) json: bool,
@@ -173,6 +176,9 @@ pub(crate) struct ConfigArgs {
     /// Use this settings file instead of the project's [default: .ralph/settings.*]
     #[arg(short, long, visible_alias = "settings", value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
+    /// Show the settings of the current directory instead of the top of the repository
+    #[arg(long)]
+    pub(crate) here: bool,
     /// Print one JSON object
     #[arg(long, conflicts_with = "schema")]
     pub(crate) json: bool,
@@ -215,10 +221,10 @@ pub(crate) struct OutputArgs {
 /// The arguments of `ralph resume`.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// The loop
-    #[arg(required_unless_present = "all")]
-    pub(crate) name: Option<String>,
-    /// Resume all background loops that crashed, for example after a reboot
+    /// The loops; several only if they run in the background
+    #[arg(id = "name", value_name = "NAME", required_unless_present = "all")]
+    pub(crate) names: Vec<String>,
+    /// Resume all background loops that a crash or a shutdown interrupted
     #[arg(long, conflicts_with_all = ["name", "answer"])]
     pub(crate) all: bool,
     /// Add a message to the agent's next prompt, such as the answer it is waiting for
@@ -227,6 +233,9 @@ pub(crate) struct ResumeArgs {
     /// Retry at once, without waiting for a rate limit to reset or a rest to end
     #[arg(long)]
     pub(crate) now: bool,
+    /// Run a background loop as a plain process instead of in a tmux window
+    #[arg(long)]
+    pub(crate) no_tmux: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -239,9 +248,12 @@ pub(crate) struct SuperviseArgs {
     /// The directory with all loops
     #[arg(long)]
     pub(crate) state_dir: PathBuf,
-    /// The pipe from which to read the environment
+    /// The pipe from which to read the environment, in a tmux window
     #[arg(long)]
     pub(crate) environment: Option<PathBuf>,
+    /// Whether the supervisor runs in a tmux window
+    #[arg(long)]
+    pub(crate) in_window: bool,
 }
 
 /// The arguments of commands that take only the name of a loop.
@@ -251,7 +263,15 @@ pub(crate) struct NameArgs {
     pub(crate) name: String,
 }
 
-/// The arguments of `ralph status`.
+/// The arguments of commands that take only the names of loops.
+#[derive(Debug, Args)]
+pub(crate) struct NamesArgs {
+    /// The loops
+    #[arg(id = "name", value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+}
+
+/// `ralph status`
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
     /// The loop
@@ -305,8 +325,13 @@ pub(crate) struct SetArgs {
 )]
 pub(crate) struct RmArgs {
     /// The loops
-    #[arg(required_unless_present = "ended", conflicts_with = "ended")]
-    pub(crate) name: Vec<String>,
+    #[arg(
+        id = "name",
+        value_name = "NAME",
+        required_unless_present = "ended",
+        conflicts_with = "ended"
+    )]
+    pub(crate) names: Vec<String>,
     /// Remove all loops that have ended, except those waiting for a person
     #[arg(long)]
     pub(crate) ended: bool,
@@ -322,8 +347,9 @@ pub(crate) struct RmArgs {
     /// Keep the loop's files in the workspace: task directory and check logs
     #[arg(long)]
     pub(crate) keep_files: bool,
-    /// Remove the worktree even if it contains work that exists nowhere else
-    #[arg(long, requires = "worktree")]
+    /// Remove the worktree even if it contains work that exists nowhere else, and loops whose
+    /// journal is damaged
+    #[arg(long)]
     pub(crate) force: bool,
 }
 
@@ -343,7 +369,7 @@ pub(crate) struct WaitArgs {
     /// The loops; with several, the worst ending sets the exit code
     #[arg(id = "name", value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
-    /// Give up after this time, with exit code 1 [default: never]
+    /// Give up after this time, with exit code 4 [default: never]
     #[arg(long, value_name = "D")]
     pub(crate) timeout: Option<Millis>,
 }

@@ -6,12 +6,15 @@ use clap_complete::Shell;
 /// The arguments of `ralph init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Write .ralph/settings.toml instead, with checks detected in this directory
+    /// Write .ralph/settings.toml instead, with checks detected in the project
     #[arg(long)]
     pub(crate) settings: bool,
     /// Overwrite an existing file
     #[arg(long)]
     pub(crate) force: bool,
+    /// Write to the current directory instead of the top of the repository
+    #[arg(long)]
+    pub(crate) here: bool,
 }
 
 /// The arguments of `ralph doctor`.
@@ -20,6 +23,12 @@ pub(crate) struct DoctorArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print a systemd unit or launchd agent that resumes interrupted loops at login or boot
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) unit: bool,
+    /// Inspect the current directory instead of the top of the repository
+    #[arg(long, conflicts_with = "unit")]
+    pub(crate) here: bool,
 }
 
 /// The arguments of `ralph completions`.

@@ -6,12 +6,21 @@ use crate::cli::LogsArgs;
 use crate::engine::{ExitCode, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::tmux::Tmux;
+use crate::store::lock_holder;
 use crate::ui::print::print_message;
 use crate::ui::status::line;
 use std::io::{ErrorKind, IsTerminal, stdin, stdout};
+use std::time::Duration;
+
+/// How often to check whether a loop has started.
+const START_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
-    let handle = open(name)?;
+    let mut handle = open(name)?;
+    while handle.status() == Status::Starting {
+        std::thread::sleep(START_POLL_INTERVAL);
+        handle = open(name)?;
+    }
     let header = &handle.view.header;
     // Check the status, not the lock: a loop that has ended may still be printing its summary.
     if handle.status() != Status::Running {
@@ -29,7 +38,9 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
             format!("run `ralph logs {name} -f` to follow its output"),
         ));
     }
-    let Some(socket) = &header.tmux else {
+    // A loop that was resumed with --no-tmux has no window.
+    let in_window = lock_holder(&handle.dir.lock()).is_some_and(|holder| holder.host.is_some());
+    let Some(socket) = header.tmux.as_ref().filter(|_| in_window) else {
         return logs::logs(&LogsArgs {
             name: name.to_owned(),
             follow: true,
@@ -43,19 +54,25 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
             format!("run `ralph logs {name} -f` to follow the output without a terminal"),
         ));
     }
-    let status = Tmux {
+    let tmux = Tmux {
         socket: socket.clone(),
+    };
+    if tmux.has_window(name).is_ok_and(|found| !found) {
+        return Err(CommandError::usage(
+            format!("cannot attach to {name:?}: its window is on another tmux server"),
+            format!(
+                "set TMUX_TMPDIR to the value it had when the loop was started, or follow the output with `ralph logs {name} -f`"
+            ),
+        ));
     }
-    .attach(name)
-    .status();
-    match status {
+    match tmux.attach(name).status() {
         Ok(status) if status.success() => {
             let handle = open(name)?;
             match handle.status() {
                 Status::Running => print_message(&format!("{name} is still running\n")),
                 _ => print_message(&format!(
                     "{name}: {}\n",
-                    line(&handle.view.state, handle.held)
+                    line(&handle.view.state, handle.liveness)
                 )),
             }
             Ok(ExitCode::Success)

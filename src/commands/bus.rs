@@ -1,6 +1,6 @@
 //! `ralph bus`: posts a message, or prints the last messages and follows new ones.
 
-use super::run::current_workspace;
+use super::workspace::current_dir;
 use crate::agent::outbox;
 use crate::cli::bus::{BusCommand, PostArgs, TailArgs};
 use crate::engine::ExitCode;
@@ -163,5 +163,5 @@ fn project_bus_of(state_dir: &StateDir, dir: &LoopDir) -> Result<Bus, CommandErr
 }
 
 fn current_project_bus() -> Result<Bus, CommandError> {
-    Ok(StateDir::locate()?.project_bus(&git::project(&current_workspace()?)))
+    Ok(StateDir::locate()?.project_bus(&git::project(&current_dir()?)))
 }

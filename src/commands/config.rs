@@ -1,6 +1,7 @@
 //! `ralph config`: prints every setting, its value, and the layer it comes from.
 
-use super::run::{current_workspace, settings_paths};
+use super::run::settings_paths;
+use super::workspace::ChosenWorkspace;
 use crate::cli::ConfigArgs;
 use crate::config::keys;
 use crate::config::keys::{SettingKey, SettingKind, table};
@@ -15,7 +16,12 @@ pub(crate) fn config(args: &ConfigArgs) -> Result<ExitCode, CommandError> {
         print_output(&schema::settings_schema())?;
         return Ok(ExitCode::Success);
     }
-    let stack = LayerStack::load(&settings_paths(current_workspace()?, args.config.clone()))?;
+    let workspace = ChosenWorkspace::choose(args.here)?;
+    let config = args
+        .config
+        .as_deref()
+        .map(|path| workspace.typed_path(path));
+    let stack = LayerStack::load(&settings_paths(workspace.path, config))?;
     let rows = rows(&stack);
     if args.json {
         let all = rows.iter().map(|row| {

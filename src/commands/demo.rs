@@ -1,6 +1,7 @@
 //! `ralph demo`: runs a loop with a scripted agent on a small project with a bug and two checks.
 
 use super::run::{resolve_in, start};
+use super::workspace::ChosenWorkspace;
 use crate::cli::{self, Cli};
 use crate::config::LayerStack;
 use crate::engine::ExitCode;
@@ -67,7 +68,11 @@ pub(crate) fn demo(keep: bool) -> Result<ExitCode, CommandError> {
     };
     args.hide_next_step = true;
     let project = fs::canonicalize(project).map_err(failed)?;
-    let Some(resolved) = resolve_in(project.clone(), LayerStack::defaults(), &args)? else {
+    let workspace = ChosenWorkspace {
+        path: project.clone(),
+        current_dir: PathBuf::new(),
+    };
+    let Some(resolved) = resolve_in(workspace, LayerStack::defaults(), &args)? else {
         return Ok(ExitCode::Success);
     };
     let state_dir = demo.root.join("state");

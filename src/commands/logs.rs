@@ -6,7 +6,7 @@ use crate::agent::pipeline::{OutputPipeline, OutputTail};
 use crate::cli::LogsArgs;
 use crate::engine::format::plural;
 use crate::engine::plan::Agent;
-use crate::engine::{ExitCode, Status};
+use crate::engine::{ExitCode, Liveness, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::watcher::LoopWatcher;
 use crate::store::activity::{ActivityItem, ActivityReader};
@@ -39,7 +39,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
             "leave out --iteration to print the newest one",
         ));
     }
-    let mut printer = LogPrinter::new(&handle.view, args.raw, iteration, handle.held);
+    let mut printer = LogPrinter::new(&handle.view, args.raw, iteration, handle.is_live());
     let mut watcher = args
         .follow
         .then(|| LoopWatcher::new(&handle.dir))
@@ -71,7 +71,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
         } else if is_over || (args.iteration.is_some() && newest > iteration) {
             let _ = printer.close();
             let state = &view.as_ref().unwrap_or(&handle.view).state;
-            if args.follow && is_over && state.status(false) == Status::Crashed {
+            if args.follow && is_over && state.status(Liveness::Idle) == Status::Crashed {
                 let name = handle.dir.name();
                 let _ = printer.print_line(&format!(
                     "{name}: crashed; run `ralph resume {name}` to continue it"

@@ -1,11 +1,10 @@
 //! `ralph ls`: lists all loops.
 
 use crate::cli::LsArgs;
-use crate::engine::ExitCode;
+use crate::engine::{ExitCode, Liveness};
 use crate::lifecycle::error::CommandError;
-use crate::lifecycle::handle::is_held;
-use crate::lifecycle::session;
-use crate::store::{LoopView, StateDir, view_with_inbox};
+use crate::lifecycle::handle::read_loop;
+use crate::store::{LoopView, StateDir};
 use crate::ui::adapt;
 use crate::ui::print::{print_output, warn};
 use crate::ui::status::{LoopRow, object, table};
@@ -22,13 +21,13 @@ pub(crate) fn ls(args: &LsArgs) -> Result<ExitCode, CommandError> {
         return Ok(ExitCode::Success);
     }
     if args.json {
-        let object = |view: &LoopView, held| {
+        let object = |view: &LoopView, liveness| {
             let directory = state_dir
                 .loop_dir(&view.header.name)
                 .path()
                 .display()
                 .to_string();
-            object(view, held, &directory).to_string()
+            object(view, liveness, &directory).to_string()
         };
         let objects = map_loops(&state_dir, &names, object);
         print_output(&format!("[{}]\n", objects.join(",")))?;
@@ -51,16 +50,15 @@ const MIN_PER_THREAD: usize = 64;
 fn map_loops<T: Send>(
     state_dir: &StateDir,
     names: &[String],
-    f: impl Fn(&LoopView, bool) -> T + Sync,
+    f: impl Fn(&LoopView, Liveness) -> T + Sync,
 ) -> Vec<T> {
     let read = |name: &String| {
-        let dir = state_dir.loop_dir(name);
-        // Check the lock before reading, so that the view includes everything that a runner wrote
-        // before it exited.
-        let held = is_held(&dir);
-        view_with_inbox(&dir)
-            .map(|view| f(&view, held || session::is_active(&view.state)))
-            .map_err(|error| warn(format!("{name}: {error}")))
+        read_loop(&state_dir.loop_dir(name))
+            .map(|(view, liveness)| f(&view, liveness))
+            .map_err(|error| {
+                let hint = error.hint().map(|hint| format!("; {hint}"));
+                warn(format!("{name}: {error}{}", hint.unwrap_or_default()));
+            })
             .ok()
     };
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);

@@ -30,6 +30,7 @@ mod status;
 mod supervise;
 mod supervise_loop;
 mod wait;
+mod workspace;
 mod worktree_flag;
 
 use crate::cli::{Cli, Command, free_text};
@@ -67,8 +68,8 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Status(args) => status::status(&args),
         Command::Ls(args) => ls::ls(&args),
         Command::Logs(args) => logs::logs(&args),
-        Command::Pause(args) => pause_stop::pause(&args.name),
-        Command::Stop(args) => pause_stop::stop(&args.name),
+        Command::Pause(args) => pause_stop::pause(&args.names),
+        Command::Stop(args) => pause_stop::stop(&args.names),
         Command::Set(args) => set::set(&args),
         Command::Say(args) => say::say(&args),
         Command::Wait(args) => wait::wait(&args),
@@ -81,7 +82,7 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Config(args) => config::config(&args),
         Command::Init(args) => init::init(&args),
         Command::Template => init::template(),
-        Command::Doctor(args) => doctor::doctor(args.json),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions(args) => completions::completions(args.shell),
         Command::Man(args) => man::man(args.command.as_deref()),
         Command::Demo(args) => demo::demo(args.keep),

@@ -1,9 +1,11 @@
 //! Opens loops for commands and prints the warnings from opening them.
 
+use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::LoopHandle;
 use crate::store::StateDir;
-use crate::ui::print::warn_all;
+use crate::ui::print::{report_error, warn_all};
+use std::collections::BTreeSet;
 
 /// Opens a loop by name.
 pub(super) fn open(name: &str) -> Result<LoopHandle, CommandError> {
@@ -28,4 +30,33 @@ pub(super) fn open_to_wait(name: &str) -> Result<LoopHandle, CommandError> {
 fn print_warnings(mut handle: LoopHandle) -> LoopHandle {
     warn_all(std::mem::take(&mut handle.warnings));
     handle
+}
+
+/// Opens all loops before a command changes the first, so that an unknown name is an error at once.
+pub(super) fn open_all_as_operator(names: &[String]) -> Result<Vec<LoopHandle>, CommandError> {
+    let mut known = BTreeSet::new();
+    let names = names.iter().filter(|name| known.insert(*name));
+    names.map(|name| open_as_operator(name)).collect()
+}
+
+/// Applies a command to each item, and returns the first exit code that is not success. With several
+/// items, an error is reported and does not keep the command from the others.
+pub(super) fn for_each<T>(
+    items: Vec<T>,
+    mut command: impl FnMut(T) -> Result<ExitCode, CommandError>,
+) -> Result<ExitCode, CommandError> {
+    let is_single = items.len() == 1;
+    let mut code = ExitCode::Success;
+    for item in items {
+        let result = command(item);
+        let next = if is_single {
+            result?
+        } else {
+            result.unwrap_or_else(report_error)
+        };
+        if code == ExitCode::Success {
+            code = next;
+        }
+    }
+    Ok(code)
 }

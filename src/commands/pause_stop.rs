@@ -1,6 +1,6 @@
 //! `ralph pause` and `ralph stop`: send the request to the loop's inbox.
 
-use super::open_loop::open_as_operator;
+use super::open_loop::{for_each, open_all_as_operator, open_in};
 use super::supervise::run_in_process;
 use crate::cli::OutputArgs;
 use crate::engine::event::Request;
@@ -11,20 +11,19 @@ use crate::lifecycle::locks::LoopLocks;
 use crate::lifecycle::session::apply_hook_events;
 use crate::lifecycle::watcher::LoopWatcher;
 use crate::runner::HookCaller;
-use crate::store::{InboxMessage, inbox, view_with_inbox};
+use crate::store::{InboxMessage, inbox};
 use crate::ui::print::{print_message, warn};
 use std::time::Duration;
 
-pub(crate) fn pause(name: &str) -> Result<ExitCode, CommandError> {
-    let handle = open_as_operator(name)?;
+pub(crate) fn pause(names: &[String]) -> Result<ExitCode, CommandError> {
+    for_each(open_all_as_operator(names)?, |handle| pause_one(&handle))
+}
+
+fn pause_one(handle: &LoopHandle) -> Result<ExitCode, CommandError> {
+    let name = handle.dir.name();
     match handle.status() {
-        Status::Running if handle.view.state.request == Request::Go => {
-            inbox::append(
-                &handle.dir,
-                &InboxMessage::Asked {
-                    request: Request::Pause,
-                },
-            )?;
+        Status::Starting | Status::Running if handle.view.state.request == Request::Go => {
+            send(handle, Request::Pause)?;
             let busy = !matches!(
                 handle.view.state.phase,
                 Phase::Resting { .. } | Phase::NotStarted
@@ -37,7 +36,7 @@ pub(crate) fn pause(name: &str) -> Result<ExitCode, CommandError> {
             print_message(&format!("paused ralph loop for {name}\n{note}"));
             Ok(ExitCode::Success)
         }
-        Status::Running | Status::Paused => {
+        Status::Starting | Status::Running | Status::Paused => {
             warn(format!("{name:?} is already paused or stopping"));
             Ok(ExitCode::Success)
         }
@@ -51,63 +50,82 @@ pub(crate) fn pause(name: &str) -> Result<ExitCode, CommandError> {
     }
 }
 
-pub(crate) fn stop(name: &str) -> Result<ExitCode, CommandError> {
-    let handle = open_as_operator(name)?;
-    match handle.status() {
-        // The loop ends at once. The client is not notified: its next stop hook finds no loop.
-        Status::Running if handle.is_in_session() => {
-            inbox::append(
-                &handle.dir,
-                &InboxMessage::Asked {
-                    request: Request::StopNow,
-                },
-            )?;
-            let locks = LoopLocks::acquire_own(&handle.dir, &handle.view.state.plan)?;
-            apply_hook_events(
-                &handle.dir,
-                &locks,
-                HookCaller::default(),
-                vec![],
-                &mut |message| warn(message),
-            )?;
+pub(crate) fn stop(names: &[String]) -> Result<ExitCode, CommandError> {
+    // Ask every running loop before waiting for the first, so that they stop at the same time.
+    let asked: Vec<_> = open_all_as_operator(names)?
+        .into_iter()
+        .map(|handle| Ok((ask_to_stop(&handle)?, handle)))
+        .collect::<Result<_, CommandError>>()?;
+    for_each(asked, |(watcher, handle)| {
+        let name = handle.dir.name();
+        match watcher {
+            Some(mut watcher) => wait_for_end(&handle, &mut watcher)?,
+            None if stop_without_runner(&handle)? => {}
+            None => {
+                warn(format!(
+                    "{name:?} is not running: its status is {}",
+                    handle.status().as_str()
+                ));
+                return Ok(ExitCode::Success);
+            }
         }
-        Status::Running => {
-            let mut watcher = LoopWatcher::new(&handle.dir).map_err(CommandError::broken)?;
-            inbox::append(
-                &handle.dir,
-                &InboxMessage::Asked {
-                    request: Request::StopNow,
-                },
-            )?;
-            wait_for_end(&handle, &mut watcher)?;
-        }
-        Status::Paused | Status::Crashed => {
-            inbox::append(
-                &handle.dir,
-                &InboxMessage::Asked {
-                    request: Request::StopNow,
-                },
-            )?;
-            let _locks =
-                LoopLocks::acquire(&handle.state_dir, &handle.dir, &handle.view.state.plan)?;
-            run_in_process(
-                &handle.dir,
-                OutputArgs {
-                    no_stream: true,
-                    ..OutputArgs::default()
-                },
-            )?;
-        }
-        status => {
-            warn(format!(
-                "{name:?} is not running: its status is {}",
-                status.as_str()
-            ));
-            return Ok(ExitCode::Success);
-        }
+        print_message(&format!("stopped ralph loop for {name}\n"));
+        Ok(ExitCode::Success)
+    })
+}
+
+/// Asks the loop's runner to stop, and returns what to wait for; `None` if it has no runner.
+fn ask_to_stop(handle: &LoopHandle) -> Result<Option<LoopWatcher>, CommandError> {
+    let has_runner = match handle.status() {
+        Status::Starting | Status::Running => !handle.is_in_session(),
+        // Another command is resuming the loop.
+        Status::Paused => handle.is_live(),
+        _ => false,
+    };
+    if !has_runner {
+        return Ok(None);
     }
-    print_message(&format!("stopped ralph loop for {name}\n"));
-    Ok(ExitCode::Success)
+    let watcher = LoopWatcher::new(&handle.dir).map_err(CommandError::broken)?;
+    send(handle, Request::StopNow)?;
+    Ok(Some(watcher))
+}
+
+/// Records the stop of a loop that has no runner. Returns false if the loop has ended.
+fn stop_without_runner(handle: &LoopHandle) -> Result<bool, CommandError> {
+    let status = handle.status();
+    if !matches!(status, Status::Running | Status::Paused | Status::Crashed) {
+        return Ok(false);
+    }
+    let lock = || LoopLocks::acquire_own(&handle.dir, &handle.view.state.plan);
+    if status == Status::Running {
+        // A hook that holds the lock reads the request. The client is not notified: its next stop
+        // hook finds no loop.
+        send(handle, Request::StopNow)?;
+        let locks = lock()?;
+        apply_hook_events(
+            &handle.dir,
+            &locks,
+            HookCaller::default(),
+            vec![],
+            &mut |message| warn(message),
+        )?;
+    } else {
+        let _locks = lock()?;
+        send(handle, Request::StopNow)?;
+        let output = OutputArgs {
+            no_stream: true,
+            ..OutputArgs::default()
+        };
+        run_in_process(&handle.dir, output)?;
+    }
+    Ok(true)
+}
+
+fn send(handle: &LoopHandle, request: Request) -> Result<(), CommandError> {
+    Ok(inbox::append(
+        &handle.dir,
+        &InboxMessage::Asked { request },
+    )?)
 }
 
 /// Waits for the loop to end. The timeout is ten seconds longer than the runner needs to kill the
@@ -124,14 +142,7 @@ fn wait_for_end(handle: &LoopHandle, watcher: &mut LoopWatcher) -> Result<(), Co
         ))
         .with_hint(format!("run `ralph status {name}` to see what it is doing")));
     }
-    let state = view_with_inbox(&handle.dir)?.state;
-    match state.status(false) {
-        Status::Crashed => {
-            let name = handle.dir.name();
-            let message = format!("the runner of {name:?} died before it recorded the stop");
-            Err(CommandError::broken(message)
-                .with_hint(format!("run `ralph stop {name}` again to record it")))
-        }
-        _ => Ok(()),
-    }
+    // The runner paused the loop, or was killed, before it read the request.
+    let handle = open_in(handle.state_dir.clone(), handle.dir.name())?;
+    stop_without_runner(&handle).map(drop)
 }

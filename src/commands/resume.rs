@@ -1,43 +1,47 @@
 //! `ralph resume`: continues a loop from the state in its journal.
 
-use super::open_loop::{open_as_operator, open_in};
+use super::open_loop::{for_each, open_all_as_operator, open_as_operator, open_in};
 use super::run::settings_paths;
+use super::say::check_reads_messages;
 use super::supervise::supervise;
 use crate::cli::{OutputArgs, ResumeArgs};
 use crate::config::agents::AgentPreset;
 use crate::config::{Config, LayerStack, Settings};
 use crate::engine::event::{Request, RequestSource};
-use crate::engine::{Event, ExitCode, Now, Outcome, Status};
+use crate::engine::format::shell_quote;
+use crate::engine::{Event, ExitCode, Liveness, Now, Outcome, Status};
+use crate::git::worktree;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::{LoopHandle, is_held};
 use crate::lifecycle::launch::{check_tmux, launch};
-use crate::lifecycle::locks::LoopLocks;
+use crate::lifecycle::locks::{LoopLocks, mark_as_starting};
 use crate::lifecycle::preconditions::check_agent;
 use crate::lifecycle::session::remove_loop_file;
 use crate::lifecycle::tmux::Tmux;
 use crate::lifecycle::worktree_request::reject_git_redirection;
 use crate::process::file_watcher::FileWatcher;
 use crate::store::{InboxMessage, LoopDir, StateDir, cache, inbox};
-use crate::ui::outcome_text::next_step;
+use crate::ui::outcome_text::resume_command;
 use crate::ui::print::{print_message, report_error, warn};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
-    match &args.name {
-        Some(name) => resume_one(name, args),
-        None => resume_crashed(args),
+    match &args.names[..] {
+        [] => resume_interrupted(args),
+        [name] => resume_one(name, args),
+        names => resume_several(names, args),
     }
 }
 
-/// Resumes every background loop that crashed. Prints a warning for each crashed foreground loop,
-/// because these need a terminal.
-fn resume_crashed(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
+/// Resumes every background loop that a crash or a signal interrupted, but none that a person
+/// paused. Foreground loops need a terminal, so they are only named in a warning.
+fn resume_interrupted(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
     let (mut code, mut found) = (ExitCode::Success, false);
     for name in state_dir.loop_names()? {
         let handle = match open_in(state_dir.clone(), &name) {
-            Ok(handle) if handle.status() == Status::Crashed => handle,
+            Ok(handle) if is_interrupted(&handle) => handle,
             Ok(_) => continue,
             Err(error) => {
                 code = report_error(error);
@@ -54,9 +58,37 @@ fn resume_crashed(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
         }
     }
     if !found {
-        print_message("nothing to resume: no loop has crashed\n");
+        print_message("nothing to resume: no loop was interrupted by a crash or a shutdown\n");
     }
     Ok(code)
+}
+
+/// Returns whether the loop crashed, or was paused by a signal such as the system sends at a
+/// shutdown.
+fn is_interrupted(handle: &LoopHandle) -> bool {
+    match handle.status() {
+        Status::Crashed => true,
+        Status::Paused => {
+            let source = handle.view.state.paused_by;
+            !handle.is_live() && source.is_some_and(RequestSource::is_signal)
+        }
+        _ => false,
+    }
+}
+
+/// Resumes loops that do not need this terminal. A failure does not keep the others from running.
+fn resume_several(names: &[String], args: &ResumeArgs) -> Result<ExitCode, CommandError> {
+    let handles = open_all_as_operator(names)?;
+    for handle in &handles {
+        let name = handle.dir.name();
+        if !handle.view.header.background && !handle.is_live() {
+            return Err(CommandError::usage(
+                format!("{name:?} runs in the foreground, so it cannot be resumed with others"),
+                format!("resume it alone: ralph resume {name}"),
+            ));
+        }
+    }
+    for_each(handles, |handle| resume_one(handle.dir.name(), args))
 }
 
 fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
@@ -65,21 +97,14 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     if handle.is_in_session() {
         return resume_in_session(&handle, args);
     }
-    if handle.held && state.request == Request::Go {
-        if !args.now {
-            warn(format!("{name:?} is not paused: it is already running"));
-        }
-        // Send the answer first, because after `--now` the runner may build the next prompt at
-        // once.
-        if let Some(text) = &args.answer {
-            inbox::append(&handle.dir, &InboxMessage::Answered { text: text.clone() })?;
-            print_message("your message will be in its next prompt\n");
-        }
-        if args.now {
-            inbox::append(&handle.dir, &InboxMessage::Hurried)?;
-            print_message(&format!("resumed ralph loop for {name}\n"));
-        }
-        return Ok(ExitCode::Success);
+    if args.no_tmux && !handle.view.header.background {
+        return Err(CommandError::usage(
+            format!("--no-tmux does not apply to {name:?}: it runs in the foreground"),
+            format!("resume it without the flag: ralph resume {name}"),
+        ));
+    }
+    if handle.liveness == Liveness::Starting || (handle.is_live() && state.request == Request::Go) {
+        return send_to_running_loop(&handle, args);
     }
     if state.plan.agent.command.is_empty() {
         return Err(CommandError::usage(
@@ -99,38 +124,29 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     // it now.
     let must_finish = state.outcome().is_some() && !state.finished;
     if state.outcome().is_some() && !must_finish {
-        check_would_continue(&handle)?;
+        check_would_continue(&handle, args.answer.as_deref())?;
     }
-    if !handle.held {
-        check_can_start(&handle)?;
+    if args.answer.is_some() {
+        check_reads_messages(name, state)?;
     }
-    if args.now {
-        inbox::append(&handle.dir, &InboxMessage::Hurried)?;
+    let mut requests = requests(args);
+    if !must_finish {
+        requests.push(InboxMessage::Asked {
+            request: Request::Go,
+        });
     }
-    if let Some(text) = &args.answer {
-        inbox::append(&handle.dir, &InboxMessage::Answered { text: text.clone() })?;
-    }
-    let mut requested = false;
-    if handle.held {
-        inbox::append(
-            &handle.dir,
-            &InboxMessage::Asked {
-                request: Request::Go,
-            },
-        )?;
-        requested = true;
+    if handle.is_live() {
+        for request in requests.drain(..) {
+            inbox::append(&handle.dir, &request)?;
+        }
         if wait_until_read(&handle.dir) {
             print_message(&format!("resumed ralph loop for {name}\n"));
             return Ok(ExitCode::Success);
         }
-        check_can_start(&handle)?;
     }
+    check_can_start(&handle, args)?;
     if handle.view.header.background {
-        return resume_in_background(&handle, requested);
-    }
-    if state.is_in_session() {
-        // The loop leaves its session, so the workspace's loop file must no longer refer to it.
-        let _ = remove_loop_file(state);
+        return resume_in_background(&handle, args, &requests);
     }
     let project_dir = state
         .plan
@@ -139,24 +155,55 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
         .map_or(&state.plan.workspace, |own| &own.from);
     let output = apply_settings(args.output, project_dir);
     let locks = LoopLocks::acquire(&handle.state_dir, &handle.dir, &state.plan)?;
-    if must_finish {
-        return supervise(&handle.dir, locks, &state.plan, output);
+    for request in &requests {
+        inbox::append(&handle.dir, request)?;
     }
-    if !requested {
-        inbox::append(
-            &handle.dir,
-            &InboxMessage::Asked {
-                request: Request::Go,
-            },
-        )?;
+    if state.is_in_session() {
+        // The loop leaves its session, so the workspace's loop file must no longer refer to it.
+        let _ = remove_loop_file(state);
     }
-    if !output.json && !output.quiet {
+    if !must_finish && !output.json && !output.quiet {
         print_message(&format!("resumed ralph loop for {name}\n"));
     }
     supervise(&handle.dir, locks, &state.plan, output)
 }
 
-/// Sends requests to a loop in a client session. Starts no supervisor, because the client runs the
+/// Returns the requests of the flags, in the order in which the runner must read them: after
+/// `--now` it may build the next prompt at once.
+fn requests(args: &ResumeArgs) -> Vec<InboxMessage> {
+    let answer = args.answer.clone();
+    let answer = answer.map(|text| InboxMessage::Answered { text });
+    let now = args.now.then_some(InboxMessage::Hurried);
+    answer.into_iter().chain(now).collect()
+}
+
+/// Sends the flags' requests to a loop that is running, or that another command is starting.
+fn send_to_running_loop(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
+    let name = handle.dir.name();
+    let is_paused = handle.view.state.request != Request::Go;
+    let go = is_paused.then_some(InboxMessage::Asked {
+        request: Request::Go,
+    });
+    if !args.now && !is_paused {
+        let doing = match handle.liveness {
+            Liveness::Starting => "starting",
+            _ => "running",
+        };
+        warn(format!("{name:?} is not paused: it is already {doing}"));
+    }
+    for request in requests(args).into_iter().chain(go) {
+        inbox::append(&handle.dir, &request)?;
+    }
+    if args.answer.is_some() {
+        print_message("your message will be in its next prompt\n");
+    }
+    if args.now || is_paused {
+        print_message(&format!("resumed ralph loop for {name}\n"));
+    }
+    Ok(ExitCode::Success)
+}
+
+/// Sends requests to a loop in a client session. No supervisor is started: the client runs the
 /// agent.
 fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let name = handle.dir.name();
@@ -206,61 +253,70 @@ fn wait_until_read(dir: &LoopDir) -> bool {
     }
 }
 
-/// Checks that the agents, the redacted variables and tmux are still available. Call this before
-/// sending any request, so that an error leaves the loop unchanged.
-fn check_can_start(handle: &LoopHandle) -> Result<(), CommandError> {
-    let plan = &handle.view.state.plan;
+/// Checks that the workspace, the agents, the redacted variables and tmux are still available, so
+/// that an error leaves the loop unchanged.
+fn check_can_start(handle: &LoopHandle, args: &ResumeArgs) -> Result<(), CommandError> {
+    let (name, plan) = (handle.dir.name(), &handle.view.state.plan);
+    if let Some(own) = plan.worktree.as_ref().filter(|own| !worktree::exists(own)) {
+        return Err(CommandError::usage(
+            format!("cannot resume {name:?}: {}", worktree::missing_message(own)),
+            format!("or remove the loop: ralph rm {name}"),
+        ));
+    }
+    if !plan.workspace.is_dir() {
+        return Err(CommandError::usage(
+            format!(
+                "cannot resume {name:?}: its workspace no longer exists: {}",
+                plan.workspace.display()
+            ),
+            format!("restore the directory, or remove the loop: ralph rm {name}"),
+        ));
+    }
     for agent in plan.agents() {
         check_agent(agent, &plan.workspace, &known_agents(&plan.workspace))?;
     }
-    if let Some(name) = plan
+    if let Some(variable) = plan
         .redacted
         .iter()
-        .find(|name| std::env::var_os(name).is_none())
+        .find(|variable| std::env::var_os(variable).is_none())
     {
         return Err(CommandError::usage(
             format!(
-                "the environment variable {name} is not set, but {:?} was started with its value",
-                handle.dir.name()
+                "the environment variable {variable} is not set, but {name:?} was started with its value"
             ),
-            format!(
-                "set {name}, then run `ralph resume {}` again",
-                handle.dir.name()
-            ),
+            format!("set {variable}, then run `ralph resume {name}` again"),
         ));
     }
-    let note = format!(
-        "; {:?} runs in a tmux window and was not resumed",
-        handle.dir.name()
-    );
-    check_tmux(tmux(handle).as_ref(), &note)
+    check_tmux(tmux(handle, args).as_ref()).map_err(|error| name_loop(error, name))
 }
 
-/// Returns the tmux server in whose window the loop runs. `None` if it runs without tmux.
-fn tmux(handle: &LoopHandle) -> Option<Tmux> {
-    handle
-        .view
-        .header
-        .tmux
-        .clone()
-        .map(|socket| Tmux { socket })
+/// Adds the loop to the hint of an error that does not name it: several loops may be resumed.
+fn name_loop(error: CommandError, name: &str) -> CommandError {
+    let hint = error.hint().map(|hint| format!("{hint}; "));
+    let hint = format!("{}{name:?} was not resumed", hint.unwrap_or_default());
+    error.with_hint(hint)
 }
 
-/// Launches a new supervisor in the background, in tmux or without it, as `ralph spawn` did. With
-/// `requested`, a request to resume is already in the inbox.
-fn resume_in_background(handle: &LoopHandle, requested: bool) -> Result<ExitCode, CommandError> {
-    let tmux = tmux(handle);
-    let state = &handle.view.state;
-    if !requested && (state.outcome().is_none() || state.finished) {
-        inbox::append(
-            &handle.dir,
-            &InboxMessage::Asked {
-                request: Request::Go,
-            },
-        )?;
-    }
-    launch(&handle.state_dir, &handle.dir, tmux.as_ref())?;
-    print_message(&format!("resumed ralph loop for {}\n", handle.dir.name()));
+/// Returns the tmux server in whose window the loop runs; `None` if it runs without tmux.
+fn tmux(handle: &LoopHandle, args: &ResumeArgs) -> Option<Tmux> {
+    let socket = handle.view.header.tmux.clone().filter(|_| !args.no_tmux)?;
+    Some(Tmux { socket })
+}
+
+/// Launches a new supervisor in the background, in tmux or without it, as `ralph spawn` did.
+fn resume_in_background(
+    handle: &LoopHandle,
+    args: &ResumeArgs,
+    requests: &[InboxMessage],
+) -> Result<ExitCode, CommandError> {
+    let LoopHandle { dir, view, .. } = handle;
+    let locks = LoopLocks::acquire_own(dir, &view.state.plan)?;
+    let _start_mark = mark_as_starting(dir, &view.state.plan)?;
+    drop(locks);
+    let tmux = tmux(handle, args);
+    launch(&handle.state_dir, dir, tmux.as_ref(), requests)
+        .map_err(|error| name_loop(error, dir.name()))?;
+    print_message(&format!("resumed ralph loop for {}\n", dir.name()));
     Ok(ExitCode::Success)
 }
 
@@ -288,8 +344,8 @@ fn apply_settings(output: OutputArgs, workspace: &Path) -> OutputArgs {
     }
 }
 
-/// Tries the resume on a copy of the state. Returns an error if the loop would end again at once.
-fn check_would_continue(handle: &LoopHandle) -> Result<(), CommandError> {
+/// Tries the resume on a copy of the state; returns an error if the loop would end again at once.
+fn check_would_continue(handle: &LoopHandle, answer: Option<&str>) -> Result<(), CommandError> {
     let (name, state) = (handle.dir.name(), &handle.view.state);
     let mut trial = state.clone();
     trial.step(
@@ -307,14 +363,14 @@ fn check_would_continue(handle: &LoopHandle) -> Result<(), CommandError> {
         stopped: vec![],
     };
     trial.step(Now::default(), &no_children);
-    match (state.status(false), trial.outcome()) {
+    match (state.status(Liveness::Idle), trial.outcome()) {
         (Status::Done, Some(Outcome::Done { .. })) => Err(CommandError::usage(
             format!("{name:?} is done: there is nothing to resume"),
             "start a new loop with `ralph run`; you can reuse the name",
         )),
         (_, Some(Outcome::Limit { limit, .. })) => Err(CommandError::usage(
             format!("{name:?} has reached its limit ({})", limit.as_str()),
-            next_step(&handle.view.header, &trial, false).unwrap_or_default(),
+            resume_command(name, &trial, answer.map(shell_quote).as_deref()),
         )),
         _ => Ok(()),
     }

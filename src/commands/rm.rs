@@ -5,7 +5,7 @@ use super::open_loop::open_as_operator;
 use crate::cli::RmArgs;
 use crate::engine::format::{bytes, plural, shell_quote};
 use crate::engine::plan::Worktree;
-use crate::engine::{ExitCode, State, Status};
+use crate::engine::{ExitCode, Liveness, State, Status};
 use crate::git::worktree;
 use crate::git::worktree::UnsavedWork;
 use crate::lifecycle::error::CommandError;
@@ -14,7 +14,7 @@ use crate::lifecycle::workspace_files::WorkspaceFiles;
 use crate::lifecycle::worktree_request::{reject_git_redirection, remove_incomplete_loops};
 use crate::os::disk;
 use crate::store::children::loop_names;
-use crate::store::{FileLock, LoopDir, LoopView, StateDir, cache};
+use crate::store::{FileLock, LoopDir, LoopView, StateDir, StoreError, cache};
 use crate::ui::print::{print_message, warn};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
     if args.ended {
         return rm_ended(args);
     }
-    let mut names = args.name.clone();
+    let mut names = args.names.clone();
     names.sort_unstable();
     names.dedup();
     // Check all loops before removing the first.
@@ -58,16 +58,20 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
         .into_iter()
         .map(|name| state_dir.loop_dir(&name));
     for dir in loops.chain(state_dir.archived_loops()) {
-        let Ok(state) = cache::read(&dir).map(|view| view.state) else {
-            warn(format!(
-                "not removed: cannot read the loop in {}",
-                dir.path().display()
-            ));
-            continue;
-        };
-        let needs_person = matches!(state.status(false), Status::Blocked | Status::Waiting);
-        if state.outcome().is_none() || needs_person || state.wall_ms > ended_before {
-            continue;
+        match cache::read(&dir) {
+            Ok(LoopView { state, .. }) => {
+                let status = state.status(Liveness::Idle);
+                let needs_person = matches!(status, Status::Blocked | Status::Waiting);
+                if state.outcome().is_none() || needs_person || state.wall_ms > ended_before {
+                    continue;
+                }
+            }
+            Err(error) if error.is_damaged() && args.force => {}
+            Err(error) => {
+                let hint = error.hint().map(|hint| format!("; {hint}"));
+                warn(format!("not removed: {error}{}", hint.unwrap_or_default()));
+                continue;
+            }
         }
         let removable = RemovableLoop::check(&state_dir, dir, args);
         match removable.and_then(|removable| removable.remove(args, files.as_mut())) {
@@ -92,16 +96,33 @@ fn workspace_files(state_dir: &StateDir, args: &RmArgs) -> Option<WorkspaceFiles
 struct RemovableLoop {
     state_dir: StateDir,
     dir: LoopDir,
-    state: State,
+    /// `None` if the journal is damaged.
+    state: Option<State>,
     _lock: FileLock,
 }
 
 impl RemovableLoop {
     fn find(name: &str, args: &RmArgs) -> Result<Self, CommandError> {
-        let handle = open_as_operator(name)?;
-        if handle.status() == Status::Running {
+        let state_dir = StateDir::locate()?;
+        let dir = state_dir.find_loop(name)?;
+        if cache::read(&dir).is_err_and(|error| error.is_damaged()) {
+            return Self::check(&state_dir, dir, args);
+        }
+        if args.force && !args.worktree {
             return Err(CommandError::usage(
-                format!("cannot remove the loop {name:?} while it is running"),
+                format!("--force does not apply to {name:?}: its journal is not damaged"),
+                format!(
+                    "`ralph rm {name}` removes the loop, `ralph rm {name} --worktree --force` also a worktree with unsaved work"
+                ),
+            ));
+        }
+        let handle = open_as_operator(name)?;
+        if let status @ (Status::Starting | Status::Running) = handle.status() {
+            return Err(CommandError::usage(
+                format!(
+                    "cannot remove the loop {name:?} while it is {}",
+                    status.as_str()
+                ),
                 format!("run `ralph stop {name}` first"),
             ));
         }
@@ -110,15 +131,26 @@ impl RemovableLoop {
 
     fn check(state_dir: &StateDir, dir: LoopDir, args: &RmArgs) -> Result<Self, CommandError> {
         let lock = lock_for_removal(&dir)?;
-        // Read the loop again now that the lock is held and no other process can change it.
-        let LoopView { header, state, .. } = cache::read(&dir)?;
+        // Read the loop again: now that the lock is held, no other process can change it.
+        let LoopView { header, state, .. } = match cache::read(&dir) {
+            Err(error) if error.is_damaged() => {
+                check_damaged(dir.name(), error, args)?;
+                return Ok(Self {
+                    state_dir: state_dir.clone(),
+                    dir,
+                    state: None,
+                    _lock: lock,
+                });
+            }
+            view => view?,
+        };
         let name = dir.name();
         // Skip an archived loop: the children may belong to the loop that has the name now.
         if state_dir.loop_dir(name) == dir {
             let mut children = loop_names(&state_dir.running_children(name, header.created_ms));
             // Child loops that are removed too are checked separately, and this process may already
             // hold their locks.
-            children.retain(|child| !args.name.contains(child));
+            children.retain(|child| !args.names.contains(child));
             if !children.is_empty() {
                 let [all, stop] = [children.join(", "), children.join("` and `ralph stop ")];
                 return Err(CommandError::usage(
@@ -133,9 +165,14 @@ impl RemovableLoop {
         Ok(Self {
             state_dir: state_dir.clone(),
             dir,
-            state,
+            state: Some(state),
             _lock: lock,
         })
+    }
+
+    /// Returns the loop's worktree; `None` if it has none, or the journal is damaged.
+    fn worktree(&self) -> Option<&Worktree> {
+        self.state.as_ref()?.plan.worktree.as_ref()
     }
 
     /// Removes the loop and returns the number of bytes that were freed.
@@ -147,7 +184,7 @@ impl RemovableLoop {
         let name = self.dir.name().to_owned();
         let mut removed = Vec::new();
         let mut freed = 0;
-        if let Some(loop_worktree) = self.state.plan.worktree.as_ref().filter(|_| args.worktree) {
+        if let Some(loop_worktree) = self.worktree().filter(|_| args.worktree) {
             freed += disk::usage(&loop_worktree.path);
             worktree::remove(loop_worktree, args.force).map_err(|why| {
                 CommandError::usage(
@@ -160,19 +197,20 @@ impl RemovableLoop {
             })?;
             removed.push(format!("worktree {}", loop_worktree.path.display()));
             removed.extend(remove_branch(loop_worktree));
-            if let Some(head) = &self.state.scm.elsewhere.head
-                && let Some(branch) = &head.branch
-                && worktree::has_branch(loop_worktree, branch)
+            let head = |state: &State| state.scm.elsewhere.head.clone();
+            if let Some(branch) = self
+                .state
+                .as_ref()
+                .and_then(head)
+                .and_then(|head| head.branch)
+                && worktree::has_branch(loop_worktree, &branch)
             {
                 print_message(&format!(
                     "kept the branch {branch}, to which the agent had switched\n"
                 ));
             }
         } else if let Some(loop_worktree) = self
-            .state
-            .plan
-            .worktree
-            .as_ref()
+            .worktree()
             .filter(|loop_worktree| loop_worktree.path.exists())
         {
             let path = shell_quote(&loop_worktree.path.to_string_lossy());
@@ -182,6 +220,18 @@ impl RemovableLoop {
             ));
         }
         freed += files.map_or(0, |files| files.remove(&self.dir));
+        if self.state.is_none() {
+            warn(format!(
+                "the journal of {name:?} was damaged: its history is lost"
+            ));
+            let possible_worktree = self.state_dir.worktree_path(&name);
+            if possible_worktree.exists() {
+                let path = shell_quote(&possible_worktree.to_string_lossy());
+                print_message(&format!(
+                    "kept the worktree {path}; `git worktree remove {path}` removes it\n"
+                ));
+            }
+        }
         freed += disk::usage(self.dir.path());
         let path = self.move_to_archive()?;
         std::fs::remove_dir_all(&path).map_err(|error| {
@@ -237,6 +287,21 @@ fn remove_branch(loop_worktree: &Worktree) -> Option<String> {
             None
         }
     }
+}
+
+/// Checks that a loop with a damaged journal can be removed with these flags. Nothing is known about
+/// its worktree.
+fn check_damaged(name: &str, error: StoreError, args: &RmArgs) -> Result<(), CommandError> {
+    if !args.force {
+        return Err(error.into());
+    }
+    if args.worktree {
+        return Err(CommandError::usage(
+            format!("cannot tell which worktree {name:?} has: {error}"),
+            format!("`ralph rm {name} --force` removes only the loop"),
+        ));
+    }
+    Ok(())
 }
 
 /// Checks that a loop with a worktree can be removed with these flags.

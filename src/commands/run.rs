@@ -2,8 +2,9 @@
 
 use super::dry_run::dry_run;
 use super::supervise::supervise;
+use super::workspace::ChosenWorkspace;
 use crate::cli::{OutputArgs, RunArgs};
-use crate::config::{Config, LayerStack, PlanDraft, SettingsPaths};
+use crate::config::{Config, LayerStack, PlanDraft, SettingsPaths, resolve_typed_paths};
 use crate::engine::ExitCode;
 use crate::engine::plan::ContextLevel;
 use crate::lifecycle::create::{Placement, PreparedLoop, create_loop};
@@ -32,21 +33,16 @@ pub(crate) struct ResolvedRun {
 
 /// Resolves the arguments in the current directory. Returns `None` after a dry run.
 pub(crate) fn resolve(args: &RunArgs) -> Result<Option<ResolvedRun>, CommandError> {
-    let workspace = current_workspace()?;
-    let stack = LayerStack::load(&settings_paths(workspace.clone(), args.config.clone()))?;
+    let workspace = ChosenWorkspace::choose(args.here)?;
+    let config = args
+        .config
+        .as_deref()
+        .map(|path| workspace.typed_path(path));
+    let stack = LayerStack::load(&settings_paths(workspace.path.clone(), config))?;
     resolve_in(workspace, stack, args)
 }
 
-/// Returns the canonical current directory.
-pub(crate) fn current_workspace() -> Result<PathBuf, CommandError> {
-    let dir = std::env::current_dir().and_then(std::fs::canonicalize);
-    dir.map_err(|error| {
-        CommandError::broken(format!("cannot find the current directory: {error}"))
-            .with_hint("cd to a directory that exists")
-    })
-}
-
-/// Returns the paths of a workspace's settings files. `project_file` replaces the project's file.
+/// Returns where a workspace's settings files are. `project_file` replaces the project's file.
 pub(crate) fn settings_paths(workspace: PathBuf, project_file: Option<PathBuf>) -> SettingsPaths {
     SettingsPaths {
         workspace,
@@ -58,12 +54,15 @@ pub(crate) fn settings_paths(workspace: PathBuf, project_file: Option<PathBuf>) 
 /// Resolves the arguments on top of the given settings, and checks that the run can start in this
 /// workspace. Returns `None` after a dry run.
 pub(crate) fn resolve_in(
-    workspace: PathBuf,
+    workspace: ChosenWorkspace,
     mut stack: LayerStack,
     args: &RunArgs,
 ) -> Result<Option<ResolvedRun>, CommandError> {
-    stack.push(args.layer());
-    let draft = Config::new(stack)?.draft_plan(&args.request(workspace, config_dir()))?;
+    let mut flags = args.layer();
+    let mut request = args.request(workspace.path, config_dir());
+    resolve_typed_paths(&mut flags, &mut request.command, &workspace.current_dir);
+    stack.push(flags);
+    let draft = Config::new(stack)?.draft_plan(&request)?;
     if let Some(name) = args.name.as_deref().filter(|name| !is_valid_name(name)) {
         return Err(store::StoreError::InvalidName {
             name: name.to_owned(),
@@ -122,7 +121,9 @@ pub(crate) fn start(
         hide_next_step: args.hide_next_step,
         in_window: false,
     };
-    let PreparedLoop { dir, locks, plan } = create_loop(
+    let PreparedLoop {
+        dir, locks, plan, ..
+    } = create_loop(
         state_dir,
         args.name.as_deref(),
         draft,

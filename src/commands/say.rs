@@ -3,9 +3,10 @@
 use super::open_loop::open_as_operator;
 use crate::cli::SayArgs;
 use crate::engine::prompt::includes_notes;
-use crate::engine::{ExitCode, Outcome, Status};
+use crate::engine::{ExitCode, Outcome, State, Status};
 use crate::lifecycle::error::CommandError;
 use crate::store::{InboxMessage, inbox};
+use crate::ui::outcome_text::resume_command;
 use crate::ui::print::print_message;
 
 pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
@@ -24,40 +25,36 @@ pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
             "start a new loop with `ralph run`; you can reuse the name",
         ));
     }
-    if !state.is_in_session() && !includes_notes(&state.plan.context) {
-        return Err(CommandError::usage(
-            format!(
-                "{name:?} cannot receive messages: its --context or prompt template leaves them out"
-            ),
-            "edit its prompt file instead; ralph reads it again before every iteration",
-        ));
-    }
+    check_reads_messages(name, state)?;
     inbox::append(&handle.dir, &InboxMessage::Answered { text })?;
-    // Resuming a loop resets its failure count.
-    let used_up = state
-        .reached_limit()
-        .filter(|limit| handle.held || !limit.row().is_reset_by_resume);
-    let raised = used_up.and_then(|limit| state.raised_limit(limit));
-    let note = match (handle.status(), raised) {
-        (Status::Running, None) => String::new(),
-        (Status::Running, Some(raised)) => {
+    let note = match (handle.status(), state.raised_limits()) {
+        (Status::Starting | Status::Running, None) => String::new(),
+        (Status::Starting | Status::Running, Some(raised)) => {
             format!(
                 "its limits allow no further iteration; to allow more, run `ralph set {name} {raised}`\n"
             )
         }
-        (status, None) => format!(
-            "its status is {}; to continue, run `ralph resume {name}`\n",
-            status.as_str()
+        (status, _) => format!(
+            "its status is {}; to continue, run `{}`\n",
+            status.as_str(),
+            resume_command(name, state, None)
         ),
-        (status, Some(raised)) => {
-            format!(
-                "its status is {}; to continue, run `ralph set {name} {raised} && ralph resume {name}`\n",
-                status.as_str()
-            )
-        }
     };
     print_message(&format!(
         "your message will be in the next prompt of {name}\n{note}"
     ));
     Ok(ExitCode::Success)
+}
+
+/// Checks that the loop's prompts include messages.
+pub(super) fn check_reads_messages(name: &str, state: &State) -> Result<(), CommandError> {
+    if state.is_in_session() || includes_notes(&state.plan.context) {
+        return Ok(());
+    }
+    Err(CommandError::usage(
+        format!(
+            "{name:?} cannot receive messages: its --context or prompt template leaves them out"
+        ),
+        "edit its prompt file instead; ralph reads it again before every iteration",
+    ))
 }

@@ -63,10 +63,11 @@ fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
     // resuming resets the count.
     let used_up = after
         .reached_limit()
-        .filter(|limit| !limit.row().is_reset_by_resume || (handle.held && is_resting));
+        .filter(|limit| !limit.row().is_reset_by_resume || (handle.is_live() && is_resting));
     let why = used_up.map(|limit| format!("{} ({})", limit.row().exhausted, after.usage_of(limit)));
     match (handle.status(), why) {
-        (Status::Running, None) => String::new(),
+        (Status::Starting | Status::Running, None) => String::new(),
+        (Status::Starting, Some(why)) => format!("{why}: it ends at once\n"),
         (Status::Running, Some(why)) if is_resting => format!("{why}: it ends now\n"),
         (Status::Running, Some(why)) => format!("{why}: it ends after this iteration\n"),
         (status, None) => format!(
@@ -74,9 +75,7 @@ fn describe_consequence(handle: &LoopHandle, after: &State) -> String {
             status.as_str()
         ),
         (status, Some(why)) => {
-            let raised = used_up
-                .and_then(|limit| after.raised_limit(limit))
-                .unwrap_or_default();
+            let raised = after.raised_limits().unwrap_or_default();
             format!(
                 "its status is {}, and {why}; to continue, run `ralph set {name} {raised} && ralph resume {name}`\n",
                 status.as_str()

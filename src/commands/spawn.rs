@@ -9,7 +9,7 @@ use crate::git::worktree;
 use crate::lifecycle::create::{self, Placement, PreparedLoop};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::launch::{check_tmux, launch, location_text};
-use crate::lifecycle::locks::lock_for_removal;
+use crate::lifecycle::locks::LoopLocks;
 use crate::lifecycle::tmux::Tmux;
 use crate::store::StateDir;
 use crate::ui::print::{print_message, warn};
@@ -24,17 +24,19 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
     let tmux = settings.tmux.then(|| Tmux {
         socket: settings.tmux_socket.clone(),
     });
-    check_tmux(
-        tmux.as_ref(),
-        ", or add --no-tmux for a plain background process",
-    )?;
+    check_tmux(tmux.as_ref())?;
     let placement = Placement {
         background: true,
         tmux: tmux.as_ref().map(|tmux| tmux.socket.clone()),
         worktree,
         hosted: false,
     };
-    let PreparedLoop { dir, locks, plan } = create::create_loop(
+    let PreparedLoop {
+        dir,
+        locks,
+        plan,
+        start_mark,
+    } = create::create_loop(
         &state_dir,
         args.name.as_deref(),
         draft,
@@ -44,9 +46,10 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
     // The supervisor acquires the locks itself, because a tmux window is not a child of this
     // process and cannot inherit them.
     drop(locks);
-    if let Err(error) = launch(&state_dir, &dir, tmux.as_ref()) {
-        // Remove the new loop, unless a supervisor did start and holds the loop's lock.
-        let Ok(_lock) = lock_for_removal(&dir) else {
+    let launched = launch(&state_dir, &dir, tmux.as_ref(), &[]);
+    if let Err(error) = launched {
+        // Remove the new loop, unless a supervisor did start and holds its lock.
+        let Ok(_lock) = LoopLocks::acquire_own(&dir, &plan) else {
             return Err(error);
         };
         if plan
@@ -57,6 +60,7 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
         }
         return Err(error);
     }
+    drop(start_mark);
     let (name, location) = (dir.name(), location_text(dir.name(), tmux.as_ref()));
     if args.json {
         let window = tmux.as_ref().map(|_| location.trim_start_matches("tmux: "));

@@ -16,10 +16,10 @@ pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
     if args.json {
         print_output(&format!(
             "{}\n",
-            object(&handle.view, handle.held, &directory)
+            object(&handle.view, handle.liveness, &directory)
         ))?;
     } else {
-        print_output(&adapt(text(&handle.view, handle.held, &directory)))?;
+        print_output(&adapt(text(&handle.view, handle.liveness, &directory)))?;
         let state = &handle.view.state;
         let client = client_of(state).filter(|_| state.is_in_session());
         if let Some((client, plugin)) =

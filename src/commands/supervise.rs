@@ -7,7 +7,7 @@ use crate::engine::format::{plural, process_count};
 use crate::engine::{Act, Event, ExitCode, Outcome, Plan, State, Status};
 use crate::git;
 use crate::lifecycle::error::CommandError;
-use crate::lifecycle::handle::exemptions;
+use crate::lifecycle::handle::{exemptions, read_loop};
 use crate::lifecycle::locks::LoopLocks;
 use crate::process::warden;
 use crate::runner::notify;
@@ -15,7 +15,7 @@ use crate::runner::reactor::Reactor;
 use crate::runner::{AgentHost, Observer, Runner, RunnerError, RunnerExit};
 use crate::store::derived_files::DerivedFiles;
 use crate::store::dir::create_file;
-use crate::store::{Journal, JournalHeader, JournalLine, LoopDir, StateDir, lock_holder};
+use crate::store::{Journal, JournalHeader, JournalLine, LoopDir, LoopView, StateDir};
 use crate::ui::console::{Console, ConsoleMode};
 use crate::ui::print::{print_message, report_error, warn};
 use crate::ui::tty::use_color;
@@ -220,13 +220,13 @@ fn failed_children(dir: &LoopDir, header: &JournalHeader, state: &State) -> Vec<
         .children(&header.name, header.created_ms)
         .into_iter();
     children
-        .filter_map(|(dir, child)| {
-            let held = lock_holder(&dir.lock()).is_some();
+        .filter_map(|(dir, _)| {
+            let (LoopView { state, .. }, liveness) = read_loop(&dir).ok()?;
             let has_failed = matches!(
-                child.state.status(held),
+                state.status(liveness),
                 Status::Failed | Status::Crashed | Status::Blocked
             );
-            has_failed.then(|| format!("{} {}", dir.name(), status::line(&child.state, held)))
+            has_failed.then(|| format!("{} {}", dir.name(), status::line(&state, liveness)))
         })
         .collect()
 }

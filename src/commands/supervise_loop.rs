@@ -6,9 +6,9 @@ use crate::cli::{OutputArgs, SuperviseArgs};
 use crate::config::{LayerStack, Settings};
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
-use crate::lifecycle::launch::{ENVIRONMENT_END, START_TIMEOUT, start_error_file};
+use crate::lifecycle::launch::{ENVIRONMENT_END, start_error_file};
 use crate::lifecycle::locks::LoopLocks;
-use crate::store::{LoopDir, StateDir, cache};
+use crate::store::{LoopDir, START_TIMEOUT, StateDir, cache, starting};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
@@ -26,7 +26,7 @@ pub(crate) fn supervise_loop(args: &SuperviseArgs) -> Result<ExitCode, CommandEr
     }
     let state_dir = StateDir::new(args.state_dir.clone());
     let dir = state_dir.find_loop(&args.name)?;
-    run(&state_dir, &dir).inspect_err(|error| {
+    run(&state_dir, &dir, args.in_window).inspect_err(|error| {
         // The launching process waits until this one holds the loop's lock or writes this file.
         let (draft, path) = (dir.path().join("complaint.draft"), start_error_file(&dir));
         let _ =
@@ -34,11 +34,10 @@ pub(crate) fn supervise_loop(args: &SuperviseArgs) -> Result<ExitCode, CommandEr
     })
 }
 
-fn run(state_dir: &StateDir, dir: &LoopDir) -> Result<ExitCode, CommandError> {
-    let view = cache::read(dir)?;
-    let plan = view.state.plan;
-    let locks =
-        LoopLocks::acquire_in_background(state_dir, dir, &plan, view.header.tmux.is_some())?;
+fn run(state_dir: &StateDir, dir: &LoopDir, in_window: bool) -> Result<ExitCode, CommandError> {
+    let plan = cache::read(dir)?.state.plan;
+    let locks = LoopLocks::acquire_in_background(state_dir, dir, &plan, in_window)?;
+    starting::send_start_requests(dir)?;
     let (stream, raw) = LayerStack::load(&settings_paths(plan.workspace.clone(), None))
         .map(|stack| Settings::from_layers(&stack))
         .map_or((true, false), |settings| (settings.stream, settings.raw));
@@ -132,6 +131,7 @@ fn restart_with_environment(pipe: &Path, args: &SuperviseArgs) -> CommandError {
         OsStr::new(&args.name),
         OsStr::new("--state-dir"),
         args.state_dir.as_os_str(),
+        OsStr::new("--in-window"),
     ]);
     CommandError::broken(format!("cannot start the supervisor: {}", command.exec()))
 }

@@ -3,8 +3,8 @@
 
 use super::open_loop::{open_in, open_to_wait};
 use crate::cli::WaitArgs;
-use crate::engine::ExitCode;
 use crate::engine::format::duration;
+use crate::engine::{ExitCode, Liveness};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::LoopHandle;
 use crate::lifecycle::watcher::{THREAD_STACK_SIZE, wait_until_over};
@@ -37,7 +37,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode, CommandError> {
         };
         let Ok(name) = result else {
             let timeout_ms = args.timeout.map_or(0, |timeout| timeout.0);
-            return Err(CommandError::broken(format!(
+            return Err(CommandError::timed_out(format!(
                 "still running after {}: {}",
                 duration(timeout_ms),
                 names.join(", ")
@@ -84,6 +84,6 @@ fn report_ending(before: &LoopHandle) -> Result<ExitCode, CommandError> {
         )));
     }
     let state = &now.view.state;
-    print_message(&format!("{name}: {}\n", line(state, false)));
-    Ok(state.status(false).exit_code())
+    print_message(&format!("{name}: {}\n", line(state, Liveness::Idle)));
+    Ok(state.status(Liveness::Idle).exit_code())
 }

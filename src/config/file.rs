@@ -40,9 +40,6 @@ impl LayerStack {
             Some(path) => Some(paths.workspace.join(path)),
             None => find(&project_dir, "settings")?,
         };
-        if project.is_none() {
-            reject_parent_settings(&paths.workspace)?;
-        }
         let local = find(&project_dir, "settings.local")?;
         for path in [user, project, local].into_iter().flatten() {
             let name = display_path(&path, &paths.workspace);
@@ -54,6 +51,11 @@ impl LayerStack {
         }
         Ok(stack)
     }
+}
+
+/// Returns whether a directory has a project's settings file.
+pub(crate) fn has_settings(dir: &Path) -> bool {
+    !matches!(find(&dir.join(".ralph"), "settings"), Ok(None))
 }
 
 /// Finds the settings file named `stem` in a directory, in any format; `None` if there is none. Two
@@ -89,10 +91,13 @@ fn find(dir: &Path, stem: &str) -> Result<Option<PathBuf>, ConfigError> {
     }
 }
 
-/// Rejects a run in a subdirectory of a repository whose settings are further up. Those settings do
-/// not apply, because their checks are written for their own directory. Ignoring them silently
-/// would skip the checks, so the user has to choose.
-fn reject_parent_settings(workspace: &Path) -> Result<(), ConfigError> {
+/// Rejects a session in a subdirectory whose settings are further up in the repository. They do not
+/// apply, because their checks are written for their own directory. Ignoring them silently would
+/// skip the checks, so the user has to choose.
+pub(crate) fn reject_parent_settings(workspace: &Path) -> Result<(), ConfigError> {
+    if has_settings(workspace) {
+        return Ok(());
+    }
     let above = workspace
         .ancestors()
         .take_while(|dir| !dir.join(".git").exists())
@@ -107,7 +112,7 @@ fn reject_parent_settings(workspace: &Path) -> Result<(), ConfigError> {
             let file = format!("{}.ralph/{name}", "../".repeat(up + 1));
             return config_error(
                 format!("{file} applies to {}, not to this directory", dir.display()),
-                format!("run ralph there, or use the file here with -c {file}"),
+                "start the session in that directory",
             );
         }
     }

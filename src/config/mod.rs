@@ -22,18 +22,22 @@ pub(crate) mod settings;
 mod strict_value;
 pub(crate) mod task;
 mod template;
+#[cfg(feature = "cli")]
+mod typed_paths;
 pub(crate) mod units;
 pub(crate) mod validate;
 
 use crate::engine::session::ClientSession;
 use agents::AgentPreset;
 #[cfg(feature = "cli")]
-pub(crate) use file::SettingsPaths;
+pub(crate) use file::{SettingsPaths, has_settings, reject_parent_settings};
 pub(crate) use layers::{Layer, LayerStack, Origin};
 pub(crate) use plan_draft::PlanDraft;
 pub(crate) use proof::NO_TIMEOUT;
 pub(crate) use settings::Settings;
 use std::path::PathBuf;
+#[cfg(feature = "cli")]
+pub(crate) use typed_paths::resolve_typed_paths;
 use units::Millis;
 
 /// The configuration of one run: settings and agent presets, merged and validated once.

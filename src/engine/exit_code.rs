@@ -12,6 +12,8 @@ pub enum ExitCode {
     Usage,
     /// 3: the loop is blocked, waiting or paused. `ralph resume` continues it.
     Resumable,
+    /// 4: `ralph wait --timeout` ran out before the loops ended.
+    TimedOut,
     /// 130: a person stopped the loop or interrupted the command.
     Stopped,
     /// Any other code: 128 + n after signal n, or the exit code of a scripted agent.
@@ -20,11 +22,12 @@ pub enum ExitCode {
 
 impl ExitCode {
     /// Every code that has its own variant, in ascending order.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Success,
         Self::Failure,
         Self::Usage,
         Self::Resumable,
+        Self::TimedOut,
         Self::Stopped,
     ];
 
@@ -35,6 +38,7 @@ impl ExitCode {
             Self::Failure => 1,
             Self::Usage => 2,
             Self::Resumable => 3,
+            Self::TimedOut => 4,
             Self::Stopped => 130,
             Self::Other(code) => code,
         }
@@ -47,6 +51,7 @@ impl ExitCode {
             Self::Failure => "failed",
             Self::Usage => "usage error",
             Self::Resumable => "blocked, waiting or paused",
+            Self::TimedOut => "wait timed out",
             Self::Stopped => "stopped",
             Self::Other(_) => "",
         }

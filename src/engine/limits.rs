@@ -410,13 +410,16 @@ impl State {
             })
     }
 
-    /// Returns the `ralph set` argument that raises a reached limit to at least twice its value;
-    /// `None` if a higher limit would not let the loop continue.
-    pub(crate) fn raised_limit(&self, limit: Limit) -> Option<String> {
-        let row = limit.row();
-        let key = row.key.filter(|_| !row.is_reset_by_resume)?;
-        let raised = row.max(&self.plan.limits)?.raised_above((row.used)(self));
-        Some(format!("{key}={raised}"))
+    /// Returns the `ralph set` arguments that raise each limit a resumed loop would run into at
+    /// once, to at least twice its value; `None` if there is none.
+    pub(crate) fn raised_limits(&self) -> Option<String> {
+        let raised = LIMITS.iter().filter_map(|row| {
+            let key = row.key.filter(|_| !row.is_reset_by_resume)?;
+            let (max, used) = (row.max(&self.plan.limits)?, (row.used)(self));
+            (used >= max).then(|| format!("{key}={}", max.raised_above(used)))
+        });
+        let raised: Vec<String> = raised.collect();
+        (!raised.is_empty()).then(|| raised.join(" "))
     }
 
     pub(super) fn change_limit(&mut self, change: &LimitChange) {

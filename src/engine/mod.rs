@@ -100,7 +100,7 @@ pub(crate) use event::{Marker, Now, ProcessExit};
 pub use exit_code::ExitCode;
 pub(crate) use limits::LimitChange;
 pub use limits::{Amount, Limit};
-pub(crate) use outcome::Status;
+pub(crate) use outcome::{Liveness, Status};
 pub use outcome::{Outcome, StopReason};
 pub(crate) use plan::Plan;
 pub(crate) use state::{Effect, Phase, ProcessIdentity, State};

@@ -103,10 +103,23 @@ pub enum StopReason {
     Unknown,
 }
 
+/// Whether a process works on a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Liveness {
+    /// No runner holds the loop's lock.
+    Idle,
+    /// A command is starting the loop's runner, which does not hold the lock yet.
+    Starting,
+    /// A runner holds the loop's lock, or a client session works on the loop.
+    Running,
+}
+
 /// A loop's status, as `ralph ls` and `ralph status` show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
+    /// The loop exists, and its runner is about to take the lock.
+    Starting,
     /// A runner holds the loop's lock.
     Running,
     /// Nothing runs until a person resumes the loop.
@@ -142,6 +155,7 @@ impl Status {
     /// Returns the name used in JSON and in messages.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
+            Self::Starting => "starting",
             Self::Running => "running",
             Self::Paused => "paused",
             Self::Done => "done",
@@ -159,7 +173,7 @@ impl Status {
             Self::Done => ExitCode::Success,
             Self::Paused | Self::Blocked | Self::Waiting => ExitCode::Resumable,
             Self::Stopped => ExitCode::Stopped,
-            Self::Failed | Self::Crashed | Self::Running => ExitCode::Failure,
+            Self::Failed | Self::Crashed | Self::Starting | Self::Running => ExitCode::Failure,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::event::{CheckReport, Fault, Marker, Request, RequestSource, TextSigna
 use super::fallback::AgentAvailability;
 use super::format::with_limit;
 use super::iteration::{Iteration, IterationEnd};
-use super::outcome::{Outcome, Status};
+use super::outcome::{Liveness, Outcome, Status};
 use super::plan::Plan;
 use super::scm::ScmState;
 use super::session::SessionState;
@@ -31,6 +31,9 @@ pub(crate) struct State {
     /// The source of the request in force.
     #[serde(rename = "wished_by")]
     pub(crate) requested_by: RequestSource,
+    /// The source of the pause in force, a person or the host program before a signal; `None` if
+    /// there is no pause.
+    pub(crate) paused_by: Option<RequestSource>,
     /// The number of the latest iteration; 0 is preflight.
     pub(crate) iteration: u32,
     /// Number of iterations that count against the limit.
@@ -261,6 +264,7 @@ impl State {
             phase: Phase::NotStarted,
             request: Request::Go,
             requested_by: RequestSource::Inbox,
+            paused_by: None,
             iteration: 0,
             counted: 0,
             consecutive_failures: 0,
@@ -345,13 +349,14 @@ impl State {
         }
     }
 
-    /// Returns the loop's status. `held` is `true` if a runner holds the loop's lock.
-    pub(crate) fn status(&self, held: bool) -> Status {
-        match &self.phase {
-            Phase::Ended(outcome) => outcome.status(),
-            Phase::Paused => Status::Paused,
-            _ if held => Status::Running,
-            _ => Status::Crashed,
+    /// Returns the loop's status.
+    pub(crate) fn status(&self, liveness: Liveness) -> Status {
+        match (&self.phase, liveness) {
+            (Phase::Ended(outcome), _) => outcome.status(),
+            (Phase::Paused, _) => Status::Paused,
+            (_, Liveness::Running) => Status::Running,
+            (_, Liveness::Starting) => Status::Starting,
+            (_, Liveness::Idle) => Status::Crashed,
         }
     }
 

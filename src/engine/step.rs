@@ -161,6 +161,15 @@ impl State {
         if by.is_signal() || request != self.request {
             self.requested_by = by;
         }
+        match request {
+            Request::Go => self.paused_by = None,
+            Request::Pause | Request::PauseNow
+                if self.paused_by.is_none_or(RequestSource::is_signal) =>
+            {
+                self.paused_by = Some(by);
+            }
+            _ => {}
+        }
         self.request = request;
         // The loop's worktree is still committed, unless the user asks again.
         let commits_worktree = self.next_scm_task() == Some(self.worktree_task()) && !pressed;

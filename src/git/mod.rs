@@ -27,7 +27,7 @@ pub(crate) mod worktree;
 pub(crate) use content::TreeContent;
 pub(crate) use diff::DiffBase;
 pub(crate) use inner::path_name;
-pub(crate) use project::project;
+pub(crate) use project::{checkout_top, project};
 pub(crate) use status::TreeStatus;
 pub(crate) use working_tree::{WorkingTree, WorkingTreeError};
 

@@ -25,6 +25,12 @@ pub(super) fn common_git_dir(workspace: &Path) -> Option<PathBuf> {
     real.ancestors().find_map(|dir| Some(git_dirs(dir)?.common))
 }
 
+/// Returns the top of the checkout that contains `dir`, whether of a main repository, a linked
+/// worktree or a submodule; `None` outside any repository.
+pub(crate) fn checkout_top(dir: &Path) -> Option<&Path> {
+    dir.ancestors().find(|dir| project_top(dir).is_some())
+}
+
 fn project_top(dir: &Path) -> Option<PathBuf> {
     let GitDirs { common, is_linked } = git_dirs(dir)?;
     // A submodule is a separate project.

@@ -3,16 +3,16 @@
 
 use super::error::CommandError;
 use super::handle::LoopHandle;
-use super::locks::{LoopLocks, discard_new_dir, lock_for_removal};
+use super::locks::{LoopLocks, discard_new_dir, mark_as_starting, try_lock_for_removal};
 use super::worktree_request::{NewWorktree, WorktreeRequest, remove_incomplete_loops};
 use crate::agent::task_dir::TaskDir;
 use crate::config::PlanDraft;
 use crate::engine::plan::Worktree;
-use crate::engine::{Plan, Status};
+use crate::engine::{Liveness, Plan, Status};
 use crate::os::BlockedSignals;
 use crate::store::derived_files::PROGRESS_FILE;
 use crate::store::{
-    Journal, JournalHeader, LoopDir, StateDir, cache, is_valid_name, last_lock_holder,
+    Journal, JournalHeader, LoopDir, StartMark, StateDir, cache, is_valid_name, last_lock_holder,
 };
 use std::io::Read;
 use std::path::Path;
@@ -52,6 +52,8 @@ pub(crate) struct PreparedLoop {
     pub(crate) locks: LoopLocks,
     /// The plan as the journal records it.
     pub(crate) plan: Plan,
+    /// For a background loop: drop this once the runner holds the locks.
+    pub(crate) start_mark: Option<StartMark>,
 }
 
 /// Creates a loop, and its worktree if one is requested. Passes warnings to `warn`, even if an
@@ -79,17 +81,7 @@ pub(crate) fn create_loop(
         sweep_workspace(state_dir, &draft.plan().workspace, warn)?;
     }
     let (dir, mut locks, planned) = match name {
-        Some(name) => {
-            let plan_worktree = || {
-                request
-                    .map(|request| request.plan(state_dir, name, &draft.plan().workspace))
-                    .transpose()
-            };
-            let (planned, warning) = free_name(state_dir, name, plan_worktree)?;
-            warning.into_iter().for_each(&mut *warn);
-            let (dir, locks) = claim_name(state_dir, name, draft.plan())?;
-            (dir, locks, planned)
-        }
+        Some(name) => claim_given_name(state_dir, name, draft.plan(), request, warn)?,
         None => claim_unused_name(state_dir, draft.plan(), request)?,
     };
     let worktree = match (request, planned) {
@@ -123,27 +115,76 @@ pub(crate) fn create_loop(
         tmux,
         plan: plan.clone(),
     };
+    // Set before the journal exists, so that no process takes the new loop for a crashed one.
+    let start_mark = background
+        .then(|| mark_as_starting(&dir, &plan))
+        .transpose()?;
     drop(Journal::create(&dir, &header)?);
     let kept = worktree.map(NewWorktree::keep).unwrap_or_default();
     kept.into_iter().for_each(warn);
-    Ok(PreparedLoop { dir, locks, plan })
+    Ok(PreparedLoop {
+        dir,
+        locks,
+        plan,
+        start_mark,
+    })
 }
 
-/// Creates a loop's directory and acquires its lock.
+/// How often to retry if another process creates or removes a loop of the same name.
+const CLAIM_TRIES: u32 = 20;
+
+/// Creates a loop's directory and acquires its lock; `None` if another process has just created or
+/// removed a loop of this name.
 fn claim_name(
     state_dir: &StateDir,
     name: &str,
     plan: &Plan,
-) -> Result<(LoopDir, LoopLocks), CommandError> {
+) -> Result<Option<(LoopDir, LoopLocks)>, CommandError> {
     let dir = state_dir.loop_dir(name);
     dir.create()?;
-    let locks = LoopLocks::acquire_own(&dir, plan)?;
-    Ok((dir, locks))
+    match LoopLocks::try_acquire_own(&dir, plan) {
+        Ok(Some(locks)) if !dir.journal().exists() => Ok(Some((dir, locks))),
+        Err(error) if dir.path().exists() => Err(error),
+        _ => Ok(None),
+    }
 }
 
 type ClaimedName = (LoopDir, LoopLocks, Option<Worktree>);
 
-/// Claims the smallest unused name. Retries, because other processes may be claiming names too.
+/// Claims the name that the user gave. An ended loop with this name is archived.
+fn claim_given_name(
+    state_dir: &StateDir,
+    name: &str,
+    plan: &Plan,
+    request: Option<&WorktreeRequest>,
+    warn: &mut dyn FnMut(String),
+) -> Result<ClaimedName, CommandError> {
+    let plan_worktree = || {
+        request
+            .map(|request| request.plan(state_dir, name, &plan.workspace))
+            .transpose()
+    };
+    for _ in 0..CLAIM_TRIES {
+        let (planned, warning) = free_name(state_dir, name, plan_worktree)?;
+        warning.into_iter().for_each(&mut *warn);
+        if let Some((dir, locks)) = claim_name(state_dir, name, plan)? {
+            return Ok((dir, locks, planned));
+        }
+    }
+    Err(name_in_use(name))
+}
+
+/// Returns the error for the name of a loop that is being created or has not ended.
+fn name_in_use(name: &str) -> CommandError {
+    CommandError::usage(
+        format!("the loop {name:?} is already starting or running"),
+        format!(
+            "`ralph status {name}` shows what it does, `ralph stop {name}` stops it; or choose another --name"
+        ),
+    )
+}
+
+/// Claims the smallest unused name. Other processes may be doing the same, so this retries.
 fn claim_unused_name(
     state_dir: &StateDir,
     plan: &Plan,
@@ -153,8 +194,8 @@ fn claim_unused_name(
     let mut taken = Vec::new();
     loop {
         let name = state_dir.free_name(&plan.workspace, &taken)?;
-        match claim_name(state_dir, &name, plan) {
-            Ok((dir, locks)) if !dir.journal().exists() => {
+        match claim_name(state_dir, &name, plan)? {
+            Some((dir, locks)) => {
                 let Some(request) = request else {
                     return Ok((dir, locks, None));
                 };
@@ -168,10 +209,8 @@ fn claim_unused_name(
                 discard_new_dir(&dir);
                 taken.push(name);
             }
-            Err(error) if tries > 20 || !state_dir.loop_dir(&name).path().exists() => {
-                return Err(error);
-            }
-            _ => tries += 1,
+            None if tries > CLAIM_TRIES => return Err(name_in_use(&name)),
+            None => tries += 1,
         }
     }
 }
@@ -200,17 +239,22 @@ fn free_name<T>(
     check: impl Fn() -> Result<T, CommandError>,
 ) -> Result<(T, Option<String>), CommandError> {
     let dir = state_dir.loop_dir(name);
-    if !dir.journal().exists() {
+    if !dir.path().exists() {
         return Ok((check()?, None));
     }
     // Hold the lock until the loop is archived, because another process may be starting it.
-    let lock = lock_for_removal(&dir);
+    let lock = match try_lock_for_removal(&dir) {
+        Ok(lock) => lock,
+        // Another process has removed the directory.
+        Err(_) if !dir.path().exists() => return Ok((check()?, None)),
+        Err(error) => return Err(error),
+    };
+    let _lock = lock.ok_or_else(|| name_in_use(name))?;
     if !dir.journal().exists() {
         return Ok((check()?, None));
     }
-    let _lock = lock?;
     let state = cache::read(&dir)?.state;
-    let status = state.status(false);
+    let status = state.status(Liveness::Idle);
     if matches!(status, Status::Paused | Status::Crashed) {
         return Err(CommandError::usage(
             format!("a {} loop named {name:?} already exists", status.as_str()),

@@ -32,6 +32,14 @@ impl CommandError {
         }
     }
 
+    /// Creates the error for a wait that ran out of time.
+    pub(crate) fn timed_out(message: impl Display) -> Self {
+        Self {
+            exit_code: ExitCode::TimedOut,
+            ..Self::broken(message)
+        }
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

@@ -3,12 +3,13 @@
 use super::error::CommandError;
 use super::session;
 use crate::engine::format::process_count;
-use crate::engine::{ProcessIdentity, Status};
+use crate::engine::{Liveness, ProcessIdentity, Status};
 use crate::process::exemptions::{ExemptProcess, Exemptions};
 use crate::process::orphans;
 use crate::process::tree::start_time;
 use crate::store::{
-    FileLock, LockHolder, LoopDir, LoopView, StateDir, lock_holder, view_with_inbox,
+    FileLock, LockHolder, LoopDir, LoopView, StateDir, StoreError, is_starting, lock_holder,
+    view_with_inbox,
 };
 use std::time::{Duration, Instant};
 
@@ -17,8 +18,7 @@ pub(crate) struct LoopHandle {
     pub(crate) state_dir: StateDir,
     pub(crate) dir: LoopDir,
     pub(crate) view: LoopView,
-    /// Whether a runner or a client session is working on the loop.
-    pub(crate) held: bool,
+    pub(crate) liveness: Liveness,
     /// Warnings from cleaning up after a crash, for the caller to show.
     pub(crate) warnings: Vec<String>,
 }
@@ -33,16 +33,12 @@ impl LoopHandle {
     /// Opens a loop like [`LoopHandle::open`], in the given state directory.
     pub(crate) fn open_in(state_dir: StateDir, name: &str) -> Result<Self, CommandError> {
         let dir = state_dir.find_loop(name)?;
-        // Check the lock before reading the view, so that the view includes everything that a
-        // runner wrote before it exited.
-        let held = is_held(&dir);
-        let view = view_with_inbox(&dir)?;
-        let held = held || session::is_active(&view.state);
+        let (view, liveness) = read_loop(&dir)?;
         let mut handle = Self {
             state_dir,
             dir,
             view,
-            held,
+            liveness,
             warnings: Vec::new(),
         };
         let rebooted = orphans::booted_since(handle.view.state.wall_ms);
@@ -79,7 +75,12 @@ impl LoopHandle {
     }
 
     pub(crate) fn status(&self) -> Status {
-        self.view.state.status(self.held)
+        self.view.state.status(self.liveness)
+    }
+
+    /// Returns whether a runner or a client session works on the loop, or a runner is starting.
+    pub(crate) fn is_live(&self) -> bool {
+        self.liveness != Liveness::Idle
     }
 
     /// Returns whether this process was started by the loop's own agent.
@@ -162,7 +163,33 @@ pub(crate) fn exemptions(state_dir: &StateDir) -> Exemptions {
     })
 }
 
-/// The maximum time for a killed runner's processes to exit.
+/// Reads a loop, with the requests in its inbox, and whether a process works on it.
+pub(crate) fn read_loop(dir: &LoopDir) -> Result<(LoopView, Liveness), StoreError> {
+    // Read the view after checking the lock, so that it includes everything written by a runner
+    // that has just exited.
+    let liveness = runner_liveness(dir);
+    let view = view_with_inbox(dir)?;
+    let liveness = match liveness {
+        Liveness::Idle if session::is_active(&view.state) => Liveness::Running,
+        liveness => liveness,
+    };
+    Ok((view, liveness))
+}
+
+/// Returns whether a runner works on the loop.
+fn runner_liveness(dir: &LoopDir) -> Liveness {
+    let is_registered = || lock_holder(&dir.lock()).is_some_and(|holder| holder.background);
+    // The command that starts the runner holds the loop's own lock at first, too.
+    if is_starting(dir) && !is_registered() {
+        Liveness::Starting
+    } else if is_held(dir) {
+        Liveness::Running
+    } else {
+        Liveness::Idle
+    }
+}
+
+/// How long a killed runner's processes may take to exit.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
 
 /// Returns whether a live runner holds the loop's lock. If the process that acquired the lock is

@@ -6,7 +6,7 @@ use super::watcher::THREAD_STACK_SIZE;
 use crate::os;
 use crate::process::file_watcher::FileWatcher;
 use crate::store::dir::append_file;
-use crate::store::{LoopDir, StateDir, cache, lock_holder};
+use crate::store::{InboxMessage, LoopDir, START_TIMEOUT, StateDir, cache, lock_holder, starting};
 use rustix::fs::{FileType, Mode};
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,24 +17,25 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// The maximum time for a supervisor to start.
-pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// The interval between checks for an early exit, and for a start that the file watcher missed.
+/// How often to check for an early exit, and for a start that the file watcher did not report.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Checks that tmux can be used, if it is requested. `alternative` is appended to the hint.
-pub(crate) fn check_tmux(tmux: Option<&Tmux>, alternative: &str) -> Result<(), CommandError> {
+/// What to do without tmux, for hints of `ralph spawn` and `ralph resume`.
+const ALTERNATIVE: &str = "add --no-tmux for a plain background process";
+
+/// Checks that tmux can be used, if it is requested.
+pub(crate) fn check_tmux(tmux: Option<&Tmux>) -> Result<(), CommandError> {
     if tmux.is_none() {
         return Ok(());
     }
     Tmux::check_version().map_err(|error| match error {
         TmuxError::NotInstalled => CommandError::usage(
             "tmux is not installed",
-            format!("install tmux{alternative}"),
+            format!("install tmux, or {ALTERNATIVE}"),
         ),
         TmuxError::TooOld(version) => CommandError::usage(
             format!("{version} is too old: ralph needs tmux 3.0 or newer"),
-            format!("update tmux{alternative}"),
+            format!("update tmux, or {ALTERNATIVE}"),
         ),
     })
 }
@@ -47,8 +48,22 @@ pub(crate) fn location_text(name: &str, tmux: Option<&Tmux>) -> String {
     )
 }
 
-/// Starts the supervisor of a loop that is not running, and waits until it holds the loop's lock.
+/// Starts the supervisor of a loop that is not running, and waits until it holds the loop's lock
+/// and has sent itself these requests. If it does not start, the loop is unchanged. The caller has
+/// marked the loop as starting.
 pub(crate) fn launch(
+    state_dir: &StateDir,
+    dir: &LoopDir,
+    tmux: Option<&Tmux>,
+    requests: &[InboxMessage],
+) -> Result<(), CommandError> {
+    starting::save_start_requests(dir, requests)?;
+    start_supervisor(state_dir, dir, tmux).inspect_err(|_| {
+        let _ = starting::discard_start_requests(dir);
+    })
+}
+
+fn start_supervisor(
     state_dir: &StateDir,
     dir: &LoopDir,
     tmux: Option<&Tmux>,
@@ -70,9 +85,11 @@ pub(crate) fn launch(
     }
     let started = Instant::now();
     loop {
-        // Wait until the supervisor is registered. A sweep may kill this process's caller at any
-        // moment, and would kill an unregistered supervisor too.
-        if lock_holder(&dir.lock()).is_some_and(|holder| holder.background) {
+        // Wait until the supervisor is registered: a sweep may kill our caller at any moment, and
+        // would kill an unregistered supervisor too.
+        if lock_holder(&dir.lock()).is_some_and(|holder| holder.background)
+            && !dir.start_requests().exists()
+        {
             return Ok(());
         }
         if let Ok(text) = std::fs::read_to_string(&error_file) {
@@ -153,7 +170,7 @@ fn open_window(state_dir: &StateDir, dir: &LoopDir, tmux: &Tmux) -> Result<(), C
         .open_window(dir.name(), &program)
         .map_err(|error| {
             CommandError::broken(format!("tmux cannot open a window: {error}"))
-                .with_hint("run `ralph spawn --no-tmux` to start the loop without tmux")
+                .with_hint(ALTERNATIVE)
         })
         .and_then(|()| send_environment(&pipe).map_err(CommandError::broken));
     let _ = std::fs::remove_file(&pipe);

@@ -3,7 +3,7 @@
 use super::error::CommandError;
 use crate::engine::{Plan, ProcessIdentity};
 use crate::process::tree::start_time;
-use crate::store::{FileLock, LockHolder, LoopDir, StateDir, rfc3339};
+use crate::store::{FileLock, LockHolder, LoopDir, StartMark, StateDir, is_starting, rfc3339};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ impl LoopLocks {
         plan: &Plan,
     ) -> Result<Self, CommandError> {
         let mut locks = Self {
-            _own: acquire_own_lock(dir, holder)?,
+            _own: try_own_lock(dir, holder)?.ok_or_else(|| already_running(dir))?,
             workspace: None,
         };
         locks.acquire_workspace(state_dir, dir, plan)?;
@@ -65,10 +65,19 @@ impl LoopLocks {
 
     /// Acquires only the loop's own lock.
     pub(crate) fn acquire_own(dir: &LoopDir, plan: &Plan) -> Result<Self, CommandError> {
-        Ok(Self {
-            _own: acquire_own_lock(dir, &this_process(dir, &plan.workspace))?,
+        Self::try_acquire_own(dir, plan)?.ok_or_else(|| already_running(dir))
+    }
+
+    /// Like [`LoopLocks::acquire_own`]; `None` if a running loop holds the lock.
+    pub(crate) fn try_acquire_own(
+        dir: &LoopDir,
+        plan: &Plan,
+    ) -> Result<Option<Self>, CommandError> {
+        let lock = try_own_lock(dir, &this_process(dir, &plan.workspace))?;
+        Ok(lock.map(|own| Self {
+            _own: own,
             workspace: None,
-        })
+        }))
     }
 
     /// Acquires the workspace's lock in addition. Skips a worktree that no longer exists, because
@@ -86,35 +95,66 @@ impl LoopLocks {
             state_dir.workspace_lock_path(&plan.workspace)?,
             this_process(dir, &plan.workspace),
         );
-        let taken = FileLock::acquire(&path, &holder)?;
-        if taken
-            .as_ref()
-            .is_err_and(|other| is_descendant(state_dir, dir, &other.loop_name))
-        {
-            return Ok(());
-        }
-        let lock = taken.map_err(|other| {
+        let other = match FileLock::acquire(&path, &holder)? {
+            Ok(lock) => {
+                self.workspace = Some(lock);
+                // Look for other loops only now: of two loops that start at the same time, at least
+                // one then finds the other.
+                overlapping_loop(state_dir, plan)
+            }
+            Err(other) => Some(other),
+        };
+        let other = other.filter(|other| !is_descendant(state_dir, dir, &other.loop_name));
+        other.map_or(Ok(()), |other| {
+            self.workspace = None;
+            let is_new = !dir.journal().exists();
             discard_new_dir(dir);
-            CommandError::usage(
-                format!(
-                    "the loop {:?} is already running in this workspace ({})",
-                    other.loop_name,
-                    describe(&other)
-                ),
-                format!(
-                    "give this loop a worktree of its own with --worktree; or wait with `ralph wait {0}`, \
-                     stop it with `ralph stop {0}`, or let both change the same files with --share-workspace",
-                    other.loop_name
-                ),
-            )
-        })?;
-        self.workspace = Some(lock);
-        Ok(())
+            Err(workspace_in_use(plan, &other, is_new))
+        })
     }
 }
 
-/// Removes the directory of a loop whose creation failed. A directory without a journal was created
-/// by this attempt, and its lock is held, so no other process can be using it.
+/// Returns the holder of a workspace above or below the plan's; `None` if there is none. A worktree
+/// that ralph created is a checkout of its own, wherever it is.
+fn overlapping_loop(state_dir: &StateDir, plan: &Plan) -> Option<LockHolder> {
+    if plan.worktree.is_some() {
+        return None;
+    }
+    let worktrees = state_dir.worktree_path("");
+    state_dir.workspace_holders().into_iter().find(|holder| {
+        let theirs = &holder.workspace;
+        *theirs != plan.workspace
+            && !theirs.starts_with(&worktrees)
+            && (theirs.starts_with(&plan.workspace) || plan.workspace.starts_with(theirs))
+    })
+}
+
+/// Returns the error for a workspace that another loop uses. Only a new loop can be placed elsewhere.
+fn workspace_in_use(plan: &Plan, other: &LockHolder, is_new: bool) -> CommandError {
+    let (name, workspace) = (&other.loop_name, &other.workspace);
+    let place = if *workspace == plan.workspace || workspace.as_os_str().is_empty() {
+        "this workspace".to_owned()
+    } else if workspace.starts_with(&plan.workspace) {
+        format!("{}, which is part of this workspace", workspace.display())
+    } else {
+        format!("{}, which contains this workspace", workspace.display())
+    };
+    let elsewhere = if is_new {
+        "give this loop a worktree of its own with --worktree, or let both change the same files with --share-workspace; or "
+    } else {
+        ""
+    };
+    CommandError::usage(
+        format!(
+            "the loop {name:?} is already running in {place} ({})",
+            describe(other)
+        ),
+        format!("{elsewhere}wait with `ralph wait {name}`, or stop it with `ralph stop {name}`"),
+    )
+}
+
+/// Removes the directory of a loop whose creation failed. Without a journal, this attempt created
+/// it; its lock is held, so no other process can be using it.
 pub(crate) fn discard_new_dir(dir: &LoopDir) {
     if !dir.journal().exists() {
         let _ = std::fs::remove_file(dir.lock()).and_then(|()| std::fs::remove_dir(dir.path()));
@@ -148,33 +188,43 @@ fn this_process(dir: &LoopDir, workspace: &Path) -> LockHolder {
 /// The maximum time for another process to clean up after a crash.
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(45);
 
-fn acquire_own_lock(dir: &LoopDir, holder: &LockHolder) -> Result<FileLock, CommandError> {
+/// Acquires a loop's own lock; `None` if the loop is running.
+fn try_own_lock(dir: &LoopDir, holder: &LockHolder) -> Result<Option<FileLock>, CommandError> {
     let started = Instant::now();
-    let taken = loop {
+    loop {
         match FileLock::acquire(&dir.lock(), holder)? {
             // Another process is cleaning up after a crash and will release the lock soon.
             Err(other) if other.is_transient() && started.elapsed() < CLEANUP_TIMEOUT => {}
-            taken => break taken,
+            taken => return Ok(taken.ok()),
         }
-    };
-    taken.map_err(|other| {
-        CommandError::usage(
-            format!(
-                "the loop {:?} is already running ({})",
-                dir.name(),
-                describe(&other)
-            ),
-            format!(
-                "run `ralph status {0}` to see what it does or `ralph stop {0}` to stop it, or choose another --name",
-                dir.name()
-            ),
-        )
-    })
+    }
 }
 
-/// Acquires a loop's own lock before its directory is archived or removed.
+/// Marks a loop as starting. The caller holds the loop's own lock.
+pub(crate) fn mark_as_starting(dir: &LoopDir, plan: &Plan) -> Result<StartMark, CommandError> {
+    StartMark::set(dir, &this_process(dir, &plan.workspace))?.ok_or_else(|| already_running(dir))
+}
+
+/// Acquires a loop's own lock in order to archive or remove its directory; `None` if the loop is
+/// starting or running.
+pub(crate) fn try_lock_for_removal(dir: &LoopDir) -> Result<Option<FileLock>, CommandError> {
+    let lock = try_own_lock(dir, &this_process(dir, Path::new("")))?;
+    // Check the mark while holding the lock: it is set only by a process that holds the lock.
+    Ok(lock.filter(|_| !is_starting(dir)))
+}
+
+/// Like [`try_lock_for_removal`], with an error for a loop that is starting or running.
 pub(crate) fn lock_for_removal(dir: &LoopDir) -> Result<FileLock, CommandError> {
-    acquire_own_lock(dir, &this_process(dir, Path::new("")))
+    try_lock_for_removal(dir)?.ok_or_else(|| already_running(dir))
+}
+
+/// Returns the error for a loop that another process is starting or running.
+fn already_running(dir: &LoopDir) -> CommandError {
+    let name = dir.name();
+    CommandError::usage(
+        format!("the loop {name:?} is already starting or running"),
+        format!("`ralph status {name}` shows what it does, `ralph stop {name}` stops it"),
+    )
 }
 
 fn describe(holder: &LockHolder) -> String {

@@ -117,6 +117,14 @@ impl Tmux {
         Err(error)
     }
 
+    /// Returns whether the server has a window with this name. Unlike [`Tmux::attach`], never starts
+    /// a server.
+    pub(crate) fn has_window(&self, name: &str) -> io::Result<bool> {
+        let window = format!("={SESSION}:={name}");
+        let args = ["list-panes", "-t", &window].map(OsString::from);
+        Ok(self.run(&args)?.status.success())
+    }
+
     /// Returns the command that shows a loop's window in this terminal.
     ///
     /// The window is linked into a separate session, which ends with the window or the viewer. In a

@@ -2,7 +2,7 @@
 
 use super::session;
 use crate::process::file_watcher::FileWatcher;
-use crate::store::{LoopDir, cache, wait_until_free};
+use crate::store::{LoopDir, cache, is_starting, wait_until_free};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::AsFd;
@@ -14,14 +14,22 @@ use std::time::Duration;
 pub(crate) const THREAD_STACK_SIZE: usize = 512 * 1024;
 /// The interval between checks whether a client process has exited.
 const CLIENT_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// The interval between wakeups if files cannot be watched.
+/// How often to check whether a runner has started.
+const START_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// How often to wake up where files cannot be watched.
 const FALLBACK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Blocks until neither a runner nor a session is working on the loop.
+/// Waits until neither a runner nor a session is working on the loop, and no runner is starting.
 pub(crate) fn wait_until_over(dir: &LoopDir) {
     let mut watcher = None;
     loop {
+        // Check the mark first: when it is removed, the runner already holds the lock.
+        let starting = is_starting(dir);
         wait_until_free(&dir.lock());
+        if starting {
+            std::thread::sleep(START_POLL_INTERVAL);
+            continue;
+        }
         if !cache::read(dir).is_ok_and(|view| session::is_active(&view.state)) {
             return;
         }

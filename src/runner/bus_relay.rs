@@ -4,12 +4,12 @@ use super::reactor::JobKey;
 use super::recorder::Recorder;
 use super::{Runner, RunnerError};
 use crate::agent::outbox::{self, OutboxMessage};
-use crate::engine::Marker;
 use crate::engine::event::{Fault, Notice};
 use crate::engine::excerpt::Excerpt;
 use crate::engine::format::iteration_count;
 use crate::engine::plain_text::plain;
 use crate::engine::signals::fold_whitespace;
+use crate::engine::{Liveness, Marker};
 use crate::git;
 use crate::store::bus;
 use crate::store::{Bus, BusMessage, StateDir};
@@ -60,7 +60,7 @@ impl BusRelay {
     pub(super) fn publish_exit(&mut self, rec: &mut Recorder<'_>) {
         let (state, header) = (&rec.state, &rec.header);
         let after = format!("after {}", iteration_count(state.iteration));
-        let status = state.status(false).as_str();
+        let status = state.status(Liveness::Idle).as_str();
         let text = match state.outcome_summary() {
             Some(outcome) => format!("{status} {after}: {}", outcome.detail),
             None => format!("paused {after}"),

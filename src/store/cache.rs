@@ -14,7 +14,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// The content of a journal at the time it was read.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,20 +1,20 @@
 //! Finds a loop's children and ancestors, and all background loops.
 
-use super::{LockHolder, LoopDir, LoopView, StateDir, cache, lock_holder};
+use super::{LockHolder, LoopDir, LoopView, StateDir, cache, is_starting, lock_holder};
 use std::fs;
 
 /// Maximum number of ancestors to follow. Edited headers could otherwise form an endless cycle.
 const GENERATIONS_MAX: usize = 32;
 
 impl StateDir {
-    /// Returns the running loops that agents of the loop `parent` have created since `since_ms`, in
+    /// Returns the starting and running loops that agents of the loop `parent` have created since `since_ms`, in
     /// milliseconds since 1970.
     pub(crate) fn running_children(&self, parent: &str, since_ms: i64) -> Vec<LoopDir> {
         let names = self.loop_names().unwrap_or_default();
         let mut dirs: Vec<LoopDir> = names.iter().map(|name| self.loop_dir(name)).collect();
         dirs.retain(|dir| {
             dir.name() != parent
-                && lock_holder(&dir.lock()).is_some()
+                && (is_starting(dir) || lock_holder(&dir.lock()).is_some())
                 && cache::read(dir).is_ok_and(|view| {
                     view.header.parent.as_deref() == Some(parent)
                         && view.header.created_ms >= since_ms

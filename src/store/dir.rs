@@ -53,6 +53,16 @@ impl LoopDir {
         self.path.join("lock")
     }
 
+    /// Returns the path of the lock that a command holds while it starts the loop's runner.
+    pub(crate) fn start_mark(&self) -> PathBuf {
+        self.path.join("starting")
+    }
+
+    /// Returns the path of the requests with which a resume starts the loop's runner.
+    pub(crate) fn start_requests(&self) -> PathBuf {
+        self.path.join("start.jsonl")
+    }
+
     /// Returns the path of the cached state, a fold of the journal.
     pub(crate) fn state(&self) -> PathBuf {
         self.path.join("state.json")

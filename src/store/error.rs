@@ -53,12 +53,11 @@ impl StoreError {
             Self::NewerVersion { .. } => {
                 Some("a newer ralph wrote this file: upgrade ralph".to_owned())
             }
-            Self::Damaged { line, .. } => Some(format!(
-                "ralph changed nothing; repair line {line}, or move the loop's directory away"
+            Self::Damaged { path, line, .. } => Some(format!(
+                "ralph changed nothing; repair line {line}, or {}",
+                removal(path)
             )),
-            Self::NotAJournal { .. } => {
-                Some("ralph changed nothing; move the loop's directory away".to_owned())
-            }
+            Self::NotAJournal { path } => Some(format!("ralph changed nothing; {}", removal(path))),
             Self::InvalidName { .. } => Some(
                 "use at most 63 characters: a-z, 0-9, `_` and `-`, with a letter or digit first"
                     .to_owned(),
@@ -69,6 +68,11 @@ impl StoreError {
             } => Some(format!("did you mean `{nearest}`?")),
             Self::NoSuchLoop { nearest: None, .. } => Some("`ralph ls` lists all loops".to_owned()),
         }
+    }
+
+    /// Returns whether the journal's content is unusable, however often it is read.
+    pub(crate) fn is_damaged(&self) -> bool {
+        matches!(self, Self::Damaged { .. } | Self::NotAJournal { .. })
     }
 
     /// Returns whether the disk is full, or a quota or file size limit was reached.
@@ -140,5 +144,19 @@ impl<T> IoContext<T> for io::Result<T> {
             action: format!("{verb} {}", path.display()),
             source,
         })
+    }
+}
+
+/// Returns the command that removes a loop whose journal is damaged.
+fn removal(journal: &Path) -> String {
+    let loop_dir = journal.parent();
+    let name = loop_dir.and_then(Path::file_name).unwrap_or_default();
+    let is_archived = loop_dir
+        .and_then(Path::parent)
+        .is_some_and(|dir| dir.ends_with("archive"));
+    if is_archived {
+        "remove it: ralph rm --ended --force".into()
+    } else {
+        format!("remove the loop: ralph rm {} --force", name.display())
     }
 }

@@ -23,6 +23,7 @@ pub(crate) mod lock;
 pub(crate) mod log_tail;
 mod name;
 pub(crate) mod pending;
+pub(crate) mod starting;
 pub(crate) mod state_dir;
 
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use journal_line::{JournalHeader, JournalLine};
 pub(crate) use lock::{FileLock, LockHolder, last_lock_holder, lock_holder, wait_until_free};
 pub(crate) use name::is_valid_name;
 pub(crate) use pending::{event_from_message, view_with_inbox};
+pub(crate) use starting::{START_TIMEOUT, StartMark, is_starting};
 pub(crate) use state_dir::StateDir;
 
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;

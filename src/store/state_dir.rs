@@ -3,7 +3,7 @@
 use super::dir::{create_dir, write_gitignore};
 use super::error::IoContext;
 use super::name::{is_valid_name, nearest, slug};
-use super::{Bus, LoopDir, Result, StoreError};
+use super::{Bus, LockHolder, LoopDir, Result, StoreError, lock_holder};
 use etcetera::BaseStrategy;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -157,6 +157,16 @@ impl StateDir {
     /// lock.
     pub(crate) fn workspace_lock_path(&self, workspace: &Path) -> Result<PathBuf> {
         self.lock_path(workspace, "")
+    }
+
+    /// Returns the holders of all workspaces' locks.
+    pub(crate) fn workspace_holders(&self) -> Vec<LockHolder> {
+        let entries = fs::read_dir(self.root.join("workspaces"));
+        let paths = entries.into_iter().flatten().flatten();
+        paths
+            .filter_map(|entry| lock_holder(&entry.path()))
+            .filter(|holder| !holder.workspace.as_os_str().is_empty())
+            .collect()
     }
 
     /// Returns the path of the lock file that a process holds while it adds a worktree to

@@ -1,6 +1,6 @@
 //! Builds the JSON object that a `--notify` command reads on standard input.
 
-use crate::engine::{ExitCode, State};
+use crate::engine::{ExitCode, Liveness, State};
 use crate::store::{JournalHeader, JournalLine};
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ pub(crate) fn payload(
     let mut payload: Map<String, Value> = finished.unwrap_or_else(|| paused(state));
     for (name, value) in [
         ("name", json!(header.name)),
-        ("status", json!(state.status(false).as_str())),
+        ("status", json!(state.status(Liveness::Idle).as_str())),
         ("workspace", json!(state.plan.workspace)),
         ("directory", json!(directory)),
     ] {

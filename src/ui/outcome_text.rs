@@ -3,7 +3,8 @@
 use super::one_line;
 use super::scm_text;
 use crate::engine::plan::{Approve, Signal};
-use crate::engine::{Limit, Outcome, Phase, State, Status};
+use crate::engine::prompt::includes_notes;
+use crate::engine::{Limit, Liveness, Outcome, Phase, State, Status};
 use crate::lifecycle::session::client_of;
 use crate::store::JournalHeader;
 
@@ -61,7 +62,7 @@ pub(super) fn last_error(state: &State) -> Vec<String> {
     let last = state
         .recent
         .back()
-        .filter(|_| state.status(false) == Status::Failed);
+        .filter(|_| state.status(Liveness::Idle) == Status::Failed);
     let text = last
         .and_then(|last| last.error.as_deref())
         .unwrap_or_default();
@@ -96,17 +97,19 @@ pub(super) fn denied(state: &State) -> Option<String> {
     Some(format!("{times}: {first}{more}"))
 }
 
-/// Returns the suggested next step. `None` for a loop that is done. `held` tells whether a runner
-/// holds the loop's lock.
-pub(super) fn advice(header: &JournalHeader, state: &State, held: bool) -> Option<String> {
-    (state.status(held) != Status::Done).then(|| next_step(header, state, held))?
+/// Returns what to do next; `None` for a loop that is done.
+pub(super) fn advice(header: &JournalHeader, state: &State, liveness: Liveness) -> Option<String> {
+    (state.status(liveness) != Status::Done).then(|| next_step(header, state, liveness))?
 }
 
-/// Returns the way to continue the loop, usually as a command. `None` if the loop cannot continue.
-/// `held` tells whether a runner holds the loop's lock.
-pub(crate) fn next_step(header: &JournalHeader, state: &State, held: bool) -> Option<String> {
+/// Returns how to continue the loop, mostly as a command; `None` if it cannot continue.
+pub(crate) fn next_step(
+    header: &JournalHeader,
+    state: &State,
+    liveness: Liveness,
+) -> Option<String> {
     let name = &header.name;
-    let resume = format!("ralph resume {name}");
+    let resume = resume_command(name, state, None);
     if let Some(session) = state
         .plan
         .session
@@ -117,8 +120,8 @@ pub(crate) fn next_step(header: &JournalHeader, state: &State, held: bool) -> Op
             || format!("reopen session {} in {}", session.id, session.client),
             |client| client.resume_command(&session.id),
         );
-        match state.status(held) {
-            Status::Running => {
+        match state.status(liveness) {
+            Status::Starting | Status::Running => {
                 return Some(format!(
                     "to end it, use cancel-ralph in its session, or run `ralph stop {name}`"
                 ));
@@ -132,7 +135,7 @@ pub(crate) fn next_step(header: &JournalHeader, state: &State, held: bool) -> Op
             _ => {}
         }
     }
-    Some(match (state.status(held), state.outcome()) {
+    Some(match (state.status(liveness), state.outcome()) {
         (Status::Running, _)
             if matches!(
                 state.phase,
@@ -144,13 +147,28 @@ pub(crate) fn next_step(header: &JournalHeader, state: &State, held: bool) -> Op
         {
             format!("{resume} --now retries immediately")
         }
-        (Status::Running, _) => format!("ralph logs {name} -f"),
-        (Status::Blocked, _) | (_, Some(Outcome::Stalled)) => format!("{resume} --answer \"…\""),
-        (_, Some(Outcome::Limit { limit, .. })) => match state.raised_limit(*limit) {
-            Some(limit) => format!("ralph set {name} {limit} && {resume}"),
-            None => resume,
-        },
-        (Status::Done, _) => return None,
+        (Status::Starting | Status::Running, _) => format!("ralph logs {name} -f"),
+        (Status::Blocked, _) | (_, Some(Outcome::Stalled))
+            if includes_notes(&state.plan.context) =>
+        {
+            resume_command(name, state, Some("\"…\""))
+        }
+        (Status::Done, Some(Outcome::Done { .. })) => return None,
+        // Only the program that embeds ralph can run the agent again.
+        _ if state.plan.agent.command.is_empty() => return None,
         _ => resume,
     })
+}
+
+/// Returns the command that continues a loop that is not running, with an answer that is quoted for
+/// the shell. If the loop has ended and has reached limits, the command raises them first.
+pub(crate) fn resume_command(name: &str, state: &State, answer: Option<&str>) -> String {
+    let mut command = format!("ralph resume {name}");
+    if let Some(answer) = answer {
+        command.extend([" --answer ", answer]);
+    }
+    match state.raised_limits().filter(|_| state.outcome().is_some()) {
+        Some(raised) => format!("ralph set {name} {raised} && {command}"),
+        None => command,
+    }
 }

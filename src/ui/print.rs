@@ -28,6 +28,11 @@ pub(crate) fn warn(message: impl Display) {
     write_err(&format!("ralph: warning: {message}"));
 }
 
+/// Prints a line that is neither a warning nor a command's output to standard error.
+pub(crate) fn note(message: impl Display) {
+    write_err(&format!("ralph: note: {message}"));
+}
+
 /// Prints each warning to standard error.
 pub(crate) fn warn_all(messages: impl IntoIterator<Item = impl Display>) {
     messages.into_iter().for_each(warn);

@@ -5,7 +5,7 @@ use super::{one_line, outcome_text};
 use crate::engine::event::CheckReport;
 use crate::engine::format::iteration_count;
 use crate::engine::signals::fold_whitespace;
-use crate::engine::{Limit, Outcome, Phase, State};
+use crate::engine::{Limit, Liveness, Outcome, Phase, State};
 use crate::lifecycle::session::client_of;
 use crate::store::JournalHeader;
 use std::path::Path;
@@ -163,7 +163,7 @@ pub(crate) fn shortened(prompt: &str, bytes: usize, file: &Path) -> String {
 
 /// Returns the message for a failed turn. `why` is the turn's error message.
 pub(crate) fn turn_failed(header: &JournalHeader, state: &State, why: &str) -> String {
-    let step = next_step(header, state, false).unwrap_or_default();
+    let step = next_step(header, state, Liveness::Idle).unwrap_or_default();
     format!(
         "⚠️ ralph: the turn failed in iteration {}: {}\n{step}",
         state.turn_number(),
@@ -175,7 +175,7 @@ pub(crate) fn turn_failed(header: &JournalHeader, state: &State, why: &str) -> S
 pub(crate) fn ended(header: &JournalHeader, state: &State) -> String {
     let after = iteration_count(state.turn_number());
     let how_to_continue = || {
-        next_step(header, state, false)
+        next_step(header, state, Liveness::Idle)
             .map(|step| format!("\nTo continue: {step}"))
             .unwrap_or_default()
     };

@@ -9,20 +9,19 @@ use crate::engine::display::char_width;
 use crate::engine::event::Request;
 use crate::engine::limits::LIMITS;
 use crate::engine::task_text::{task_name, task_verdict};
-use crate::engine::{Amount, Limit, Outcome, Phase, State, Status};
+use crate::engine::{Amount, Limit, Liveness, Outcome, Phase, State, Status};
 use crate::store::{LoopView, rfc3339};
 use serde_json::{Value, json};
 
-/// Returns a loop's status as a JSON object. `held` tells whether a runner holds the loop's lock,
-/// and `directory` is the path of the loop's directory.
-pub(crate) fn object(view: &LoopView, held: bool, directory: &str) -> Value {
+/// Returns a loop's status as a JSON object.
+pub(crate) fn object(view: &LoopView, liveness: Liveness, directory: &str) -> Value {
     let LoopView { header, state, .. } = view;
     let outcome = state.outcome_summary();
     let seconds = |ms: Option<u64>| ms.map(|ms| ms as f64 / 1000.0);
     let last = state.recent.back();
     let mut object = json!({
         "name": header.name,
-        "status": state.status(held).as_str(),
+        "status": state.status(liveness).as_str(),
         "outcome": outcome,
         "stop_reason": state.outcome().map(crate::engine::Outcome::stop_reason),
         "current_iteration": state.iteration,
@@ -123,14 +122,13 @@ pub(super) fn resting_until(state: &State) -> Option<i64> {
 /// A row of the status: a label and its value.
 type StatusRow = (&'static str, String);
 
-/// Returns a loop's status as text, one row per line. `held` tells whether a runner holds the
-/// loop's lock, and `directory` is the path of the loop's directory.
-pub(crate) fn text(view: &LoopView, held: bool, directory: &str) -> String {
+/// Returns a loop's status as text, one row per line.
+pub(crate) fn text(view: &LoopView, liveness: Liveness, directory: &str) -> String {
     let LoopView { header, state, .. } = view;
-    let running = state.status(held) == Status::Running;
+    let running = state.status(liveness) == Status::Running;
     let mut rows = vec![
         ("Ralph Loop", header.name.clone()),
-        ("Status", line(state, held)),
+        ("Status", line(state, liveness)),
         ("Iteration", state.iteration_label(state.iteration)),
         ("Started", local(header.created_ms)),
     ];
@@ -151,7 +149,7 @@ pub(crate) fn text(view: &LoopView, held: bool, directory: &str) -> String {
         rows.extend(names.into_iter().zip(commands));
     }
     rows.push(("Logs", directory.to_owned()));
-    rows.extend(outcome_text::advice(header, state, held).map(|text| ("Next", text)));
+    rows.extend(outcome_text::advice(header, state, liveness).map(|text| ("Next", text)));
     let lines = rows
         .iter()
         .map(|(name, value)| format!("{name}: {}", one_line(value)));
@@ -242,9 +240,9 @@ fn agent_row(state: &State) -> StatusRow {
     }
 }
 
-/// Formats a loop's status and its reason: `done (every check is green)`.
-pub(crate) fn line(state: &State, held: bool) -> String {
-    let status = state.status(held).as_str();
+/// Formats the status and its reason: `done (every check is green)`.
+pub(crate) fn line(state: &State, liveness: Liveness) -> String {
+    let status = state.status(liveness).as_str();
     match state.outcome().zip(state.outcome_summary()) {
         Some((Outcome::Stopped { .. }, by)) => format!("{status} {}", by.detail),
         Some((_, why)) => format!("{status} ({})", one_line(&why.detail)),
@@ -252,9 +250,9 @@ pub(crate) fn line(state: &State, held: bool) -> String {
     }
 }
 
-/// Returns the status for `ralph ls`. Marks a loop that rests because of an agent's usage limit.
-fn short_status(state: &State, held: bool) -> String {
-    let is_resting = held
+/// Returns the status for `ralph ls`, marked if the loop rests because of an agent's usage limit.
+fn short_status(state: &State, liveness: Liveness) -> String {
+    let is_resting = liveness == Liveness::Running
         && matches!(
             state.phase,
             Phase::Resting {
@@ -262,7 +260,7 @@ fn short_status(state: &State, held: bool) -> String {
                 ..
             }
         );
-    let status = state.status(held).as_str();
+    let status = state.status(liveness).as_str();
     if is_resting {
         format!("{status}, resting")
     } else {
@@ -333,11 +331,11 @@ pub(crate) struct LoopRow {
 }
 
 impl LoopRow {
-    pub(crate) fn new(view: &LoopView, held: bool) -> Self {
+    pub(crate) fn new(view: &LoopView, liveness: Liveness) -> Self {
         let LoopView { header, state, .. } = view;
         let cells = [
             header.name.clone(),
-            short_status(state, held),
+            short_status(state, liveness),
             state.iteration_label(state.iteration),
             cost_text(state).unwrap_or_else(|| "?".into()),
             one_line(&state.plan.workspace.display().to_string()),

@@ -3,7 +3,7 @@
 use super::cost::cost_text;
 use super::{TextStyle, event_line, one_line, outcome_text, scm_text, styled, worktree_text};
 use crate::engine::format::{duration, iteration_count, thousands};
-use crate::engine::{Outcome, State, Status};
+use crate::engine::{Liveness, Outcome, State, Status};
 use crate::store::JournalHeader;
 use std::fmt::Write as _;
 
@@ -93,7 +93,7 @@ pub(crate) fn text(
 /// Formats the result and its reason in one line. If `reason` is set, it replaces the outcome's own
 /// reason.
 fn headline(state: &State, reason: Option<String>, color: bool) -> String {
-    let status = state.status(false);
+    let status = state.status(Liveness::Idle);
     let (sign, style) = match status {
         Status::Done => ("✔", TextStyle::Green),
         Status::Failed | Status::Crashed => ("✘", TextStyle::Red),
@@ -136,7 +136,7 @@ pub(crate) fn result(state: &State, children: &[String]) -> String {
         let _ = writeln!(text, "  {}", one_line(&unsaved));
     }
     if let Some(denied) =
-        outcome_text::denied(state).filter(|_| state.status(false) != Status::Done)
+        outcome_text::denied(state).filter(|_| state.status(Liveness::Idle) != Status::Done)
     {
         let _ = writeln!(
             text,
@@ -164,7 +164,10 @@ fn took(state: &State) -> String {
 
 fn next_step(header: &JournalHeader, state: &State, changed: &str) -> String {
     let name = &header.name;
-    match (outcome_text::advice(header, state, false), state.iteration) {
+    match (
+        outcome_text::advice(header, state, Liveness::Idle),
+        state.iteration,
+    ) {
         (Some(step), 0) => step,
         (Some(step), _) => format!("{step} · ralph logs {name}"),
         (None, 0) => String::new(),

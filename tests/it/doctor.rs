@@ -347,3 +347,22 @@ fn doctor_runs_no_program_that_project_settings_name() {
     }
     assert!(!test.workspace().join("ran").exists());
 }
+
+#[test]
+fn the_unit_resumes_interrupted_loops() {
+    let test = Test::new();
+    let done = test.ralph(&["doctor", "--unit"]).exits(0);
+    let program = env!("CARGO_BIN_EXE_ralph");
+    assert!(
+        done.out
+            .contains(&format!("\nExecStart=-\"{program}\" resume --all\n")),
+        "{done:?}"
+    );
+    for variable in ["PATH=", "RALPH_STATE_DIR="] {
+        assert!(
+            done.out.contains(&format!("\nEnvironment=\"{variable}")),
+            "{done:?}"
+        );
+    }
+    test.ralph(&["doctor", "--unit", "--json"]).exits(2);
+}

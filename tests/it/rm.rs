@@ -2,7 +2,7 @@
 
 mod files;
 
-use crate::kit::{Done, Test};
+use crate::kit::{Done, Test, until};
 use std::path::PathBuf;
 
 /// Runs a loop that is done after one iteration, with one green check.
@@ -109,8 +109,8 @@ fn an_unknown_name_is_reported_with_the_closest_and_nothing_is_removed() {
     refused(
         &test,
         &["rm", "auth", "--force"],
-        "--worktree",
-        "ralph rm --help",
+        "--force does not apply to \"auth\": its journal is not damaged",
+        "`ralph rm auth` removes the loop",
     );
     refused(
         &test,
@@ -442,4 +442,78 @@ fn rm_ended_removes_all_ended_loops_except_those_waiting_for_the_user() {
     assert_eq!(names(&test), ["asks", "live"]);
     test.ralph(&["stop", "live"]).exits(0);
     live.end().exits(130);
+}
+
+#[test]
+fn a_loop_with_a_damaged_journal_is_removed_by_force() {
+    let test = Test::new().script("iteration *\n say hello\n");
+    let run = |name: &str| {
+        let args = ["run", "x", "--name", name, "-m", "2", "--no-promise"];
+        test.ralph(&[&args[..], &["--agent", "script:../agent.script"]].concat())
+            .exits(0);
+    };
+    // Without its cache, the state is folded from the journal.
+    let damage = |dir: &str| {
+        test.sh(&format!(
+            "cd ../state/{dir} && rm -f state.json && sed -i '3s/.*/{{broken/' journal.jsonl"
+        ))
+    };
+    for name in ["a", "b", "fine"] {
+        run(name);
+    }
+    for name in ["a", "b"] {
+        damage(&format!("loops/{name}"));
+    }
+    test.ralph(&["ls"])
+        .exits(0)
+        .says("fine")
+        .complains("ralph rm a --force");
+    for command in [&["status", "a"][..], &["rm", "a"]] {
+        test.ralph(command).exits(2).complains("ralph rm a --force");
+    }
+    test.ralph(&["rm", "a", "--worktree", "--force"])
+        .exits(2)
+        .complains("cannot tell which worktree");
+    test.ralph(&["rm", "a", "--force"])
+        .exits(0)
+        .says("removed ralph loop a: ")
+        .complains("its history is lost");
+    assert!(!test.loop_dir("a").exists());
+
+    // Two damaged loops, one of them in the archive.
+    run("old");
+    run("old");
+    damage("archive/old-*");
+    test.ralph(&["rm", "--ended"])
+        .exits(0)
+        .says("2 loops removed")
+        .complains("ralph rm b --force")
+        .complains("ralph rm --ended --force");
+    assert!(test.loop_dir("b").exists());
+    test.ralph(&["rm", "--ended", "--force"])
+        .exits(0)
+        .says("2 loops removed");
+    assert!(!test.loop_dir("b").exists());
+}
+
+#[test]
+fn a_running_loop_with_a_damaged_journal_is_not_removed() {
+    let test =
+        Test::new().script("iteration *\n sh touch here; until test -e go; do sleep 0.01; done\n");
+    let live = test.start(&[
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--agent",
+        "script:../agent.script",
+    ]);
+    until("the agent", || test.workspace().join("here").exists());
+    test.sh("cd ../state/loops/a && rm -f state.json && sed -i '2s/.*/{broken/' journal.jsonl");
+    test.ralph(&["rm", "a", "--force"])
+        .exits(2)
+        .complains("already starting or running");
+    live.signal("KILL");
+    drop(live.end());
+    test.write("go", "");
 }

@@ -175,9 +175,11 @@ fn files_that_ralph_writes_are_never_staged() {
     let mut args = RUN;
     args[5] = "script:../../../agent.script";
     let mut command = test.ralph_command(&args);
-    command
-        .current_dir(test.workspace().join("deep/er"))
-        .args(["-c", "../../.ralph/settings.json"]);
+    command.current_dir(test.workspace().join("deep/er")).args([
+        "--here",
+        "-c",
+        "../../.ralph/settings.json",
+    ]);
     let done = test
         .start_command(command)
         .end()

@@ -971,37 +971,3 @@ fn the_documentation_s_examples_are_settings() {
     }
     assert_eq!(seen, 3);
 }
-
-#[test]
-fn settings_in_a_parent_directory_are_not_silently_ignored() {
-    let test = Test::git()
-        .on_path("claude", ECHO)
-        .file(".ralph/settings.toml", "checks = ['false']\n");
-    test.sh("mkdir -p deep/er && touch deep/er/file");
-    let run = |args: &[&str]| {
-        let mut command = test.ralph_command(args);
-        command.current_dir(test.workspace().join("deep/er"));
-        test.start_command(command).end()
-    };
-    for args in [&["run", "x", "-m", "1"][..], &["config"]] {
-        let done = run(args).exits(2);
-        done.complains("../../.ralph/settings.toml applies to")
-            .complains("-c ../../.ralph/settings.toml");
-    }
-    run(&[
-        "run",
-        "x",
-        "-m",
-        "1",
-        "--name",
-        "a",
-        "-c",
-        "../../.ralph/settings.toml",
-    ])
-    .exits(1)
-    .says("check `false`: red");
-    test.write("deep/er/.ralph/settings.toml", "maxIterations = 3\n");
-    run(&["config"]).exits(0).says(".ralph/settings.toml");
-    let outside = Test::new().file("../.ralph/settings.toml", "checks = ['false']\n");
-    outside.ralph(&["config"]).exits(0);
-}

@@ -229,7 +229,9 @@ fn a_missing_or_too_old_tmux_is_reported() {
 #[test]
 fn a_loop_that_cannot_start_is_reported_and_leaves_nothing_behind() {
     let test = in_window();
-    spawn(&test, "a", &[]).exits(2).complains("already running");
+    spawn(&test, "a", &[])
+        .exits(2)
+        .complains("already starting or running");
     let done = spawn(&test, "b", &[]).exits(2);
     done.complains("the loop \"a\" is already running in this workspace");
     assert!(!test.loop_dir("b").exists());
@@ -425,6 +427,38 @@ fn resume_all_continues_every_background_loop_after_a_restart() {
     }
     test.ralph(&["resume"]).exits(2);
     test.ralph(&["resume", "a", "--all"]).exits(2);
+}
+
+#[test]
+fn resume_all_continues_loops_that_a_shutdown_paused_but_not_those_that_a_person_paused() {
+    let test = Test::new().script(WAITS);
+    for name in ["shut", "mine", "both"] {
+        spawn(&test, name, &["-m", "2", "--share-workspace", "--no-tmux"]).exits(0);
+        until("the agent", || !test.events(name, "spawned").is_empty());
+    }
+    test.ralph(&["pause", "mine", "both"]).exits(0);
+    for name in ["shut", "both"] {
+        let lock: serde_json::Value = serde_json::from_str(&test.read_loop(name, "lock")).unwrap();
+        signal(lock["pid"].as_u64().unwrap() as u32, "TERM");
+        until("the signal", || {
+            let asked = test.events(name, "asked");
+            asked.iter().any(|event| event["by"] == "sigterm")
+        });
+    }
+    test.write("go", "");
+    for name in ["shut", "mine", "both"] {
+        until_status(&test, name, "paused");
+        until("its end", || test.ralph(&["wait", name]).code == 3);
+    }
+    let done = test.ralph(&["resume", "--all"]).exits(0);
+    assert_eq!(done.out, "resumed ralph loop for shut\n");
+    until_status(&test, "shut", "done");
+    for name in ["mine", "both"] {
+        assert_eq!(test.status(name)["status"], "paused");
+    }
+    test.ralph(&["resume", "--all"])
+        .exits(0)
+        .says("nothing to resume");
 }
 
 mod needs_script {

@@ -197,7 +197,7 @@ fn a_wait_can_time_out() {
     let live = started(&test, "a");
     let begun = Instant::now();
     test.ralph(&["wait", "a", "--timeout", "300ms"])
-        .exits(1)
+        .exits(4)
         .complains("ralph: error: still running after 300ms: a")
         .complains("ralph status a");
     assert!(begun.elapsed() >= Duration::from_millis(300));

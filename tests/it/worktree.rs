@@ -146,6 +146,7 @@ fn the_workspace_is_the_same_subdirectory_in_the_worktree() {
             "--name",
             name,
             "--worktree",
+            "--here",
             "--check",
             "test -f made",
             "--until-green",

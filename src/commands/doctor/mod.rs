@@ -7,9 +7,12 @@ mod report;
 mod state;
 mod system;
 mod text;
+mod unit;
 mod workspace;
 
-use super::run::{current_workspace, settings_paths};
+use super::run::settings_paths;
+use super::workspace::ChosenWorkspace;
+use crate::cli::setup::DoctorArgs;
 use crate::config::agents;
 use crate::config::agents::AgentPreset;
 use crate::config::{Config, ConfigError, LayerStack, Origin, RunRequest};
@@ -23,8 +26,12 @@ use crate::ui::tty::use_color;
 use report::DoctorReport;
 use std::path::Path;
 
-pub(crate) fn doctor(json: bool) -> Result<ExitCode, CommandError> {
-    let workspace = current_workspace()?;
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CommandError> {
+    if args.unit {
+        print_output(&unit::unit()?)?;
+        return Ok(ExitCode::Success);
+    }
+    let workspace = ChosenWorkspace::find(args.here)?.path;
     let state_dir = StateDir::locate()?;
     let LocalSettings {
         presets,
@@ -50,7 +57,7 @@ pub(crate) fn doctor(json: bool) -> Result<ExitCode, CommandError> {
         agent,
     );
     report.plugins = plugins;
-    if json {
+    if args.json {
         let text = serde_json::to_string_pretty(&report).map_err(CommandError::broken)?;
         print_output(&format!("{text}\n"))?;
     } else {

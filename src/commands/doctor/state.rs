@@ -1,8 +1,8 @@
 //! Inspects the state directory and counts its loops.
 
 use super::report::StateDirReport;
-use crate::lifecycle::session;
-use crate::store::{LoopView, StateDir, lock_holder, view_with_inbox};
+use crate::lifecycle::handle::read_loop;
+use crate::store::StateDir;
 use rustix::fs::{Access, access, statvfs};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,15 +13,10 @@ pub(super) fn inspect(state_dir: &StateDir, min_free: u64) -> StateDirReport {
     let mut loops = BTreeMap::new();
     let mut unreadable = 0;
     for name in state_dir.loop_names().unwrap_or_default() {
-        let dir = state_dir.loop_dir(&name);
-        // Check the lock before reading, so that the view includes everything that a runner wrote
-        // before it exited.
-        let held = lock_holder(&dir.lock()).is_some();
-        match view_with_inbox(&dir) {
-            Ok(LoopView { state, .. }) => {
-                let held = held || session::is_active(&state);
+        match read_loop(&state_dir.loop_dir(&name)) {
+            Ok((view, liveness)) => {
                 *loops
-                    .entry(state.status(held).as_str().to_owned())
+                    .entry(view.state.status(liveness).as_str().to_owned())
                     .or_default() += 1;
             }
             Err(_) => unreadable += 1,

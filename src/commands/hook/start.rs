@@ -13,9 +13,10 @@ use crate::config::keys::key;
 use crate::config::validate::normalize;
 use crate::config::{
     Config, Layer, LayerStack, Origin, PlanDraft, RunRequest, SessionRequest, Settings,
+    reject_parent_settings,
 };
 use crate::engine::session::ClientSession;
-use crate::engine::{Plan, Status};
+use crate::engine::{Liveness, Plan, Status};
 use crate::lifecycle::create::{Placement, PreparedLoop, create_loop};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::locks::LoopLocks;
@@ -62,7 +63,7 @@ pub(super) fn start_loop(call: &HookCall, arguments: &str) -> Result<HookRespons
                 message: Some(message),
             };
         }
-        if state.iteration == 0 && state.status(false) == Status::Done {
+        if state.iteration == 0 && state.status(Liveness::Idle) == Status::Done {
             // There is nothing to do, so no loop was started.
             let dir = call.state_dir.loop_dir(&header.name);
             let _ = std::fs::remove_dir_all(dir.path());
@@ -211,6 +212,7 @@ fn draft_plan(
     args: &LoopArgs,
     iterations_before: u32,
 ) -> Result<PlanDraft, CommandError> {
+    reject_parent_settings(&call.project)?;
     let mut stack = LayerStack::load(&settings_paths(call.project.clone(), None))?;
     let presets = load_presets(&stack, &Settings::from_layers(&stack).agents)?;
     let mut values = Map::new();

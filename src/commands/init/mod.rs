@@ -4,12 +4,11 @@ mod detect;
 mod settings;
 
 use super::atomic_file::write_atomically;
-use super::run::current_workspace;
+use super::workspace::ChosenWorkspace;
 use crate::cli::setup::InitArgs;
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::ui::print::{print_message, print_output};
-use std::path::Path;
 
 const STARTER: &str = include_str!("../../../presets/starter.md");
 
@@ -19,12 +18,13 @@ pub(crate) fn template() -> Result<ExitCode, CommandError> {
 }
 
 pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, CommandError> {
+    let workspace = ChosenWorkspace::choose(args.here)?.path;
     if args.settings {
-        settings::write(&current_workspace()?, args.force)?;
+        settings::write(&workspace, args.force)?;
         return Ok(ExitCode::Success);
     }
     let name = "PROMPT.md";
-    let replaced = write_atomically(Path::new(name), name, STARTER, args.force)?;
+    let replaced = write_atomically(&workspace.join(name), name, STARTER, args.force)?;
     print_message(&created_message(name, replaced));
     Ok(ExitCode::Success)
 }

@@ -12,7 +12,7 @@ mod trust;
 
 pub(crate) use status::{PluginStatus, conflicting_plugin, plugin_statuses};
 
-use super::run::current_workspace;
+use super::workspace::current_dir;
 use crate::cli::plugin::{InstallArgs, PluginCommand, UninstallArgs};
 use crate::client::descriptor::{Client, ClientHome, PluginKind, clients};
 use crate::engine::ExitCode;
@@ -118,7 +118,7 @@ fn is_named(names: &[&'static Client], client: &Client) -> bool {
 }
 
 fn install(args: &InstallArgs) -> Result<ExitCode, CommandError> {
-    let here = current_workspace()?;
+    let here = current_dir()?;
     let is_installed = |client: &Client| program::find(&client.name, &here).is_some();
     let is_selected = |client: &&Client| {
         is_named(&args.clients, client) || args.clients.is_empty() && is_installed(client)
@@ -196,8 +196,7 @@ fn print_path() -> Result<ExitCode, CommandError> {
     });
     let installer = marketplace
         .ok_or_else(|| CommandError::broken("no client loads the plugin from a directory"))?;
-    let Ok(versions) =
-        version::installed_versions(&[&installer.client.name], &current_workspace()?)
+    let Ok(versions) = version::installed_versions(&[&installer.client.name], &current_dir()?)
     else {
         return Ok(ExitCode::Stopped);
     };

@@ -87,7 +87,7 @@ fn resolve_billing(config: &Config, agent: &mut Agent) {
 }
 
 /// Splits a comma-separated list of agents. A comma in the path of a script is not a separator.
-fn split_names(list: &str) -> Vec<&str> {
+pub(super) fn split_names(list: &str) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     let mut rest = list;
     while let Some(cut) = rest.char_indices().find_map(|(at, c)| {

@@ -162,10 +162,10 @@ fn every_outcome_has_a_status_an_exit_code_and_a_summary() {
 #[test]
 fn names_in_messages_equal_those_in_json() {
     use Fault::{Disk, NotFound, Permission, PromptFile, Survivors, Workspace};
-    use Status::{Blocked, Crashed, Done, Failed, Paused, Running, Stopped, Waiting};
+    use Status::{Blocked, Crashed, Done, Failed, Paused, Running, Starting, Stopped, Waiting};
     let stored = |json: String| json.trim_matches('"').to_owned();
     for status in [
-        Running, Paused, Done, Failed, Blocked, Waiting, Stopped, Crashed,
+        Starting, Running, Paused, Done, Failed, Blocked, Waiting, Stopped, Crashed,
     ] {
         assert_eq!(status.as_str(), stored(to_string(&status).unwrap()));
     }

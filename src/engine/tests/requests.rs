@@ -4,7 +4,7 @@ use super::kit::TestLoop;
 use crate::engine::event::{Event, Notice, Request, RequestSource};
 use crate::engine::iteration::IterationEnd;
 use crate::engine::outcome::{OutcomeSummary, StopReason};
-use crate::engine::{Effect, Limit, LimitChange, Outcome, Phase, Status};
+use crate::engine::{Effect, Limit, LimitChange, Liveness, Outcome, Phase, Status};
 const SOURCES: [RequestSource; 4] = [
     RequestSource::Inbox,
     RequestSource::Sigint,
@@ -43,7 +43,7 @@ fn a_pause_lets_the_agent_finish_and_starts_nothing_new() {
         let work = work.exit(0);
         assert!(work.is_paused());
         assert_eq!(
-            (work.orders(), work.state.status(false)),
+            (work.orders(), work.state.status(Liveness::Idle)),
             (vec![Effect::Leave], Status::Paused)
         );
     }
@@ -107,6 +107,23 @@ fn a_resume_of_a_running_loop_changes_nothing() {
 }
 
 #[test]
+fn a_person_s_pause_outweighs_a_signal_s() {
+    use RequestSource::{Inbox, Sigterm};
+    for (sources, expected) in [
+        (&[Sigterm][..], Sigterm),
+        (&[Sigterm, Sigterm], Sigterm),
+        (&[Inbox], Inbox),
+        (&[Inbox, Sigterm], Inbox),
+        (&[Sigterm, Inbox], Inbox),
+    ] {
+        let pause = |work: TestLoop, by: &RequestSource| work.ask(Request::Pause, *by);
+        let work = sources.iter().fold(running(), pause);
+        assert_eq!(work.state.paused_by, Some(expected), "{sources:?}");
+        assert_eq!(work.resume().state.paused_by, None);
+    }
+}
+
+#[test]
 fn the_first_signal_waits_the_second_kills_and_the_third_kills_hard() {
     for (request, by, status) in [
         (Request::Stop, RequestSource::Sigint, Status::Stopped),
@@ -114,7 +131,7 @@ fn the_first_signal_waits_the_second_kills_and_the_third_kills_hard() {
     ] {
         let once = running().ask(request, by);
         assert_eq!(once.runs(), Some(1));
-        assert_eq!(once.clone().exit(0).state.status(true), status);
+        assert_eq!(once.clone().exit(0).state.status(Liveness::Running), status);
         let twice = once.ask(request, by);
         assert_eq!(
             twice.orders(),
@@ -133,7 +150,7 @@ fn the_first_signal_waits_the_second_kills_and_the_third_kills_hard() {
         );
         assert_eq!(thrice.clone().ask(request, by).kills(), Some(true));
         let ended = twice.exit(143);
-        assert_eq!(ended.state.status(true), status);
+        assert_eq!(ended.state.status(Liveness::Running), status);
         assert_eq!(
             (ended.state.recent[0].end, ended.state.total_failures),
             (IterationEnd::Stopped, 0)
@@ -323,12 +340,12 @@ fn an_immediate_request_skips_the_checks() {
             .open()
             .check("g")
             .ask(request, RequestSource::Inbox);
-        assert_eq!(checking.state.status(true), status);
+        assert_eq!(checking.state.status(Liveness::Running), status);
         let killed = TestLoop::preflight("g")
             .start()
             .ask(request, RequestSource::Inbox)
             .exit(143);
-        assert_eq!(killed.state.status(true), status);
+        assert_eq!(killed.state.status(Liveness::Running), status);
         assert!(killed.resume().is_checking(), "the skipped checks are due");
         let unchecked = TestLoop::new()
             .checks(1)
@@ -358,7 +375,7 @@ fn a_request_made_before_the_loop_opens_comes_before_preflight() {
             .checks(1)
             .ask(request, RequestSource::Inbox)
             .open();
-        assert_eq!(work.state.status(true), status);
+        assert_eq!(work.state.status(Liveness::Running), status);
         assert!(work.resume().is_checking(), "preflight is still due");
     }
 }
@@ -446,7 +463,10 @@ fn a_loop_without_an_ending_is_crashed_if_its_lock_is_free() {
         TestLoop::new().checks(1).open(),
     ] {
         assert_eq!(
-            (work.state.status(true), work.state.status(false)),
+            (
+                work.state.status(Liveness::Running),
+                work.state.status(Liveness::Idle)
+            ),
             (Status::Running, Status::Crashed)
         );
         assert_eq!(work.state.outcome(), None);

@@ -7,7 +7,7 @@ use crate::engine::prompt::{PromptInputs, render};
 use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::state::State;
 use crate::engine::work_elsewhere::{MovedHead, WorkElsewhere};
-use crate::engine::{Effect, Event, Outcome, Status};
+use crate::engine::{Effect, Event, Liveness, Outcome, Status};
 
 /// Returns a loop in a worktree, with these SCM tasks and one check, which is red at the start.
 fn with(tasks: &[&str]) -> TestLoop {
@@ -190,7 +190,7 @@ fn an_immediate_request_commits_the_work_first() {
         let work = work.scm_tasks("s");
         assert!(!work.state.has_uncommitted_work());
         assert_eq!(
-            work.state.status(false),
+            work.state.status(Liveness::Idle),
             if request == Request::StopNow {
                 Status::Stopped
             } else {

@@ -71,12 +71,12 @@ fn an_invalid_cache_is_ignored() {
     }
     cache::save(&dir, truth.offset, &truth.header, &wrong).unwrap();
     let text = fs::read_to_string(dir.state()).unwrap();
-    assert!(text.starts_with(r#"{"version":2,"#));
+    assert!(text.starts_with(r#"{"version":3,"#));
     for bad in [
         "",
         "{",
         "null",
-        &text.replacen(":2,", ":1,", 1),
+        &text.replacen(":3,", ":1,", 1),
         &text[..text.len() / 2],
     ] {
         fs::write(dir.state(), bad).unwrap();

@@ -301,5 +301,5 @@ fn logs_that_follow_a_crashed_loop_end_and_say_so() {
     );
     test.ralph(&["resume", "--all"])
         .exits(0)
-        .says("nothing to resume: no loop has crashed\n");
+        .says("nothing to resume: no loop was interrupted by a crash or a shutdown\n");
 }

@@ -31,13 +31,10 @@ fn a_second_runner_is_refused_and_the_error_names_the_first() {
     let test = waiting();
     let live = start(&test, "a", &[]);
     let process = format!("process {}, since ", live.pid());
-    let second = |args: &[&str]| {
-        test.ralph(&[&RUN[..], args].concat())
-            .exits(2)
-            .complains(&process)
-    };
-    second(&["a"]).complains("the loop \"a\" is");
-    second(&["b"])
+    let second = |name| test.ralph(&[&RUN[..], &[name]].concat()).exits(2);
+    second("a").complains("the loop \"a\" is already starting or running");
+    second("b")
+        .complains(&process)
         .complains("the loop \"a\" is already running in this workspace")
         .complains("--share-workspace");
     assert!(!test.loop_dir("b").exists(), "nothing is left of it");
@@ -75,7 +72,7 @@ fn a_loop_that_is_being_created_keeps_its_name() {
     lock.lock().unwrap();
     test.ralph(&[&RUN[..], &["a"]].concat())
         .exits(2)
-        .complains("the loop \"a\" is already running");
+        .complains("the loop \"a\" is already starting or running");
     assert!(
         test.loop_dir("a").join("lock").exists(),
         "its lock is where it was"

@@ -73,7 +73,10 @@ impl Reader {
             .on_path("curl", NOTHING)
             .on_path("mail", NOTHING)
             .on_path("notify-send", NOTHING)
-            .on_path("osascript", NOTHING);
+            .on_path("osascript", NOTHING)
+            .on_path("systemctl", NOTHING)
+            .on_path("loginctl", NOTHING)
+            .on_path("launchctl", NOTHING);
         if !page
             .iter()
             .any(|block| block.lines.iter().any(|line| line == "ralph init"))

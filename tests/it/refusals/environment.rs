@@ -48,7 +48,7 @@ fn an_unusable_tmux_is_reported() {
         (Some("2.9a"), "tmux 2.9a is too old: ralph needs tmux 3.0"),
     ] {
         let no_tmux = "or add --no-tmux for a plain background process";
-        let stays = "\"asks\" runs in a tmux window and was not resumed";
+        let stays = "\"asks\" was not resumed";
         let spawn = [&["spawn", "go", "--name", "new"], &AGENT[..]].concat();
         for (args, hint) in [
             (&spawn[..], no_tmux),
@@ -105,7 +105,7 @@ fn a_restart_without_tmux_leaves_every_loop_intact() {
         .end()
         .exits(2);
     done.says("resumed ralph loop for plain\n")
-        .complains("ralph: error: tmux is not installed\n  hint: install tmux; \"shown\"");
+        .complains("ralph: error: tmux is not installed\n  hint: install tmux, or add --no-tmux for a plain background process; \"shown\" was not resumed\n");
     until_status(&test, "plain", "done");
     assert_eq!(test.status("shown")["status"], "crashed");
     test.ralph(&["resume", "--all"])

@@ -24,8 +24,8 @@ fn the_name_of_a_living_loop_is_refused() {
         refused(
             &test,
             &args,
-            "the loop \"auth\" is already running (process ",
-            "run `ralph status auth` to see what it does or `ralph stop auth` to stop it",
+            "the loop \"auth\" is already starting or running",
+            "`ralph status auth` shows what it does, `ralph stop auth` stops it",
         );
     }
     refused(

@@ -155,7 +155,7 @@ fn stop_commits_the_work_so_far() {
 }
 
 #[test]
-fn a_deleted_worktree_is_fatal_and_the_error_shows_how_to_restore_it() {
+fn a_loop_whose_worktree_was_deleted_is_not_resumed_and_the_error_shows_how_to_restore_it() {
     let test =
         Test::git().script("iteration 1\n write one\n  | x\niteration 2\n write made\n  | x\n");
     run(&test, &["-m", "1"]).exits(1);
@@ -164,9 +164,9 @@ fn a_deleted_worktree_is_fatal_and_the_error_shows_how_to_restore_it() {
     test.ralph(&["set", "a", "max-iterations=5"]).exits(0);
     let done = test
         .ralph(&["resume", "a"])
-        .exits(1)
+        .exits(2)
         .complains("no longer exists; to restore it, run `git ");
-    assert_eq!(test.status("a")["outcome"]["why"], "workspace");
+    assert_eq!(test.status("a")["outcome"]["why"], "iterations");
     assert!(!place.exists(), "it does not come back empty");
     let (_, rest) = done.err.split_once("; to restore it, run `git ").unwrap();
     test.sh(&format!("git {}", rest.split('`').next().unwrap()));
