@@ -4,6 +4,7 @@ use crate::cli::LsArgs;
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::is_held;
+use crate::lifecycle::live_view::live;
 use crate::lifecycle::session;
 use crate::store::{LoopView, StateDir, view_with_inbox};
 use crate::ui::adapt;
@@ -59,7 +60,10 @@ fn map_loops<T: Send>(
         // before it exited.
         let held = is_held(&dir);
         view_with_inbox(&dir)
-            .map(|view| f(&view, held || session::is_active(&view.state)))
+            .map(|view| {
+                let held = held || session::is_active(&view.state);
+                f(&live(&dir, view, held), held)
+            })
             .map_err(|error| warn(format!("{name}: {error}")))
             .ok()
     };
