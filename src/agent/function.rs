@@ -111,6 +111,7 @@ impl Turn {
             name: name.into().into(),
             about: about.into().into(),
             ok,
+            error: "".into(),
         });
     }
 

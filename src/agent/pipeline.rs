@@ -38,6 +38,8 @@ pub(crate) struct OutputPipeline {
     pattern_reported: bool,
     progress: Option<Progress>,
     tally: Tally,
+    /// Whether the agent reported usage since the last call of `take_usage`.
+    usage_changed: bool,
 }
 
 /// The state of a run according to its structured stream.
@@ -100,6 +102,7 @@ impl OutputPipeline {
             pattern_reported: false,
             progress: None,
             tally: Tally::default(),
+            usage_changed: false,
         }
     }
 
@@ -116,6 +119,7 @@ impl OutputPipeline {
             pattern_reported: false,
             progress: None,
             tally: Tally::default(),
+            usage_changed: false,
         }
     }
 
@@ -162,6 +166,7 @@ impl OutputPipeline {
                 has_ended: *act == Act::RunEnded,
             });
         }
+        self.usage_changed |= matches!(act, Act::Cost(_) | Act::TokensUsed { .. });
         if self.tally.add(act) && act.has_content() {
             emit(act);
         }
@@ -172,6 +177,11 @@ impl OutputPipeline {
         let is_new = self.pattern_found && !self.pattern_reported;
         self.pattern_reported |= is_new;
         is_new
+    }
+
+    /// Returns the run's sums so far if the agent reported usage since the last call.
+    pub(crate) fn take_usage(&mut self) -> Option<&Tally> {
+        std::mem::take(&mut self.usage_changed).then_some(&self.tally)
     }
 
     /// Returns the progress since the last call; `None` if the stream reported none.

@@ -24,6 +24,9 @@ pub(crate) struct Client {
     pub(crate) namespaces: Vec<String>,
     /// The arguments that continue a session. The session's ID follows them.
     resume: Vec<String>,
+    /// How a command reaches ralph while the agent works, for people; `None` if it needs nothing
+    /// special.
+    pub(crate) busy_hint: Option<String>,
     /// Maximum length of a prompt that reaches the agent unchanged, in bytes; `None` means no
     /// limit.
     pub(crate) prompt_max: Option<usize>,

@@ -4,6 +4,7 @@ use crate::cli::LsArgs;
 use crate::engine::{ExitCode, Liveness};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::read_loop;
+use crate::lifecycle::live_view::live;
 use crate::store::{LoopView, StateDir};
 use crate::ui::adapt;
 use crate::ui::print::{print_output, warn};
@@ -53,8 +54,9 @@ fn map_loops<T: Send>(
     f: impl Fn(&LoopView, Liveness) -> T + Sync,
 ) -> Vec<T> {
     let read = |name: &String| {
-        read_loop(&state_dir.loop_dir(name))
-            .map(|(view, liveness)| f(&view, liveness))
+        let dir = state_dir.loop_dir(name);
+        read_loop(&dir)
+            .map(|(view, liveness)| f(&live(&dir, view, liveness), liveness))
             .map_err(|error| {
                 let hint = error.hint().map(|hint| format!("; {hint}"));
                 warn(format!("{name}: {error}{}", hint.unwrap_or_default()));

@@ -16,7 +16,7 @@ use crate::lifecycle::handle::{LoopHandle, is_held};
 use crate::lifecycle::launch::{check_tmux, launch};
 use crate::lifecycle::locks::{LoopLocks, mark_as_starting};
 use crate::lifecycle::preconditions::check_agent;
-use crate::lifecycle::session::remove_loop_file;
+use crate::lifecycle::session::{self, remove_loop_file};
 use crate::lifecycle::tmux::Tmux;
 use crate::lifecycle::worktree_request::reject_git_redirection;
 use crate::process::file_watcher::FileWatcher;
@@ -94,7 +94,7 @@ fn resume_several(names: &[String], args: &ResumeArgs) -> Result<ExitCode, Comma
 fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let handle = open_as_operator(name)?;
     let state = &handle.view.state;
-    if handle.is_in_session() {
+    if handle.is_in_session() || session::is_paused(state) {
         return resume_in_session(&handle, args);
     }
     if args.no_tmux && !handle.view.header.background {
@@ -215,6 +215,9 @@ fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode,
             },
         )?;
         print_message(&format!("resumed ralph loop for {name}\n"));
+        if session::is_paused(&handle.view.state) {
+            print_message("send any message in its session to continue\n");
+        }
     } else if args.answer.is_none() {
         warn(format!(
             "{name:?} is already running in its session; run `ralph stop {name}` to end it there"

@@ -5,13 +5,15 @@ use super::plugin::conflicting_plugin;
 use crate::cli::StatusArgs;
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
+use crate::lifecycle::live_view::live;
 use crate::lifecycle::session::client_of;
 use crate::ui::adapt;
 use crate::ui::print::print_output;
 use crate::ui::status::{object, text};
 
 pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
-    let handle = open(&args.name)?;
+    let mut handle = open(&args.name)?;
+    handle.view = live(&handle.dir, handle.view, handle.liveness);
     let directory = handle.dir.path().display().to_string();
     if args.json {
         print_output(&format!(

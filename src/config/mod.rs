@@ -90,6 +90,8 @@ pub(crate) struct SessionRequest {
     /// Maximum number of consecutive times that the client lets ralph continue an agent that uses
     /// no tool; `None` if the client has no such cap.
     pub(crate) block_cap: Option<u32>,
+    /// Whether ralph can read what a turn has used, so that cost and token limits can act.
+    pub(crate) reports_usage: bool,
 }
 
 /// An error in a flag, a key or a file, with a hint.

@@ -131,7 +131,11 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
         min_free: settings.min_free.0,
     };
     Ok(match &request.session {
-        Some(SessionRequest { session, block_cap }) => plan.in_session(session.clone(), *block_cap),
+        Some(SessionRequest {
+            session,
+            block_cap,
+            reports_usage,
+        }) => plan.in_session(session.clone(), *block_cap, *reports_usage),
         None => plan,
     })
 }

@@ -1,7 +1,7 @@
 //! Defines the causes of agent failures, and the loop's reaction to each of them.
 
 use super::event::{AgentReport, Fault};
-use super::iteration::IterationEnd;
+use super::iteration::{Iteration, IterationEnd, RECENT_MAX};
 use super::state::State;
 use serde::{Deserialize, Serialize};
 
@@ -38,8 +38,10 @@ pub enum FailureKind {
     Model,
     /// The prompt is too long for the model.
     Context,
-    /// Every action was denied, so the agent did nothing.
+    /// Everything that the agent tried was denied.
     Denied,
+    /// The agent refuses to run, because it lacks a permission that it needs.
+    Permission,
     /// The model refused the task.
     Refused,
     /// The agent rejected its arguments.
@@ -71,21 +73,28 @@ impl FailureKind {
             Self::Login => FailurePolicy::Stop(Fault::Login),
             Self::Credit => FailurePolicy::Stop(Fault::Credit),
             Self::Model => FailurePolicy::Stop(Fault::Model),
-            Self::Denied => FailurePolicy::Stop(Fault::Permission),
+            Self::Permission => FailurePolicy::Stop(Fault::Permission),
             Self::Usage => FailurePolicy::Stop(Fault::Usage),
             Self::NotFound => FailurePolicy::Stop(Fault::NotFound),
             // Whether a killed agent has failed depends on the reason for the kill: see
             // `Iteration::is_failure`.
-            Self::Context | Self::Refused | Self::Crashed | Self::Killed => FailurePolicy::Fail,
+            // An agent that was denied everything learns from the next prompt what it may do: see
+            // `State::was_denied_too_often`.
+            Self::Context | Self::Denied | Self::Refused | Self::Crashed | Self::Killed => {
+                FailurePolicy::Fail
+            }
         }
     }
 
     /// Returns the kind of failure for an agent that could not be started because of `fault`;
     /// `None` if the agent is not the cause.
     fn from_fault(fault: Fault) -> Option<Self> {
-        [Self::NotFound, Self::Denied, Self::Usage]
-            .into_iter()
-            .find(|kind| kind.policy() == FailurePolicy::Stop(fault))
+        match fault {
+            Fault::NotFound => Some(Self::NotFound),
+            Fault::Permission => Some(Self::Denied),
+            Fault::Usage => Some(Self::Usage),
+            _ => None,
+        }
     }
 
     /// Returns the name used in the journal and in settings.
@@ -99,6 +108,7 @@ impl FailureKind {
             Self::Model => "model",
             Self::Context => "context",
             Self::Denied => "denied",
+            Self::Permission => "permission",
             Self::Refused => "refused",
             Self::Usage => "usage",
             Self::NotFound => "not-found",
@@ -126,7 +136,8 @@ impl FailureKind {
             Self::Credit => "its account has no credit",
             Self::Model => "its model does not exist, or the account cannot use it",
             Self::Context => "the prompt is too long for its model",
-            Self::Denied => "it was not allowed to do anything",
+            Self::Denied => "everything it tried was denied",
+            Self::Permission => "it lacks a permission it needs",
             Self::Refused => "its model refused the task",
             Self::Usage => "it rejected its arguments",
             Self::NotFound => "its program was not found",
@@ -181,8 +192,26 @@ impl State {
     }
 }
 
+impl State {
+    /// Returns whether the agent was denied everything in as many iterations in a row as the
+    /// failure limit allows. Without that limit, the loop continues.
+    pub(super) fn was_denied_too_often(&self) -> bool {
+        let Some(max) = self.plan.limits.failures else {
+            return false;
+        };
+        let is_denied = |last: &&Iteration| {
+            last.is_failure()
+                && last
+                    .reason
+                    .is_some_and(|reason| reason.kind == FailureKind::Denied)
+        };
+        let denied = self.recent.iter().rev().take_while(is_denied).count();
+        self.consecutive_failures >= max && denied >= RECENT_MAX.min(max as usize)
+    }
+}
+
 impl AgentReport {
-    /// Returns whether every action was denied. Such an agent has done nothing.
+    /// Returns whether everything that the agent tried was denied.
     pub(super) fn was_denied_everything(&self) -> bool {
         self.reason
             .is_some_and(|reason| reason.kind == FailureKind::Denied)
@@ -234,6 +263,7 @@ mod tests {
             "model",
             "context",
             "denied",
+            "permission",
             "refused",
             "usage",
             "not-found",

@@ -3,7 +3,7 @@
 
 use super::event::{AgentReport, Fault};
 use super::failure::{AgentFailure, FailureKind, FailurePolicy};
-use super::plan::{Agent, Approve};
+use super::plan::Agent;
 use super::state::State;
 use serde::{Deserialize, Serialize};
 
@@ -134,8 +134,21 @@ impl State {
         }
     }
 
+    /// Returns how a person can allow what the agent was denied; `None` if that is unknown.
+    pub(crate) fn allow_hint(&self, denial: Option<&str>) -> Option<String> {
+        let agent = self.agent();
+        let level = agent
+            .next_approval()
+            .map(|level| format!("allow more with --approve {level}"));
+        let line = denial.and_then(|denial| agent.allow_hint(denial));
+        match (line, level) {
+            (Some(line), Some(level)) => Some(format!("{line}, or {level}")),
+            (line, level) => line.or(level),
+        }
+    }
+
     /// Returns one line for people with the problem, the agent's own message and a fix.
-    fn fault_detail(&self, kind: FailureKind, report: &AgentReport) -> String {
+    pub(super) fn fault_detail(&self, kind: FailureKind, report: &AgentReport) -> String {
         let agent = self.agent();
         let rule = agent
             .exit_rule(report.exit)
@@ -161,14 +174,7 @@ impl State {
                 Some("add credit to its account, or use another login or agent".into())
             }
             FailureKind::Model => Some("choose another model with --model".into()),
-            FailureKind::Denied if agent.approve != Some(Approve::All) => {
-                let more = if agent.approve == Some(Approve::None) {
-                    "edits"
-                } else {
-                    "all"
-                };
-                Some(format!("allow more with --approve {more}"))
-            }
+            FailureKind::Denied => self.allow_hint(report.denial.as_deref()),
             _ => None,
         };
         text.extend(hint.map(|hint| format!(": {hint}")));

@@ -3,11 +3,11 @@
 
 use super::act::COST_MAX;
 use super::event::{AgentReport, CheckReport, Fault, ProcessExit, is_false};
-use super::failure::AgentFailure;
+use super::failure::{AgentFailure, FailureKind};
 use super::fallback::doubled;
 use super::scm::ScmTaskReport;
 use super::state::{Phase, State};
-use super::usage::{SessionUsage, Tokens};
+use super::usage::{SessionUsage, Tokens, rounded_usd};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of iterations whose records the state keeps.
@@ -39,6 +39,8 @@ pub enum IterationEnd {
     MarkerSeen,
     /// The loop's time limit was reached.
     OutOfTime,
+    /// The loop's cost or token limit was reached.
+    OverBudget,
     /// A person stopped or paused the loop without waiting for the agent.
     Stopped,
     /// An error occurred that retrying cannot fix.
@@ -86,9 +88,13 @@ pub(crate) struct Iteration {
     /// Number of actions the agent was denied.
     #[serde(default)]
     pub(crate) denied: u32,
-    /// The first denial, in the agent's words; `None` if no action was denied.
+    /// The first denial: the denied action, or else the agent's words; `None` if no action was
+    /// denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) denial: Option<String>,
+    /// The first few different denials, including `denial`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) denials: Vec<String>,
     /// Whether the agent claimed that the task is done.
     pub(crate) claimed: bool,
     /// The check results, in the plan's order; `None` for a check that has not run.
@@ -111,6 +117,8 @@ impl Iteration {
             IterationEnd::Exited => !self.exit.is_success() || self.reason.is_some(),
             IterationEnd::Lingered => !self.finished,
             IterationEnd::TimedOut | IterationEnd::Unready => true,
+            // The done pattern of an agent that was denied everything proves nothing.
+            IterationEnd::PatternMatched => self.reason.is_some(),
             _ => false,
         }
     }
@@ -125,7 +133,7 @@ impl State {
             Phase::Killing { why, .. } => why,
             _ => return,
         };
-        self.turn_ended(report.steps);
+        self.turn_ended(report.steps, report.transcript_bytes);
         self.take_claims(end, report);
         self.record_iteration(end, report);
         self.clear_delivered_answers(end);
@@ -207,17 +215,15 @@ impl State {
             error: report.error.clone(),
             denied: report.denied,
             denial: report.denial.clone(),
+            denials: report.denials.clone(),
             claimed: self.is_claimed(),
             checks: self.checks.clone(),
             tasks: Vec::new(),
             worktree_commit: None,
         };
-        match report.cost_usd {
-            Some(usd) => self.cost_usd = (self.cost_usd + usd).min(COST_MAX),
-            // An agent at a limit did no work, unless it used tokens.
-            None => self.cost_unknown |= !refunded || report.tokens.is_some(),
-        }
-        self.tokens += report.tokens.unwrap_or_default();
+        self.add_usage(report.cost_usd, report.tokens);
+        // An agent at a limit did no work, unless it used tokens.
+        self.cost_unknown |= report.cost_usd.is_none() && (!refunded || report.tokens.is_some());
         self.add_session_usage(report);
         let failed = iteration.is_failure() && self.claims.exit_waiting.is_none();
         // An agent that ralph killed, or that asked to wait, did not fail.
@@ -238,6 +244,17 @@ impl State {
             self.recent.pop_front();
         }
         self.recent.push_back(iteration);
+        if self.was_denied_too_often() {
+            let detail = self.fault_detail(FailureKind::Denied, report);
+            self.fault = Some((Fault::Permission, detail));
+        }
+    }
+
+    /// Adds to what the loop has spent. `None` adds nothing.
+    pub(crate) fn add_usage(&mut self, cost_usd: Option<f64>, tokens: Option<Tokens>) {
+        let cost = self.cost_usd + cost_usd.unwrap_or(0.0);
+        self.cost_usd = rounded_usd(cost).min(COST_MAX);
+        self.tokens += tokens.unwrap_or_default();
     }
 
     /// Adds an iteration's usage to its session's total. An agent that resumes the session may

@@ -6,7 +6,8 @@
 
 use super::format::{dollars, duration, thousands};
 use super::outcome::StopReason;
-use super::state::State;
+use super::state::{Phase, State};
+use super::usage::Tokens;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -244,7 +245,7 @@ impl Limit {
 
     /// Returns why a loop at this limit ended, for people. `success` is `true` if the
     /// ending counts as success.
-    pub(super) fn describe_ending(self, success: bool) -> &'static str {
+    pub(crate) fn describe_ending(self, success: bool) -> &'static str {
         if success {
             "ran to its iteration limit, checks green"
         } else {
@@ -385,6 +386,35 @@ impl State {
                 .is_some_and(|max| (row.used)(self) >= max)
         };
         LIMITS.iter().find(is_reached).map(|row| row.limit)
+    }
+
+    /// Returns whether an agent is running that can use up a budget of the loop.
+    pub(crate) fn has_running_budget(&self) -> bool {
+        let limits = &self.plan.limits;
+        matches!(self.phase, Phase::Running { started: true, .. })
+            && (limits.cost_usd.is_some() || limits.tokens.is_some())
+    }
+
+    /// Returns the budget that is used up if the newest iteration has spent this much so far, and
+    /// how much of it is used; `None` if the agent may continue.
+    pub(crate) fn exhausted_budget(
+        &self,
+        cost_usd: Option<f64>,
+        tokens: Option<Tokens>,
+    ) -> Option<(Limit, Amount)> {
+        let cost = self.cost_usd + cost_usd.unwrap_or(0.0);
+        let tokens = tokens.unwrap_or_default().total();
+        let used = [
+            (Limit::Cost, Amount::Dollars(cost)),
+            (
+                Limit::Tokens,
+                Amount::Tokens(self.tokens.total().saturating_add(tokens)),
+            ),
+        ];
+        used.into_iter().find(|(limit, used)| {
+            let max = limit.row().max(&self.plan.limits);
+            max.is_some_and(|max| *used >= max)
+        })
     }
 
     /// Returns the used amount of a limit and its maximum: `$0.6000 of $0.5000`.

@@ -6,6 +6,7 @@
 
 use super::event::CheckReport;
 use super::excerpt::Excerpt;
+use super::failure::{AgentFailure, FailureKind};
 use super::format::{duration, iteration_count, with_limit};
 use super::iteration::{Iteration, IterationEnd};
 use super::plan::{ContextLevel, OnFail, PromptContext};
@@ -326,6 +327,7 @@ pub(crate) fn describe_end(iteration: &Iteration) -> String {
         IterationEnd::PatternMatched => "stopped at the done pattern".into(),
         IterationEnd::MarkerSeen => "stopped after it left a marker".into(),
         IterationEnd::OutOfTime => "stopped: the loop's time limit was reached".into(),
+        IterationEnd::OverBudget => "stopped: the loop's budget was used up".into(),
         IterationEnd::Stopped => "stopped by a person".into(),
         IterationEnd::Faulted => "stopped by an error".into(),
         IterationEnd::Interrupted => "interrupted".into(),
@@ -388,9 +390,39 @@ fn notes(state: &State, inputs: &PromptInputs, pattern: Option<&Regex>) -> Strin
             "The last claim that the task is done did not count, because a check was red.".into(),
         );
     }
+    notes.extend(denials(state));
     notes.extend(failed_task(state, inputs));
     notes.extend(state.scm.elsewhere.notes().map(|note| defang(&note)));
     notes.join("\n")
+}
+
+/// Returns what the last iteration was denied and what it may do instead, so that the agent does not
+/// try the same again; `None` if nothing was denied.
+fn denials(state: &State) -> Option<String> {
+    let last = state
+        .recent
+        .back()
+        .filter(|last| !last.denials.is_empty())?;
+    let denied: Vec<String> = last
+        .denials
+        .iter()
+        .map(|denial| format!("- {}", defang(denial)))
+        .collect();
+    let allows = match state.agent().allows.as_str() {
+        "" => String::new(),
+        allows => format!(" You may {allows}."),
+    };
+    let is_denied = |reason: AgentFailure| reason.kind == FailureKind::Denied;
+    let claim = if last.reason.is_some_and(is_denied) {
+        " Everything you tried was denied, so a claim that the task is done did not count."
+    } else {
+        ""
+    };
+    Some(format!(
+        "In the last iteration you were not allowed to do this:\n{}\nDo not try it again: your \
+         permissions do not change while you run.{allows}{claim}",
+        denied.join("\n")
+    ))
 }
 
 /// Returns the name and the output of the failed SCM task, which help the agent to fix the cause;

@@ -22,6 +22,17 @@ pub(crate) struct ClientSession {
     /// Number of iterations that another program had counted before this loop took over.
     #[serde(default, rename = "before")]
     pub(crate) iterations_before: u32,
+    /// How long the session's transcript was when the loop began, in bytes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) transcript_bytes: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// The state of a loop in a client session.
@@ -33,20 +44,32 @@ pub(crate) struct SessionState {
     /// The error message of the last turn, if it failed; `None` once another turn has ended.
     #[serde(rename = "stumble")]
     pub(crate) turn_failure: Option<String>,
+    /// How much of the transcript has been read for its usage, in bytes.
+    #[serde(default)]
+    pub(crate) transcript_bytes: u64,
 }
 
 impl Plan {
-    /// Adapts the plan to a loop in a session: removes rests, iteration timeouts and all limits but
-    /// iterations, time and stalls, and asks for a claim only if one was asked for explicitly.
-    /// `block_cap` is the client's limit on blocks in a row.
+    /// Adapts the plan to a loop in a session: removes rests, iteration timeouts and limits that
+    /// cannot act there, and asks for a claim only if one was asked for explicitly. `block_cap`
+    /// is the client's limit on blocks in a row. `reports_usage` says whether ralph can read what a
+    /// turn has used.
     #[must_use]
-    pub(crate) fn in_session(mut self, session: ClientSession, block_cap: Option<u32>) -> Self {
+    pub(crate) fn in_session(
+        mut self,
+        session: ClientSession,
+        block_cap: Option<u32>,
+        reports_usage: bool,
+    ) -> Self {
         let limits = &mut self.limits;
         limits.iterations = limits
             .iterations
             .map(|max| max.saturating_sub(session.iterations_before).max(1));
         (limits.iteration_ms, limits.inactivity_ms) = (None, None);
-        (limits.failures, limits.cost_usd, limits.tokens) = (None, None, None);
+        limits.failures = None;
+        if !reports_usage {
+            (limits.cost_usd, limits.tokens) = (None, None);
+        }
         limits.blocks = block_cap;
         self.rest = Rest {
             delay_ms: 0,
@@ -101,13 +124,14 @@ impl State {
         format::with_limit(self.turn_number(), self.turn_limit())
     }
 
-    /// Records the end of a turn. `steps` is the number of tool calls in the turn; `None` if
-    /// unknown.
-    pub(super) fn turn_ended(&mut self, steps: Option<u32>) {
+    /// Records the end of a turn with this many tool calls, and up to where its transcript was read;
+    /// `None` if that is unknown.
+    pub(super) fn turn_ended(&mut self, steps: Option<u32>, transcript_bytes: Option<u64>) {
         let Some(session) = &mut self.session else {
             return;
         };
         session.turn_failure = None;
+        session.transcript_bytes = transcript_bytes.unwrap_or(session.transcript_bytes);
         // The user started the first turn, so no block preceded it.
         let was_blocked = u32::from(self.iteration > 1);
         session.idle_blocks = match steps {
@@ -121,6 +145,15 @@ impl State {
         if let Some(session) = self.session.as_mut().filter(|_| is_current) {
             session.turn_failure = Some(message.to_owned());
         }
+    }
+
+    /// Returns up to where the session's transcript has been read for its usage, in bytes.
+    pub(crate) fn transcript_bytes(&self) -> u64 {
+        let at_start = self.plan.session.as_ref();
+        let at_start = at_start.map_or(0, |session| session.transcript_bytes);
+        let read = self.session.as_ref();
+        read.map_or(0, |session| session.transcript_bytes)
+            .max(at_start)
     }
 
     /// Returns how many times in a row ralph has kept the session from ending and the agent then

@@ -75,6 +75,16 @@ impl State {
                 notice,
                 text,
             } => self.noticed(*iteration, *notice, text.as_ref()),
+            Event::Spent {
+                iteration,
+                cost_usd,
+                tokens,
+            } => {
+                let is_running = *iteration == self.iteration && self.has_running_budget();
+                if is_running && self.exhausted_budget(*cost_usd, *tokens).is_some() {
+                    self.kill(IterationEnd::OverBudget);
+                }
+            }
             Event::Ended { iteration, report } => self.agent_ended(*iteration, report),
             Event::TurnFailed { iteration, message } => self.turn_failed(*iteration, message),
             Event::Drained {
@@ -99,7 +109,8 @@ impl State {
         }
     }
 
-    fn pass_time(&mut self, now: Now) {
+    /// Advances the clocks to the time of an event.
+    pub(crate) fn pass_time(&mut self, now: Now) {
         self.clock_ms = self.clock_ms.saturating_add(now.delta_ms);
         self.wall_ms = now.wall_ms;
         let is_idle = matches!(

@@ -75,6 +75,13 @@ pub(crate) struct Price {
     pub(crate) cache_write: Option<f64>,
 }
 
+/// Rounds dollars to billionths, so that sums do not show the errors of binary fractions, as in
+/// 0.7799999999999999.
+pub(super) fn rounded_usd(usd: f64) -> f64 {
+    let rounded = (usd * 1e9).round() / 1e9;
+    if rounded.is_finite() { rounded } else { usd }
+}
+
 /// Prices by model. A key that ends in `*` matches every model whose name begins with the text
 /// before it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

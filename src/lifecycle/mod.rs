@@ -8,6 +8,8 @@ pub(crate) mod error;
 pub(crate) mod handle;
 #[cfg(feature = "cli")]
 pub(crate) mod launch;
+#[cfg(feature = "cli")]
+pub(crate) mod live_view;
 pub(crate) mod locks;
 pub(crate) mod preconditions;
 pub(crate) mod scm_check;

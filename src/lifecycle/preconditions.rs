@@ -90,10 +90,12 @@ fn check_done_file(draft: &PlanDraft) -> Result<(), CommandError> {
     }
 }
 
-/// Returns an error if the command of a check is missing, because that check could never turn
-/// green. Asks the shell, because the command may be a builtin.
-fn check_commands(plan: &Plan) -> Result<(), CommandError> {
-    if !plan.proof.preflight {
+/// Rejects a check whose command is missing, because it could never turn green. Asks the shell,
+/// because the command may be a builtin. A session has no preflight, but its user is there to
+/// correct the check.
+pub(crate) fn check_commands(plan: &Plan) -> Result<(), CommandError> {
+    let in_session = plan.session.is_some();
+    if !plan.proof.preflight && !in_session {
         return Ok(());
     }
     for check in &plan.proof.checks {
@@ -116,9 +118,13 @@ fn check_commands(plan: &Plan) -> Result<(), CommandError> {
                     "the check {:?} cannot run: command {first} not found",
                     check.command
                 ),
-                format!(
-                    "install {first}, correct the check, or use --no-preflight if the agent will provide {first}"
-                ),
+                if in_session {
+                    format!("install {first}, or correct the check")
+                } else {
+                    format!(
+                        "install {first}, correct the check, or use --no-preflight if the agent will provide {first}"
+                    )
+                },
             ));
         }
     }

@@ -65,6 +65,13 @@ pub(crate) fn is_active(state: &State) -> bool {
         && state.process.is_some_and(process::is_alive)
 }
 
+/// Returns whether a loop is paused in a session that is still open, where it can be resumed.
+pub(crate) fn is_paused(state: &State) -> bool {
+    state.is_in_session()
+        && state.phase == Phase::Paused
+        && state.process.is_some_and(process::is_alive)
+}
+
 /// Opens a session's loop and applies hook events to it. The caller must hold the loop's lock.
 /// Passes problems that do not stop the loop to `warn`.
 pub(crate) fn apply_hook_events(

@@ -277,6 +277,7 @@ impl<'a> Runner<'a> {
                 return Ok(ControlFlow::Break(()));
             }
         }
+        self.check_budget()?;
         for _ in 0..self.alarms.take_due() {
             self.rec.record(Event::Woke)?;
         }
@@ -286,6 +287,28 @@ impl<'a> Runner<'a> {
             self.alarms.tick_at = next.map(|next| Instant::now() + next);
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Records what the running agent has spent if that uses up a budget of the loop.
+    fn check_budget(&mut self) -> Result<(), RunnerError> {
+        let state = &self.rec.state;
+        if !state.has_running_budget() {
+            return Ok(());
+        }
+        let Some(tally) = self.reactor.take_usage() else {
+            return Ok(());
+        };
+        let model = state.agent().model.as_deref().unwrap_or_default();
+        let cost_usd = tally.cost(&state.plan.prices, model);
+        let tokens = tally.tokens();
+        if state.exhausted_budget(cost_usd, tokens).is_none() {
+            return Ok(());
+        }
+        self.rec.record(Event::Spent {
+            iteration: state.iteration,
+            cost_usd,
+            tokens,
+        })
     }
 
     fn record_input(&mut self, input: Input) -> Result<ControlFlow<()>, RunnerError> {

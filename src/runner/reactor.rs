@@ -10,8 +10,8 @@ use super::process_spec::{JobLimits, ProcessSpec};
 use crate::agent::function::{AgentFunction, CallRequest, Waker};
 use crate::agent::pipeline::{AgentOutput, OutputPipeline, OutputTail};
 use crate::agent::redact::Redactor;
-use crate::engine::Act;
 use crate::engine::event::Request;
+use crate::engine::{Act, Tally};
 use crate::os;
 use crate::process::exemptions::Exemptions;
 use crate::process::file_watcher::{FileChange, FileWatcher};
@@ -247,6 +247,11 @@ impl Reactor {
         self.job.as_ref().map(|(key, _)| *key)
     }
 
+    /// Returns the agent's sums so far, if it reported usage since the last call.
+    pub(super) fn take_usage(&mut self) -> Option<&Tally> {
+        self.pipeline.as_mut()?.take_usage()
+    }
+
     /// Returns the time since the job's last activity, or `None` without a job.
     pub(super) fn silent_for(&self) -> Option<Duration> {
         self.job.as_ref().map(|(_, job)| job.silent_for())
@@ -429,19 +434,13 @@ impl Reactor {
         }
         // Read after checking the processes, to get everything that was printed before the exit.
         job.read(&mut self.buffer, &mut read);
-        if let Some(progress) = self
-            .pipeline
-            .as_mut()
-            .and_then(OutputPipeline::take_progress)
-        {
-            job.note_progress(progress);
-        }
-        if self
-            .pipeline
-            .as_mut()
-            .is_some_and(OutputPipeline::take_pattern)
-        {
-            inputs.push(Input::DonePattern(key));
+        if let Some(pipeline) = &mut self.pipeline {
+            if let Some(progress) = pipeline.take_progress() {
+                job.note_progress(progress);
+            }
+            if pipeline.take_pattern() {
+                inputs.push(Input::DonePattern(key));
+            }
         }
         match job.tick_terminal() {
             Some(TerminalEvent::NeverReady) => inputs.push(Input::NeverReady(key)),

@@ -7,6 +7,7 @@ use super::clock::{millis, wall_ms};
 use super::reconcile::Flow;
 use super::{Runner, RunnerError, RunnerExit};
 use crate::agent::pipeline::{OutputPipeline, OutputTail};
+use crate::client::transcript::TranscriptUsage;
 use crate::engine::event::{AgentReport, Fault, ProcessExit, Request, RequestSource};
 use crate::engine::plain_text::clean;
 use crate::engine::{Act, Event, LimitChange, Phase, State};
@@ -23,6 +24,8 @@ pub(crate) enum HookEvent {
         text: Option<String>,
         /// The number of tool calls in the turn. `None` if unknown.
         steps: Option<u32>,
+        /// What the transcript says about the turn's usage; `None` if it cannot be read.
+        usage: Option<TranscriptUsage>,
     },
     /// The turn failed with this error message.
     TurnFailed(String),
@@ -110,8 +113,8 @@ impl Runner<'_> {
     fn record_hook_event(&mut self, event: HookEvent) -> Result<(), RunnerError> {
         let iteration = self.rec.state.iteration;
         match event {
-            HookEvent::TurnEnded { text, steps } => {
-                self.turn_ended(iteration, &text.unwrap_or_default(), steps)
+            HookEvent::TurnEnded { text, steps, usage } => {
+                self.turn_ended(iteration, &text.unwrap_or_default(), steps, usage)
             }
             HookEvent::TurnFailed(error) => self.rec.record(Event::TurnFailed {
                 iteration,
@@ -130,6 +133,7 @@ impl Runner<'_> {
         iteration: u32,
         text: &str,
         steps: Option<u32>,
+        usage: Option<TranscriptUsage>,
     ) -> Result<(), RunnerError> {
         self.relay_messages()?;
         let state = &self.rec.state;
@@ -139,16 +143,31 @@ impl Runner<'_> {
             state,
             self.prompts.bytes(),
         );
+        for (model, tokens) in usage.iter().flat_map(|usage| &usage.messages) {
+            let (model, tokens) = (model.into(), *tokens);
+            pipeline.feed_act(Act::TokensUsed { model, tokens }, &mut |_| {});
+        }
         pipeline.feed_act(Act::Finished(text.into()), &mut |_| {});
-        let mut signals = pipeline.finish(OutputTail::default(), &mut |_| {}).signals;
+        let output = pipeline.finish(OutputTail::default(), &mut |_| {});
+        let mut signals = output.signals;
         signals.blocked = signals.blocked.or(found.blocked);
         let session = state.plan.session.as_ref();
+        let spent = match &usage {
+            Some(usage) if usage.messages.is_empty() => Some(0.0),
+            _ => output.tally.cost(&state.plan.prices, ""),
+        };
+        let cost_usd = match (found.cost_usd, spent) {
+            (Some(own), Some(spent)) => Some(own + spent),
+            (own, spent) => own.or(spent),
+        };
         let report = AgentReport {
             exit: ProcessExit::from_code(0),
             ms: self.turn_ms(),
             signals,
             markers: found.markers,
-            cost_usd: found.cost_usd,
+            cost_usd,
+            tokens: output.tally.tokens(),
+            transcript_bytes: usage.map(|usage| usage.end),
             steps,
             bytes: text.len() as u64,
             finished: true,

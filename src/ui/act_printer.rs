@@ -50,14 +50,25 @@ impl ActPrinter {
             _ if self.has_raw_output => {}
             Act::Text(text) => self.text.feed(text.as_bytes(), out),
             Act::ToolStarted { name, about } => self.running_tool = Some(format!("{name} {about}")),
-            Act::ToolFinished { name, about, ok } => {
+            Act::ToolFinished {
+                name,
+                about,
+                ok,
+                error,
+            } => {
                 self.running_tool = None;
                 let (mark, style) = if *ok {
                     ("✔", TextStyle::Green)
                 } else {
                     ("✘", TextStyle::Red)
                 };
-                self.row(mark, style, &format!("{name} {about}"), out);
+                let mut text = one_line(&format!("{name} {about}"));
+                if !error.is_empty() {
+                    // A long command must not hide why it failed.
+                    text = truncate_to_width(text.trim_end(), self.width / 2);
+                    text.extend([": ", error]);
+                }
+                self.row(mark, style, &text, out);
             }
             Act::Retrying(why) => {
                 self.row("…", TextStyle::Yellow, &format!("retrying: {why}"), out);
@@ -129,10 +140,11 @@ mod tests {
 
     #[test]
     fn text_is_printed_and_each_tool_call_is_one_line() {
-        let tool = |about: &'static str, ok| Act::ToolFinished {
+        let tool = |about: &'static str, ok, error: &'static str| Act::ToolFinished {
             name: "Bash".into(),
             about: about.into(),
             ok,
+            error: error.into(),
         };
         let acts = [
             Act::Text("I look.".into()),
@@ -140,8 +152,9 @@ mod tests {
                 name: "Bash".into(),
                 about: "ls".into(),
             },
-            tool("ls", true),
-            tool("cargo test --workspace --all", false),
+            tool("ls", true, ""),
+            tool("cargo test --workspace --all", false, ""),
+            tool("cargo test --workspace --all", false, "exit code 1"),
             Act::Thinking("hm".into()),
             Act::Retrying("overloaded".into()),
             Act::SideOutput("a\nwarning".into()),
@@ -154,6 +167,7 @@ mod tests {
             "| I look.",
             "| ✔ Bash ls",
             "| ✘ Bash cargo test --wor…",
+            "| ✘ Bash cargo …: exit co…",
             "| … retrying: overloaded",
             "| · a warning",
             "| ✘ no login",

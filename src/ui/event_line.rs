@@ -9,6 +9,7 @@ use crate::engine::format::{
 use crate::engine::iteration::{Iteration, IterationEnd};
 use crate::engine::plan::{Approve, OnFail};
 use crate::engine::prompt::{describe_end, describe_red_check};
+use crate::engine::usage::Tokens;
 use crate::engine::{Event, ExitCode, Limit, LimitChange, Marker, Outcome, Phase, State};
 
 /// Returns the lines for an event that has just been applied to `state`.
@@ -43,6 +44,7 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
                     TextStyle::Yellow,
                 ));
             }
+            all.extend(allow_hint(state).map(|hint| (hint, TextStyle::Yellow)));
             all.extend(state.recent.back().map(|iteration| ended(iteration, state)));
             all
         }
@@ -59,6 +61,9 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             .map(|text| (text, TextStyle::Yellow))
             .into_iter()
             .collect(),
+        Event::Spent {
+            cost_usd, tokens, ..
+        } => one(spent(*cost_usd, *tokens, state), TextStyle::Yellow),
         Event::Asked { request, by, .. } => asked(*request, *by, state)
             .map(|text| (text, TextStyle::Yellow))
             .into_iter()
@@ -95,6 +100,18 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             vec![]
         }
     }
+}
+
+/// Returns how to allow what the newest iteration was denied; `None` if nothing was denied, or if
+/// the iteration before was denied the same.
+fn allow_hint(state: &State) -> Option<String> {
+    let mut recent = state.recent.iter().rev();
+    let denial = recent.next()?.denial.as_deref()?;
+    let is_new = recent
+        .next()
+        .is_none_or(|before| before.denial.as_deref() != Some(denial));
+    let hint = state.agent().allow_hint(denial).filter(|_| is_new)?;
+    Some(format!("to allow it: {hint}"))
 }
 
 /// Returns the lines for a new loop, about unrestricted agents, billing and the worktree.
@@ -287,6 +304,19 @@ fn ended(iteration: &Iteration, state: &State) -> (String, TextStyle) {
             TextStyle::Yellow,
         ),
     }
+}
+
+/// Returns which budget the running agent has used up. `cost_usd` and `tokens` are its own.
+fn spent(cost_usd: Option<f64>, tokens: Option<Tokens>, state: &State) -> String {
+    let over = state
+        .exhausted_budget(cost_usd, tokens)
+        .map(|(limit, used)| {
+            let (reached, noun) = (limit.describe_ending(false), limit.row().noun);
+            let max = limit.row().max(&state.plan.limits);
+            let max = max.map(|max| format!(" of {max}")).unwrap_or_default();
+            format!("{reached} ({})", format!("{used}{max} {noun}").trim_end())
+        });
+    format!("{}, stopping the agent", over.unwrap_or_default())
 }
 
 fn changed(change: &LimitChange) -> String {

@@ -2,7 +2,7 @@
 
 use super::one_line;
 use super::scm_text;
-use crate::engine::plan::{Approve, Signal};
+use crate::engine::plan::Signal;
 use crate::engine::prompt::includes_notes;
 use crate::engine::{Limit, Liveness, Outcome, Phase, State, Status};
 use crate::lifecycle::session::client_of;
@@ -84,10 +84,11 @@ pub(super) fn denied(state: &State) -> Option<String> {
         .iter()
         .find_map(|last| last.denial.as_deref())?;
     let more = match state.agent().approve {
-        Some(Approve::None) => "; --approve edits lets it change files",
-        Some(Approve::Edits) => "; --approve all lets it do anything",
-        Some(Approve::All) => "",
-        None => "; its own command line sets its permissions",
+        Some(_) => state
+            .allow_hint(Some(first))
+            .map(|hint| format!("; {hint}"))
+            .unwrap_or_default(),
+        None => "; its own command line sets its permissions".into(),
     };
     let times = if times == 1 {
         "once".into()

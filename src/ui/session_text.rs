@@ -44,7 +44,8 @@ pub(crate) fn activated(header: &JournalHeader, state: &State, is_default_limit:
             fold_whitespace(&promise)
         ),
         None if !state.checks.is_empty() => "none (green checks end the loop)".into(),
-        None => "none (the loop runs to its limit)".into(),
+        None if state.turn_limit().is_some() => "none (the loop runs to its limit)".into(),
+        None => "none (only /cancel-ralph ends the loop)".into(),
     };
     let mut lines = vec![
         "🔄 ralph loop activated in this session".to_owned(),
@@ -66,7 +67,16 @@ pub(crate) fn activated(header: &JournalHeader, state: &State, is_default_limit:
         format!("To watch:  ralph status {name}, or head -10 .claude/ralph-loop.local.md"),
         format!("To cancel: /cancel-ralph, or ralph stop {name}"),
     ]);
+    let hint = client_of(state).and_then(|client| client.busy_hint.as_deref());
+    lines.extend(hint.map(str::to_owned));
     with_client_commands(state, &lines.join("\n"))
+}
+
+/// Returns the line about a limit in the settings that cannot act in a session of this client.
+pub(crate) fn unmeasured_limit(key: &str, client: &str) -> String {
+    format!(
+        "\nNote: {key} does not apply here, because ralph cannot read what a {client} turn uses."
+    )
 }
 
 /// Returns the rules that follow the task in the agent's prompt.

@@ -31,7 +31,7 @@ pub(crate) fn object(view: &LoopView, liveness: Liveness, directory: &str) -> Va
         "consecutive_failures": state.consecutive_failures,
         "total_failures": state.total_failures,
         "cost_usd": state.reported_cost(),
-        "tokens": state.recent.iter().any(|last| last.tokens.is_some()).then(|| state.tokens.total()),
+        "tokens": reported_tokens(state),
         "agent": state.agent().name,
         "session": state.plan.session.as_ref().filter(|_| state.is_in_session()).map(|session| &session.id),
         "stumbled": state.turn_failure(),
@@ -61,6 +61,13 @@ pub(crate) fn object(view: &LoopView, liveness: Liveness, directory: &str) -> Va
         }
     }
     object
+}
+
+/// Returns the tokens used; `None` if no agent reported any.
+fn reported_tokens(state: &State) -> Option<u64> {
+    let total = state.tokens.total();
+    let is_reported = total > 0 || state.recent.iter().any(|last| last.tokens.is_some());
+    is_reported.then_some(total)
 }
 
 /// Returns the most recent iterations, oldest first.

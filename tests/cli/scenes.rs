@@ -103,26 +103,29 @@ fn stop_in_a_tool(cli: &Cli) {
     assert!(!stage.test.workspace().join("ended").exists());
 }
 
-/// If the agent was denied something and did nothing else, the loop stops and names the flag that
-/// allows it.
+/// If the agent was denied something and did nothing else, the next prompt says so. At the failure
+/// limit, the loop stops and names the flag that allows it.
 fn not_allowed(cli: &Cli) {
     let stage = Stage::set(cli, []);
-    stage.model.add([
-        (cli.write)(&stage.path("new.txt"), "x"),
-        say("I may not write."),
-    ]);
+    let write = || (cli.write)(&stage.path("new.txt"), "x");
     stage
-        .run(&["--approve", "none"])
+        .model
+        .add([write(), promise(), write(), say("I may not write.")]);
+    stage
+        .run(&["--approve", "none", "--max-failures", "2"])
         .exits(1)
+        .complains("everything it tried was denied")
         .complains("--approve edits");
     assert!(!stage.test.workspace().join("new.txt").exists());
     let reports = stage.reports();
-    assert_eq!(
-        (reports.len(), &reports[0]["denied"]),
-        (1, &json!(1)),
-        "{reports:?}"
-    );
-    stage.model.assert_played(2);
+    assert_eq!(reports.len(), 2, "a promise does not count: {reports:?}");
+    for report in &reports {
+        assert_eq!(report["denied"], 1, "{report}");
+    }
+    let prompt = stage.test.prompt("a", 2);
+    assert!(prompt.contains("new.txt\n"), "{prompt}");
+    assert!(prompt.contains("You may read files"), "{prompt}");
+    stage.model.assert_played(4);
 }
 
 /// A rejected API key stops the loop at once, with a hint.

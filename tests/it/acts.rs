@@ -154,7 +154,7 @@ fn a_denial_is_shown_and_counted_and_comes_with_advice() {
     }
     assert!(!done.out.contains("not allowed: refused: mv"), "{done:?}");
     let done = done.says("the agent was denied permission 5 times\n");
-    done.says("  denied   5 times, first: refused: ls; --approve all lets it do anything\n");
+    done.says("  denied   5 times, first: refused: ls; allow more with --approve all\n");
     let report = &test.events("a", "ended")[0]["report"];
     assert_eq!(
         (&report["denied"], &report["denial"]),
@@ -172,11 +172,11 @@ fn advice_on_a_denial_names_the_next_approval_level_if_there_is_one() {
     for (level, advice) in [
         (
             "none",
-            "once: refused: ls; --approve edits lets it change files\n",
+            "once: refused: ls; allow more with --approve edits\n",
         ),
         (
             "edits",
-            "once: refused: ls; --approve all lets it do anything\n",
+            "once: refused: ls; allow more with --approve all\n",
         ),
         ("all", "once: refused: ls\n"),
     ] {
@@ -202,7 +202,7 @@ fn a_failed_quiet_run_says_what_was_denied() {
     let done = test
         .ralph(&["run", "x", "-m", "1", "--agent", "known"])
         .exits(1);
-    done.says("  the agent was denied permission once: refused: ls; --approve all lets");
+    done.says("  the agent was denied permission once: refused: ls; allow more with --approve all");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_denial_on_a_screen_counts_once_however_often_it_is_redrawn() {
         ])
         .exits(3);
     done.says("the agent was denied: refused: ls")
-        .says("once: refused: ls; --approve all lets");
+        .says("once: refused: ls; allow more with --approve all");
     assert_eq!(test.events("a", "ended")[0]["report"]["denied"], 1);
     assert_eq!(test.status("a")["outcome"]["why"], "no key at all");
 }

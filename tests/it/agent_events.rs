@@ -183,32 +183,90 @@ fn a_success_event_that_reports_an_error_is_a_failure() {
     );
 }
 
+/// The result of the tool of [`TOOL`] in this state.
+fn tool_result(content: &str, is_error: bool) -> String {
+    format!(
+        r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t","content":"{content}","is_error":{is_error}}}]}}}}"#
+    )
+}
+
+const DENIALS: &str = r#""permission_denials":[{"tool_name":"Bash","tool_use_id":"t","tool_input":{"command":"make"}}]"#;
+
+/// Settings for the agent of [`agent`] that has levels of approval and can allow a command.
+const LEVELS: &str = "[[agents.mine.allow]]\ntool = 'Bash'\nhint = 'add Bash({about}) to its rules'\n\
+    [agents.mine.approve.edits]\nallows = 'edit files, but not run commands'\n\
+    [agents.mine.approve.all]\nwords = ['--all']\n";
+
+fn with_levels(test: &Test) {
+    let settings = test.read(".ralph/settings.toml") + LEVELS;
+    test.write(".ralph/settings.toml", &settings);
+}
+
 #[test]
-fn an_agent_that_was_denied_everything_stops_the_loop_and_the_approval_level_is_named() {
-    let denied = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","is_error":true}]}}"#;
-    let denials = r#""permission_denials":[{"tool_name":"Bash","tool_use_id":"t","tool_input":{"command":"make"}}]"#;
+fn an_agent_that_is_denied_everything_is_told_so_until_the_failure_limit_ends_the_loop() {
     let promised = format!("All is done.\\n{PROMISE}");
     // Whatever it claims: an agent that did nothing has nothing to claim.
     for (text, more) in [
-        ("I could not", &["3"][..]),
-        (&promised, &["3"]),
-        (&promised, &["3", "--check", "true"]),
-        ("WORK IS DONE", &["3", "--done-pattern", "WORK IS DONE"]),
+        ("I could not", &["9"][..]),
+        (&promised, &["9"]),
+        (&promised, &["9", "--check", "true"]),
+        ("WORK IS DONE", &["9", "--done-pattern", "WORK IS DONE"]),
     ] {
         let end = format!(
-            r#"{{"type":"result","subtype":"success","is_error":false,"result":"{text}",{denials}}}"#
+            r#"{{"type":"result","subtype":"success","is_error":false,"result":"{text}",{DENIALS}}}"#
         );
-        let test = agent("claude", &[INIT, TOOL, denied, &end, ""].join("\n"), "");
-        let settings =
-            test.read(".ralph/settings.toml") + "[agents.mine.approve.all]\nwords = ['--all']\n";
-        test.write(".ralph/settings.toml", &settings);
-        let done = test.ralph(&[&RUN[..], more].concat()).exits(1);
-        done.complains(
-            "it was not allowed to do anything (Bash make): allow more with --approve all",
+        let denied = tool_result("no", true);
+        let test = agent("claude", &[INIT, TOOL, &denied, &end, ""].join("\n"), "");
+        with_levels(&test);
+        let args = [&RUN[..], more, &["--max-failures", "2"]].concat();
+        let done = test.ralph(&args).exits(1);
+        let done = done.complains(
+            "everything it tried was denied (Bash make): add Bash(make) to its rules, or allow \
+             more with --approve all",
         );
+        done.says("to allow it: add Bash(make) to its rules");
         assert_eq!(test.status("a")["outcome"]["why"], "permission", "{text}");
-        assert_eq!(test.events("a", "started").len(), 1, "{text}");
+        assert_eq!(test.events("a", "started").len(), 2, "{text}");
+        let prompt = test.prompt("a", 2);
+        for part in [
+            "not allowed to do this:\n- Bash make\n",
+            "You may edit files, but not run commands.",
+            "a claim that the task is done did not count",
+        ] {
+            assert!(prompt.contains(part), "{part}: {prompt}");
+        }
     }
+}
+
+#[test]
+fn a_denied_command_after_a_successful_one_is_no_failure() {
+    let read = r#"{"type":"assistant","message":{"id":"3","model":"m","content":[{"type":"tool_use","id":"r","name":"Read","input":{"file_path":"a"}}]},"parent_tool_use_id":null}"#;
+    let content = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"r","content":"text"}]}}"#;
+    let denied = tool_result("no", true);
+    let end = format!(
+        r#"{{"type":"result","subtype":"success","is_error":false,"result":"I read it.",{DENIALS}}}"#
+    );
+    let stream = [INIT, read, content, TOOL, &denied, &end, ""].join("\n");
+    let test = agent("claude", &stream, "");
+    with_levels(&test);
+    let args = [&RUN[..], &["2", "--check", "false", "--max-failures", "1"]].concat();
+    test.ralph(&args)
+        .exits(1)
+        .says("the agent was denied: Bash make")
+        .says("check `false`: red");
+    assert_eq!(test.status("a")["outcome"]["why"], "iterations");
+    assert_eq!(test.status("a")["total_failures"], 0);
+    assert!(test.prompt("a", 2).contains("- Bash make\n"));
+}
+
+#[test]
+fn a_failed_tool_says_why() {
+    let failed = tool_result("Exit code 2\\nmake: no rule", true);
+    let stream = [INIT, TOOL, &failed, &result(PROMISE), ""].join("\n");
+    let test = agent("claude", &stream, "");
+    let why = "✘ Bash make: Exit code 2 make: no rule";
+    test.ralph(&[&RUN[..], &["1"]].concat()).exits(0).says(why);
+    test.ralph(&["logs", "a"]).exits(0).says(why);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod acts;
 mod agent_events;
 mod agents;
 mod any_bytes;
+mod budgets;
 mod bus;
 mod changed;
 mod children;

@@ -86,6 +86,28 @@ fn everything(test: &Test) -> BTreeMap<PathBuf, String> {
 const SETTINGS: &str = ".claude/settings.json";
 
 #[test]
+fn uninstalling_removes_the_directories_that_installing_created() {
+    let test = machine(NEW);
+    let data = test.root().join("data");
+    let with_data = |args: &[&str]| plugin_with(&test, args, &[("RALPH_STATE_DIR", &data)]);
+    let clients = ["plugin", "install", "claude", "codex"];
+    with_data(&clients).exits(0);
+    assert!(home(&test, ".claude/plugins").is_dir());
+    with_data(&["plugin", "uninstall"]).exits(0);
+    for path in [home(&test, ".claude"), home(&test, ".codex"), data.clone()] {
+        assert!(!path.exists(), "{}", path.display());
+    }
+    // A directory that is the user's own, or is used by now, stays.
+    fs::create_dir_all(home(&test, ".codex")).unwrap();
+    with_data(&clients).exits(0);
+    put(&home(&test, ".claude/own"), "");
+    with_data(&["plugin", "uninstall"]).exits(0);
+    assert!(home(&test, ".codex").is_dir());
+    assert!(home(&test, ".claude/own").is_file());
+    assert!(!home(&test, ".claude/plugins").exists());
+}
+
+#[test]
 fn the_plugin_is_previewed_installed_and_uninstalled() {
     let test = machine(NEW);
     put(&home(&test, SETTINGS), "{\n  \"model\": \"opus\"\n}\n");

@@ -24,7 +24,8 @@ const KEYS: [&str; 16] = [
     "tested",
     "approve",
 ];
-const OPTIONAL: [&str; 9] = [
+const OPTIONAL: [&str; 10] = [
+    "allow",
     "model-hint",
     "notes",
     "exit",
@@ -189,11 +190,26 @@ fn every_preset_has_three_approval_levels_and_unambiguous_exit_codes() {
         let levels: Vec<&String> = preset["approve"].as_table().unwrap().keys().collect();
         assert_eq!(levels.len(), LEVELS.len(), "{name}: {levels:?}");
         for level in LEVELS.map(|name| level(&preset, name)) {
-            assert_eq!(level.keys().collect::<Vec<_>>(), ["env", "words"], "{name}");
+            let keys: Vec<&String> = level.keys().filter(|key| *key != "allows").collect();
+            assert_eq!(keys, ["env", "words"], "{name}");
             spelled(level);
         }
         let [none, _, all] = LEVELS.map(|name| spelled(level(&preset, name)));
         assert_ne!(none, all, "{name}: nothing and everything are the same");
+        // The prompt says `You may …`.
+        for level in LEVELS.map(|name| level(&preset, name)) {
+            let allows = level.get("allows").and_then(Value::as_str);
+            assert!(!allows.is_some_and(|text| text.ends_with('.')), "{name}");
+        }
+        for rule in preset
+            .get("allow")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let rule = rule.as_table().unwrap();
+            assert_eq!(rule.keys().collect::<Vec<_>>(), ["hint", "tool"], "{name}");
+        }
         let exits = preset
             .get("exit")
             .map(|exits| exits.as_array().unwrap().clone())

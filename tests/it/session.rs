@@ -652,7 +652,48 @@ fn commands_work_on_a_session_s_loop() {
     );
     assert!(!test.workspace().join(LOOP_FILE).exists());
     assert_eq!(test.status(NAME)["status"], "paused");
+    for text in ["four", "five"] {
+        assert_eq!(session.assert_released(text), "", "the pause holds");
+        assert_eq!(test.status(NAME)["status"], "paused");
+    }
+    test.ralph(&["resume", NAME])
+        .exits(0)
+        .says("send any message in its session to continue");
+    assert_eq!(session.assert_continues("six"), "Do it");
+    assert_eq!(field(&test, "iteration"), "iteration: 4");
+    test.ralph(&["pause", NAME]).exits(0);
+    session.assert_released("seven");
+    let answer = session.submit("/cancel-ralph");
+    assert!(answer["reason"].as_str().unwrap().contains("canceled"));
     test.ralph(&["rm", NAME]).exits(0);
+}
+
+#[test]
+fn set_up_says_how_an_unlimited_loop_ends_and_how_to_cancel_a_busy_one() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    let shown = session.start_loop("Do it --max-iterations 0");
+    for line in [
+        "Max iterations: unlimited",
+        "Completion promise: none (only /cancel-ralph ends the loop)",
+        "press Esc first, or send /cancel-ralph with Ctrl-X Ctrl-S",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    assert!(!shown.contains("runs to its limit"), "{shown}");
+}
+
+#[test]
+fn a_check_whose_command_is_missing_is_refused() {
+    let test = Test::new();
+    let answer = Session::of(&test).submit("/ralph-loop Do it --check 'no-such-program -x'");
+    let reason = answer["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("command no-such-program not found") && !reason.contains("preflight"),
+        "{reason}"
+    );
+    assert!(!test.workspace().join(LOOP_FILE).exists());
+    test.ralph(&["ls"]).exits(0).says("no loops yet");
 }
 
 #[test]
@@ -819,4 +860,69 @@ fn hooks_do_nothing_for_an_agent_that_ralph_started() {
     let hook = format!("{} hook stop < input.json", env!("CARGO_BIN_EXE_ralph"));
     assert_eq!(test.sh(&format!("RALPH_ITERATION=1 {hook}")), "");
     assert!(test.sh(&hook).contains("block"), "but for that");
+}
+
+/// A message of the agent in a transcript, on two lines as Claude Code writes it.
+fn message(id: &str, output: u64) -> String {
+    let line = |output: u64, content: Value| {
+        let usage = json!({"input_tokens": 1000, "output_tokens": output});
+        json!({"type": "assistant", "message": {
+            "id": id, "model": "priced", "content": [content], "usage": usage,
+        }})
+    };
+    format!(
+        "{}\n{}\n",
+        line(1, json!({"type": "tool_use", "id": "t", "name": "Bash"})),
+        line(output, json!({"type": "text", "text": "ok"}))
+    )
+}
+
+#[test]
+fn budgets_act_on_what_the_transcript_gained_since_the_last_stop() {
+    for (limit, reached) in [("maxCost = 0.01", "cost"), ("maxTokens = 5000", "tokens")] {
+        let prices = "[prices.priced]\ninput = 1\noutput = 2\n";
+        let test = Test::new().file(".ralph/settings.toml", &format!("{limit}\n{prices}"));
+        let transcript = test.root().join("transcript.jsonl");
+        let add = |text: &str| {
+            let mut file = std::fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(&transcript)
+                .unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+        };
+        // What was used before the loop does not count.
+        add(&message("before", 900_000));
+        let session = Session::of(&test);
+        session.start_loop("Do it");
+        add(&message("one", 500));
+        session.assert_continues("one");
+        assert_eq!(test.status(NAME)["cost_usd"], 0.002);
+        assert_eq!(test.status(NAME)["tokens"], 1500);
+        session.assert_continues("nothing new");
+        assert_eq!(test.status(NAME)["cost_usd"], 0.002);
+        add(&message("two", 4000));
+        let ended = session.assert_released("two");
+        assert!(ended.contains("limit reached"), "{ended}");
+        assert_eq!(test.status(NAME)["outcome"]["why"], reached);
+        assert_eq!(test.status(NAME)["cost_usd"], 0.011);
+        let report = &test.events(NAME, "ended")[2]["report"];
+        let len = std::fs::metadata(&transcript).unwrap().len();
+        assert_eq!(report["transcript_bytes"], len);
+    }
+}
+
+#[test]
+fn a_budget_that_cannot_act_in_a_session_is_named_at_set_up() {
+    let test = Test::new().file(".ralph/settings.toml", "maxTokens = 5000\n");
+    let session = Session {
+        client: "codex",
+        ..Session::of(&test)
+    };
+    let answer = session.submit("$ralph-loop Do it");
+    let shown = answer["hookSpecificOutput"]["additionalContext"].to_string();
+    assert!(
+        shown.contains("Note: max-tokens does not apply here"),
+        "{answer}"
+    );
 }

@@ -57,12 +57,15 @@ fn line(act: &Act<'_>) -> String {
         Act::Thinking(text) if text.is_empty() => "lives".into(),
         Act::Thinking(text) => format!("thought  {text:?}"),
         Act::ToolStarted { name, about } => format!("begins   {name} {about}"),
-        Act::ToolFinished { name, about, ok } => {
-            format!(
-                "{} {name} {about}",
-                if *ok { "used    " } else { "failed  " }
-            )
-        }
+        Act::ToolFinished {
+            name,
+            about,
+            ok: true,
+            ..
+        } => format!("used     {name} {about}"),
+        Act::ToolFinished {
+            name, about, error, ..
+        } => format!("failed   {name} {about}: {error}"),
         Act::Denied(text) => format!("denied   {text}"),
         Act::Cost(usd) => format!("cost     {usd:.6}"),
         Act::TokensUsed { model, tokens } => {
@@ -434,6 +437,14 @@ const DENIED: &[(&str, &str)] = &[
     (
         "opencode",
         r#"{"type":"tool_use","part":{"tool":"bash","callID":"1","state":{"status":"error","input":{"command":"make"},"error":"The user has specified a rule which prevents you from using this specific tool call."}}}"#,
+    ),
+    (
+        "opencode",
+        r#"{"type":"tool_use","part":{"tool":"invalid","callID":"1","state":{"status":"completed","input":{"tool":"bash","error":"Model tried to call unavailable tool 'bash'. Available tools: edit, read."},"output":"The arguments provided to the tool are invalid"}}}"#,
+    ),
+    (
+        "droid",
+        r#"{"type":"tool_result","id":"1","isError":true,"error":{"type":"tool_error","message":"Error: Tool Create is not permitted in this exec session"}}"#,
     ),
     (
         "copilot",

@@ -108,8 +108,9 @@ impl ClaudeDecoder {
                 self.background_tasks = event["tasks"].as_array().map(Vec::len);
             }
             "permission_denied" => {
-                self.denied.push(str_at(event, &["tool_use_id"]).to_owned());
-                emit(Act::Denied(str_at(event, &["message"]).into()));
+                let id = str_at(event, &["tool_use_id"]);
+                self.denied.push(id.to_owned());
+                self.tools.deny(id, str_at(event, &["message"]), emit);
             }
             "thinking_tokens" => emit(Act::keepalive()),
             _ => {}
@@ -161,11 +162,17 @@ impl ClaudeDecoder {
             .flatten()
         {
             if str_at(block, &["type"]) == "tool_result" {
-                self.tools.finish(
+                let (id, error) = (
                     str_at(block, &["tool_use_id"]),
-                    block["is_error"] != true,
-                    emit,
+                    block_text(&block["content"]),
                 );
+                if block["is_error"] != true {
+                    self.tools.finish(id, emit);
+                } else if self.denied.iter().any(|denied| denied == id) {
+                    self.tools.finish_failed(id, error, emit);
+                } else if self.tools.fail(id, error, emit) {
+                    self.denied.push(id.to_owned());
+                }
             }
         }
     }
@@ -330,6 +337,13 @@ impl EventDecoder for ClaudeDecoder {
     fn is_busy(&self) -> bool {
         self.tools.is_busy() || self.background_tasks.is_some_and(|tasks| tasks > 0)
     }
+}
+
+/// Returns the text of a tool's result: a string, or a list whose first block is text.
+fn block_text(content: &Value) -> &str {
+    content
+        .as_str()
+        .unwrap_or_else(|| str_at(&content[0], &["text"]))
 }
 
 /// Reads token counts under the field names of Anthropic's API.

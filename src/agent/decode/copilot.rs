@@ -47,7 +47,12 @@ impl CopilotDecoder {
         let id = str_at(data, &["toolCallId"]);
         if data["success"] == true {
             let exit_code = value_at(data, &["shellExecution", "exitCode"]).as_i64();
-            self.tools.finish(id, exit_code.unwrap_or(0) == 0, emit);
+            if exit_code.unwrap_or(0) == 0 {
+                self.tools.finish(id, emit);
+            } else {
+                self.tools
+                    .finish_failed(id, str_at(data, &["result", "content"]), emit);
+            }
         } else {
             let why = match str_at(data, &["error", "message"]) {
                 "" => str_at(data, &["result", "content"]),

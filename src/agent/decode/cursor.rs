@@ -53,11 +53,17 @@ impl CursorDecoder {
                 ));
             }
             let exit_code = value_at(result, &["success", "exitCode"]).as_i64();
-            let ok = result["error"].is_null()
-                && result["rejected"].is_null()
-                && result["failure"].is_null();
-            self.tools
-                .finish(id, ok && exit_code.unwrap_or(0) == 0, emit);
+            let failures = ["error", "rejected", "failure"].map(|key| &result[key]);
+            let failure = failures.into_iter().find(|failure| !failure.is_null());
+            if failure.is_none() && exit_code.unwrap_or(0) == 0 {
+                self.tools.finish(id, emit);
+            } else {
+                let failure = failure.unwrap_or(&result["success"]);
+                let texts = ["errorMessage", "reason", "message", "stderr"];
+                let text = texts.map(|key| str_at(failure, &[key]));
+                let text = text.into_iter().find(|text| !text.is_empty());
+                self.tools.finish_failed(id, text.unwrap_or_default(), emit);
+            }
         }
     }
 

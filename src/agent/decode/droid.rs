@@ -78,7 +78,7 @@ impl EventDecoder for DroidDecoder {
                     self.tools
                         .fail(id, str_at(event, &["error", "message"]), emit);
                 } else {
-                    self.tools.finish(id, true, emit);
+                    self.tools.finish(id, emit);
                 }
             }
             "completion" => {

@@ -87,7 +87,7 @@ impl EventDecoder for GeminiDecoder {
                     self.tools
                         .fail(id, str_at(event, &["error", "message"]), emit);
                 } else {
-                    self.tools.finish(id, true, emit);
+                    self.tools.finish(id, emit);
                 }
             }
             "error" => {

@@ -46,7 +46,7 @@ impl GooseDecoder {
                     let ok = str_at(result, &["status"]) != "error"
                         && value_at(result, &["value", "isError"]) != true;
                     if ok {
-                        self.tools.finish(id, true, emit);
+                        self.tools.finish(id, emit);
                     } else {
                         self.tools.fail(id, str_at(result, &["error"]), emit);
                     }

@@ -34,13 +34,27 @@ impl OpencodeDecoder {
     fn tool(&mut self, part: &Value, emit: &mut ActSink<'_>) {
         self.message.clear(emit);
         let (id, state) = (str_at(part, &["callID"]), &part["state"]);
-        self.tools
-            .start(id, str_at(part, &["tool"]), &state["input"], emit);
+        let tool = str_at(part, &["tool"]);
+        if tool == "invalid" {
+            // OpenCode replaces a call that it does not allow or cannot parse with this tool, which
+            // always succeeds.
+            let called = str_at(state, &["input", "tool"]);
+            self.tools.start_about(id, called, String::new(), emit);
+            self.tools
+                .fail(id, str_at(state, &["input", "error"]), emit);
+            return;
+        }
+        self.tools.start(id, tool, &state["input"], emit);
         if str_at(state, &["status"]) == "error" {
             self.tools.fail(id, str_at(state, &["error"]), emit);
-        } else {
-            let exit_code = value_at(state, &["metadata", "exit"]).as_i64();
-            self.tools.finish(id, exit_code.unwrap_or(0) == 0, emit);
+            return;
+        }
+        match value_at(state, &["metadata", "exit"]).as_i64() {
+            None | Some(0) => self.tools.finish(id, emit),
+            Some(code) => {
+                let error = format!("exit {code}\n{}", str_at(state, &["output"]));
+                self.tools.finish_failed(id, &error, emit);
+            }
         }
     }
 

@@ -113,11 +113,13 @@ impl EventDecoder for PiDecoder {
                 self.tools.start(id, name, &event["args"], emit);
             }
             "tool_execution_end" => {
-                self.tools.finish(
-                    str_at(event, &["toolCallId"]),
-                    event["isError"] != true,
-                    emit,
-                );
+                let id = str_at(event, &["toolCallId"]);
+                if event["isError"] == true {
+                    let result = &value_at(event, &["result", "content"])[0];
+                    self.tools.fail(id, str_at(result, &["text"]), emit);
+                } else {
+                    self.tools.finish(id, emit);
+                }
             }
             "agent_end" => self.agent_end(emit),
             "auto_retry_start" => {

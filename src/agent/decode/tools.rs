@@ -94,14 +94,25 @@ impl ToolTracker {
         });
     }
 
-    /// Records that the tool call `id` finished. A call that is not running is ignored.
-    pub(super) fn finish(&mut self, id: &str, ok: bool, emit: &mut ActSink<'_>) {
+    /// Records that a tool succeeded. A tool that is not running is ignored.
+    pub(super) fn finish(&mut self, id: &str, emit: &mut ActSink<'_>) {
+        self.remove(id, true, "", emit);
+    }
+
+    /// Records that a tool failed with this error or output, which is not searched for a denial. A
+    /// tool that is not running is ignored.
+    pub(super) fn finish_failed(&mut self, id: &str, error: &str, emit: &mut ActSink<'_>) {
+        self.remove(id, false, error, emit);
+    }
+
+    fn remove(&mut self, id: &str, ok: bool, error: &str, emit: &mut ActSink<'_>) {
         if let Some(index) = self.running.iter().position(|tool| tool.id == id) {
             let RunningTool { name, about, .. } = self.running.remove(index);
             emit(Act::ToolFinished {
                 name: name.into(),
                 about: about.into(),
                 ok,
+                error: self.shorten(&first_and_last_line(error)).into(),
             });
         }
     }
@@ -122,28 +133,44 @@ impl ToolTracker {
             .or(only)
             .map(|tool| tool.id.clone())
         {
-            self.finish(&id, true, emit);
+            self.finish(&id, emit);
         }
     }
 
-    /// Records that the tool call `id` failed with this error. Also reports a denial if the error
-    /// is one.
-    pub(super) fn fail(&mut self, id: &str, error: &str, emit: &mut ActSink<'_>) {
-        self.report_denial(error, emit);
-        self.finish(id, false, emit);
+    /// Records that a tool failed with this error. Returns whether the error is a denial, which is
+    /// reported.
+    pub(super) fn fail(&mut self, id: &str, error: &str, emit: &mut ActSink<'_>) -> bool {
+        let denial = self.denial(error).map(str::to_owned);
+        if let Some(line) = &denial {
+            self.deny(id, line, emit);
+        }
+        self.finish_failed(id, error, emit);
+        denial.is_some()
+    }
+
+    /// Reports that a tool was denied: by its name and what it was used on or, if that is unknown,
+    /// by the agent's message.
+    pub(super) fn deny(&self, id: &str, message: &str, emit: &mut ActSink<'_>) {
+        let mut tools = self.running.iter();
+        let denied = match tools.find(|tool| tool.id == id && !tool.about.is_empty()) {
+            Some(tool) => format!("{} {}", tool.name, tool.about),
+            None => message.to_owned(),
+        };
+        emit(Act::Denied(denied.into()));
     }
 
     /// Emits the first line of `text` that matches a denial pattern. Returns whether a line
     /// matches.
     pub(super) fn report_denial(&self, text: &str, emit: &mut ActSink<'_>) -> bool {
-        let Some(denials) = &self.denials else {
-            return false;
-        };
-        let mut lines = text.lines().take(DENIAL_LINES).map(plain);
-        let denial = lines.find(|line| denials.is_match(line));
-        denial
-            .inspect(|line| emit(Act::Denied(line.as_ref().into())))
-            .is_some()
+        let denial = self.denial(text);
+        denial.map(|line| emit(Act::Denied(line.into()))).is_some()
+    }
+
+    /// Returns the first line of `text` that matches a denial pattern.
+    fn denial<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let denials = self.denials.as_ref()?;
+        let mut lines = text.lines().take(DENIAL_LINES);
+        lines.find(|line| denials.is_match(&plain(line)))
     }
 
     /// Removes all running tools, at the end of a turn.
@@ -181,6 +208,16 @@ impl ToolTracker {
             Some((cut, _)) => format!("{}…", &line[..cut]),
             None => line,
         }
+    }
+}
+
+/// Returns an error's text, without the lines between the first and the last if there are many: the
+/// first says what failed, and the last often says why.
+fn first_and_last_line(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    match &lines.collect::<Vec<_>>()[..] {
+        [first, _, _, .., last] => format!("{first} … {last}"),
+        few => few.join(" "),
     }
 }
 
@@ -238,11 +275,36 @@ mod tests {
         tools.start("1", "Bash", &json!({"command": "ls"}), &mut emit);
         tools.start("1", "Bash", &json!({"command": "ls"}), &mut emit);
         assert!(tools.is_busy());
-        tools.finish("2", true, &mut emit);
-        tools.finish("1", false, &mut emit);
-        tools.finish("1", true, &mut emit);
+        tools.finish("2", &mut emit);
+        tools.finish_failed("1", "", &mut emit);
+        tools.finish("1", &mut emit);
         assert!(!tools.is_busy());
         assert_eq!(acts.len(), 2, "{acts:?}");
+    }
+
+    #[test]
+    fn a_failed_tool_says_why_in_one_line() {
+        for (error, why) in [
+            ("", ""),
+            (
+                "Exit code 1\ncat: a: No such file\n",
+                "Exit code 1 cat: a: No such file",
+            ),
+            (
+                "Exit code 2\na\n\nb\nc\n3 tests failed\n",
+                "Exit code 2 … 3 tests failed",
+            ),
+        ] {
+            let mut tools = ToolTracker::default();
+            let mut said = None;
+            tools.start("1", "Bash", &json!({"command": "ls"}), &mut |_| {});
+            tools.finish_failed("1", error, &mut |act| {
+                if let Act::ToolFinished { error, .. } = act {
+                    said = Some(error.into_owned());
+                }
+            });
+            assert_eq!(said.as_deref(), Some(why));
+        }
     }
 
     #[test]
@@ -259,7 +321,12 @@ mod tests {
             .iter()
             .filter(|act| act.starts_with("Denied"))
             .collect();
-        assert_eq!(denied, ["Denied(\"ls: not allowed here\")"]);
+        assert_eq!(denied, ["Denied(\"Bash ls\")"], "the action is named");
         assert_eq!(acts.len(), 5, "{acts:?}");
+        acts.clear();
+        let mut emit = |act: Act<'_>| acts.push(format!("{act:?}"));
+        tools.start("3", "Bash", &json!({}), &mut emit);
+        tools.fail("3", "not allowed", &mut emit);
+        assert_eq!(acts[1], "Denied(\"not allowed\")", "{acts:?}");
     }
 }

@@ -173,6 +173,11 @@ fn misspelled_flag(word: &str) -> Option<(&str, &'static str)> {
         let is_prefix = || typed.len() >= 7 && flag.starts_with(&typed);
         typed == *flag || dashes == "--" && (is_near() || is_prefix())
     };
+    if dashes == "--"
+        && let Some(flag) = FLAGS.iter().find(|flag| is_abbreviation(name, flag))
+    {
+        return Some((&word[..dashes.len() + name.len()], flag));
+    }
     // `ralph run` calls this flag `--promise`.
     let known = [
         ("maxiterations", 2),
@@ -183,6 +188,19 @@ fn misspelled_flag(word: &str) -> Option<(&str, &'static str)> {
     ];
     let flag = [ITERATIONS, PROMISE, CHECK, HELP, PROMISE][known.iter().position(is_meant)?];
     Some((&word[..dashes.len() + name.len()], flag))
+}
+
+/// Returns whether a name shortens each part of a flag that has several, as in `max-iters`.
+fn is_abbreviation(name: &str, flag: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let typed: Vec<&str> = name.split(['-', '_']).collect();
+    let parts: Vec<&str> = flag.trim_start_matches('-').split('-').collect();
+    let is_short = |(typed, part): (&&str, &&str)| {
+        let typed = typed.trim_end_matches(|c: char| c.is_ascii_digit());
+        let singular = typed.strip_suffix('s').unwrap_or(typed);
+        singular.len() >= 3 && part.starts_with(singular)
+    };
+    parts.len() > 1 && typed.len() == parts.len() && typed.iter().zip(&parts).all(is_short)
 }
 
 /// Removes common mistakes from the name of a flag: case, dashes, and a number typed right after

@@ -1,7 +1,9 @@
 //! Decodes the lines of Claude Code's transcripts.
 
+use super::usage::MessageUsage;
 use super::{AssistantPart, TranscriptEntry};
 use crate::client::json;
+use crate::engine::usage::Tokens;
 use memchr::memmem;
 use serde::Deserialize;
 use serde_json::Value;
@@ -62,6 +64,50 @@ pub(super) fn decode(line: &[u8]) -> TranscriptEntry {
         },
         _ => TranscriptEntry::Ignored,
     }
+}
+
+#[derive(Deserialize)]
+struct UsageEntry<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    message: UsageMessage<'a>,
+}
+
+#[derive(Deserialize)]
+struct UsageMessage<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    #[serde(borrow)]
+    model: Cow<'a, str>,
+    usage: UsageCounts,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct UsageCounts {
+    input_tokens: u64,
+    cache_read_input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    output_tokens: u64,
+}
+
+/// Returns the usage of the message on this line, a subagent's included; `None` if there is none.
+pub(super) fn usage(line: &[u8]) -> Option<MessageUsage> {
+    memmem::find(line, b"\"usage\"")?;
+    let entry: UsageEntry<'_> = serde_json::from_slice(line).ok()?;
+    let UsageMessage { id, model, usage } = entry.message;
+    // Claude Code itself wrote a message without a model.
+    let is_agents = entry.kind == "assistant" && model != "<synthetic>";
+    is_agents.then(|| MessageUsage {
+        id: id.into_owned(),
+        model: model.into_owned(),
+        tokens: Tokens {
+            input: usage.input_tokens,
+            cache_read: usage.cache_read_input_tokens,
+            cache_write: usage.cache_creation_input_tokens,
+            output: usage.output_tokens,
+        },
+    })
 }
 
 /// Returns whether a line of the type `user` is a tool's result.

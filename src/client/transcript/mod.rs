@@ -6,6 +6,9 @@
 
 mod claude;
 mod reverse_lines;
+mod usage;
+
+pub use usage::TranscriptUsage;
 
 use crate::os::regular_file;
 use reverse_lines::ReverseLines;

@@ -12,7 +12,7 @@ use crate::client::process;
 use crate::client::slash;
 use crate::client::slash::SlashCommand;
 use crate::engine::event::{Request, RequestSource};
-use crate::engine::{Amount, ExitCode, Limit, LimitChange, Plan, State};
+use crate::engine::{Amount, ExitCode, Limit, LimitChange, Phase, Plan, State};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::exemptions;
 use crate::lifecycle::locks::LoopLocks;
@@ -21,7 +21,7 @@ use crate::process::warden;
 use crate::runner::HookCaller;
 use crate::runner::RunnerExit;
 use crate::runner::session::{HookEvent, SessionResult};
-use crate::store::{JournalHeader, LoopDir, LoopView, StateDir};
+use crate::store::{JournalHeader, LoopDir, LoopView, StateDir, view_with_inbox};
 use crate::ui::print::warn;
 use crate::ui::session_text;
 use std::io::Write;
@@ -160,8 +160,16 @@ impl HookCall {
                 .map(|_| HookResponse::allow_with_message(message));
         }
         let plan = &view.state.plan;
-        let mut events = self.check_loop_file(&view.state);
-        events.push(self.turn_ended(plan.limits.blocks));
+        let events = if view.state.phase != Phase::Paused {
+            let mut events = self.check_loop_file(&view.state);
+            events.push(self.turn_ended(plan.limits.blocks, view.state.transcript_bytes()));
+            events
+        } else if view_with_inbox(&dir)?.state.phase == Phase::Paused {
+            return Ok(HookResponse::allow());
+        } else {
+            // A person resumed the loop. The turn that ended was not one of its iterations.
+            vec![]
+        };
         if plan.proof.checks.is_empty() && plan.scm.tasks.is_empty() {
             let (header, result) = self.apply_events(&dir, &view.state, events)?;
             return Ok(self.response(&header, &result));
@@ -251,9 +259,10 @@ impl HookCall {
         }
     }
 
-    /// Returns the event for the turn that just ended. Takes the turn's last message from the hook
-    /// input or, if the input has none, from the transcript.
-    fn turn_ended(&self, cap: Option<u32>) -> HookEvent {
+    /// Returns the event for the turn that just ended. Its last message comes from the hook input
+    /// or, if that has none, from the transcript, of which the first `read_bytes` belong to earlier
+    /// turns.
+    fn turn_ended(&self, cap: Option<u32>, read_bytes: u64) -> HookEvent {
         let transcript = self.transcript();
         let last_message = || {
             let (spec, path) = transcript?;
@@ -273,6 +282,8 @@ impl HookCall {
         HookEvent::TurnEnded {
             text,
             steps: used_tool.map(u32::from),
+            usage: transcript
+                .and_then(|(spec, path)| spec.format.usage_since(path, read_bytes).ok()),
         }
     }
 

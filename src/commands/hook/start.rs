@@ -16,10 +16,11 @@ use crate::config::{
     reject_parent_settings,
 };
 use crate::engine::session::ClientSession;
-use crate::engine::{Liveness, Plan, Status};
+use crate::engine::{Limit, Liveness, Plan, Status};
 use crate::lifecycle::create::{Placement, PreparedLoop, create_loop};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::locks::LoopLocks;
+use crate::lifecycle::preconditions::check_commands;
 use crate::lifecycle::session::{is_active, loop_name};
 use crate::runner::session::{HookEvent, SessionResult};
 use crate::store::{JournalHeader, LoopDir, cache};
@@ -57,7 +58,10 @@ pub(super) fn start_loop(call: &HookCall, arguments: &str) -> Result<HookRespons
     created.apply(call, vec![], |header, result| {
         let state = &result.state;
         if state.awaiting_turn() {
-            let message = session_text::activated(header, state, is_default_limit);
+            let mut message = session_text::activated(header, state, is_default_limit);
+            for key in unmeasured_limits(call) {
+                message.push_str(&session_text::unmeasured_limit(key, &call.client.title));
+            }
             return HookResponse::AddContext {
                 text: format!("{message}\n\n{}", session_text::rules(state)),
                 message: Some(message),
@@ -101,7 +105,7 @@ pub(super) fn adopt_loop_file(call: &HookCall) -> Result<HookResponse, CommandEr
         checks: vec![],
     };
     let iterations_before = file.iteration.saturating_sub(1);
-    let turn_ended = call.turn_ended(call.client.block_cap());
+    let turn_ended = call.turn_ended(call.client.block_cap(), transcript_bytes(call));
     create(call, &args, iterations_before)?.apply(call, vec![turn_ended], |header, result| {
         call.response(header, result)
     })
@@ -158,6 +162,7 @@ fn create(
     iterations_before: u32,
 ) -> Result<CreatedLoop, CommandError> {
     let draft = draft_plan(call, args, iterations_before)?;
+    check_commands(draft.plan())?;
     check_no_other_session(call)?;
     if let Some((dir, view)) = call.find_loop() {
         // A session has only one loop, so the new loop replaces the old one.
@@ -176,6 +181,25 @@ fn create(
         &mut |warning| warn(warning),
     )?;
     Ok(CreatedLoop { dir, locks, plan })
+}
+
+/// Returns the keys of the limits in the project's settings that cannot act in this session, because
+/// ralph cannot read what a turn has used.
+fn unmeasured_limits(call: &HookCall) -> Vec<&'static str> {
+    let stack = LayerStack::load(&settings_paths(call.project.clone(), None));
+    let Some(stack) = stack.ok().filter(|_| call.client.transcript.is_none()) else {
+        return Vec::new();
+    };
+    let limits = Settings::from_layers(&stack).limits;
+    let rows = [Limit::Cost, Limit::Tokens].map(Limit::row);
+    let set = rows.into_iter().filter(|row| row.max(&limits).is_some());
+    set.filter_map(|row| row.key).collect()
+}
+
+/// Returns how long the session's transcript is, in bytes.
+fn transcript_bytes(call: &HookCall) -> u64 {
+    let transcript = call.transcript();
+    transcript.map_or(0, |(spec, path)| spec.format.len(path))
 }
 
 /// Returns an error if another session's loop is running in this workspace, because a workspace has
@@ -258,8 +282,10 @@ fn draft_plan(
                 client: call.client.name.clone(),
                 id: call.input.session_id.clone(),
                 iterations_before,
+                transcript_bytes: transcript_bytes(call),
             },
             block_cap: call.client.block_cap(),
+            reports_usage: call.client.transcript.is_some(),
         }),
         workspace: call.project.clone(),
         config_dir: settings_paths(call.project.clone(), None).user_dir,

@@ -162,6 +162,9 @@ fn install(args: &InstallArgs) -> Result<ExitCode, CommandError> {
         return Ok(ExitCode::Success);
     }
     let has_changes = all.iter().any(|(_, _, changes)| !changes.steps.is_empty());
+    for (_, _, changes) in &all {
+        record.add_created_dirs(&changes.steps);
+    }
     // Save the record first, so that even a partial installation can be undone.
     context.save_record(&record)?;
     all.into_iter()
@@ -230,6 +233,10 @@ fn uninstall(args: &UninstallArgs) -> Result<ExitCode, CommandError> {
     all.into_iter()
         .try_for_each(|(_, changes)| steps::apply(changes.steps))?;
     context.save_record(&record)?;
+    record.remove_created_dirs();
+    if !record.is_empty() {
+        context.save_record(&record)?;
+    }
     Ok(ExitCode::Success)
 }
 

@@ -1,6 +1,7 @@
 //! Records what `install` changed in the clients' files, so that `uninstall` can undo exactly that.
 
 use super::json::JsonUndo;
+use super::steps::FileStep;
 use crate::lifecycle::error::CommandError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -13,6 +14,9 @@ pub(crate) struct InstallRecord {
     pub(crate) files: Vec<RecordedFile>,
     #[serde(default)]
     pub(crate) appended: Vec<AppendedText>,
+    /// Directories that did not exist before, each after the ones that contain it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) created_dirs: Vec<PathBuf>,
 }
 
 /// Text that was appended to a file.
@@ -76,8 +80,28 @@ impl InstallRecord {
         })
     }
 
+    /// Returns whether nothing is left to undo. Directories are removed as far as they are empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty() && self.appended.is_empty()
+    }
+
+    /// Adds the directories that these steps are going to create.
+    pub(crate) fn add_created_dirs(&mut self, steps: &[FileStep]) {
+        for path in steps.iter().flat_map(FileStep::written_paths) {
+            let missing = path.ancestors().skip(1).take_while(|dir| !dir.exists());
+            let mut missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+            missing.retain(|dir| !self.created_dirs.contains(dir));
+            self.created_dirs.extend(missing.into_iter().rev());
+        }
+    }
+
+    /// Removes the created directories that are empty by now.
+    pub(crate) fn remove_created_dirs(&mut self) {
+        let mut dirs = std::mem::take(&mut self.created_dirs);
+        dirs.sort_by_key(|dir| std::cmp::Reverse(dir.components().count()));
+        dirs.retain(|dir| fs::remove_dir(dir).is_err() && dir.exists());
+        dirs.reverse();
+        self.created_dirs = dirs;
     }
 
     pub(crate) fn to_json(&self) -> String {

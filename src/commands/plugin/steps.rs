@@ -31,6 +31,19 @@ pub(crate) enum FileStep {
     DeleteDir { path: PathBuf },
 }
 
+impl FileStep {
+    /// Returns the paths of the files that the step writes.
+    pub(super) fn written_paths(&self) -> Vec<PathBuf> {
+        match self {
+            Self::WriteFiles { dir, files, .. } => {
+                files.iter().map(|(name, _)| dir.join(name)).collect()
+            }
+            Self::Edit { target, .. } => vec![target.clone()],
+            Self::DeleteFile { .. } | Self::DeleteDir { .. } => vec![],
+        }
+    }
+}
+
 /// Describes the steps, in one or more lines each.
 pub(super) fn describe(steps: &[FileStep]) -> Vec<String> {
     let lines = steps.iter().flat_map(|step| {

@@ -144,7 +144,7 @@ fn find_agent(
             if !agent.terminal
                 && stream_flags::request_stream(&request.command[1..], &preset.stream)
             {
-                agent.denied.clone_from(&preset.denied);
+                (agent.denied, agent.allow) = (preset.denied.clone(), preset.allow.clone());
                 set_dialect(&mut agent, &preset.dialect);
             }
         }
@@ -403,6 +403,8 @@ fn preset_agent(
             .map(|exit| exit.to_rule(preset))
             .collect(),
         denied: preset.denied.clone(),
+        allows: level.allows.clone(),
+        allow: preset.allow.clone(),
         dialect: DialectName::default(),
         failure_patterns: preset.failure_patterns.clone(),
         login: preset.login.clone(),
@@ -437,13 +439,13 @@ fn effective_approval(
     let levels = &preset.approve;
     if [&levels.none, &levels.edits, &levels.all]
         .iter()
-        .all(|level| **level == ApprovalArgs::default())
+        .all(|level| level.is_same_level(&ApprovalArgs::default()))
     {
         return None;
     }
     Some(match level {
-        level if *level == levels.all => Approve::All,
-        level if *level == levels.edits => Approve::Edits,
+        level if level.is_same_level(&levels.all) => Approve::All,
+        level if level.is_same_level(&levels.edits) => Approve::Edits,
         _ => requested,
     })
 }

@@ -5,7 +5,9 @@ use crate::config::keys::key;
 use crate::config::layers::{merge, remove_nulls};
 use crate::config::validate::normalize;
 use crate::config::{ConfigError, LayerStack, Origin, check_pattern, config_error};
-use crate::engine::plan::{DialectName, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery};
+use crate::engine::plan::{
+    AllowRule, DialectName, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -53,6 +55,7 @@ pub(crate) struct AgentPreset {
     pub(crate) approve: ApprovalLevels,
     pub(crate) exit: Vec<PresetExit>,
     pub(crate) denied: Vec<String>,
+    pub(crate) allow: Vec<AllowRule>,
     #[serde(rename = "reason")]
     pub(crate) failure_patterns: Vec<FailurePattern>,
     pub(crate) budget: Vec<String>,
@@ -79,12 +82,21 @@ pub(crate) struct ApprovalLevels {
 }
 
 /// Arguments and environment variables that select one approval level.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ApprovalArgs {
     #[serde(rename = "words")]
     pub(crate) args: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
+    /// What the agent may do, as a clause after "you may". The agent reads it after a denial.
+    pub(crate) allows: String,
+}
+
+impl ApprovalArgs {
+    /// Returns whether both select the same level: the agent cannot tell them apart.
+    pub(super) fn is_same_level(&self, other: &Self) -> bool {
+        self.args == other.args && self.env == other.env
+    }
 }
 
 /// The meaning of one of the agent's exit codes.

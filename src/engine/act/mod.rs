@@ -41,6 +41,8 @@ pub enum Act<'a> {
         about: Cow<'a, str>,
         /// Whether the tool call succeeded.
         ok: bool,
+        /// Why the tool failed, in one line; empty if it succeeded or the agent does not say.
+        error: Cow<'a, str>,
     },
     /// The agent was denied an action. The text describes the action.
     Denied(Cow<'a, str>),
@@ -119,10 +121,16 @@ impl<'a> Act<'a> {
                 name: edit(name),
                 about: edit(about),
             },
-            Self::ToolFinished { name, about, ok } => Act::ToolFinished {
+            Self::ToolFinished {
+                name,
+                about,
+                ok,
+                error,
+            } => Act::ToolFinished {
                 name: edit(name),
                 about: edit(about),
                 ok,
+                error: edit(error),
             },
             Self::Denied(text) => Act::Denied(edit(text)),
             Self::Cost(usd) => Act::Cost(usd),

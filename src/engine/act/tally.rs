@@ -4,7 +4,7 @@ use super::{Act, error_excerpt};
 use crate::engine::event::AgentReport;
 use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::signals::fold_whitespace;
-use crate::engine::usage::{Prices, Tokens};
+use crate::engine::usage::{Prices, Tokens, rounded_usd};
 
 /// Maximum sum, in dollars. JSON cannot represent infinity.
 pub(in crate::engine) const COST_MAX: f64 = 1e12;
@@ -28,7 +28,7 @@ pub(crate) struct Tally {
     /// Tokens used since the agent last reported a cost, by model.
     unbilled: Vec<(String, Tokens)>,
     steps: Option<u32>,
-    /// Whether a call of a tool that is not read-only succeeded.
+    /// Whether a tool call succeeded, other than the agent's own bookkeeping.
     has_worked: bool,
     denied: u32,
     denials: Vec<String>,
@@ -57,7 +57,7 @@ impl Tally {
             | Act::SideOutput(_) => {}
             Act::ToolFinished { name, ok, .. } => {
                 self.steps = Some(self.steps.unwrap_or(0).saturating_add(1));
-                self.has_worked |= *ok && !is_read_only(name);
+                self.has_worked |= *ok && !is_bookkeeping(name);
             }
             Act::Denied(line) => return self.add_denial(line),
             Act::Cost(usd) if usd.is_finite() && *usd >= 0.0 => {
@@ -130,10 +130,11 @@ impl Tally {
             prices.cost(if own.is_empty() { model } else { own }, tokens)
         };
         let since = self.unbilled.iter().map(dollars).sum::<Option<f64>>();
-        match self.cost_usd {
+        let cost = match self.cost_usd {
             Some(reported) => Some(reported + since.unwrap_or(0.0)),
             None => since.filter(|_| !self.unbilled.is_empty()),
-        }
+        };
+        cost.map(rounded_usd)
     }
 
     /// Returns the total tokens of all models so far; `None` if the agent does not report tokens.
@@ -160,27 +161,32 @@ impl Tally {
         // proves nothing there.
         let reports_tools = self.steps.is_some() || self.run_ended;
         let denied_everything = self.denied > 0 && !self.has_worked && reports_tools;
+        // Some agents end their run at the first denial. If they worked before it, nothing failed.
+        let ended_by_denial = self.has_worked
+            && self
+                .reason
+                .is_some_and(|reason| reason.kind == FailureKind::Denied);
         report.reason = match self.reason {
+            _ if ended_by_denial => None,
             None if failed => Some(FailureKind::Crashed.into()),
             None if denied_everything => Some(FailureKind::Denied.into()),
             reason => reason,
         };
-        report.finished = self.finished && report.reason.is_none();
+        report.finished = (self.finished && report.reason.is_none()) || ended_by_denial;
         report.session = self.session;
-        report.denial = self.denials.into_iter().next();
+        report.denial = self.denials.first().cloned();
+        report.denials = self.denials;
         report.error = self.error.or(report.error.take());
     }
 }
 
-/// Words in the names of read-only tools. Calls of such tools do not count as work.
-const READ_ONLY_TOOLS: [&str; 12] = [
-    "read", "grep", "glob", "ls", "list", "search", "view", "find", "fetch", "todo", "plan",
-    "think",
-];
+/// A tool whose name contains one of these words only keeps the agent's own notes. Permissions do
+/// not apply to it, so its success does not show that the agent was allowed anything.
+const BOOKKEEPING_TOOLS: [&str; 3] = ["todo", "plan", "think"];
 
-fn is_read_only(tool: &str) -> bool {
+fn is_bookkeeping(tool: &str) -> bool {
     let tool = tool.to_lowercase();
-    READ_ONLY_TOOLS.iter().any(|part| tool.contains(part))
+    BOOKKEEPING_TOOLS.iter().any(|part| tool.contains(part))
 }
 
 #[cfg(test)]
@@ -210,6 +216,7 @@ mod tests {
             name: "edit".into(),
             about: "a.rs".into(),
             ok: true,
+            error: "".into(),
         };
         let sum = report(&[Act::Cost(0.25), tool(), Act::Cost(0.5), tool()]);
         assert_eq!((sum.cost_usd, sum.steps), (Some(0.75), Some(2)));
@@ -300,11 +307,13 @@ mod tests {
         let denied = || Act::Denied("no edit".into());
         let denied_everything =
             |acts: &[Act<'static>]| report(acts).reason == Some(FailureKind::Denied.into());
-        let edit = |ok| Act::ToolFinished {
-            name: "edit".into(),
+        let tool = |name: &'static str, ok| Act::ToolFinished {
+            name: name.into(),
             about: "a.rs".into(),
             ok,
+            error: "".into(),
         };
+        let edit = |ok| tool("edit", ok);
         assert!(denied_everything(&[
             denied(),
             edit(false),
@@ -324,6 +333,32 @@ mod tests {
             denied(),
             Act::Text("plain text".into())
         ]));
+        assert!(
+            !denied_everything(&[tool("Read", true), denied(), Act::RunEnded]),
+            "it was allowed to read"
+        );
+        assert!(
+            denied_everything(&[tool("TodoWrite", true), denied(), Act::RunEnded]),
+            "its own list needs no permission"
+        );
+    }
+
+    #[test]
+    fn an_agent_that_worked_until_a_denial_ended_its_run_has_not_failed() {
+        let edit = Act::ToolFinished {
+            name: "edit".into(),
+            about: "a.rs".into(),
+            ok: true,
+            error: "".into(),
+        };
+        let ended = || Act::Failed {
+            why: "insufficient permission".into(),
+            reason: Some(FailureKind::Denied.into()),
+        };
+        let worked = report(&[edit, Act::Denied("ls".into()), ended()]);
+        assert_eq!((worked.finished, worked.reason), (true, None));
+        let idle = report(&[Act::Denied("ls".into()), ended()]);
+        assert_eq!(idle.reason, Some(FailureKind::Denied.into()));
     }
 
     #[test]

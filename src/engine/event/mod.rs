@@ -27,6 +27,10 @@ pub(crate) struct Now {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "events are handled one at a time, and boxes would complicate the public type"
+)]
 pub enum Event {
     /// A runner took the loop's lock, after it had killed any processes an earlier runner left.
     Opened {
@@ -135,6 +139,17 @@ pub enum Event {
         /// The content of a BLOCKED marker; `None` for any other notice.
         #[serde(default, skip_serializing_if = "Option::is_none", rename = "words")]
         text: Option<String>,
+    },
+    /// The running agent has used up a budget of the loop.
+    Spent {
+        /// The agent's iteration.
+        iteration: u32,
+        /// Dollars the iteration has cost so far; `None` if unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
+        /// Tokens the iteration has used so far; `None` if unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tokens: Option<Tokens>,
     },
     /// The agent and every process it started have exited.
     Ended {

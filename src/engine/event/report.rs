@@ -97,15 +97,23 @@ pub struct AgentReport {
     /// The ID of the agent's session; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// Up to where the transcript of the client session was read, in bytes; `None` outside a
+    /// session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript_bytes: Option<u64>,
     /// Number of event-stream lines that could not be parsed.
     #[serde(default, skip_serializing_if = "is_zero", rename = "strange")]
     pub unparsed: u32,
     /// Number of actions the agent was denied.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub denied: u32,
-    /// The first denial, in the agent's words; `None` if no action was denied.
+    /// The first denial: the denied action, or else the agent's words; `None` if no action was
+    /// denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denial: Option<String>,
+    /// The first few different denials, including `denial`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denials: Vec<String>,
     /// Number of processes the agent left running, which ralph then killed.
     #[serde(default, skip_serializing_if = "is_zero", rename = "leftovers")]
     pub orphans: u32,

@@ -27,6 +27,12 @@ pub(crate) struct Agent {
     pub(crate) approve: Option<Approve>,
     /// The exit code with which the agent asks not to be restarted; `None` if it has none.
     pub(crate) exit_waiting: Option<i32>,
+    /// What it may do at this level, as a clause after "you may"; empty if unknown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) allows: String,
+    /// How a person can allow an action that was denied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) allow: Vec<AllowRule>,
     /// Exit codes that identify the cause of a failure.
     #[serde(default, rename = "exits")]
     pub(crate) exit_codes: Vec<ExitCodeRule>,
@@ -71,12 +77,43 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
+    /// Returns how a person can allow a denied action, given as the tool's name and what it was
+    /// used on; `None` if that is unknown.
+    pub(crate) fn allow_hint(&self, denial: &str) -> Option<String> {
+        let (tool, about) = denial.split_once(' ')?;
+        let rule = self.allow.iter().find(|rule| rule.tool == tool)?;
+        // A shortened command would allow something else.
+        let is_whole = !about.is_empty() && !about.ends_with('…');
+        let about = about.replace('\\', "\\\\").replace('"', "\\\"");
+        is_whole.then(|| rule.hint.replace("{about}", &about))
+    }
+
+    /// Returns the level of `--approve` above this one; `None` if there is none, or if the user's
+    /// own command decides.
+    pub(crate) fn next_approval(&self) -> Option<&'static str> {
+        match self.approve? {
+            Approve::None => Some("edits"),
+            Approve::Edits => Some("all"),
+            Approve::All => None,
+        }
+    }
+
     /// Returns the rule for an exit status; `None` if the status has no special meaning.
     pub(crate) fn exit_rule(&self, exit: ProcessExit) -> Option<&ExitCodeRule> {
         self.exit_codes
             .iter()
             .find(|rule| Some(rule.code) == exit.code)
     }
+}
+
+/// How a person can allow one action of an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AllowRule {
+    /// The name of the tool that was denied.
+    pub(crate) tool: String,
+    /// What to do. `{about}` is replaced with what the tool was used on.
+    pub(crate) hint: String,
 }
 
 /// The name of an output format. The table of formats is in `agent::decode::dialect`.
@@ -181,7 +218,7 @@ impl ExitMeaning {
             Self::Waiting => return None,
             Self::Login => FailureKind::Login,
             Self::Usage => FailureKind::Usage,
-            Self::Permission => FailureKind::Denied,
+            Self::Permission => FailureKind::Permission,
             Self::Limit => FailureKind::UsageLimit,
         })
     }

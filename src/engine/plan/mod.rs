@@ -9,7 +9,8 @@ mod proof;
 
 pub use agent::Approve;
 pub(crate) use agent::{
-    Agent, DialectName, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery, SCRIPT,
+    Agent, AllowRule, DialectName, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery,
+    SCRIPT,
 };
 pub(crate) use proof::{Check, OnFail, Proof, SIGNAL_KINDS, Signal};
 

@@ -169,7 +169,11 @@ fn a_failure_that_only_a_person_can_fix_is_fatal_and_has_a_hint() {
         (FailureKind::Login, Fault::Login, "log in: type /login"),
         (FailureKind::Credit, Fault::Credit, "add credit"),
         (FailureKind::Model, Fault::Model, "--model"),
-        (FailureKind::Denied, Fault::Permission, "--approve all"),
+        (
+            FailureKind::Permission,
+            Fault::Permission,
+            "it lacks a permission",
+        ),
     ] {
         let work = TestLoop::new()
             .with(login)
@@ -192,6 +196,7 @@ fn a_failure_that_only_a_person_can_fix_is_fatal_and_has_a_hint() {
 #[test]
 fn other_failures_are_counted() {
     for kind in [
+        FailureKind::Denied,
         FailureKind::Context,
         FailureKind::Refused,
         FailureKind::Crashed,

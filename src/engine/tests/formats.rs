@@ -241,9 +241,11 @@ fn lines() -> Vec<(Event, &'static str)> {
         finished: true,
         run_ended: true,
         session: Some("s".into()),
+        transcript_bytes: Some(8),
         unparsed: 1,
         denied: 2,
         denial: Some("ls".into()),
+        denials: vec!["ls".into(), "rm".into()],
         orphans: 2,
         survivors: vec![3],
     };
@@ -383,7 +385,7 @@ fn lines() -> Vec<(Event, &'static str)> {
                 iteration: 3,
                 report,
             },
-            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"session":"s","strange":1,"denied":2,"denial":"ls","leftovers":2,"survivors":[3]}}"#,
+            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"session":"s","transcript_bytes":8,"strange":1,"denied":2,"denial":"ls","denials":["ls","rm"],"leftovers":2,"survivors":[3]}}"#,
         ),
         (
             Event::Faulted {
@@ -391,6 +393,14 @@ fn lines() -> Vec<(Event, &'static str)> {
                 detail: "gone".into(),
             },
             r#"{"event":"faulted","class":"prompt-file","detail":"gone"}"#,
+        ),
+        (
+            Event::Spent {
+                iteration: 3,
+                cost_usd: Some(0.25),
+                tokens: None,
+            },
+            r#"{"event":"spent","iteration":3,"cost_usd":0.25}"#,
         ),
         (Event::Woke, r#"{"event":"woke"}"#),
         (Event::Unknown, r#"{"event":"unknown"}"#),

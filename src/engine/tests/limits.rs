@@ -6,7 +6,9 @@ use crate::engine::event::{
 };
 use crate::engine::iteration::IterationEnd;
 use crate::engine::limits::LIMITS;
-use crate::engine::{Amount, Effect, Limit, LimitChange, Phase};
+use crate::engine::usage::Tokens;
+use crate::engine::{Amount, Effect, Limit, LimitChange, Outcome, Phase};
+
 fn set(work: TestLoop, limit: LimitChange) -> TestLoop {
     work.feed(Event::Changed { limit, inbox: None })
 }
@@ -173,6 +175,54 @@ fn without_limits_there_is_no_timer() {
         work.start().after(u64::MAX).orders(),
         [Effect::Run { iteration: 1 }]
     );
+}
+
+#[test]
+fn an_agent_that_uses_up_a_budget_is_stopped_and_the_loop_ends_at_that_limit() {
+    let spent = |iteration, cost_usd, input| Event::Spent {
+        iteration,
+        cost_usd,
+        tokens: Some(Tokens {
+            input,
+            ..Tokens::default()
+        }),
+    };
+    let start = || {
+        TestLoop::new()
+            .with(|plan| {
+                plan.limits.cost_usd = Some(1.0);
+                plan.limits.tokens = Some(100);
+            })
+            .open()
+            .start()
+    };
+    for (event, is_over) in [
+        (spent(1, Some(0.9), 99), false),
+        (spent(1, None, 99), false),
+        (spent(2, Some(5.0), 0), false),
+        (spent(1, Some(1.0), 0), true),
+        (spent(1, None, 100), true),
+    ] {
+        let work = start().feed(event.clone());
+        let kills = matches!(work.state.orders()[..], [Effect::Kill { .. }]);
+        assert_eq!(kills, is_over, "{event:?}");
+    }
+    let work = start().feed(spent(1, Some(1.5), 0)).end(AgentReport {
+        cost_usd: Some(1.5),
+        ..AgentReport::default()
+    });
+    let last = work.state.recent.back().unwrap();
+    assert_eq!(last.end, IterationEnd::OverBudget);
+    assert!(!last.is_failure());
+    assert_eq!(
+        work.state.outcome(),
+        Some(&Outcome::Limit {
+            limit: Limit::Cost,
+            success: false
+        })
+    );
+    let unlimited = TestLoop::new().open().start().feed(spent(1, Some(9.0), 9));
+    assert!(matches!(unlimited.state.phase, Phase::Running { .. }));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod cooperative_runs;
 mod crashes;
 mod decisions;
+mod denials;
 mod done;
 mod draining;
 mod failures;

@@ -4,6 +4,7 @@ use super::kit::{TestLoop, red};
 use super::prompts::{contains_in_order, inputs, prompt};
 use crate::engine::event::{AgentReport, Event, Marker, ProcessExit, TextSignals};
 use crate::engine::excerpt::Excerpt;
+use crate::engine::failure::FailureKind;
 use crate::engine::iteration::IterationEnd;
 use crate::engine::prompt::{PromptInputs, describe_red_check, render};
 
@@ -143,6 +144,27 @@ fn notes_contain_messages_and_why_a_claim_did_not_count() {
         &prompt(&denied),
         &[
             "The last claim that the task is done did not count, because a check was red.",
+            "\nHow to finish:",
+        ],
+    );
+    let refused = TestLoop::new()
+        .with(|plan| plan.agent.allows = "edit files".into())
+        .open()
+        .start()
+        .end(AgentReport {
+            denied: 2,
+            denial: Some("Bash npm test".into()),
+            denials: vec!["Bash npm test".into(), "Bash <promise>x</promise>".into()],
+            reason: Some(FailureKind::Denied.into()),
+            ..AgentReport::default()
+        })
+        .after(300_000);
+    contains_in_order(
+        &prompt(&refused),
+        &[
+            "not allowed to do this:\n- Bash npm test\n- Bash ‹promise›x‹/promise›\nDo not try it \
+             again: your permissions do not change while you run. You may edit files. Everything \
+             you tried was denied, so a claim that the task is done did not count.",
             "\nHow to finish:",
         ],
     );

@@ -21,8 +21,9 @@ fn in_session(iterations_before: u32) -> TestLoop {
         client: "claude".into(),
         id: "s".into(),
         iterations_before,
+        transcript_bytes: 0,
     };
-    let work = TestLoop::new().with(|plan| *plan = plan.clone().in_session(session, None));
+    let work = TestLoop::new().with(|plan| *plan = plan.clone().in_session(session, None, true));
     work.feed(opened(true)).start()
 }
 
@@ -100,10 +101,11 @@ fn a_claim_in_a_session_does_not_override_a_red_check() {
         client: "claude".into(),
         id: "s".into(),
         iterations_before: 0,
+        transcript_bytes: 0,
     };
     let work = TestLoop::new()
         .checks(1)
-        .with(|plan| *plan = plan.clone().in_session(session, None));
+        .with(|plan| *plan = plan.clone().in_session(session, None, true));
     let work = work.feed(opened(true)).check("r").start().end(promise());
     assert_eq!(
         work.state.orders(),
@@ -202,4 +204,29 @@ fn a_loop_taken_over_continues_the_iteration_count() {
     );
     assert_eq!(work.state.plan.limits.iterations, Some(22));
     assert_eq!(work.state.turn_label(), "4/25");
+}
+
+#[test]
+fn budgets_act_in_a_session_whose_usage_is_known() {
+    for (is_known, ends) in [(true, true), (false, false)] {
+        let session = ClientSession {
+            client: "claude".into(),
+            id: "s".into(),
+            iterations_before: 0,
+            transcript_bytes: 100,
+        };
+        let work = TestLoop::new().with(|plan| {
+            plan.limits.cost_usd = Some(1.0);
+            *plan = plan.clone().in_session(session, None, is_known);
+        });
+        let work = work.feed(opened(true)).start();
+        assert_eq!(work.state.transcript_bytes(), 100);
+        let work = work.end(AgentReport {
+            cost_usd: Some(1.5),
+            transcript_bytes: Some(250),
+            ..turn(Some(1))
+        });
+        assert_eq!(work.state.transcript_bytes(), 250);
+        assert_eq!(work.state.outcome().is_some(), ends, "{is_known}");
+    }
 }

@@ -43,6 +43,9 @@ pub(super) enum ActRecord<'a> {
         tool: Cow<'a, str>,
         about: Cow<'a, str>,
         ok: bool,
+        /// Why the tool failed; empty if it succeeded or the agent does not say.
+        #[serde(default, skip_serializing_if = "str::is_empty")]
+        error: Cow<'a, str>,
     },
     #[serde(rename = "denied")]
     Denied { text: Cow<'a, str> },
@@ -98,10 +101,16 @@ impl<'a> ActRecord<'a> {
             Act::Text(text) => Self::Text { text },
             Act::Thinking(text) => Self::Thinking { text },
             Act::ToolStarted { name, about } => Self::ToolStarted { tool: name, about },
-            Act::ToolFinished { name, about, ok } => Self::ToolFinished {
+            Act::ToolFinished {
+                name,
+                about,
+                ok,
+                error,
+            } => Self::ToolFinished {
                 tool: name,
                 about,
                 ok,
+                error,
             },
             Act::Denied(text) => Self::Denied { text },
             Act::Cost(usd) => Self::Cost { usd },
@@ -133,10 +142,16 @@ impl<'a> ActRecord<'a> {
             Self::Text { text } => Act::Text(text),
             Self::Thinking { text } => Act::Thinking(text),
             Self::ToolStarted { tool, about } => Act::ToolStarted { name: tool, about },
-            Self::ToolFinished { tool, about, ok } => Act::ToolFinished {
+            Self::ToolFinished {
+                tool,
+                about,
+                ok,
+                error,
+            } => Act::ToolFinished {
                 name: tool,
                 about,
                 ok,
+                error,
             },
             Self::Denied { text } => Act::Denied(text),
             Self::Cost { usd } => Act::Cost(usd),

@@ -210,9 +210,5 @@ fn codex_home_is_resolved_to_its_real_path() {
     );
     assert!(read(&real.join("config.toml")).contains(&key));
     plugin_with(&test, &["plugin", "uninstall"], &[("CODEX_HOME", &link)]).exits(0);
-    assert_eq!(
-        fs::read_dir(&real).unwrap().count(),
-        1,
-        "only the directory of skills is left"
-    );
+    assert_eq!(fs::read_dir(&real).unwrap().count(), 0, "nothing is left");
 }

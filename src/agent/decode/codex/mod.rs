@@ -79,11 +79,19 @@ impl CodexDecoder {
                 emit(Act::Denied(format!("{name} {about}").into()));
             }
             let exit_code = item["exit_code"].as_i64().unwrap_or(0);
-            self.tools.finish(
-                id,
-                !matches!(status, "failed" | "declined") && exit_code == 0,
-                emit,
-            );
+            if matches!(status, "failed" | "declined") || exit_code != 0 {
+                let error = match str_at(item, &["error", "message"]) {
+                    "" => str_at(item, &["aggregated_output"]),
+                    error => error,
+                };
+                let error = match exit_code {
+                    0 => error.to_owned(),
+                    code => format!("exit {code}\n{error}"),
+                };
+                self.tools.finish_failed(id, &error, emit);
+            } else {
+                self.tools.finish(id, emit);
+            }
         }
         true
     }
