@@ -266,6 +266,9 @@ fn stop_pause_and_resume_take_several_names() {
         test.ralph(&spawn_args(name, &["--no-tmux", "--share-workspace"]))
             .exits(0);
     }
+    for name in ["a", "b"] {
+        test.ralph(&["set", name, "max-iterations=9"]).exits(0);
+    }
     test.ralph(&["stop", "a", "b", "none"])
         .exits(2)
         .complains("no loop is named `none`");

@@ -222,7 +222,7 @@ fn a_living_loop_of_the_same_name_is_reported_first() {
     refused(
         &test,
         &RUN,
-        "the loop \"a\" is already running",
+        "the loop \"a\" is already starting or running",
         "ralph stop a",
     );
     refused(
