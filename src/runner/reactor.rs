@@ -368,7 +368,7 @@ impl Reactor {
         let job = self.job.as_ref().map(|(_, job)| job);
         let next = [
             until,
-            job.and_then(Job::next_tick),
+            job.and_then(|job| job.next_wake(self.pipeline.as_ref())),
             Some(self.schedule.at()),
         ];
         let next = next.into_iter().flatten().min();
@@ -436,10 +436,11 @@ impl Reactor {
         {
             job.note_progress(progress);
         }
+        let silent_for = job.silent_for();
         if self
             .pipeline
             .as_mut()
-            .is_some_and(OutputPipeline::take_pattern)
+            .is_some_and(|pipeline| pipeline.take_pattern(silent_for))
         {
             inputs.push(Input::DonePattern(key));
         }

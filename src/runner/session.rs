@@ -7,9 +7,9 @@ use super::clock::{millis, wall_ms};
 use super::reconcile::Flow;
 use super::{Runner, RunnerError, RunnerExit};
 use crate::agent::pipeline::{OutputPipeline, OutputTail};
-use crate::engine::event::{AgentReport, Fault, ProcessExit, Request, RequestSource};
+use crate::engine::event::{AgentReport, Fault, Marker, ProcessExit, Request, RequestSource};
 use crate::engine::plain_text::clean;
-use crate::engine::{Act, Event, LimitChange, Phase, State};
+use crate::engine::{Act, Event, LimitChange, Phase, State, signals};
 use crate::process::orphans;
 use crate::store::dir::create_file;
 use std::io::Write;
@@ -140,18 +140,22 @@ impl Runner<'_> {
             self.prompts.bytes(),
         );
         pipeline.feed_act(Act::Finished(text.into()), &mut |_| {});
-        let mut signals = pipeline.finish(OutputTail::default(), &mut |_| {}).signals;
-        signals.blocked = signals.blocked.or(found.blocked);
+        let mut said = pipeline.finish(OutputTail::default(), &mut |_| {}).signals;
+        let blocked = found.texts.get(&Marker::Blocked).cloned();
+        said.blocked = said.blocked.or(blocked);
         let session = state.plan.session.as_ref();
         let report = AgentReport {
             exit: ProcessExit::from_code(0),
             ms: self.turn_ms(),
-            signals,
+            signals: said,
             markers: found.markers,
+            marker_texts: found.texts,
             cost_usd: found.cost_usd,
             steps,
             bytes: text.len() as u64,
             finished: true,
+            // The session remembers everything else that the agent wrote.
+            note: signals::read_note(&clean(text)),
             session: session.map(|session| session.id.clone()),
             ..AgentReport::default()
         };

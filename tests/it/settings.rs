@@ -1005,3 +1005,27 @@ fn settings_in_a_parent_directory_are_not_silently_ignored() {
     let outside = Test::new().file("../.ralph/settings.toml", "checks = ['false']\n");
     outside.ralph(&["config"]).exits(0);
 }
+
+#[test]
+fn flags_outweigh_the_settings_of_one_check() {
+    let check =
+        r#"{"checks": [{"command": "sleep 60", "timeout": "1h", "failAction": "REPLACE"}]}"#;
+    let test = Test::new().file(".ralph/settings.json", check);
+    let flags = ["--check-timeout", "200ms", "--on-fail", "prepend"];
+    let done = test.ralph(&[&["run", "x", "-m", "1"], &flags[..], &["--", "true"]].concat());
+    done.exits(1)
+        .says("red (timeout after 2")
+        .says("; --check-timeout sets the limit) (prepend)");
+}
+
+#[test]
+fn an_empty_agent_command_is_an_error() {
+    for command in ["\"\"", "[]", "[\"\"]"] {
+        let settings = format!(r#"{{"agent": {{"command": {command}}}}}"#);
+        let test = Test::new().file(".ralph/settings.json", &settings);
+        test.ralph(&["run", "x"])
+            .exits(2)
+            .complains(".ralph/settings.json: agent: command is empty")
+            .complains("the first installed agent");
+    }
+}

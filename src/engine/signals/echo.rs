@@ -58,6 +58,11 @@ impl EchoFilter {
         }
     }
 
+    /// Returns whether the prompt contains this line.
+    pub(crate) fn is_prompt_line(&self, line: &str) -> bool {
+        line_hash(line).is_some_and(|line| self.positions.contains_key(&line))
+    }
+
     /// Returns whether the last match may still turn out to be an echo.
     pub(crate) fn is_undecided(&self) -> bool {
         self.pending
@@ -79,6 +84,15 @@ impl EchoFilter {
         while at < lines.len() {
             let (lines_taken, matched) = self.longest_run(&lines[at..]);
             if matched >= 2 || (matched == 1 && self.line_count == 1) {
+                // A code fence stays: it may close one that the agent opened, and a signal inside
+                // must not appear outside.
+                let echoed = &lines[at..at + lines_taken];
+                kept.extend(
+                    echoed
+                        .iter()
+                        .map(|(line, _)| *line)
+                        .filter(|line| is_fence(line)),
+                );
                 at += lines_taken;
             } else {
                 kept.push_str(lines[at].0);
@@ -109,6 +123,11 @@ impl EchoFilter {
         }
         best
     }
+}
+
+fn is_fence(line: &str) -> bool {
+    let line = line.trim_start_matches(|c: char| c.is_whitespace() || c == '>' || c == '|');
+    line.starts_with("```") || line.starts_with("~~~")
 }
 
 /// Returns the elements of `positions` that directly follow an element of `run`. Both lists are
