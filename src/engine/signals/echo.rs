@@ -58,6 +58,11 @@ impl EchoFilter {
         }
     }
 
+    fn starts_prompt(&self, line: Option<u64>) -> bool {
+        let positions = line.and_then(|line| self.positions.get(&line));
+        positions.is_some_and(|positions| positions.first() == Some(&0))
+    }
+
     /// Returns whether the prompt contains this line.
     pub(crate) fn is_prompt_line(&self, line: &str) -> bool {
         line_hash(line).is_some_and(|line| self.positions.contains_key(&line))
@@ -84,15 +89,12 @@ impl EchoFilter {
         while at < lines.len() {
             let (lines_taken, matched) = self.longest_run(&lines[at..]);
             if matched >= 2 || (matched == 1 && self.line_count == 1) {
-                // A code fence stays: it may close one that the agent opened, and a signal inside
-                // must not appear outside.
-                let echoed = &lines[at..at + lines_taken];
-                kept.extend(
-                    echoed
-                        .iter()
-                        .map(|(line, _)| *line)
-                        .filter(|line| is_fence(line)),
-                );
+                // In an echo of a part of the prompt, code fences stay: the agent may repeat text
+                // that is also in the prompt, and a signal inside a fence must not appear outside.
+                if !self.starts_prompt(lines[at].1) {
+                    let echoed = lines[at..at + lines_taken].iter().map(|(line, _)| *line);
+                    kept.extend(echoed.filter(|line| is_fence(line)));
+                }
                 at += lines_taken;
             } else {
                 kept.push_str(lines[at].0);
